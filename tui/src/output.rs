@@ -1,6 +1,7 @@
 //! Where reports and recordings are written: standard output, or a file of the invoking
 //! user. A file is overwritten only if the user asked for that.
 
+use crate::failure::rights::Invocation;
 use crate::failure::{Exit, Failure};
 use crate::reader::Reader;
 use crate::user_files::{Manner, Refusal, UserFiles};
@@ -25,6 +26,16 @@ pub fn stdout_width() -> Option<usize> {
     let is_terminal = io::stdout().is_terminal();
     let (width, _) = crossterm::terminal::size().ok().filter(|_| is_terminal)?;
     Some(usize::from(width))
+}
+
+/// Returns an error if standard output is a terminal, for what is no text.
+pub fn refuse_terminal() -> Result<(), Failure> {
+    match io::stdout().is_terminal() {
+        true => Err(Failure::usage(
+            "- writes bytes that no terminal shows: pipe them on, or name a file",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// A place that is written to bit by bit: standard output or a file.
@@ -183,7 +194,7 @@ impl Inherited {
 fn refused(name: &str, refusal: &Refusal) -> Failure {
     if matches!(refusal, Refusal::Exists) {
         return Failure::new(Exit::Failed, format!("{name} exists already"))
-            .remedy("proftop -f …", "overwrites it");
+            .remedy(Invocation::current().with_option("-f"), "overwrites it");
     }
     let failure = Failure::failed(format!("cannot write {name}: {refusal}"));
     match (refusal, UserRights::current().user()) {
@@ -218,7 +229,9 @@ mod tests {
         let refused = Output::open(Some(&path), false).err().unwrap();
         assert!(refused.to_string().contains("exists already"));
         let refused = Output::write_whole(Some(&path), false, b"new").unwrap_err();
-        assert!(refused.to_string().contains("proftop -f"));
+        // The line that was typed, which can be typed again, and not a part of it.
+        assert!(!refused.to_string().contains('…'));
+        assert!(refused.to_string().contains(" -f "));
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         Output::write_whole(Some(&path), true, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");

@@ -48,6 +48,7 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
     let mut command = CommandWatch::new(sampling.started.take());
     let mut trace = StartTrace::new();
     let mut samples = 0;
+    let mut is_left = false;
     loop {
         tokio::select! {
             snapshot = reports.recv() => {
@@ -60,6 +61,7 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
                 // A caught panic is reported when the program ends; the next report is
                 // tried again.
                 if !output.write(text.unwrap_or_default().as_bytes())? {
+                    is_left = true;
                     break;
                 }
             }
@@ -73,7 +75,10 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
                 let _ = sampling.commands.send(Command::TargetEnded { words, at_ns });
             }
             // Whoever reads our output has closed it.
-            () = reader.gone() => break,
+            () = reader.gone() => {
+                is_left = true;
+                break;
+            }
             caught = signals.any() => {
                 command.pass_on(caught);
                 let _ = sampling.commands.send(Command::Finish);
@@ -87,7 +92,7 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
         return Err(Failure::new(Exit::NotPossible, sentence).more("proftop doctor"));
     }
     drop(deadline);
-    exit(command, signals, samples).await
+    exit(command, signals, samples > 0 || is_left).await
 }
 
 fn render(snapshot: &Snapshot, config: &Config, batch: &BatchConfig, output: &Output) -> String {

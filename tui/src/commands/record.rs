@@ -13,6 +13,7 @@ use super::run_command::{CommandWatch, Deadline, Signals, exit};
 use super::{Subject, sampling};
 use crate::cli::{Config, RecordConfig};
 use crate::failure::{Exit, Failure};
+use crate::stderr;
 use engine::snapshot::Snapshot;
 use engine::{AwaitNames, Command, Consent, Schedule};
 use recording::Recording;
@@ -53,6 +54,7 @@ async fn recording(
     let mut sampling = sampling::start(config, subject, schedule, Consent::Given, publish)?;
     let mut command = CommandWatch::new(sampling.started.take());
     let mut last: Option<Arc<Snapshot>> = None;
+    let mut is_left = false;
     loop {
         tokio::select! {
             snapshot = snapshots.recv() => {
@@ -60,7 +62,10 @@ async fn recording(
                 let wanted = file.append(&snapshot, Some(snapshot.report.window.end_ns))?;
                 file.show_progress(&snapshot);
                 last = Some(snapshot);
-                if !wanted { break }
+                if !wanted {
+                    is_left = true;
+                    break;
+                }
             }
             ended = command.ended() => {
                 let words = match ended? {
@@ -78,7 +83,10 @@ async fn recording(
                 }
             }
             // Whoever reads our output has closed it.
-            () = reader.gone() => break,
+            () = reader.gone() => {
+                is_left = true;
+                break;
+            }
             caught = signals.any() => {
                 command.pass_on(caught);
                 let _ = sampling.commands.send(Command::Finish);
@@ -94,9 +102,11 @@ async fn recording(
     }
     drop(deadline);
     if command.is_running() {
-        eprintln!("proftop: the command goes on, and is waited for (^C ends it)");
+        stderr::say(format_args!(
+            "the command goes on, and is waited for (^C ends it)"
+        ));
     }
-    exit(command, signals, file.samples()).await
+    exit(command, signals, file.samples() > 0 || is_left).await
 }
 
 /// Returns how many reports, one after each `step`, cover the time `all`.

@@ -15,11 +15,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 /// Waits for the command to end and returns its status as ours, as `env` does. Without a
-/// command, the status says whether there were samples.
+/// command, the status says whether there were samples, or whether whoever reads them has
+/// had enough before that could be known.
 pub async fn exit(
     mut command: CommandWatch,
     mut signals: Signals,
-    samples: u64,
+    has_samples: bool,
 ) -> Result<Exit, Failure> {
     let status = loop {
         tokio::select! {
@@ -29,8 +30,8 @@ pub async fn exit(
     };
     Ok(match status {
         Some(status) => Exit::Command(exit_code(status)),
-        None if samples == 0 => Exit::NoSamples,
-        None => Exit::Done,
+        None if has_samples => Exit::Done,
+        None => Exit::NoSamples,
     })
 }
 

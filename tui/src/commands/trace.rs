@@ -94,10 +94,10 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
     // What is still in the ring buffer was recorded before the end, and counts.
     callers.take(source.poll(Duration::ZERO).unwrap_or_default());
     drop(source);
-    let hits = traced.probes.iter().map(|probe| probe.reading.calls).sum();
+    let has_hits = { traced.probes.iter() }.any(|probe| probe.reading.calls > 0);
     let text = report::render(&traced, &callers, trace);
     super::print(&text)?;
-    exit(command, signals, hits).await
+    exit(command, signals, has_hits).await
 }
 
 fn start(config: &Config, subject: &Subject) -> Result<BpfSource, Failure> {

@@ -3,13 +3,16 @@
 use super::later::Later;
 use crate::cli::RecordConfig;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::reader::Reader;
+use crate::stderr;
 use crate::words::units::{bytes, counted};
 use engine::snapshot::Snapshot;
 use profile::formats::{FormatError, pft};
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
+use std::rc::Rc;
 
 /// The file that samples are written to while they come, and what is printed about it.
 pub struct Recording {
@@ -18,32 +21,31 @@ pub struct Recording {
     name: String,
     /// What is done at the end, if the file is no .pft.
     later: Option<Later>,
+    /// Whether whoever read the pipe has closed it.
+    is_left: Rc<Cell<bool>>,
     is_shown: bool,
 }
 
 /// Where the bytes of the .pft go.
 enum Sink {
     /// Directly to the file or pipe that the user named. It is no failure if whoever reads
-    /// the pipe closes it.
-    Output(Output),
+    /// the pipe closes it, be it before the first byte: the flag is set, and what comes
+    /// then is dropped.
+    Output(Output, Rc<Cell<bool>>),
     /// To a file without a name.
     Kept(File),
 }
 
-/// The error that stands for a closed pipe on its way through the writer.
-const ENOUGH: &str = "the reader has had enough";
-
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let output = match self {
-            Sink::Output(output) => output,
+        let (output, is_left) = match self {
+            Sink::Output(output, is_left) => (output, is_left),
             Sink::Kept(file) => return file.write(bytes),
         };
-        match output.write(bytes) {
-            Ok(true) => Ok(bytes.len()),
-            Ok(false) => Err(io::Error::new(io::ErrorKind::BrokenPipe, ENOUGH)),
-            Err(failure) => Err(io::Error::other(failure.message)),
-        }
+        let is_read = output.write(bytes);
+        let is_read = is_read.map_err(|failure| io::Error::other(failure.message))?;
+        is_left.set(is_left.get() || !is_read);
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -55,16 +57,15 @@ impl Recording {
     /// Opens the file. Whatever can be refused is refused here, before a sample is taken.
     /// The `Reader` tells when whoever reads the pipe is gone.
     pub fn open(record: &RecordConfig) -> Result<(Self, Reader), Failure> {
-        if record.file.is_none() && io::stdout().is_terminal() && !record.is_text() {
-            return Err(Failure::usage(
-                "-o - writes bytes that no terminal shows: pipe them on, or name a file",
-            ));
+        if record.file.is_none() && !record.is_text() {
+            output::refuse_terminal()?;
         }
         let output = Output::open(record.file.as_deref(), record.overwrite)?;
         let name = output.name().to_string();
         let reader = output.reader()?;
+        let is_left = Rc::new(Cell::new(false));
         let (sink, later) = match record.is_streamed() {
-            true => (Sink::Output(output), None),
+            true => (Sink::Output(output, Rc::clone(&is_left)), None),
             false => {
                 let (later, file) = Later::begin(record, output)?;
                 (Sink::Kept(file), Some(later))
@@ -74,6 +75,7 @@ impl Recording {
             writer: pft::Writer::new(sink).map_err(|error| refused(&error))?,
             name,
             later,
+            is_left,
             // With a pipe, the program behind it may use this terminal, so that we print no
             // progress.
             is_shown: record.file.is_some() && io::stderr().is_terminal(),
@@ -84,35 +86,36 @@ impl Recording {
     /// Appends the samples that are new in this snapshot, up to `until_ns` if that is
     /// given. Returns false if the pipe was closed, which is no error.
     pub fn append(&mut self, snapshot: &Snapshot, until_ns: Option<u64>) -> Result<bool, Failure> {
-        match &snapshot.view {
-            Some(view) => taken(self.writer.append(view, until_ns)),
-            None => Ok(true),
+        if let Some(view) = &snapshot.view {
+            let written = self.writer.append(view, until_ns);
+            written.map_err(|error| refused(&error))?;
         }
+        Ok(!self.is_left.get())
     }
 
     /// Writes the last samples and the end of the file, converts it if it is no .pft, and
     /// prints a summary to standard error.
     pub fn finish(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
-        let mut is_wanted = true;
         if let Some(view) = &snapshot.view {
             let end_ns = snapshot.report.window.end_ns;
             let written = self.writer.append_last(view, end_ns);
-            is_wanted = taken(written.and_then(|()| self.writer.finish(view)))?;
+            let written = written.and_then(|()| self.writer.finish(view));
+            written.map_err(|error| refused(&error))?;
         }
         self.clear_line();
         let notes = snapshot.health.notes.iter();
-        notes.for_each(|note| eprintln!("proftop: {note}"));
-        let written = match self.later.take().filter(|_| is_wanted) {
+        notes.for_each(stderr::say);
+        let written = match self.later.take() {
             Some(later) => later.write()?,
             None => self.writer.bytes(),
         };
-        eprintln!(
-            "proftop: {}, {} in {}, {} lost",
+        stderr::say(format_args!(
+            "{}, {} in {}, {} lost",
             counted(self.samples(), "sample"),
             bytes(written),
             self.name,
             snapshot.health.lost_run
-        );
+        ));
         Ok(())
     }
 
@@ -137,29 +140,22 @@ impl Recording {
             let (minutes, seconds) = (seconds / 60, seconds % 60);
             let lost = snapshot.health.lost_run;
             let line = self.summary();
-            eprint!("\r{minutes}:{seconds:02}  {line}, {lost} lost  (^C ends)\x1b[K");
+            stderr::write(format_args!(
+                "\r{minutes}:{seconds:02}  {line}, {lost} lost  (^C ends)\x1b[K"
+            ));
         }
     }
 
     /// Prints what was written so far, when SIGUSR2 asked for it to be written.
     pub fn say_written(&self) {
         self.clear_line();
-        eprintln!("proftop: {} so far", self.summary());
+        stderr::say(format_args!("{} so far", self.summary()));
     }
 
     fn clear_line(&self) {
         if self.is_shown {
-            eprint!("\r\x1b[K");
+            stderr::write("\r\x1b[K");
         }
-    }
-}
-
-/// Turns the error of a closed pipe into false.
-fn taken(written: Result<(), FormatError>) -> Result<bool, Failure> {
-    match written {
-        Ok(()) => Ok(true),
-        Err(FormatError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(refused(&error)),
     }
 }
 
