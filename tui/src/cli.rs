@@ -242,6 +242,8 @@ pub struct MergeConfig {
     pub files: Vec<PathBuf>,
     /// `-` is standard output.
     pub output: PathBuf,
+    /// What the name of the output tells.
+    pub format: FileFormat,
     pub overwrite: bool,
 }
 
@@ -349,9 +351,11 @@ pub fn parse(
     configuration: impl FnOnce() -> (Settings, Vec<Complaint>),
 ) -> Result<Request, Failure> {
     let words: Vec<OsString> = words.into_iter().collect();
+    let first = words.get(1).and_then(|word| word.to_str());
+    let first = first.unwrap_or_default().to_owned();
     match args::read(words) {
         Ok(args) => meaning::request(args, configuration),
-        Err(error) => help::or_failure(error).map(Request::Print),
+        Err(error) => help::or_failure(error, &first).map(Request::Print),
     }
 }
 

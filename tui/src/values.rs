@@ -87,6 +87,34 @@ pub fn depth(text: &str) -> Result<u32, String> {
     number_in(text, 1, DEPTH_MAX)
 }
 
+/// Reads how many of something are wanted: 1 or more.
+pub fn count(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err("not a whole number, 1 or more".into()),
+    }
+}
+
+/// Reads how long a report in Markdown may be, in tokens: 200 to 100,000.
+pub fn tokens(text: &str) -> Result<u32, String> {
+    number_in(text, 200, 100_000)
+}
+
+/// Reads how many arguments of a function are shown: 1 to 8.
+pub fn arguments(text: &str) -> Result<u32, String> {
+    number_in(text, 1, 8)
+}
+
+/// Reads the number of an argument that points to a text: 1 to 9.
+pub fn argument(text: &str) -> Result<u32, String> {
+    number_in(text, 1, 9)
+}
+
+/// Reads how much of a CPU a probe may cost, in percent: 1 to 1000.
+pub fn cost(text: &str) -> Result<u32, String> {
+    number_in(text, 1, 1000)
+}
+
 /// Reads for how long something is kept or done: 1 second to 24 hours, in whole seconds.
 pub fn keep(text: &str) -> Result<Duration, String> {
     let time = whole_seconds(text)?;

@@ -240,4 +240,54 @@ fn recordings_are_put_together() {
     assert_eq!(output.status.code(), Some(1), "an existing file stays");
     let output = run(&mut proftop(&["merge", "-", "-", "-o", "-"]));
     assert_eq!(output.status.code(), Some(2));
+    // The name tells the format, as elsewhere.
+    let folded = path("all.folded").to_str().unwrap().to_string();
+    let output = run(&mut proftop(&["merge", &all[2], &all[2], "-o", &folded]));
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(fs::read_to_string(&folded).unwrap(), "other;main 80\n");
+}
+
+#[test]
+fn who_reads_a_broken_file_is_told_which_and_how() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let (whole, cut, empty) = (path("whole.pft"), path("cut.pft"), path("empty.pft"));
+    let named = NameState::Named("work".into());
+    recording(whole.as_ref(), &[1; 20], 0x10, named);
+    fs::write(&cut, &fs::read(&whole).unwrap()[..40]).unwrap();
+    fs::write(&empty, "").unwrap();
+    let (new, out) = (path("new.pft"), path("new.folded"));
+    for file in [&cut, &empty] {
+        for words in [
+            &["diff", file, &whole][..],
+            &["export", file, &out, "-f"],
+            &["merge", file, "-o", &new, "-f"],
+            &["resolve", file, "-o", &new, "-f"],
+        ] {
+            let output = run(&mut proftop(words));
+            assert_eq!(output.status.code(), Some(5), "{words:?}");
+            let said = text(&output.stderr);
+            let expected = match file == &cut {
+                true => format!("{file}: the recording was cut off before its first samples"),
+                false => format!("{file} is empty"),
+            };
+            assert!(said.contains(&expected), "{words:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn health_in_lines_names_modules_and_what_to_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.pft");
+    let stripped = NameState::Unnamed(profile::NoName::Stripped);
+    recording(&file, &[7; 20], 0x10, stripped);
+    let lines = folder.path().join("lines");
+    fs::write(&lines, "health\n").unwrap();
+    let mut command = proftop(&["open", file.to_str().unwrap(), "--plain"]);
+    let output = run(command.stdin(fs::File::open(lines).unwrap()));
+    let said = text(&output.stdout);
+    assert!(said.contains("app: app[42], build-id 0707"), "{said}");
+    let typed = format!("type: proftop resolve {}", file.display());
+    assert!(said.contains(&typed), "{said}");
 }

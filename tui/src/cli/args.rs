@@ -204,7 +204,7 @@ pub struct Record {
 // The words after `trace`.
 #[derive(Debug, Args)]
 pub struct Trace {
-    /// Functions by name, by a pattern, as MODULE!NAME, or as MODULE+0xOFFSET; lines as
+    /// Functions by name, by a regular expression, as MODULE!NAME, or as MODULE+0xOFFSET; lines as
     /// FILE:LINE; several with commas between them
     #[arg(value_name = "FUNCTION", required = true)]
     pub functions: Vec<String>,
@@ -217,7 +217,7 @@ pub struct Trace {
     #[arg(long, conflicts_with_all = ["min", "ret"])]
     pub count: bool,
     /// Show how often which values of the first N arguments come
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=8))]
+    #[arg(long, value_name = "N", value_parser = values::arguments)]
     pub args: Option<u32>,
     /// Show how often which values of this come: arg1, ret, %r8, *(arg1+16):u32,
     /// str(arg1,arg2); may be given more than once
@@ -227,7 +227,7 @@ pub struct Trace {
     #[arg(long)]
     pub ret: bool,
     /// Show the text that this argument points to; may be given more than once
-    #[arg(long = "string", value_name = "ARG", value_parser = clap::value_parser!(u32).range(1..=9))]
+    #[arg(long = "string", value_name = "ARG", value_parser = values::argument)]
     pub strings: Vec<u32>,
     /// Only look at calls that take at least so long, such as 10ms
     #[arg(long, value_name = "TIME", value_parser = values::latency)]
@@ -236,10 +236,10 @@ pub struct Trace {
     #[arg(long)]
     pub stacks: bool,
     /// Take a probe away when it costs more than this share of a CPU
-    #[arg(long, value_name = "PERCENT", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5, value_parser = values::cost)]
     pub max_cost: u32,
     /// Take a probe away when it is hit more often in a second
-    #[arg(long, value_name = "HITS", default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "HITS", default_value_t = 200_000, value_parser = values::count)]
     pub max_hits: u32,
     /// Leave out values, which are the data of the program
     #[arg(long)]
@@ -315,7 +315,7 @@ pub struct Report {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Print so many functions, those with most samples [default: 20]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["tree", "peek"])]
+    #[arg(long, value_name = "K", value_parser = values::count, conflicts_with_all = ["tree", "peek"])]
     pub top: Option<u32>,
     /// Print the call tree, callers first
     #[arg(long, conflicts_with = "peek")]
@@ -333,7 +333,7 @@ pub struct Report {
     #[arg(long, value_enum, conflicts_with_all = ["tree", "peek"])]
     pub format: Option<Format>,
     /// With --format md: about how long the report may be [default: 1500]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(200..=100_000))]
+    #[arg(long, value_name = "N", value_parser = values::tokens)]
     pub budget_tokens: Option<u32>,
 }
 
@@ -351,7 +351,7 @@ pub struct Diff {
     #[arg(long, value_name = "POINTS", value_parser = values::points)]
     pub fail_over: Option<f64>,
     /// Functions to print
-    #[arg(long, value_name = "K", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "K", default_value_t = 20, value_parser = values::count)]
     pub top: u32,
     /// Count only samples that pass this filter; proftop man describes filters
     #[arg(long, value_name = "EXPR", value_parser = values::filter)]
@@ -364,7 +364,7 @@ pub struct Merge {
     /// Recordings. A process that is in two of them is counted as two processes
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// The .pft to write, or - for standard output
+    /// The file to write, or - for standard output; its name tells the format
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Overwrite the file if it is there
@@ -453,16 +453,16 @@ pub struct Top {
     #[arg(short, long, help_heading = "Output")]
     pub batch: bool,
     /// End after N reports
-    #[arg(short = 'n', long = "reports", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Output")]
+    #[arg(short = 'n', long = "reports", value_name = "N", value_parser = values::count, help_heading = "Output")]
     pub reports: Option<u32>,
     /// Functions per report [default: 20]
-    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Output")]
+    #[arg(long, value_name = "K", value_parser = values::count, help_heading = "Output")]
     pub top: Option<u32>,
     /// Format of reports [default: text]
     #[arg(long, value_enum, help_heading = "Output")]
     pub format: Option<Format>,
     /// With --format md: about how long a report may be [default: 1500]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(200..=100_000), help_heading = "Output")]
+    #[arg(long, value_name = "N", value_parser = values::tokens, help_heading = "Output")]
     pub budget_tokens: Option<u32>,
     /// Write reports to a new file
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]

@@ -75,18 +75,18 @@ which builds run here, and remembers the answer; :debuginfod on or off changes i
 variable no byte goes to a network. proftop doctor -p PID and Health say what would give names.";
 
 /// Returns the text of the help or the version, which clap gives as errors. Real errors
-/// become a failure of usage.
-pub fn or_failure(error: clap::Error) -> Result<String, Failure> {
+/// become a failure of usage. `first` is the first word that was typed, perhaps a subcommand.
+pub fn or_failure(error: clap::Error, first: &str) -> Result<String, Failure> {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(error.to_string()),
-        _ => Err(Failure::usage(sentence(&error))),
+        _ => Err(Failure::usage(sentence(&error, first))),
     }
 }
 
-fn sentence(error: &clap::Error) -> String {
+fn sentence(error: &clap::Error, first: &str) -> String {
     let text = error.to_string();
-    let first = text.lines().take_while(|line| !line.is_empty());
-    let joined = first.map(str::trim).collect::<Vec<_>>().join(" ");
+    let lines = text.lines().take_while(|line| !line.is_empty());
+    let joined = lines.map(str::trim).collect::<Vec<_>>().join(" ");
     let mut sentence = joined.trim_start_matches("error: ").to_owned();
     let suggested = [
         ContextKind::SuggestedArg,
@@ -96,11 +96,14 @@ fn sentence(error: &clap::Error) -> String {
     if first_of(error, ContextKind::InvalidArg).is_some_and(|arg| arg == "--freeze-after") {
         sentence += "; it is for live: a recording stands still by itself";
     } else if error.kind() == ErrorKind::MissingRequiredArgument {
-        sentence = missing(error);
+        sentence = missing(error, first);
     } else if let Some(guess) = suggested.into_iter().find_map(|kind| first_of(error, kind)) {
         sentence += &format!("; did you mean '{guess}'?");
     } else if let Some(word) = lone_word(error) {
-        sentence += &meant_instead(&word);
+        sentence += &match first {
+            sub if TAKES_NO_COMMAND.contains(&sub) => not_of(sub, &word),
+            _ => meant_instead(&word),
+        };
     }
     // The sentence repeats what was typed, which may have control characters.
     sentence.retain(|c| !c.is_control());
@@ -108,24 +111,23 @@ fn sentence(error: &clap::Error) -> String {
 }
 
 /// Returns what is missing, such as `merge needs --output FILE, as in proftop merge …`.
-fn missing(error: &clap::Error) -> String {
+fn missing(error: &clap::Error, subcommand: &str) -> String {
     let wanted = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::Strings(wanted)) => wanted.join(" and "),
         _ => "more".into(),
     };
     let wanted = wanted.replace(['<', '>'], "");
-    let usage = error.to_string();
-    let words = usage.lines().find_map(|line| line.split_once("proftop "));
-    let subcommand = words.and_then(|(_, rest)| rest.split(' ').next());
-    let lines = || USAGE.lines().map(str::trim);
-    let example = subcommand.and_then(|sub| {
-        let begin = format!("proftop {sub} ");
-        lines().find(|line| line.starts_with(&begin))
-    });
-    match (subcommand, example) {
-        (Some(sub), Some(example)) => format!("{sub} needs {wanted}, as in {example}"),
-        _ => format!("{wanted} is needed"),
+    match usage_of(subcommand) {
+        Some(example) => format!("{subcommand} needs {wanted}, as in {example}"),
+        None => format!("{subcommand} needs {wanted}"),
     }
+}
+
+/// Returns the line that shows how a subcommand is used. None if it takes only options.
+fn usage_of(subcommand: &str) -> Option<&'static str> {
+    let begin = format!("proftop {subcommand} ");
+    let mut lines = USAGE.lines().map(str::trim);
+    lines.find(|line| line.starts_with(&begin))
 }
 
 /// Returns a word without a dash that has no place in the command line. clap takes it for a
@@ -134,6 +136,33 @@ fn lone_word(error: &clap::Error) -> Option<String> {
     let word = first_of(error, ContextKind::InvalidArg)?;
     let unknown = error.kind() == ErrorKind::UnknownArgument;
     (unknown && !word.starts_with('-')).then_some(word)
+}
+
+/// The subcommands that start no command, and are not to be taken for part of one.
+const TAKES_NO_COMMAND: [&str; 12] = [
+    "doctor",
+    "config",
+    "open",
+    "demo",
+    "report",
+    "export",
+    "merge",
+    "resolve",
+    "diff",
+    "completions",
+    "man",
+    "symbolize",
+];
+
+/// Returns what a subcommand takes, to which a word was given that is too much.
+fn not_of(subcommand: &str, word: &str) -> String {
+    if subcommand == "doctor" && word.parse::<u32>().is_ok() {
+        return format!("; to look at a process: proftop doctor -p {word}");
+    }
+    match usage_of(subcommand) {
+        Some(usage) => format!("; it is {usage}"),
+        None => format!("; proftop {subcommand} takes options only"),
+    }
 }
 
 /// Returns a guess what the user meant by a word: a subcommand, a process or a command.
@@ -163,12 +192,26 @@ fn meant_instead(word: &str) -> String {
     }
 }
 
-/// Returns the known word that is spelled most like this one. None if none is close enough.
+/// Returns the known word that is spelled most like this one. None if none is close enough:
+/// at most two letters differ, of a short word one, or its letters are in another order.
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let near = known.map(|known| (distance(word, known), known));
-    near.filter(|(distance, _)| *distance <= 2)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
+    near.filter(|(distance, known)| match distance {
+        0 | 1 => true,
+        2 => word.len() > SHORT_LEN || letters(word) == letters(known),
+        _ => false,
+    })
+    .min_by_key(|(distance, _)| *distance)
+    .map(|(_, known)| known)
+}
+
+/// Of words up to this length two other letters make another word: `foo` is no `top`.
+const SHORT_LEN: usize = 3;
+
+fn letters(word: &str) -> Vec<u8> {
+    let mut letters = word.as_bytes().to_vec();
+    letters.sort_unstable();
+    letters
 }
 
 /// How many letters to change, add or leave out (Levenshtein).

@@ -17,7 +17,7 @@ use crate::config::{Complaint, Settings};
 use crate::dialogs::write::Manner;
 use crate::failure::Failure;
 use crate::target::TargetSpec;
-use profile::formats::Format as FileFormat;
+use profile::formats::{Format as FileFormat, Packing};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -84,15 +84,19 @@ pub fn request(
         })),
         Some(Sub::Merge(words)) => Ok(Request::Merge(MergeConfig {
             files: words.files,
+            format: recorded_format(Some(&words.output), "")?,
             output: words.output,
             overwrite: words.force,
         })),
-        Some(Sub::Resolve(words)) => Ok(Request::Resolve(ResolveConfig {
-            file: words.file,
-            directories: words.directories,
-            output: words.output,
-            overwrite: words.force,
-        })),
+        Some(Sub::Resolve(words)) => {
+            check_is_pft(words.output.as_deref())?;
+            Ok(Request::Resolve(ResolveConfig {
+                file: words.file,
+                directories: words.directories,
+                output: words.output,
+                overwrite: words.force,
+            }))
+        }
         Some(Sub::Export(words)) => Ok(Request::Export(export(words))),
         None => config(words.top, configuration()).map(|config| Request::Top(Box::new(config))),
     }
@@ -182,7 +186,7 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
     };
     let format = match words.format {
         Some(format) => format,
-        None => recorded_format(file.as_deref())?,
+        None => recorded_format(file.as_deref(), ", or add --format")?,
     };
     Ok(Config {
         target,
@@ -204,8 +208,9 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
 }
 
 /// Returns the format that the name of a file tells. A name without an ending, such as that
-/// of a pipe, means .pft; an error if the ending is not known.
-fn recorded_format(file: Option<&Path>) -> Result<FileFormat, Failure> {
+/// of a pipe, means .pft; an error if the ending is not known, which ends with what else
+/// would do.
+fn recorded_format(file: Option<&Path>, or: &str) -> Result<FileFormat, Failure> {
     let Some(file) = file else {
         return Ok(FileFormat::Pft);
     };
@@ -219,8 +224,19 @@ fn recorded_format(file: Option<&Path>) -> Result<FileFormat, Failure> {
     let end = symbolize::sanitize(end.as_encoded_bytes());
     Err(Failure::usage(format!(
         "no format has names that end in .{end}: use one of {endings}, perhaps with .gz or .zst \
-         behind it, or add --format"
+         behind it{or}"
     )))
+}
+
+/// Returns an error if the name of a file says that it is anything but a .pft.
+fn check_is_pft(file: Option<&Path>) -> Result<(), Failure> {
+    let is_packed = file.and_then(Packing::of_path).is_some();
+    match recorded_format(file, "")? {
+        FileFormat::Pft if !is_packed => Ok(()),
+        _ => Err(Failure::usage(
+            "resolve writes a .pft, which proftop export turns into other formats: -o FILE.pft",
+        )),
+    }
 }
 
 fn report(words: Report) -> Result<ReportConfig, Failure> {
@@ -335,6 +351,9 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
         return Err(Failure::usage(match *option {
             "--filter" => "--filter works on the screen and on recordings: leave out --batch, or \
                            use proftop record, and then proftop report FILE --filter EXPR"
+                .to_owned(),
+            "--baseline" => "--baseline is about the screen: leave out --batch, or use proftop \
+                             record, and then proftop diff BASELINE FILE"
                 .to_owned(),
             option => {
                 format!("{option} is about the screen: leave out --batch, or record and report")

@@ -1,11 +1,20 @@
 //! `export`: a recording in another format.
 
-use super::open_file;
+use super::{input, open_file};
 use crate::cli::ExportConfig;
 use crate::failure::{Exit, Failure};
-use crate::output::Output;
+use crate::output::{self, Output};
+use crate::stderr;
 use profile::formats::Format;
 use profile::{Cancel, Query};
+
+/// Says what a file of this format cannot hold, if it is not everything.
+pub fn say_what_is_lost(format: Format) {
+    if !format.loses().is_empty() {
+        let loses = format.loses().join(", ");
+        stderr::say(format_args!("{} does not hold: {loses}", format.word()));
+    }
+}
 
 /// Runs `export`: reads a recording, filters it, and writes it in another format.
 pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
@@ -22,9 +31,12 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
             "a .pft always holds everything: give --filter when you read it",
         ));
     }
+    if to_stdout && format.is_bytes() {
+        output::refuse_terminal()?;
+    }
     let opened = open_file::open_metric(&config.input, config.metric.as_deref())?;
     for note in &opened.notes {
-        eprintln!("proftop: {note}");
+        stderr::say(format_args!("{}: {note}", input::name(&config.input)));
     }
     let query = Query {
         filter: config.filter.clone(),
@@ -32,10 +44,7 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
     };
     let selection = opened.view.select(&query, &Cancel::new());
     let selection = config.manner.apply(selection.expect("nobody cancels it"));
-    if !format.loses().is_empty() {
-        let loses = format.loses().join(", ");
-        eprintln!("proftop: {} does not hold: {loses}", format.word());
-    }
+    say_what_is_lost(format);
     let path = (!to_stdout).then_some(config.output.as_path());
     let mut bytes = Vec::new();
     {

@@ -1,7 +1,8 @@
 //! The file that is read: its name, its bytes, and what it may take in memory.
 
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use profile::Limits;
+use profile::formats::FormatError;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -22,6 +23,17 @@ pub fn input(path: &Path) -> Result<Box<dyn Read>, Failure> {
             let name = name(path);
             Err(Failure::failed(format!("cannot read {name}: {error}")))
         }
+    }
+}
+
+/// Returns how a run ends that cannot read the file of this name.
+pub fn unread(name: &str, error: &FormatError) -> Failure {
+    match error {
+        FormatError::Empty => Failure::new(Exit::NoSamples, format!("{name} is empty")),
+        FormatError::Io(error) if error.kind() == io::ErrorKind::IsADirectory => {
+            Failure::failed(format!("cannot read {name}: it is a folder"))
+        }
+        error => Failure::failed(format!("cannot read {name}: {error}")),
     }
 }
 

@@ -1,15 +1,15 @@
 //! `merge`: several recordings as one.
 
-use super::open_file;
+use super::{export, open_file};
 use crate::cli::MergeConfig;
 use crate::commands::input;
 use crate::failure::{Exit, Failure};
-use crate::output::Output;
-use profile::View;
-use profile::formats::pft;
+use crate::output::{self, Output};
+use crate::stderr;
 use profile::merge::merge;
+use profile::{Cancel, Query, View};
 
-/// Runs `merge`: reads several recordings and writes one .pft with the samples of all.
+/// Runs `merge`: reads several recordings and writes one file with the samples of all.
 pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     if config
         .files
@@ -20,24 +20,32 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     {
         return Err(Failure::usage("only one of them can be standard input"));
     }
+    let is_stdout = input::is_stdin(&config.output);
+    if is_stdout && config.format.is_bytes() {
+        output::refuse_terminal()?;
+    }
     let mut views: Vec<View> = Vec::new();
     for file in &config.files {
         let opened = open_file::open(file)?;
         for note in &opened.notes {
-            eprintln!("proftop: {}: {note}", input::name(file));
+            stderr::say(format_args!("{}: {note}", input::name(file)));
         }
         views.push(opened.view);
     }
+    export::say_what_is_lost(config.format);
     let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot merge: {error}"));
     let merged = merge(&views, input::limits()).map_err(|error| failed(&error))?;
     let stats = merged.stats();
     let left_out = stats.refused_late + stats.refused_memory;
     if left_out > 0 {
-        eprintln!("proftop: {left_out} samples did not fit into memory");
+        stderr::say(format_args!("{left_out} samples did not fit into memory"));
     }
+    let selection = merged.view().select(&Query::default(), &Cancel::new());
+    let selection = selection.expect("nobody cancels it");
     let mut bytes = Vec::new();
-    pft::write(&merged.view(), &mut bytes).map_err(|error| failed(&error))?;
-    let path = (!input::is_stdin(&config.output)).then_some(config.output.as_path());
+    let written = { config.format }.write_as(&config.output, false, &selection, &mut bytes);
+    written.map_err(|error| failed(&error))?;
+    let path = (!is_stdout).then_some(config.output.as_path());
     Output::write_whole(path, config.overwrite, &bytes)?;
     Ok(match merged.stats().samples {
         0 => Exit::NoSamples,

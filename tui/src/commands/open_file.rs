@@ -1,9 +1,9 @@
 //! Opening a recording, whatever its format: told by its first bytes, not by
 //! its name.
 
-use super::input::{input, limits, name};
+use super::input::{input, limits, name, unread};
 use super::resolve::{Places, name_frames};
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
 use engine::snapshot::Lacks;
 use profile::formats::{self, FormatError, pft};
 use profile::{Limits, Store, View};
@@ -61,10 +61,7 @@ pub fn open_by_parts(
     progress: &mut dyn Progress,
 ) -> Result<Opened, Failure> {
     let name = name(path);
-    let failed = |error: FormatError| match error {
-        FormatError::Empty => Failure::new(Exit::NoSamples, format!("{name} is empty")),
-        error => Failure::failed(format!("cannot read {name}: {error}")),
-    };
+    let failed = |error| unread(&name, &error);
     read(input(path)?, metric, progress).map_err(failed)
 }
 

@@ -9,6 +9,7 @@ use super::input;
 use crate::cli::ResolveConfig;
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
+use crate::stderr;
 use crate::words::units::counted;
 pub use names::name_frames;
 pub use places::Places;
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 pub fn run(config: &ResolveConfig) -> Result<Exit, Failure> {
     let mut recording = read(&config.file)?;
     for note in &recording.notes {
-        eprintln!("proftop: {note}");
+        stderr::say(format_args!("{}: {note}", input::name(&config.file)));
     }
     let place = place(config, recording.is_pft)?;
     let places = Places::below(&config.directories)?;
@@ -34,7 +35,7 @@ pub fn run(config: &ResolveConfig) -> Result<Exit, Failure> {
         }
     }
     for line in found.told() {
-        eprintln!("proftop: {line}");
+        stderr::say(line);
     }
     let mut bytes = Vec::new();
     pft::write(&recording.store.view(), &mut bytes)
@@ -45,7 +46,10 @@ pub fn run(config: &ResolveConfig) -> Result<Exit, Failure> {
         Place::File(path) => (Some(path), config.overwrite),
     };
     Output::write_whole(path.as_deref(), overwrite, &bytes)?;
-    Ok(Exit::Done)
+    Ok(match recording.store.view().samples() {
+        0 => Exit::NoSamples,
+        _ => Exit::Done,
+    })
 }
 
 struct Recording {
@@ -58,7 +62,7 @@ struct Recording {
 
 fn read(path: &Path) -> Result<Recording, Failure> {
     let name = input::name(path);
-    let failed = |error: FormatError| Failure::failed(format!("cannot read {name}: {error}"));
+    let failed = |error| input::unread(&name, &error);
     read_from(input::input(path)?).map_err(failed)
 }
 

@@ -6,10 +6,11 @@
 //! nothing is lost.
 
 use crate::cli::RecordConfig;
-use crate::commands::open_file;
+use crate::commands::{export, open_file};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::user_files::{NewFile, UserFiles};
+use crate::stderr;
+use crate::user_files::{NewFile, Refusal, UserFiles};
 use profile::formats::Format;
 use profile::{Cancel, Query};
 use std::fs::File;
@@ -33,10 +34,7 @@ impl Later {
     /// to.
     pub fn begin(record: &RecordConfig, output: Output) -> Result<(Self, File), Failure> {
         let format = record.format;
-        if !format.loses().is_empty() {
-            let loses = format.loses().join(", ");
-            eprintln!("proftop: {} does not hold: {loses}", format.word());
-        }
+        export::say_what_is_lost(format);
         let path = record.file.clone().unwrap_or_else(|| "-".into());
         let (kept_path, mut kept) = begin_kept(&path)?;
         let file = kept.file().try_clone().map_err(|error| unkept(&error))?;
@@ -69,7 +67,7 @@ impl Later {
         file.rewind().map_err(|error| failed(&error))?;
         let opened = open_file::read_all(Box::new(file)).map_err(|error| failed(&error))?;
         for note in &opened.notes {
-            eprintln!("proftop: {note}");
+            stderr::say(note);
         }
         let selection = opened.view.select(&Query::default(), &Cancel::new());
         let selection = selection.expect("nobody cancels it");
@@ -86,7 +84,12 @@ impl Later {
         let name = symbolize::sanitize(self.kept_path.to_string_lossy().as_bytes()).into_owned();
         match UserFiles::current().publish(self.kept) {
             Ok(()) => failure.detail(format!("the samples are in {name}")),
-            Err(refusal) => failure.detail(format!("the samples cannot be kept either: {refusal}")),
+            Err(Refusal::Exists) => failure.detail(format!(
+                "the samples cannot be kept either: {name} exists already"
+            )),
+            Err(refusal) => failure.detail(format!(
+                "the samples cannot be kept in {name} either: {refusal}"
+            )),
         }
     }
 }
