@@ -24,6 +24,12 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
     if is_stdin(&config.a) && is_stdin(&config.b) {
         return Err(Failure::usage("only one of the two can be standard input"));
     }
+    // Before either is recorded, which takes its time.
+    for operand in [&config.a, &config.b] {
+        if let Operand::Live(live) = operand {
+            live::check(live.pid)?;
+        }
+    }
     // Both are opened at the same time, because each may have to be recorded first.
     let (a, b) = thread::scope(|scope| {
         let a = scope.spawn(|| open(&config.a));

@@ -16,10 +16,9 @@ pub struct Live {
 }
 
 impl Live {
-    /// Starts to record the process for the given time. An error if it cannot be sampled,
-    /// or we cannot be started again.
+    /// Starts to record the process for the given time. An error if we cannot be started
+    /// again.
     pub fn start(operand: &LiveOperand) -> Result<Live, Failure> {
-        check(operand.pid)?;
         let words = format!("pid {}", operand.pid);
         let cannot = |error| Failure::failed(format!("cannot record {words}: {error}"));
         let duration = format!("{}s", operand.duration.as_secs());
@@ -59,7 +58,7 @@ impl Live {
 
 /// Returns why a process cannot be recorded, as far as that is known before. The recording
 /// would say it as well, but with its own command line in place of the one that was typed.
-fn check(pid: u32) -> Result<(), Failure> {
+pub fn check(pid: u32) -> Result<(), Failure> {
     let spec = TargetSpec {
         pids: vec![pid],
         ..TargetSpec::default()
