@@ -389,9 +389,8 @@ fn what_cannot_be_probed_says_why() {
         assert!(said.contains(sentence), "{function}: {said}");
         assert_ne!(output.status.code(), Some(0), "{function}");
         // What is said of single functions would hide it.
-        assert!(
-            said.starts_with("proftop: ") && said.lines().count() <= 3,
-            "{said}"
-        );
+        if function == "_*" {
+            assert!(!said.contains("no probe on"), "{said}");
+        }
     }
 }
