@@ -33,6 +33,8 @@ const GONE: &str = "gone from the window; it was: ";
 const HIDDEN: &str = "not in what the filter keeps; it was: ";
 
 impl Draw for Functions {
+    // A difference to a baseline is a list of its own, with other columns and another
+    // order.
     fn draw(&self, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
         match cx.difference() {
             Some(diff) => difference::draw::render(&self.difference, diff, canvas),
@@ -78,6 +80,8 @@ impl Draw for Functions {
     }
 }
 
+/// Draws the heads, the rows, and in the lines below them the sum of those that are out of
+/// sight, why there are none, and what is being loaded.
 fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let Canvas {
         theme,
@@ -92,6 +96,7 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
         scale.head("SELF%", "SELF"),
         scale.head("TOTAL%", "TOTAL"),
     );
+    // The word for a row without samples depends on what is asked, the columns do not.
     let layout = Layout {
         gone: cx.absent(),
         ..layout
@@ -126,6 +131,8 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
     loading::render(cx, theme, frame, free);
 }
 
+/// Returns the column whose head is at a cell, as an index into the table's columns. None
+/// between columns, and for those that cannot be sorted by.
 fn head_at(width: u16, theme: &Theme, x: u16) -> Option<usize> {
     let column = table::column_at(&Layout::usual(width, theme).columns, width, x)?;
     FunctionRow::COLUMNS.iter().position(|each| *each == column)
@@ -142,7 +149,9 @@ struct Layout {
     has_module: bool,
     /// What stands in place of the number of a row without samples.
     gone: &'static str,
+    /// Whether there is room for addresses.
     is_wide: bool,
+    /// The cells of a name: [`is_cut`] asks whether one is longer.
     name_width: usize,
 }
 
@@ -152,6 +161,16 @@ impl Layout {
         Self::new(width, theme, "SELF%", "TOTAL%")
     }
 
+    /// Returns the columns for a width in cells; `own` and `total` are the heads of the two
+    /// shares, which depend on the unit. Columns by the width from which they are there:
+    ///
+    /// | from | column |
+    /// | --- | --- |
+    /// | any | self, total, name |
+    /// | [`WIDTH_WITH_TREND`] | a block for each of the last ten seconds |
+    /// | [`WIDTH_WITH_MODULE`] | module: three tenths of the room for names, 12 to 28 cells |
+    /// | [`WIDTH_WITH_COUNTS`] | band of the self share, number of self samples |
+    /// | [`WIDTH_WIDE`] | address |
     fn new(width: u16, theme: &Theme, own: &'static str, total: &'static str) -> Self {
         use FunctionColumn::{Module, Name, SelfSamples, TotalSamples};
         let is_wide = width >= WIDTH_WIDE;
@@ -252,6 +271,8 @@ fn is_cut(function: &FunctionRow, width: u16, theme: &Theme) -> bool {
     is_folded || text::width(&shown) > Layout::usual(width, theme).name_width
 }
 
+/// Returns the name in its column: with `⟳` while it is looked up, and with the number of
+/// its addresses if the row is code that no map names.
 fn name(function: &FunctionRow) -> String {
     match function.name_state {
         RowName::Pending => format!("{} ⟳", names::short(&function.name)),
@@ -263,11 +284,15 @@ fn name(function: &FunctionRow) -> String {
     }
 }
 
+/// Returns the largest number of any second of any row: all rows are drawn on one scale, so
+/// that a tall block is many samples in whatever row it stands.
 fn trend_max(report: &Report) -> u32 {
     let counts = report.functions.iter().flat_map(|row| row.trend);
     counts.max().unwrap_or(0)
 }
 
+/// Says why there is no row: nothing has come yet, or nothing is to be seen. It stands in
+/// the second line, and is left out if there is only one.
 fn render_empty(cx: &Context<'_>, frame: &mut Frame, area: Rect) {
     let text = match cx.shown.run.target {
         TargetState::Starting => "starting…",
@@ -289,6 +314,9 @@ fn line(function: &FunctionRow, cx: &Context<'_>, room: DetailRoom, theme: &Them
     let DetailRoom { line: width, view } = room;
     let base = cx.shown.report.samples;
     let (own, total) = (function.self_samples, function.total_samples);
+    // Parts in the order of their importance, as the end is cut: numbers, why there is no
+    // name, the whole name if the row has only a part of it, the source line, the place in
+    // the file.
     let mut parts = vec![format!(
         "{} self {} pp / {} total {} pp",
         amount(cx, own),
@@ -319,6 +347,7 @@ fn line(function: &FunctionRow, cx: &Context<'_>, room: DetailRoom, theme: &Them
     } else {
         &function.module_path
     };
+    // The path of the module if it fits, else its short name, else nothing.
     let places = [
         format!("{}{offset}", text::clean(path)),
         format!("{}{offset}", text::clean(&function.module)),

@@ -42,6 +42,7 @@ fn render(page: &Page, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
         heads,
         body,
     } = canvas;
+    // A page beside another view leaves the cursor to the row that is selected there.
     if !cx.is_beside {
         frame.set_cursor_position(Position::new(body.x, body.y));
     }
@@ -58,7 +59,8 @@ fn render(page: &Page, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
 /// From this width on there is room for words on the peak of the seconds.
 const WIDTH_WITH_PEAK: u16 = 60;
 
-/// The columns that a terminal of some width has room for.
+/// The columns that a terminal of some width has room for. From the left: share, bar or
+/// change, name, module, amount.
 struct Layout {
     bar: u16,
     name: u16,
@@ -78,6 +80,7 @@ impl Layout {
             _ => 30,
         };
         let module = if width < 72 { 0 } else { width / 6 };
+        // Each column has a cell behind it; the two more are the margin and the name's own.
         let fixed = [SHARE, bar, COUNT, module]
             .iter()
             .map(|w| w + 1)
@@ -141,11 +144,15 @@ impl<'a> Painter<'a> {
         }
     }
 
+    /// Returns the answer and the page in it. None until the first answer, and if no sample
+    /// in the window has the function.
     fn found(&self) -> Option<(&'a PageAnswer, &'a FunctionPage)> {
         let answer = self.page.answer()?;
         Some((answer, answer.page.as_ref()?))
     }
 
+    /// Returns the columns with a title for the names: the page has the same ones twice,
+    /// for callers and for callees.
     fn columns(&self, name: &'static str) -> Vec<Column<()>> {
         let count = self.scale().amount_head();
         self.layout.columns(name, self.bar_head(), count)
@@ -155,6 +162,7 @@ impl<'a> Painter<'a> {
         Scale::new(self.cx, self.all())
     }
 
+    /// Returns the head of the second column: bars need none, changes have their unit.
     fn bar_head(&self) -> &'static str {
         self.before().map_or("", |before| {
             compared::head(before.sides.have_time(), self.theme)
@@ -165,6 +173,7 @@ impl<'a> Painter<'a> {
         self.page.answer()?.before.as_ref()
     }
 
+    /// Draws the sentence on the callers or callees that only the baseline has.
     fn gone(&self, gone: &[(String, u64)], frame: &mut Frame, line: Rect) {
         let Some(before) = self.before() else {
             return;
@@ -182,6 +191,7 @@ impl<'a> Painter<'a> {
             .map_or(0, |(_, found)| found.function.total_samples)
     }
 
+    /// Draws one row of the page, of whatever kind it is.
     fn row(&self, row: &PageRow, is_selected: bool, frame: &mut Frame, line: Rect) {
         match row {
             PageRow::Caller(neighbour) | PageRow::Callee(neighbour) => {
@@ -205,6 +215,7 @@ impl<'a> Painter<'a> {
                     true => self.with_key(&format!("▾ the last {count}"), "as one row"),
                     false => self.with_key(&format!("▸ {count} more"), "show"),
                 };
+                // Only the samples are drawn. `Own` is a kind that has no module.
                 let sum = Neighbour {
                     kind: NeighbourKind::Own,
                     samples: *samples,
@@ -235,6 +246,9 @@ impl<'a> Painter<'a> {
         }
     }
 
+    /// Draws a row of callers or callees, which are shares of the samples that have the
+    /// function on the stack. `before` is how many the baseline has; None if nothing is
+    /// compared, and for the sum of the small ones.
     fn cells(
         &self,
         (neighbour, before): (&Neighbour, Option<u64>),
@@ -256,6 +270,7 @@ impl<'a> Painter<'a> {
             let change = sides.sides.change(before, neighbour.samples);
             compared::change_cell(change, self.theme)
         });
+        // In a comparison the change takes the place of the bar.
         let beside = change.unwrap_or((bar, self.theme.trend()));
         let mut cells = vec![(share, plain), beside, (name, style)];
         if self.layout.module > 0 {
@@ -281,6 +296,8 @@ impl<'a> Painter<'a> {
         table::render_row(&columns, &row, NAME, self.theme, frame, line);
     }
 
+    /// Draws the function itself, between its callers and its callees. It is no row of a
+    /// table, and so marks itself as selected.
     fn function(&self, is_selected: bool, frame: &mut Frame, line: Rect) {
         let Some((answer, found)) = self.found() else {
             return;
@@ -297,6 +314,8 @@ impl<'a> Painter<'a> {
         }
     }
 
+    /// Draws the head of the heaviest stack: its share of the function's samples, its
+    /// frames and, where the page has the keys, the one that copies it.
     fn stack_head(&self, frame: &mut Frame, line: Rect) {
         let Some((_, found)) = self.found() else {
             return;
@@ -332,6 +351,8 @@ impl<'a> Painter<'a> {
         keys::and(text, "; ", [key.map(|key| format!("{key}: {words}"))])
     }
 
+    /// Draws the last seconds as blocks, on a scale of their own. Where there is less room
+    /// than for [`SECONDS`], the oldest are left out.
     fn seconds(&self, frame: &mut Frame, line: Rect) {
         let Some((answer, _)) = self.found() else {
             return;
@@ -355,6 +376,7 @@ impl<'a> Painter<'a> {
         let blocks = trend::blocks(&seconds, max);
         let x = line.x + head.len() as u16;
         let (x, _) = buffer.set_stringn(x, line.y, blocks, room, self.theme.trend());
+        // The peak is told only if its block is drawn.
         if seconds.len() > when {
             let left = usize::from(line.right() - x);
             buffer.set_stringn(x, line.y, end, left, Style::new());
@@ -369,6 +391,8 @@ fn peak(seconds: &[u64]) -> (u64, usize) {
     most.map_or((0, 0), |(when, samples)| (samples, when))
 }
 
+/// Returns a bar of half cells for a share of all. Whatever has samples has half a cell at
+/// least.
 fn bar(samples: u64, all: u64, width: usize) -> String {
     let halves = samples * 2 * width as u64 / all.max(1);
     let full = "▇".repeat((halves / 2) as usize);

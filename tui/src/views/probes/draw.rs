@@ -39,11 +39,13 @@ impl Draw for Probes {
         buffer.set_style(heads, theme.heads());
         let line = heads_line(heads.width);
         buffer.set_stringn(heads.x, heads.y, line, heads.width.into(), theme.heads());
+        // None without probes, and for a moment after the selected one has left the list.
         let Some(selected) = self.selected(cx.shown) else {
             return render_none(cx, theme, frame, body);
         };
         let list = &cx.shown.probes.list;
         let trends = list.iter().filter_map(|probe| probe.seen.as_ref());
+        // All probes are on one scale, so that a tall block is many calls in whatever row.
         let max = { trends }.flat_map(|seen| seen.trend.iter().copied()).max();
         let rows = list.iter().enumerate().skip(self.cursor.offset());
         let rows = rows.take(self.list_height());
@@ -69,6 +71,7 @@ impl Draw for Probes {
 
 /// Draws how to place a probe, while there is none.
 fn render_none(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, body: Rect) {
+    // The keys are those of the views in which a function can be selected, not of this one.
     let key = cx.keymap.label(Action::Probe, ViewId::Functions);
     let keys = [ViewId::Tree, ViewId::Flame].map(|view| cx.keymap.label(Action::Probe, view));
     let palette = cx.key(Action::Palette);
@@ -115,7 +118,8 @@ enum Column {
     Left,
 }
 
-/// Returns the columns, and how many cells each has.
+/// Returns the columns, and how many cells each has. Its text stands at the right end of
+/// them, so that the blanks before it divide the columns.
 fn columns(width: u16) -> Vec<(Column, usize)> {
     use Column::{Cost, Left, Max, OnCpu, P50, P90, P99, Rate, Trend};
     let mut columns = vec![(Rate, 10)];
@@ -154,6 +158,7 @@ impl Column {
     /// The text of the column for a probe. `max` is the largest number of calls in a second
     /// that any probe has, which makes a full block.
     fn text(self, probe: &Probe, max: u32) -> String {
+        // Nothing was counted yet: the breakpoint is not in place, or never was.
         let Some(seen) = &probe.seen else {
             return match self {
                 Column::Left => words::left(probe),
@@ -165,6 +170,7 @@ impl Column {
         let time =
             |of: fn(&Latency) -> u64| latency.map_or("-".into(), |l| units::nanoseconds(of(l)));
         match self {
+            // A probe that is gone has the numbers that it had last, but no rate.
             Column::Rate if matches!(probe.stage, Stage::InPlace { .. }) => {
                 words::rate(seen.calls_per_second)
             }
@@ -189,6 +195,7 @@ fn right(text: &str, cells: usize) -> String {
     )
 }
 
+/// Returns the heads of the columns, each over the right end of its cells.
 fn heads_line(width: u16) -> String {
     let heads = columns(width).into_iter();
     let heads: String = heads
@@ -197,6 +204,8 @@ fn heads_line(width: u16) -> String {
     format!("{heads}  FUNCTION")
 }
 
+/// Draws a probe in the list. A probe that was removed is dim and keeps what it has
+/// counted.
 fn render_row(
     probe: &Probe,
     max: u32,
@@ -230,11 +239,22 @@ fn last_seconds(seen: &Seen, seconds: usize, max: u32) -> String {
     trend::blocks(&seen.trend[from..], max)
 }
 
+/// Draws the selected probe below the list, as far as there are lines:
+///
+/// ```text
+/// ── name  module+0x1234 ─────────────────
+///  sentences on what was counted
+///  calls/s ▁▂▅▇▃▂                most 120/s
+///  HOW LONG           PC, ARGUMENT (rdi)
+///    512ns ████ 7      60%  42
+///   1.02us █ 2        FROM WHERE, of 9 stacks
+/// ```
 fn render_detail(cx: &Context<'_>, probe: &Probe, theme: &Theme, frame: &mut Frame, area: Rect) {
     if area.height == 0 {
         return;
     }
     let width = usize::from(area.width);
+    // The address is known once the breakpoint is placed.
     let place = probe.seen.as_ref().map_or_else(String::new, |seen| {
         format!("  {}+{:#x}", probe.module, seen.site.address)
     });
@@ -288,6 +308,8 @@ fn render_detail(cx: &Context<'_>, probe: &Probe, theme: &Theme, frame: &mut Fra
         true => HISTOGRAM_WIDE,
         false => HISTOGRAM,
     };
+    // Without a call that has returned there is no histogram, and shares have all of the
+    // width.
     let right = match &seen.latency {
         Some(latency) => {
             let left = Rect {
@@ -330,6 +352,8 @@ fn render_timeline(seen: &Seen, theme: &Theme, frame: &mut Frame, line: Rect) {
 const FROM: usize = 7;
 const COUNT: usize = 10;
 
+/// Draws a line for each range of durations, under a heading. The longest bar takes all of
+/// the room; a range with at least one call has a cell at least.
 fn render_histogram(latency: &Latency, theme: &Theme, frame: &mut Frame, area: Rect) {
     if area.height < 2 {
         return;
@@ -351,6 +375,7 @@ fn render_histogram(latency: &Latency, theme: &Theme, frame: &mut Frame, area: R
     }
 }
 
+/// Draws values, callers and threads, each under its heading.
 fn render_shares(seen: &Seen, theme: &Theme, frame: &mut Frame, area: Rect) {
     let width = usize::from(area.width.saturating_sub(1));
     let buffer = frame.buffer_mut();

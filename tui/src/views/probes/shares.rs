@@ -16,6 +16,7 @@ pub struct Section {
 }
 
 impl Section {
+    /// Returns how many lines it takes with its heading.
     fn height(&self) -> usize {
         let rows = self.rows.len() + usize::from(self.others > 0);
         1 + rows + usize::from(self.note.is_some())
@@ -44,6 +45,7 @@ pub fn sections(seen: &Seen, lines: usize) -> Vec<Section> {
     all.extend(shares("FROM WHERE", &seen.callers, " < "));
     all.extend(shares("THREADS", &seen.threads, ""));
     let needed = |all: &[Section]| all.iter().map(Section::height).sum::<usize>();
+    // It ends: each turn removes a row or a section, and no section needs no line.
     while needed(&all) > lines {
         // The section with most rows loses one, until each has one row; then the last section
         // goes.
@@ -56,6 +58,8 @@ pub fn sections(seen: &Seen, lines: usize) -> Vec<Section> {
     all
 }
 
+/// Returns the section of a value that is read at each call: how often it was what. Calls
+/// at which it could not be read are no part of the whole, and are told in a note.
 fn value(value: &ProbeValue) -> Section {
     let top: u64 = value.top.iter().map(|(_, count)| count).sum();
     let rows = value.top.iter();
@@ -75,6 +79,8 @@ fn value(value: &ProbeValue) -> Section {
     }
 }
 
+/// Returns the section of callers or threads; None if no stack was taken. `joint` stands
+/// between the names of a row.
 fn shares(title: &str, shares: &Shares, joint: &str) -> Option<Section> {
     if shares.rows.is_empty() {
         return None;
@@ -113,6 +119,7 @@ pub fn histogram(latency: &Latency, lines: usize) -> Vec<Bucket> {
     };
     let (first, last) = (power(first.0), power(last.0));
     let span = (last - first + 1) as usize;
+    // As few powers to a line as make all of them fit.
     let step = span.div_ceil(lines.max(1)).max(1) as u32;
     let mut all: Vec<Bucket> = (first..=last)
         .step_by(step as usize)

@@ -51,6 +51,8 @@ impl Draw for Tree {
     }
 }
 
+/// Draws the heads, the rows that are in sight, and below them either why there are none or
+/// how many rows are out of sight.
 fn render(tree: &Tree, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let Canvas {
         theme,
@@ -69,8 +71,11 @@ fn render(tree: &Tree, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     }
     let total = tree.side().rows().len();
     if total == 0 {
+        // No row is selected, and nothing else places the cursor.
         frame.set_cursor_position(Position::new(body.x, body.y));
         let room = usize::from(body.width - 2);
+        // The tree is counted on another thread: it may come after the report that has
+        // samples.
         let text = if cx.shown.report.samples == 0 {
             "no samples"
         } else {
@@ -91,6 +96,7 @@ fn render(tree: &Tree, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     }
 }
 
+/// Returns how many rows are out of sight: `12 more rows`, or `40 rows above, 12 below`.
 fn rest(above: usize, below: usize) -> String {
     match above {
         0 => units::counted(below as u64, "more row"),
@@ -114,6 +120,8 @@ struct Layout {
     sides: Option<Sides>,
 }
 
+/// Returns the head of the column with the names: which way the tree grows, and by what it
+/// is grouped below its root.
 fn title(direction: Direction, group_by: GroupBy) -> &'static str {
     match (direction, group_by) {
         (Direction::TopDown, GroupBy::None) => "TOP-DOWN: callees under their caller",
@@ -128,6 +136,7 @@ fn title(direction: Direction, group_by: GroupBy) -> &'static str {
 /// The cells of a row in the columns of a comparison.
 fn compared(row: &TreeRow, sides: &Sides, cx: &Context<'_>, theme: &Theme) -> Vec<(String, Style)> {
     let plain = Style::new();
+    // A row without a node in the baseline had no samples there.
     let was = row.before.unwrap_or(0);
     let now = match row.gone {
         true => "gone".into(),
@@ -142,9 +151,21 @@ fn compared(row: &TreeRow, sides: &Sides, cx: &Context<'_>, theme: &Theme) -> Ve
 }
 
 impl Layout {
+    /// Returns the columns for a pane of this width in cells:
+    ///
+    /// | columns | alone | compared with a baseline |
+    /// | --- | --- | --- |
+    /// | numbers | two shares | change, A, B, whether it is sure |
+    /// | band, samples | from 84 | never: the comparison has their room |
+    /// | name | always | always |
+    /// | module | from 84, wider from [`WIDTH_WIDE`] | likewise |
     fn new(width: u16, tree: &Tree, cx: &Context<'_>, theme: &Theme) -> Self {
         let is_wide = width >= WIDTH_WITH_COUNTS;
         let is_percent = matches!(cx.unit(), Unit::Share | Unit::Machine);
+        // Top-down, a node has the samples of all that it calls, and some of its own.
+        // Bottom-up, every sample of a branch is one of the function at its top, so that
+        // the first number is a part of that one's own time; the second is a share of the
+        // row above, in any unit.
         let (first, second) = match (tree.direction(), is_percent) {
             (Direction::TopDown, true) => ("TOTAL%", "SELF%"),
             (Direction::TopDown, false) => ("TOTAL", "SELF"),
@@ -172,6 +193,7 @@ impl Layout {
         }
         let name = columns.len();
         let room = table::rest(&columns, width).saturating_sub(1);
+        // `room` is for name and module; a blank of its own follows the module.
         let name_x = width - room - 1;
         let module = match is_wide {
             true if width >= WIDTH_WIDE => 24,
@@ -207,6 +229,7 @@ impl Layout {
             None => self.counts(row, tree, cx, theme),
         };
         let function = tree.function(row);
+        // The color of the module stands in for its column where that has no room.
         let style = match &function {
             _ if tree.is_found(row) => theme.found(),
             Some(function) if !self.is_wide && function.role == Role::Function => {
@@ -231,6 +254,8 @@ impl Layout {
         }
     }
 
+    /// Returns the cells of a row that is not compared: two shares and, where there is
+    /// room, the band and the number of samples.
     fn counts(
         &self,
         row: &TreeRow,
@@ -245,6 +270,7 @@ impl Layout {
             Direction::TopDown => scale.text(row.own),
             Direction::BottomUp => units::share(&cx.shown.report, row.samples, row.parent_samples),
         };
+        // The other numbers of a row that is gone are its last ones.
         let first = match row.gone {
             true => cx.absent().into(),
             false => scale.text(row.samples),
@@ -266,6 +292,7 @@ impl Layout {
         } else {
             ""
         };
+        // Guides take half of the cell at most: a deep row needs a name, too.
         let room = self.name_width;
         let guides = guides(row, room / 2);
         let left = room.saturating_sub(text::width(&guides) + text::width(end) + end.len().min(1));
@@ -273,6 +300,7 @@ impl Layout {
         match end {
             "" => format!("{guides}{name}"),
             end => format!(
+                // The sign stands at the right end of the cell.
                 "{guides}{name:<pad$}{end}",
                 pad = left + 1 - wide_extra(&name)
             ),
@@ -298,6 +326,20 @@ fn wide_extra(name: &str) -> usize {
     text::width(name).saturating_sub(name.chars().count())
 }
 
+/// Returns what stands before a name: a vertical line for each level above that goes on
+/// below, how the row hangs on its parent, and whether it is open.
+///
+/// ```text
+/// ▾ postgres[4121]         the root has neither guides nor a joint
+/// ├▾ exec_simple_query     another child of the root follows below
+/// │▾ PortalRun             an only child is not indented
+/// │├─ ExecScan             a leaf, with a sibling below
+/// │└▸ SeqNext              the last child, closed
+/// └─ clone3
+/// ```
+///
+/// Guides that are longer than `room` lose the outer levels: the inner ones say on which
+/// row this one hangs.
 fn guides(row: &TreeRow, room: usize) -> String {
     let sign = match (row.fold, row.joint) {
         (Fold::Open, _) => "▾ ",
@@ -328,9 +370,11 @@ fn name(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
             units::count(count as u64)
         ),
         What::Place(place) => {
+            // What only the baseline has is named as it was there.
             let Some(node) = place.now.or(place.before) else {
                 return String::new();
             };
+            // `before` is None if nothing is compared.
             let since = match (row.before, place.now) {
                 (Some(_), None) => " (gone in B)",
                 (Some(0), Some(_)) => " (new in B)",
@@ -344,6 +388,8 @@ fn name(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
                         return String::new();
                     };
                     let inlined = if inlined { " (inl)" } else { "" };
+                    // A row for frames that are missing has words of its own: no name is
+                    // looked up for it.
                     let pending = match function.name_state {
                         RowName::Pending if function.role == Role::Function => " ⟳",
                         _ => "",
@@ -364,6 +410,8 @@ fn name(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
     }
 }
 
+/// Returns the samples of the whole tree, of which its numbers are shares; 0 before the
+/// first tree has come.
 fn base(tree: &Tree) -> u64 {
     tree.trees().map_or(0, |trees| trees.now.root().samples)
 }
@@ -408,6 +456,8 @@ fn detail(tree: &Tree, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> Str
         return String::new();
     };
     let mut parts = vec![numbers(row, tree, cx)];
+    // Three blanks stand between parts. The most important part comes first; of the others
+    // each is added only if it fits whole.
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
     let mut more = Vec::new();
     if row.depth > 0 {
@@ -433,6 +483,8 @@ fn detail(tree: &Tree, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> Str
             Role::NoStack | Role::Hidden => {}
         }
     }
+    // The whole name comes last, if the row has only a part of it and the room is enough to
+    // say more than the row does.
     let mut names = tree.hidden_names(row);
     names.extend(tree.name(row));
     let name = names.join(" › ");
@@ -458,6 +510,7 @@ fn place(function: &Function, room: usize) -> Option<String> {
         path => Some(text::clean(path).into_owned()),
     };
     let with_line = |place: &String| line.as_ref().map(|line| format!("{line}   {place}"));
+    // The forms, best first: path and line, short name and line, path, short name.
     let forms = [
         path.as_ref().and_then(with_line),
         with_line(&module),
@@ -473,6 +526,7 @@ fn place(function: &Function, room: usize) -> Option<String> {
 /// Explains the number of the selected row in one sentence; None if there are no rows.
 pub fn explain(tree: &Tree, cx: &Context<'_>) -> Option<String> {
     let row = tree.selected()?;
+    // While trees are compared, the question is whether a change may be chance.
     if let (Some(before), Some(diff)) = (row.before, &cx.shown.comparison.functions) {
         let name = name(row, tree, cx);
         return Some(judgement(&name, (before, row.samples), diff));

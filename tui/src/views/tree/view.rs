@@ -29,6 +29,8 @@ impl View for Tree {
         self.select_line(line);
     }
 
+    // Rows are counted and not their samples: those of a row are also in the rows above it,
+    // so that a sum would count them several times.
     fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
         Some(Found {
             find: self.find()?,
@@ -46,6 +48,7 @@ impl View for Tree {
         self.select_found(down, including)
     }
 
+    // The function may have no row yet: it is looked for in the tree that comes next.
     fn reveal(&mut self, function: FunctionId) -> bool {
         self.link(function);
         true
@@ -57,6 +60,7 @@ impl View for Tree {
 
     fn selected_function(&self, _: &Context<'_>) -> Option<FunctionHere> {
         let row = self.selected()?;
+        // A row that is gone still has a name, but no function of the present tree.
         let id = row.function_id().filter(|_| !row.gone);
         let function = self.function(row);
         let named = function.filter(|function| function.role == Role::Function);
@@ -74,6 +78,8 @@ impl View for Tree {
         }
     }
 
+    // Rows are always by samples, and no column can be chosen. Inverting asks for the tree
+    // of the other direction.
     fn sort(&mut self, _: &Context<'_>, order: Sort) {
         if order == Sort::Invert {
             self.invert();
@@ -121,6 +127,8 @@ impl View for Tree {
         Done::Here
     }
 
+    // Without a selected row there is nothing to open. A leaf still offers to go to the row
+    // above and, if it stands for a run of frames, to unfold that.
     fn offers(&self, _: &Context<'_>, action: Action) -> bool {
         let Some(row) = self.selected() else {
             return !matches!(action, Action::Fold(_) | Action::HotPath);
