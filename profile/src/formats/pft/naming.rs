@@ -1,4 +1,8 @@
 //! Names and sources from a file into a store, of both versions.
+//!
+//! Version 1 has rows, with all of one frame side by side; version 2 has columns. In
+//! both a name may come long after its frame, and for a frame that the store never had
+//! because all its samples were dropped: such a name is read and not kept.
 
 use super::columns::{Strings, kind};
 use super::tables::Tables;
@@ -68,6 +72,7 @@ pub(super) fn add_name_columns(
     Ok(())
 }
 
+/// A reason that is not known, as of a newer writer, becomes [`NoName::Other`].
 fn unnamed(text: &str, start: Option<u64>) -> NameState {
     let reason = NoName::from_label(text);
     match start {
@@ -141,6 +146,7 @@ pub(super) fn add_source_columns(
     Ok(())
 }
 
+/// A count of links, refused above `CHAIN_MAX`. The store keeps at most 64 of them.
 fn checked_links(links: u64) -> Result<usize, FormatError> {
     match usize::try_from(links) {
         Ok(links) if links <= CHAIN_MAX => Ok(links),
@@ -148,6 +154,7 @@ fn checked_links(links: u64) -> Result<usize, FormatError> {
     }
 }
 
+/// Does nothing for no frame, or one that the store does not have.
 fn set_source(frame: Option<Frame>, chain: &[SourceFrame<'_>], store: &mut Store) {
     if let Some(id) = frame.and_then(|frame| store.find_frame(&frame)) {
         store.set_source(id, chain);

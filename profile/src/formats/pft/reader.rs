@@ -24,18 +24,31 @@ const RAW_BYTES_MAX: u64 = 32 << 30;
 const WEIGHT_MAX: u64 = 1 << 53;
 
 /// Reads a file from its beginning.
+///
+/// The file may be hostile: what it defines is bounded by the constants here and in
+/// `tables`, and every number in it is checked before it is used. It may also still be
+/// written, by a recorder at the other end of a pipe.
+///
+/// A file that ends early or is damaged is no error once a block was read: everything
+/// up to there is in the store, and [`Reader::notes`] says what is missing.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
     unpacker: Unpacker,
     tables: Tables,
+    /// Whole blocks that were read.
     blocks: u64,
+    /// Their contents, unpacked; at most [`RAW_BYTES_MAX`].
     raw_bytes: u64,
+    /// The weights of all samples so far.
     weight: u64,
     /// How many times a sample may count, as others were taken more often.
     spread: u64,
+    /// Whether the section of the end was there.
     is_finished: bool,
+    /// Why there is no more to read, as a sentence, if it is not the end of the file.
     problem: Option<String>,
+    /// Sections of newer writers, which were left out.
     unknown_sections: u64,
     /// One above the highest stack that a sample had.
     next_stack: u32,
@@ -162,6 +175,9 @@ impl<R: Read> Reader<R> {
         self.problem.clone().into_iter().chain(unknown).collect()
     }
 
+    /// Takes the sections of one block, in their order. A section that is not known is
+    /// skipped by its length and counted. If one is damaged, the sections before it
+    /// remain in the store.
     fn absorb(&mut self, raw: &[u8], store: &mut Store) -> Result<(), FormatError> {
         let mut bytes = Bytes(raw);
         let mut exited = Vec::new();
@@ -209,6 +225,9 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
+    /// Refuses a file whose sums a `f64` cannot hold exactly. Where the rate was
+    /// changed, a sample may count up to `spread` times, so that factor belongs to the
+    /// sum.
     fn check_weight(&self) -> Result<(), FormatError> {
         if self.weight.saturating_mul(self.spread) > WEIGHT_MAX {
             Err(FormatError::TooLarge(
@@ -219,6 +238,8 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    /// Defines modules in the order of the file; their numbers are their ids in the
+    /// store.
     fn add_modules(&mut self, mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
         while !bytes.is_empty() {
             self.tables.check_people(self.tables.modules)?;
@@ -233,6 +254,9 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
+    /// Defines processes, or changes one that is known. Numbers rise by one, so that a
+    /// file cannot make a table with holes. Who has ended is put into `exited`, and is
+    /// told to the store at the end of the block.
     fn add_processes(
         &mut self,
         mut bytes: Bytes<'_>,
@@ -265,6 +289,10 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
+    /// Adds the samples of one section. They lie in columns: one `how` byte a sample
+    /// (how its walk ended, times two, plus one if it hit in the kernel) gives the
+    /// count away, and each column ends by itself, so `count` cannot make the loop
+    /// longer than the section.
     fn add_samples(
         &mut self,
         mut bytes: Bytes<'_>,
@@ -329,6 +357,10 @@ impl<R: Read> Reader<R> {
                     ending,
                     weight,
                 };
+                // The fast way: the store has seen this stack and says what it knows it
+                // as, so that neither frames are collected nor the stack interned. It
+                // may have dropped it since to make room (`Forgotten`); then its frames
+                // are told once more.
                 let known = self.known.get(number as usize).copied().flatten();
                 if known.is_some() && store.add_sample_with(sample, known) != Added::Forgotten {
                     continue;
@@ -397,6 +429,8 @@ fn end_of(mut bytes: Bytes<'_>) -> Option<u64> {
     bytes.number().ok()?.checked_sub(1)
 }
 
+/// Replaces what is known of the recording; each info of a file has all of it, and the
+/// last one counts. That of the first block also says when the history begins.
 fn add_info(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
     let metric = Metric {
         name: bytes.text()?,
@@ -423,6 +457,7 @@ fn add_info(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> 
     if let Some(begin) = bytes.number()?.checked_sub(1) {
         store.begin(begin);
     }
+    // Notes are for people to read: no more than 64 are kept, whatever the file holds.
     for _ in 0..bytes.count()?.min(64) {
         info.notes.push(bytes.text()?);
     }

@@ -1,4 +1,9 @@
-//! What a file has defined so far.
+//! What a file has defined so far: strings, modules, processes, threads, frames and
+//! stacks, each found by its number in the file.
+//!
+//! A definition comes before its use, so that a number can be checked when it is read,
+//! and whatever stands in these tables can be followed without a check. Sections of
+//! version 1 and of version 2 fill the same tables.
 
 use crate::formats::FormatError;
 use crate::formats::wire::Bytes;
@@ -7,19 +12,29 @@ use crate::{Frame, FrameKind, ModuleId, ProcessId};
 use std::sync::Arc;
 
 /// Bounds on what one file may define. All together stay below a gigabyte.
+///
+/// Letters of all strings.
 const STRING_BYTES_MAX: usize = 256 << 20;
 const STRINGS_MAX: usize = 4 << 20;
+/// Of processes, of threads and of modules.
 const PEOPLE_MAX: usize = 4 << 20;
 const FRAMES_MAX: usize = 8 << 20;
+/// Frame numbers of all stacks together, 4 bytes each.
 const STACK_WORDS_MAX: usize = 64 << 20;
 
+/// Made and asked by the [`Reader`](super::Reader) of one file, and forgotten with it.
 #[derive(Debug)]
 pub(super) struct Tables {
+    /// By number; 0 is the empty one.
     strings: Vec<Arc<str>>,
+    /// Bytes of all of them.
     letters: usize,
+    /// How many there are: the store has them under the same numbers.
     pub(super) modules: u32,
+    /// How many there are: the store has them under the same numbers.
     pub(super) processes: u32,
     pub(super) threads: Vec<Thread>,
+    /// By number less one, as number 0 stands for no frame.
     frames: Vec<Frame>,
     /// Frame numbers of all stacks, innermost first.
     words: Vec<u32>,
@@ -27,6 +42,7 @@ pub(super) struct Tables {
     starts: Vec<u32>,
 }
 
+/// What the file says of a thread. The store gets it again with each sample.
 #[derive(Debug, Clone)]
 pub(super) struct Thread {
     pub(super) process: ProcessId,
@@ -52,6 +68,7 @@ impl Tables {
         }
     }
 
+    /// Cleans texts of what could harm a terminal, and cuts long ones.
     pub(super) fn add_strings(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
         while !bytes.is_empty() {
             let text = bytes.text()?;
@@ -64,15 +81,18 @@ impl Tables {
         Ok(())
     }
 
+    /// The text whose number comes next in `bytes`.
     pub(super) fn string(&self, bytes: &mut Bytes<'_>) -> Result<&Arc<str>, FormatError> {
         self.string_of(bytes.u32()?)
     }
 
+    /// The text of a number; an error for one that was not defined.
     pub(super) fn string_of(&self, number: u32) -> Result<&Arc<str>, FormatError> {
         let found = self.strings.get(number as usize);
         found.ok_or_else(|| damaged("a name is used that it does not have"))
     }
 
+    /// The section of threads: process, thread id and name of each.
     pub(super) fn add_threads(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
         while !bytes.is_empty() {
             let process = bytes.u32()?;
@@ -91,6 +111,8 @@ impl Tables {
         Ok(())
     }
 
+    /// Frames of version 1: a module and a kind for each, and addresses as steps from
+    /// the one before, forward or back.
     pub(super) fn add_frames(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
         let mut last = 0u64;
         while !bytes.is_empty() {
@@ -116,6 +138,7 @@ impl Tables {
         Ok(())
     }
 
+    /// The module and the kind of code that stand before an address or a run of them.
     fn frame_place(&self, bytes: &mut Bytes<'_>) -> Result<(ModuleId, FrameKind), FormatError> {
         let module = bytes.u32()?;
         if module >= self.modules {
@@ -157,10 +180,24 @@ impl Tables {
             .ok_or_else(|| damaged("a frame is used that it does not have"))
     }
 
+    /// Stacks of version 1. Each says how many of the outermost frames it has in common
+    /// with the stack before in its section, and its other frames, innermost first:
+    ///
+    /// ```text
+    /// before:   main run step parse        (outermost first)
+    /// this one: main run step             write flush
+    ///           └─ shared: 3 ─┘            └ own: 2 ┘
+    /// ```
+    ///
+    /// Because `words` has stacks innermost first, the shared part is the end of the
+    /// one before and is copied behind its own frames.
     pub(super) fn add_stacks(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
         let mut before = self.words.len()..self.words.len();
         while !bytes.is_empty() {
             let shared = bytes.number()? as usize;
+            // Each own frame takes a byte at least, so `count` bounds the loop; shared
+            // ones take none, and are bounded by the stack before and by
+            // `STACK_WORDS_MAX`.
             let own = bytes.count()?;
             if shared > before.len() || shared + own > STACK_DEPTH_MAX {
                 return Err(damaged("a stack is longer than stacks are"));
@@ -174,6 +211,7 @@ impl Tables {
                 last = last.wrapping_add(bytes.signed()?);
                 let number = u32::try_from(last);
                 let number = number.map_err(|_| damaged("a frame of no number"))?;
+                // Checked here, once, so that `stack` can index without a check.
                 self.frame(number)?;
                 self.words.push(number);
             }
@@ -186,6 +224,9 @@ impl Tables {
     }
 
     /// As [`columns::Stacks`](super::columns::Stacks) writes them.
+    ///
+    /// Lengths and frame numbers lie in two columns, the numbers all of one width,
+    /// outermost first, and are turned round here.
     pub(super) fn add_stack_columns(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
         let width = usize::from(bytes.byte()?);
         if !(1..=4).contains(&width) {

@@ -22,29 +22,46 @@ use std::sync::Arc;
 const RAW_TARGET: usize = 1 << 20;
 
 /// Writes a growing profile.
+///
+/// The recorder keeps one for as long as it records and calls [`Writer::append`] with
+/// each new view, about once a second; [`write`](super::write) makes one for a single
+/// view. After each append the file ends between two blocks, and a reader can use it.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
     packer: Packer,
+    /// How long the file is: its head and all blocks so far.
     bytes: u64,
+    /// Samples in the file, whatever they weigh.
     samples: u64,
+    /// What the file says of the recording. Written again only when it has changed.
     info: Option<Arc<Info>>,
+    /// Numbers in the file, here and in the maps below. Strings begin at 1, as the
+    /// empty one is 0 and is not in the map.
     strings: HashMap<Arc<str>, u32>,
     modules: HashMap<ModuleId, u32>,
+    /// Number in the file, and what the file says of the process: when that differs
+    /// from the view, the process is written again under the same number.
     processes: HashMap<ProcessId, (u32, Process)>,
+    /// By process, thread id and name: a thread that renames itself is another one
+    /// here.
     threads: HashMap<(ProcessId, u32, Arc<str>), u32>,
     /// By the store's number: who that was, and the number in the file.
     thread_slots: Vec<Option<(Thread, u32)>>,
+    /// By what the frame is, not by its number in the store. They begin at 1; 0 stands
+    /// for no frame.
     frames: HashMap<Frame, u32>,
     /// By number in the file.
     named: Vec<Named>,
     /// By the store's number: its serial, and the number in the file.
     stacks: Vec<Option<(u32, u32)>>,
+    /// How many stacks the file has, which is the number of the next one.
     stacks_written: u32,
     /// When it ended, if that is known.
     end_ns: Option<u64>,
     /// How many samples of each second are in the file.
     written: BTreeMap<u64, usize>,
+    /// What was collected for the next block; empty between two calls.
     block: Block,
 }
 
@@ -53,14 +70,20 @@ pub struct Writer<W> {
 struct Named {
     /// In the store.
     frame: FrameId,
+    // What was written last, so that only news are written.
     state: State,
     has_source: bool,
 }
 
+/// How much the file says of a frame's name. It only moves down this list: a reason is
+/// told once and may be followed by a name, after a name nothing more is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
+    // Nothing yet.
     Pending,
+    // Why it has no name.
     Unnamed,
+    // Its name.
     Final,
 }
 
@@ -96,6 +119,11 @@ impl Block {
     }
 
     /// In the order in which a reader needs them.
+    ///
+    /// Strings come before all that uses their numbers, stacks before samples. Names
+    /// and sources stand behind the samples: a store takes names only for frames that
+    /// it has, and it has them from samples. Rates and sampled CPUs change the info
+    /// before them.
     fn sections(self) -> [(u64, Vec<u8>); 13] {
         [
             (section::INFO, self.info),
@@ -168,6 +196,11 @@ impl<W: Write> Writer<W> {
         self.append_some(view, |_| true, |sample| sample.stamp <= end)
     }
 
+    /// Writes the samples of the wanted seconds that the file does not have, then what
+    /// has changed of processes, names and sources, and closes the block.
+    ///
+    /// How far a second was written is kept as a count. That suffices because a bucket
+    /// of the store only grows at its end; it is forgotten with the second itself.
     fn append_some(
         &mut self,
         view: &View,
@@ -181,13 +214,19 @@ impl<W: Write> Writer<W> {
             if !is_second(second) || done >= bucket.len() {
                 continue;
             }
+            // What `is_wanted` leaves out now is left out for good: `written` is set to
+            // the whole length below. Only `append_last` does so.
             let samples = bucket.iter().skip(done);
             let samples: Vec<Sample> = samples.filter(|sample| is_wanted(sample)).collect();
+            // A sample alone takes some 6 to 8 bytes. The size of the block is looked
+            // at after each part, so a second of millions of samples becomes several
+            // blocks.
             for part in samples.chunks(RAW_TARGET / 16) {
                 self.add_samples(view, second, part)?;
             }
             self.written.insert(second, bucket.len());
         }
+        // Seconds that the store has dropped do not come again.
         if let Some(oldest) = view.tables.history.oldest_second() {
             self.written = self.written.split_off(&oldest);
         }
@@ -208,6 +247,10 @@ impl<W: Write> Writer<W> {
         self.flush()
     }
 
+    /// Adds samples of one second to the block, as six columns: hundredths of the
+    /// second, endings, CPUs, threads, stacks, weights. Threads and stacks that the
+    /// file does not have are defined on the way, in the same block. Weights are left
+    /// out where all are 1, as they are for samples of the CPU clock.
     fn add_samples(
         &mut self,
         view: &View,
@@ -256,6 +299,8 @@ impl<W: Write> Writer<W> {
         }
     }
 
+    /// Packs and writes what the block has, and begins an empty one. A block with
+    /// nothing in it is not written.
     fn flush(&mut self) -> Result<(), FormatError> {
         self.number_frames();
         let block = std::mem::take(&mut self.block);
@@ -343,6 +388,8 @@ impl<W: Write> Writer<W> {
         number
     }
 
+    /// The number of a thread in the file. Slots of the store are used again for other
+    /// threads, so the one remembered for a slot is compared before it is believed.
     fn thread(&mut self, view: &View, slot: ThreadSlot) -> u32 {
         let thread = view.tables.processes.thread(slot);
         let at = slot.0 as usize;
@@ -358,6 +405,8 @@ impl<W: Write> Writer<W> {
         number
     }
 
+    /// Asks the map, for a slot that is new or was used again, and defines a thread
+    /// that the file does not have.
     fn find_thread(&mut self, view: &View, thread: &Thread) -> u32 {
         let key = (thread.process, thread.tid, Arc::clone(&thread.comm));
         if let Some(number) = self.threads.get(&key) {
@@ -374,6 +423,8 @@ impl<W: Write> Writer<W> {
         number
     }
 
+    /// The number of a process in the file, defined with its first sample. A process
+    /// that the store does not know any more is written as an untold one.
     fn process(&mut self, view: &View, id: ProcessId) -> u32 {
         if let Some((number, _)) = self.processes.get(&id) {
             return *number;
@@ -386,6 +437,7 @@ impl<W: Write> Writer<W> {
         number
     }
 
+    /// Adds the row of a process. A row with a number that the file has changes it.
     fn put_process(&mut self, number: u32, process: &Process) {
         let comm = self.string(&process.comm);
         let details = &process.details;
@@ -406,6 +458,8 @@ impl<W: Write> Writer<W> {
 
     /// Those that have changed since they were written.
     fn add_processes(&mut self, view: &View) {
+        // The map is in no order; rows are sorted, so that the same recording gives the
+        // same bytes.
         let mut changed = Vec::new();
         for (id, (number, before)) in &mut self.processes {
             if let Some(now) = view.tables.processes.get(*id)
@@ -421,6 +475,12 @@ impl<W: Write> Writer<W> {
         }
     }
 
+    /// The number of a stack in the file. The store uses numbers of dropped stacks
+    /// again under another serial, which tells whether the one remembered is still
+    /// meant.
+    ///
+    /// A stack that the store dropped and met again is written twice; readers intern
+    /// it.
     fn stack(&mut self, view: &View, id: StackId) -> u32 {
         let table = &view.tables.stacks;
         let (at, serial) = (id.0 as usize, table.serial(id));
@@ -442,6 +502,8 @@ impl<W: Write> Writer<W> {
     }
 
     /// 0 stands for no frame at all.
+    /// The number of a frame in the file; until the block is closed that of a new one
+    /// is preliminary, see [`Writer::number_frames`].
     fn frame(&mut self, view: &View, id: FrameId) -> u32 {
         if id.0 < crate::intern::RESERVED {
             return 0;
@@ -468,12 +530,15 @@ impl<W: Write> Writer<W> {
     /// order: what lies side by side packs well, and its names even better.
     fn number_frames(&mut self) {
         let new = std::mem::take(&mut self.block.new_frames);
+        // New frames were numbered from `first` on as they were met. `numbers[at]`
+        // becomes the lasting number of the one that was number `first + at`.
         let first = (self.frames.len() - new.len()) as u32 + 1;
         let mut numbers = vec![0; new.len()];
         if !new.is_empty() {
             let key = |(module, frame): (u32, Frame)| (module, frame.kind as u8, frame.address);
             let mut order: Vec<usize> = (0..new.len()).collect();
             order.sort_unstable_by_key(|at| key(new[*at]));
+            // `named` is by number, so it takes the new order as well.
             let named = self.named.split_off(first as usize - 1);
             for (number, at) in (first..).zip(&order) {
                 self.frames.insert(new[*at].1, number);
@@ -485,6 +550,8 @@ impl<W: Write> Writer<W> {
         }
         let mut stacks = std::mem::take(&mut self.block.new_stacks);
         if !stacks.is_empty() {
+            // Below `first` are frames of earlier blocks and 0, which keep their
+            // numbers.
             stacks.renumber(|number| match number.checked_sub(first) {
                 Some(at) => numbers[at as usize],
                 None => number,
@@ -500,6 +567,7 @@ impl<W: Write> Writer<W> {
         // Names first: their strings come one after the other then.
         for add in [Self::add_name, Self::add_source] {
             for (number, known) in (1u32..).zip(&mut named) {
+                // Nothing more can come for this frame.
                 if known.state == State::Final && known.has_source {
                     continue;
                 }
@@ -519,6 +587,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// Writes the name of a frame, or why it has none, if that is news to the file.
     fn add_name(&mut self, view: &View, (number, frame): (u32, Frame), known: &mut Named) {
         if known.state == State::Final {
             return;
@@ -529,6 +598,8 @@ impl<W: Write> Writer<W> {
                 (State::Unnamed, reason.label().into(), None)
             }
             NameState::UnnamedIn { reason, start } if known.state == State::Pending => {
+                // Relative to the frame, as both lie in one function: one or two bytes
+                // in place of up to ten.
                 let start = start.wrapping_sub(frame.address).cast_signed();
                 (State::Unnamed, reason.label().into(), Some(start))
             }
@@ -544,6 +615,9 @@ impl<W: Write> Writer<W> {
         known.state = state;
     }
 
+    /// Writes the chain of inlined functions and source lines of a frame, once. An
+    /// empty chain means that it is not known yet, and is asked for again with the next
+    /// append.
     fn add_source(&mut self, view: &View, (number, _): (u32, Frame), known: &mut Named) {
         if known.has_source {
             return;
@@ -555,6 +629,8 @@ impl<W: Write> Writer<W> {
         };
         let mut links = Vec::new();
         for (at, link) in chain.iter().enumerate() {
+            // The last link is the function whose code it is: its name is the frame's,
+            // and comes with the names.
             let name = if at < inlined.len() {
                 tables.names.name(link.function).cloned()
             } else {
