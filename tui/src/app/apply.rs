@@ -20,7 +20,9 @@ use std::sync::Arc;
 /// of the app.
 #[derive(Debug, Default, PartialEq)]
 pub struct Applied {
+    /// What the detail line or the dialog says; None if the screen shows it by itself.
     pub said: Option<Notice>,
+    /// What the front end has to do, such as writing a file.
     pub effect: Option<Effect>,
 }
 
@@ -104,6 +106,9 @@ impl App {
         }
     }
 
+    /// Counts only a process, by its number. A number may have been used again within the
+    /// window: then all processes that had it count. The error says that none of them has
+    /// samples.
     fn narrow_to_process(&mut self, pid: u32) -> Result<Applied, Notice> {
         let rows = self.shown.report.processes.iter();
         let lives: Vec<_> = rows.filter(|row| row.pid == pid).collect();
@@ -137,6 +142,8 @@ impl App {
         Ok(said.into())
     }
 
+    /// Sets the window. The error says that the samples have no times, as in some
+    /// recordings.
     fn use_window(&mut self, window: Window) -> Result<Applied, Notice> {
         let recording = self.shown.source.recording.as_ref();
         if recording.is_some_and(|recording| recording.lacks.time) {
@@ -146,6 +153,8 @@ impl App {
         Ok(Notice::WindowSet.into())
     }
 
+    /// Lets the window begin where the engine's last report ends. On a frozen screen that is the
+    /// report which was the newest when it was frozen. The error says that no new samples come.
     fn mark_now(&mut self) -> Result<Applied, Notice> {
         if self.base.run.target != TargetState::Running {
             return Err(Notice::NoNow);
@@ -155,6 +164,8 @@ impl App {
         Ok(Notice::Marked.into())
     }
 
+    /// Chooses the unit of numbers; None: the usual one. The error says that a difference
+    /// has a unit of its own, or that what is shown has no time to count in.
     fn count_in(&mut self, unit: Option<Unit>) -> Result<Applied, Notice> {
         let cx = self.context();
         if let Some(fixed) = cx.unit_of_difference() {
@@ -184,6 +195,8 @@ impl App {
         let start_ns = self.shown.report.window.start_ns;
         let baseline = Baseline::shown(self.asking.baselines, view, query, start_ns);
         let baseline = Some(Arc::new(baseline));
+        // Another baseline is a step in the history, so that the one before can be had again. The
+        // first one is none: there is nothing to go back to.
         if self.knobs.baseline.is_some() {
             self.turn(|knobs| knobs.baseline = baseline);
             return Ok(Notice::Baseline {
@@ -208,6 +221,7 @@ impl App {
         let rows = self.shown.report.functions.iter();
         let found = rows
             .filter(|row| row.name.contains(words))
+            // The name itself before names that contain it, then the one with most samples.
             .max_by_key(|row| (*row.name == *words, row.total_samples));
         let Some(id) = found.map(|row| row.id) else {
             let why = format!("no function here has '{words}' in its name");
@@ -216,6 +230,7 @@ impl App {
         self.mode = Mode::Browse;
         self.remember();
         let before = self.knobs.clone();
+        // A difference has a list of its own, in which the row could not be selected.
         self.knobs.shows_difference = false;
         self.open(ViewId::Functions);
         self.after_turning(&before);
@@ -224,6 +239,8 @@ impl App {
         Ok(Applied::default())
     }
 
+    /// Sorts the functions by a column, and opens them. The error names the columns that
+    /// there are.
     fn sort_functions(&mut self, words: &str) -> Result<Applied, Notice> {
         let columns = FunctionRow::COLUMNS.iter();
         let Some(column) = columns.clone().find(|column| column.words() == words) else {
@@ -240,12 +257,16 @@ impl App {
         Ok(Applied::default())
     }
 
+    /// Writes instructions in this syntax from now on.
     fn use_syntax(&mut self, syntax: Syntax) -> Applied {
         let code = &mut self.views.code;
         code.set_look(code.wanted_layout(), syntax);
         Notice::Syntax(syntax.name()).into()
     }
 
+    /// Returns the effect that writes a file, whose format the end of its name tells. A
+    /// file that is there is not overwritten. The error says that the name tells none, or
+    /// that there are no samples yet.
     fn write_to(&mut self, name: &str) -> Result<Applied, Notice> {
         let Some(kind) = FileKind::of_path(Path::new(name)) else {
             let why = "its name tells no format: .pft .pb.gz .folded .svg .txt";

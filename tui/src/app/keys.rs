@@ -23,6 +23,7 @@ const FIND_LENGTH_MAX: usize = 200;
 
 /// Handles a key press in whatever mode the app is in.
 pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
+    // What was said goes with the next key, whatever that does.
     let said = std::mem::take(&mut app.detail);
     if matches!(app.mode, Mode::Browse)
         && let Some(Action::DetailLeft | Action::DetailRight) = asked(app, key)
@@ -41,9 +42,13 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
         app.fetching.is_put_away |= is_question;
         return Vec::new();
     }
+    // The two letters answer only as long as the question is on the screen; otherwise they
+    // are keys like all others.
     if is_question && let KeyCode::Char(answer @ (FETCH | NEVER)) = key.code {
         return app.apply_for_key(Order::Fetch(answer == FETCH));
     }
+    // In a mode that takes text, letters are text. What means nothing to it may still quit,
+    // suspend or redraw (see `leave_anyway`).
     match app.mode {
         Mode::Find(_) => type_find(app, key),
         Mode::Filter(_) => type_filter(app, key),
@@ -73,6 +78,7 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     }
 }
 
+/// Returns the action that a key has in the view that has the keys; None if it has none.
 fn asked(app: &App, key: KeyEvent) -> Option<Action> {
     app.keymap.find(key, app.focus())
 }
@@ -167,6 +173,8 @@ fn close_innermost(app: &mut App) -> bool {
         app.set_find(None);
         return true;
     }
+    // What the view had open before the newest step of the history is closed by undoing
+    // that step.
     let here = app.pane_here();
     let before = app.history.last().and_then(|place| place.of(here));
     if app.views.get_mut(here).close_innermost(before) {
@@ -189,6 +197,7 @@ fn close_innermost(app: &mut App) -> bool {
     has_marks
 }
 
+/// Returns the movement that an action is; None if it is no movement.
 fn as_motion(action: Action) -> Option<Motion> {
     let page = |down, half| Motion::Page { down, half };
     Some(match action {
@@ -204,6 +213,7 @@ fn as_motion(action: Action) -> Option<Motion> {
     })
 }
 
+/// Copies a text to the terminal's clipboard, and says so. Nothing happens without a text.
 fn copy(app: &mut App, what: impl Fn(&App) -> Option<String>) -> Vec<Effect> {
     let Some(name) = what(app) else {
         return Vec::new();
@@ -212,6 +222,7 @@ fn copy(app: &mut App, what: impl Fn(&App) -> Option<String>) -> Vec<Effect> {
     vec![Effect::Copy(name)]
 }
 
+/// Opens the line in which a pattern is typed. The find of before is kept for Esc.
 fn open_find(app: &mut App) {
     let before = app.find().map(|found| found.find.clone());
     app.mode = Mode::Find(Prompt {
@@ -220,6 +231,7 @@ fn open_find(app: &mut App) {
     });
 }
 
+/// Opens the line in which the filter is edited, with the present one in it.
 fn open_filter(app: &mut App) {
     let text = app.knobs.filter.to_string();
     app.mode = Mode::Filter(FilterPrompt {
@@ -253,6 +265,7 @@ fn type_filter(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     Vec::new()
 }
 
+/// Opens the output of the started command, or says that there is none.
 fn open_output(app: &mut App) {
     if app.shown.run.command_output.is_empty() {
         app.detail = Detail::Notice(Notice::NoOutput);
@@ -261,10 +274,15 @@ fn open_output(app: &mut App) {
     }
 }
 
+/// Handles a key while a pattern is typed. Each key finds anew, so that the rows are marked
+/// while the pattern grows. Esc, and Backspace in an empty line, bring back the find of
+/// before.
 fn type_find(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     let Mode::Find(prompt) = &mut app.mode else {
         return Vec::new();
     };
+    // Control makes no text: it is Ctrl-U, which empties the line, or what `leave_anyway`
+    // knows.
     let control = key
         .modifiers
         .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
@@ -310,6 +328,8 @@ pub(super) fn leave_anyway(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     }
 }
 
+/// Finds what is in the line. A pattern that cannot be read leaves the last find as it is,
+/// as it may be half a pattern, such as an open bracket.
 fn find_as_typed(app: &mut App) {
     let Mode::Find(prompt) = &mut app.mode else {
         return;
@@ -332,6 +352,8 @@ fn find_as_typed(app: &mut App) {
     app.set_find(find);
 }
 
+/// Carries out an action while the help or the output is open: it closes, changes or
+/// scrolls what is open, or leaves the screen.
 fn act_in_pane(app: &mut App, action: Action) -> Vec<Effect> {
     match action {
         Action::Back => app.mode = Mode::Browse,
@@ -359,6 +381,7 @@ fn scroll(app: &mut App, motion: Motion) {
     let page = usize::from(app.size.height.saturating_sub(4)).max(1);
     let two_columns = help::has_two_columns(app.size.width);
     let view = app.focus();
+    // `upwards` says that a larger number shows what is further up.
     let (scroll, max, upwards) = match &mut app.mode {
         Mode::Help { scroll } => {
             let lines = help::line_count(&app.keymap, view, two_columns);
@@ -440,6 +463,7 @@ impl App {
         let theme = Theme::detect(ThemeChoice::default(), |_| None);
         let drawn = self.views.drawn(pane);
         let whole = text::width(&drawn.detail(&self.context_of(pane), room, &theme));
+        // After a step the line begins at (shift + 1) half widths: that has to be in the text.
         if (self.detail_shift + 2) * width / 2 < whole + width / 2 && whole > width {
             self.detail_shift += 1;
         }

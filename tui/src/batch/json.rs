@@ -19,6 +19,8 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     line
 }
 
+/// The whole report. Fields stand in the order in which `docs/batch-json.md` lists them;
+/// what each means is said there.
 #[derive(Serialize)]
 struct Object<'a> {
     schema: u32,
@@ -59,6 +61,7 @@ struct Object<'a> {
     holders: Vec<Holder>,
 }
 
+/// One cause for which stacks of the run ended early, and where.
 #[derive(Serialize)]
 struct Stop<'a> {
     cause: &'static str,
@@ -74,6 +77,7 @@ fn stop(stop: &profile::Stop) -> Stop<'_> {
     }
 }
 
+/// What proftop itself takes.
 #[derive(Serialize)]
 struct Own {
     cpu_percent: f64,
@@ -81,6 +85,7 @@ struct Own {
     table_bytes: u64,
 }
 
+/// A function that is listed.
 #[derive(Serialize)]
 struct Function<'a> {
     name: &'a str,
@@ -93,14 +98,17 @@ struct Function<'a> {
     #[serde(rename = "self")]
     self_samples: u64,
     total: u64,
+    /// None unless nanoseconds are counted; `total_ns` likewise.
     self_ns: Option<u64>,
     total_ns: Option<u64>,
     err_pp: f64,
     trend: [u32; TREND_LEN],
     file: Option<&'a str>,
+    /// None where the report has 0 for a line that is not known.
     line: Option<u32>,
 }
 
+/// A process with samples.
 #[derive(Serialize)]
 struct Process<'a> {
     pid: u32,
@@ -114,6 +122,7 @@ struct Process<'a> {
     states: Option<States>,
 }
 
+/// A thread with samples or, if waits are counted, with states only.
 #[derive(Serialize)]
 struct Thread<'a> {
     pid: u32,
@@ -123,12 +132,14 @@ struct Thread<'a> {
     kernel_samples: u64,
     top_function: Option<&'a str>,
     trend: [u32; TREND_LEN],
+    /// None unless waits are counted.
     states: Option<States>,
 }
 
 /// Nanoseconds in each state, by its word.
 type States = BTreeMap<&'static str, u64>;
 
+/// Who made a thread wait, and for how long.
 #[derive(Serialize)]
 struct Holder {
     waiter: u32,
@@ -141,6 +152,7 @@ struct Holder {
 }
 
 impl<'a> Object<'a> {
+    /// Collects the fields. Numbers that may not be finite go through [`number`].
     fn new(batch: &'a BatchReport<'a>) -> Self {
         let snapshot = batch.snapshot;
         let (report, health) = (&snapshot.report, &snapshot.health);
@@ -197,6 +209,8 @@ impl<'a> Object<'a> {
     }
 }
 
+/// Returns a function with its numbers. Weights are samples or, if the metric counts time,
+/// nanoseconds: then the same number stands in both fields.
 fn function<'a>(row: &'a FunctionRow, batch: &BatchReport<'_>) -> Function<'a> {
     let report = &batch.snapshot.report;
     let ns = |weight: u64| batch.counts_time().then_some(weight);
@@ -222,6 +236,7 @@ fn function<'a>(row: &'a FunctionRow, batch: &BatchReport<'_>) -> Function<'a> {
     }
 }
 
+/// Returns a process, with the states of all its threads added up if waits are counted.
 fn process<'a>(row: &'a ProcessRow, waited: Option<&Waited>) -> Process<'a> {
     let own =
         |waited: &Waited| states({ waited.threads.iter() }.filter(|thread| thread.pid == row.pid));
@@ -240,6 +255,7 @@ fn process<'a>(row: &'a ProcessRow, waited: Option<&Waited>) -> Process<'a> {
 
 /// Those that have samples, then those of which only their states are known.
 fn threads<'a>(report: &'a Report, waited: Option<&'a Waited>) -> Vec<Thread<'a>> {
+    // Threads that have samples are taken out, so that those remain of which there is none.
     let mut by_tid: BTreeMap<u32, &ThreadStates> = { waited.into_iter() }
         .flat_map(|waited| &waited.threads)
         .map(|thread| (thread.tid, thread))
@@ -262,6 +278,8 @@ fn threads<'a>(report: &'a Report, waited: Option<&'a Waited>) -> Vec<Thread<'a>
     threads
 }
 
+/// Adds up the nanoseconds in each state. Every state has an entry, so that readers find
+/// all words in each object.
 fn states<'a>(threads: impl Iterator<Item = &'a ThreadStates>) -> States {
     let mut sums: States = WaitState::ALL.map(|state| (state.word(), 0)).into();
     for thread in threads {
@@ -272,6 +290,7 @@ fn states<'a>(threads: impl Iterator<Item = &'a ThreadStates>) -> States {
     sums
 }
 
+/// Returns who was waited for, in the order of the snapshot: the longest first.
 fn holders(waited: &Waited) -> Vec<Holder> {
     let held = waited.holders.iter().map(|held| Holder {
         waiter: held.waiter,
@@ -285,6 +304,7 @@ fn holders(waited: &Waited) -> Vec<Holder> {
     held.collect()
 }
 
+/// Returns a thread without its states, which its row does not have.
 fn thread(row: &ThreadRow) -> Thread<'_> {
     Thread {
         pid: row.pid,
@@ -298,6 +318,7 @@ fn thread(row: &ThreadRow) -> Thread<'_> {
     }
 }
 
+/// Returns the word for what became of the target. How it ended is in the notes.
 fn target_word(target: &TargetState) -> &'static str {
     match target {
         TargetState::Starting => "starting",
@@ -308,6 +329,7 @@ fn target_word(target: &TargetState) -> &'static str {
     }
 }
 
+/// Returns the word for the kind of a function's code.
 fn kind_word(kind: FrameKind) -> &'static str {
     match kind {
         FrameKind::User => "user",

@@ -24,6 +24,7 @@ pub fn disassemble(wanted: &Wanted, body: &mut Body) -> Result<(), String> {
 
 /// Where code of the kernel is read.
 struct Memory {
+    /// `/proc/kcore`, or why it cannot be read.
     core: Result<KernelCore, ErrorKind>,
     /// It knows where programs end, and their lines.
     bpf: CurrentBpf,
@@ -90,6 +91,8 @@ impl Memory {
     }
 }
 
+/// Adds the pieces of code that were hit. The error says which right, or what else, is
+/// missing if there is none at all.
 fn add_pieces(
     wanted: &Wanted,
     symbols: &KernelSymbols,
@@ -117,6 +120,8 @@ fn add_pieces(
     }
 }
 
+/// Decodes the instructions of one function. Those of a BPF program have source lines, if
+/// the program was loaded with them; a line is kept only if it has a number.
 fn piece(code: Code, symbols: &KernelSymbols, memory: &Memory, body: &mut Body) -> Piece {
     let start = code.start;
     let range = start..start + code.bytes.len() as u64;
@@ -157,6 +162,7 @@ fn name_target(instruction: &mut Instruction, range: &Range<u64>, symbols: &Kern
     };
 }
 
+/// The instruction of one byte with which x86 kernels fill the space between functions.
 const INT3: u8 = 0xcc;
 
 #[cfg(test)]

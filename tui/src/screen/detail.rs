@@ -37,6 +37,7 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     // In ASCII each of the two `±` of a row takes one cell more.
     let room = if theme.is_ascii() { width - 2 } else { width };
     let text = match &app.detail {
+        // The row in full, unless the user wants to see what drawing costs.
         Detail::Row => match app.terminal.draw_cost {
             Some(cost) => cost_of(cost),
             None => {
@@ -49,6 +50,9 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
                 };
                 match app.detail_shift {
                     0 => detail(room),
+                    // The line was scrolled, each step by half a width. The whole text is
+                    // made for it, as what the view would leave out for want of room is
+                    // what is to be read.
                     shift => text::from(&detail(usize::MAX / 2), shift * width / 2),
                 }
             }
@@ -66,6 +70,7 @@ pub fn render(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
         text
     };
     let lines = match &app.detail {
+        // Only what has to be read whole may take several lines.
         Detail::Explain | Detail::Notice(Notice::MayFetch { .. }) => text::wrap(&text, width),
         _ => vec![text],
     };
@@ -88,6 +93,7 @@ fn render_lines(
     frame: &mut Frame,
 ) {
     let width = usize::from(geometry.width);
+    // The lines from detail to `last`, and above them half of the body.
     let most = usize::from(last + 1 - geometry.detail + geometry.body_height / 2);
     if lines.len() > most {
         lines.truncate(most);
@@ -125,6 +131,7 @@ pub fn say(app: &App, notice: &Notice) -> String {
                 Some(now) => (now.rows, now.samples),
                 None => (*rows, *samples),
             };
+            // The position is of the rows as they were when the key was pressed.
             let position = position.filter(|at| *at <= rows);
             let found = footer::found(app, rows, samples);
             let position = position.map_or_else(String::new, |at| format!("   {at} of {rows}"));
@@ -171,6 +178,8 @@ pub fn say(app: &App, notice: &Notice) -> String {
         Notice::NoSampling(why) => format!("the rate cannot be changed: {why}"),
         Notice::OneMetric(why) => why.clone(),
         Notice::Writing { bytes: 0, .. } => "writing…".into(),
+        // The size was estimated. When more is written than that, a percentage would be
+        // wrong.
         Notice::Writing { bytes, about } => {
             let so_far = units::bytes(*bytes);
             match about.filter(|about| about >= bytes) {
@@ -181,6 +190,7 @@ pub fn say(app: &App, notice: &Notice) -> String {
         Notice::Written { path, bytes } => {
             let wrote = format!("wrote {path}, {}", units::bytes(*bytes));
             match app.terminal.is_remote {
+                // On another machine a path is of use only with the way to it.
                 true => format!(
                     "{wrote}   scp {}:{path} .",
                     text::clean(&app.shown.source.host.name)

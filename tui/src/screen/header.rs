@@ -23,6 +23,8 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     if area.height == 1 {
         return render_base(app, theme, frame, area);
     }
+    // Each line is fitted before it is drawn: segments take shorter forms, the least
+    // important first, until the line fits. The gap is as wide as it will be drawn.
     let (mut place, left) = place(app);
     fit(&mut place, width, 2);
     let (mut query, scope) = query(app);
@@ -44,6 +46,7 @@ fn render_base(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     fit(&mut trust, area.width.into(), 2);
     let whole_line = trust.len();
     draw(&trust, whole_line, 2, Style::new(), frame, area, 0);
+    // The first two segments of this line are always the count and the loss.
     if app.shown.health.lost > 0 {
         let x = text::width(trust[0].text()) as u16 + 2;
         let lost = Rect::new(x, area.y, text::width(trust[1].text()) as u16, 1);
@@ -83,6 +86,8 @@ fn draw(
     };
     let y = area.y + line;
     let buffer = frame.buffer_mut();
+    // The right part is drawn first: if the line is too narrow for both even so, the left
+    // part covers it, which says more.
     let right = join(&segments[left..]);
     let start = area.width.saturating_sub(text::width(&right) as u16);
     buffer.set_stringn(start, y, &right, area.width.into(), first);
@@ -96,6 +101,7 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
     let snapshot = &app.shown;
     let host = &snapshot.source.host;
     let name = text::clean(&host.name);
+    // Of `6.18.44-cloud` the first two numbers say which kernel it is.
     let release = host.kernel.split('.').take(2).collect::<Vec<_>>().join(".");
     let mut segments = vec![Segment::new(
         8,
@@ -105,6 +111,7 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
             "proftop".into(),
         ],
     )];
+    // A recording of another tool may not know the machine.
     if host.cpus > 0 {
         segments.push(Segment::new(
             1,
@@ -121,6 +128,7 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
                 some => [format!("{some} of {} CPU", host.cpus), String::new()],
             },
         ));
+        // How busy the machine is now says nothing of a recording.
         if snapshot.source.recording.is_none() {
             segments.push(busy(snapshot));
         }
@@ -128,6 +136,8 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
     let left = segments.len();
     let clock = units::clock(snapshot.run.elapsed);
     let word = live_word(app);
+    // Longest form first: for a recording with its file, then with the file's name cut,
+    // then as for a live target.
     let mut live = vec![format!("{word} {clock}"), word.into()];
     if let Some(recording) = &snapshot.source.recording {
         let file = text::clean(&recording.name);
@@ -160,6 +170,7 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
     (segments, left)
 }
 
+/// Returns how many of the sampled CPUs are busy, such as `busy 5.3/16`.
 fn busy(snapshot: &Snapshot) -> Segment {
     let cpus = snapshot.source.host.cpus_sampled();
     let busy = if is_unmeasured(snapshot, snapshot.run.busy_cpus) {
@@ -182,6 +193,8 @@ fn is_unmeasured(snapshot: &Snapshot, number: f64) -> bool {
     number == 0.0 && snapshot.run.elapsed < Duration::from_secs(1)
 }
 
+/// Returns in one word whether what is shown still grows. Frozen comes first: then it does
+/// not, whatever the target does.
 fn live_word(app: &App) -> &'static str {
     match app.shown.run.target {
         _ if app.freezing.frozen.is_some() => "FROZEN",
@@ -223,6 +236,7 @@ fn query(app: &App) -> (Vec<Segment>, usize) {
 
 /// Returns what is counted. Another metric than the usual one is shown at any width.
 fn metric_segment(app: &App) -> Segment {
+    // The rank of what is shown at any width is 8; the usual metric may disappear.
     let rank = if metric_told(&app.context()).is_some() {
         8
     } else {
@@ -242,6 +256,7 @@ fn metric_segment(app: &App) -> Segment {
 /// short form with only that part.
 fn scope(app: &App) -> [String; 2] {
     let crumbs: Vec<String> = crumbs(app).into_iter().map(|(_, words)| words).collect();
+    // `system › postgres[4121] › heap_getnext` becomes `… › heap_getnext`.
     let inside = match &crumbs[..] {
         [only] | [_, only] => only.clone(),
         [.., last] => format!("… › {last}"),
@@ -254,8 +269,11 @@ fn scope(app: &App) -> [String; 2] {
     [crumbs.join(BETWEEN), inside]
 }
 
+/// Stands between the steps of the scope.
 const BETWEEN: &str = " › ";
 
+/// Returns the steps of the scope with their words as they are shown: control characters
+/// are removed, as names of processes may have some, and a function has its short name.
 fn crumbs(app: &App) -> Vec<(Crumb, String)> {
     let crumbs = app.crumbs().into_iter();
     let words = |(crumb, words): (Crumb, Arc<str>)| match crumb {
@@ -274,6 +292,8 @@ pub fn crumb_at(app: &App, width: u16, x: u16) -> Option<Crumb> {
     fit(&mut segments, width.into(), 3);
     let crumbs = crumbs(app);
     let words: Vec<&str> = crumbs.iter().map(|(_, words)| &**words).collect();
+    // The scope is the first segment and begins at the left edge, so that the column on the
+    // screen is a cell of its text. Only a cut of its middle has to be undone.
     let x = uncut(segments[0].text(), &words.join(BETWEEN), x.into())?;
     let mut start = 0;
     for (crumb, words) in &crumbs {
@@ -304,6 +324,8 @@ fn uncut(shown: &str, whole: &str, x: usize) -> Option<usize> {
     }
 }
 
+/// Returns the window as it was asked for and, where that does not say it, how many seconds
+/// it has. `⟳` stands behind it while what is shown is still of the window before.
 fn window(app: &App) -> String {
     let shown = &app.shown;
     let seconds = shown.report.window.seconds();
@@ -326,6 +348,7 @@ fn window(app: &App) -> String {
     }
 }
 
+/// Returns that a baseline is compared with, and which. Empty without a comparison.
 fn difference(app: &App) -> Segment {
     match (&app.shown.comparison.functions, app.knobs.difference()) {
         (Some(diff), Some(_)) => {
@@ -344,6 +367,8 @@ fn filter(app: &App) -> Segment {
         return Segment::new(1, ["filter none".into(), String::new()]);
     }
     let shown = &app.shown;
+    // The share is of the filter that was asked for then. While another one is being
+    // counted, it is not known yet.
     let keeps = match shown.asked.query.filter == *filter {
         true => format!(
             "keeps {}%",
@@ -382,6 +407,7 @@ fn trust(app: &App) -> Vec<Segment> {
     };
     let whole = both(|of| (of.whole, of.user_stacks));
     let named = both(|of| (of.named, of.frames));
+    // Names may come that change the share, because frames wait for them or files are read.
     let loading = completeness.pending > 0 || !app.shown.names.loading.is_empty();
     let loading = if loading { " ⟳" } else { "" };
     // That servers are asked is shown at any width.
@@ -406,6 +432,8 @@ fn trust(app: &App) -> Vec<Segment> {
             ),
         },
     ];
+    // A view of a part of the samples, such as the code of one function, says itself how far
+    // its numbers can be trusted.
     let trust = app.views.get(PaneId::of(app.view)).trust();
     if let Some(trust) = trust {
         segments.extend(trust);
@@ -474,6 +502,7 @@ fn counted(app: &App) -> Segment {
     Segment::new(9, taken.into_iter().chain([all, short]))
 }
 
+/// Returns what proftop itself takes, in percent of one CPU.
 fn own_cost(snapshot: &Snapshot) -> Segment {
     let percent = snapshot.health.own_cpu_percent;
     if is_unmeasured(snapshot, percent) {
@@ -490,6 +519,8 @@ fn own_cost(snapshot: &Snapshot) -> Segment {
     )
 }
 
+/// Returns how many samples were lost in the window and, if any were, their share of all
+/// that were due. Their number is shown at any width.
 fn lost(taken: u64, lost: u64) -> Segment {
     let short = format!("lost {}", units::count(lost));
     if lost == 0 {
@@ -499,6 +530,7 @@ fn lost(taken: u64, lost: u64) -> Segment {
     Segment::new(8, [format!("{short} ({share}%)"), short])
 }
 
+/// Adds the sign to a number, but not to `-`, which stands for a share of nothing.
 fn percent_sign(number: String) -> String {
     match number.ends_with('-') {
         true => number,

@@ -45,6 +45,7 @@ fn render(code: &Code, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let columns = columns(cx, code, theme, heads.width);
     table::render_heads(&columns, ((), false), theme, frame, heads);
     render_title(cx, code, &columns, theme, frame, heads);
+    // This holds if no row is drawn as selected, which moves the cursor.
     frame.set_cursor_position(Position::new(body.x, body.y));
     let answer = code.answer();
     let Some(answer) = answer.filter(|answer| !answer.code.addresses.is_empty()) else {
@@ -77,10 +78,12 @@ fn render(code: &Code, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     }
 }
 
+/// Cells of the two columns of numbers.
 const SHARE: u16 = 6;
 const COUNT: u16 = 7;
 /// Cells of the column with the number of a line, or an offset in the function.
 const PLACE: u16 = 7;
+/// Cells of the bar; in a narrow terminal it has one.
 const BAR: u16 = 4;
 /// Cells of the column that has the change in place of the bar, while there is a baseline.
 const CHANGE: u16 = 9;
@@ -89,6 +92,8 @@ const CODE: usize = 4;
 /// From this width on there is room for more than the code.
 const WIDE: u16 = 72;
 
+/// Returns the columns: share and amount, line or offset, bar or change, and the code in
+/// what is left. They have to stay in this order: [`CODE`] is the place of the last one.
 fn columns(cx: &Context<'_>, code: &Code, theme: &Theme, width: u16) -> Vec<Column<()>> {
     let answer = code.answer();
     let before = answer.and_then(|answer| answer.before.as_ref());
@@ -119,6 +124,8 @@ fn render_title(
     frame: &mut Frame,
     heads: Rect,
 ) {
+    // The assembly beside a source text has a key for its syntax; the layout is that of the
+    // pane which has the keys.
     let end = match cx.is_beside {
         true => named(cx, Action::Syntax, code.syntax().name()),
         false => named(cx, Action::Layout, code.layout().name()),
@@ -144,11 +151,13 @@ fn named(cx: &Context<'_>, action: Action, name: &str) -> String {
     }
 }
 
+/// What all rows of a drawing share.
 struct Painter<'a> {
     cx: &'a Context<'a>,
     code: &'a Code,
     /// The line that is selected in the source text, if this is the pane beside it.
     line: Option<u32>,
+    /// Whether this is the assembly beside the source text.
     is_beside: bool,
     theme: &'a Theme,
     answer: &'a CodeAnswer,
@@ -156,11 +165,14 @@ struct Painter<'a> {
 }
 
 impl Painter<'_> {
+    /// Returns the arrows of jumps that stand before the code of each row in sight.
     fn gutters(&self) -> Vec<String> {
         let lanes = jumps::lanes(self.code, self.columns[CODE].width.into());
         jumps::gutters(self.code, lanes)
     }
 
+    /// Draws a row. Its numbers are dim if they are also in those of a row above: they must not
+    /// be added up.
     fn row(
         &self,
         (row, gutter): (&CodeRow, &str),
@@ -171,6 +183,7 @@ impl Painter<'_> {
         let samples = row.samples();
         let all = self.answer.samples();
         let plain = Style::new();
+        // Most rows have no samples. Empty cells make the others stand out.
         let (share, count) = match samples {
             0 => (String::new(), String::new()),
             _ => {
@@ -210,6 +223,7 @@ impl Painter<'_> {
             gone: false,
         };
         table::render_row(&self.columns, &row, CODE, self.theme, frame, line);
+        // A mark beside each instruction of the line that is selected in the source text.
         if is_of_line && !is_selected {
             let buffer = frame.buffer_mut();
             buffer.set_string(line.x, line.y, "▌", self.theme.trend());
@@ -224,6 +238,8 @@ impl Painter<'_> {
         }
     }
 
+    /// Returns the number of a line, or the offset of an instruction in its function. An
+    /// instruction below its line has its offset at the right end, see [`Painter::code`].
     fn place(&self, row: &CodeRow) -> String {
         match row {
             CodeRow::Line { place, .. } => place.line.to_string(),
@@ -276,6 +292,8 @@ impl Painter<'_> {
     }
 }
 
+/// Returns a bar of half cells for a share of all samples of the function; empty below half
+/// a cell.
 fn bar(samples: u64, all: u64, width: usize) -> String {
     let halves = samples * 2 * width as u64 / all.max(1);
     let full = "█".repeat((halves / 2) as usize);

@@ -93,6 +93,7 @@ pub fn is_sure(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> bool {
 pub fn numbers(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> Vec<String> {
     let (Some(sides), Some(before)) = (flame.sides(), bar.before) else {
         let scale = Scale::new(cx, base(flame));
+        // The number with its label first, then without it.
         let text = scale.beside(bar.samples).map(|_| scale.text(bar.samples));
         return iter::once(scale.labelled(bar.samples))
             .chain(text)
@@ -103,6 +104,8 @@ pub fn numbers(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> Vec<String> {
         units::share(&cx.shown.report, bar.samples, base(flame))
     );
     let is_sure = is_sure(bar, flame, cx);
+    // A stretch of time is compared with the rest: two shares stand side by side, but only
+    // if they surely differ.
     if flame.stretch().is_some() {
         let rest = units::percent(before, sides.a.samples);
         return match is_sure {
@@ -110,6 +113,8 @@ pub fn numbers(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> Vec<String> {
             false => vec![share],
         };
     }
+    // Against a baseline: by how many percent of what it was it changed. `~` says that this
+    // may be chance.
     vec![match sides.amount(&sides.a, before) {
         _ if !is_sure => "~".into(),
         0.0 => "new".into(),
@@ -130,6 +135,8 @@ pub fn gone(flame: &Flame, width: usize) -> Option<String> {
         None => "gone in B",
     };
     let amount = |gone: &Gone| sides.amount(&sides.a, gone.samples);
+    // The largest is always named, others as long as the text stays within half of the
+    // width; 30 cells are kept for the words around the names.
     let mut names = format!("{} {:.1}", text::clean(&first.name), amount(first));
     let mut left = flame.gone().len() - 1;
     for next in &flame.gone()[1..] {
@@ -165,6 +172,7 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
         return String::new();
     };
     let base = base(flame);
+    // The selected frame has no bar that could be seen: what is said is why.
     if let Some((name, is_here)) = flame.hidden() {
         let why = match is_here {
             true => {
@@ -177,6 +185,7 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
         return format!("{}: {why}", text::cut_middle(&name, room));
     }
     let percent = |part| units::share(&cx.shown.report, part, base);
+    // The numbers: (1) of a stretch against the rest, (2) against a baseline, (3) alone.
     let mut parts = match (flame.sides(), bar.before) {
         (Some(sides), Some(before)) if flame.stretch().is_some() => vec![
             format!("{}% of this time", percent(bar.samples)),
@@ -215,6 +224,9 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
         }
         _ => text::clean(&name(bar, cx)).into_owned(),
     };
+    // The name comes first on the line and is cut last: numbers leave it the cells that it
+    // needs, up to `NAME_MIN`. What follows is added in the order of its importance, and
+    // each part only if it fits whole.
     let room = width.saturating_sub(text::width(&name).min(NAME_MIN));
     let mut add = |part: String| {
         let used: usize = parts.iter().map(|part| text::width(part) + 2).sum();
@@ -226,6 +238,7 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
         let share = units::share(&cx.shown.report, bar.samples, parent.samples);
         add(format!("{share}% of parent"));
     }
+    // Bottom-up, the samples of a bar are all of the function where its branch begins.
     if let Some(node) = bar.node
         && flame.direction() == Direction::TopDown
     {
@@ -281,6 +294,8 @@ pub fn explain(flame: &Flame, cx: &Context<'_>) -> Option<String> {
             "{number}: here the stack's start is missing: {why}"
         ));
     }
+    // A frame's depth counts the root and, if there is one, the bar of its group, which are
+    // no frames of the stack.
     let grouped = u32::from(flame.groups() != GroupBy::None);
     let others = u64::from(node.depth.saturating_sub(1 + grouped));
     let others = units::counted(others, "frame");
