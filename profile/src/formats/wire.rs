@@ -3,6 +3,8 @@
 
 use super::FormatError;
 
+/// Writes an unsigned LEB128 number: seven bits a byte, lowest first, the eighth bit
+/// says that more follow. Ten bytes at most.
 pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -16,6 +18,7 @@ pub(super) fn put_signed(out: &mut Vec<u8>, number: i64) {
     put(out, (number << 1 ^ number >> 63) as u64);
 }
 
+/// Writes a length as a number, then so many bytes.
 pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
@@ -43,6 +46,8 @@ impl<'a> Bytes<'a> {
         Ok(*first)
     }
 
+    /// Reads what [`put`] wrote. An error at the end of the bytes, and for more than 64
+    /// bits.
     pub(super) fn number(&mut self) -> Result<u64, FormatError> {
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
@@ -59,11 +64,13 @@ impl<'a> Bytes<'a> {
         Err(damaged("a number of more than 64 bits"))
     }
 
+    /// Reads what [`put_signed`] wrote.
     pub(super) fn signed(&mut self) -> Result<i64, FormatError> {
         let number = self.number()?;
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
+    /// A number that has to fit into 32 bits.
     pub(super) fn u32(&mut self) -> Result<u32, FormatError> {
         u32::try_from(self.number()?).map_err(|_| damaged("a number of more than 32 bits"))
     }
@@ -77,6 +84,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
+    /// The next `len` bytes; they stay where they are.
     pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], FormatError> {
         if len > self.0.len() {
             return Err(damaged("it ends too soon"));
@@ -86,6 +94,7 @@ impl<'a> Bytes<'a> {
         Ok(taken)
     }
 
+    /// Reads what [`put_bytes`] wrote.
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], FormatError> {
         let len = self.count()?;
         self.take(len)

@@ -4,43 +4,56 @@ use super::cursor::Cursor;
 use crate::formats::FormatError;
 use crate::{Info, Metric};
 
+/// Bits of `read_format`: what the counters of a sample come with.
 const READ_TOTAL_TIMES: [u64; 2] = [1, 2];
 const READ_ID: u64 = 4;
 const READ_GROUP: u64 = 8;
 const READ_LOST: u64 = 16;
 
+/// Bits of the flags: `freq`, the rate is in Hz and no period; `sample_id_all`, records
+/// that are no samples end with a time and ids, too.
 const IS_FREQUENCY: u64 = 1 << 10;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 
 /// Bits of `sample_type`, in the order of what they stand for.
 pub(super) mod has {
+    /// The address where it was.
     pub(crate) const IP: u64 = 1;
     pub(crate) const TID: u64 = 1 << 1;
     pub(crate) const TIME: u64 = 1 << 2;
+    /// The address of data that was accessed.
     pub(crate) const ADDRESS: u64 = 1 << 3;
+    /// Values of counters: see [`Attributes::skip_read`](super::Attributes::skip_read).
     pub(crate) const READ: u64 = 1 << 4;
     pub(crate) const CALLCHAIN: u64 = 1 << 5;
     pub(crate) const ID: u64 = 1 << 6;
     pub(crate) const CPU: u64 = 1 << 7;
     pub(crate) const PERIOD: u64 = 1 << 8;
     pub(crate) const STREAM_ID: u64 = 1 << 9;
+    /// A copy of a part of the stack, which perf would walk later.
     pub(crate) const USER_STACK: u64 = 1 << 13;
+    /// The id once more, at the same place in every record, whatever else is there.
     pub(crate) const IDENTIFIER: u64 = 1 << 16;
 }
 
 /// How one event was sampled: `struct perf_event_attr`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Attributes {
+    /// `type`: 0 hardware, 1 software, others as the kernel numbers them.
     kind: u32,
+    /// Which event of that kind.
     config: u64,
     /// Ticks between samples, or samples a second.
     rate: u64,
     pub(super) sample_type: u64,
     read_format: u64,
+    /// The bit field behind `read_format`.
     flags: u64,
 }
 
 impl Attributes {
+    /// Reads the first 48 bytes, which all versions have in common: type, size, config,
+    /// period or frequency, sample_type, read_format, and the flags.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
         let mut cursor = Cursor(bytes);
         let kind = cursor.u32()?;
@@ -60,10 +73,13 @@ impl Attributes {
         self.kind == 1 && self.config <= 1
     }
 
+    /// Whether stacks were copied and not walked (`--call-graph dwarf`).
     pub(super) fn copies_stacks(&self) -> bool {
         self.sample_type & has::USER_STACK != 0
     }
 
+    /// What the event is called, in the words of `perf list`; those of other kinds by
+    /// their numbers. The order of the names is that of the numbers in `perf_event.h`.
     fn event(&self) -> String {
         const HARDWARE: [&str; 10] = [
             "cycles",
@@ -101,6 +117,8 @@ impl Attributes {
         )
     }
 
+    /// Puts into `info` what the samples count and how often they were taken, in Hz; 0
+    /// where the distance is in events and not in time.
     pub(super) fn describe(&self, info: &mut Info) {
         let is_frequency = self.flags & IS_FREQUENCY != 0;
         if !self.is_clock() {
@@ -118,6 +136,11 @@ impl Attributes {
     }
 
     /// Counters that come with a sample.
+    ///
+    /// ```text
+    /// one:      value  [time enabled] [time running] [id] [lost]
+    /// a group:  count  [time enabled] [time running]  count × (value [id] [lost])
+    /// ```
     pub(super) fn skip_read(&self, cursor: &mut Cursor<'_>) -> Result<(), FormatError> {
         let is = |bit| self.read_format & bit != 0;
         let times = READ_TOTAL_TIMES.into_iter().filter(|bit| is(*bit)).count();
@@ -133,6 +156,13 @@ impl Attributes {
     }
 
     /// The time of any record.
+    /// Nanoseconds on the clock of the recording, 0 where none is told. In samples it
+    /// stands near the beginning, in other records near the end:
+    ///
+    /// ```text
+    /// sample:  [identifier] [ip] [pid, tid] TIME …
+    /// other:   … [pid, tid] TIME [id] [stream id] [cpu] [identifier]
+    /// ```
     pub(super) fn time_of(&self, is_sample: bool, body: &[u8]) -> u64 {
         let is = |bit| self.sample_type & bit != 0;
         let words = |bits: &[u64]| bits.iter().filter(|bit| is(**bit)).count();
@@ -152,6 +182,10 @@ impl Attributes {
     }
 
     /// Whose sample it is, if there are several events.
+    ///
+    /// It is the first word where the identifier is there, else it comes behind
+    /// address, thread, time and data address. `None` if samples have none, or the body
+    /// is too short.
     pub(super) fn id_of(&self, body: &[u8]) -> Option<u64> {
         let is = |bit| self.sample_type & bit != 0;
         let before = [has::IP, has::TID, has::TIME, has::ADDRESS];

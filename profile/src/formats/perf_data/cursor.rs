@@ -1,4 +1,5 @@
-//! Little-endian numbers, read one after the other.
+//! Little-endian numbers of fixed size, read one after the other. What is asked for
+//! beyond the end is an error, and takes nothing.
 
 use crate::formats::FormatError;
 

@@ -9,6 +9,8 @@ use std::collections::HashMap;
 /// Events that can be chosen; what else there is counts for nothing.
 const NAMED_MAX: usize = 64;
 
+/// Made by the reader from the attributes in the header or, in a pipe, from records
+/// before the samples.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     all: Vec<Attributes>,
@@ -16,13 +18,18 @@ pub(super) struct Events {
     names: Vec<String>,
     /// How often each event was met, by its own name.
     met: HashMap<String, usize>,
+    /// By id of a sample: the number of its event. The kernel gives ids, one for each
+    /// CPU or thread that an event was opened for.
     of_id: HashMap<u64, usize>,
     /// Whose samples count; without, the first one's.
     wanted: Option<String>,
+    /// The number of the wanted one, once it was met.
     found: Option<usize>,
 }
 
 impl Events {
+    /// No events yet; those of the name `wanted` will count, or the first if it is
+    /// None.
     pub(super) fn counting(wanted: Option<&str>) -> Self {
         Events {
             wanted: wanted.map(str::to_owned),
@@ -54,6 +61,7 @@ impl Events {
         self.all.push(event);
     }
 
+    /// The one by whose layout the times of all records are read.
     pub(super) fn first(&self) -> Option<&Attributes> {
         self.all.first()
     }
@@ -62,6 +70,7 @@ impl Events {
         self.all.len() > 1
     }
 
+    /// Names that can be wanted, each once, in the order of the file; at most 64.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
@@ -85,6 +94,8 @@ impl Events {
             None => Some(0),
             Some(id) => self.of_id.get(&id).copied(),
         };
+        // An id that is not known is laid out as those of the first, and does not
+        // count.
         let event = number.map_or(first, |number| &self.all[number]);
         Ok((event, number == Some(chosen)))
     }

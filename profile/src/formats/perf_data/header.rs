@@ -10,9 +10,12 @@ use std::io::Read;
 const PART_MAX: u64 = 64 << 20;
 
 /// Of a file; a pipe has only the first two fields.
+/// Lengths of `struct perf_file_header` and `struct perf_pipe_file_header`.
 const FILE_HEADER: u64 = 104;
 const PIPE_HEADER: u64 = 16;
 
+/// Where things are in a file; offsets are from its beginning. A pipe says all this in
+/// records.
 pub(super) struct Header {
     /// Everything before the records.
     pub(super) start: Vec<u8>,
@@ -21,10 +24,14 @@ pub(super) struct Header {
     pub(super) attributes: (u64, u64, u64),
     /// Bytes of records; `None` where perf was ended before it could say.
     pub(super) data: Option<u64>,
+    /// A bit for each feature that stands behind the records.
     pub(super) features: [u64; 4],
     pub(super) is_pipe: bool,
 }
 
+///
+/// The input cannot be wound back, as it may be a pipe, so everything up to the records
+/// is kept in memory: attributes, ids and what else is there.
 pub(super) fn read(input: &mut impl Read) -> Result<Header, FormatError> {
     let mut start = Vec::new();
     input.take(PIPE_HEADER).read_to_end(&mut start)?;
@@ -71,6 +78,7 @@ pub(super) struct Features {
     pub(super) cpus: u32,
 }
 
+/// The build-id of a file that had samples, as perf found it when it ended.
 #[derive(Debug)]
 pub(super) struct BuildId {
     pub(super) is_kernel: bool,
@@ -78,6 +86,7 @@ pub(super) struct BuildId {
     pub(super) build_id: Vec<u8>,
 }
 
+/// Numbers of features (`enum` in `tools/perf/util/header.h`); others are not read.
 const BUILD_ID: usize = 2;
 const HOST: usize = 3;
 const KERNEL_RELEASE: usize = 4;
@@ -85,6 +94,10 @@ const ARCH: usize = 6;
 const CPUS: usize = 7;
 
 /// Reads what comes after the records, which end at `end` in the file.
+///
+/// A table stands there, offset and length for each bit that is set, lowest first; and
+/// then what it leads to. What is beyond [`PART_MAX`] or outside of the tail is left
+/// out.
 pub(super) fn features(
     bits: [u64; 4],
     end: u64,
@@ -113,6 +126,7 @@ impl Features {
     pub(super) fn add(&mut self, bit: usize, part: &[u8]) {
         let mut cursor = Cursor(part);
         let mut text = || {
+            // Texts have their length before them, and are padded with zeros.
             let len = cursor.u32().ok()? as usize;
             let text = cursor.take(len.min(part.len() - 4)).ok()?;
             Some(zero_ended(text))
@@ -132,6 +146,8 @@ impl Features {
         }
     }
 
+    /// Reads a `perf_record_header_build_id` without its head: pid, 20 bytes with 4 for
+    /// the length, the path. One that is damaged is left out.
     pub(super) fn add_build_id(&mut self, misc: u16, body: &[u8]) {
         let mut cursor = Cursor(body);
         let (Ok(_pid), Ok(id)) = (cursor.u32(), cursor.take(24)) else {
@@ -159,6 +175,7 @@ impl Features {
     }
 }
 
+/// A text up to its first zero, cleaned of what could harm a terminal.
 pub(super) fn zero_ended(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0);
     clean(&String::from_utf8_lossy(

@@ -1,4 +1,14 @@
 //! Processes and what they had mapped, as records tell it.
+//!
+//! Records are given in the order of time, so that a sample finds mappings as they were
+//! at that moment. From them an address becomes a place in a file, which can be named
+//! later:
+//!
+//! ```text
+//! user:    address − start of the mapping + its offset in the file
+//! kernel:  address − `_text`
+//! module:  address − where the module was loaded
+//! ```
 
 use super::KERNEL;
 use super::cursor::Cursor;
@@ -14,20 +24,29 @@ use std::sync::Arc;
 const MAPS_MAX: usize = 8 << 20;
 const PROCESSES_MAX: usize = 1 << 20;
 
+/// Fed by the reader with all records but samples, asked by it for the frames of
+/// samples.
 #[derive(Debug, Default)]
 pub(super) struct Machine {
     processes: HashMap<u32, Process>,
     /// Names of threads.
     comms: HashMap<u32, Arc<str>>,
+    /// Mappings counted so far, for the bound; those of ended processes are taken off
+    /// again.
     maps: usize,
+    /// Modules of the kernel.
     kernel: Space,
     /// Where the kernel's `_text` was.
     text: Option<u64>,
     /// Code of BPF programs: start, end, name.
     bpf: BTreeMap<u64, (u64, Arc<str>)>,
+    /// Those told by mappings, which are surer than those of the header: the kernel
+    /// read them when the file was mapped.
     build_ids: Vec<(ModuleId, Vec<u8>)>,
 }
 
+/// A process as it is now. Spaces are shared after a fork until one of both maps
+/// something.
 #[derive(Debug, Clone, Default)]
 struct Process {
     comm: Arc<str>,
@@ -48,6 +67,14 @@ struct Map {
 }
 
 impl Space {
+    /// Puts a mapping in, over what was there: as with `mmap`, older ones lose what it
+    /// covers and may be cut at either end, or in two.
+    ///
+    /// ```text
+    /// before:  ├──── a ────┼──── b ────┤
+    /// new:           ├──── c ────┤
+    /// after:   ├─ a ─┼──── c ────┼─ b ─┤
+    /// ```
     fn insert(&mut self, start: u64, map: Map) {
         let mut under: Vec<(u64, Map)> = Vec::new();
         for (at, old) in self.0.range(..map.end).rev() {
@@ -69,6 +96,7 @@ impl Space {
         self.0.insert(start, map);
     }
 
+    /// The mapping of an address, with its start.
     fn find(&self, address: u64) -> Option<(u64, &Map)> {
         let (start, map) = self.0.range(..=address).next_back()?;
         (address < map.end).then_some((*start, map))
@@ -76,6 +104,8 @@ impl Space {
 }
 
 impl Machine {
+    /// A mapping (`MMAP`, `MMAP2`) of a process or of the kernel. Records of processes
+    /// carry paths of files or names in brackets, which become modules.
     pub(super) fn map(
         &mut self,
         head: Head,
@@ -86,6 +116,9 @@ impl Machine {
         let (pid, _tid) = (cursor.u32()?, cursor.u32()?);
         let (start, len, offset) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
         let mut build_id: &[u8] = &[];
+        // 24 bytes tell the file: device and inode or, with the bit, a byte of length,
+        // three that say nothing, and the build-id. Then protection and flags, 4 bytes
+        // each.
         if head.kind == MMAP2 {
             let file = cursor.take(24)?;
             cursor.skip(8)?;
@@ -120,6 +153,7 @@ impl Machine {
         Ok(())
     }
 
+    /// Counts a mapping or a process, and refuses the file if there are too many.
     fn count(&mut self) -> Result<(), FormatError> {
         self.maps += 1;
         if self.maps > MAPS_MAX || self.processes.len() > PROCESSES_MAX {
@@ -129,6 +163,9 @@ impl Machine {
         }
     }
 
+    /// A mapping of the kernel: perf makes up one for its code, called
+    /// `[kernel.kallsyms]_text`, whose offset is the address of that symbol; others are
+    /// modules.
     fn map_kernel(
         &mut self,
         path: &str,
@@ -156,6 +193,8 @@ impl Machine {
         Ok(())
     }
 
+    /// A thread has a new name. If it is the main thread's, it is the process's, too;
+    /// and if that came with exec, nothing is mapped any more.
     pub(super) fn comm(
         &mut self,
         head: Head,
@@ -177,6 +216,7 @@ impl Machine {
         Ok(())
     }
 
+    /// A new thread, or a new process, with the name and the mappings of its parent.
     pub(super) fn fork(&mut self, body: &[u8]) -> Result<(), FormatError> {
         let mut cursor = Cursor(body);
         let (pid, parent) = (cursor.u32()?, cursor.u32()?);
@@ -195,6 +235,8 @@ impl Machine {
         Ok(())
     }
 
+    /// A thread has ended; if it is the main one, the mappings of the process are
+    /// dropped. Names are kept, for samples that come late.
     pub(super) fn exit(&mut self, body: &[u8]) -> Result<(), FormatError> {
         let mut cursor = Cursor(body);
         let (pid, _) = (cursor.u32()?, cursor.u32()?);
@@ -236,6 +278,8 @@ impl Machine {
         (Arc::clone(process), comm)
     }
 
+    /// The frame of an address in a process. Outside of all mappings it belongs to the
+    /// module `[unknown]`, by its bare address.
     pub(super) fn user_frame(
         &self,
         pid: u32,
@@ -262,6 +306,12 @@ impl Machine {
         import.frame(map.module, Some(place), map.kind, None)
     }
 
+    /// The frame of an address in the kernel, tried in this order:
+    ///
+    /// 1. a BPF program, which also has its name from here
+    /// 2. a module
+    /// 3. the kernel itself, if `_text` is known
+    /// 4. a bare address without a name: `kptr_restrict` hid where the kernel was
     pub(super) fn kernel_frame(
         &self,
         address: u64,
@@ -303,6 +353,7 @@ impl Machine {
         told: &[super::header::BuildId],
         import: &mut Import,
     ) -> Result<(), FormatError> {
+        // Those of the header first, as what is told last counts.
         for build_id in told {
             let path = if build_id.is_kernel && build_id.path.starts_with(KERNEL) {
                 KERNEL

@@ -1,7 +1,15 @@
 //! Records in the order of time, into a store.
 //!
-//! Those of several CPUs come in turns. perf marks where a round of them ends:
-//! what is older than the end of the round before cannot be preceded any more.
+//! perf copies the buffers of CPUs in turns, so that records of one CPU are in order
+//! and those of several are not. It marks where a round of all of them ends: what is
+//! older than the end of the round before cannot be preceded any more. So records wait
+//! until two marks have come, and are then taken by time:
+//!
+//! ```text
+//! round:     1          2          3
+//! records:   a a b b │  b b c c │  c c d d │
+//! at the mark:  –        a b        c          taken, sorted
+//! ```
 
 use super::attributes::Attributes;
 use super::cursor::Cursor;
@@ -19,6 +27,7 @@ use std::iter;
 /// Records that wait for older ones; then the older half has to go.
 const WAITING_MAX: usize = 128 << 20;
 
+/// Reads a file or a pipe from its beginning: header, attributes, records, features.
 pub(in super::super) fn read(
     mut input: impl Read,
     limits: Limits,
@@ -40,20 +49,26 @@ pub(in super::super) fn read(
     reader.finish(notes)
 }
 
+/// What is known while one file is read.
 struct Reader {
     import: Import,
     machine: Machine,
     events: Events,
+    /// Read after the records, or from records in a pipe.
     features: Features,
-    /// Time, order in the file, head, body.
+    /// Records of which older ones may still come: time, head, body.
     waiting: Vec<(u64, Head, Vec<u8>)>,
+    /// What `waiting` takes, for [`WAITING_MAX`].
     waiting_bytes: usize,
+    /// What was packed (`perf record -z`) and is not yet whole records.
     packed: Packed,
     /// The latest time of the rounds before this one, and with it.
     round_before: u64,
     round: u64,
+    /// Samples that the kernel or perf says it lost.
     lost: u64,
     other_events: u64,
+    /// Samples with a copied stack, of whose user side only one frame is known.
     copied_stacks: u64,
 }
 
@@ -75,6 +90,9 @@ impl Reader {
         }
     }
 
+    /// The events of a file: attributes of `size` bytes each, whose last 16 say where
+    /// the event's ids are. The smallest attributes have 64 bytes
+    /// (`PERF_ATTR_SIZE_VER0`).
     fn read_attributes(&mut self, header: &header::Header) -> Result<(), FormatError> {
         let (offset, size, len) = header.attributes;
         if header.is_pipe {
@@ -125,6 +143,8 @@ impl Reader {
         }
     }
 
+    /// Takes a record in the order of the file: what perf says of the file itself acts
+    /// at once, what the kernel says waits.
     fn add_record(
         &mut self,
         head: Head,
@@ -196,6 +216,9 @@ impl Reader {
         Ok(is_whole && !self.packed.is_cut())
     }
 
+    /// Keeps a record until its time has come. If too many wait, as in a file without
+    /// marks, the older half is taken: records that come later and are older are then
+    /// out of order, and may meet mappings or names that are too new.
     fn wait(&mut self, head: Head, body: &[u8]) -> Result<(), FormatError> {
         let Some(first) = self.events.first() else {
             return Err(FormatError::Damaged(
@@ -227,6 +250,7 @@ impl Reader {
         Ok(())
     }
 
+    /// Acts on a record of the kernel, in the order of time.
     fn take(&mut self, time_ns: u64, head: Head, body: &[u8]) -> Result<(), FormatError> {
         match head.kind {
             record::SAMPLE => self.add_sample(time_ns, body),
@@ -249,6 +273,8 @@ impl Reader {
         }
     }
 
+    /// Keeps a sample. Its weight is one for ticks of a clock, else the events that it
+    /// stands for.
     fn add_sample(&mut self, time_ns: u64, body: &[u8]) -> Result<(), FormatError> {
         let (event, counts) = self.events.of_sample(body)?;
         let sample = Sample::parse(body, event)?;
@@ -296,6 +322,8 @@ impl Reader {
         }
     }
 
+    /// The frames of a sample, innermost first; without a call chain the one where it
+    /// was.
     fn frames(&mut self, sample: &Sample) -> Result<Vec<crate::Frame>, FormatError> {
         let (machine, import) = (&self.machine, &mut self.import);
         let mut frames = Vec::new();
@@ -316,6 +344,8 @@ impl Reader {
                 0 => {}
                 _ if frames.len() > STACK_DEPTH_MAX => break,
                 address => {
+                    // A return address may already be that of the next line or
+                    // function; one less is in the call.
                     let address = address - u64::from(is_caller);
                     is_caller = true;
                     frames.push(if in_kernel {
@@ -329,6 +359,8 @@ impl Reader {
         Ok(frames)
     }
 
+    /// What is known only at the end: the info, build-ids, and sentences on what is
+    /// missing.
     fn finish(mut self, mut notes: Vec<String>) -> Result<Metered, FormatError> {
         let (event, name) = self.events.chosen()?;
         let features = &self.features;

@@ -27,6 +27,7 @@ impl Head {
     }
 }
 
+/// Kinds of records, `PERF_RECORD_*` in `perf_event.h`.
 pub(super) const MMAP: u32 = 1;
 pub(super) const LOST: u32 = 2;
 pub(super) const COMM: u32 = 3;
@@ -65,10 +66,14 @@ pub(super) struct Sample {
 
 /// From here on an address is a mark.
 pub(super) const MARKS: u64 = -4095i64 as u64;
+/// `PERF_CONTEXT_KERNEL` and `PERF_CONTEXT_USER`: what follows in the chain is of that
+/// side. There are others, of guests, which are passed over.
 pub(super) const KERNEL_MARK: u64 = -128i64 as u64;
 pub(super) const USER_MARK: u64 = -512i64 as u64;
 
 impl Sample {
+    /// Reads a sample. The order of the parts is fixed, each is there if its bit is
+    /// set; what comes behind the call chain (registers, a copied stack) is not read.
     pub(super) fn parse(body: &[u8], attributes: &Attributes) -> Result<Self, FormatError> {
         let mut cursor = Cursor(body);
         let mut sample = Sample {

@@ -1,4 +1,5 @@
-//! The numbers of fields, by message.
+//! The numbers of fields, by message, as `profile.proto` has them. A module is a
+//! message; fields that are neither written nor read have no constant.
 
 pub(super) mod profile {
     pub(crate) const SAMPLE_TYPE: u64 = 1;

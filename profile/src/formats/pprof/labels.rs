@@ -18,6 +18,7 @@ enum Key {
 }
 
 impl Key {
+    /// Each may be written in three ways; the first is ours.
     fn of(word: &[u8]) -> Self {
         match word {
             b"thread" | b"thread_name" | b"thread-name" => Key::Thread,
@@ -46,6 +47,8 @@ pub(super) struct Labels {
 pub(super) struct Keys(HashMap<u64, Key>);
 
 impl Labels {
+    /// Takes one label. The last one of a kind counts. The meaning of a key is looked
+    /// up once a file, by the number of its text.
     pub(super) fn add(
         &mut self,
         mut fields: Fields<'_>,

@@ -13,6 +13,15 @@ pub(super) struct Meaning {
 }
 
 /// Of the values, that of the metric that is wanted; else what is usual.
+///
+/// Profiles of a CPU have two values as a rule, how many samples and how much time.
+/// Both say the same, so they are offered as one metric, our own; other types are one
+/// each.
+///
+/// 1. the wanted metric, if one is: an error if there is none of its name
+/// 2. samples of the CPU, where time is told too or there is no other type
+/// 3. the default that the file names
+/// 4. the last type, as `pprof` does
 pub(super) fn meaning(
     tables: &mut Tables<'_>,
     wanted: Option<&str>,
@@ -34,6 +43,7 @@ pub(super) fn meaning(
             time.get_or_insert(number);
         }
     }
+    // The rate is 1 s / period, if the period is one of time on a CPU.
     let has_rate = is(&tables.period_type, b"cpu", b"nanoseconds")? && tables.period > 0;
     // Ticks on a CPU: their number and not their time, if both are told.
     let ticks = ticks.filter(|_| time.is_some() || types.len() == 1);

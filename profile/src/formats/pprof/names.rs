@@ -13,6 +13,10 @@ const LINES_MAX: usize = 256;
 const LETTERS_MAX: usize = 1 << 30;
 
 impl Reader<'_> {
+    /// Tells the store the functions and lines of all locations whose frames it kept.
+    ///
+    /// Lines of a location come innermost first; the last one is the function whose
+    /// code it is, and gives the frame its name. A location without lines has no name.
     pub(super) fn add_names(&mut self) -> Result<(), FormatError> {
         let mut lines: Vec<Line> = Vec::new();
         let mut letters = 0;
@@ -30,6 +34,7 @@ impl Reader<'_> {
                     .set_name(frame, NameState::Unnamed(NoName::NotTold));
                 continue;
             };
+            // The innermost are kept, and the owner, which was taken out before.
             lines.truncate(LINES_MAX);
             let mut chain = Vec::with_capacity(lines.len() + 1);
             for line in lines.iter().chain([&own]) {

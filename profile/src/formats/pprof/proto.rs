@@ -4,6 +4,8 @@
 use crate::formats::FormatError;
 use crate::formats::wire::{Bytes, put, put_bytes};
 
+/// Kinds of values, the lower three bits of a key. 3 and 4 are groups, which no profile
+/// has.
 const NUMBER: u64 = 0;
 const EIGHT_BYTES: u64 = 1;
 const BYTES: u64 = 2;
@@ -15,6 +17,7 @@ const FOUR_BYTES: u64 = 5;
 pub(super) struct Message(pub(super) Vec<u8>);
 
 impl Message {
+    /// Adds a `varint` field.
     pub(super) fn number(&mut self, field: u64, value: u64) -> &mut Self {
         if value != 0 {
             put(&mut self.0, field << 3 | NUMBER);
@@ -23,18 +26,21 @@ impl Message {
         self
     }
 
+    /// Adds a repeated field of numbers, packed into one run.
     pub(super) fn numbers(&mut self, field: u64, values: &[u64]) -> &mut Self {
         let mut packed = Vec::with_capacity(values.len() * 2);
         values.iter().for_each(|value| put(&mut packed, *value));
         self.bytes(field, &packed)
     }
 
+    /// Adds a field of bytes or text; also if it is empty, as for the empty string.
     pub(super) fn bytes(&mut self, field: u64, bytes: &[u8]) -> &mut Self {
         put(&mut self.0, field << 3 | BYTES);
         put_bytes(&mut self.0, bytes);
         self
     }
 
+    /// Adds a message inside this one.
     pub(super) fn message(&mut self, field: u64, message: &Message) -> &mut Self {
         self.bytes(field, &message.0)
     }

@@ -37,6 +37,10 @@ pub fn read(input: impl Read, limits: Limits) -> Result<(Store, Vec<String>), Fo
 
 /// As [`read`], by the metric that is wanted. Every stack is in the store, whatever it
 /// counts: by another metric they have the same numbers.
+///
+/// The message is gone through twice: definitions first, as they may stand behind the
+/// samples that use them, then samples. Names are told last, when the store has the
+/// frames that they are for.
 pub fn read_metric(
     input: impl Read,
     limits: Limits,
@@ -63,8 +67,11 @@ pub fn read_metric(
     })
 }
 
+/// The bare message, at most `bytes_max` of it. gzip may consist of several members,
+/// one behind the other, as of files that were put together.
 fn unpack(mut input: impl BufRead, bytes_max: u64) -> Result<Vec<u8>, FormatError> {
     let mut message = Vec::new();
+    // One byte more than is allowed, to see that there is more.
     let limit = bytes_max + 1;
     if input.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
         let unpacked = MultiGzDecoder::new(input)
@@ -91,20 +98,31 @@ pub(super) enum Step {
     NoStack,
 }
 
+/// Reads one message into one store. Ids of the file are any numbers except 0, so that
+/// all is found by maps.
 pub(super) struct Reader<'a> {
     pub(super) tables: Tables<'a>,
     pub(super) store: Store,
     /// Which of a sample's values counts.
     value: usize,
+    /// What its values count, by which a user may ask for another.
     metrics: Vec<String>,
+    /// The time that all samples get.
     time_ns: u64,
+    /// By id of a mapping: its module, and its path.
     modules: HashMap<u64, (ModuleId, Mapping, Arc<str>)>,
+    /// By id of a location.
     pub(super) steps: HashMap<u64, Step>,
+    /// By pid and number of the name: some samplers tell only one of them, and then it
+    /// alone tells processes apart.
     processes: HashMap<(u32, u64), ProcessId>,
     /// What has no label of its own is called so.
     program: Arc<str>,
+    /// Labels whose meaning was looked up.
     keys: Keys,
+    /// All weights so far.
     weight: u64,
+    /// Samples that count below zero, as differences of two profiles have them.
     left_out: u64,
 }
 
@@ -182,6 +200,9 @@ impl<'a> Reader<'a> {
                 Some(step) => step,
                 None => {
                     let mut frame = self.frame(&location)?;
+                    // Two locations may share an address and differ in their lines. A
+                    // frame has one chain, so each needs a frame of its own: bit 62 and
+                    // the number of the location make an address that no code has.
                     if location.address == 0 || !taken.insert(frame) {
                         // Interpreters and filters tell functions, no addresses.
                         frame.address = 1 << 62 | at as u64;
@@ -197,6 +218,10 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// A location as a place in a file: its address less the start of the mapping plus
+    /// the mapping's offset. Addresses outside of mappings stay as they are. Arithmetic
+    /// wraps, as numbers of a stranger may be any; the result is then wrong and
+    /// harmless.
     fn frame(&self, location: &Location<'_>) -> Result<Frame, FormatError> {
         let address = location.address;
         if location.mapping == 0 {
@@ -241,6 +266,7 @@ impl<'a> Reader<'a> {
         Ok(cause.and_then(ending).map(Step::Stopped))
     }
 
+    /// Keeps one sample: its stack, the value that counts, and its labels.
     fn add_sample(&mut self, sample: Value<'_>) -> Result<(), FormatError> {
         let mut fields = sample.fields()?;
         let (mut frames, mut end, mut weight) = (Vec::new(), Ending::Root, 0i64);
@@ -272,6 +298,7 @@ impl<'a> Reader<'a> {
                 _ => {}
             }
         }
+        // Then it would not be clear which value is which.
         if values != self.tables.types.len() {
             return Err(damaged(
                 "a sample has not as many values as there are types",
@@ -284,6 +311,7 @@ impl<'a> Reader<'a> {
                 0
             }
         };
+        // With several metrics its stack is kept nevertheless: see `read_metric`.
         if weight == 0 && self.metrics.len() < 2 {
             return Ok(());
         }
@@ -299,6 +327,8 @@ impl<'a> Reader<'a> {
         self.keep(&labels, &frames, end, weight)
     }
 
+    /// Puts a sample into the store. One without labels is of a process that is called
+    /// like the program, which is the first mapping's file.
     fn keep(
         &mut self,
         labels: &Labels,
@@ -342,6 +372,7 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The ending that has this label.
 fn ending(word: &[u8]) -> Option<Ending> {
     Ending::ALL
         .into_iter()

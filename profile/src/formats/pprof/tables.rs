@@ -17,6 +17,7 @@ const THINGS_MAX: usize = 1 << 21;
 /// What of a program's or thread's name is kept.
 const COMM_MAX: usize = 128;
 
+/// A part of a file in memory. File and build-id are numbers of strings.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Mapping {
     pub(super) start: u64,
@@ -25,6 +26,7 @@ pub(super) struct Mapping {
     pub(super) build_id: u64,
 }
 
+/// A function; both are numbers of strings, 0 if not told.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Function {
     pub(super) name: u64,
@@ -40,18 +42,22 @@ pub(super) struct Location<'a> {
     fields: Fields<'a>,
 }
 
+/// One of the functions at a location, and the line in it; 0 if it is not known.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Line {
     pub(super) function: u64,
     pub(super) line: u64,
 }
 
+/// What a value counts and in which unit, as numbers of strings.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ValueType {
     pub(super) name: u64,
     pub(super) unit: u64,
 }
 
+/// All definitions of a message. Strings and lines of locations stay in the message and
+/// are read when they are used, as a file may have many that no sample needs.
 #[derive(Debug, Default)]
 pub(super) struct Tables<'a> {
     strings: Vec<&'a [u8]>,
@@ -62,10 +68,15 @@ pub(super) struct Tables<'a> {
     /// In the order of the file, which makes reading the same each time.
     pub(super) locations: Vec<(u64, Location<'a>)>,
     pub(super) types: Vec<ValueType>,
+    /// The type that viewers show first, as the number of its name; 0 if not told.
     pub(super) default_type: u64,
+    /// Numbers of strings; at most 64.
     pub(super) comments: Vec<u64>,
+    /// What lies between two samples, and how much of it is in `period`: with `cpu` in
+    /// `nanoseconds` the rate follows from it.
     pub(super) period_type: ValueType,
     pub(super) period: u64,
+    /// When sampling began, in ns since 1970; 0 if not told.
     pub(super) time_ns: u64,
     pub(super) duration_ns: u64,
 }
@@ -74,6 +85,7 @@ pub(super) fn damaged(what: &str) -> FormatError {
     FormatError::Damaged(what.into())
 }
 
+/// An error where one more thing would exceed [`THINGS_MAX`].
 pub(super) fn room(count: usize) -> Result<(), FormatError> {
     if count < THINGS_MAX {
         Ok(())
@@ -85,12 +97,15 @@ pub(super) fn room(count: usize) -> Result<(), FormatError> {
 }
 
 impl<'a> Tables<'a> {
+    /// Reads all definitions. The order of fields is free, so strings are only counted
+    /// here and numbers of strings are checked when they are used.
     pub(super) fn read(message: &'a [u8]) -> Result<Self, FormatError> {
         let mut tables = Self::default();
         let mut fields = Fields::new(message);
         while let Some((field, value)) = fields.next()? {
             tables.add(field, value)?;
         }
+        // The format demands it; 0 is what fields that are left out have.
         match tables.strings.first() {
             Some(first) if !first.is_empty() => Err(damaged("its first string is not empty")),
             _ => Ok(tables),
@@ -165,6 +180,7 @@ impl<'a> Tables<'a> {
                 _ => {}
             }
         }
+        // Some writers give only the name as the linker has it.
         if function.name == 0 {
             function.name = system_name;
         }
@@ -176,6 +192,8 @@ impl<'a> Tables<'a> {
         }
     }
 
+    /// Reads a location but for its lines: they name functions, which may stand behind
+    /// it.
     fn add_location(&mut self, fields: Fields<'a>) -> Result<(), FormatError> {
         use field::location as field;
         let (mut id, mut mapping, mut address) = (0, 0, 0);
@@ -198,6 +216,7 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
+    /// The bytes of a string, as the file has them.
     pub(super) fn bytes(&self, string: u64) -> Result<&'a [u8], FormatError> {
         let found = usize::try_from(string)
             .ok()
@@ -229,6 +248,7 @@ impl<'a> Tables<'a> {
         }
     }
 
+    /// The function of an id; an error for one that is not there.
     pub(super) fn function(&self, id: u64) -> Result<Function, FormatError> {
         let function = self.functions.get(&id).copied();
         function.ok_or_else(|| damaged("a function is used that it does not have"))

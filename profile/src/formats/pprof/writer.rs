@@ -19,6 +19,10 @@ const LEVEL: u32 = 6;
 const PAGE: u64 = 4096;
 
 /// Writes the stacks of a selection, by thread.
+///
+/// Everything is made in memory and packed at the end: mappings are known only when all
+/// frames were seen, and strings only when all else was. A pprof file is small, as it
+/// has each stack once, with a sum.
 pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> {
     let mut writer = Writer::new(selection.view(), selection.info());
     let scale = writer.add_types();
@@ -34,21 +38,36 @@ pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> 
     Ok(())
 }
 
+/// Builds one message. Each table gives a thing its number when it is first met and
+/// writes its description into `profile` at once; mappings and strings are written at
+/// the end.
 struct Writer<'a> {
     view: &'a View,
     info: Info,
+    /// The message so far.
     profile: Message,
     strings: Strings,
+    /// By number less one, as 0 stands for none.
     mappings: Vec<Mapping>,
     mapping_of: HashMap<ModuleId, u64>,
+    /// Numbers of what stacks go through: machine addresses, or whole functions where
+    /// the selection shows those.
     locations: HashMap<Place, u64>,
+    /// By function and number of its file's name: one with lines in two files is two
+    /// there.
     functions: HashMap<(FunctionId, u64), u64>,
+    /// A file for functions of which a line does not name one.
     files: HashMap<FunctionId, &'a str>,
 }
 
+/// A module as a mapping of pprof, from address 0 up to `limit`, so that addresses are
+/// offsets in the file.
 struct Mapping {
     module: Module,
+    /// The end of the page with the highest address met.
     limit: u64,
+    /// Whether all frames of it have names; if not, `pprof` may look for them in the
+    /// file.
     is_named: bool,
     has_files: bool,
     has_inlined: bool,
@@ -62,6 +81,7 @@ struct Strings {
 }
 
 impl Strings {
+    /// The number of a text, which is added if it is new.
     fn add(&mut self, text: &str) -> u64 {
         if text.is_empty() {
             return 0;
@@ -128,6 +148,11 @@ impl<'a> Writer<'a> {
         period_ns
     }
 
+    /// One sample of pprof: a stack of one thread, and how many of ours it stands for.
+    /// The second value is their time in nanoseconds, where ticks have a known length
+    /// (`scale`).
+    ///
+    /// Values are `int64` there, so times are cut to its maximum.
     fn add_sample(&mut self, selection: &Selection, trace: &Trace, scale: Option<u64>) {
         let places = selection.places(trace);
         let locations: Vec<u64> = places
@@ -143,6 +168,7 @@ impl<'a> Writer<'a> {
         let people = &self.view.tables.processes;
         let thread = people.thread(trace.thread);
         let process = people.get(thread.process);
+        // A thread whose process is not known counts as one of its own.
         let (comm, pid) = process.map_or((&thread.comm, thread.tid), |p| (&p.comm, p.pid));
         let ending = if trace.ending.is_user_stack() {
             ""
@@ -172,6 +198,8 @@ impl<'a> Writer<'a> {
         self.profile.message(field::profile::SAMPLE, &sample);
     }
 
+    /// The number of a place, which is described when it is first met. A whole function
+    /// gets a line and no address.
     fn location(&mut self, place: Place) -> u64 {
         if let Some(number) = self.locations.get(&place) {
             return *number;
@@ -234,6 +262,9 @@ impl<'a> Writer<'a> {
         location.message(field::location::LINE, &line);
     }
 
+    /// A function at a line, as a location has several of where functions were inlined.
+    /// The function itself is described when it is first met; line 0 means that none is
+    /// known.
     fn line(&mut self, id: FunctionId, name: &str, file: &str, line: u32) -> Message {
         let file = if file.is_empty() {
             self.files.get(&id).copied().unwrap_or_default()
@@ -281,6 +312,8 @@ impl<'a> Writer<'a> {
         number
     }
 
+    /// When the selection begins, if the hour of the recording is known, and how long
+    /// it is.
     fn add_times(&mut self, selection: &Selection) {
         let window = selection.window();
         let epoch_ms = self.info.epoch_unix_ms;
@@ -293,6 +326,8 @@ impl<'a> Writer<'a> {
         self.profile.number(field::profile::DURATION_NS, duration);
     }
 
+    /// What the message has no fields for, as `key: value`; our reader takes it back
+    /// (`note` in `meaning.rs`).
     fn add_comments(&mut self) {
         let info = self.info.clone();
         let mut comments = vec![format!("proftop {}", env!("CARGO_PKG_VERSION"))];
@@ -319,6 +354,8 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Adds what had to wait: mappings, then strings, of which number 0 must be the
+    /// empty one.
     fn finish(mut self) -> Message {
         for (number, mapping) in (1u64..).zip(&self.mappings) {
             let build_id: String = mapping
