@@ -1,6 +1,11 @@
-//! What reading other tools' files has in common: their names, modules and
-//! threads become numbers, and what was told of a place is kept until the store
-//! knows the stacks that it is on.
+//! What reading other tools' files has in common: their names, modules and threads
+//! become numbers, and what was told of a place is kept until the store knows the
+//! stacks that it is on.
+//!
+//! A reader asks for numbers ([`Import::module`], [`Import::process`],
+//! [`Import::frame`]), says what it knows of frames ([`Import::tell`]), adds samples,
+//! and takes the store at the end. Everything that a file can make grow has a bound
+//! here.
 
 use super::FormatError;
 use super::wire::clean;
@@ -30,20 +35,30 @@ const NO_ADDRESS: u64 = 1 << 62;
 const COMM_MAX: usize = 256;
 
 /// A file on its way into a store.
+/// Made by each reader but those of `.pft` and pprof, which have tables of their own.
 #[derive(Debug)]
 pub(crate) struct Import {
     pub(crate) store: Store,
+    /// All texts, cleaned of what could harm a terminal.
     texts: HashSet<Arc<str>>,
+    /// Their bytes, at most [`LETTERS_MAX`].
     letters: usize,
+    /// By path and build-id: a file that was replaced is another module.
     modules: HashMap<(Arc<str>, Vec<u8>), ModuleId>,
+    /// By pid and name, as formats without pids tell processes by names alone.
     processes: HashMap<(u32, Arc<str>), ProcessId>,
+    /// By module, address (`u64::MAX` for none) and name: the frame that was given.
     places: HashMap<(ModuleId, u64, Option<Arc<str>>), Frame>,
+    /// Frames that some place has.
     taken: HashSet<Frame>,
+    /// What is known of a frame; the first that was told counts.
     told: HashMap<Frame, Told>,
+    /// All weights so far.
     weight: u64,
 }
 
 /// One function of a place.
+/// An empty file and line 0 mean that they are not known.
 #[derive(Debug, Clone)]
 pub(crate) struct Link {
     pub(crate) function: Arc<str>,
@@ -51,6 +66,7 @@ pub(crate) struct Link {
     pub(crate) line: u32,
 }
 
+/// What a frame is called, or why it has no name.
 #[derive(Debug)]
 enum Told {
     Unnamed(NameState),
@@ -152,6 +168,7 @@ impl Import {
             address: address.unwrap_or(NO_ADDRESS),
             kind,
         };
+        // The number of places makes an address that no other has.
         if address.is_none() || (self.taken.contains(&frame) && name.is_some()) {
             frame.address = NO_ADDRESS + self.places.len() as u64;
         }
@@ -163,6 +180,7 @@ impl Import {
     /// What a frame is called, with what is inlined there, innermost first.
     pub(crate) fn tell(&mut self, frame: Frame, mut chain: Vec<Link>) {
         if chain.len() > CHAIN_MAX {
+            // The innermost stay, and the last one, whose code it is.
             chain.drain(CHAIN_MAX - 1..chain.len() - 1);
         }
         self.told.entry(frame).or_insert(Told::Chain(chain));
@@ -199,6 +217,9 @@ impl Import {
     }
 
     /// The store, its frames named.
+    ///
+    /// Names come last because a store takes them only for frames that a kept stack
+    /// has.
     pub(crate) fn finish(mut self) -> Store {
         for (frame, told) in self.told {
             let Some(id) = self.store.find_frame(&frame) else {
@@ -227,6 +248,7 @@ impl Import {
     }
 }
 
+/// An error where one more thing would exceed [`THINGS_MAX`].
 fn room(len: usize) -> Result<(), FormatError> {
     if len < THINGS_MAX {
         Ok(())
@@ -245,6 +267,8 @@ pub(crate) fn kind_of(module: &str) -> FrameKind {
         }
         _ if name.starts_with("vmlinux") || is_module => FrameKind::Kernel,
         "[anon]" | "//anon" => FrameKind::Jit,
+        // Maps and images of run-time code that perf knows: `/tmp/perf-PID.map` and the
+        // files that `perf inject --jit` makes.
         _ if name.starts_with("perf-") && name.ends_with(".map") => FrameKind::Jit,
         _ if name.starts_with("jitted-") && name.ends_with(".so") => FrameKind::Jit,
         _ => FrameKind::User,
@@ -252,6 +276,9 @@ pub(crate) fn kind_of(module: &str) -> FrameKind {
 }
 
 /// How a walk ended of which nothing is told.
+///
+/// A stack whose outermost frame is the kernel's has no user side; any other is taken
+/// to be whole.
 pub(crate) fn plain_ending(frames: &[Frame]) -> Ending {
     match frames.last() {
         Some(frame) if frame.kind == FrameKind::Kernel => Ending::NoUserStack,
@@ -260,6 +287,7 @@ pub(crate) fn plain_ending(frames: &[Frame]) -> Ending {
 }
 
 /// A build-id, from its letters.
+/// Ends at the first pair that is no hexadecimal number.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
     let pairs = text.as_bytes().chunks_exact(2);

@@ -1,4 +1,15 @@
 //! Reading a file of whatever format: told by its first bytes, not by its name.
+//!
+//! Formats are tried from the surest sign to the weakest:
+//!
+//! 1. gzip or zstd: unpacked first, then as below
+//! 2. `.pft`, perf.data: eight bytes of their own
+//! 3. pprof: fields of a message, in an order that writers keep
+//! 4. `{` or `[`: JSON, whose keys say of which tool
+//! 5. `<!doctype`, `<svg` …: a picture, which is refused with a sentence
+//! 6. the head of a sample of `perf script`
+//! 7. a zero byte: nothing that is known
+//! 8. folded stacks, which any text could be
 
 use super::{
     FormatError, Metered, firefox, folded, json, perf_data, perf_script, pft, pprof, speedscope,
@@ -16,6 +27,7 @@ const UNPACKED_MAX: u64 = 4 << 30;
 /// Enough of a text to see what it is.
 const HEAD: u64 = 1 << 16;
 
+/// What packed files begin with: RFC 1952, RFC 8878 (0xFD2FB528, little-endian).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -75,6 +87,7 @@ pub fn read_metric<'a>(
     })
 }
 
+/// Unpacks zstd as it is read. An error here means that not even its head is right.
 fn unzstd<'a>(input: impl Read + 'a) -> Result<Box<dyn Read + 'a>, FormatError> {
     match ruzstd::decoding::StreamingDecoder::new(BufReader::new(input)) {
         Ok(decoder) => Ok(Box::new(decoder)),
@@ -85,6 +98,7 @@ fn unzstd<'a>(input: impl Read + 'a) -> Result<Box<dyn Read + 'a>, FormatError> 
 /// Ends with an error where there is more than it may be.
 struct Bounded<R> {
     input: R,
+    /// Bytes that it may still give.
     left: u64,
 }
 
@@ -100,6 +114,8 @@ impl<R: Read> Read for Bounded<R> {
 }
 
 /// Most formats count one thing.
+///
+/// A metric that is wanted and not there is an error that names those that are there.
 fn read_one(input: impl Read, limits: Limits, wanted: Option<&str>) -> Result<Opened, FormatError> {
     let mut opened = read_plain(input, limits, wanted)?;
     let counted = &opened.store.info().metric.name;
@@ -112,6 +128,7 @@ fn read_one(input: impl Read, limits: Limits, wanted: Option<&str>) -> Result<Op
     }
 }
 
+/// Reads a file that is not packed, by the first sign that fits: see above.
 fn read_plain(
     mut input: impl Read,
     limits: Limits,
@@ -157,6 +174,7 @@ fn read_plain(
 }
 
 /// Not so: stacks that begin with `<T as Trait>::function`.
+/// Whether a text is HTML or SVG, in whatever case its first word is written.
 fn is_page(head: &[u8]) -> bool {
     let start = head.trim_ascii_start();
     let is_it = |word: &[u8]| {
@@ -197,6 +215,8 @@ struct Keys {
     trace_events: Option<IgnoredAny>,
 }
 
+/// Reads JSON, which has to be whole in memory. Keys are looked at first, in one pass
+/// that keeps nothing.
 fn read_json(input: impl BufRead, limits: Limits) -> Result<Opened, FormatError> {
     let text = json::load(input)?;
     let keys: Keys = json::parse(&text)?;

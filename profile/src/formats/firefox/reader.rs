@@ -1,4 +1,7 @@
 //! A document as a store.
+//!
+//! Times are in ms there, as fractions, from a start that may lie after the first
+//! sample; here they count from the earlier of both, in ns.
 
 use super::layout::{Profile, Samples, Thread};
 use super::tables::{Stack, Tables};
@@ -11,6 +14,7 @@ const TIME_MAX: f64 = 366.0 * 86_400_000.0;
 /// Frames of all samples together: a small file can tell of many.
 const STEPS_MAX: u64 = 1 << 31;
 
+/// Reads a document that is whole in memory; the sentences say what was left out.
 pub(in super::super) fn read(
     text: &[u8],
     limits: Limits,
@@ -48,16 +52,22 @@ pub(in super::super) fn read(
     Ok((reader.import.finish(), notes))
 }
 
+/// What is known while a document is read, thread by thread.
 struct Reader {
     import: Import,
+    /// By number of a category.
     categories: Vec<FrameKind>,
     /// When the first sample was taken, in ms.
     first: f64,
+    /// Samples without a stack.
     idle: u64,
+    /// Samples that count below zero, as freed memory does.
     negative: u64,
+    /// Frames of all samples so far, for [`STEPS_MAX`].
     steps: u64,
 }
 
+/// Categories are told by their names: others than these are code of the user.
 fn categories(profile: &Profile) -> Vec<FrameKind> {
     let kind = |name: &str| match name {
         "Kernel" => FrameKind::Kernel,
@@ -70,6 +80,7 @@ fn categories(profile: &Profile) -> Vec<FrameKind> {
 }
 
 /// The time of each sample, in ms.
+/// Documents have either times or distances from the sample before.
 fn times(samples: &Samples) -> impl Iterator<Item = f64> {
     let mut sum = 0.0;
     (0..samples.stack.len()).map(move |at| match samples.time.len() {
@@ -88,8 +99,11 @@ fn first_time(profile: &Profile) -> f64 {
 }
 
 impl Reader {
+    /// What is counted follows from the type of the weights of the first thread that
+    /// has one.
     fn set_info(&mut self, profile: &Profile) {
         let meta = &profile.meta;
+        // One sample in 100 s up to 10 MHz; others are mistakes.
         let hz = match meta.interval {
             ms @ 0.0001..=100_000.0 => (1000.0 / ms).round() as u32,
             _ => 0,
@@ -128,6 +142,7 @@ impl Reader {
         });
     }
 
+    /// Adds the samples of one thread.
     fn add_thread(&mut self, thread: &Thread, profile: &Profile) -> Result<(), FormatError> {
         let samples = &thread.samples;
         if samples.stack.len() == 0 {
@@ -143,6 +158,7 @@ impl Reader {
             .import
             .process(thread.pid.number(), process.unwrap_or(&thread.name))?;
         let comm = self.import.comm(&thread.name)?;
+        // Milliseconds with fractions become whole microseconds.
         let scale = match samples.weight_type.as_deref() {
             Some("tracing-ms") => 1000.0,
             _ => 1.0,
@@ -158,6 +174,7 @@ impl Reader {
                 self.negative += 1;
                 continue;
             }
+            // Neighbors often have the same stack.
             let stack = match last.take() {
                 Some((before, stack)) if before == number => stack,
                 _ => tables.stack(number, &mut self.import)?,

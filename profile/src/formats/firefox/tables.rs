@@ -1,4 +1,9 @@
 //! The stacks of a thread, from the tables of the thread and those of all.
+//!
+//! In older documents each thread has all tables; from version 55 on some are in one
+//! place for all threads. So each is looked for in the thread first, then in what is
+//! shared. Every number in them is of a stranger: one that leads nowhere is an error
+//! where a stack needs it, and nothing where it only describes.
 
 use super::layout::{FrameTable, FuncTable, Lib, ResourceTable, SourceTable, StackTable, Thread};
 use crate::STACK_DEPTH_MAX;
@@ -17,15 +22,18 @@ pub(super) struct Stack {
 
 /// The tables by which a thread's stacks are read.
 pub(super) struct Tables<'a> {
+    // Rows of stacks, each with its frame and the row of its caller.
     stacks: &'a StackTable,
     frames: &'a FrameTable,
     funcs: &'a FuncTable,
     resources: &'a ResourceTable,
     sources: Option<&'a SourceTable>,
     strings: &'a [String],
+    /// Of the thread if it has some, else of the document.
     libs: &'a [Lib],
+    /// What kind of code a category stands for, by its number.
     categories: &'a [FrameKind],
-    /// By frame: itself and what is inlined in it.
+    /// By frame, without what is inlined in it; None until a stack has it.
     steps: Vec<Option<Step>>,
 }
 
@@ -33,11 +41,14 @@ pub(super) struct Tables<'a> {
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Frame(Frame),
+    /// A function `[stopped: cause]`: why the walk ended.
     Stopped(Ending),
+    /// A function `[no stack]`.
     NoStack,
 }
 
 impl<'a> Tables<'a> {
+    /// Finds the tables of a thread; an error if one is missing that stacks need.
     pub(super) fn of(
         thread: &'a Thread,
         shared: &'a Thread,
@@ -73,7 +84,8 @@ impl<'a> Tables<'a> {
     /// where stacks are.
     pub(super) fn stack(&mut self, at: usize, import: &mut Import) -> Result<Stack, FormatError> {
         let mut stack = Stack::default();
-        // Inlined frames come before that whose code they are.
+        // Inlined frames come before the one whose code they are, on the way to the
+        // root.
         let mut inlined: Vec<usize> = Vec::new();
         let mut next = Some(at);
         while let Some(at) = next {
@@ -85,6 +97,8 @@ impl<'a> Tables<'a> {
                 ));
             };
             next = self.stacks.prefix.get(at);
+            // Writers add a caller before what it calls. So this loop ends, whatever is
+            // there.
             if next.is_some_and(|next| next >= at) {
                 return Err(FormatError::Damaged(
                     "a stack is called by a later one".into(),
@@ -107,6 +121,8 @@ impl<'a> Tables<'a> {
         Ok(stack)
     }
 
+    /// What a frame is on a stack, with what is inlined in it, innermost first. Its
+    /// name and lines are told to `import` when it is met for the first time.
     fn step(
         &mut self,
         at: usize,
@@ -139,6 +155,7 @@ impl<'a> Tables<'a> {
         let (path, build_id) = self.module(resource);
         let kind = self.kind(at, path);
         let module = import.module(path, &build_id)?;
+        // The viewer calls a frame without a name by its address.
         let is_unnamed = address.is_some_and(|at| *own.function == format!("{at:#x}"));
         let mut chain = Vec::with_capacity(inlined.len() + 1);
         for at in inlined {
@@ -184,6 +201,8 @@ impl<'a> Tables<'a> {
         })
     }
 
+    /// Path and build-id of a resource. One without a library, as a page of the web,
+    /// goes by its name.
     fn module(&self, resource: Option<usize>) -> (&'a str, Vec<u8>) {
         let Some(resource) = resource else {
             return ("", Vec::new());
@@ -203,6 +222,11 @@ impl<'a> Tables<'a> {
         }
     }
 
+    /// What code a frame is, in this order:
+    ///
+    /// 1. what its category says, unless that is only "user"
+    /// 2. JavaScript: made at run time
+    /// 3. what the name of its module says
     fn kind(&self, frame: usize, module: &str) -> FrameKind {
         let category = self.frames.category.get(frame);
         let told = category.and_then(|category| self.categories.get(category));

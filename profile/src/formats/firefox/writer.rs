@@ -11,16 +11,19 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use tables::Tables;
 
+/// Of the processed format: see the module above.
 const VERSION: u32 = 48;
 /// Of the format that this one is made of in Firefox.
 const GECKO_VERSION: u32 = 28;
 
+/// Colors of the viewer; functions are told by the place in this list.
 const CATEGORIES: &str = r#"[{"name":"Other","color":"grey","subcategories":["Other"]},
 {"name":"User","color":"yellow","subcategories":["Other"]},
 {"name":"Kernel","color":"orange","subcategories":["Other"]},
 {"name":"JIT","color":"green","subcategories":["Other"]},
 {"name":"Python","color":"yellow","subcategories":["Other"]}]"#;
 
+/// The viewer wants these tables to be there.
 const EMPTY_MARKERS: &str =
     r#"{"data":[],"name":[],"startTime":[],"endTime":[],"phase":[],"category":[],"length":0}"#;
 const EMPTY_SYMBOLS: &str =
@@ -78,6 +81,8 @@ fn weights(unit: &str) -> (&'static str, f64) {
     }
 }
 
+/// What holds for all threads. Times of samples count from `startTime`, ms since 1970.
+/// The interval is in ms; where there is no rate, 1.
 fn meta(info: &Info, begin_ns: u64) -> String {
     let start = info.epoch_unix_ms as f64 + begin_ns as f64 / 1e6;
     let interval = match info.rates.first_hz {
@@ -113,6 +118,8 @@ fn meta(info: &Info, begin_ns: u64) -> String {
     )
 }
 
+/// What a thread is called and since when it is there: its first sample. A thread whose
+/// process is not known counts as one of its own.
 fn thread_head(view: &View, thread: &Thread, is_main: bool, begin_ns: u64) -> String {
     let process = view.tables.processes.get(thread.process);
     let (name, pid) = process.map_or((&thread.comm, thread.tid), |p| (&p.comm, p.pid));
@@ -136,6 +143,7 @@ struct Libs {
 }
 
 impl Libs {
+    /// The number of a module among the libraries.
     fn add(&mut self, id: ModuleId, module: &Module) -> usize {
         let next = self.told.len();
         let number = *self.numbers.entry(id).or_insert(next);

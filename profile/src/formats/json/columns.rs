@@ -1,5 +1,9 @@
-//! Lists as formats of columns have them. Each has a bound: three letters of
-//! JSON can stand for a structure of many bytes.
+//! Lists as formats of columns have them. Each has a bound: three letters of JSON can
+//! stand for a structure of many bytes.
+//!
+//! Tools differ in how they write a value that is not known: `null`, -1, `false`, or a
+//! key that is missing. All of these are read as no value, instead of as an error,
+//! because one such cell must not make a whole recording unreadable.
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use std::fmt;
@@ -35,6 +39,7 @@ impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for ListVisitor<T,
         Ok(List(all))
     }
 
+    /// `null` for a list is an empty one.
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
         Ok(List::default())
     }
@@ -102,11 +107,13 @@ pub(in super::super) struct Column(Vec<u32>);
 impl Column {
     const NONE: u32 = u32::MAX;
 
+    /// The number in row `at`; None if there is no such row or no number in it.
     pub(in super::super) fn get(&self, at: usize) -> Option<usize> {
         let number = *self.0.get(at)?;
         (number != Self::NONE).then_some(number as usize)
     }
 
+    /// Rows, with those of no number.
     pub(in super::super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -125,6 +132,7 @@ impl<'de> Visitor<'de> for ColumnVisitor {
         let mut all = Vec::new();
         while let Some(Number(number)) = list.next_element()? {
             all.push(match number {
+                // The highest of 32 bits is what stands for none.
                 Some(number @ 0.0..4_294_967_295.0) => number as u32,
                 _ => Column::NONE,
             });
@@ -148,10 +156,12 @@ impl<'de> Deserialize<'de> for Column {
 pub(in super::super) struct Times(Vec<f64>);
 
 impl Times {
+    /// The number in row `at`; None if there is no such row or no number in it.
     pub(in super::super) fn get(&self, at: usize) -> Option<f64> {
         self.0.get(at).copied().filter(|number| number.is_finite())
     }
 
+    /// Rows, with those of no number.
     pub(in super::super) fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,4 +1,9 @@
 //! A document as a store: each of its profiles is a thread.
+//!
+//! `sampled` profiles have stacks with weights, `evented` ones say when a function was
+//! entered and left. The latter become samples as well: between two events the stack is
+//! what is open, and the time between them is its weight. Neither tells when it was, so
+//! all samples are at time 0.
 
 use crate::formats::import::{Import, Link, kind_of, plain_ending};
 use crate::formats::json::{Column, List, Times};
@@ -13,6 +18,8 @@ use serde::Deserialize;
 /// Frames of all samples together: a small file can tell of many.
 const STEPS_MAX: u64 = 1 << 31;
 
+/// What is read of `https://www.speedscope.app/file-format-schema.json`; other keys are
+/// passed over.
 #[derive(Deserialize)]
 struct Document {
     #[serde(default)]
@@ -28,6 +35,7 @@ struct Shared {
     frames: List<Told, { 4 << 20 }>,
 }
 
+/// A function, with a file and a line if they are known. Profiles use it by its number.
 #[derive(Deserialize)]
 struct Told {
     name: String,
@@ -39,17 +47,21 @@ struct Told {
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
 struct Profile {
+    /// `sampled` or `evented`.
     r#type: String,
     name: String,
+    /// What weights and times are in: `none`, `milliseconds`, `bytes` and others.
     unit: String,
     start_value: f64,
     /// Of sampled ones: outermost first.
     samples: List<Column, { 16 << 20 }>,
+    /// One a sample; if there are none, each sample counts one.
     weights: Times,
     /// Of evented ones.
     events: List<Event, { 16 << 20 }>,
 }
 
+/// A function is opened (`O`) or closed (`C`) at a time, in the profile's unit.
 #[derive(Deserialize)]
 struct Event {
     r#type: char,
@@ -57,6 +69,7 @@ struct Event {
     frame: u32,
 }
 
+/// Reads a document that is whole in memory; the sentences say what was left out.
 pub(in super::super) fn read(
     text: &[u8],
     limits: Limits,
@@ -96,16 +109,21 @@ fn damaged(what: &str) -> FormatError {
 #[derive(Debug, Clone, Copy)]
 struct Scale(f64);
 
+/// What is known while a document is read, profile by profile.
 struct Reader {
     import: Import,
     /// By number in the file; what is missing of a stack is none.
     frames: Vec<Step>,
     /// Of the sampler that says so.
+    /// 0 if it does not: times then stay times.
     rate_hz: u32,
+    /// Frames of all samples so far, for [`STEPS_MAX`].
     steps: u64,
+    /// Samples that count below zero.
     negative: u64,
 }
 
+/// What a function of the file is on a stack; the latter two are as we write them.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Frame(Frame),
@@ -114,6 +132,8 @@ enum Step {
 }
 
 impl Reader {
+    /// Takes what all profiles have in common. Several units in one document are
+    /// refused, as a store has one.
     fn new(document: &Document, limits: Limits) -> Result<Self, FormatError> {
         let mut import = Import::new(limits);
         let exporter = document.exporter.as_deref().unwrap_or_default();
@@ -149,6 +169,8 @@ impl Reader {
         })
     }
 
+    /// From the unit to whole numbers: milliseconds of our own writer become samples
+    /// again, by their rate; other times become nanoseconds.
     fn scale(&self, unit: &str) -> Scale {
         let per_second = f64::from(self.rate_hz);
         Scale(match unit {
@@ -160,6 +182,7 @@ impl Reader {
         })
     }
 
+    /// Adds the samples of a `sampled` profile.
     fn add_sampled(&mut self, profile: &Profile, process: ProcessId) -> Result<(), FormatError> {
         let comm = self.import.comm(&profile.name)?;
         let scale = self.scale(&profile.unit);
@@ -175,6 +198,8 @@ impl Reader {
         Ok(())
     }
 
+    /// Adds what was open between two events, and for how long. An event that is
+    /// earlier than the one before changes the stack and takes no time.
     fn add_evented(&mut self, profile: &Profile, process: ProcessId) -> Result<(), FormatError> {
         let comm = self.import.comm(&profile.name)?;
         let scale = self.scale(&profile.unit);
@@ -198,6 +223,7 @@ impl Reader {
         Ok(())
     }
 
+    /// Adds one sample; its stack comes outermost first.
     fn add(
         &mut self,
         process: ProcessId,
@@ -247,6 +273,7 @@ fn rate_of(exporter: &str) -> Option<u32> {
     rate.strip_suffix(" Hz")?.parse().ok()
 }
 
+/// What the values count, after [`Reader::scale`].
 fn metric(unit: &str, rate_hz: u32) -> Metric {
     let (name, unit) = match unit {
         "milliseconds" if rate_hz > 0 => return Metric::default(),
@@ -260,6 +287,8 @@ fn metric(unit: &str, rate_hz: u32) -> Metric {
     }
 }
 
+/// A function as a frame. There are no addresses, so name and file tell one function
+/// from another.
 fn step(told: &Told, import: &mut Import) -> Result<Step, FormatError> {
     if told.name == "[no stack]" {
         return Ok(Step::NoStack);

@@ -14,6 +14,7 @@ type Stacks = Vec<(Vec<u32>, u64)>;
 
 /// Writes the stacks of a selection, by threads or their names.
 pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<(), FormatError> {
+    // A call tree adds equal stacks of a thread up, so that each is written once.
     let tree = selection.tree(Direction::TopDown, by, &Cancel::new());
     let tree = tree.expect("nobody cancels it");
     let mut frames = Frames::default();
@@ -33,6 +34,8 @@ pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<
             (name.unwrap_or_default(), samples, stacks)
         })
         .collect();
+    // Those with most samples first, as the viewer shows the first; then by name, so
+    // that the same selection gives the same bytes.
     threads.sort_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
 
     let info = &selection.info();
@@ -73,6 +76,7 @@ pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<
     Ok(())
 }
 
+/// Writes the inside of a JSON list.
 fn list<T>(
     out: &mut impl Write,
     things: &[T],
@@ -85,6 +89,7 @@ fn list<T>(
     Ok(())
 }
 
+/// What the viewer calls the document: what was sampled and where, as far as known.
 fn title(info: &Info) -> String {
     let words = [info.scope.as_str(), "on", info.host.name.as_str()];
     match (info.scope.is_empty(), info.host.name.is_empty()) {
@@ -115,6 +120,7 @@ impl Scale {
         Self { unit, each }
     }
 
+    /// A count in that unit, as JSON.
     fn value(&self, samples: u64) -> String {
         format!("{}", samples as f64 * self.each)
     }

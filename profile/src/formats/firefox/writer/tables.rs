@@ -1,4 +1,12 @@
 //! The tables of one thread: columns, in which each row is known by its number.
+//!
+//! A sample leads to what is shown of it through four tables, each row written once:
+//!
+//! ```text
+//! sample → stackTable (prefix, frame) → frameTable (address, line, func)
+//!                     └─ the caller's row        └→ funcTable (name, file, resource)
+//!                                                           → resourceTable → libs
+//! ```
 
 use super::Libs;
 use crate::formats::FormatError;
@@ -17,7 +25,9 @@ const OTHER: u32 = 0;
 /// A table of columns, all equally long, each with its name.
 #[derive(Debug, Default)]
 struct Columns {
+    /// The names of the columns, in the order of `columns`.
     names: &'static [&'static str],
+    /// Values as JSON.
     columns: Vec<Vec<String>>,
 }
 
@@ -29,6 +39,7 @@ impl Columns {
         }
     }
 
+    /// Adds a row, with a value for each column, and gives its number.
     fn push(&mut self, row: &[&dyn Display]) -> u32 {
         for (column, value) in self.columns.iter_mut().zip(row) {
             column.push(value.to_string());
@@ -48,32 +59,42 @@ impl Columns {
 }
 
 /// The tables of one thread.
+/// Filled by [`Tables::add_samples`], written by [`Tables::write`].
 pub(super) struct Tables<'a> {
     view: &'a View,
+    /// A file for functions of which a line does not name one.
     files: &'a HashMap<FunctionId, &'a str>,
     libs: &'a mut Libs,
+    /// Numbers in `ordered`, which has them as JSON.
     strings: HashMap<String, u32>,
     ordered: Vec<String>,
     resources: Columns,
     resource_of: HashMap<ModuleId, u32>,
     funcs: Columns,
+    /// By name, resource (-1 for none) and file.
     func_of: HashMap<(u32, i64, Option<u32>), u32>,
     frames: Columns,
     /// The frames that stand for a place, outermost first.
     places: HashMap<Place, Vec<u32>>,
     stacks: Columns,
     stack_of: HashMap<(Option<u32>, u32), u32>,
+    /// Rows of whole stacks, by the store's number and how the walk ended.
     known: HashMap<(u32, u8), Option<u32>>,
+    /// The category of each frame, which its rows in the table of stacks repeat.
     categories: Vec<u32>,
 }
 
 /// One function of a place.
+/// Made for the function whose code it is, and for each that is inlined there.
 struct Shown<'a> {
     id: FunctionId,
     name: &'a str,
     file: &'a str,
+    /// 0 if it is not known.
     line: u32,
+    /// None for functions shown as a whole, which have no one address.
     address: Option<u64>,
+    /// None for what stands for a missing part of a stack.
     module: Option<ModuleId>,
     category: u32,
 }
@@ -122,6 +143,8 @@ impl<'a> Tables<'a> {
         }
     }
 
+    /// The column of samples as JSON without braces. Times are in ms since `begin_ns`,
+    /// weights are our counts times `scale`.
     pub(super) fn add_samples(
         &mut self,
         selection: &Selection,
@@ -141,6 +164,8 @@ impl<'a> Tables<'a> {
         columns.text()
     }
 
+    /// The row of a whole stack; None if the selection hides all of it. Rows are made
+    /// from the root on, so that stacks share those of their callers.
     fn stack(&mut self, selection: &Selection, trace: &Trace) -> Option<u32> {
         let key = (trace.stack.0, trace.ending as u8);
         if let Some(known) = self.known.get(&key) {
@@ -156,6 +181,7 @@ impl<'a> Tables<'a> {
         at
     }
 
+    /// The row of a frame that was called by the row `prefix`.
     fn step(&mut self, prefix: Option<u32>, frame: u32) -> u32 {
         if let Some(known) = self.stack_of.get(&(prefix, frame)) {
             return *known;
@@ -234,6 +260,9 @@ impl<'a> Tables<'a> {
         frames
     }
 
+    /// Adds a frame, and its function if that is new. `depth` is 0 for the function
+    /// whose code it is, and rises with each function that is inlined in the one
+    /// before.
     fn frame(&mut self, shown: &Shown<'_>, depth: u32) -> u32 {
         let resource = shown.module.map_or(-1, |id| i64::from(self.resource(id)));
         let name = self.string(shown.name);
@@ -278,6 +307,7 @@ impl<'a> Tables<'a> {
         ])
     }
 
+    /// The resource of a module, which is added to the libraries of all threads.
     fn resource(&mut self, id: ModuleId) -> u32 {
         if let Some(known) = self.resource_of.get(&id) {
             return *known;
@@ -320,6 +350,7 @@ fn unnamed(address: u64) -> String {
     format!("{address:#x}")
 }
 
+/// Places in `CATEGORIES` of the writer.
 fn category(function: &Function) -> u32 {
     match function.kind {
         _ if function.role != Role::Function => OTHER,
