@@ -1,4 +1,16 @@
 //! From text to clauses. An error says at which character it is.
+//!
+//! ```text
+//! filter  = clause*                        separated by spaces
+//! clause  = ["!"] [action ":"] test
+//! action  = focus | exclude | hide | fold | only
+//! test    = key ":" value | key "~" regex | value
+//! value   = word | '"' … '"'               with \ before " and \
+//! ```
+//!
+//! `!x` and `exclude:x` are the same; without an action it is `focus`. Keys of frames
+//! (`fn`, `mod`, `file`, `kind`, `lang`) go with every action, those of samples only
+//! with `focus` and `exclude`. A value without a key is a part of a function's name.
 
 use super::{Action, Clause, FrameTest, Ranges, SampleTest, Text};
 
@@ -12,11 +24,13 @@ pub struct FilterError {
     pub message: String,
 }
 
+// Keys of frames, then those of samples.
 const KEYS: [&str; 11] = [
     "fn", "mod", "file", "kind", "lang", "pid", "tid", "cpu", "comm", "cgroup", "user",
 ];
 const ACTIONS: [&str; 5] = ["focus", "exclude", "hide", "fold", "only"];
 
+/// All clauses of a text, in its order; the first error ends it.
 pub(super) fn clauses(text: &str) -> Result<Vec<Clause>, FilterError> {
     let mut reader = Reader { text, at: 0 };
     let mut clauses = Vec::new();
@@ -29,8 +43,10 @@ pub(super) fn clauses(text: &str) -> Result<Vec<Clause>, FilterError> {
     }
 }
 
+/// Goes through the text once; each method takes what it reads off the front.
 struct Reader<'a> {
     text: &'a str,
+    // In bytes.
     at: usize,
 }
 
@@ -43,6 +59,7 @@ impl<'a> Reader<'a> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
+    /// An error at byte `at` of the text, told as a column of characters.
     fn error(&self, at: usize, message: impl Into<String>) -> FilterError {
         FilterError {
             column: self.text[..at].chars().count() + 1,
@@ -50,8 +67,10 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads one clause, which begins here.
     fn clause(&mut self) -> Result<Clause, FilterError> {
         let start = self.at;
+        // A name that begins with `!` has to be quoted.
         let negated = self.take('!');
         let action = match self.key(&ACTIONS) {
             Some((action, ':')) => Some(action),
@@ -82,12 +101,15 @@ impl<'a> Reader<'a> {
             let test = self.frame_test(at, key, operator)?;
             return Ok(self.stack(action, negated, test));
         }
+        // No key that is known. What looks like one is an error rather than a name, or
+        // a mistyped key would silently match nothing.
         self.check_unknown_key(at)?;
         let word = self.value()?;
         let test = FrameTest::Name(Text::word(&word));
         Ok(self.stack(action, negated, test))
     }
 
+    /// A clause about frames. Without an action it keeps stacks that have such a frame.
     fn stack(&self, action: Option<&str>, negated: bool, test: FrameTest) -> Clause {
         let action = match action {
             _ if negated => Action::Exclude,
@@ -118,6 +140,7 @@ impl<'a> Reader<'a> {
         Ok(Clause::Stack { action, test })
     }
 
+    /// Takes one letter if it is the next.
     fn take(&mut self, c: char) -> bool {
         let found = self.rest().starts_with(c);
         self.at += if found { c.len_utf8() } else { 0 };
@@ -143,6 +166,8 @@ impl<'a> Reader<'a> {
         None
     }
 
+    /// An error if the next word looks like `key:value` of no known key: lowercase
+    /// letters before a single colon or a tilde.
     fn check_unknown_key(&self, at: usize) -> Result<(), FilterError> {
         let rest = self.rest();
         let word = rest.split(char::is_whitespace).next().unwrap_or_default();
@@ -195,6 +220,8 @@ impl<'a> Reader<'a> {
         Err(self.error(start, "the quote is not closed"))
     }
 
+    /// A value to be compared with: a regular expression after `~`, else the text as it
+    /// is.
     fn text(&mut self, operator: char) -> Result<Text, FilterError> {
         let at = self.at;
         let value = self.value()?;
@@ -204,6 +231,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// The test of a key of frames, which was read; the value comes next.
     fn frame_test(
         &mut self,
         at: usize,
@@ -261,6 +289,7 @@ impl<'a> Reader<'a> {
         Ok(Some(test))
     }
 
+    /// Numbers and ranges, `0-3,7`.
     fn ranges(&mut self) -> Result<Ranges, FilterError> {
         let start = self.at;
         let value = self.value()?;

@@ -80,6 +80,7 @@ impl fmt::Display for Ranges {
 }
 
 impl Text {
+    /// Whether it is a bare word: a part of a name, without a key.
     fn is_word(&self) -> bool {
         matches!(self.how, How::Word { .. })
     }
@@ -110,6 +111,8 @@ fn is_plain_word(word: &str) -> bool {
 }
 
 /// In quotes if it needs them.
+///
+/// A quote and a backslash inside quotes have a backslash before them.
 struct Quoted<'a>(&'a str);
 
 impl Quoted<'_> {

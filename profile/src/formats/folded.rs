@@ -16,6 +16,8 @@ use std::collections::HashMap;
 use std::io::{BufRead, Write};
 
 /// Writes the stacks of a selection, sorted, under the names of threads.
+///
+/// There is one line for each stack; times, addresses and lines of source are lost.
 pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> {
     write_by(selection, GroupBy::Comm, out)
 }
@@ -96,6 +98,7 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
             break;
         }
         number += 1;
+        // A longer line is read as several, of which only the last has the count.
         let line = String::from_utf8_lossy(&bytes);
         let line = line.trim_end();
         if line.is_empty() || line.starts_with('#') {
@@ -125,6 +128,7 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
         let mut ending = Ending::Root;
         let mut frames: Vec<Frame> = Vec::new();
         for step in steps {
+            // What stands for a missing part is no frame.
             if let Some(cause) = stopped(step) {
                 ending = cause;
                 continue;
@@ -132,6 +136,8 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
             if step == "[no stack]" {
                 continue;
             }
+            // There are no addresses, so each name gets a number as one; equal names
+            // are one place, and with another mark of their kind another.
             let next = names.len() as u64 + 1;
             let (address, kind, _) = *names.entry(step.to_string()).or_insert_with(|| {
                 let (name, kind) = plain(step);
@@ -150,6 +156,7 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
             });
         }
         frames.reverse();
+        // Nor are there numbers of processes: each name is one, with one thread.
         let next = comms.len() as u32 + 1;
         let tid = *comms.entry(comm.clone()).or_insert(next);
         if tid == next {
@@ -167,6 +174,7 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
             weight,
         });
     }
+    // A store takes names only of frames that it has.
     for (frame, name) in told {
         if let Some(id) = store.find_frame(&frame) {
             store.set_name(id, NameState::Named(name.into()));
@@ -175,6 +183,7 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
     Ok(store)
 }
 
+/// The ending of a step `[stopped: cause]`, if there is one of that cause.
 fn stopped(step: &str) -> Option<Ending> {
     let cause = step.strip_prefix("[stopped: ")?.strip_suffix(']')?;
     Ending::ALL

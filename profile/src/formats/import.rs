@@ -35,7 +35,8 @@ const NO_ADDRESS: u64 = 1 << 62;
 const COMM_MAX: usize = 256;
 
 /// A file on its way into a store.
-/// Made by each reader but those of `.pft` and pprof, which have tables of their own.
+/// Made by most readers of other tools' files, and to put recordings
+/// together.
 #[derive(Debug)]
 pub(crate) struct Import {
     pub(crate) store: Store,

@@ -14,13 +14,23 @@ use regex::Regex;
 use std::io::BufRead;
 use std::sync::LazyLock;
 
+/// A line that is longer is read as several.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
+/// The head of a sample; what is in brackets may be missing:
+///
+/// ```text
+/// comm  pid[/tid]  [CPU]  seconds.fraction:  [period]  [event: [first frame]]
+/// ```
+///
+/// A name may hold spaces, digits and brackets; the shortest one that makes the rest
+/// fit is taken.
 static HEAD: LazyLock<Regex> = LazyLock::new(|| {
     let head = r"^\s*(?<comm>\S.*?)\s+(?<pid>-?\d+)(?:/(?<tid>-?\d+))?\s+(?:\[(?<cpu>\d+)\]\s+)?(?<s>\d+)\.(?<f>\d{1,9}):\s+(?:(?<period>\d+)\s+)?(?:(?<event>\S+):(?:\s+(?<rest>.*)|))?$";
     Regex::new(head).expect("it is one")
 });
 
+/// The line under a frame that says where it is in source text, `file:line`.
 static SOURCE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^\s+(?<file>\S.*):(?<line>\d+)$").expect("it is one"));
 
@@ -31,6 +41,7 @@ pub(super) fn is_start(text: &str) -> bool {
     first.is_some_and(|line| HEAD.is_match(line))
 }
 
+/// Reads a text to its end; the sentences say what was left out of it.
 pub(super) fn read(
     mut input: impl BufRead,
     limits: Limits,
@@ -58,19 +69,25 @@ pub(super) fn read(
     reader.finish()
 }
 
+/// What is known while a text is read, line by line.
 struct Reader {
     import: Import,
     /// The first one; those of others are other things.
     event: Option<String>,
+    /// Of a clock, from the period of its last sample; 0 if it is not known.
     rate_hz: u32,
     /// The one whose frames come now.
     sample: Option<Sample>,
+    /// Samples of other events than the first.
     other_events: u64,
     lines: u64,
+    /// Lines that are neither head nor frame, where one should be.
     not_understood: u64,
+    /// Whether any head has a process and not only a thread.
     has_pids: bool,
 }
 
+/// A sample whose head was read.
 struct Sample {
     comm: String,
     pid: u32,
@@ -86,6 +103,13 @@ struct Sample {
 }
 
 impl Reader {
+    /// Takes a line, tried in this order:
+    ///
+    /// 1. empty: the sample ends
+    /// 2. `#`: a comment
+    /// 3. indented, within a sample: a frame, or the source of the frame before
+    /// 4. a head: the sample before ends, if no empty line did, and another begins
+    /// 5. something else, which is counted
     fn add_line(&mut self, line: &str) -> Result<(), FormatError> {
         self.lines += 1;
         if line.is_empty() {
@@ -114,9 +138,12 @@ impl Reader {
         }
     }
 
+    /// Begins a sample, if it is of the first event that the text has. Where there is
+    /// no call chain, its one frame stands behind the event.
     fn begin_sample(&mut self, head: &regex::Captures<'_>) -> Result<(), FormatError> {
         let number = |name: &str| head.name(name).and_then(|text| text.as_str().parse().ok());
         let event = head.name("event").map_or("", |event| event.as_str());
+        // With `--show-mmap-events` and its like: no samples.
         if event.starts_with("PERF_RECORD_") {
             return Ok(());
         }
@@ -136,6 +163,7 @@ impl Reader {
         }
         let digits = &head["f"];
         let fraction: u64 = digits.parse().unwrap_or(0);
+        // Microseconds as a rule, nanoseconds with `--ns`.
         let fraction = fraction * 10u64.pow(9 - digits.len() as u32);
         let seconds: u64 = head["s"].parse().unwrap_or(0);
         let pid = number("pid").unwrap_or(0);
@@ -158,6 +186,10 @@ impl Reader {
     }
 
     /// `  ffffffff81000000 name+0x10 (module)`
+    ///
+    /// `false` if the line is none. The offset behind the name is dropped, as the
+    /// address says more. A frame is told to `import` when the one after it comes,
+    /// because a line with its source may follow.
     fn add_frame(&mut self, line: &str) -> Result<bool, FormatError> {
         let Some(sample) = &mut self.sample else {
             return Ok(false);
@@ -186,6 +218,7 @@ impl Reader {
             return Ok(true);
         }
         let is_unknown = name == "[unknown]" || name.is_empty();
+        // The upper half of addresses is the kernel's.
         let kind = match kind_of(module) {
             FrameKind::User if module == "[unknown]" && address >> 63 == 1 => FrameKind::Kernel,
             kind => kind,
@@ -229,6 +262,7 @@ impl Reader {
         Ok(true)
     }
 
+    /// Gives the sample that was being read to the store.
     fn end_sample(&mut self) -> Result<(), FormatError> {
         let Some(sample) = self.sample.take() else {
             return Ok(());
@@ -255,6 +289,7 @@ impl Reader {
         })
     }
 
+    /// Ends the last sample. A text without any is none of `perf script`.
     fn finish(mut self) -> Result<(Store, Vec<String>), FormatError> {
         self.end_sample()?;
         let Some(event) = self.event else {

@@ -11,6 +11,7 @@ use std::io::Write;
 const CELLS: u32 = 1_000_000;
 /// A ten-thousandth: a row has no more boxes.
 const NARROWEST: u32 = 100;
+/// Deeper functions are not drawn.
 const ROWS_MAX: usize = 512;
 
 /// In pixels.
@@ -18,11 +19,14 @@ const WIDTH: f64 = 1200.0;
 const ROW: usize = 16;
 /// Above the first row.
 const HEAD: usize = 40;
+/// What a letter of the font is wide, nearly: by it names are cut to their boxes.
 const LETTER: f64 = 7.0;
 
 const SCRIPT: &str = include_str!("svg/script.js");
 
 /// Writes the flame graph of a selection, under the threads or their names.
+///
+/// The first row is at the top, and callees lie below their callers.
 pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<(), FormatError> {
     let tree = selection.tree(Direction::TopDown, by, &Cancel::new());
     let tree = tree.expect("nobody cancels it");
@@ -60,6 +64,9 @@ pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<
     Ok(())
 }
 
+/// Writes a box as a group of a rectangle and its text. Attributes `data-…` say where
+/// it lies in [`CELLS`], for zoom and search in the script; the tooltip has the whole
+/// name.
 fn write_box(
     tree: &CallTree,
     shown: &FlameBox,

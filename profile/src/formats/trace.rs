@@ -52,16 +52,28 @@ pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> 
     Ok(())
 }
 
+/// Writes one thread after the other, as pairs of events: `B` where a function begins
+/// and `E` where it ends. For each sample only what differs from the one before is
+/// written:
+///
+/// ```text
+/// stacks:   a b c │ a b d │ a        each sample outermost first
+/// events:   B a, B b, B c │ E c, B d │ E d, E b │ E a
+/// ```
 struct Writer<'a, W> {
     selection: &'a Selection,
     out: W,
+    /// What a sample lasts.
     tick_ns: u64,
+    /// Where times count from.
     begin_ns: u64,
+    /// Places in `texts`, by function and whether it was inlined.
     names: HashMap<(FunctionId, bool), u32>,
     /// Of each name: itself and its module, as JSON.
     texts: Vec<String>,
     /// By stack and ending: names, outermost first.
     paths: HashMap<(u32, u8), Vec<u32>>,
+    /// Whether no event was written yet: then there is no comma before the next.
     is_first: bool,
 }
 
@@ -72,6 +84,7 @@ struct Stretch {
 }
 
 impl<W: Write> Writer<'_, W> {
+    /// Writes the events of one thread, whose samples come in the order of time.
     fn add_thread(&mut self, samples: &[Timed]) -> Result<(), FormatError> {
         let people = &self.selection.view().tables.processes;
         let thread = people.thread(samples[0].trace.thread);
@@ -89,6 +102,7 @@ impl<W: Write> Writer<'_, W> {
         for (at, sample) in samples.iter().enumerate() {
             let stretch = self.stretch(sample, samples.get(at + 1), last_end);
             let path = self.path(sample);
+            // After a gap nothing runs on: the thread was not on a CPU between.
             let is_gap = stretch.start_ns > last_end;
             let shared = if is_gap {
                 0
@@ -116,6 +130,8 @@ impl<W: Write> Writer<'_, W> {
             .saturating_mul(sample.trace.samples)
             .min(1 << 60);
         let due = start_ns.saturating_add(length);
+        // Half a tick and one stamp late is still due, as ticks are not even and times
+        // of samples are rounded to stamps.
         let latest = due
             .saturating_add(self.tick_ns / 2)
             .saturating_add(STAMP_NS);
@@ -128,6 +144,7 @@ impl<W: Write> Writer<'_, W> {
         Stretch { start_ns, end_ns }
     }
 
+    /// Ends all functions but the outermost `keep`, innermost first.
     fn close(
         &mut self,
         open: &mut Vec<u32>,
@@ -151,6 +168,7 @@ impl<W: Write> Writer<'_, W> {
         format!("{}.{:03}", ns / 1000, ns % 1000)
     }
 
+    /// The stack of a sample as names, outermost first.
     fn path(&mut self, sample: &Timed) -> Vec<u32> {
         let key = (sample.trace.stack.0, sample.trace.ending as u8);
         if let Some(known) = self.paths.get(&key) {
@@ -162,6 +180,7 @@ impl<W: Write> Writer<'_, W> {
         path
     }
 
+    /// The number of a function's name, which is made when it is first met.
     fn name(&mut self, step: (FunctionId, bool)) -> u32 {
         let next = self.texts.len() as u32;
         let number = *self.names.entry(step).or_insert(next);
@@ -178,6 +197,7 @@ impl<W: Write> Writer<'_, W> {
         number
     }
 
+    /// Writes one event, given as JSON without its braces.
     fn event(&mut self, event: &str) -> Result<(), FormatError> {
         let comma = if self.is_first { "" } else { "," };
         self.is_first = false;

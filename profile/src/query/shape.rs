@@ -1,5 +1,9 @@
-//! The *shape* of a stack: its functions, innermost first, inlined ones among
-//! them, after the filter has dropped, hidden and folded what it should.
+//! The *shape* of a stack: its functions, innermost first, inlined ones among them,
+//! after the filter has dropped, hidden and folded what it should.
+//!
+//! Clauses are decided once for every function, so that a stack costs a look into a
+//! table for each of its steps. They apply in the order in which they are written: what
+//! an earlier one hid is not there for a later one.
 
 use super::Scope;
 use crate::filter::{Action, Clause, Filter, FrameTest};
@@ -24,6 +28,9 @@ impl Step {
 }
 
 /// Makes shapes.
+///
+/// Made by a selection, for the stacks that have samples in scope and window, and by
+/// trends, for those that have some before it.
 #[derive(Debug)]
 pub(super) struct Shaper<'a> {
     view: &'a View,
@@ -118,6 +125,8 @@ impl<'a> Shaper<'a> {
         let owners = tables.names.owners().as_slice();
         let start = arena.len();
         for frame in tables.stacks.frames(stack) {
+            // Inlined functions are on the stack, though they have no frame of their
+            // own.
             for link in tables.sources.inlined_in(FrameId(*frame)) {
                 arena.push(link.function.0 | INLINED);
             }
@@ -130,6 +139,7 @@ impl<'a> Shaper<'a> {
         let kept = kept && self.rules.iter().all(|rule| rule.apply(arena, start));
         if !kept {
             arena.truncate(start);
+        // Its samples count, so it must be something: a row that says it is hidden.
         } else if arena.len() == start {
             arena.push(HIDDEN.0);
         }
@@ -157,6 +167,7 @@ impl Rule {
     }
 }
 
+/// Keeps the steps from `start` on that `keep` wants, in their order and in place.
 fn retain(arena: &mut Vec<u32>, start: usize, keep: impl Fn(Step) -> bool) {
     let mut to = start;
     for from in start..arena.len() {
@@ -173,6 +184,7 @@ fn retain(arena: &mut Vec<u32>, start: usize, keep: impl Fn(Step) -> bool) {
 fn fold_recursion(arena: &mut Vec<u32>, start: usize) {
     let mut folded: Vec<u32> = Vec::with_capacity(arena.len() - start);
     let mut seen: std::collections::HashMap<u32, usize> = std::collections::HashMap::new();
+    // From the root: when a function comes again, everything since it came first goes.
     for step in arena[start..].iter().rev() {
         let function = Step(*step).function().0;
         if let Some(at) = seen.get(&function) {
@@ -199,6 +211,7 @@ fn matching(view: &View, test: &FrameTest) -> Test {
     Test::Functions(functions.map(holds).collect())
 }
 
+/// Whether a test holds for a function; of inlining a function alone says nothing.
 fn matches(view: &View, test: &FrameTest, id: FunctionId) -> bool {
     let tables = &*view.tables;
     let Some(frame) = view.frame(id) else {

@@ -42,6 +42,7 @@ impl Store {
             .max(self.first_second)
     }
 
+    /// Called for each sample; looks at the memory at every [`CHECK_SAMPLES`]th.
     pub(super) fn check_memory_sometimes(&mut self) {
         self.until_check = self.until_check.saturating_sub(1);
         if self.until_check == 0 {
@@ -55,6 +56,8 @@ impl Store {
     pub(super) fn release_frames(&mut self) {
         self.compact_stacks();
         let mut live = vec![false; self.frames.len()];
+        // A frame is used by a stack, as the owner of a function whose frame is used,
+        // or as a function that is inlined in one.
         for (_, stack) in self.stacks.iter() {
             for frame in stack {
                 live[*frame as usize] = true;
@@ -82,6 +85,14 @@ impl Store {
             .forget_frame(|frame| gone.binary_search(&frame).is_ok());
     }
 
+    /// Lets go of history until all fits, in this order:
+    ///
+    /// 1. stacks that no sample uses, if they are half of their table
+    /// 2. the oldest seconds, but for the last one, while samples and stacks are what takes
+    ///    the room
+    /// 3. frames that nothing uses, with their names, and more seconds where that is not
+    ///    enough
+    /// 4. if the newest second alone does not fit, its further samples are refused
     fn check_memory(&mut self) {
         if self.stacks.is_half_dead() {
             self.compact_stacks();
@@ -92,7 +103,9 @@ impl Store {
         // A little more than needed: compacting for each sample would be slow.
         let target = self.limits.memory_bytes - self.limits.memory_bytes / 16;
         while self.histories.seconds() > 1
+            // Above it frames and names take the room, which step 3 is for.
             && self.tables_bytes() <= self.limits.memory_bytes / 2
+            // What dead stacks take comes back with the next line but one.
             && self.memory_bytes() > target.saturating_add(self.stacks.dead_bytes())
         {
             self.drop_oldest_second();
@@ -105,6 +118,9 @@ impl Store {
 
     /// Where frames and names are what takes the room, dropping samples alone
     /// would not help: it only makes frames that can be released.
+    ///
+    /// Each turn drops an eighth of the seconds, so that there are few turns: one looks
+    /// at every stack that is kept.
     fn shrink_tables(&mut self, target: usize) {
         while self.memory_bytes() > target {
             self.release_frames();
@@ -125,6 +141,8 @@ impl Store {
             + self.modules.memory_bytes()
     }
 
+    /// Drops the oldest second of all events. History then begins with the second after
+    /// it, and samples from before are refused.
     fn drop_oldest_second(&mut self) {
         let Some(second) = self.histories.oldest_second() else {
             return;
@@ -142,6 +160,7 @@ impl Store {
         self.begin_ns = self.begin_ns.map(|begin| begin.max(next_ns));
     }
 
+    /// Throws unused stacks away, also from the queue of those that want names.
     fn compact_stacks(&mut self) {
         let stacks = &self.stacks;
         self.naming.retain(|stack| stacks.uses(stack) > 0);

@@ -38,9 +38,12 @@ pub(crate) struct History {
     samples: u64,
 }
 
+/// The samples of one second, in the order in which they came. All columns but weights
+/// are equally long; row n of each is the n-th sample.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bucket {
     second: u64,
+    // Hundredths of the second, 0 to 99.
     centis: Vec<u8>,
     hows: Vec<How>,
     cpus: Vec<u16>,
@@ -100,6 +103,7 @@ impl History {
         self.samples += 1;
     }
 
+    /// Takes the oldest bucket out; None if there is none.
     pub(crate) fn pop_oldest(&mut self) -> Option<Arc<Bucket>> {
         let bucket = self.buckets.pop_front()?;
         self.samples -= bucket.len() as u64;
@@ -144,6 +148,7 @@ impl History {
         columns + self.buckets.capacity() * size_of::<Bucket>()
     }
 
+    /// The place of a second's bucket, which is made if there is none.
     fn find_or_open(&mut self, second: u64) -> usize {
         let at = self.buckets.partition_point(|b| b.second < second);
         if self.buckets.get(at).is_none_or(|b| b.second != second) {
@@ -226,6 +231,7 @@ impl Bucket {
         }
     }
 
+    /// Makes room in all columns at once, so that they keep one capacity.
     fn grow(&mut self) {
         growth::reserve(&mut self.centis, 1);
         growth::reserve(&mut self.hows, 1);
@@ -234,6 +240,7 @@ impl Bucket {
         growth::reserve(&mut self.stacks, 1);
     }
 
+    /// Gives back the room that nothing will fill.
     fn shrink(&mut self) {
         self.centis.shrink_to_fit();
         self.hows.shrink_to_fit();

@@ -25,6 +25,7 @@ const OVERHEAD_BYTES: usize = 48;
 /// The part that views share.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProcessTable {
+    // Both are copied only if a view still holds them when something changes.
     processes: Arc<HashMap<ProcessId, Process>>,
     threads: Arc<Vec<Thread>>,
 }
@@ -84,6 +85,8 @@ impl Deref for Processes {
     }
 }
 
+/// The part that only the store has: what finds a process or thread, and how long each
+/// has to stay.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     table: ProcessTable,
@@ -93,15 +96,19 @@ pub(crate) struct Processes {
     ended: VecDeque<(u64, ProcessId)>,
     /// Kept samples of each thread.
     samples: Vec<u32>,
+    /// Threads that have a kept sample.
     by_tid: HashMap<(ProcessId, u32), ThreadSlot>,
+    /// Slots without a kept sample, to be used again.
     free: Vec<ThreadSlot>,
 }
 
+/// One life of a process: what is told of it, and what keeps it here.
 #[derive(Debug, Clone)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) comm: Arc<str>,
     pub(crate) details: ProcessDetails,
+    /// Whether it ended, as far as it was told.
     pub(crate) exited: bool,
     /// Whether it was ever told of, or only seen in a sample.
     told: bool,
@@ -120,6 +127,7 @@ impl Thread {
     }
 }
 
+/// A thread that has, or had, a kept sample. Its name is the latest one.
 #[derive(Debug, Clone)]
 pub(crate) struct Thread {
     pub(crate) process: ProcessId,
@@ -172,6 +180,8 @@ impl Processes {
         process.exited = false;
     }
 
+    /// Notes that a process has ended; `second` is when. It stays for its grace, and as
+    /// long as a sample of it is kept.
     pub(crate) fn exit(&mut self, id: ProcessId, second: u64) {
         let Some(process) = self.processes.get(&id) else {
             return;
@@ -229,6 +239,8 @@ impl Processes {
         self.open_thread(process, tid, comm, second)
     }
 
+    /// A sample of a thread has left. With the last one the thread leaves, and with the
+    /// last thread an ended process.
     pub(crate) fn drop_sample(&mut self, slot: ThreadSlot) {
         let samples = &mut self.samples[slot.0 as usize];
         *samples -= 1;
@@ -255,6 +267,7 @@ impl Processes {
             && ended.saturating_add(GRACE_SECONDS) < second
         {
             self.ended.pop_front();
+            // Who was told to have started after all is no longer ended, and stays.
             self.change(id, |process| process.in_grace = false);
             let Some(process) = self.processes.get(&id) else {
                 continue;
@@ -272,6 +285,7 @@ impl Processes {
             + self.by_tid.len() * 2 * OVERHEAD_BYTES
     }
 
+    /// A slot for a thread that has no kept sample yet.
     fn open_thread(&mut self, id: ProcessId, tid: u32, comm: &str, second: u64) -> ThreadSlot {
         let processes = Arc::make_mut(&mut self.table.processes);
         let process = processes.entry(id).or_insert_with(|| {
@@ -312,6 +326,7 @@ impl Processes {
         slot
     }
 
+    /// Forgets a process. Its pid may be another's by now.
     fn remove(&mut self, id: ProcessId) {
         if let Some(process) = Arc::make_mut(&mut self.table.processes).remove(&id)
             && self.by_pid.get(&process.pid) == Some(&id)
