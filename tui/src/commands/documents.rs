@@ -57,6 +57,7 @@ const CLAUSES: &[(&str, &str)] = &[
     ),
 ];
 
+/// Stands in the manual; a test reads it as a filter.
 const EXAMPLE_FILTER: &str =
     "proftop --filter 'focus:fn~^Exec !mod:libc.so.6 comm:postgres cpu:0-3'";
 
@@ -72,6 +73,9 @@ pub fn manual() -> String {
     let command = cli::command();
     let manual = clap_mangen::Man::new(command.clone());
     let mut text = Vec::new();
+    // The usual sections are made from the command line's own description. The others are
+    // written here, in the language of roff: `.SH` begins a section, `.TP` an entry whose
+    // next line is its term, `.nf` and `.fi` enclose lines that are kept as they are.
     let mut sections = || {
         manual.render_title(&mut text)?;
         manual.render_name_section(&mut text)?;
@@ -158,6 +162,8 @@ fn groups(keymap: &Keymap) -> Vec<(&'static str, Vec<&Binding>)> {
     groups
 }
 
+/// Returns how an option is written, such as `-d, --delay SECONDS`. What takes no value has
+/// only its flags, an operand only its name.
 fn name(option: &clap::Arg) -> String {
     let value = option.get_value_names().map(|names| names.join(" "));
     let value = value.filter(|_| option.get_action().takes_values());
@@ -171,6 +177,7 @@ fn name(option: &clap::Arg) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
+/// Adds an entry: a term in bold and, indented below it, what it means.
 fn entry(text: &mut String, term: &str, words: &str) {
     let _ = writeln!(text, ".TP\n.B {}\n{}", plain(term), plain(words));
 }

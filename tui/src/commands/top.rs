@@ -87,11 +87,22 @@ pub fn check_terminal(remedies: &Remedies<'_>) -> Result<(), Failure> {
     })
 }
 
+/// Returns the window of the screen in whole seconds, one at least: the engine counts in
+/// buckets of a second.
 fn window(config: &Config) -> Span {
     let seconds = config.show.window.as_secs();
     Span::Seconds(seconds.clamp(1, u64::from(u32::MAX) - 1) as u32)
 }
 
+/// Starts the engine and the screen, and ends both in order:
+///
+/// ```text
+/// engine ── snapshots ──► screen          (a watch: only the newest one counts)
+/// engine ◄── commands ─── screen          by `pass_on`
+/// engine ◄── output, end ── the command   by `look_after`
+/// ```
+///
+/// When the screen is left, engine and command are ended before the summary is printed.
 async fn screen(
     config: &Config,
     subject: Subject,
@@ -103,6 +114,7 @@ async fn screen(
     };
     let (publish, feed) = watch::channel(Arc::new(Snapshot::default()));
     let last = feed.clone();
+    // The way by which an error ends the screen from outside.
     let (fail, failed) = oneshot::channel();
     let mut fail = Some(fail);
     let publish = move |snapshot: Arc<Snapshot>| {
@@ -153,6 +165,7 @@ async fn screen(
         ended = screen => ended,
         Ok(why) = failed => Err(Failure::new(Exit::NotPossible, why).more("proftop doctor")),
     };
+    // This ends the command, if it still runs: `look_after` waits for it.
     drop(stop);
     sampling.engine.finish();
     let command = command.await.unwrap_or(Ok(()));
@@ -211,9 +224,11 @@ async fn look_after(
     scope: Arc<str>,
     mut stopped: oneshot::Receiver<()>,
 ) -> Result<(), Failure> {
+    // No command was given: something that runs already is watched.
     let Some(started) = started else {
         return Ok(());
     };
+    // The engine ended before it let the command run.
     let Ok(result) = started.await else {
         return Ok(());
     };
@@ -221,6 +236,8 @@ async fn look_after(
         Ok(running) => running,
         Err(error) => {
             let words = error.to_string();
+            // It never ran. The screen shows the reason until the user leaves; then it is
+            // the error with which proftop ends.
             let _ = commands.send(Command::TargetEnded { words, at_ns: 0 });
             let _ = stopped.await;
             return Err(error.into());
@@ -308,6 +325,7 @@ pub fn screen_options(look: &Look, window: Span) -> Result<ScreenOptions, Failur
     })
 }
 
+/// Reads the file of `--baseline`. Standard input is refused: the keys come from there.
 fn baseline(path: &Path) -> Result<Baseline, Failure> {
     if input::is_stdin(path) {
         return Err(Failure::usage(
@@ -324,6 +342,8 @@ fn baseline(path: &Path) -> Result<Baseline, Failure> {
     }
 }
 
+/// Returns how the screen begins by the command line and the configuration, in which the
+/// command line has won already.
 fn configured(look: &Look) -> Kept {
     Kept {
         view: look.start,
@@ -340,6 +360,7 @@ fn consent(look: &Look) -> Consent {
         false => kept::fetching(),
     };
     match answered {
+        // Without a screen nobody is asked.
         _ if look.plain => Consent::Given,
         Some(true) => Consent::Given,
         Some(false) => Consent::Refused,
@@ -355,6 +376,8 @@ pub fn begin(look: &Look, target: &str) -> Kept {
         return configured;
     }
     let mut begin = kept::load(target).unwrap_or(configured);
+    // The view is the one that the command line or the configuration names, not the one
+    // that was left.
     begin.view = configured.view;
     if look.asks_sort {
         (begin.sort, begin.inverted) = (configured.sort, false);

@@ -8,8 +8,10 @@ use crate::failure::Failure;
 use probe::features::Level;
 use serde::Serialize;
 
+/// Goes up when a field changes its meaning or goes away.
 const SCHEMA: u32 = 1;
 
+/// The whole document. `docs/doctor-json.md` says what each field means.
 #[derive(Serialize)]
 struct Document<'a> {
     schema: u32,
@@ -21,6 +23,7 @@ struct Document<'a> {
     exit_status: u8,
 }
 
+/// One line of the text that doctor prints, with an id that scripts can rely on.
 #[derive(Serialize)]
 struct FindingRow<'a> {
     section: &'static str,
@@ -30,6 +33,7 @@ struct FindingRow<'a> {
     fix: Option<&'a str>,
 }
 
+/// What was found about the process that was asked for.
 #[derive(Serialize)]
 struct ProcessRow<'a> {
     pid: u32,
@@ -43,6 +47,8 @@ struct ProcessRow<'a> {
     modules: Option<Vec<ModuleRow<'a>>>,
 }
 
+/// One mapped file. If it could not be read, `error` says why, and what is only in the file
+/// is None.
 #[derive(Serialize)]
 struct ModuleRow<'a> {
     path: String,
@@ -75,6 +81,7 @@ pub fn render(diagnosis: &Diagnosis) -> Result<String, Failure> {
     Ok(text)
 }
 
+/// Returns a finding with the word of its section.
 fn finding_row((section, finding): &(Section, probe::features::Finding)) -> FindingRow<'_> {
     FindingRow {
         section: match section {

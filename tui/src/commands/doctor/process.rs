@@ -180,6 +180,7 @@ pub fn findings(facts: &ProcessFacts) -> Vec<Finding> {
     findings
 }
 
+/// Says which program the process runs, and whether its stacks can be walked at all.
 fn judge_identity(facts: &ProcessFacts) -> Finding {
     let name = format!("process {}: {}", facts.pid, facts.comm);
     match (&facts.exe, facts.is_64_bit) {
@@ -203,6 +204,8 @@ fn judge_identity(facts: &ProcessFacts) -> Finding {
     }
 }
 
+/// Says which namespaces the process does not share with us. None if it shares them, or if
+/// that cannot be told.
 fn judge_namespaces(facts: &ProcessFacts) -> Option<Finding> {
     let own = [
         (facts.shares_pid_namespace, "pid"),
@@ -225,6 +228,7 @@ fn judge_namespaces(facts: &ProcessFacts) -> Option<Finding> {
     ))
 }
 
+/// Judges one mapped file: first what it has, then whether it is still the one at its path.
 fn judge_module(module: &ModuleFacts) -> Finding {
     let finding = match &module.elf {
         Err(error) => {
@@ -248,6 +252,12 @@ fn judge_module(module: &ModuleFacts) -> Finding {
     }
 }
 
+/// Judges what a file gives to stacks and names. The most serious lack comes first:
+///
+/// 1. too little code to matter: nothing is judged;
+/// 2. too little unwind information: stacks end here, whatever names there are;
+/// 3. no symbols, no debug file: a warning;
+/// 4. only exported functions have names: no warning, but what would bring the others.
 fn judge_elf(module: &ModuleFacts, elf: &ElfFacts) -> Finding {
     let name = show(&module.path);
     if elf.is_tiny() {
@@ -295,6 +305,7 @@ fn judge_elf(module: &ModuleFacts, elf: &ElfFacts) -> Finding {
 /// Output of compilers is above 0.9; hand-written assembly may be below.
 const WALKABLE: f64 = 0.5;
 
+/// Says for how much of the code there are rules by which a stack is walked.
 fn unwinding(elf: &ElfFacts) -> String {
     match &elf.walkable {
         Ok(0.0) => "no unwind information".into(),
@@ -303,6 +314,8 @@ fn unwinding(elf: &ElfFacts) -> String {
     }
 }
 
+/// Says whether code made at run time will have names. None if the process has no such
+/// code.
 fn judge_anonymous_code(facts: &ProcessFacts) -> Option<Finding> {
     match (facts.has_anonymous_code, &facts.perf_map) {
         (false, _) => None,
@@ -320,6 +333,8 @@ fn judge_anonymous_code(facts: &ProcessFacts) -> Option<Finding> {
     }
 }
 
+/// Gathers the facts of one mapped file. Of what is mapped and what is at its path now the
+/// mapped one counts; the path is the fallback where we may not open mappings.
 fn inspect_module(
     pid: u32,
     root: &Result<OwnedFd, Reason>,
@@ -362,6 +377,8 @@ fn inspect_module(
     }
 }
 
+/// Whether there is debug information beside the file's own: a separate file that fits it,
+/// or the compressed symbols (`.gnu_debugdata`) in it.
 fn has_debug_file(source: &FileSource<'_>, file: &File) -> bool {
     let Ok(object) = Object::read(file) else {
         return false;
@@ -370,6 +387,8 @@ fn has_debug_file(source: &FileSource<'_>, file: &File) -> bool {
     found.is_some() || matches!(debug_file::mini(&object), Ok(Some(_)))
 }
 
+/// Returns the first mapping of each file. A file at one path may have two inodes, if it
+/// was replaced between two mappings.
 fn one_per_file(mappings: &[CodeMapping]) -> impl Iterator<Item = &CodeMapping> {
     let mut seen = std::collections::HashSet::new();
     mappings
@@ -384,6 +403,8 @@ fn open_in(root: &Result<OwnedFd, Reason>, path: &Path, way: &Files) -> Result<F
     way.open_beneath(root.as_ref().map_err(|reason| *reason)?, path)
 }
 
+/// Whether a process has the same namespace as we; `kind` is a name in `/proc/PID/ns`. None
+/// if we may not look.
 fn shares_namespace(pid: u32, kind: &str) -> Option<bool> {
     let theirs = fs::read_link(format!("/proc/{pid}/ns/{kind}")).ok()?;
     let ours = fs::read_link(format!("/proc/self/ns/{kind}")).ok()?;

@@ -30,6 +30,10 @@ pub fn name_frames(store: &mut Store, places: &Places) -> Found {
     found
 }
 
+/// Names the frames of one module, and counts in `found` what came of it. A file is taken
+/// only if it has the recorded build-id; if none was recorded, by its path, which is
+/// counted as unverified. The kernel's names come from the kernel that runs, under the same
+/// condition.
 fn name_module(
     store: &mut Store,
     module: ModuleId,
@@ -60,6 +64,8 @@ fn name_module(
     }
 }
 
+/// Names frames of the kernel by the symbols of the one that runs. Returns how many have a
+/// name now.
 fn name_kernel(store: &mut Store, frames: &[FrameId], kernel: &RunningKernel) -> u64 {
     let mut named = 0;
     for id in frames {
@@ -74,6 +80,9 @@ fn name_kernel(store: &mut Store, frames: &[FrameId], kernel: &RunningKernel) ->
     named
 }
 
+/// Names frames in a file, with lines and inlined functions if there is debug information.
+/// Returns how many have a name now. Frames of other kinds than [`FrameKind::User`] keep
+/// what they have: their addresses are no places in this file.
 fn name_file(store: &mut Store, frames: &[FrameId], file: &Resolver) -> u64 {
     let mut named = 0;
     for id in frames {
@@ -100,6 +109,8 @@ fn name_file(store: &mut Store, frames: &[FrameId], file: &Resolver) -> u64 {
     named
 }
 
+/// Stores the chain of inlined functions at a frame, in the order in which the resolver has
+/// it. Debug information may say anything, so that its strings are made safe to print.
 fn set_source(store: &mut Store, id: FrameId, resolved: &Resolved) {
     let links: Vec<(String, String, u32)> = { resolved.frames.iter() }
         .map(|frame| {

@@ -17,10 +17,14 @@ const STACKS_PER_SECOND: f64 = 200.0;
 
 /// All probes of a run, and the functions that are still looked for.
 pub struct Watch<'c> {
+    /// Places probes in the kernel, and reads what they count.
     calls: Calls,
     config: &'c TraceConfig,
+    /// Whether ends of calls are looked for, and which values are read.
     search: Search,
+    /// What one probe may cost.
     limits: Limits,
+    /// What a hit costs on this machine, measured before the first probe is placed.
     cost: Cost,
     symbolizer: Symbolizer,
     /// Wanted functions that were not found yet.
@@ -38,8 +42,11 @@ struct Missing {
 /// A probe, in place or removed.
 pub struct Probe {
     pub found: Found,
+    /// Its number in the kernel, by which its records are known.
     pub number: u8,
+    /// What it does at each hit. It is changed while it is in place, to take fewer stacks.
     orders: Orders,
+    /// Judges by the rate of hits whether it costs too much.
     guard: Guard,
     /// Why it was removed before the end; None if it was not.
     removed: Option<String>,
@@ -118,16 +125,22 @@ impl<'c> Watch<'c> {
         self.place_in(&modules, reach)
     }
 
+    /// Returns the program of a command as a module, read from its file: nothing is mapped
+    /// yet. None without a command, or if the file cannot be read.
     fn program_of(&self, reach: &Reach) -> Option<Module> {
         let program = reach.program.as_ref()?;
         modules::of_program(program, &self.symbolizer).ok()
     }
 
+    /// Returns the files of code that processes have mapped.
     fn modules_of(&self, pids: &[u32]) -> Vec<Module> {
         let way = probe::files::of_targets();
         modules::of_processes(pids, &way, &self.symbolizer).0
     }
 
+    /// Looks for the missing functions in these modules, and probes what was found. What is
+    /// not found stays missing with the reason, to be looked for again. An error if more
+    /// functions fit than can be probed.
     fn place_in(&mut self, modules: &[Module], reach: &Reach) -> Result<(), Failure> {
         for Missing { wanted, .. } in std::mem::take(&mut self.missing) {
             // A function that is not mapped yet may be later.
@@ -162,6 +175,8 @@ impl<'c> Watch<'c> {
         Ok(())
     }
 
+    /// Places the probe of one function. If the scope lets only targets hit it, the kernel
+    /// need not ask at each hit whose it is.
     fn place_one(&mut self, found: Found, reach: &Reach) -> Result<(), Failure> {
         let mut orders = self.orders(&found)?;
         let scope = reach.scope(&found);
@@ -191,6 +206,8 @@ impl<'c> Watch<'c> {
         Ok(())
     }
 
+    /// Returns what a probe does at each hit. Stacks are taken at the beginning of a call
+    /// or, if only slow calls count, at its end, when it is known to be slow.
     fn orders(&self, found: &Found) -> Result<Orders, Failure> {
         let mut orders = Orders {
             stack_odds: u32::MAX,
@@ -241,6 +258,7 @@ impl<'c> Watch<'c> {
             let Ok(reading) = self.calls.read(probe.number) else {
                 continue;
             };
+            // A hit of a process that is no target costs as much as one that counts.
             let hits = reading.calls + reading.others;
             let per_second = probe.guard.per_second(hits, since);
             if let Some(too_much) = probe.guard.judge(hits, since) {
@@ -255,6 +273,9 @@ impl<'c> Watch<'c> {
                 continue;
             }
             if self.config.stacks {
+                // The odds of a call to give its stack: 1 up to that many calls a second,
+                // then so much less that about as many stacks are taken. The kernel
+                // compares a random number of 32 bits.
                 let odds = (STACKS_PER_SECOND / per_second.max(1.0)).min(1.0);
                 probe.orders.stack_odds = (odds * f64::from(u32::MAX)) as u32;
                 // If this fails, the probe goes on taking stacks as often as before.

@@ -20,6 +20,7 @@ pub fn render(probes: &[Report<'_>], time: Duration) -> String {
     line
 }
 
+/// The whole report: one object for each probe, in the order in which they were placed.
 #[derive(Serialize)]
 struct Document<'r> {
     schema: u32,
@@ -28,6 +29,7 @@ struct Document<'r> {
     probes: Vec<Probe<'r>>,
 }
 
+/// What one probe has counted. Counts are numbers of calls, times are nanoseconds.
 #[derive(Serialize)]
 struct Probe<'r> {
     function: &'r str,
@@ -58,6 +60,7 @@ struct Probe<'r> {
     callers: Vec<Stack<'r>>,
 }
 
+/// An argument by its number: what `--args` and `--value argN` read.
 #[derive(Serialize)]
 struct Argument<'r> {
     index: u32,
@@ -66,6 +69,7 @@ struct Argument<'r> {
     others: u64,
 }
 
+/// Any other expression that was read.
 #[derive(Serialize)]
 struct Value<'r> {
     expression: &'r str,
@@ -74,18 +78,22 @@ struct Value<'r> {
     unreadable: u64,
 }
 
+/// What calls returned, for `--ret`.
 #[derive(Serialize)]
 struct Returns {
     top: Vec<Top>,
     others: u64,
 }
 
+/// A value as it is shown, a number or a text, and how often it came.
 #[derive(Serialize)]
 struct Top {
     value: String,
     count: u64,
 }
 
+/// A stack as names, with the function itself first and its callers behind it, and how many
+/// of the taken stacks were like it.
 #[derive(Serialize)]
 struct Stack<'r> {
     stack: &'r [String],
@@ -100,6 +108,8 @@ impl<'r> Probe<'r> {
             let top = top.iter().cloned();
             top.map(|(value, count)| Top { value, count }).collect()
         };
+        // `arg2` as the text of an expression; other expressions do not parse as a number
+        // here.
         let argument = |text: &str| text.strip_prefix("arg")?.parse::<u32>().ok();
         let mut document = Self {
             function: &found.name,
@@ -137,6 +147,7 @@ impl<'r> Probe<'r> {
                 })
                 .collect(),
         };
+        // One list of values becomes three fields, by what kind of expression each is.
         for value in &report.values {
             match (&value.expression.text[..], argument(&value.expression.text)) {
                 (_, Some(index)) => document.args.push(Argument {

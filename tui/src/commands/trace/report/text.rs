@@ -29,10 +29,13 @@ fn number_of(number: u64, noun: &str) -> String {
     format!("{number} {noun}{plural}")
 }
 
+/// Returns the verb for a number of things.
 fn were(number: u64) -> &'static str {
     if number == 1 { "was" } else { "were" }
 }
 
+/// Writes what one probe has counted. Whatever limits what the numbers mean (removed early,
+/// several copies, a loop, calls of others) stands above them.
 fn write_probe(
     text: &mut String,
     report: &Report<'_>,
@@ -46,6 +49,7 @@ fn write_probe(
         "{}  ({}+{:#x})",
         found.name, found.module, found.address
     )?;
+    // A run that ended at once must not divide by zero.
     let seconds = time.as_secs_f64().max(1e-3);
     let per_second = reading.calls as f64 / seconds;
     writeln!(
@@ -54,6 +58,7 @@ fn write_probe(
         number_of(reading.calls, "call"),
         nanoseconds(probe.cost_ns),
         report.class().label(),
+        // ns per second to percent of one CPU: 1 % is 10,000,000 ns in a second.
         per_second * probe.cost_ns as f64 / 1e7,
     )?;
     if let Some(why) = &probe.removed {
@@ -111,6 +116,8 @@ fn write_probe(
     write_callers(text, report, config)
 }
 
+/// Writes how long calls took: quantiles, what the probe itself adds, and a histogram in
+/// which the fullest bucket has a bar of [`BAR`] characters.
 fn write_times(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
     let reading = &report.probe.reading;
     if let (Some(p50), Some(p90), Some(p99)) = (
@@ -156,6 +163,8 @@ fn write_times(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
     Ok(())
 }
 
+/// Writes the stacks of calls, if stacks were asked for. Shares are of the stacks that were
+/// taken and not of all calls, of which only some give their stack.
 fn write_callers(text: &mut String, report: &Report<'_>, config: &TraceConfig) -> std::fmt::Result {
     if !config.stacks {
         return Ok(());
