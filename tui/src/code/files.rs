@@ -15,6 +15,7 @@ use symbolize::{ElfSymbols, FileSource, Reason, Symbolizer, Vdso, sanitize};
 pub struct Found {
     /// When the file was written.
     pub built: Option<SystemTime>,
+    /// Why it is not known which lines instructions are of; None if it is.
     pub no_lines: Option<String>,
 }
 
@@ -69,6 +70,9 @@ pub fn disassemble(
     }
 }
 
+/// Looks for the file (1) in the processes that were sampled, (2) at its path, and takes
+/// the first that can be opened and is the build that was sampled. Of a recording only the
+/// second is tried. The error says why the first try failed.
 fn disassemble_file(
     wanted: &Wanted,
     symbolizer: &Symbolizer,
@@ -135,6 +139,7 @@ fn mapping(pid: u32, path: &str) -> Option<MapsLine> {
     })
 }
 
+/// Says why the file cannot be used.
 fn why_not(reason: Reason, wanted: &Wanted) -> String {
     let path = &wanted.module_path;
     match reason {
@@ -148,6 +153,8 @@ fn why_not(reason: Reason, wanted: &Wanted) -> String {
     }
 }
 
+/// Returns when the file was written, to compare with its source. None for code that is in
+/// no file.
 fn written_at(symbols: &ElfSymbols) -> Option<SystemTime> {
     match symbols.object().source() {
         Source::File { file, .. } => file.metadata().ok()?.modified().ok(),

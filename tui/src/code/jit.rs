@@ -57,6 +57,7 @@ enum Trouble {
     Replaced,
     /// Nothing says where functions begin.
     NoMap(Reason),
+    /// Its memory could not be read.
     NoMemory(ErrorKind),
     /// It is code of another processor.
     Foreign,
@@ -96,6 +97,7 @@ struct Process {
 }
 
 impl Process {
+    /// Opens the names that a process gives its code. None if it has ended.
     fn open(pid: u32, files: &Files) -> Option<Self> {
         let directory = JitNames::hold(pid).ok()?;
         let mut names = JitNames::new(Arc::new(directory), files.clone());
@@ -119,6 +121,9 @@ impl Process {
         }
     }
 
+    /// Returns the code of a function as instructions: from the dump that has its bytes,
+    /// else from the memory of the process. `bytes_max` bounds how much; what is left out
+    /// is counted in `cut`.
     fn piece(
         &mut self,
         code: JitCode,

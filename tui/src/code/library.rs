@@ -10,6 +10,7 @@ use symbolize::{Symbolizer, TableCache, table_cache};
 
 /// Finds code; in tests, makes it up.
 pub trait Library {
+    /// Returns the code of a function. What could not be found has a reason in it.
     fn body(&mut self, wanted: &Wanted) -> Arc<Body>;
 
     /// Returns advice on how to get names for each of these. It is empty in libraries that
@@ -37,11 +38,15 @@ const KEPT_MAX: usize = 8;
 /// Reads source text and instructions from files.
 #[derive(Debug, Default)]
 pub struct FileLibrary {
+    /// Where source text is that moved since it was compiled.
     map: SourceMap,
+    /// None until code is asked for the first time, and again after [`Library::rest`].
     symbolizer: Option<Symbolizer>,
     /// How many bytes of debug information of one file are read.
     debug_bytes_max: u64,
+    /// What was found last, the newest at the end; at most [`KEPT_MAX`].
     kept: Vec<(Key, Arc<Body>)>,
+    /// None until advice is asked for the first time.
     adviser: Option<Adviser>,
 }
 
@@ -72,6 +77,7 @@ impl Library for FileLibrary {
             build_id: Arc::clone(&wanted.build_id),
             visit: wanted.visit,
         };
+        // New samples may have hit where an earlier answer did not look.
         let covers = |body: &Body| wanted.hits.iter().all(|hit| body.covers(hit.address));
         if let Some((_, body)) = self
             .kept
@@ -89,6 +95,7 @@ impl Library for FileLibrary {
             find(wanted, symbolizer, self.debug_bytes_max, &self.map)
         });
         let body = Arc::new(found.unwrap_or_else(|_| {
+            // It may be in any state after a panic.
             self.symbolizer = None;
             Body {
                 no_assembly: Some("the file is damaged in a way that is new to us".into()),
@@ -130,6 +137,8 @@ fn symbolizer(debug_bytes_max: u64) -> Symbolizer {
     }
 }
 
+/// Returns the text of `/proc/meminfo`; empty if it cannot be read, which counts as no
+/// memory.
 fn free_memory() -> String {
     std::fs::read_to_string("/proc/meminfo").unwrap_or_default()
 }
@@ -144,6 +153,8 @@ fn debug_bytes_max(meminfo: &str) -> u64 {
     bytes.clamp(DEBUG_BYTES, DEBUG_BYTES_MAX)
 }
 
+/// Looks for instructions first and for source text then, as the instructions tell which
+/// files the function is from. Either may be there without the other.
 fn find(wanted: &Wanted, symbolizer: &Symbolizer, debug_bytes_max: u64, map: &SourceMap) -> Body {
     let mut body = Body::default();
     let mut built = None;
@@ -175,6 +186,7 @@ fn find(wanted: &Wanted, symbolizer: &Symbolizer, debug_bytes_max: u64, map: &So
         body.no_text = why.or_else(|| Some("it is not known which file it is from".into()));
         return body;
     };
+    // Pids of a recording may be those of other processes by now, or of another machine.
     let pids = if wanted.is_recorded {
         &[][..]
     } else {

@@ -71,6 +71,13 @@ pub(super) fn cover_hits(
     body.pieces.sort_by_key(|piece| piece.range.start);
 }
 
+/// Returns the function that has an address, as instructions with their lines and what they
+/// call. Of a function into which the wanted one was inlined only the inlined instructions
+/// are kept. None if no symbol says where the function begins and ends, or its bytes cannot
+/// be read.
+///
+/// Addresses are of two kinds here: offsets in the file, by which hits are given and lines are
+/// found, and link addresses, which symbols and targets of jumps have.
 fn piece(
     mode: Mode,
     wanted: &Wanted,
@@ -88,6 +95,8 @@ fn piece(
     let bytes = symbols.read_code(start, len).ok()?;
     let mut instructions = assembly::decode(mode, &bytes, offset, start.0);
     instructions.retain_mut(|instruction| {
+        // The functions at this instruction, innermost first. `at` is the wanted one: what
+        // is before it was inlined into it, what is behind it is the code around.
         let mut chain = lines.find(symbols, FileOffset(instruction.offset));
         let at = match hit.host {
             Some(_) => chain.iter().position(|f| f.function == *wanted.function),

@@ -15,6 +15,7 @@ use symbolize::{Reason, sanitize};
 /// The largest file that is read, in bytes. Larger ones are not written by people.
 const BYTES_MAX: u64 = 8 << 20;
 
+/// Columns from one tab stop to the next.
 const TAB: usize = 4;
 
 /// The lines of a file.
@@ -51,6 +52,7 @@ impl SourceText {
     }
 }
 
+/// Makes a line safe to print, with tabs as blanks up to the next stop.
 fn clean(line: &str) -> Box<str> {
     let mut wide = String::with_capacity(line.len());
     for c in line.chars() {
@@ -101,12 +103,14 @@ pub fn find(path: &str, map: &SourceMap, pids: &[u32]) -> Result<SourceText, Str
     Err(failed.join("; "))
 }
 
+/// The directory that a path is looked up in.
 enum Root {
     Ours,
     Process(u32),
 }
 
 impl Root {
+    /// Returns the path of the directory, as we see it.
     fn path(&self) -> PathBuf {
         match self {
             Root::Ours => "/".into(),
@@ -120,6 +124,8 @@ impl Root {
         of(self).is_some_and(|found| Some(found) != of(&Root::Ours))
     }
 
+    /// Opens the directory. Paths are then opened below it, so that no link leads out of
+    /// it.
     fn open(&self) -> Result<OwnedFd, &'static str> {
         let opened = match self {
             Root::Ours => our_root(),
@@ -128,6 +134,7 @@ impl Root {
         opened.ok_or("the root cannot be opened")
     }
 
+    /// Returns where a path in this root is for us.
     fn place(&self, path: &Path) -> PathBuf {
         let root = self.path();
         match path.strip_prefix("/") {
@@ -136,6 +143,7 @@ impl Root {
         }
     }
 
+    /// Returns what the origin of a text is called.
     fn words(&self) -> String {
         match self {
             Root::Ours => "disk".into(),
@@ -165,6 +173,8 @@ fn read_below(root: &Root, path: &Path) -> Result<SourceText, &'static str> {
     })
 }
 
+/// Reads at most [`BYTES_MAX`]. A byte more is asked for, to know whether there is one.
+/// What is no UTF-8 is replaced.
 fn read(file: File) -> Result<String, &'static str> {
     let mut bytes = Vec::new();
     let mut limited = file.take(BYTES_MAX + 1);
@@ -176,6 +186,7 @@ fn read(file: File) -> Result<String, &'static str> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// Returns why a file was not opened, in a few words for a list.
 fn why(reason: Reason) -> &'static str {
     match reason {
         Reason::FileGone => "not there",

@@ -46,6 +46,8 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
     let selection = config.manner.apply(selection.expect("nobody cancels it"));
     say_what_is_lost(format);
     let path = (!to_stdout).then_some(config.output.as_path());
+    // Made in memory and written whole: an error on the way leaves a file that was there as
+    // it is.
     let mut bytes = Vec::new();
     {
         format.write_as(

@@ -20,10 +20,13 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     {
         return Err(Failure::usage("only one of them can be standard input"));
     }
+    // `-` stands for standard input and for standard output.
     let is_stdout = input::is_stdin(&config.output);
     if is_stdout && config.format.is_bytes() {
         output::refuse_terminal()?;
     }
+    // All files are read before anything is written: a mistake in the last one leaves no
+    // file.
     let mut views: Vec<View> = Vec::new();
     for file in &config.files {
         let opened = open_file::open(file)?;
@@ -42,6 +45,8 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     }
     let selection = merged.view().select(&Query::default(), &Cancel::new());
     let selection = selection.expect("nobody cancels it");
+    // The file is made in memory and written whole, so that an error on the way leaves a
+    // file that was there as it is.
     let mut bytes = Vec::new();
     let written = { config.format }.write_as(&config.output, false, &selection, &mut bytes);
     written.map_err(|error| failed(&error))?;

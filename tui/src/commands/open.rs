@@ -68,6 +68,8 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
             }
         })
         .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
+    // Nobody knows how long the other end of a pipe takes, for a password for example.
+    // Until the first bytes come the terminal is not touched.
     let patience = match input::is_stdin(&config.file) {
         true => Duration::MAX,
         false => OPENS_AFTER,
@@ -82,6 +84,8 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
     top::runtime()?.block_on(screen(config, feed, failed, options))
 }
 
+/// Runs the screen or the dialog until the user leaves it, or until reading fails before
+/// there is anything to show.
 async fn screen(
     config: &OpenConfig,
     feed: watch::Receiver<Arc<Snapshot>>,
@@ -122,6 +126,7 @@ async fn screen(
     })
 }
 
+/// Prints the line that stays on the terminal when the screen is gone.
 fn say_goodbye(last: &Snapshot) {
     let Some(recording) = &last.source.recording else {
         return;
@@ -173,12 +178,17 @@ fn short_name(path: &Path) -> String {
 struct Reading {
     path: Arc<Path>,
     publish: watch::Sender<Arc<Snapshot>>,
+    /// Tells the main thread that the screen may open, or why it must not. None once it was
+    /// told.
     began: Option<SyncSender<Result<(), Failure>>>,
+    /// The number of the last snapshot. Each has a larger one than those before.
     generation: u64,
     /// When we began to wait for the next block, and when we last published.
     asked: Instant,
     shown: Instant,
+    /// How long it took to count what was published last.
     counting: Duration,
+    /// The metrics of the file; see [`metered`].
     metrics: Arc<[Metered]>,
 }
 
@@ -223,6 +233,7 @@ impl Reading {
         }
     }
 
+    /// Reads the recording that is built in.
     fn read_demo(&mut self) -> Result<(), Failure> {
         let opened = open_file::open_demo(self)?;
         self.ends(&opened)
@@ -245,6 +256,7 @@ impl Reading {
     /// metrics after each. A metric with which reading fails is removed from the list.
     fn count_others(&mut self, opened: &Opened) {
         let mut metrics = metered(opened);
+        // The first one is the one that is shown: it is read already.
         let mut next = 1;
         while let Some(metric) = metrics.get_mut(next) {
             metric.view = open_file::count_again(&self.path, opened, &metric.name);
@@ -263,6 +275,8 @@ impl Reading {
         }
     }
 
+    /// Reports why reading failed: to the main thread if it still waits to open the screen,
+    /// else to the screen.
     fn fails(&mut self, failure: Failure, fail: oneshot::Sender<Failure>) {
         match self.began.take() {
             // If sending fails, nobody waits any more, because the screen is open.
@@ -271,6 +285,8 @@ impl Reading {
         }
     }
 
+    /// Lets the main thread open the screen, unless it did so already because reading took
+    /// long.
     fn open_the_screen(&mut self) {
         if let Some(began) = self.began.take() {
             // Sending fails if the screen did not wait for us.
@@ -278,6 +294,8 @@ impl Reading {
         }
     }
 
+    /// Publishes all that was read, as the end. A file without samples is an error, with
+    /// what was noted about it.
     fn ends(&mut self, opened: &Opened) -> Result<(), Failure> {
         if opened.view.samples() == 0 {
             let name = input::name(&self.path);

@@ -40,11 +40,15 @@ pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
     super::print(&text)?;
     Ok(match selection.samples() {
         0 => Exit::NoSamples,
+        // A pattern that fits nothing is told by the same status as no samples: there is no
+        // answer.
         _ if !is_found => Exit::NoSamples,
         _ => Exit::Done,
     })
 }
 
+/// Returns the functions in the format that was asked for, as batch output writes them. The
+/// time of the report is the end of its window.
 fn functions(
     opened: &Opened,
     selection: &Selection,

@@ -72,8 +72,12 @@ pub fn start(
     })
 }
 
+/// Comes when a held command has been let run, or could not be.
 type Started = oneshot::Receiver<Result<RunningCommand, StartError>>;
 
+/// Returns what the engine calls when everything is attached: it lets the held command run,
+/// so that its first instruction is sampled as well. Without a command nothing has to be
+/// done.
 fn release_when_ready(held: Option<HeldCommand>) -> (Box<dyn FnOnce() + Send>, Option<Started>) {
     let Some(held) = held else {
         return (Box::new(|| {}), None);
@@ -86,6 +90,8 @@ fn release_when_ready(held: Option<HeldCommand>) -> (Box<dyn FnOnce() + Send>, O
     (Box::new(ready), Some(started))
 }
 
+/// Returns what makes the source of samples, on the thread that will drain it. The pattern
+/// of `--comm` is compiled there, and a mistake in it is an error of the start.
 fn source(config: &Config, target: &Target, sampler: Sampler, calls: bool) -> MakeSource {
     let pattern = target.comm.as_ref().map(|comm| comm.as_str().to_string());
     let probe_config = probe::Config {

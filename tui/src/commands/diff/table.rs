@@ -13,6 +13,7 @@ pub fn render(diff: &Diff, rows_max: usize) -> String {
     out
 }
 
+/// Writes the table. Rows are in the order of the difference: the largest changes first.
 fn write(diff: &Diff, rows_max: usize, out: &mut String) -> std::fmt::Result {
     let side = |side: &Side| {
         let samples = units::counted(side.samples, "sample");
@@ -55,10 +56,12 @@ fn write(diff: &Diff, rows_max: usize, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
+/// Returns by how much a function changed from A to B, in the unit that is tested.
 fn change_of(diff: &Diff, row: &DiffRow) -> f64 {
     diff.sides().change(row.a_self, row.b_self)
 }
 
+/// Writes the row of one function. A change that may be chance is marked by `~`.
 fn write_row(diff: &Diff, row: &DiffRow, out: &mut String) -> std::fmt::Result {
     let sides = diff.sides();
     let change = change_of(diff, row);

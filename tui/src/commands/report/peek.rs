@@ -37,6 +37,9 @@ pub fn render(selection: &Selection, pattern: &Regex) -> Option<String> {
     }
 }
 
+/// Writes callers, the function itself, and callees, divided from the next function by a
+/// rule. Shares of neighbours are of the samples that have the function on the stack; its
+/// own is of all samples.
 fn write(out: &mut String, selection: &Selection, page: &FunctionPage) -> std::fmt::Result {
     let view = selection.view();
     let row = &page.function;
@@ -58,6 +61,8 @@ fn write(out: &mut String, selection: &Selection, page: &FunctionPage) -> std::f
     neighbours(out, view, &page.callees, all, "callee")
 }
 
+/// Writes a line for each caller or callee, most samples first, and one for the sum of
+/// those that are left out. `what` says which of the two they are.
 fn neighbours(
     out: &mut String,
     view: &View,

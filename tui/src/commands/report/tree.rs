@@ -24,6 +24,7 @@ pub fn render(selection: &Selection) -> String {
     printer.out
 }
 
+/// Writes the tree line by line, depth first.
 struct Printer<'a> {
     tree: &'a CallTree,
     samples: u64,
@@ -31,6 +32,8 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
+    /// Writes the lines below a node. Children come with most samples first, so that the
+    /// small ones are the last: they become one line together.
     fn children(&mut self, node: &Node, depth: u32) {
         let children = self.tree.children(node);
         let share = |samples| percent(samples, self.samples);
@@ -75,6 +78,8 @@ impl Printer<'_> {
         )
     }
 
+    /// Writes one line: share of all with what it calls, share by itself, samples, and the
+    /// name, indented by two blanks for each level.
     fn line(&mut self, samples: u64, own: u64, depth: u32, name: &str) {
         let digits = percent_digits(self.samples).max(1);
         let total = percent(samples, self.samples);
@@ -87,6 +92,7 @@ impl Printer<'_> {
         .expect("a string takes everything");
     }
 
+    /// Returns a name with its module. Groups, and rows for missing frames, have none.
     fn name(&self, kind: NodeKind) -> String {
         let name = self.tree.name(kind);
         let NodeKind::Function { id, inlined } = kind else {

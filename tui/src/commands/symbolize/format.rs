@@ -16,9 +16,13 @@ pub struct Style {
 
 /// One function of an answer, ready to be printed.
 struct Line<'r> {
+    /// The name as it is printed, demangled if that was asked for. None if it is not known.
     name: Option<Cow<'r, str>>,
+    /// The name as the linker has it.
     linkage_name: Option<Cow<'r, str>>,
+    /// The source file; None if it is not known.
     path: Option<Cow<'r, str>>,
+    /// 0 if it is not known; so is the column.
     line: u32,
     column: u32,
 }
@@ -52,6 +56,7 @@ pub fn in_place(resolved: &Resolved, style: Style, out: &mut impl Write) -> io::
     write!(out, "]")
 }
 
+/// Returns why an address has no name. None if it has one.
 fn why(resolved: Option<&Resolved>) -> Option<Reason> {
     match resolved {
         Some(resolved) => resolved.symbol.as_ref().err().copied(),
@@ -59,6 +64,9 @@ fn why(resolved: Option<&Resolved>) -> Option<Reason> {
     }
 }
 
+/// Returns the functions at an address, the innermost first: each was inlined into the next
+/// one. Only the symbol is known of a file without debug information. Every string is made
+/// safe to print.
 fn lines(resolved: &Resolved, style: Style) -> Vec<Line<'_>> {
     let symbol = resolved.symbol.as_deref().ok();
     let name = |name: &[u8]| match (style.demangle, style.format) {
@@ -102,6 +110,8 @@ fn sentence(line: &Line<'_>) -> String {
     sentence
 }
 
+/// Writes the address and its function on one line, and below it, indented, each function
+/// that this was inlined into. An address without a name has `?` and the reason.
 fn text(
     addr: u64,
     lines: &[Line<'_>],
@@ -120,6 +130,7 @@ fn text(
         .try_for_each(|line| writeln!(out, "{:indent$}inlined into {}", "", sentence(line)))
 }
 
+/// The answer for one address, as one object on a line.
 #[derive(Serialize)]
 struct JsonAnswer<'l> {
     address: String,
@@ -129,6 +140,8 @@ struct JsonAnswer<'l> {
     no_name: Option<&'static str>,
 }
 
+/// One function at the address. `inlined` is false for the last one only, to which the code
+/// belongs.
 #[derive(Serialize)]
 struct JsonFrame<'l> {
     function: Option<&'l str>,
@@ -139,6 +152,7 @@ struct JsonFrame<'l> {
     inlined: bool,
 }
 
+/// Writes an object on one line. Numbers that are 0 because they are not known become null.
 fn json(
     addr: u64,
     lines: &[Line<'_>],
