@@ -42,6 +42,14 @@ const RATES_DIFFER: &str = "recordings of different rates, or of unknown ones, w
     together: shares are of samples, not of time";
 
 /// Puts recordings together.
+///
+/// The steps have to be in this order:
+///
+/// 1. the info, as times are shifted to its epoch
+/// 2. numbers of processes, which count on through all recordings
+/// 3. frames without a name, then those with one, of all recordings
+/// 4. samples, whose frames are known by now
+/// 5. names, which a store takes only for frames that it has
 pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
     let mut import = Import::new(limits);
     let info = merged_info(views)?;
@@ -71,6 +79,9 @@ pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
     Ok(import.finish())
 }
 
+/// What the recordings say of themselves, as one: texts that differ are listed, counts
+/// that lack something are added up. The order of the recordings makes no difference,
+/// as lists are sorted, and the list of a merged recording is taken apart again.
 fn merged_info(views: &[View]) -> Result<Info, MergeError> {
     let infos: Vec<Info> = views.iter().map(counted_info).collect();
     let mut infos = infos.iter();
@@ -103,6 +114,7 @@ fn merged_info(views: &[View]) -> Result<Info, MergeError> {
             merged.host.sampled_cpus = Vec::new();
         }
         merged.epoch_unix_ms = match (merged.epoch_unix_ms, info.epoch_unix_ms) {
+            // 0 means that it is not known.
             (0, other) | (other, 0) => other,
             (a, b) => a.min(b),
         };
@@ -135,7 +147,10 @@ struct Part<'a> {
     view: &'a View,
     /// What its clock is behind, in whole stamps.
     shift_ns: u64,
+    // Numbers in the merged store, by those of this recording.
     processes: HashMap<ProcessId, ProcessId>,
+    // By number of a frame here: what it is in the merged store. None for frames that
+    // were released, and those that stand for something missing.
     frames: Vec<Option<Frame>>,
 }
 
@@ -163,6 +178,7 @@ impl<'a> Part<'a> {
         Some(self.view.begin_ns()?.saturating_add(self.shift_ns))
     }
 
+    /// Gives each process a number of its own; `count` goes on from part to part.
     fn number_processes(&mut self, count: &mut u32) {
         for (id, _) in self.view.tables.processes.by_number() {
             self.processes.insert(id, ProcessId(*count));
@@ -170,6 +186,7 @@ impl<'a> Part<'a> {
         }
     }
 
+    /// Tells the merged store frames that have names, or those that have none.
     fn add_frames(&mut self, is_named: bool, import: &mut Import) -> Result<(), FormatError> {
         let mut modules: HashMap<ModuleId, ModuleId> = HashMap::new();
         let tables = &*self.view.tables;
@@ -212,6 +229,8 @@ impl<'a> Part<'a> {
         Ok(())
     }
 
+    /// The chain of a frame as texts; that of a frame of which no source is known has
+    /// one link, its name.
     fn chain(
         &self,
         id: FrameId,
@@ -244,6 +263,8 @@ impl<'a> Part<'a> {
         Ok(chain)
     }
 
+    /// Adds all samples, on the common clock, as they are weighed where the rate was
+    /// changed.
     fn add_samples(&self, import: &mut Import) -> Result<(), FormatError> {
         let tables = &*self.view.tables;
         let mut frames = Vec::new();

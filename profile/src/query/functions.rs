@@ -40,6 +40,9 @@ impl Selection {
     }
 }
 
+/// Goes through all stacks once: every function on a stack gets its samples as total,
+/// the innermost one also as self. The frame that most self samples of a function hit
+/// becomes its place in source text.
 fn count(selection: &Selection) -> Vec<Cell> {
     let tables = &*selection.view.tables;
     let mut cells = vec![Cell::default(); tables.names.owners().len()];
@@ -58,6 +61,7 @@ fn count(selection: &Selection) -> Vec<Cell> {
         cells[leaf.0 as usize].self_samples += entry.samples;
         hits[tables.stacks.leaf(entry.stack).0 as usize] += entry.samples;
     }
+    // A frame's samples are those of its innermost inlined function, if there is one.
     for (frame, samples) in (0..).map(FrameId).zip(hits).filter(|(_, n)| *n > 0) {
         let inlined = tables.sources.inlined_in(frame).first();
         let function = inlined.map_or(selection.view.function_of(frame), |link| link.function);
@@ -69,6 +73,8 @@ fn count(selection: &Selection) -> Vec<Cell> {
     cells
 }
 
+/// The rows of all functions that have samples: by self, then total, both falling, then
+/// by name, so that the order is the same each time.
 pub(super) fn rows(selection: &Selection, trends: &Trends) -> Functions {
     let mut modules = ModuleCache::new(&selection.view);
     let cells = count(selection);
@@ -107,6 +113,8 @@ fn count_addresses(selection: &Selection, rows: &mut [FunctionRow]) {
     }
 }
 
+/// A row from what was counted. Without self samples its place is that of the
+/// function's owner.
 fn row(
     selection: &Selection,
     id: FunctionId,

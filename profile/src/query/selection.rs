@@ -15,26 +15,38 @@ use std::sync::Arc;
 pub(super) const STEP: usize = 4096;
 
 /// The samples that a query asks for. It never changes and holds its view.
+///
+/// It is made in three passes, each of which can be cancelled: samples per stack, the
+/// shape of each stack that has some, then everything that depends on whether a stack
+/// is kept.
 #[derive(Debug)]
 pub struct Selection {
     pub(crate) view: View,
     pub(super) query: Query,
+    /// The window of the query in stamps.
     pub(super) stamps: Stamps,
+    /// How samples count where the rate was changed.
     pub(super) weighing: Weighing,
+    /// Which threads and CPUs are in scope.
     pub(super) admission: Admission,
+    /// Samples that the filter keeps.
     pub(super) samples: u64,
     /// Whether some sample stands for more than one, or for none.
     pub(super) is_weighted: bool,
     /// If samples do not all count alike.
     reweighed: Option<Reweighed>,
+    /// Samples in scope and window, before the filter.
     offered: u64,
+    /// Each stack and ending that has samples, once.
     pub(super) entries: Vec<Entry>,
+    /// The shapes of all kept stacks, one behind the other.
     pub(super) shapes: Vec<u32>,
     /// By stack.
     pub(super) shape_of: Vec<ShapeAt>,
     /// By [`ThreadSlot`](crate::tables::ThreadSlot).
     pub(super) threads: Vec<Tally>,
     pub(super) cpus: BTreeMap<u16, Tally>,
+    /// Samples by how their walk ended.
     pub(super) endings: [u64; Ending::ALL.len()],
     /// Occurrences of frames, by the tag of their name.
     pub(crate) tags: [u64; Tag::COUNT],
@@ -52,6 +64,7 @@ pub(super) struct Entry {
 /// Where a stack's shape is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ShapeAt {
+    // In `shapes`.
     start: u32,
     len: u32,
 }
@@ -67,11 +80,13 @@ impl ShapeAt {
     }
 }
 
+/// What a thread or a CPU has.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) samples: u64,
     /// Those that are stored, whatever they weigh.
     pub(super) stored: u32,
+    /// Of `samples`: those that hit in the kernel.
     pub(super) in_kernel: u64,
 }
 
@@ -207,6 +222,7 @@ impl Selection {
     pub(crate) fn drop_inlined(&mut self) {
         let mut shapes = Vec::with_capacity(self.shapes.len());
         let entries = self.entries.iter_mut().map(|entry| &mut entry.shape);
+        // Stacks and entries share shapes, so each is copied once, by where it was.
         let mut moved: HashMap<u32, ShapeAt> = HashMap::new();
         for at in self.shape_of.iter_mut().chain(entries) {
             if !at.is_kept() {
@@ -244,6 +260,8 @@ impl Selection {
         self.shape_of.iter().map(leaf).collect()
     }
 
+    /// Samples by stack, in scope and window. This and the last pass go through all
+    /// samples, and most of a query's time is here.
     fn count_stacks(&mut self, cancel: &Cancel) -> Result<Vec<u64>, Cancelled> {
         let mut counts = vec![0u64; self.shape_of.len()];
         let history = &self.view.tables.history;
@@ -259,6 +277,8 @@ impl Selection {
         Ok(counts)
     }
 
+    /// Makes the shape of each stack that has samples, counts what the filter keeps,
+    /// and how many of its frames have names.
     fn shape_stacks(&mut self, counts: &[u64], cancel: &Cancel) -> Result<(), Cancelled> {
         let view = self.view.clone();
         let tables = &*view.tables;

@@ -13,6 +13,7 @@ use crate::{FrameId, FunctionId, ProcessId, ProcessRow, ThreadRow};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+/// The rows of processes and of threads that have samples, most samples first.
 #[derive(Default)]
 pub(super) struct People {
     pub(super) processes: Vec<ProcessRow>,
@@ -36,6 +37,7 @@ pub(super) fn rows(
 ) -> People {
     let order = threads_by_process(selection);
     let leaves = selection.leaves();
+    // Samples by thread, each with the function that it is charged to.
     let leaf_of = |sample: &Sample| leaves[sample.stack.0 as usize];
     let runs = Runs::collect(selection, selection.threads.len(), |slot| slot.0, leaf_of);
     let owners = selection.view.tables.names.owners();
@@ -89,6 +91,8 @@ fn process_of(selection: &Selection, slot: ThreadSlot) -> ProcessId {
     selection.view.tables.processes.thread(slot).process
 }
 
+/// A row without its function and trend. A thread whose process is not known counts as
+/// one of its own.
 fn thread_row(selection: &Selection, slot: ThreadSlot, counts: Tally) -> ThreadRow {
     let table = &selection.view.tables.processes;
     let thread = table.thread(slot);
@@ -105,6 +109,7 @@ fn thread_row(selection: &Selection, slot: ThreadSlot, counts: Tally) -> ThreadR
     }
 }
 
+/// A row without its function, trend and number of threads.
 fn process_row(selection: &Selection, id: ProcessId, counts: Tally) -> ProcessRow {
     let process = selection.view.tables.processes.get(id);
     ProcessRow {
@@ -124,6 +129,7 @@ fn process_row(selection: &Selection, id: ProcessId, counts: Tally) -> ProcessRo
 /// Finds the most frequent function of a run, then of the next one.
 struct Top {
     counts: Vec<u64>,
+    // Functions whose count is not zero: clearing costs what was counted, and no more.
     seen: Vec<FunctionId>,
 }
 

@@ -1,9 +1,19 @@
 //! *Call trees* as ranges of sorted stacks.
 //!
-//! A node is a range of stacks that begin alike, so a tree costs nothing but
-//! the sorted stacks, and a node's children are found when it is opened. The
-//! full tree of 100,000 stacks would have two million nodes and take seconds to
-//! build; here opening any node takes microseconds.
+//! A node is a range of stacks that begin alike, so a tree costs nothing but the sorted
+//! stacks, and a node's children are found when it is opened. The full tree of 100,000
+//! stacks would have two million nodes and take seconds to build; here opening any node
+//! takes microseconds.
+//!
+//! ```text
+//! span   stack      samples   sums       node "a" is spans 0 to 3:
+//! 0      a          2         0          own: those of length 1, span 0
+//! 1      a b        3         2          child "b": spans 1 and 2
+//! 2      a b c      1         5          child "d": span 3
+//! 3      a d        4         6
+//! 4      e          1         10         samples of "a": sums[4] − sums[0] = 10
+//!                             11
+//! ```
 
 mod grouped;
 mod pairs;
@@ -49,6 +59,8 @@ pub enum GroupBy {
 #[derive(Debug)]
 pub struct CallTree {
     view: View,
+    // The stacks as words, see [`NodeKind::of_word`], from the root of the tree on;
+    // spans say where each begins and ends.
     words: Vec<u32>,
     /// Sorted: what begins alike is side by side, group after group.
     spans: Vec<Span>,
@@ -56,6 +68,7 @@ pub struct CallTree {
     first_words: Vec<u32>,
     /// Samples before each span, and at the end all.
     sums: Vec<u64>,
+    // Names of groups, by number.
     groups: HashMap<u32, Arc<str>>,
     direction: Direction,
 }
@@ -71,6 +84,7 @@ pub struct Node {
     pub own: u64,
     /// 0 for the root.
     pub depth: u32,
+    // The spans whose stacks go through the node: from here up to `end`.
     first: u32,
     end: u32,
 }
@@ -93,6 +107,7 @@ pub enum NodeKind {
     },
 }
 
+/// A word with this bit is a group. Bit 30 says that a function was inlined.
 const GROUP: u32 = 1 << 31;
 
 impl NodeKind {
@@ -123,6 +138,7 @@ impl Selection {
             builder.push(self, direction, entry, at);
         }
         sort::sort(&builder.words, &mut builder.items, cancel)?;
+        // Entries in the order of their stacks.
         let ranked: Vec<u32> = builder.items.iter().map(|(_, entry)| *entry).collect();
         let mut tree = CallTree {
             view: self.view.clone(),
@@ -163,6 +179,7 @@ impl Selection {
     fn group_threads(&self, group_by: GroupBy) -> (Vec<u32>, Vec<(u32, Arc<str>)>) {
         let table = &self.view.tables.processes;
         let mut names: Vec<(u32, Arc<str>)> = Vec::new();
+        // By process, thread and name, of which a group has what it goes by.
         let mut known: HashMap<(u32, u32, Arc<str>), u32> = HashMap::new();
         let group_of = (0..)
             .map(ThreadSlot)
@@ -213,6 +230,7 @@ impl Builder {
     /// An entry's way from the root of the tree.
     fn push(&mut self, selection: &Selection, direction: Direction, entry: &Entry, number: u32) {
         let start = self.words.len() as u32;
+        // Why the walk did not reach the root stands where the root would be.
         let is_cut = entry.ending.is_user_stack() && !entry.ending.is_whole();
         let cut = is_cut.then(|| stopped(entry.ending).0);
         let shape = selection.shape(entry.shape);
@@ -342,12 +360,15 @@ impl CallTree {
         })
     }
 
+    /// Whether two spans are the same stack of the same group: entries that differ only
+    /// in how they ended may be.
     fn is_same(&self, a: u32, b: u32) -> bool {
         let (a, b) = (a as usize, b as usize);
         self.first_words.get(a) == self.first_words.get(b)
             && self.spans[a].words(&self.words) == self.spans[b].words(&self.words)
     }
 
+    /// The way from the root to the end of a span's stack.
     fn path(&self, span: u32) -> Vec<NodeKind> {
         let first = self.first_words.get(span as usize);
         let words = self.spans[span as usize].words(&self.words);
@@ -377,6 +398,7 @@ impl CallTree {
         }
     }
 
+    /// Samples of the spans from `first` up to `end`, by one subtraction.
     fn sum(&self, first: u32, end: u32) -> u64 {
         self.sums[end as usize] - self.sums[first as usize]
     }
@@ -392,6 +414,7 @@ impl CallTree {
         u32::from(!self.first_words.is_empty())
     }
 
+    /// The word of a span at a depth, where 0 is the first level below the root.
     #[inline]
     fn word(&self, span: u32, depth: u32) -> u32 {
         match depth.checked_sub(self.ahead()) {

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 type Trend = [u32; TREND_LEN];
 
+/// Made with a report, for the rows of functions, threads and processes.
 pub(super) struct Trends {
     functions: Table,
     threads: Table,
@@ -21,6 +22,7 @@ pub(super) struct Trends {
 }
 
 impl Trends {
+    /// Goes through the samples of the last [`TREND_LEN`] seconds of the window.
     pub(super) fn collect(selection: &Selection) -> Self {
         let view = &selection.view;
         let mut functions = Table::new(view.tables.names.owners().len());
@@ -50,6 +52,7 @@ impl Trends {
         }
     }
 
+    /// Self samples of a function, one count a second; zeros if it has none.
     pub(super) fn function(&self, id: FunctionId) -> Trend {
         self.functions.get(id.0)
     }

@@ -5,9 +5,12 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
+/// What is known of a file, or of the kernel, that code lies in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Module {
+    // Short, as rows show it: `libc.so.6`, `[kernel]`.
     pub(crate) name: Arc<str>,
+    // Where the file was, as its process saw it.
     pub(crate) path: Arc<str>,
     /// Empty if there is none, or it is not known.
     pub(crate) build_id: Arc<[u8]>,
@@ -29,6 +32,7 @@ impl Module {
 pub(crate) struct ModuleTable(Arc<HashMap<ModuleId, Module>>);
 
 impl ModuleTable {
+    /// The description of a module; a stand-in if there is none.
     pub(crate) fn get(&self, id: ModuleId) -> Module {
         self.0.get(&id).cloned().unwrap_or_else(|| Module {
             name: UNKNOWN.into(),
@@ -41,6 +45,7 @@ impl ModuleTable {
         self.0.contains_key(&id)
     }
 
+    /// The same modules, which cannot be told from others of their names any more.
     pub(crate) fn without_build_ids(&self) -> Self {
         let bare = self.0.iter().map(|(id, module)| {
             let build_id = Arc::default();
@@ -71,6 +76,7 @@ impl ModuleTable {
     }
 }
 
+/// The part that only the store has: what says when a description may leave.
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
     table: ModuleTable,
@@ -86,6 +92,7 @@ const BYTES_PER_MODULE: usize = 128;
 const UNKNOWN: &str = "[unknown]";
 
 impl Modules {
+    /// Describes a module, or changes its description; its build-id stays.
     pub(crate) fn add(&mut self, id: ModuleId, name: &str, path: &str) {
         self.letters += name.len() + path.len();
         let modules = Arc::make_mut(&mut self.table.0);
@@ -107,6 +114,7 @@ impl Modules {
         }
     }
 
+    /// A frame of a module is new.
     pub(crate) fn add_frame(&mut self, id: ModuleId) {
         *self.frames.entry(id).or_default() += 1;
     }

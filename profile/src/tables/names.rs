@@ -74,6 +74,7 @@ const BYTES_PER_NAME: usize = 96;
 /// What all code of a process is called that was made at run time and is in no map.
 pub(crate) const UNMAPPED_CODE: &str = "[JIT, no map]";
 
+/// The part that only the store has: functions by their names, to find the owner.
 #[derive(Debug)]
 pub(crate) struct Names {
     table: NameTable,
@@ -83,10 +84,16 @@ pub(crate) struct Names {
 }
 
 /// The part that views and reports share.
+/// The part that views and reports share: three tables that are copied only when a name
+/// comes while somebody holds them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NameTable {
+    // By frame, as `owners`.
     tags: Arc<Vec<Tag>>,
+    // By frame: the function that it is part of, itself if it is the owner.
     owners: Arc<Vec<FunctionId>>,
+    // By owner. A function that is known by its place has that in here as well, and its
+    // frames have tags that say so.
     names: Arc<HashMap<FunctionId, Arc<str>>>,
 }
 
@@ -98,10 +105,12 @@ impl NameTable {
         tag.copied().unwrap_or(Tag::NEW)
     }
 
+    /// By frame: what is known of its name.
     pub(crate) fn tags(&self) -> &[Tag] {
         &self.tags
     }
 
+    /// By frame: its function.
     pub(crate) fn owners(&self) -> &Arc<Vec<FunctionId>> {
         &self.owners
     }
@@ -111,6 +120,8 @@ impl NameTable {
         self.names.get(&function)
     }
 
+    /// What is known of a frame's name. A frame that was released, or asked for and not
+    /// answered, is pending.
     pub(crate) fn state(&self, frame: FrameId) -> NameState {
         let Some(tag) = self.tags.get(frame.0 as usize) else {
             return NameState::Pending;
@@ -193,18 +204,23 @@ impl Names {
         tags[at] = Tag::NEW;
     }
 
+    /// Notes that somebody looks for the frame's name: it is not released meanwhile.
     pub(crate) fn set_asked(&mut self, frame: FrameId) {
         self.set_tag(frame, Tag::ASKED);
     }
 
+    /// Takes [`Names::set_asked`] back: nobody looks for the name any more.
     pub(crate) fn set_unasked(&mut self, frame: FrameId) {
         self.set_tag(frame, Tag::NEW);
     }
 
+    /// Says why a frame has no name; it is a function of its own then.
     pub(crate) fn set_unnamed(&mut self, frame: FrameId, reason: NoName) {
         self.set_tag(frame, Tag::unnamed(reason));
     }
 
+    /// Names a frame, which becomes part of the function that is called so in its
+    /// module.
     pub(crate) fn set_named(&mut self, frame: FrameId, module: ModuleId, name: Arc<str>) {
         if name.is_empty() {
             // It could not be told from a hole in the table.
@@ -253,6 +269,7 @@ impl Names {
             }
             return;
         }
+        // A frame that was a function of its own is named like any other.
         let Some(place) = Arc::make_mut(&mut self.table.names).remove(&owner) else {
             return self.set_named(frame, module, name);
         };
@@ -260,8 +277,10 @@ impl Names {
         self.by_name.remove(&(module, place));
         let members = self.owners.iter().enumerate();
         let members = members.filter(|(_, of)| **of == owner);
+        // A look at all frames, which only names that come late need.
         let members: Vec<FrameId> = members.map(|(frame, _)| FrameId(frame as u32)).collect();
         self.set_named(owner, module, name);
+        // Another one than `owner`, if a frame had that name before.
         let function = self.owners[owner.0 as usize];
         for member in members {
             if self.has_reason(member) {
@@ -323,10 +342,13 @@ impl Names {
         &self.table
     }
 
+    /// Functions that are called something, those that are no place in a program
+    /// included.
     pub(crate) fn functions(&self) -> usize {
         self.names.len()
     }
 
+    /// An estimate, without walking through the maps.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.tags.capacity()
             // Twice: a report may hold the copy from before the last name.

@@ -41,11 +41,15 @@ struct Place {
     len: u32,
 }
 
+/// The part that only the store has. Chains lie one after the other in `links`; those
+/// of forgotten frames remain there until half of the links are dead.
 #[derive(Debug)]
 pub(crate) struct Sources {
     table: SourceTable,
+    // Links of forgotten frames.
     dead_links: usize,
     by_file: HashMap<Arc<str>, u32>,
+    // Bytes of all names of files.
     letters: usize,
 }
 
@@ -77,6 +81,7 @@ impl SourceTable {
         }
     }
 
+    /// The file of a link; None if it is not known.
     pub(crate) fn file(&self, link: Link) -> Option<&Arc<str>> {
         (link.file != NO_FILE).then(|| &self.files[link.file as usize])
     }
@@ -150,6 +155,7 @@ impl Sources {
         cow::write(&mut self.table.places)[at] = Place { start, len };
     }
 
+    /// Forgets the chain of a frame that was released.
     pub(crate) fn forget(&mut self, frame: FrameId) {
         let at = frame.0 as usize;
         if self.places.get(at).is_some_and(|place| place.len > 0) {
@@ -182,6 +188,7 @@ impl Sources {
             + self.letters
     }
 
+    /// The number of a file, which is added if it is new.
     fn intern_file(&mut self, file: &str) -> u32 {
         if file.is_empty() {
             return NO_FILE;

@@ -11,6 +11,9 @@ const SPARSE: usize = 8;
 
 /// Tells group, rank of the entry and samples of those that have some. `ranked`
 /// are the entries of the selection in their order.
+///
+/// Groups come in their order, and in each the ranks; ranks without samples are left
+/// out.
 pub(super) fn count(
     selection: &Selection,
     ranked: &[u32],
@@ -23,6 +26,7 @@ pub(super) fn count(
     count_in(selection, ranked, group_of, groups, sparse, cancel, tell)
 }
 
+/// The same with the bound between the two ways given, so that a test can take either.
 fn count_in(
     selection: &Selection,
     ranked: &[u32],

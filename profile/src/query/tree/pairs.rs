@@ -69,6 +69,7 @@ impl CallTree {
         pairs
     }
 
+    /// What a node is known by in another tree: its name, and of functions the module.
     fn known(&self, node: &Node) -> Known {
         match node.kind {
             NodeKind::Function { id, inlined } => {
