@@ -69,6 +69,8 @@ impl Item for FunctionRow {
         self.id
     }
 
+    // A frame that was selected may belong to another row by now, as its name has come: the
+    // report knows the row of every frame.
     fn current_key(report: &Report, key: FrameId) -> FrameId {
         let owner = report.owners.get(key.0 as usize);
         owner.copied().unwrap_or(key)

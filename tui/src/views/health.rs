@@ -366,6 +366,7 @@ fn baseline(snapshot: &Snapshot) -> Vec<Finding> {
     ]
 }
 
+/// How many samples there are in the window, and how many were lost.
 fn samples(snapshot: &Snapshot) -> Vec<Finding> {
     let (taken, lost) = (snapshot.report.samples, snapshot.health.lost);
     let by_cpu = snapshot.run.losses.as_ref();
@@ -439,6 +440,8 @@ fn stops(snapshot: &Snapshot) -> Vec<Finding> {
 /// At most this many modules are listed; scripts get more.
 const STOPS_MAX: usize = 5;
 
+/// How many stacks are whole, and for each cause how many are cut. Endings of samples that
+/// have no user stack are counted, but are no part of these stacks.
 fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
     let completeness = &snapshot.report.completeness;
     let stacks = completeness.user_stacks;
@@ -482,6 +485,7 @@ fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
     lines
 }
 
+/// How many frames have names, and for each reason how many have none.
 fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
     let completeness = &snapshot.report.completeness;
     let frames = completeness.frames;
@@ -551,6 +555,7 @@ fn names_from(snapshot: &Snapshot) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
+/// The machine, and the notes of the engine on what does not work here.
 fn system(snapshot: &Snapshot) -> Vec<Finding> {
     let host = &snapshot.source.host;
     let cpus = match host.sampled_cpus.is_empty() {
@@ -582,6 +587,7 @@ fn system(snapshot: &Snapshot) -> Vec<Finding> {
     lines
 }
 
+/// What proftop itself takes.
 fn overhead(snapshot: &Snapshot) -> Vec<Finding> {
     let health = &snapshot.health;
     vec![
@@ -606,6 +612,7 @@ fn overhead(snapshot: &Snapshot) -> Vec<Finding> {
     ]
 }
 
+/// Returns a line above others. It can be selected, and explains what stands below it.
 fn heading(title: &'static str, explain: &str) -> Finding {
     Finding {
         topic: Topic::Heading(title),
@@ -616,6 +623,7 @@ fn heading(title: &'static str, explain: &str) -> Finding {
     }
 }
 
+/// Makes a sentence of words: with a capital and a full stop.
 fn sentence(text: &str) -> String {
     let mut chars = text.chars();
     match chars.next() {

@@ -67,6 +67,8 @@ impl<I: Person> View for Table<I> {
     fn function_for_code(&self, cx: &Context<'_>) -> Option<FunctionId> {
         let selected = self.selected(&cx.shown.report)?;
         let top = selected.row.top_function()?;
+        // The row has only the name. Of several functions of this name the first one is
+        // taken, which has most samples of its own.
         let mut functions = cx.shown.report.functions.iter();
         functions.find(|row| *row.name == *top).map(|row| row.id)
     }
@@ -105,6 +107,7 @@ impl<I: Person> View for Table<I> {
         self.marked()
     }
 
+    // All rows that are marked or, without a mark, the selected one.
     fn narrowing(&self, cx: &Context<'_>) -> Option<Narrowing> {
         let (keys, words) = self.chosen(&cx.shown.report, I::PLURAL)?;
         Some(Narrowing {

@@ -55,6 +55,7 @@ impl Item for ProcessRow {
         &report.processes
     }
 
+    // The number of one life: a pid may have been used again in the window.
     fn key(&self) -> ProcessId {
         self.id
     }
@@ -89,6 +90,7 @@ impl Item for ProcessRow {
         self.samples
     }
 
+    // Parents are known by pid only, as the system has them.
     fn member(&self) -> Option<Member> {
         Some(Member {
             id: self.pid,

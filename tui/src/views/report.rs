@@ -63,11 +63,14 @@ impl ReportQuestion {
         let view = base.counted_in(knobs.metric)?;
         let selection = view.select(&query, cancel).ok()?;
         let mut report = selection.report();
+        // What is not counted anew stays as the engine published it: the host, the state of
+        // the target, notes.
         let mut snapshot = (*base).clone();
         snapshot.view = Some(view.clone());
         if let Some(recording) = &snapshot.source.recording {
             recording.correct(snapshot.run.target == TargetState::Recorded, &mut report);
         }
+        // Lost samples are of no process or function, so that only the window narrows them.
         if let Some(losses) = &snapshot.run.losses {
             let window = report.window;
             snapshot.health.lost = losses.between(window.start_ns, window.end_ns);
@@ -75,6 +78,7 @@ impl ReportQuestion {
         let baseline = knobs.difference();
         snapshot.comparison.baseline =
             baseline.map(|baseline| Arc::new(baseline.beside(&knobs.filter)));
+        // A comparison of the engine's snapshot would be of other samples.
         (snapshot.comparison.functions, snapshot.comparison.people) = (None, None);
         snapshot.comparison.lacks = None;
         if let Some(baseline) = &snapshot.comparison.baseline {

@@ -51,6 +51,7 @@ impl Item for ThreadRow {
         &report.threads
     }
 
+    // A thread's number alone may have been used again by another process.
     fn key(&self) -> Self::Key {
         (self.process, self.tid)
     }
@@ -67,6 +68,7 @@ impl Item for ThreadRow {
         }
     }
 
+    // What is no amount: it is sorted from its beginning, amounts from the largest.
     fn is_word(column: ThreadColumn) -> bool {
         matches!(
             column,

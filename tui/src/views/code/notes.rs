@@ -24,6 +24,8 @@ pub fn notes(answer: &CodeAnswer, layout: Layout, width: u16, lines: usize) -> V
     notes
 }
 
+/// Returns the sentences without regard to the room. A lack that the layout does not show
+/// anyway is not told, and if both lacks have one reason it is told once.
 fn sentences(body: &Body, layout: Layout) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(why) = &body.no_text

@@ -36,6 +36,7 @@ fn whose(cx: &Context<'_>) -> String {
     let there = Action::Code;
     let key = cx.keymap.label(there, ViewId::Functions);
     let press = key.map(|key| format!("press {key} there"));
+    // Keys are named only if all three views have one.
     let keys: Option<Vec<String>> = [ViewId::Functions, ViewId::Tree, ViewId::Flame]
         .into_iter()
         .map(|view| cx.keymap.label(Action::View(view), ViewId::Code))
@@ -164,6 +165,7 @@ pub fn piece(answer: &CodeAnswer, number: usize) -> String {
     }
 }
 
+/// `part 1 of 2`: a compiler may split a function, and put what seldom runs elsewhere.
 fn part(number: usize, count: usize) -> String {
     format!("part {} of {count}", number + 1)
 }
@@ -195,6 +197,8 @@ pub fn trust(code: &Code) -> Vec<Segment> {
             ],
         ),
         optional(4, source),
+        // The clock's interrupt is taken between instructions, so that a sample may name
+        // the next one.
         Segment::new(2, ["skid ±1 possible", "skid ±1", ""].map(String::from)),
     ]
 }
@@ -205,6 +209,7 @@ pub fn detail(code: &Code, cx: &Context<'_>, width: usize) -> String {
     let Some((answer, row)) = found else {
         return String::new();
     };
+    // The most important part comes first. If there is no room for all, the last ones go.
     let mut parts = vec![number(answer, row, &cx.shown.report)];
     parts.extend(before(answer, row));
     parts.extend(inlined(answer, row));
@@ -264,6 +269,8 @@ pub fn number(answer: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
     let share = format!("{share}% of its code {band} pp");
     match row {
         CodeRow::Line { place, .. } => format!("{smp} on line {}, {share}", place.line),
+        // Samples of what is called are none of this function's own, so that they are no
+        // share of its code.
         CodeRow::Call { callee, .. } => {
             format!("{smp} in {}, called from this line", name(answer, *callee))
         }

@@ -42,6 +42,8 @@ impl Draw for Flame {
     }
 }
 
+/// Draws the head, the path to the zoomed frame if there is room for it, the bars row by
+/// row from the root, and the legend in the last line.
 fn render(flame: &Flame, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let Canvas {
         theme,
@@ -76,6 +78,8 @@ fn render(flame: &Flame, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
         };
         for (number, bar) in bars.iter().enumerate() {
             let spot = Spot { row, bar: number };
+            // A bar ends with the border of the next one; the last before a gap draws its
+            // own.
             let is_last = bars
                 .get(number + 1)
                 .is_none_or(|next| next.start > bar.end());
@@ -92,6 +96,7 @@ fn render(flame: &Flame, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     render_legend(flame, theme, frame.buffer_mut(), legend);
 }
 
+/// What all bars of a row are drawn with.
 struct Painter<'a> {
     cx: &'a Context<'a>,
     flame: &'a Flame,
@@ -101,6 +106,7 @@ struct Painter<'a> {
 }
 
 impl Painter<'_> {
+    /// Draws a bar. Dots stand for frames that are too narrow for bars of their own.
     fn bar(&self, bar: &Bar, is_selected: bool, is_last: bool, buffer: &mut Buffer) {
         let (x, y) = (self.area.x + bar.start, self.area.y);
         let width = usize::from(bar.width);
@@ -108,6 +114,7 @@ impl Painter<'_> {
             buffer.set_stringn(x, y, "·".repeat(width), width, self.theme.dim());
             return;
         }
+        // What is found covers the color of the bar, and what is selected covers both.
         let mut style = self.theme.flame(self.tints.of(bar, self.flame, self.cx));
         if self.flame.is_found(bar) {
             style = style.patch(self.theme.found());
@@ -138,6 +145,8 @@ impl Painter<'_> {
         let clean = text::clean(&name);
         let left = room.saturating_sub(text::width(&clean) + 1);
         let numbers = words::numbers(bar, self.flame, self.cx).into_iter();
+        // The longest number that leaves the name whole; without room for any, the name has
+        // all of it.
         let (name, share) = match { numbers }.find(|number| number.len() <= left) {
             Some(share) => (clean.into_owned(), share),
             None => {
@@ -216,6 +225,7 @@ fn map(cells: u64, begin: u64, samples: u64, all: u64) -> String {
     (0..cells).map(sign).collect()
 }
 
+/// Stands between the names of the path.
 const BETWEEN: &str = " › ";
 
 /// Returns the frames above the zoomed one, the root first: the number for
@@ -254,6 +264,8 @@ pub fn ancestor_at(flame: &Flame, cx: &Context<'_>, width: u16, x: u16) -> Optio
     path.iter().find(holds).map(|(number, ..)| *number)
 }
 
+/// Draws the path to the zoomed frame. Its names are where [`ancestor_at`] looks for a
+/// click.
 fn render_path(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buffer, line: Rect) {
     for (_, start, name) in path(cx, flame, line.width) {
         let room = usize::from(line.width.saturating_sub(start));

@@ -40,6 +40,8 @@ impl Draw for Table<ProcessRow> {
     }
 }
 
+/// Draws the heads and the rows, and below them the sum of those that are out of sight and
+/// what only the baseline has.
 fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let Canvas {
         theme,
@@ -48,6 +50,7 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
         body,
     } = canvas;
     let columns = columns(cx, heads.width, theme);
+    // Where the column with the name is depends on the width.
     let is_command = |column: &Column<_>| column.sort == Some(ProcessColumn::Command);
     let name = columns.iter().position(is_command).unwrap_or(0);
     let report = &cx.shown.report;
@@ -77,6 +80,8 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
     }
 }
 
+/// Returns the column whose head is at cell `x`, as an index into the table's columns. None
+/// for one that cannot be sorted by.
 fn head_at(cx: &Context<'_>, width: u16, theme: &Theme, x: u16) -> Option<usize> {
     let column = table::column_at(&columns(cx, width, theme), width, x)?;
     ProcessRow::COLUMNS.iter().position(|each| *each == column)
@@ -88,6 +93,17 @@ const WIDTH_WITH_MORE: u16 = 100;
 /// From this width on there is room for the unit or container as well.
 const WIDTH_WITH_GROUP: u16 = 130;
 
+/// Returns the columns for a width in cells:
+///
+/// | from | columns |
+/// | --- | --- |
+/// | any | pid, amount, state, command |
+/// | [`WIDTH_WITH_USER`] | user, the kernel's share, the function with most samples |
+/// | [`WIDTH_WITH_MORE`] | number of threads, last seconds |
+/// | [`WIDTH_WITH_GROUP`] | systemd unit or container |
+///
+/// In a comparison, change, baseline and certainty take the place of the kernel's share, of
+/// the number of threads and of the last seconds, at any width.
 fn columns(cx: &Context<'_>, width: u16, theme: &Theme) -> Vec<Column<ProcessColumn>> {
     use ProcessColumn::{Command, Cpus, Kernel, Pid, Threads, User};
     let mut columns = vec![Column::right("PID", 7, Some(Pid))];
@@ -127,6 +143,9 @@ fn columns(cx: &Context<'_>, width: u16, theme: &Theme) -> Vec<Column<ProcessCol
     columns
 }
 
+/// Returns a cell for each of the columns. They are told apart by what they sort by, or
+/// else by their titles; those that are left are the columns of a comparison, in their
+/// order.
 fn cells(
     line: &Line<'_, ProcessRow>,
     cx: &Context<'_>,
@@ -137,6 +156,7 @@ fn cells(
     let process = line.row;
     let plain = Style::new();
     let state = match process {
+        // proftop is in its own table, as it uses CPU time as well.
         process if process.pid == cx.own_pid => "*",
         process if process.exited => "E",
         _ => "",

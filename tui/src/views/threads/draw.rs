@@ -41,6 +41,7 @@ fn render(threads: &Table<ThreadRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) 
         heads,
         body,
     } = canvas;
+    // Beside the processes all threads are of the selected one, which has its number there.
     let has_process = !cx.is_beside;
     if cx.is_beside && threads.len() == 0 {
         let text = text::cut_end("no thread of it has samples", body.width.into());
@@ -53,6 +54,8 @@ fn render(threads: &Table<ThreadRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) 
     let sorted = (threads.column(), threads.is_rising());
     table::render_heads(columns, sorted, theme, frame, heads);
     let counts = report.threads.iter().flat_map(|row| row.trend);
+    // All rows are on one scale, so that a tall block is many samples in whatever row it
+    // stands.
     let trend_max = counts.max().unwrap_or(0);
     let mut line = Rect { height: 1, ..body };
     for row in threads.lines(report) {
@@ -67,6 +70,7 @@ fn render(threads: &Table<ThreadRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) 
         Rest::of(threads, report).map(|rest| rest.of_people(&Scale::new(cx, report.samples)));
     let people = cx.shown.comparison.people.as_ref().filter(|_| has_process);
     let gone = people.and_then(|people| compared::gone(&people.threads.gone, &people.sides));
+    // One line for both: what is out of sight, and what only the baseline has.
     let below: Vec<String> = [rest, gone].into_iter().flatten().collect();
     if !below.is_empty() && line.y < body.bottom() {
         let room = usize::from(body.width.saturating_sub(2));
@@ -106,6 +110,9 @@ struct Layout {
 }
 
 impl Layout {
+    /// Returns the columns for a width in cells. In a comparison, change, baseline and
+    /// certainty take the place of the kernel's share and of the last seconds. Below
+    /// [`WIDTH_WITH_MORE`] there is neither.
     fn new(cx: &Context<'_>, width: u16, has_process: bool, theme: &Theme) -> Self {
         use ThreadColumn::{Cpus, Kernel, Name, Pid, Tid};
         let mut columns = vec![Column::right("TID", 7, Some(Tid))];
@@ -126,6 +133,7 @@ impl Layout {
             None => columns.push(Column::right("KERN%", 6, Some(Kernel))),
         }
         let trend = TREND_LEN as u16;
+        // The name of the function needs as many cells as the blocks, at least.
         let has_trend = table::rest(&columns, width) > 2 * trend && !is_compared;
         if has_trend {
             columns.push(Column::right("LAST 10s", trend + 1, None));
@@ -141,6 +149,7 @@ impl Layout {
         }
     }
 
+    /// Returns the cells of a thread, for the columns that there are.
     fn cells(
         &self,
         line: &Line<'_, ThreadRow>,
@@ -182,6 +191,7 @@ impl Layout {
     }
 }
 
+/// `postgres[4131] of 4121   1,036 smp = 31.6% of scope ±1.6 pp   393 in the kernel`
 fn thread(thread: &ThreadRow, cx: &Context<'_>) -> String {
     let base = cx.shown.report.samples;
     format!(

@@ -49,6 +49,8 @@ impl Draw for Time {
     }
 }
 
+/// Draws the axis in the line of heads, a line for each row of the map, and three lines at
+/// its foot. The selected cell is drawn last, over its shade.
 fn render(time: &Time, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let Canvas {
         theme,
@@ -121,6 +123,8 @@ impl Scale {
         }
     }
 
+    /// Returns the character for a number of samples. Only 0 is blank: one sample has the
+    /// lightest shade, however little it is.
     fn shade(self, samples: u64, shades: [char; 4]) -> char {
         let number = match self {
             _ if samples == 0 => return ' ',
@@ -166,13 +170,16 @@ fn capacity(time: &Time, cx: &Context<'_>) -> Option<(f64, String)> {
     (cpus > 0).then(|| (f64::from(rate_hz) * seconds * cpus as f64, words))
 }
 
+/// What all parts of the map are drawn with.
 struct Painter<'a> {
     cx: &'a Context<'a>,
     time: &'a Time,
     answer: &'a TimeAnswer,
     theme: &'a Theme,
+    /// The seconds that are on the screen: one column of cells for each.
     seconds: Range<u64>,
     scale: Scale,
+    /// The first and the last cell of the marked stretch. None if nothing is marked.
     marked: Option<(Spot, Spot)>,
     /// The sides that are compared: letter, start and end in nanoseconds.
     sides: Vec<(&'static str, u64, u64)>,
@@ -192,6 +199,7 @@ fn is_free(buffer: &Buffer, x: u16, label: &str, area: Rect) -> bool {
 }
 
 impl Painter<'_> {
+    /// Returns the shades that this terminal can draw.
     fn shades(&self) -> [char; 4] {
         match self.theme.is_ascii() {
             true => SHADES_ASCII,

@@ -27,6 +27,7 @@ pub fn detail(time: &Time, cx: &Context<'_>, width: usize) -> String {
     let map = &answer.all;
     let mut parts = vec![clock(time, spot, answer.epoch_unix_ms)];
     let column = (spot.second - map.first_second) as usize;
+    // Of the marked stretch if there is one, else of the selected cell.
     let (count, ms) = match time.marked() {
         Some((from, to)) => (sum(time, from, to), marked_ms(time)),
         None => (map.cell(column, spot.row), time.row_ns() / 1_000_000),
@@ -123,6 +124,7 @@ fn people(time: &Time, spot: Spot) -> Option<HeatRow> {
     (time.by() != HeatBy::Parts).then_some(row)
 }
 
+/// Returns how long the marked stretch is, in milliseconds; 0 without one.
 fn marked_ms(time: &Time) -> u64 {
     let stretch = time.stretch().map(|(from, to)| to - from);
     stretch.unwrap_or(0) / 1_000_000
@@ -176,6 +178,8 @@ pub fn explain(time: &Time, cx: &Context<'_>) -> Option<String> {
         ),
         Some(row) => (rows::name(&row), None),
     };
+    // What the number has to be compared with: a clock ticks `rate` times a second on each
+    // CPU that is busy.
     let most = cpus.filter(|_| rate > 0).map(|(cpus, busy)| {
         let most = u64::from(rate) * time.row_ns() * cpus / SECOND_NS;
         format!(", of about {most} if {busy}, at {rate} a second and CPU")
