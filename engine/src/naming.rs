@@ -1,5 +1,14 @@
-//! The workers that give names to frames, away from everything that must not
-//! wait.
+//! The workers that give names to frames, away from everything that must not wait.
+//!
+//! The model thread owns a [`Naming`]: it asks for frames, hottest first, and takes the
+//! answers that have come; it never waits for one. A frame gets exactly one answer to
+//! the first asking, a name or a reason. Names of code made at run time may come later:
+//!
+//! ```text
+//! model ── ask ──► requests (by module, fair to users) ──► 2 workers
+//! model ◄─ answers ── outcomes ◄───────────────────────────────┘
+//!              └─ frames that may have a name later ──► asked again when that is due
+//! ```
 
 mod jit;
 mod requests;
@@ -30,6 +39,8 @@ const WORKERS: usize = 2;
 type Asked = (FrameId, u64);
 
 /// Frames of one module that want names.
+///
+/// All frames of a module go together, because opening its file is what costs.
 #[derive(Debug)]
 struct Request {
     module: Arc<NamedModule>,
@@ -39,6 +50,8 @@ struct Request {
 }
 
 /// What is known of a frame's name now.
+///
+/// [`Answer::is_for`] has to be asked before it is used.
 #[derive(Debug)]
 pub struct Answer {
     pub frame: FrameId,
@@ -110,6 +123,9 @@ pub struct Build<'b> {
 }
 
 /// A module, and where its names are to be found.
+///
+/// The model holds one for each module that has samples, and shares it with workers,
+/// with the threads that look for source lines, and with probes.
 #[derive(Debug)]
 pub struct NamedModule {
     id: ModuleId,
@@ -120,6 +136,7 @@ pub struct NamedModule {
     origin: Mutex<Option<Origin>>,
 }
 
+/// How names of a module are found.
 #[derive(Debug)]
 enum Place {
     Kernel,
@@ -127,9 +144,12 @@ enum Place {
     /// Out of the memory of a 32-bit process.
     NarrowVdso(Option<Arc<[u8]>>),
     Vsyscall,
+    // A file that was mapped, as it was when it was first seen.
     File {
         path: PathBuf,
         build_id: Option<Vec<u8>>,
+        // With the inode it tells the file that was mapped from one that has its path
+        // now.
         device: (u32, u32),
         inode: u64,
         identity: Option<FileIdentity>,
@@ -137,10 +157,14 @@ enum Place {
         file: Mutex<Option<Arc<OwnedFd>>>,
         /// The root directory of a process in a container: its debug files may lie there.
         root: Mutex<Option<Arc<OwnedFd>>>,
+        // Why it could not be opened when it was seen; told in place of what a later
+        // try says.
         unreadable: Option<Reason>,
     },
+    // Code made at run time: what its process writes of it, as a perf map or a jitdump.
     Jit(Jit),
     Python(Arc<PythonNames>),
+    // There are no names, for this reason.
     Nowhere(Reason),
 }
 
@@ -152,6 +176,7 @@ struct Workshop {
 }
 
 impl NamedModule {
+    /// Takes over what the probe knows of a module.
     pub fn new(module: &Module) -> Self {
         let place = match &module.kind {
             ModuleKind::Kernel => Place::Kernel,
@@ -211,6 +236,9 @@ impl NamedModule {
     }
 
     /// Gives the file, if it is one, to `read`.
+    ///
+    /// None if it is no file. Its descriptor is given back afterwards; from then on the
+    /// file is found by its path.
     pub fn with_source<T>(&self, read: impl FnOnce(FileSource<'_>) -> T) -> Option<T> {
         let Place::File {
             path,
@@ -289,6 +317,9 @@ impl NamedModule {
 }
 
 /// The workers and the two queues. Dropping it ends them.
+///
+/// Frames of each user are counted because the model asks for no more than a share of
+/// them at once.
 #[derive(Debug)]
 pub struct Naming {
     requests: Arc<Requests>,
@@ -296,11 +327,13 @@ pub struct Naming {
     /// Frames that were asked for and not answered, and those of each user's files.
     asked: usize,
     asked_by_user: HashMap<u32, usize>,
+    /// Frames whose names may come later.
     waiting: Waiting,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Naming {
+    /// Starts the workers. Where no thread can be started there are none, and no names.
     pub fn start(symbolizer: Arc<Symbolizer>) -> Self {
         let requests = Arc::new(Requests::new());
         let (results, outcomes) = channel();
@@ -347,6 +380,7 @@ impl Naming {
             order[index].frames.push((frame, address));
         }
         let due = self.waiting.take_due().into_iter();
+        // Those that wait for late names go last, and are not counted as asked.
         let again = due.map(|(module, frames)| Request {
             module,
             frames,
@@ -416,6 +450,8 @@ impl Drop for Naming {
     }
 }
 
+/// What a worker does until the queue is closed. The time that a request took counts
+/// against its user, whose next request then waits longer.
 fn work(queue: &Requests, results: &Sender<Outcome>, workshop: &Workshop) {
     while let Some(request) = queue.next() {
         let begun = Instant::now();
@@ -477,6 +513,8 @@ fn name_one_by_one(request: &Request, workshop: &Workshop) -> (Vec<Answer>, Vec<
 /// Names from what the process tells; those without one may come later.
 fn name_jit(request: &Request, jit: &Jit, workshop: &Workshop) -> (Vec<Answer>, Vec<Asked>) {
     jit.read(&workshop.jit, |mut names| {
+        // Nothing was written since the last look: the frames wait on, unless the
+        // process has told all that it will.
         if request.again && !names.is_new {
             let waiting = match names.are_all() {
                 true => Vec::new(),
@@ -491,6 +529,7 @@ fn name_jit(request: &Request, jit: &Jit, workshop: &Workshop) -> (Vec<Answer>, 
                 Ok(_) => request.module.comes_from(Origin::JitMap),
                 Err(_) => waiting.push((*frame, *address)),
             }
+            // That there is still no name is no news.
             if name.is_ok() || !request.again {
                 answers.push(Answer {
                     late_for: request.again.then_some((request.module.id, *address)),
@@ -512,6 +551,8 @@ fn vdso(place: &Place) -> Result<Vdso, Reason> {
     vdso.map_err(|error| error.reason())
 }
 
+/// Names all frames of a module that is not made at run time, in the order of the
+/// request.
 fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
     let each = |name: &dyn Fn(u64) -> Result<String, Reason>| {
         let answer = |(frame, address): &(FrameId, u64)| Answer::new(*frame, name(*address));
@@ -568,6 +609,8 @@ pub fn names_of(
     answers.into_iter().map(named).collect()
 }
 
+/// Functions of the kernel and its modules, with a place in source text if the kernel's
+/// debug information is there.
 fn name_in_kernel(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
     let addresses: Vec<u64> = request.frames.iter().map(|(_, address)| *address).collect();
     let found = symbolizer.kernel(&addresses);
@@ -612,6 +655,9 @@ fn name_in_python(request: &Request, names: &PythonNames) -> Vec<Answer> {
     request.frames.iter().map(answer).collect()
 }
 
+/// Functions of a file. Go tells functions, inlined ones and lines in one table, so
+/// what it says is taken first; all else goes by symbols, and has its lines looked up
+/// elsewhere.
 fn name_in_file(request: &Request, symbols: &ElfSymbols) -> Vec<Answer> {
     let go = symbols.go();
     let answer = |&(frame, offset): &Asked| {
@@ -629,6 +675,8 @@ fn name_in_file(request: &Request, symbols: &ElfSymbols) -> Vec<Answer> {
     request.frames.iter().map(answer).collect()
 }
 
+/// The name of the symbol at a place. Without one, where the function starts is told if
+/// unwind information knows it: frames of one function then count together.
 fn name_by_symbols(symbols: &ElfSymbols, offset: FileOffset) -> NameState {
     match symbols.find(offset) {
         Ok(symbol) => NameState::Named(shown(symbol.name).into()),
@@ -642,6 +690,7 @@ fn name_by_symbols(symbols: &ElfSymbols, offset: FileOffset) -> NameState {
     }
 }
 
+/// What Go's own table says of a place, innermost first; empty if it says nothing.
 fn go_lines(symbols: &ElfSymbols, go: &GoSymbols, offset: FileOffset) -> Vec<Line> {
     let addr = symbols.segments().to_link(offset);
     let frames = addr.map_or_else(Vec::new, |addr| go.find(addr));

@@ -1,5 +1,10 @@
-//! The requests that wait for the naming workers. Work for a file is counted as that of the
-//! user whose word the file is, so that nobody's files keep the names of others away.
+//! The requests that wait for the naming workers. Work for a file is counted as that of
+//! the user whose word the file is, so that nobody's files keep the names of others
+//! away.
+//!
+//! A file of a hostile user may take long to read. So files of one user keep one worker
+//! busy at most, and among users that wait the one whose files took least time comes
+//! next.
 
 use super::Request;
 use probe::shares::FairQueue;
@@ -23,6 +28,7 @@ pub struct Requests {
 
 #[derive(Debug)]
 struct State {
+    /// By user; who took much time of workers lately comes later.
     waiting: FairQueue<Request>,
     /// For how many workers each user's files are work now.
     busy: HashMap<u32, usize>,
@@ -41,6 +47,7 @@ impl Requests {
         }
     }
 
+    /// Puts a request in, unless there are too many.
     pub fn add(&self, request: Request) {
         // What is not taken stays pending.
         self.state().waiting.push(request.module.user, request);

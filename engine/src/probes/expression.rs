@@ -7,6 +7,22 @@
 //! str(arg1)               a text that ends with a zero, up to 64 bytes of it
 //! str(%r8, %r9)           one whose length is known
 //! ```
+//!
+//! The grammar, with blanks between any two words:
+//!
+//! ```text
+//! expression = sum | "str(" sum ["," sum] ")"
+//! sum        = primary (("+" | "-") number)*
+//! primary    = "*" (primary | "(" sum ")") [":" type]
+//!            | "(" sum ")" | number | ("%" register | name) [":" type]
+//! ```
+//!
+//! The kernel reads a chain: it starts at a base, then adds and reads memory, step by
+//! step, and adds once more. So every expression becomes one such chain:
+//!
+//! ```text
+//! *(*(arg1+8)+4):i16      base rdi, step (+8, 8 bytes), step (+4, 2 bytes), then +0
+//! ```
 
 use probe::call_orders::{
     Chain, Orders, STEPS_MAX, Step, VALUES_MAX, Value, order, register, value,
@@ -23,6 +39,7 @@ pub struct Expression {
     pub number: NumberType,
 }
 
+/// What is shown: a number, a text that ends with a zero, or one of a length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     Number(Path),
@@ -36,15 +53,19 @@ struct Path {
     base: Base,
     /// What is added before each reading, and how many bytes are read.
     steps: Vec<(i64, u64)>,
+    // What is added at the end, after all readings.
     then: i64,
 }
 
+/// Where a path begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
     /// From 1 on.
     Argument(u32),
     Return,
+    // Numbered as in instructions: see [`REGISTERS`].
     Register(u32),
+    // 0, to which a number that was typed is added.
     Number,
 }
 
@@ -59,6 +80,7 @@ pub struct NumberType {
     pub is_pointer: bool,
 }
 
+/// What a number is if no type was typed.
 const WORD: NumberType = NumberType {
     bytes: 8,
     is_signed: false,
@@ -68,6 +90,8 @@ const WORD: NumberType = NumberType {
 impl NumberType {
     /// The number as it is meant.
     pub fn show(self, number: u64) -> String {
+        // Bits above the number's own: shifting there and back fills them with its
+        // sign, or with zeros.
         let unused = 64 - self.bytes.clamp(1, 8) * 8;
         if self.is_pointer {
             return format!("{number:#x}");
@@ -162,9 +186,12 @@ impl Expression {
             .paths()
             .filter(|path| path.base != Base::Number)
             .count();
+        // One value is read at one moment: when the call is seen or when it ends.
         if ends != 0 && ends != bases {
             return Err(failed("arguments are gone when the call returns".into()));
         }
+        // One less than the kernel has, as an argument on the stack takes a step
+        // itself.
         if expression.paths().any(|path| path.steps.len() >= STEPS_MAX) {
             return Err(failed(format!(
                 "memory is read {} times at most",
@@ -174,6 +201,7 @@ impl Expression {
         Ok(expression)
     }
 
+    /// Its path, and that of the length of a text.
     fn paths(&self) -> impl Iterator<Item = &Path> {
         let (first, second) = match &self.kind {
             Kind::Number(path) | Kind::Text(path) => (path, None),
@@ -192,6 +220,7 @@ impl Expression {
         !matches!(self.kind, Kind::Number(_))
     }
 
+    /// What the kernel does for the value.
     fn lower(&self, language: Language) -> Result<Value, String> {
         let chain = |path: &Path| path.lower(language);
         let mut lowered = Value {
@@ -236,6 +265,7 @@ impl Path {
         }
     }
 
+    /// As the kernel's chain; an argument on the stack is one reading more.
     fn lower(&self, language: Language) -> Result<Chain, String> {
         let (base, on_stack) = self.base.lower(language);
         let mut chain = Chain {
@@ -292,6 +322,8 @@ impl Base {
 }
 
 /// What is left to read.
+///
+/// A parser by recursive descent; each method takes what it reads off the front.
 struct Words<'t> {
     rest: &'t str,
 }
@@ -329,6 +361,7 @@ impl<'t> Words<'t> {
         }
     }
 
+    /// A base, memory behind one, or what is in parentheses; its type with it.
     fn primary(&mut self) -> Result<(Path, NumberType), String> {
         if self.take("*") {
             let mut path = if self.take("(") {
@@ -397,6 +430,8 @@ impl<'t> Words<'t> {
         })
     }
 
+    /// A number, decimal or with `0x`; None if there is none, or one of more than 64
+    /// bits.
     fn number(&mut self) -> Option<u64> {
         self.skip_blanks();
         if !self.rest.starts_with(|c: char| c.is_ascii_digit()) {
@@ -409,6 +444,7 @@ impl<'t> Words<'t> {
         }
     }
 
+    /// Letters and digits up to what is neither.
     fn word(&mut self) -> &'t str {
         self.skip_blanks();
         let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric());
@@ -417,6 +453,7 @@ impl<'t> Words<'t> {
         word
     }
 
+    /// Takes these letters if they are next, behind blanks.
     fn take(&mut self, what: &str) -> bool {
         self.skip_blanks();
         match self.rest.strip_prefix(what) {
@@ -428,6 +465,7 @@ impl<'t> Words<'t> {
         }
     }
 
+    /// An error if these letters are not next.
     fn expect(&mut self, what: &str) -> Result<(), String> {
         if self.take(what) {
             return Ok(());
@@ -440,6 +478,7 @@ impl<'t> Words<'t> {
     }
 }
 
+/// The base that a word stands for.
 fn named(word: &str) -> Result<Base, String> {
     match word {
         "ret" => Ok(Base::Return),

@@ -1,8 +1,17 @@
-//! The thread that owns the probes of a run: it places them, judges each by what it costs,
-//! takes it away when its time is over, and tells what was counted.
+//! The thread that owns the probes of a run: it places them, judges each by what it
+//! costs, takes it away when its time is over, and tells what was counted.
 //!
 //! It reads no files of targets; [`finder`](super::finder) does. All probes hang on its
 //! descriptors: when it ends, or proftop does, they are gone.
+//!
+//! An order goes this way:
+//!
+//! 1. the model sends it, and it is listed as sought
+//! 2. the finder looks for the function and answers with its sites, or why there are none
+//! 3. the kernel side is there, and was measured: what one hit costs on this machine
+//! 4. it is placed, with an end to its life
+//! 5. its counts are read four times a second, until it costs too much, its time is over
+//!    or its process has ended
 //!
 //! | module | holds |
 //! |---|---|
@@ -58,6 +67,9 @@ const LISTED_MAX: usize = PROBES_MAX;
 type Clock = Box<dyn Fn() -> Instant + Send>;
 
 /// The other end of the thread. Dropping it takes all probes away.
+///
+/// The model has it, tells it orders and samples of calls, and asks for news when it
+/// makes a snapshot.
 pub struct Keeper {
     messages: Sender<Message>,
     news: Receiver<News>,
@@ -80,6 +92,7 @@ impl Keeper {
         Self::start_with(Box::new(Instant::now), symbolizer, reach, ask_for_calls)
     }
 
+    /// As [`Keeper::start`], by another clock.
     fn start_with(
         clock: Clock,
         symbolizer: Arc<Symbolizer>,
@@ -129,6 +142,7 @@ impl Keeper {
         let mut all = self.news.try_iter();
         let mut last = all.next()?;
         for news in all {
+            // Only the newest counts, but that something was urgent must not be lost.
             let is_urgent = last.is_urgent || news.is_urgent;
             last = News { is_urgent, ..news };
         }
@@ -137,6 +151,8 @@ impl Keeper {
 }
 
 /// The kernel side.
+/// It is asked for with the first order, as loading it takes time that a run without
+/// probes need not spend.
 enum Have {
     Nothing,
     Asked,
@@ -145,30 +161,42 @@ enum Have {
     Refused(String),
 }
 
+/// What the thread works with.
 struct Desk {
     clock: Clock,
     finder: Finder,
+    /// Which processes may be probed.
     reach: Reach,
     tell: Sender<News>,
     calls: Have,
+    /// In the order in which they were ordered; at most [`LISTED_MAX`].
     entries: Vec<Entry>,
+    /// Names of the frames in sampled stacks of calls.
     names: Names,
     /// What was found before the kernel side was there.
     waiting: Vec<(u64, Vec<Found>)>,
     /// The number of the newest probe.
     numbers: u64,
+    /// The number of the probe that the last order was about.
     touched: u64,
+    /// How many orders were taken: who sent one sees by it that it was.
     turn: u64,
+    /// The last sentence for the user.
     word: Option<Word>,
+    /// Something has changed that is told at once.
     is_urgent: bool,
     /// Names came that were not told.
     has_names: bool,
+    /// When news were sent last, and probes judged last.
     told: Instant,
     judged: Instant,
+    /// Probes whose functions the model looks for in samples of the clock.
     counted: Arc<Vec<Counted>>,
 }
 
 impl Desk {
+    /// Takes messages until it is told to end, or nobody is there any more. It sleeps
+    /// until something is due; without probes until a message comes.
     fn run(&mut self, inbox: &Receiver<Message>, ask_for_calls: impl Fn()) {
         let mut patience = Patience::default();
         loop {
@@ -183,6 +211,8 @@ impl Desk {
                     Err(_) => return,
                 },
             };
+            // A mistake of ours costs a turn; if it is made again and again, the thread
+            // ends.
             let turn = faults::catch("watching calls", || {
                 for message in first.into_iter().chain(inbox.try_iter()) {
                     match message {
@@ -219,6 +249,7 @@ impl Desk {
         }
     }
 
+    /// Takes one message.
     fn handle(&mut self, message: Message, ask_for_calls: impl Fn()) {
         match message {
             Message::Order(order, module) => {
@@ -246,6 +277,7 @@ impl Desk {
         }
     }
 
+    /// Takes an order.
     fn apply(&mut self, order: ProbeOrder, module: Option<Arc<NamedModule>>) {
         match order {
             ProbeOrder::Place { place, whose } => self.order_placed(place, whose, module),
@@ -263,6 +295,7 @@ impl Desk {
                     self.waiting.clear();
                 }
             }
+            // Other values are another program in the kernel: the probe is placed anew.
             ProbeOrder::Values { number, values } => {
                 let Some(at) = self.position(number) else {
                     return;
@@ -279,6 +312,7 @@ impl Desk {
         }
     }
 
+    /// Lists a new probe and has it sought. One that is there is renewed instead.
     fn order_placed(&mut self, place: Place, whose: Whose, module: Option<Arc<NamedModule>>) {
         let same = |entry: &&Entry| entry.place.is_as(&place) && entry.whose == whose;
         if let Some(number) = self.entries.iter().find(same).map(|entry| entry.number) {
@@ -309,6 +343,7 @@ impl Desk {
         oldest.map(|at| self.entries.remove(at)).is_some()
     }
 
+    /// Gives a probe its whole time again; one that is gone is sought anew.
     fn renew(&mut self, number: u64) {
         let Some(at) = self.position(number) else {
             return;
@@ -320,6 +355,8 @@ impl Desk {
         }
     }
 
+    /// Asks the finder for the function of an order. Each asking has a number, so that
+    /// an answer to an earlier one is not taken for it.
     fn seek(&mut self, at: usize) {
         let entry = &mut self.entries[at];
         entry.state = State::Sought;
@@ -362,6 +399,7 @@ impl Desk {
         }
     }
 
+    /// Takes the finder's answer to an order.
     fn take_found(&mut self, number: u64, attempt: u64, found: Result<Vec<Found>, String>) {
         let Some(at) = self.position(number) else {
             return;
@@ -376,6 +414,7 @@ impl Desk {
         }
     }
 
+    /// Takes an order off the list and says why it is refused.
     fn drop_refused(&mut self, at: usize, why: &str) {
         let entry = self.entries.remove(at);
         self.refuse(entry.place.shown(), why);
@@ -387,6 +426,7 @@ impl Desk {
         let Some(at) = self.position(number) else {
             return;
         };
+        // It is placed once the kernel side is there.
         if let Have::Asked | Have::Nothing = self.calls {
             self.waiting.push((number, found));
             return;
@@ -415,6 +455,7 @@ impl Desk {
         }
     }
 
+    /// Places one function under a number of the list.
     fn place_one(&mut self, number: u64, found: Found) {
         let Some(at) = self.position(number) else {
             return;
@@ -441,6 +482,7 @@ impl Desk {
         self.count_anew();
     }
 
+    /// Counts the sampled stack of a call with its probe, if that is in place.
     fn take_stack(&mut self, stack: Stack) {
         let watched = self
             .entries
@@ -552,6 +594,7 @@ impl Desk {
         self.count_anew();
     }
 
+    /// Asks the finder for names of frames in stacks of calls that have none yet.
     fn ask_for_names(&mut self) {
         let watched = self.entries.iter().filter_map(Entry::callers);
         let unknown = self.names.unknown(watched);
@@ -560,15 +603,18 @@ impl Desk {
         }
     }
 
+    /// Makes the list of functions that the model looks for.
     fn count_anew(&mut self) {
         let counted = self.entries.iter().filter_map(Entry::counted);
         self.counted = Arc::new(counted.collect());
     }
 
+    /// Says that there is no probe, and why.
     fn refuse(&mut self, name: &str, why: &str) {
         self.say(&format!("no probe on {name}: {why}"));
     }
 
+    /// Puts a sentence before the user, in the place of the one before.
     fn say(&mut self, sentence: &str) {
         let number = self.word.as_ref().map_or(0, |word| word.number) + 1;
         self.word = Some(Word {

@@ -14,6 +14,8 @@ use symbolize::sites::{Class, Language};
 /// Values that are shown of each expression.
 const VALUES_SHOWN: usize = 8;
 
+/// A probe of the list, as it is at `now`. It is called as it was ordered until its
+/// function was found.
 pub fn of_entry(entry: &Entry, names: &Names, now: Instant) -> Probe {
     let watched = entry.watched();
     // What is read at the moment of placing is no number yet.
@@ -86,6 +88,8 @@ fn of_watched(watched: &Watched, search: &Search, names: &Names) -> Option<Seen>
     })
 }
 
+/// Quantiles of how long calls took, in nanoseconds; None if none has ended. They come
+/// from a histogram, so each is only as exact as its bucket is wide.
 fn latency(reading: &Reading) -> Option<Latency> {
     // The middle of the bucket.
     let quantile = |share| {
@@ -102,6 +106,8 @@ fn latency(reading: &Reading) -> Option<Latency> {
     })
 }
 
+/// What an expression was, most frequent first; texts and numbers are made safe to
+/// print.
 fn value(
     slot: usize,
     expression: &Expression,
