@@ -46,6 +46,7 @@ pub fn tabs(keymap: &Keymap, open: ViewId, width: u16) -> Vec<Tab> {
     let room = usize::from(width).saturating_sub(help(keymap, open).width() + 1);
     let mut needed: usize = ViewId::ALL.iter().map(|view| long(*view).width() + 2).sum();
     let mut nameless = Vec::new();
+    // From the right end on, names are given up until the others fit.
     for view in ViewId::ALL.into_iter().rev() {
         if needed > room && view != open_tab {
             needed -= long(view).width() - short(view).width();

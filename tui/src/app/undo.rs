@@ -32,6 +32,7 @@ pub fn words(here: &Knobs, there: &Knobs) -> Option<String> {
         };
         undone.push(words.into());
     }
+    // Without an earlier baseline a step back leaves the present one.
     if let (Some(here), Some(there)) = (&here.baseline, &there.baseline)
         && here != there
     {

@@ -130,6 +130,8 @@ impl App {
         self.write_next().into_iter().collect()
     }
 
+    /// Returns the effect that writes the next file of the series. None if there is no
+    /// series, or nothing to write yet.
     fn write_next(&mut self) -> Option<Effect> {
         let repeat = self.files.repeat.as_mut()?;
         let waiting = self
@@ -223,6 +225,7 @@ impl App {
 }
 
 impl Notice {
+    /// Returns the notice that a file is there already and was left as it is.
     fn exists(job: &WriteJob) -> Notice {
         Notice::NotWritten {
             why: format!("{} exists already", job.path.to_string_lossy()),
@@ -231,6 +234,7 @@ impl Notice {
     }
 }
 
+/// Whether more samples may come.
 fn is_live(snapshot: &Snapshot) -> bool {
     let is_live = matches!(
         snapshot.run.target,

@@ -7,6 +7,8 @@ use super::plain::plain;
 use profile::{FunctionRow, percent};
 use std::borrow::Cow;
 
+/// The columns, in their order. `docs/batch-json.md` says what they mean; names and order
+/// stay.
 const COLUMNS: [&str; 11] = [
     "time",
     "window_s",
@@ -33,6 +35,8 @@ pub(super) fn rows(report: &BatchReport<'_>) -> String {
     shown.iter().map(|row| record(report, row)).collect()
 }
 
+/// Returns the record of one function. What is the same for the whole report stands in each
+/// record: its time in seconds since 1970, its window, and its samples.
 fn record(report: &BatchReport<'_>, row: &FunctionRow) -> String {
     let samples = report.snapshot.report.samples;
     let seconds = report.time_unix_ms / 1000;
@@ -59,6 +63,8 @@ fn record(report: &BatchReport<'_>, row: &FunctionRow) -> String {
     fields.join(",") + "\n"
 }
 
+/// Returns a field as RFC 4180 wants it: in quotes if it has a comma or a quote, with
+/// quotes in it doubled. Line breaks were replaced as all control characters are.
 fn quote(field: &str) -> Cow<'_, str> {
     let clean = plain(field);
     // Spaces at the ends are part of a field, yet some readers drop them.

@@ -25,12 +25,14 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
 struct Object<'a> {
     schema: u32,
     version: &'a str,
+    /// The end of the window.
     time_unix_ms: u64,
     host: &'a str,
     kernel: &'a str,
     arch: &'a str,
     cpus: u32,
     sampled_cpus: &'a [u16],
+    /// Of the last second, of those that are sampled.
     busy_cpus: f64,
     scope: &'a str,
     pids: &'a [u32],
@@ -42,18 +44,23 @@ struct Object<'a> {
     metric: &'a str,
     samples: u64,
     lost: u64,
+    /// Since sampling began; `lost_run` likewise. `samples` and `lost` are of the window.
     samples_run: u64,
     lost_run: u64,
     user_stacks: u64,
+    /// Of `user_stacks`. `endings` has all samples, by how their stack ended.
     whole: u64,
     endings: BTreeMap<&'static str, u64>,
+    /// Frames of all samples. `named`, `pending` and the sum of `unnamed` add up to them.
     frames: u64,
     named: u64,
     pending: u64,
     unnamed: BTreeMap<&'static str, u64>,
     own: Own,
+    /// Of the run, while `endings` is of the window.
     stops_run: Vec<Stop<'a>>,
     notes: Vec<&'a str>,
+    /// All functions in the window; `functions` has only those that are listed.
     functions_found: usize,
     functions: Vec<Function<'a>>,
     processes: Vec<Process<'a>>,
@@ -94,6 +101,7 @@ struct Function<'a> {
     kind: &'static str,
     /// The address as text, because most readers lose digits of numbers above 2^53.
     address: String,
+    /// None if it has a name.
     no_name: Option<&'static str>,
     #[serde(rename = "self")]
     self_samples: u64,
@@ -101,7 +109,9 @@ struct Function<'a> {
     /// None unless nanoseconds are counted; `total_ns` likewise.
     self_ns: Option<u64>,
     total_ns: Option<u64>,
+    /// Half the width of the 95 % band of `self`, in percentage points of all samples.
     err_pp: f64,
+    /// Samples of its own in each of the last seconds, the oldest first.
     trend: [u32; TREND_LEN],
     file: Option<&'a str>,
     /// None where the report has 0 for a line that is not known.
@@ -117,6 +127,7 @@ struct Process<'a> {
     kernel_samples: u64,
     threads: u32,
     top_function: Option<&'a str>,
+    /// Whether it has ended.
     exited: bool,
     trend: [u32; TREND_LEN],
     states: Option<States>,

@@ -21,6 +21,7 @@ const NAME_WIDTH_MAX: usize = 80;
 const HOT_SHARE: f64 = 0.5;
 /// How many functions of the hot path are named: the innermost ones, which say most.
 const PATH_MAX: usize = 6;
+/// How many callers of a function are named; below, how many processes and causes.
 const CALLERS_MAX: usize = 3;
 const PROCESSES_MAX: usize = 5;
 const CAUSES_MAX: usize = 4;
@@ -31,6 +32,8 @@ const SURE_PART: usize = 3;
 /// left out at the end of a section that has no room.
 pub(super) fn render(report: &BatchReport<'_>) -> String {
     let bytes = report.tokens_max.saturating_mul(BYTES_PER_TOKEN);
+    // How sure the numbers are stands at the end, but is written first: it has its room
+    // whatever else there is to say, and leaves to the rest what it does not need.
     let mut sure = Lines::new(bytes / SURE_PART);
     how_sure(report, &mut sure);
     let mut lines = Lines::new(bytes.saturating_sub(sure.text.len()));
@@ -69,6 +72,8 @@ impl Lines {
         fits
     }
 
+    /// Begins a section. False if there is no room for it: then its lines are left out as
+    /// well.
     fn head(&mut self, words: &str) -> bool {
         self.push(&format!("\n## {words}\n"))
     }
@@ -87,12 +92,15 @@ impl Asked {
         let cancel = Cancel::new();
         let view = snapshot.view.as_ref()?;
         let selection = view.select(&snapshot.asked.query, &cancel).ok()?;
+        // Without groups, so that the hot path is that of all threads together.
         let tree = selection.tree(Direction::TopDown, GroupBy::None, &cancel);
         let tree = tree.ok()?;
         Some(Asked { selection, tree })
     }
 }
 
+/// Returns the first line: what was sampled, how much and how long, and how many CPUs that
+/// was.
 fn title(report: &BatchReport<'_>) -> String {
     let snapshot = report.snapshot;
     let seconds = snapshot.report.window.seconds();
@@ -104,6 +112,7 @@ fn title(report: &BatchReport<'_>) -> String {
     if !snapshot.source.host.name.is_empty() {
         title += &format!(" on {}", quoted(&snapshot.source.host.name));
     }
+    // Weights are nanoseconds.
     if report.counts_time() {
         let ms = samples as f64 / 1e6;
         title += &format!(": {ms:.1} ms of {} in {seconds:.1} s", report.metric_word());
@@ -112,6 +121,7 @@ fn title(report: &BatchReport<'_>) -> String {
     title += &format!(": {} in {seconds:.1} s", units::counted(samples, "sample"));
     let rate_hz = snapshot.report.rate_hz;
     if rate_hz > 0 && seconds > 0.0 {
+        // A busy CPU has `rate_hz` samples a second.
         let cpus = samples as f64 / (f64::from(rate_hz) * seconds);
         title += &format!(", {cpus:.2} CPUs busy");
     }
@@ -144,6 +154,7 @@ fn hot_path(asked: &Asked) -> Option<String> {
     let tree = &asked.tree;
     let samples = asked.selection.samples();
     let path = tree.hot_path(&tree.root(), HOT_SHARE);
+    // Rows for missing frames are on the path but are no functions.
     let is_function = |node: &&Node| match node.kind {
         NodeKind::Function { id, .. } => tree.function(id).role == Role::Function,
         _ => false,
@@ -167,6 +178,7 @@ fn hot_path(asked: &Asked) -> Option<String> {
     ))
 }
 
+/// Writes the processes with most samples. A single one is named in the title.
 fn processes(report: &BatchReport<'_>, lines: &mut Lines) {
     let all = &report.snapshot.report;
     if all.processes.len() < 2 || !lines.head("Processes") {
@@ -187,6 +199,8 @@ fn processes(report: &BatchReport<'_>, lines: &mut Lines) {
     }
 }
 
+/// Writes the functions that have samples of their own, as many as there is room for, and
+/// how many are left out.
 fn functions(report: &BatchReport<'_>, asked: Option<&Asked>, lines: &mut Lines) {
     let (shown, rest) = report.split();
     let shown: Vec<&FunctionRow> = shown.iter().filter(|row| row.self_samples > 0).collect();
@@ -209,6 +223,7 @@ fn functions(report: &BatchReport<'_>, asked: Option<&Asked>, lines: &mut Lines)
 /// Returns what a function takes, where it is, and who calls it.
 fn function(report: &BatchReport<'_>, row: &FunctionRow, asked: Option<&Asked>) -> String {
     let all = &report.snapshot.report;
+    // ±0.0 would claim certainty.
     let band = all.band_points(row.self_samples, all.samples).max(0.1);
     let mut line = format!(
         "{} {} ±{band:.1} itself, {} with what it calls",
@@ -240,6 +255,7 @@ fn function(report: &BatchReport<'_>, row: &FunctionRow, asked: Option<&Asked>) 
 /// Returns who calls a function. None if no stack shows a caller.
 fn callers(asked: &Asked, row: &FunctionRow) -> Option<String> {
     let page = asked.selection.page(row.id, &Cancel::new()).ok()??;
+    // Shares of callers are of the samples that have the function on the stack.
     let total = page.function.total_samples;
     let name = |caller: &Neighbour| match caller.kind {
         NeighbourKind::Function(id) => {

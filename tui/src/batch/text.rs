@@ -24,6 +24,7 @@ const FUNCTION_WIDTH_MIN: usize = 12;
 /// not push the modules of all rows far to the right. CSV and JSON have every name in full.
 const FUNCTION_WIDTH_MAX: usize = 80;
 
+/// The heads of the columns. Where a time is counted the fourth is `MS`.
 const HEADS: [&str; 6] = ["SELF%", "ERR", "TOTAL%", "SMP", "FUNCTION", "MODULE"];
 
 /// The first columns, numbers, are aligned right, the others left.
@@ -32,6 +33,7 @@ const NUMBERS: usize = 4;
 /// The least width of each number's column, so that successive reports line up.
 const NUMBER_WIDTHS: [usize; NUMBERS] = [5, 4, 6, 4];
 
+/// A line of the table, the heads included.
 type Cells = [String; 6];
 
 /// Returns the report: lines that begin with `#`, heads, a row for each function, and a row
@@ -53,6 +55,8 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     out
 }
 
+/// Writes the lines that begin with `#`: what was sampled, how complete that is, and a line
+/// for each note.
 fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     let snapshot = batch.snapshot;
     let (report, health) = (&snapshot.report, &snapshot.health);
@@ -111,6 +115,8 @@ fn part(count: u64, all: u64) -> String {
     }
 }
 
+/// Returns the cells of a function. Shares have as many digits as the number of samples
+/// supports.
 fn cells(row: &FunctionRow, batch: &BatchReport<'_>) -> Cells {
     let report = &batch.snapshot.report;
     let samples = report.samples;
@@ -153,6 +159,7 @@ fn more(rest: &[FunctionRow], report: &Report) -> Cells {
     ]
 }
 
+/// Returns a name as it is printed; `-` stands for an empty one.
 fn or_dash(text: &str) -> String {
     match text {
         "" => "-".to_string(),
@@ -160,6 +167,8 @@ fn or_dash(text: &str) -> String {
     }
 }
 
+/// Writes the table with columns that are as wide as their widest cell. Only names of
+/// functions are cut.
 fn lay_out(table: &mut [Cells], width: Option<usize>, out: &mut String) {
     let room = match width {
         Some(width) => {
@@ -185,6 +194,7 @@ fn lay_out(table: &mut [Cells], width: Option<usize>, out: &mut String) {
     }
 }
 
+/// Returns the cells that a column needs, in cells of a terminal and not in characters.
 fn column_width(table: &[Cells], at: usize) -> usize {
     let least = NUMBER_WIDTHS.get(at).copied().unwrap_or(0);
     let widest = table.iter().map(|row| row[at].width()).max();

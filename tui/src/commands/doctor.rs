@@ -47,6 +47,8 @@ pub fn run(config: &DoctorConfig) -> Result<Exit, Failure> {
 }
 
 impl Diagnosis {
+    /// Asks for everything. An error if the process is not there, or if our own rights
+    /// cannot be read; all else that cannot be asked becomes a finding.
     fn make(pid: Option<u32>) -> Result<Diagnosis, Failure> {
         let process = pid.map(process::inspect).transpose()?;
         let rights = Rights::current()
@@ -73,6 +75,7 @@ impl Diagnosis {
         self.findings.iter().filter(same).count()
     }
 
+    /// Returns the status: only what makes sampling impossible is a failure, no warning is.
     fn exit(&self) -> Exit {
         match self.count(Level::Fail) {
             0 => Exit::Done,
@@ -80,6 +83,8 @@ impl Diagnosis {
         }
     }
 
+    /// Returns the findings as lines, each with its remedy below it, and a last line that
+    /// counts them.
     fn to_text(&self) -> String {
         let mut text = String::new();
         for (_, finding) in &self.findings {

@@ -19,6 +19,7 @@ pub fn snapshot(
     let mut report = selection.report();
     recording.correct(is_over, &mut report);
     let window = report.window;
+    // Times of a file without times are made up: no clock is shown.
     let elapsed_ns = match recording.lacks.time && recording.taken.is_none() {
         true => 0,
         false => window.end_ns.saturating_sub(window.start_ns),
@@ -33,6 +34,7 @@ pub fn snapshot(
         offered: selection.offered(),
         view: Some(view.clone()),
         health: Health {
+            // A recording knows only how many were lost in all.
             lost: info.lost,
             lost_run: info.lost,
             taken_run: selection.samples(),

@@ -52,6 +52,7 @@ pub fn run(config: &ResolveConfig) -> Result<Exit, Failure> {
     })
 }
 
+/// What was read of the file.
 struct Recording {
     store: Store,
     notes: Vec<String>,
@@ -60,12 +61,15 @@ struct Recording {
     is_pft: bool,
 }
 
+/// Reads a recording. The error names the file.
 fn read(path: &Path) -> Result<Recording, Failure> {
     let name = input::name(path);
     let failed = |error| input::unread(&name, &error);
     read_from(input::input(path)?).map_err(failed)
 }
 
+/// Reads a recording of any format. Its first bytes are read to know whether it is a .pft,
+/// and put before the rest again, as a pipe cannot be read twice.
 fn read_from(mut input: Box<dyn Read>) -> Result<Recording, FormatError> {
     let mut start = Vec::new();
     (&mut input)
@@ -84,6 +88,7 @@ fn read_from(mut input: Box<dyn Read>) -> Result<Recording, FormatError> {
     }
     let mut store = Store::new(input::limits());
     let mut reader = pft::Reader::new(io::BufReader::new(whole))?;
+    // `run` gives them back to the frames for which nothing is found.
     reader.keep_reasons();
     while reader.read_block(&mut store)? {}
     Ok(Recording {
@@ -101,6 +106,8 @@ enum Place {
     InPlaceOf(PathBuf),
 }
 
+/// Returns where the result is written to. Only a .pft can take the place of what was read:
+/// in any other format the result would not be of the format that its name says.
 fn place(config: &ResolveConfig, is_pft: bool) -> Result<Place, Failure> {
     match &config.output {
         Some(path) if path.as_os_str() == "-" => Ok(Place::Stdout),

@@ -100,6 +100,8 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
     exit(command, signals, has_hits).await
 }
 
+/// Starts to watch the target without sampling it: a rate of 0 is no clock, and only calls
+/// give stacks.
 fn start(config: &Config, subject: &Subject) -> Result<BpfSource, Failure> {
     let mut target = probe_target(&subject.target);
     if let Some(comm) = &subject.target.comm {
@@ -116,6 +118,7 @@ fn start(config: &Config, subject: &Subject) -> Result<BpfSource, Failure> {
     .map_err(cannot)
 }
 
+/// Returns the failure of the run if probes are not possible here.
 fn cannot(error: probe::Error) -> Failure {
     Failure::new(Exit::NotPossible, format!("cannot trace: {error}")).more("proftop doctor")
 }

@@ -51,6 +51,7 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
             .map(|b| text::width(&key(app, b, ascii)) + b.hint.len() + 3);
         widths.sum::<usize>().saturating_sub(2)
     };
+    // The last hint goes first: the table of keys has them in the order of their use.
     while needed(&hints) > width {
         let last = hints
             .iter()
@@ -75,6 +76,8 @@ fn needs_page(action: Action) -> bool {
     matches!(action, Action::Page | Action::Callers)
 }
 
+/// Whether an action means something in the list of what differs: it has one order, and no
+/// find.
 fn works_in_difference(action: Action) -> bool {
     !matches!(action, Action::Find | Action::SortRight | Action::Invert)
 }
@@ -151,6 +154,8 @@ pub fn render_prompt(
     frame.set_cursor_position(Position::new(caret.min(area.right() - 1), area.y));
 }
 
+/// Returns what is said of the pattern that is typed: what is wrong with it, or what it
+/// finds.
 fn result(app: &App, prompt: &Prompt) -> String {
     if let Some(error) = &prompt.error {
         return format!("{} at {}", error.message, error.position);

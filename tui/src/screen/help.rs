@@ -25,6 +25,7 @@ pub fn render(app: &App, scroll: usize, theme: &Theme, frame: &mut Frame) {
         height,
     };
     let shown = usize::from(height.saturating_sub(2));
+    // Lines that are still below.
     let more = lines.saturating_sub(scroll + shown);
     let close = key(&app.context(), Action::Back).map(|key| format!(" {key} close "));
     let page = key(&app.context(), Action::PageDown).filter(|_| more > 0);
@@ -40,6 +41,8 @@ pub fn render(app: &App, scroll: usize, theme: &Theme, frame: &mut Frame) {
     frame.set_cursor_position(Position::new(inner.x, inner.y));
 }
 
+/// Draws the lines side by side if there is room for two columns, else one column after the
+/// other.
 fn draw_columns(
     app: &App,
     scroll: usize,
@@ -66,6 +69,7 @@ fn draw_columns(
     }
 }
 
+/// Draws the lines that fit, without the first `scroll` ones.
 fn draw(lines: &[HelpLine], scroll: usize, theme: &Theme, frame: &mut Frame, area: Rect) {
     let buffer = frame.buffer_mut();
     for (y, line) in (area.y..area.bottom()).zip(lines.iter().skip(scroll)) {

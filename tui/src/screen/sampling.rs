@@ -14,6 +14,7 @@ use ratatui::style::Style;
 /// The lines of the dialog: two of the frame, five that say how samples are taken, and two
 /// for a remark.
 const HEIGHT: u16 = 9;
+/// Cells of the labels.
 const INDENT: u16 = 10;
 
 /// Draws the sampling dialog.
@@ -50,6 +51,7 @@ pub fn render(app: &App, sampling: &SamplingDialog, theme: &Theme, frame: &mut F
     on.remark("", &words, style, frame, 5);
 }
 
+/// Returns what is wrong with the rate, why it cannot be changed, or what a change does.
 fn remark(sampling: &SamplingDialog, theme: &Theme) -> (String, Style) {
     match (&sampling.problem, sampling.sampler.why_fixed()) {
         (Some(why), _) => (why.clone(), theme.warning()),

@@ -26,6 +26,7 @@ pub fn render(app: &App, state: &State, theme: &Theme, frame: &mut Frame, area: 
         room,
         theme.state(),
     );
+    // The rest of the line, too, so that it reads as one bar.
     buffer.set_style(area, theme.state());
 }
 
@@ -83,10 +84,12 @@ pub fn sentence(app: &App, state: &State) -> String {
             app.shown.run.scope
         ),
         State::Idle => {
+            // The narrowest part that is counted: that one had nothing to count.
             let scope = match app.knobs.scope.last() {
                 Some(narrowed) => &narrowed.words,
                 None => &app.shown.run.scope,
             };
+            // A recording may have been made with other metrics than time on a CPU.
             let used = match app.shown.source.recording {
                 Some(_) => "has no samples",
                 None => "used no CPU",

@@ -36,6 +36,8 @@ pub fn render(app: &App, frame: &mut Frame) {
     frame.set_cursor_position(Position::new(area.x, area.y));
 }
 
+/// Returns what the one line has. The number of samples stays longest, then losses and the
+/// top function; the size is the first to go.
 fn segments(app: &App) -> Vec<Segment> {
     let report = &app.shown.report;
     let need = format!("need {}x{}", SIZE_MIN.width, SIZE_MIN.height);

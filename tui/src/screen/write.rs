@@ -18,6 +18,7 @@ use ratatui::style::Style;
 /// The lines of the dialog without those of subjects and formats: two of the frame, the
 /// name of the file, the room for it, two of options, and two for what is lost.
 const HEIGHT_OTHERS: u16 = 8;
+/// Cells of the labels before what can be chosen.
 const INDENT: u16 = 9;
 
 /// Draws the write dialog.
@@ -34,6 +35,8 @@ pub fn render(app: &App, write: &WriteDialog, theme: &Theme, frame: &mut Frame) 
     render_kinds(write, &on, subjects, kinds, frame);
     let kinds = subjects + kinds;
     render_file(write, &on, kinds, frame);
+    // Lines from the top: subjects, formats, name of the file, size and room, options,
+    // remark.
     let (words, style) = size_and_room(write, theme);
     on.entry("", &words, style, frame, on.line(1 + kinds));
     let more = match write.options.seconds {
@@ -132,6 +135,8 @@ fn remark(app: &App, dialog: &WriteDialog, theme: &Theme) -> (&'static str, Stri
     }
 }
 
+/// Returns what the selected option does, or why it cannot be changed. None if the selected
+/// field is no option.
 fn option_words(app: &App, dialog: &WriteDialog) -> Option<String> {
     let is_text = dialog.kind() == FileKind::Text;
     let words = match (dialog.field, dialog.switch(dialog.field)?) {
@@ -164,6 +169,7 @@ fn option_words(app: &App, dialog: &WriteDialog) -> Option<String> {
 /// Draws as many formats as there is room for; the chosen one is among them.
 fn render_kinds(dialog: &WriteDialog, on: &Dialog, first: u16, rows: u16, frame: &mut Frame) {
     let chosen = dialog.kind_number();
+    // The first ones are skipped, just so many that the chosen one is the last in sight.
     let skipped = (chosen + 1).saturating_sub(rows.into());
     let shown = KINDS.iter().enumerate().skip(skipped).take(rows.into());
     for ((number, kind), row) in shown.zip(first..) {

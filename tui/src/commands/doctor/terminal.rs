@@ -35,6 +35,7 @@ fn judge(env: impl Fn(&str) -> Option<String>, size: Option<(u16, u16)>) -> Vec<
     findings
 }
 
+/// Says whether the screen has room. None is no fault: a report needs no terminal.
 fn judge_size(size: Option<(u16, u16)>) -> Finding {
     match size {
         None => Finding::ok(
@@ -50,6 +51,8 @@ fn judge_size(size: Option<(u16, u16)>) -> Finding {
     }
 }
 
+/// Says whether the terminal can place text. Its name is printed without control characters
+/// and blanks, as anybody may have set it.
 fn judge_term(term: Option<String>, depth: &str) -> Finding {
     match term.as_deref() {
         None | Some("dumb") => Finding::warn(

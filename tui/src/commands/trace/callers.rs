@@ -11,7 +11,9 @@ const STACKS_MAX: usize = 20_000;
 /// The stacks of calls, and the modules that their frames are in.
 #[derive(Default)]
 pub struct Callers {
+    /// How often each stack was seen, by the number of its probe.
     stacks: HashMap<(u8, Vec<Frame>), u64>,
+    /// What the frames' modules are, as batches told it.
     modules: HashMap<ModuleId, ModuleKind>,
     /// How many stacks were dropped because there was no room, by probe.
     lost: HashMap<u8, u64>,
@@ -69,6 +71,7 @@ impl Callers {
         callers
     }
 
+    /// Returns the name of a frame, or where it is if it has none.
     fn name(&self, frame: &Frame, symbolizer: &Symbolizer) -> String {
         let Some(kind) = self.modules.get(&frame.module) else {
             return format!("{:#x}", frame.address);
@@ -108,6 +111,8 @@ impl Callers {
     }
 }
 
+/// Returns the name at an offset in a file. A Go program's own tables come first, as they
+/// know what was inlined; None if the file cannot be read or has no symbol there.
 fn named(symbolizer: &Symbolizer, source: FileSource<'_>, offset: FileOffset) -> Option<String> {
     let symbols = symbolizer.open(source).ok()?;
     if let Some(go) = symbols.go() {

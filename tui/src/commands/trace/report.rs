@@ -78,6 +78,7 @@ impl<'r> Report<'r> {
     /// hit depends.
     fn class(&self) -> symbolize::sites::Class {
         let sites = self.probe.found.sites.iter();
+        // One stepped site is enough to make the slowest hit a stepped one.
         let stepped = { sites }.find(|site| site.class == symbolize::sites::Class::Stepped);
         stepped
             .or(self.probe.found.sites.first())
@@ -93,6 +94,7 @@ impl<'r> Report<'r> {
 }
 
 impl<'r> ValueReport<'r> {
+    /// Collects the values of one slot, texts and numbers alike, most frequent first.
     fn of(probe: &TracedProbe, slot: usize, expression: &'r Expression) -> Self {
         let texts = probe.texts.texts.iter().filter(|text| text.slot == slot);
         let texts = texts.map(|text| {

@@ -7,17 +7,20 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use symbolize::Files;
 
+/// What the kernel writes behind the path of a file that was unlinked.
 const DELETED: &[u8] = b" (deleted)";
 
 /// One mapping of code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodeMapping {
+    /// Its first address, and the first one behind it.
     pub range: (u64, u64),
     pub file_offset: u64,
     pub inode: u64,
     /// The path, without the mark ` (deleted)` that the kernel adds. None for anonymous
     /// memory.
     pub path: Option<PathBuf>,
+    /// Whether the file was unlinked, or another one was put in its place.
     pub deleted: bool,
 }
 

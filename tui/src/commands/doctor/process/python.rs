@@ -39,6 +39,7 @@ pub fn inspect(pid: u32, mappings: &[CodeMapping], way: &Files) -> Option<Python
     })
 }
 
+/// Counts the threads that the interpreter knows, in the memory of the process.
 fn threads(pid: u32, version: Version, runtime: u64, way: &Files) -> Result<usize, Lack> {
     let memory = memory_of(pid, way);
     let layout = Layout::of(version, &memory, runtime)?;

@@ -18,6 +18,7 @@ use ratatui::style::Style;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ByChange;
 
+/// The number of the column with the name, where there is room for all columns.
 const NAME: usize = 4;
 
 /// Draws the heads and the rows of the difference, and below them the sum of what did not fit.
@@ -36,6 +37,7 @@ pub fn render(list: &Difference, diff: &Diff, canvas: Canvas<'_, '_>) {
     for (at, row) in shown.take(list.visible()) {
         let mut cells = cells(row, diff, theme);
         if heads.width < WIDTH_WITH_MODULE {
+            // Change, certainty and name are left.
             let kept = [0, 3, NAME].map(|at| std::mem::take(&mut cells[at]));
             cells = kept.into();
         }
@@ -102,6 +104,8 @@ pub fn explain(list: &Difference, diff: &Diff) -> String {
     }
 }
 
+/// Returns the columns for a width in cells. All numbers are in one unit, that of the
+/// change: ms per second, or percent where a side has no time.
 fn columns(width: u16, theme: &Theme, has_time: bool) -> Vec<Column<ByChange>> {
     let mut columns = vec![Column::right(head(has_time, theme), 9, Some(ByChange))];
     let has_all = width >= WIDTH_WITH_MODULE;
@@ -122,10 +126,14 @@ fn columns(width: u16, theme: &Theme, has_time: bool) -> Vec<Column<ByChange>> {
     columns
 }
 
+/// Returns by how much the self time of a function changed from A to B; negative if it
+/// became less.
 fn change(diff: &Diff, row: &DiffRow) -> f64 {
     diff.sides().change(row.a_self, row.b_self)
 }
 
+/// Returns all cells of a row. A function that is on one side only is marked by a sign and
+/// in words, as colors may be missing.
 fn cells(row: &DiffRow, diff: &Diff, theme: &Theme) -> Vec<(String, Style)> {
     let plain = Style::new();
     let sides = diff.sides();

@@ -23,6 +23,7 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, heads: Rect, b
     let losses = losses(cx);
     let room = usize::from(body.height).saturating_sub(losses.len());
     let rows = modules(cx.shown);
+    // If not all have room, the last line has the sum of the others.
     let shown = if rows.len() > room {
         room.saturating_sub(1)
     } else {
@@ -48,6 +49,7 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, heads: Rect, b
         say(&text, theme.dim(), frame, line);
         line.y += 1;
     }
+    // The losses stand at the bottom, whatever is above them.
     line.y = body.bottom() - losses.len() as u16;
     for (number, text) in losses.iter().enumerate() {
         let style = if number == 0 {
@@ -60,6 +62,7 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, heads: Rect, b
     }
 }
 
+/// Writes one line of text.
 fn say(text: &str, style: Style, frame: &mut Frame, line: Rect) {
     let room = usize::from(line.width);
     frame
@@ -67,8 +70,12 @@ fn say(text: &str, style: Style, frame: &mut Frame, line: Rect) {
         .set_stringn(line.x, line.y, text, room, style);
 }
 
+/// The number of the column with the module.
 const MODULE: usize = 4;
 
+/// Returns the columns: share of all samples on top of stacks, how much of it has names,
+/// functions, stacks that were cut here, the module, and where its names are from or why
+/// there are none.
 fn columns(width: u16) -> Vec<Column<()>> {
     let mut columns = vec![
         Column::right("SELF%", 6, None),
@@ -83,6 +90,7 @@ fn columns(width: u16) -> Vec<Column<()>> {
     columns
 }
 
+/// Returns the cells of a module. Where no stack was cut, that cell is empty.
 fn cells(row: &ModuleRow, cx: &Context<'_>, theme: &Theme) -> Vec<(String, Style)> {
     let plain = Style::new();
     let some = |count: u64| match count {
@@ -127,6 +135,7 @@ fn losses(cx: &Context<'_>) -> Vec<String> {
         .view
         .as_ref()
         .map_or(0, |view| view.info().epoch_unix_ms);
+    // The newest come first; of those before them only the number is told.
     let mut seconds = losses.by_second();
     let earlier = seconds.len().saturating_sub(LOSSES_MAX);
     let mut lines: Vec<String> = seconds
