@@ -1,4 +1,15 @@
 //! When the next snapshot is due, and which time it covers.
+//!
+//! A screen gets a snapshot whenever its refresh is over, of the window before now.
+//! Reports cover the time of the run piece by piece: each begins where the one before
+//! ended.
+//!
+//! ```text
+//! samples complete until ──────────────────────────────►│
+//! reports:   │── delay ──│── delay ──│── delay … (not yet)
+//!            start       end: due when samples are complete until here,
+//!                        and names have come or were waited for
+//! ```
 
 use crate::settings::{AwaitNames, Schedule};
 use crate::snapshot::Span;
@@ -10,6 +21,7 @@ const STEP_NS: u64 = 10_000_000;
 /// While names are still coming in, in the first seconds, the screen is
 /// refreshed this often.
 const EARLY_REFRESH: Duration = Duration::from_millis(200);
+/// How long the first seconds are.
 const EARLY: Duration = Duration::from_secs(3);
 
 /// How long a report waits for the names of frames that it holds: reports are on time,
@@ -33,9 +45,11 @@ pub struct Due {
 pub struct SnapshotClock {
     schedule: Schedule,
     started: Instant,
+    /// When a snapshot was published last; `None` makes the next one due at once.
     published: Option<Instant>,
     /// Where the next report begins.
     report_start_ns: Option<u64>,
+    /// Reports that were made.
     reports: u64,
     /// When the time of the next report was over.
     report_over: Option<Instant>,
@@ -67,6 +81,7 @@ impl SnapshotClock {
         }
     }
 
+    /// Changes the window of a screen, which is shown at once. Reports keep theirs.
     pub fn set_window(&mut self, span: Span) {
         if let Schedule::Live { window, .. } = &mut self.schedule {
             *window = span;
@@ -133,12 +148,15 @@ impl SnapshotClock {
         let start = *self
             .report_start_ns
             .get_or_insert(state.begin_ns / STEP_NS * STEP_NS);
+        // In whole steps, as samples are: else one of them would be in two reports or
+        // in none.
         let full = start + (delay.as_nanos() as u64).max(STEP_NS) / STEP_NS * STEP_NS;
         let end = if state.ended && state.complete_until_ns < full {
             state.complete_until_ns.next_multiple_of(STEP_NS)
         } else {
             full
         };
+        // Samples may still come, or there is no time to report.
         if state.complete_until_ns < end && !state.ended || end <= start {
             return None;
         }

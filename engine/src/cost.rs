@@ -5,6 +5,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// CPU time used between two looks, as shares of a CPU.
+///
+/// Made at each snapshot for the header, which shows what the profiler takes from the
+/// machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cost {
     /// Percent of one CPU: our threads and the BPF program.
@@ -20,9 +23,12 @@ pub struct Meter {
     /// Those whose work is told; empty: all.
     cpus: Vec<u16>,
     looked: Instant,
+    /// Our CPU time, that of the BPF program, and the ticks that CPUs were busy, as of
+    /// the last look.
     own: Duration,
     kernel_ns: u64,
     busy_ticks: u64,
+    /// Whether a look was far enough from the one before.
     has_measured: bool,
     last: Cost,
 }
@@ -76,6 +82,7 @@ impl Meter {
     }
 }
 
+/// CPU time of all our threads, those that ended included.
 fn own_cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -92,10 +99,12 @@ fn rss_bytes() -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
+/// In which /proc/stat counts (`_SC_CLK_TCK`).
 fn ticks_per_second() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }
 
+/// Ticks that these CPUs were busy since the machine started; 0 if that cannot be read.
 fn busy_ticks(cpus: &[u16]) -> u64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     parse_busy(&stat, cpus).unwrap_or(0)
@@ -119,6 +128,7 @@ fn parse_busy(stat: &str, cpus: &[u16]) -> Option<u64> {
     }
 }
 
+/// Of one line: user, nice, system, irq and softirq. Guests are in user already.
 fn line_busy(line: &str) -> Option<u64> {
     let fields: Vec<u64> = line
         .split_whitespace()

@@ -1,7 +1,15 @@
-//! Debug files fetched while we look, for files that are hot: on a thread of
-//! its own, one at a time, and only if `DEBUGINFOD_URLS` names servers. A build
-//! that is asked for tells a server what runs here, so that nothing is asked
-//! that does not matter.
+//! Debug files fetched while we look, for files that are hot: on a thread of its own,
+//! one at a time, and only if `DEBUGINFOD_URLS` names servers. A build that is asked
+//! for tells a server what runs here, so that nothing is asked that does not matter.
+//!
+//! A module goes this way, which may end at each step:
+//!
+//! 1. it is hot: 50 samples ended in it, and one in 100 of all
+//! 2. it has a build-id, and fewer than 64 builds were asked for
+//! 3. it lacks debug information, which only a look at the file says
+//! 4. the user agrees, or has agreed
+//! 5. the client fetches the file into its cache
+//! 6. the file is read anew, and all its frames are named once more
 
 pub mod client;
 
@@ -66,10 +74,12 @@ pub struct Fetching {
     answers: Receiver<ModuleId>,
     state: Arc<Mutex<State>>,
     stop: Arc<AtomicBool>,
+    /// The thread has done what it was asked.
     is_idle: Arc<AtomicBool>,
     /// For which modules a build was asked for: files that say to be of one build need
     /// not be the same.
     asked: HashMap<Arc<[u8]>, HashSet<ModuleId>>,
+    /// Samples noted, and how many of them in each module.
     samples: u64,
     by_module: HashMap<ModuleId, u64>,
 }
@@ -211,6 +221,7 @@ impl Fetching {
     }
 }
 
+/// A count of files in words.
 fn files(count: u32) -> String {
     match count {
         1 => "1 debug file".into(),
@@ -231,6 +242,7 @@ impl Drop for Fetching {
     }
 }
 
+/// The thread's own part.
 struct Worker {
     symbolizer: Arc<Symbolizer>,
     state: Arc<Mutex<State>>,
@@ -241,6 +253,8 @@ struct Worker {
 }
 
 impl Worker {
+    /// Fetches what is asked for until nobody asks any more. A mistake of ours costs
+    /// one file.
     fn run(mut self, queue: &Receiver<Wanted>, results: &Sender<ModuleId>) {
         while let Ok(wanted) = queue.recv() {
             if self.is_over() {
@@ -268,6 +282,7 @@ impl Worker {
         match state.consent {
             Consent::Given => {}
             Consent::Refused => return false,
+            // The screen asks the user; `allow` sends the file here again.
             Consent::Ask => {
                 state.held = Some(wanted.clone());
                 return false;
@@ -286,6 +301,8 @@ impl Worker {
                 reread()
             }
             Err(why) => {
+                // Without a client, or with one that fails by itself, the next try ends
+                // alike. That a server lacks a file says nothing of other files.
                 state.is_over = matches!(why, FetchError::NoClient | FetchError::Failed { .. });
                 state.count(why.to_string());
                 false
@@ -308,6 +325,7 @@ impl State {
         self.consent != Consent::Refused && self.held.is_none()
     }
 
+    /// Counts a failure with those of the same reason.
     fn count(&mut self, why: String) {
         match self.failures.iter_mut().find(|(known, _)| *known == why) {
             Some((_, count)) => *count += 1,

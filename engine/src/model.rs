@@ -1,4 +1,16 @@
 //! The model: the thread that owns the profile store.
+//!
+//! Everything that is known of a run comes together here, so that nothing has to be
+//! locked: samples from the sampler, names and lines from the workers, orders from the
+//! user. Out of it come snapshots, which never change and which other threads read as
+//! long as they like.
+//!
+//! ```text
+//! sampler ── News ────────►┌───────┐── Snapshot ──► screen, reports
+//! user ───── Command ─────►│ Model │── Wish ──────► sampler
+//! workers ◄─ ask, answer ─►│       │◄─ order, news ─► probes
+//!                          └───────┘
+//! ```
 
 mod account;
 mod course;
@@ -38,17 +50,23 @@ const NAP: Duration = Duration::from_millis(50);
 /// Takes a snapshot; says whether more are wanted.
 type Publish = Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>;
 
+/// Made once for a run; [`Model::run`] is its thread.
 pub struct Model {
     settings: Settings,
+    /// Takes each snapshot.
     publish: Publish,
     clock: SnapshotClock,
+    /// The number of the newest snapshot.
     generation: u64,
     store: Store,
+    /// Every module of the run: the store forgets those that it has no frame of.
     modules: Modules,
     workers: Workers,
     users: Users,
     sampling: Sampling,
+    /// Whether the run has begun, goes on or is over, and how far samples are complete.
     course: Course,
+    /// What was lost, cut, or cost.
     account: Account,
     probing: Probing,
     /// `None` where waits are not followed.
@@ -132,6 +150,7 @@ impl Model {
         self.course.failure().map(String::from)
     }
 
+    /// Takes what the sampler says.
     fn handle_news(&mut self, news: News) {
         match news {
             News::Started { info, at_ns } => {
@@ -146,6 +165,7 @@ impl Model {
         }
     }
 
+    /// Takes what the user or the front end wants.
     fn handle_command(&mut self, command: Command) {
         match command {
             Command::SetWindow(span) => self.clock.set_window(span),
@@ -161,6 +181,8 @@ impl Model {
         }
     }
 
+    /// Takes one turn of the sampler: new modules and processes first, as its samples
+    /// use them.
     fn add_batch(&mut self, batch: &Batch) {
         for module in &batch.modules {
             let described = self.modules.add(module);
@@ -184,6 +206,7 @@ impl Model {
         self.course.advance(batch, &self.settings.scope);
     }
 
+    /// Tells the store of a process, or of what has changed of it.
     fn add_process(&mut self, process: &ProcessInfo) {
         let id = ProcessId(process.id.0);
         self.store.add_process(id, process.pid, &process.comm);
@@ -202,6 +225,9 @@ impl Model {
         }
     }
 
+    /// Takes a sample apart by its event: ticks count as time on a CPU, calls go to
+    /// their probe, waits count in metrics of their own. A frame whose module is not
+    /// known is left out.
     fn add_sample(&mut self, sample: &probe::Sample) {
         match sample.event {
             probe::Event::Tick => {}
@@ -218,6 +244,7 @@ impl Model {
             let Some(described) = self.modules.get(module) else {
                 continue;
             };
+            // The store forgets modules under memory pressure, with their last frame.
             if !self.store.has_module(module) {
                 described.add_to(module, &mut self.store);
             }
@@ -230,6 +257,7 @@ impl Model {
         if let Some(leaf) = frames.first() {
             self.workers.note_sample(leaf.module);
         }
+        // The outermost frame of the user's side: where the walk ended.
         let last = sample.frames[sample.kernel_frames.min(sample.frames.len())..].last();
         let stopped_in = last.map(|frame| ModuleId(frame.module.0));
         let ending = how_it_ended(sample);
@@ -295,6 +323,7 @@ impl Model {
         }
     }
 
+    /// Gives a snapshot out. False if nobody wants more.
     fn publish(&mut self, snapshot: Snapshot) -> bool {
         let snapshot = Arc::new(snapshot);
         self.last = Some(Arc::clone(&snapshot));
@@ -313,6 +342,8 @@ impl Model {
         }
     }
 
+    /// Makes the snapshot that is due. Notes come first, as the view that is taken next
+    /// has them in its info.
     fn snapshot(&mut self, due: Due) -> Snapshot {
         self.generation += 1;
         let notes = self.notes();

@@ -144,7 +144,7 @@ enum Place {
     /// Out of the memory of a 32-bit process.
     NarrowVdso(Option<Arc<[u8]>>),
     Vsyscall,
-    // A file that was mapped, as it was when it was first seen.
+    /// A file that was mapped, as it was when it was first seen.
     File {
         path: PathBuf,
         build_id: Option<Vec<u8>>,
@@ -161,10 +161,10 @@ enum Place {
         // try says.
         unreadable: Option<Reason>,
     },
-    // Code made at run time: what its process writes of it, as a perf map or a jitdump.
+    /// Code made at run time: what its process writes of it, as a perf map or a jitdump.
     Jit(Jit),
     Python(Arc<PythonNames>),
-    // There are no names, for this reason.
+    /// There are no names, for this reason.
     Nowhere(Reason),
 }
 
@@ -237,7 +237,7 @@ impl NamedModule {
 
     /// Gives the file, if it is one, to `read`.
     ///
-    /// None if it is no file. Its descriptor is given back afterwards; from then on the
+    /// `None` if it is no file. Its descriptor is given back afterwards; from then on the
     /// file is found by its path.
     pub fn with_source<T>(&self, read: impl FnOnce(FileSource<'_>) -> T) -> Option<T> {
         let Place::File {

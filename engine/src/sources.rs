@@ -1,5 +1,10 @@
-//! The stage after names: lines of source text, and functions that were
-//! inlined. On a thread of its own that yields to everybody else.
+//! The stage after names: lines of source text, and functions that were inlined. On a
+//! thread of its own that yields to everybody else.
+//!
+//! Debug information is read in two ways. A question reads only the units that hold the
+//! frames asked for, which is fast the first time. When nobody has asked for a while,
+//! the table of the whole file is made, unless the file is large, and kept on disk:
+//! from then on, and in later runs, every question is a look into it.
 
 use super::naming::{NamedModule, shown};
 use profile::{Frame, FrameId, ModuleId, SourceFrame};
@@ -46,6 +51,7 @@ pub struct Source {
     chain: Vec<Link>,
 }
 
+/// A function at a place in source text; made safe to print.
 #[derive(Debug)]
 struct Link {
     function: String,
@@ -85,10 +91,12 @@ impl Source {
 pub struct Sources {
     requests: Option<Sender<Request>>,
     answers: Receiver<Vec<Source>>,
+    /// Frames that were asked for and not answered.
     asked: usize,
 }
 
 impl Sources {
+    /// Starts the thread. If it cannot be started, frames have names and no lines.
     pub fn start(symbolizer: Arc<Symbolizer>) -> Self {
         let (requests, queue) = channel();
         let (results, answers) = channel();
@@ -139,6 +147,7 @@ impl Sources {
     }
 }
 
+/// The thread's own part.
 struct Worker {
     symbolizer: Arc<Symbolizer>,
     results: Sender<Vec<Source>>,
@@ -162,6 +171,8 @@ impl Worker {
         }
     }
 
+    /// Answers questions as they come; in between makes tables, and gives memory back
+    /// when there is nothing else to do.
     fn run(mut self, queue: &Receiver<Request>) {
         // Whoever may not even lower it works all the same.
         _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
@@ -190,6 +201,7 @@ impl Worker {
         }
     }
 
+    /// Answers a request; an error if nobody wants answers any more.
     fn answer(&mut self, request: &Request) -> Result<(), ()> {
         self.holds_memory = true;
         // A parser's mistake must cost one file's lines, not all that follow.
@@ -198,6 +210,7 @@ impl Worker {
         self.results.send(sources).map_err(|_| ())
     }
 
+    /// The lines of all frames of a request. A file without debug information has none.
     fn find_all(&mut self, request: &Request) -> Vec<Source> {
         let lines = request
             .module
@@ -232,6 +245,7 @@ impl Worker {
     }
 }
 
+/// What a table says of a place, innermost first.
 fn chain(lines: &Lines, offset: FileOffset) -> Vec<Link> {
     let Some((table, addr)) = lines.find(offset) else {
         return Vec::new();
@@ -244,6 +258,8 @@ fn chain(lines: &Lines, offset: FileOffset) -> Vec<Link> {
     table.find(addr).map(link).collect()
 }
 
+/// The answer of a file that has no lines: every frame gets one, so that none is waited
+/// for.
 fn without_lines(request: &Request) -> Vec<Source> {
     let none = |asked: &(FrameId, u64)| Source::new(&request.module, *asked, Vec::new());
     request.frames.iter().map(none).collect()

@@ -147,10 +147,10 @@ struct Part<'a> {
     view: &'a View,
     /// What its clock is behind, in whole stamps.
     shift_ns: u64,
-    // Numbers in the merged store, by those of this recording.
+    /// Numbers in the merged store, by those of this recording.
     processes: HashMap<ProcessId, ProcessId>,
-    // By number of a frame here: what it is in the merged store. None for frames that
-    // were released, and those that stand for something missing.
+    /// By number of a frame here: what it is in the merged store. `None` for frames that
+    /// were released, and those that stand for something missing.
     frames: Vec<Option<Frame>>,
 }
 

@@ -12,10 +12,14 @@ use probe::{Batch, Counters, OverShare, PythonStats, Scarce, TableStats};
 use profile::{Ending, Health, ModuleId, Window};
 use std::sync::Arc;
 
+/// The model's; it takes numbers from each batch and tells them in snapshots.
 pub struct Account {
     meter: Meter,
+    /// What the source counted in the whole run, as of the newest batch.
     counters: Counters,
+    /// When samples were lost, and on which CPUs.
     losses: Arc<Losses>,
+    /// Where walks of stacks ended before the root.
     stops: Stops,
     tables: TableStats,
     /// Users by name, and what of theirs is cut: they have their share.
@@ -40,6 +44,8 @@ impl Account {
         }
     }
 
+    /// Takes the counters of a batch, which are sums of the whole run: the newest
+    /// counts.
     pub fn add(&mut self, batch: &Batch, users: &mut Users) {
         self.counters = batch.counters;
         self.tables = batch.tables;
@@ -69,6 +75,7 @@ impl Account {
         self.counters.lost
     }
 
+    /// For a snapshot: copied only if more is lost while somebody holds it.
     pub fn losses(&self) -> Arc<Losses> {
         Arc::clone(&self.losses)
     }

@@ -12,8 +12,10 @@ const FILES_OPEN_MAX: usize = 256;
 
 /// A module, described for the store and for the naming workers.
 pub struct Described {
+    /// What names are looked up with.
     pub named: Arc<NamedModule>,
     pub kind: FrameKind,
+    /// Short and long, safe to print.
     pub name: String,
     pub path: String,
     /// Empty where it has none.
@@ -70,6 +72,7 @@ impl Modules {
         self.known.entry(id).insert_entry(described).into_mut()
     }
 
+    /// Notes a module with an open descriptor; of too many the oldest is closed.
     fn keep_open(&mut self, module: Arc<NamedModule>) {
         self.open_files.push_back(module);
         if self.open_files.len() > FILES_OPEN_MAX
@@ -79,6 +82,7 @@ impl Modules {
         }
     }
 
+    /// A module that was seen in this run.
     pub fn get(&self, id: ModuleId) -> Option<&Described> {
         self.known.get(&id)
     }

@@ -20,7 +20,9 @@ pub struct Probing {
     reach: Reach,
     /// Started with the first order.
     keeper: Option<Keeper>,
+    /// Of processes that live: probes go by pid.
     pids: HashMap<ProcessId, u32>,
+    /// Probes whose CPU time is counted, as the keeper said last.
     counted: Arc<Vec<Counted>>,
     /// Of modules that were sampled since `counted` is as it is: the code of probed
     /// functions, by the place in `counted`.
@@ -28,6 +30,7 @@ pub struct Probing {
     /// By the number of the probe, with when it was placed.
     on_cpu: HashMap<u64, (u64, OnCpu)>,
     told: Arc<Probes>,
+    /// Somebody waits for news of a probe.
     is_urgent: bool,
 }
 
@@ -46,6 +49,8 @@ impl Probing {
         }
     }
 
+    /// Hands on an order of the user, and starts the keeper with the first. A function
+    /// that has samples comes with its module, which only the model knows.
     pub fn order(&mut self, order: ProbeOrder, modules: &Modules, symbolizer: &Arc<Symbolizer>) {
         let module = match &order {
             ProbeOrder::Place {
@@ -108,6 +113,7 @@ impl Probing {
         Arc::clone(&self.told)
     }
 
+    /// A process is there, or has ended.
     pub fn note_process(&mut self, id: ProcessId, pid: u32, has_exited: bool) {
         if has_exited {
             self.pids.remove(&id);
@@ -148,8 +154,11 @@ impl Probing {
         if self.counted.is_empty() || rate_hz == 0 {
             return;
         }
+        // A bit for each probe: a function that is on a stack twice counts once. There
+        // are 64 at most.
         let mut seen: u64 = 0;
         for frame in frames {
+            // Looked up once for each module, as most have no probed function.
             let code = self
                 .code
                 .entry(frame.module)

@@ -1,4 +1,19 @@
 //! Waits in the model: two more metrics, and what each thread did in a window.
+//!
+//! *Off-CPU* counts nanoseconds that threads waited, *wall* those and the ones that
+//! they ran. Both are events of the store beside the clock's ticks, so every view and
+//! filter works on them. A stack that waited has one more frame on top, which says for
+//! what:
+//!
+//! ```text
+//! [waiting: lock] ← futex_wait ← … ← worker ← main        30 ms, off-CPU and wall
+//! [waiting: queue] ← futex_wait ← … ← worker ← main       10 ms: ready, and no CPU free
+//! parse ← worker ← main                                   10 ms, a tick: wall only
+//! ```
+//!
+//! What each thread did does not come from stacks: the kernel side keeps sums of time
+//! by state for every thread. They are read once a second and kept for windows of
+//! reports.
 
 use crate::settings::Counted;
 use crate::snapshot::{Held, ThreadStates, Waited};
@@ -26,15 +41,20 @@ pub struct Waiting {
     off_cpu: EventId,
     wall: EventId,
     counted: Counted,
+    /// By thread id.
     threads: BTreeMap<u32, Course>,
     /// Time, and what stacks say that was waited then for whom.
     held: VecDeque<(u64, Held)>,
+    /// What could not be had, in the whole run.
     counters: WaitCounters,
     /// Waited time that stacks stand for, in the whole run.
     sampled_ns: u64,
 }
 
 /// The sums of a thread as time went on.
+///
+/// A thread id may be given to another thread: a reading that began at another time is
+/// of that one, and the course begins anew.
 struct Course {
     newest: ThreadTotals,
     /// Time, and nanoseconds in each state by then.
@@ -154,6 +174,8 @@ impl Waiting {
         }
     }
 
+    /// Drops threads that ended longer ago than any window reaches back, and waits as
+    /// old.
     fn forget_the_old(&mut self, now_ns: u64) {
         let oldest_ns = now_ns.saturating_sub(READINGS_MAX as u64 * 1_000_000_000);
         self.threads
@@ -247,6 +269,7 @@ impl Course {
         }
     }
 
+    /// Takes the sums of one more second.
     fn go_on(&mut self, totals: &ThreadTotals) {
         self.newest = totals.clone();
         self.readings.push_back((totals.until_ns, totals.ns));
@@ -262,6 +285,7 @@ impl Course {
             readings.min_by_key(|(its, _)| its.abs_diff(time_ns))
         };
         let (end_ns, end) = at(window.end_ns)?;
+        // It ended before the window.
         if self.newest.has_ended && *end_ns <= window.start_ns {
             return None;
         }

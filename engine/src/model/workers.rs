@@ -34,6 +34,7 @@ pub struct Workers {
 }
 
 impl Workers {
+    /// Starts all workers. `consent` says whether debug files may be fetched.
     pub fn start(consent: Consent) -> Self {
         let symbolizer = Arc::new(symbolizer());
         Self {
@@ -79,6 +80,7 @@ impl Workers {
         }
     }
 
+    /// Sentences on what came of fetching.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         self.fetching.iter().flat_map(Fetching::notes)
     }
@@ -99,6 +101,7 @@ impl Workers {
         let wanted = store.frames_to_name_if(FRAMES_ASKED_MAX, |frame| {
             let user = modules.get(frame.module).map(|module| module.named.user);
             let own = by_user.entry(user.unwrap_or(NOBODY)).or_default();
+            // Nobody's files take the room of others' frames.
             let may = may_have_more(*own, all, FRAMES_ASKED_MAX);
             *own += usize::from(may);
             all += usize::from(may);
@@ -109,6 +112,8 @@ impl Workers {
         self.naming.ask(asked.into_iter());
     }
 
+    /// Puts names into the store. A frame whose name came without lines goes on to the
+    /// thread that looks for those.
     fn take_names(&mut self, store: &mut Store, modules: &Modules) {
         // In the order of the names: the hottest first.
         let mut named = Vec::new();
@@ -126,6 +131,8 @@ impl Workers {
             .ask(questions(named, store, modules).into_iter());
     }
 
+    /// Puts lines and inlined functions into the store. Answers for a frame whose
+    /// number is another's by now are dropped.
     fn take_lines(&mut self, store: &mut Store, modules: &mut Modules) {
         for source in self.sources.answers() {
             let frame = store.frame(source.frame);

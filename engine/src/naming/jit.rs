@@ -38,6 +38,7 @@ struct State {
 pub struct Budget(Mutex<HashMap<u32, usize>>);
 
 impl Budget {
+    /// Whether maps of this user may grow.
     fn may_have_more(&self, user: u32) -> bool {
         let users = self.0.lock().expect("nobody panics with it");
         let own = users.get(&user).copied().unwrap_or_default();
@@ -106,6 +107,7 @@ pub struct Names<'n> {
 }
 
 impl Names<'_> {
+    /// The name at an address of a process.
     pub fn find(&mut self, address: u64) -> Result<Vec<u8>, Reason> {
         self.names.as_mut().ok_or(Reason::Jit)?.find(address)
     }
@@ -128,6 +130,8 @@ pub struct Waiting {
 }
 
 impl Waiting {
+    /// Keeps frames for which a name may come; those beyond [`WAITING_MAX`] are
+    /// dropped.
     pub fn add(&mut self, module: Arc<NamedModule>, mut frames: Vec<Asked>) {
         frames.truncate(WAITING_MAX.saturating_sub(self.frames));
         if frames.is_empty() {

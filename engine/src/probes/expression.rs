@@ -53,7 +53,7 @@ struct Path {
     base: Base,
     /// What is added before each reading, and how many bytes are read.
     steps: Vec<(i64, u64)>,
-    // What is added at the end, after all readings.
+    /// What is added at the end, after all readings.
     then: i64,
 }
 
@@ -63,9 +63,9 @@ enum Base {
     /// From 1 on.
     Argument(u32),
     Return,
-    // Numbered as in instructions: see [`REGISTERS`].
+    /// Numbered as in instructions: see [`REGISTERS`].
     Register(u32),
-    // 0, to which a number that was typed is added.
+    /// 0, to which a number that was typed is added.
     Number,
 }
 
@@ -430,7 +430,7 @@ impl<'t> Words<'t> {
         })
     }
 
-    /// A number, decimal or with `0x`; None if there is none, or one of more than 64
+    /// A number, decimal or with `0x`; `None` if there is none, or one of more than 64
     /// bits.
     fn number(&mut self) -> Option<u64> {
         self.skip_blanks();

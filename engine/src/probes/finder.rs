@@ -88,6 +88,8 @@ impl Finder {
     }
 }
 
+/// Answers questions in their order until nobody wants answers. A mistake of ours costs
+/// one answer.
 fn answer_all(
     asked: &Receiver<Question>,
     symbolizer: &Symbolizer,
@@ -114,6 +116,7 @@ fn answer_all(
     }
 }
 
+/// The names of functions at these places; those of a module are looked up together.
 fn name(frames: Vec<(Arc<NamedModule>, Vec<u64>)>, symbolizer: &Symbolizer) -> Vec<NamedFrames> {
     let each = frames.into_iter().map(|(module, addresses)| {
         let names = faults::catch("finding names", || {
@@ -125,6 +128,9 @@ fn name(frames: Vec<(Arc<NamedModule>, Vec<u64>)>, symbolizer: &Symbolizer) -> V
     each.collect()
 }
 
+/// The functions of an order, with their sites. A sampled function is known by its file
+/// and address; a typed one is looked for by name in all files that the processes have
+/// mapped.
 fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Found>, String> {
     let pids = match &wanted.whose {
         Whose::Target => reach.processes(),
@@ -157,6 +163,8 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
     Ok(found)
 }
 
+/// The functions that a text fits. If all of those are refused, the first refusal is
+/// told.
 fn by_name(
     name: &str,
     pids: &[u32],
@@ -200,6 +208,7 @@ fn open(
     }
 }
 
+/// A path as it may be printed.
 fn shown(path: &Path) -> String {
     symbolize::sanitize(path.as_os_str().as_encoded_bytes()).into_owned()
 }

@@ -1,4 +1,16 @@
 //! When a probe costs too much.
+//!
+//! A breakpoint costs the program that hits it, by how it is run:
+//!
+//! ```text
+//! entry   emulated: the kernel does what the instruction does         cheapest
+//!         stepped: the instruction is run in a copy, by single step   dearest
+//! end     unseen │ return address replaced │ breakpoints at `ret`, each stepped
+//! ```
+//!
+//! What each takes is measured on this machine before the first probe is placed
+//! ([`Cost`]). From the hits of a quarter of a second follows what share of a CPU that
+//! is.
 
 use probe::call::Cost;
 use std::time::Duration;
@@ -56,6 +68,7 @@ pub struct Guard {
     /// What is shown as the time of a call that does nothing.
     pub floor_ns: u64,
     limits: Limits,
+    /// All hits by the last judgement.
     last_hits: u64,
 }
 

@@ -67,6 +67,10 @@ impl<K: Copy + Eq + Hash> Before<K> {
         self.samples.get(&key).copied().unwrap_or(0)
     }
 
+    /// Pairs rows in passes: each takes out what it could pair, and the next one goes
+    /// by less. In one store the number decides. Else name and number come first, and
+    /// then names that are alone on both sides: of two `cc1` nobody knows which was
+    /// which.
     fn new(before: Vec<Known<K>>, now: Vec<Known<K>>, is_same_store: bool) -> Self {
         let mut before: Vec<Option<Known<K>>> = before.into_iter().map(Some).collect();
         let mut samples = HashMap::new();
@@ -78,6 +82,7 @@ impl<K: Copy + Eq + Hash> Before<K> {
                     known.entry(name(row)).or_default().push(at);
                 }
             }
+            // Rows of today that have the same name.
             let mut rivals: HashMap<Name<K>, usize> = HashMap::new();
             for row in &open {
                 *rivals.entry(name(row)).or_default() += 1;
@@ -109,6 +114,7 @@ impl<K: Copy + Eq + Hash> Before<K> {
     }
 }
 
+/// What a row goes by in a pass.
 #[derive(PartialEq, Eq, Hash)]
 enum Name<K> {
     Key(K),

@@ -24,7 +24,7 @@ pub struct FilterError {
     pub message: String,
 }
 
-// Keys of frames, then those of samples.
+/// Keys of frames, then those of samples.
 const KEYS: [&str; 11] = [
     "fn", "mod", "file", "kind", "lang", "pid", "tid", "cpu", "comm", "cgroup", "user",
 ];
@@ -46,7 +46,7 @@ pub(super) fn clauses(text: &str) -> Result<Vec<Clause>, FilterError> {
 /// Goes through the text once; each method takes what it reads off the front.
 struct Reader<'a> {
     text: &'a str,
-    // In bytes.
+    /// In bytes.
     at: usize,
 }
 

@@ -64,7 +64,7 @@ pub(super) struct Entry {
 /// Where a stack's shape is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ShapeAt {
-    // In `shapes`.
+    /// In `shapes`.
     start: u32,
     len: u32,
 }

@@ -129,7 +129,7 @@ fn process_row(selection: &Selection, id: ProcessId, counts: Tally) -> ProcessRo
 /// Finds the most frequent function of a run, then of the next one.
 struct Top {
     counts: Vec<u64>,
-    // Functions whose count is not zero: clearing costs what was counted, and no more.
+    /// Functions whose count is not zero: clearing costs what was counted, and no more.
     seen: Vec<FunctionId>,
 }
 

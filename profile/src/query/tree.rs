@@ -59,8 +59,8 @@ pub enum GroupBy {
 #[derive(Debug)]
 pub struct CallTree {
     view: View,
-    // The stacks as words, see [`NodeKind::of_word`], from the root of the tree on;
-    // spans say where each begins and ends.
+    /// The stacks as words, see [`NodeKind::of_word`], from the root of the tree on;
+    /// spans say where each begins and ends.
     words: Vec<u32>,
     /// Sorted: what begins alike is side by side, group after group.
     spans: Vec<Span>,
@@ -68,7 +68,7 @@ pub struct CallTree {
     first_words: Vec<u32>,
     /// Samples before each span, and at the end all.
     sums: Vec<u64>,
-    // Names of groups, by number.
+    /// Names of groups, by number.
     groups: HashMap<u32, Arc<str>>,
     direction: Direction,
 }
@@ -84,7 +84,7 @@ pub struct Node {
     pub own: u64,
     /// 0 for the root.
     pub depth: u32,
-    // The spans whose stacks go through the node: from here up to `end`.
+    /// The spans whose stacks go through the node: from here up to `end`.
     first: u32,
     end: u32,
 }

@@ -43,7 +43,7 @@ pub(crate) struct History {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bucket {
     second: u64,
-    // Hundredths of the second, 0 to 99.
+    /// Hundredths of the second, 0 to 99.
     centis: Vec<u8>,
     hows: Vec<How>,
     cpus: Vec<u16>,
@@ -103,7 +103,7 @@ impl History {
         self.samples += 1;
     }
 
-    /// Takes the oldest bucket out; None if there is none.
+    /// Takes the oldest bucket out; `None` if there is none.
     pub(crate) fn pop_oldest(&mut self) -> Option<Arc<Bucket>> {
         let bucket = self.buckets.pop_front()?;
         self.samples -= bucket.len() as u64;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 /// What is known of a file, or of the kernel, that code lies in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Module {
-    // Short, as rows show it: `libc.so.6`, `[kernel]`.
+    /// Short, as rows show it: `libc.so.6`, `[kernel]`.
     pub(crate) name: Arc<str>,
-    // Where the file was, as its process saw it.
+    /// Where the file was, as its process saw it.
     pub(crate) path: Arc<str>,
     /// Empty if there is none, or it is not known.
     pub(crate) build_id: Arc<[u8]>,

@@ -88,12 +88,12 @@ pub(crate) struct Names {
 /// comes while somebody holds them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NameTable {
-    // By frame, as `owners`.
+    /// By frame, as `owners`.
     tags: Arc<Vec<Tag>>,
-    // By frame: the function that it is part of, itself if it is the owner.
+    /// By frame: the function that it is part of, itself if it is the owner.
     owners: Arc<Vec<FunctionId>>,
-    // By owner. A function that is known by its place has that in here as well, and its
-    // frames have tags that say so.
+    /// By owner. A function that is known by its place has that in here as well, and its
+    /// frames have tags that say so.
     names: Arc<HashMap<FunctionId, Arc<str>>>,
 }
 

@@ -25,7 +25,7 @@ const OVERHEAD_BYTES: usize = 48;
 /// The part that views share.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProcessTable {
-    // Both are copied only if a view still holds them when something changes.
+    /// Both are copied only if a view still holds them when something changes.
     processes: Arc<HashMap<ProcessId, Process>>,
     threads: Arc<Vec<Thread>>,
 }

@@ -46,10 +46,10 @@ struct Place {
 #[derive(Debug)]
 pub(crate) struct Sources {
     table: SourceTable,
-    // Links of forgotten frames.
+    /// Links of forgotten frames.
     dead_links: usize,
     by_file: HashMap<Arc<str>, u32>,
-    // Bytes of all names of files.
+    /// Bytes of all names of files.
     letters: usize,
 }
 
@@ -81,7 +81,7 @@ impl SourceTable {
         }
     }
 
-    /// The file of a link; None if it is not known.
+    /// The file of a link; `None` if it is not known.
     pub(crate) fn file(&self, link: Link) -> Option<&Arc<str>> {
         (link.file != NO_FILE).then(|| &self.files[link.file as usize])
     }

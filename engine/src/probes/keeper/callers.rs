@@ -1,4 +1,9 @@
 //! Sampled stacks of calls, counted, and the names of their frames.
+//!
+//! Stacks are kept as addresses and named only when they are shown: a function may be
+//! called from thousands of places, of which a user sees a dozen. Two stacks of the
+//! same names are one row, as calls from two places of one function are told apart by
+//! nobody.
 
 use super::Stack;
 use crate::naming::NamedModule;
@@ -28,14 +33,17 @@ type Frame = (ModuleId, u64);
 pub struct Callers {
     /// Without the function itself, innermost first.
     stacks: HashMap<Box<[Frame]>, u64>,
+    /// The modules of all frames, for asking for their names.
     modules: HashMap<ModuleId, Arc<NamedModule>>,
     threads: HashMap<(u32, Arc<str>), u64>,
+    /// Stacks that came, those without room included: the base of shares.
     all: u64,
     /// Stacks for which there was no room.
     pub lost: u64,
 }
 
 impl Callers {
+    /// Counts one stack, and the thread that it is of.
     pub fn take(&mut self, stack: Stack) {
         self.all += 1;
         let thread = (stack.tid, stack.comm);
@@ -94,6 +102,7 @@ impl Callers {
     }
 }
 
+/// The most frequent rows, falling; rows as frequent come in the order of their names.
 fn top(rows: impl Iterator<Item = (Arc<[Arc<str>]>, u64)>, count: usize, all: u64) -> Shares {
     let mut rows: Vec<_> = rows.collect();
     rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -142,6 +151,7 @@ impl Names {
         wanted.into_values().collect()
     }
 
+    /// Takes the answer to what was asked.
     pub fn take(&mut self, named: Vec<NamedFrames>) {
         self.outstanding = false;
         for (module, names) in named {

@@ -28,12 +28,18 @@ pub struct Entry {
     pub place: Place,
     pub whose: Whose,
     pub module: Option<Arc<NamedModule>>,
+    /// What is wanted of its calls: how they end, and values.
     pub search: Search,
     /// How often it was looked for.
     pub attempt: u64,
     pub state: State,
 }
 
+///
+/// ```text
+/// Sought ── found and placed ──► InPlace ── taken away ──► Gone ── renewed ──► Sought
+///    └────── refused: it leaves the list
+/// ```
 pub enum State {
     Sought,
     InPlace(Box<Watched>),
@@ -41,6 +47,8 @@ pub enum State {
     Gone(Box<Past>),
 }
 
+/// What is left of a probe that was taken away. It stays listed until its place is
+/// wanted.
 pub struct Past {
     pub why: Arc<str>,
     pub watched: Option<Box<Watched>>,
@@ -55,6 +63,7 @@ pub struct Watched {
     pub limits: Limits,
     pub is_timed: bool,
     pub placed: Instant,
+    /// The same on the clock of samples.
     pub placed_ns: u64,
     /// By the keeper's clock.
     pub expires: Instant,
@@ -69,7 +78,9 @@ pub struct Watched {
     pub hits_per_second: f64,
     /// Calls at the end of each second, the newest last.
     pub marks: VecDeque<(Instant, u64)>,
+    /// What the kernel side was told to do at each hit.
     orders: Orders,
+    /// The processes that it was placed in; `None` for all.
     pids: Option<Vec<u32>>,
 }
 
@@ -100,6 +111,7 @@ impl Entry {
         }
     }
 
+    /// Who called it, if it ever was in place.
     pub fn callers(&self) -> Option<&Callers> {
         Some(&self.watched()?.callers)
     }
@@ -133,6 +145,8 @@ impl Entry {
             }
             Whose::Processes { pids, .. } => (Scope::Processes(pids.clone()), true),
         };
+        // The scope is exactly whom it is meant for, so the kernel need not look at who
+        // calls.
         if is_exact {
             orders.flags |= order::EVERYBODY;
         }
@@ -170,6 +184,7 @@ impl Entry {
         if let State::InPlace(_) = &self.state
             && let State::InPlace(mut watched) = std::mem::replace(&mut self.state, State::Sought)
         {
+            // Once more before it goes, so that the last calls count.
             watched.look(calls);
             calls.remove(watched.probe);
             watched.gone = Some((Instant::now(), probe::now_ns()));

@@ -88,7 +88,7 @@ fn of_watched(watched: &Watched, search: &Search, names: &Names) -> Option<Seen>
     })
 }
 
-/// Quantiles of how long calls took, in nanoseconds; None if none has ended. They come
+/// Quantiles of how long calls took, in nanoseconds; `None` if none has ended. They come
 /// from a histogram, so each is only as exact as its bucket is wide.
 fn latency(reading: &Reading) -> Option<Latency> {
     // The middle of the bucket.

@@ -22,7 +22,7 @@ pub(super) struct Stack {
 
 /// The tables by which a thread's stacks are read.
 pub(super) struct Tables<'a> {
-    // Rows of stacks, each with its frame and the row of its caller.
+    /// Rows of stacks, each with its frame and the row of its caller.
     stacks: &'a StackTable,
     frames: &'a FrameTable,
     funcs: &'a FuncTable,
@@ -33,7 +33,7 @@ pub(super) struct Tables<'a> {
     libs: &'a [Lib],
     /// What kind of code a category stands for, by its number.
     categories: &'a [FrameKind],
-    /// By frame, without what is inlined in it; None until a stack has it.
+    /// By frame, without what is inlined in it; `None` until a stack has it.
     steps: Vec<Option<Step>>,
 }
 

@@ -107,7 +107,7 @@ pub(in super::super) struct Column(Vec<u32>);
 impl Column {
     const NONE: u32 = u32::MAX;
 
-    /// The number in row `at`; None if there is no such row or no number in it.
+    /// The number in row `at`; `None` if there is no such row or no number in it.
     pub(in super::super) fn get(&self, at: usize) -> Option<usize> {
         let number = *self.0.get(at)?;
         (number != Self::NONE).then_some(number as usize)
@@ -156,7 +156,7 @@ impl<'de> Deserialize<'de> for Column {
 pub(in super::super) struct Times(Vec<f64>);
 
 impl Times {
-    /// The number in row `at`; None if there is no such row or no number in it.
+    /// The number in row `at`; `None` if there is no such row or no number in it.
     pub(in super::super) fn get(&self, at: usize) -> Option<f64> {
         self.0.get(at).copied().filter(|number| number.is_finite())
     }

@@ -29,7 +29,7 @@ pub(super) struct Events {
 
 impl Events {
     /// No events yet; those of the name `wanted` will count, or the first if it is
-    /// None.
+    /// `None`.
     pub(super) fn counting(wanted: Option<&str>) -> Self {
         Events {
             wanted: wanted.map(str::to_owned),

@@ -70,7 +70,7 @@ pub struct Writer<W> {
 struct Named {
     /// In the store.
     frame: FrameId,
-    // What was written last, so that only news are written.
+    /// What was written last, so that only news are written.
     state: State,
     has_source: bool,
 }
@@ -79,11 +79,11 @@ struct Named {
 /// told once and may be followed by a name, after a name nothing more is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    // Nothing yet.
+    /// Nothing yet.
     Pending,
-    // Why it has no name.
+    /// Why it has no name.
     Unnamed,
-    // Its name.
+    /// Its name.
     Final,
 }
 

@@ -92,9 +92,9 @@ struct Shown<'a> {
     file: &'a str,
     /// 0 if it is not known.
     line: u32,
-    /// None for functions shown as a whole, which have no one address.
+    /// `None` for functions shown as a whole, which have no one address.
     address: Option<u64>,
-    /// None for what stands for a missing part of a stack.
+    /// `None` for what stands for a missing part of a stack.
     module: Option<ModuleId>,
     category: u32,
 }
@@ -164,7 +164,7 @@ impl<'a> Tables<'a> {
         columns.text()
     }
 
-    /// The row of a whole stack; None if the selection hides all of it. Rows are made
+    /// The row of a whole stack; `None` if the selection hides all of it. Rows are made
     /// from the root on, so that stacks share those of their callers.
     fn stack(&mut self, selection: &Selection, trace: &Trace) -> Option<u32> {
         let key = (trace.stack.0, trace.ending as u8);
