@@ -180,6 +180,14 @@ fn may_be_packaged(code: &Code) -> bool {
     lacks_symbols && code.path.is_absolute()
 }
 
+/// Returns the advice on one file, by the reason for which its functions have no names:
+///
+/// | reason | advice |
+/// | --- | --- |
+/// | no symbols, or none of this code | the package or server that has them, if any |
+/// | made at run time | the option of its runtime that writes names down |
+/// | no right to read it | this run again, with `sudo` |
+/// | any other | what the reason itself says |
 fn advise(
     code: &Code,
     owner: Option<&Owner>,
@@ -222,6 +230,7 @@ fn of_package(
             note: CLIENT_IS_MISSING.into(),
         };
     }
+    // Only dnf finds the package of symbols by the one that the file is of.
     let install = means.install(&match owner.manager {
         Manager::Dpkg => format!("apt install {symbols}"),
         Manager::Apk => format!("apk add {symbols}"),
@@ -234,6 +243,9 @@ fn of_package(
     let is_apart = owner.manager == Manager::Dpkg && symbols.ends_with("-dbgsym");
     let server = distribution.map(Distribution::debuginfod_server);
     let fetches = server.filter(|_| code.has_build_id && !means.has_servers);
+    // In this order: (1) a server, if its client is installed and the package is not one
+    // that apt finds without more; (2) the archive of debug symbols; (3) the package
+    // manager alone.
     let (command, note) = match fetches {
         Some(server) if means.has_client && (is_apart || owner.manager != Manager::Dpkg) => {
             let again = means.with_server(server);
@@ -285,6 +297,7 @@ fn from_archive(
     )
 }
 
+/// Said before anything else, as the user has named servers already.
 const CLIENT_IS_MISSING: &str =
     "DEBUGINFOD_URLS is set, but no server is asked: debuginfod-find is not installed.";
 
@@ -324,6 +337,7 @@ fn of_nobody(code: &Code, means: &Means) -> Advice {
 fn made_at_run_time(code: &Code) -> Advice {
     let program = code.path.file_name().and_then(|name| name.to_str());
     let comm = code.process.as_ref().map(|(_, comm)| &**comm);
+    // The program may be known by its file or by the name of its thread only.
     let names = || [program, comm].into_iter().flatten();
     let is = |runtime: &str| names().any(|name| name.starts_with(runtime));
     let (command, note) = if is("java") {

@@ -53,6 +53,8 @@ struct State {
     target: Vec<Entry>,
 }
 
+/// What is kept of one target, in words: a word that is not known, of another version, is
+/// read as the default.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 struct Entry {

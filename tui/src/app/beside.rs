@@ -40,6 +40,8 @@ impl App {
         Some(self.share_out(whole))
     }
 
+    /// Divides the body among the open view, what is beside it, the busiest processes and
+    /// the strip.
     fn share_out(&self, whole: Part) -> Parts {
         let is_wanted = self.pane_state.is_wanted && self.view.lacking(&self.shown).is_none();
         let beside = self.beside().filter(|_| is_wanted);
@@ -78,6 +80,8 @@ impl App {
         }
     }
 
+    /// Returns what is drawn in a strip of the open view. None if it has none, or if the
+    /// recording does not say when samples were taken.
     fn strip(&self) -> Option<Strip> {
         let recording = self.shown.source.recording.as_ref();
         let has_time = recording.is_none_or(|recording| !recording.lacks.time);

@@ -129,6 +129,7 @@ impl App {
         Ok(())
     }
 
+    /// Takes the knobs and views of a place in the history.
     fn go_to(&mut self, place: Place) {
         let before = std::mem::replace(&mut self.knobs, place.knobs);
         // No step back takes the baseline away: the user chose it. But the step that put
@@ -264,6 +265,8 @@ impl App {
         }
     }
 
+    /// Returns the part of the samples that the selected or marked rows stand for. None if
+    /// the view has no processes or threads.
     fn narrowing(&self) -> Option<Narrowing> {
         let pane = self.pane_here();
         self.views.get(pane).narrowing(&self.context_of(pane))

@@ -25,11 +25,17 @@ use std::time::Duration;
 /// The settings of the configuration files, and what is wrong in the files.
 type Configuration = (Settings, Vec<Complaint>);
 
+/// What holds if neither the command line nor the configuration says anything: how long
+/// samples stay in memory, and how many bytes they may take.
 const KEEP_DEFAULT: Duration = Duration::from_secs(600);
 const MEMORY_DEFAULT: u64 = 256 << 20;
+/// The longest user stack that is walked, in frames.
 const DEPTH_DEFAULT: u32 = 512;
+/// Between two updates of the screen, and between two reports.
 const DELAY_DEFAULT: Duration = Duration::from_secs(1);
+/// How much of the newest time the screen counts.
 const WINDOW_DEFAULT: Duration = Duration::from_secs(10);
+/// How many functions a report for people lists.
 const ROWS_DEFAULT: usize = 20;
 /// How long a report in Markdown is by default: half a page, which leaves room for a
 /// question.
@@ -39,6 +45,7 @@ const RECORD_STEP: Duration = Duration::from_secs(1);
 /// How long samples stay in memory while recording. Older ones are in the file; the rest is
 /// kept for names that come late.
 const RECORD_KEEP: Duration = Duration::from_secs(60);
+/// What samples may take in memory while recording, in bytes.
 const RECORD_MEMORY: u64 = 256 << 20;
 
 /// Turns what was typed into a request. `configuration` reads the configuration files, and
@@ -102,6 +109,8 @@ pub fn request(
     }
 }
 
+/// Returns the configuration of `symbolize`. What its operands are depends on the options:
+/// files of which tables are made, addresses in a process, or a file and addresses in it.
 fn symbolize_config(args: Symbolize) -> Result<SymbolizeConfig, Failure> {
     let mut words = args.words.into_iter();
     let addresses = |words: std::vec::IntoIter<OsString>| {
@@ -133,6 +142,8 @@ fn symbolize_config(args: Symbolize) -> Result<SymbolizeConfig, Failure> {
     })
 }
 
+/// Returns the configuration of the screen or of batch output. For each setting the command
+/// line wins over the configuration files, and these over the default.
 fn config(top: Top, configuration: Configuration) -> Result<Config, Failure> {
     let settings = &configuration.0;
     let mode = mode(&top)?;
@@ -152,6 +163,8 @@ fn config(top: Top, configuration: Configuration) -> Result<Config, Failure> {
     })
 }
 
+/// Returns how the screen looks and begins. Of two source maps for one folder that of the
+/// command line counts.
 fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
     let home = crate::config::home();
     let own = words.source_maps.iter().cloned();
@@ -177,6 +190,8 @@ fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
     }
 }
 
+/// Returns the configuration of `record`. Without `-o` the file gets a name of its own; `-`
+/// stands for standard output.
 fn record(words: Record, configuration: Configuration) -> Result<Config, Failure> {
     let (target, command) = target(words.target, words.command)?;
     let file = match words.output {
@@ -239,6 +254,7 @@ fn check_is_pft(file: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
+/// Returns the configuration of `report`: what it prints depends on `--tree` and `--peek`.
 fn report(words: Report) -> Result<ReportConfig, Failure> {
     let shape = match (words.tree, words.peek) {
         (true, _) => ReportShape::Tree,
@@ -262,6 +278,7 @@ fn report(words: Report) -> Result<ReportConfig, Failure> {
     })
 }
 
+/// Returns the configuration of `export`.
 fn export(words: Export) -> ExportConfig {
     ExportConfig {
         input: words.input,
@@ -295,6 +312,8 @@ fn sample(words: &SampleArgs, settings: &Settings) -> SampleConfig {
     }
 }
 
+/// Returns what is sampled, and the command to start if there is one. Numbers are sorted,
+/// and each is there once.
 fn target(
     words: TargetArgs,
     command: Vec<OsString>,
@@ -317,6 +336,9 @@ fn target(
     Ok((target, command))
 }
 
+/// Returns whether reports are printed or a screen is shown. Options that have no effect in
+/// that mode are refused with what would do instead: ignored, they would look as if they
+/// had worked.
 fn mode(top: &Top) -> Result<Mode, Failure> {
     if !top.batch {
         let needs_batch = [
@@ -396,6 +418,9 @@ fn rows_default(format: Format) -> Option<usize> {
     }
 }
 
+/// Returns which time is shown, and how often. In batch mode a report covers the time since
+/// the one before, so that delay and window are one; on the screen the window may be
+/// longer. It is an error if more is to be shown than is kept.
 fn show(
     top: &Top,
     mode: &Mode,
@@ -437,6 +462,7 @@ fn show(
     })
 }
 
+/// Returns an error if parts of a target exclude each other.
 fn check_target(target: &TargetSpec, command: bool) -> Result<(), Failure> {
     let by_id = !target.pids.is_empty() || !target.tids.is_empty();
     if command && (by_id || target.cgroup.is_some()) {
@@ -452,6 +478,8 @@ fn check_target(target: &TargetSpec, command: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Returns all numbers of an option that may be given several times, sorted and without
+/// doubles.
 fn flatten(lists: &[Box<[u32]>]) -> Vec<u32> {
     let mut ids: Vec<u32> = lists.iter().flatten().copied().collect();
     ids.sort_unstable();

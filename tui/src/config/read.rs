@@ -38,6 +38,7 @@ pub fn read(text: &str, file: &str, settings: &mut Settings) -> Vec<Complaint> {
 const NOT_TOML: &str = "not TOML: a line is [section], or key = value, and a text stands in \
                         quotes, as in name = \"dark\"";
 
+/// Reads one file. Complaints are collected, and reading goes on behind each.
 struct Reader<'a> {
     text: &'a str,
     file: &'a str,
@@ -46,6 +47,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    /// Reads all sections of a file. An unknown one is told once, and not each of its keys.
     fn sections(&mut self, table: &DeTable) {
         for (name, value) in table {
             let section: &str = name.get_ref();
@@ -64,6 +66,8 @@ impl Reader<'_> {
         }
     }
 
+    /// Reads a section whose keys are in the table of options. Values of any kind are
+    /// turned into text first, and read by the same functions as those of the command line.
     fn options(&mut self, section: &str, table: &DeTable) {
         for (name, value) in table {
             let key: &str = name.get_ref();
@@ -115,6 +119,7 @@ impl Reader<'_> {
                     }
                 }
             }
+            // Half of the keys would be neither what the user wrote nor the default.
             if !is_whole {
                 continue;
             }
@@ -149,10 +154,13 @@ impl Reader<'_> {
                 ),
             }
         }
+        // Of two mappings of one folder that of the file read last counts.
         maps.append(&mut self.settings.source_maps);
         self.settings.source_maps = maps;
     }
 
+    /// Adds a complaint about what stands at these bytes of the file. Line and column count
+    /// from 1, the column in characters.
     fn complain(&mut self, at: Range<usize>, what: &str) {
         let before = self.text.get(..at.start).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -166,6 +174,7 @@ impl Reader<'_> {
     }
 }
 
+/// Returns a single value as text. None for lists, sections and times.
 fn scalar(value: &DeValue) -> Option<String> {
     match value {
         DeValue::String(text) => Some(text.to_string()),
@@ -176,6 +185,7 @@ fn scalar(value: &DeValue) -> Option<String> {
     }
 }
 
+/// Reads the name of a key, such as `ctrl-x`. None if it is none.
 fn key(value: &Spanned<DeValue>) -> Option<Key> {
     match value.get_ref() {
         DeValue::String(text) => text.parse().ok(),

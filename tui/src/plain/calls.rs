@@ -68,6 +68,7 @@ fn about(
     Ok(answer)
 }
 
+/// Writes the line about the function itself: what it takes, and where it is.
 fn title((page, report): Asked<'_>, found: &FunctionPage, of: &str, answer: &mut Answer) {
     let function = &found.function;
     let percent = |samples| units::share(report, samples, page.samples);
@@ -85,6 +86,8 @@ fn title((page, report): Asked<'_>, found: &FunctionPage, of: &str, answer: &mut
     answer.say(line.trim_start());
 }
 
+/// Writes a row for each caller or callee, and one for the sum of the others. Rows of
+/// functions can be asked about by their number.
 fn neighbours(
     (page, report): Asked<'_>,
     found: &FunctionPage,
@@ -128,6 +131,7 @@ fn neighbours(
     }
 }
 
+/// Returns the sentence that explains the number of a row.
 fn why(
     report: &Report,
     found: &FunctionPage,
@@ -140,6 +144,7 @@ fn why(
     words::explain_neighbour(&of, row.kind, other, is_caller)
 }
 
+/// Writes the stack that most samples of the function have, callers first.
 fn heaviest((page, report): Asked<'_>, found: &FunctionPage, answer: &mut Answer) {
     let all = found.function.total_samples;
     answer.say(format!(

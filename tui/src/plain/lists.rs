@@ -45,6 +45,8 @@ fn sorted(app: &App) -> Vec<&FunctionRow> {
     rows
 }
 
+/// Adds the row of a function, with the sentence that explains its number. The band is told
+/// with shares only, in whose unit it is.
 fn function(app: &App, row: &FunctionRow, scale: &Scale, answer: &mut Answer) {
     let base = app.shown.report.samples;
     let band = match scale.unit {

@@ -32,6 +32,8 @@ pub fn time(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     }
 }
 
+/// Lists samples over all the time that is kept, in stretches of equal length: a curve in
+/// words.
 fn trend(dialog: &Dialog) -> Result<Answer, Trouble> {
     let found = dialog.session.time()?;
     let seconds = seconds(&found);
@@ -119,6 +121,7 @@ fn zone(found: &TimeAnswer, ns: u64) -> String {
     calendar::zone(unix_ms(found, ns))
 }
 
+/// Converts a time of the profile to milliseconds since 1970.
 fn unix_ms(found: &TimeAnswer, ns: u64) -> i64 {
     ((ns / 1_000_000) as i64).saturating_add(found.epoch_unix_ms)
 }
@@ -143,6 +146,7 @@ pub fn stretch(dialog: &Dialog, words: &str) -> Result<(u64, u64), Trouble> {
     let (first, count) = (found.all.first_second, found.all.columns() as u64);
     let is_it =
         |second: &u64| calendar::second_of_day(unix_ms(&found, second * SECOND_NS)) == wanted;
+    // The newest one: more than a day may be kept, and a time of day comes again.
     let second = (first..first + count).rev().find(is_it).ok_or_else(|| {
         Trouble::say(format!(
             "{clock_word} is not in what is kept: that is {} to {} {}",
@@ -170,6 +174,7 @@ fn read_clock(word: &str) -> Option<u64> {
     Some(hour * 3_600 + minute * 60 + second)
 }
 
+/// Compares a stretch of time with what was before or after it.
 fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
     let (start, end) = stretch(dialog, words)?;
     let found = dialog.session.time()?;
@@ -188,6 +193,8 @@ fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
     let shown = &dialog.session.app.shown;
     let view = shown.view.as_ref();
     let view = view.ok_or_else(|| Trouble::say("no samples have come yet"))?;
+    // `TimeRange::between` is without its start and with its end; here it is the other way
+    // round.
     let query = |(start, end): (u64, u64)| Query {
         window: TimeRange::between(start.saturating_sub(1), end.saturating_sub(1)),
         ..shown.asked.query.clone()

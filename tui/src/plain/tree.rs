@@ -9,6 +9,7 @@ use profile::{Report, Role};
 
 /// How many levels are printed unless `depth` is typed.
 const LEVELS: u32 = 6;
+/// The largest number that may be typed.
 const LEVELS_MAX: u32 = 200;
 /// Children with a smaller share of all samples, in percent, are summed up in one line.
 const SHARE_MIN: f64 = 1.0;
@@ -63,6 +64,8 @@ pub fn tree(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 }
 
 impl Wanted {
+    /// Reads `up`, a row or a name, and `depth N` at the end; each may be missing. `up`
+    /// stands for the tree of callers.
     fn read(words: &str) -> Result<Self, Trouble> {
         let mut wanted = Wanted::default();
         let mut words = words.split_whitespace().peekable();
@@ -130,16 +133,22 @@ fn head(answer: &TreeAnswer, start: &Node, depth: usize, total: Option<u64>) -> 
     }
 }
 
+/// Writes the rows of the tree, depth first, as far as [`ROWS_MAX`].
 struct Printer<'a> {
     tree: &'a CallTree,
     answer: Answer,
     report: &'a Report,
     samples: u64,
+    /// How many levels are printed.
     levels: u32,
+    /// The way from the root to where the printer is, which a row keeps so that it can be
+    /// continued.
     path: Vec<NodeKind>,
 }
 
 impl Printer<'_> {
+    /// Writes the rows below a node. Children come with most samples first, so that the
+    /// small ones are the last, and become one line.
     fn children(&mut self, node: &Node, level: u32) {
         let children = self.tree.children(node);
         let large = |child: &Node| profile::percent(child.samples, self.samples) >= SHARE_MIN;

@@ -29,6 +29,7 @@ fn flags(words: &str) -> (Flags, &str) {
             "-n" => flags.manner.hides_names = true,
             "-s" => flags.manner.omits_symbols = true,
             "-b" => flags.manner.omits_build_ids = true,
+            // Whatever else begins with `-` is the name of a file.
             _ => break,
         }
         rest = behind.trim_start();

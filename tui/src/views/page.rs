@@ -30,6 +30,7 @@ pub struct Place {
     held: Option<RowKey>,
     /// The selected caller or callee when it was last on the page.
     seen: Option<Function>,
+    /// The number of the first row on the screen.
     offset: usize,
     /// Whether all callers, and all callees, have rows, not only those with most samples.
     all_callers: bool,
@@ -201,6 +202,7 @@ impl Page {
         }
     }
 
+    /// Lays the rows out anew, because the answer, the page or the room has changed.
     fn rebuild(&mut self) {
         let line = self.selected_index().map(|at| at - self.offset().min(at));
         self.rows = match (self.answer(), &self.place) {
@@ -215,6 +217,9 @@ impl Page {
         self.scroll(at.saturating_sub(line.unwrap_or(at)), at);
     }
 
+    /// Scrolls to `offset`, as far as the selected row stays on the screen. With the first
+    /// row that can be selected the page begins at its top, and with the last one it ends
+    /// at its end, so that what cannot be selected is seen as well.
     fn scroll(&mut self, offset: usize, selected: usize) {
         let last = self.rows.len().saturating_sub(self.height);
         let first = (selected + 1).saturating_sub(self.height);
@@ -232,6 +237,8 @@ impl Page {
         }
     }
 
+    /// Selects a row and scrolls no more than needed. A row that cannot be selected changes
+    /// nothing.
     fn select(&mut self, at: usize) {
         let Some(key) = self.rows.get(at).and_then(PageRow::key) else {
             return;
@@ -257,6 +264,7 @@ impl Page {
         }
     }
 
+    /// Returns the numbers of the rows that can be selected.
     fn selectable(&self) -> impl Iterator<Item = usize> {
         let rows = self.rows.iter().enumerate();
         rows.filter(|(_, row)| row.key().is_some())
@@ -328,6 +336,7 @@ impl Page {
         }
     }
 
+    /// Returns the numbers of the rows that match the search.
     fn found_rows(&self) -> Vec<usize> {
         let rows = self.rows.iter().enumerate();
         let found = rows.filter(|(_, row)| self.is_found(row));

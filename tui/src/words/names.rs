@@ -87,6 +87,7 @@ pub fn stopped(ending: Ending) -> String {
     short(&format!("{STOPPED}{}]", ending.label())).into_owned()
 }
 
+/// How the name of a row for the missing part of a stack begins.
 const STOPPED: &str = "[stopped: ";
 
 /// Whether a name stands for the end of a stack, with the cause as scripts know it.
@@ -98,6 +99,7 @@ fn is_stop(name: &str) -> bool {
 fn stem(name: &str) -> &str {
     let mut stem = name;
     while let Some((rest, last)) = stem.rsplit_once('.') {
+        // A suffix may have a number behind it: `.isra.0` is one suffix of two parts.
         let (word, before) = match last.bytes().all(|byte| byte.is_ascii_digit()) {
             true => match rest.rsplit_once('.') {
                 Some((before, word)) => (word, before),
@@ -142,6 +144,7 @@ fn fold(name: &str) -> String {
                 break;
             };
             let inside = &name[at + 1..end];
+            // A single letter is no longer than the sign for what is left out.
             if inside.chars().count() > 1 && !is_name(inside) {
                 out.push_str(&name[copied..=at]);
                 out.push('…');
@@ -174,6 +177,8 @@ fn operator_end(name: &str, at: usize) -> Option<usize> {
     Some(at + "operator".len() + sign.len() + blank)
 }
 
+/// Whether a `<` behind this text begins arguments: behind a name it does, behind a blank
+/// only if an operator is before it.
 fn follows_a_name(before: &str, since: &str) -> bool {
     let last = since.chars().next_back().or(before.chars().next_back());
     let is_operator = || {
@@ -210,6 +215,7 @@ fn closing(bytes: &[u8], open: usize) -> Option<usize> {
     None
 }
 
+/// Whether what stands in brackets is a name by itself, such as `<lambda>`.
 fn is_name(inside: &str) -> bool {
     NAMES_IN_BRACKETS.contains(&inside) || inside.starts_with("frozen ")
 }
@@ -225,6 +231,7 @@ fn without_folders(name: String) -> String {
         return name;
     };
     let path = at + length - 1;
+    // Where the part of the name ends that stays.
     let head = match name[at..].starts_with("file:") {
         true => at,
         false => path,

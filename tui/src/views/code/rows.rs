@@ -77,8 +77,12 @@ fn window(answer: &CodeAnswer, file: u32) -> Option<(u32, u32)> {
     Some((start, start.saturating_add(LINES_MAX).min(last)))
 }
 
+/// For each line of a file its instructions, by piece and number, in the order of
+/// addresses.
 type CodeByLine = BTreeMap<u32, Vec<(usize, usize)>>;
 
+/// Adds the lines of the function and some around it, each with its instructions or calls
+/// below it, and at the end what is on other lines.
 fn add_lines(answer: &CodeAnswer, file: u32, code: &CodeByLine, rows: &mut Vec<CodeRow>) {
     let body = &*answer.body;
     let (first, last) = window(answer, file).unwrap_or((1, 0));
@@ -87,6 +91,8 @@ fn add_lines(answer: &CodeAnswer, file: u32, code: &CodeByLine, rows: &mut Vec<C
         0 => first,
         _ => first.saturating_sub(LINES_BEFORE).max(1),
     };
+    // Lines that were hit are shown even behind the end of the text: the file may have
+    // changed.
     let end = last.max(last.saturating_add(LINES_AFTER).min(text_end));
     for line in start..=end {
         let place = Place { file, line };

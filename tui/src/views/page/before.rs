@@ -89,6 +89,7 @@ impl Neighbours {
 }
 
 impl Known {
+    /// Returns what it is called, for the sentence on what is gone.
     fn words(&self) -> String {
         match self {
             Known::Function(name, _) => name.to_string(),
@@ -99,6 +100,8 @@ impl Known {
     }
 }
 
+/// Returns by what a caller or callee is the same one in two profiles: its name and module,
+/// as their numbers differ.
 fn known(kind: NeighbourKind, view: &View) -> Known {
     match kind {
         NeighbourKind::Function(id) => {

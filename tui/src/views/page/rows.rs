@@ -16,12 +16,15 @@ pub enum PageRow {
     Function,
     /// Callers, or callees, that only the baseline has.
     Gone(Vec<(String, u64)>),
+    /// The head of the callees.
     Callees,
     Callee(Neighbour),
     MoreCallees(usize, u64, bool),
+    /// The head of the heaviest stack.
     Stack,
     /// A line of the heaviest stack.
     StackLine(String),
+    /// The last seconds as blocks.
     Seconds,
     Blank,
 }
@@ -163,9 +166,11 @@ fn split(
     let is_held = |kind| {
         [RowKey::Caller(kind), RowKey::Callee(kind)].contains(&held.unwrap_or(RowKey::Function))
     };
+    // One line is for the sum of the others.
     let (large, small) = all.split_at(room.saturating_sub(1));
     let sum = small.iter().map(|neighbour| neighbour.samples).sum();
     let more = Some((small.len(), sum));
+    // Opened, it shows all of them, and the sum stays to be closed again.
     if is_open {
         return (all.to_vec(), more);
     }
