@@ -39,6 +39,7 @@ const TARGETS_MAX: usize = 50;
 /// How many characters of a target's name are kept.
 const NAME_MAX: usize = 200;
 
+/// What the file begins with, for whoever finds it.
 const HEAD: &str = "\
 # How proftop was left, for each target. It may be deleted; --fresh ignores it.
 ";
@@ -111,6 +112,7 @@ pub fn save_fetching(is_allowed: bool) {
     }
 }
 
+/// Returns the user's answer in the text of the file. None if there is none.
 fn answer(text: &str) -> Option<bool> {
     match read(text).debuginfod.as_str() {
         "on" => Some(true),
@@ -119,6 +121,7 @@ fn answer(text: &str) -> Option<bool> {
     }
 }
 
+/// Returns the text of the file with this answer in it.
 fn put_answer(text: &str, is_allowed: bool) -> String {
     let mut state = read(text);
     state.debuginfod = if is_allowed { "on" } else { "off" }.into();
@@ -129,6 +132,7 @@ fn written(state: &State) -> String {
     format!("{HEAD}\n{}", toml::to_string(state).unwrap_or_default())
 }
 
+/// Returns what is kept of a target in the text of the file.
 fn find(text: &str, name: &str) -> Option<Kept> {
     let state = read(text);
     let entry = state.target.into_iter().find(|entry| entry.name == name)?;
@@ -164,6 +168,7 @@ const COLUMNS: [FunctionColumn; 4] = [
 ];
 const LAYOUTS: [Layout; 3] = [Layout::Both, Layout::Source, Layout::Assembly];
 
+/// Returns what has this word; the default if nothing has.
 fn by_word<T: Copy + Default>(all: &[T], word: &str, words: impl Fn(T) -> &'static str) -> T {
     let mut all = all.iter().copied();
     all.find(|each| words(*each) == word).unwrap_or_default()

@@ -113,6 +113,8 @@ pub async fn run(
     control: mpsc::UnboundedSender<Command>,
     options: ScreenOptions,
 ) -> io::Result<Ended> {
+    // Signals are caught before the terminal is changed: one that comes in between must not
+    // end the program without putting the terminal back.
     let signals = Signals::new()?;
     let guard = TerminalGuard::new(options.mouse)?;
     let hang_up = HangUp::watch()?;
@@ -147,10 +149,13 @@ pub async fn run(
     run.live().await
 }
 
+/// The screen while it runs: the app, what feeds it, and what carries out its effects.
 struct Run {
     app: App,
+    /// What is on the terminal, and when it is drawn next.
     frames: Frames,
     colors: Colors,
+    /// The threads that answer the questions of views.
     workers: Workers,
     writing: Writing,
     /// The keys and clicks; None while another program has the terminal.
@@ -160,7 +165,9 @@ struct Run {
     /// screen.
     feed: Option<watch::Receiver<Arc<Snapshot>>>,
     control: mpsc::UnboundedSender<Command>,
+    /// Puts the terminal back, however the run ends.
     guard: TerminalGuard,
+    /// Ends the program if the terminal is gone and the loop does not see it.
     hang_up: HangUp,
     started: Instant,
     milestones: Milestones,
@@ -191,6 +198,8 @@ enum Woken {
 }
 
 impl Run {
+    /// Runs until the screen is left, puts the terminal back, and waits for files that are
+    /// being written: after a quit as long as they take, else a moment.
     async fn live(mut self) -> io::Result<Ended> {
         let exit = match self.turn().await {
             Ok(exit) => exit,
@@ -218,6 +227,9 @@ impl Run {
         })
     }
 
+    /// Runs the loop until there is a reason to leave. What waits is served in a fixed
+    /// order: signals first, then keys, so that a busy engine cannot keep the user from
+    /// leaving.
     async fn turn(&mut self) -> io::Result<Exit> {
         self.draw()?;
         self.take_snapshot().await?;
@@ -243,6 +255,7 @@ impl Run {
         }
     }
 
+    /// Handles what woke the loop up. Returns why the screen is to be left; None to go on.
     async fn handle(&mut self, woken: Woken) -> io::Result<Option<Exit>> {
         match woken {
             Woken::FrameDue => Ok(None),
@@ -303,6 +316,8 @@ impl Run {
         Ok(None)
     }
 
+    /// Handles a key. Some are no keys but parts of the terminal's answer to the question
+    /// for its background.
     async fn take_key(&mut self, key: KeyEvent) -> io::Result<Option<Exit>> {
         match self.colors.handle_key(key) {
             GroundKey::Key => self.handle_event(Event::Key(key)).await,
@@ -344,6 +359,7 @@ impl Run {
         event.unwrap_or(Event::Mouse(mouse))
     }
 
+    /// Takes a new size of the terminal, in which nothing on it can be relied on.
     async fn resize(&mut self, size: Size) -> io::Result<Option<Exit>> {
         self.frames.start_again(size)?;
         self.handle_event(Event::Resize(size)).await
@@ -374,6 +390,8 @@ impl Run {
         Ok(effects.unwrap_or_default())
     }
 
+    /// Hands an event to the app and carries out the effects that it returns, in their
+    /// order.
     async fn handle_event(&mut self, event: Event) -> io::Result<Option<Exit>> {
         let effects = self.update(event)?;
         for effect in effects {
@@ -444,6 +462,7 @@ impl Run {
         self.handle_quiet_event(Event::Resize(size))
     }
 
+    /// Takes the newest snapshot. Those between it and the last one are never seen.
     async fn take_snapshot(&mut self) -> io::Result<Option<Exit>> {
         let Some(feed) = &mut self.feed else {
             return Ok(None);
@@ -452,6 +471,7 @@ impl Run {
         self.handle_event(Event::Snapshot(snapshot)).await
     }
 
+    /// Draws if something has changed and the last frame is long enough ago.
     fn draw_if_due(&mut self) -> io::Result<()> {
         match self.frames.due_at() {
             Some(at) if at <= Instant::now() => self.draw(),
@@ -459,6 +479,8 @@ impl Run {
         }
     }
 
+    /// Notes how long the terminal took for a frame, and tells the app if it is too slow,
+    /// or no longer.
     fn pace(&mut self, took: Duration) -> io::Result<()> {
         let behind = self.frames.pace(took);
         if behind.is_some() || self.app.terminal.behind.is_some() {
@@ -467,6 +489,8 @@ impl Run {
         Ok(())
     }
 
+    /// Draws a frame and gives it to the terminal. If a view panics, the functions are
+    /// opened in its place.
     fn draw(&mut self) -> io::Result<()> {
         let begun = Instant::now();
         if let Some(cost) = &mut self.app.terminal.draw_cost {
@@ -489,6 +513,8 @@ impl Run {
     }
 }
 
+/// Waits for the next key, click or size. Never returns while another program has the
+/// terminal.
 async fn next_input(input: &mut Option<EventStream>) -> Option<io::Result<Input>> {
     let Some(input) = input else {
         return pending().await;
@@ -514,6 +540,7 @@ async fn next_snapshot(feed: &mut Option<watch::Receiver<Arc<Snapshot>>>) -> boo
     }
 }
 
+/// Waits until a frame is due. Never returns if none is.
 async fn frame_due(at: Option<Instant>) {
     match at {
         Some(at) => sleep_until(at.into()).await,
@@ -531,6 +558,7 @@ fn again(fault: Fault) -> io::Error {
     io::Error::other(fault.repeated())
 }
 
+/// Whether an error of the terminal says that nobody is there any more.
 fn is_terminal_lost(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, NotConnected, WriteZero};
     let gone = [rustix::io::Errno::IO, rustix::io::Errno::NXIO];

@@ -91,10 +91,14 @@ pub fn processes_of(tids: &[u32]) -> Vec<u32> {
     pids
 }
 
+/// Looks each of these up, and returns it in words. The error is of the first that does not
+/// exist.
 fn each(ids: &[u32], find: fn(u32) -> Result<String, Failure>) -> Result<Vec<String>, Failure> {
     ids.iter().map(|&id| find(id)).collect()
 }
 
+/// Returns the target in words: its parts with commas between them, or `system` for the
+/// whole machine.
 fn words(
     processes: &[String],
     threads: &[String],
@@ -129,6 +133,7 @@ fn words(
     parts.join(", ")
 }
 
+/// Returns one thing by its name, and several by how many there are. None without any.
 fn count(names: &[String], kind: &str) -> Option<String> {
     match names {
         [] => None,
@@ -137,6 +142,7 @@ fn count(names: &[String], kind: &str) -> Option<String> {
     }
 }
 
+/// Returns a process as `postgres[4121]`.
 fn find_process(pid: u32) -> Result<String, Failure> {
     Ok(format!("{}[{pid}]", process_name(pid)?))
 }
@@ -172,6 +178,7 @@ pub fn unseen_code(pid: u32, error: &std::io::Error) -> String {
 /// What lets us see the code of processes of others.
 pub const SEES_CODE: &str = "run as root, or give proftop cap_sys_ptrace";
 
+/// Returns a thread by its name and number.
 fn find_thread(tid: u32) -> Result<String, Failure> {
     match read_status(tid) {
         Some(thread) => Ok(format!("{}[{tid}]", thread.name)),
@@ -179,6 +186,7 @@ fn find_thread(tid: u32) -> Result<String, Failure> {
     }
 }
 
+/// Looks a control group up by its path, the name of its unit, or the id of its container.
 fn find_cgroup(name: &str) -> Result<Cgroup, Failure> {
     let found = Hierarchy::mounted().and_then(|hierarchy| hierarchy.resolve(name));
     found.map_err(|error| match error {
@@ -228,11 +236,13 @@ fn check_cpus(cpus: &[u32]) -> Result<(), Failure> {
     Err(Failure::failed(format!("{what}; online are {online}")))
 }
 
+/// What `/proc/PID/status` says: the name, and the process that it is a thread of.
 struct Status {
     name: String,
     tgid: u32,
 }
 
+/// Reads the status of a process or thread. None if there is none.
 fn read_status(id: u32) -> Option<Status> {
     // Names are any bytes that a process likes.
     let status = fs::read(format!("/proc/{id}/status")).ok()?;

@@ -10,7 +10,9 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
+/// The file for all users of the machine.
 const MACHINE: &str = "/etc/proftop.toml";
+/// The largest file that is read.
 const BYTES_MAX: u64 = 256 << 10;
 
 /// A configuration file, which need not exist, and whose it is.
@@ -36,6 +38,7 @@ pub fn home() -> Option<PathBuf> {
         .filter(|home| home.is_absolute())
 }
 
+/// Returns the files, the one that wins last. `variable` reads the environment.
 fn places(
     invoking: Option<&InvokingUser>,
     variable: impl Fn(&str) -> Option<OsString>,

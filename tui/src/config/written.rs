@@ -21,6 +21,8 @@ pub fn effective(settings: &Settings) -> String {
     write("", settings)
 }
 
+/// Writes all options, section by section, each with what it is for behind it. `mark`
+/// stands before each: the sign of a comment for a template, empty for what is in effect.
 fn write(mark: &str, settings: &Settings) -> String {
     let mut text = String::new();
     let mut section = "";
@@ -70,6 +72,7 @@ fn unique(keymap: &Keymap) -> Vec<&Binding> {
         .collect()
 }
 
+/// Returns a text as TOML has it: in quotes, with what would end or change it escaped.
 fn quote(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

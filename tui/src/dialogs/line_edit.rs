@@ -71,6 +71,7 @@ impl LineEdit {
         true
     }
 
+    /// Puts a character in at the caret, if the line is not full.
     fn insert(&mut self, c: char) {
         if self.text.len() + c.len_utf8() <= LENGTH_MAX {
             self.text.insert(self.caret, c);

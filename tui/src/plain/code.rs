@@ -70,6 +70,7 @@ pub fn code(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
+/// Says whose code it is, how many samples hit there, and what is missing of it.
 fn title(found: &CodeAnswer, answer: &mut Answer) {
     let source = match (&found.body.file, &found.body.text) {
         (Some(file), Some(text)) => format!("{file}, source: {}", text.origin),
@@ -100,6 +101,7 @@ fn least(rows: &[CodeRow]) -> u64 {
     samples.get(ROWS - 1).copied().unwrap_or(1)
 }
 
+/// Returns where a row is: its line, or its offset in the function.
 fn place(found: &CodeAnswer, row: &CodeRow) -> String {
     match row {
         CodeRow::Line { place, .. } => format!("line {}", place.line),
@@ -108,6 +110,8 @@ fn place(found: &CodeAnswer, row: &CodeRow) -> String {
     }
 }
 
+/// Returns the sentence that explains the number of a row, with the heaviest of what it
+/// calls.
 fn why(found: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
     let mut text = words::number(found, row, report);
     if let Some(spot) = found.spot(row) {

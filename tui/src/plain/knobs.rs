@@ -139,6 +139,7 @@ pub fn exclude(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     by_function(dialog, words, Action::Exclude, "no stacks with")
 }
 
+/// Adds a clause about a function to the filter. `what` begins the answer.
 fn by_function(
     dialog: &mut Dialog,
     words: &str,

@@ -107,6 +107,7 @@ fn line(probe: &Probe) -> String {
     line
 }
 
+/// Lists how long calls took, which values they had, and where they came from.
 fn tell_shares(seen: &Seen, answer: &mut Answer) {
     if let Some(latency) = &seen.latency {
         answer.bare_row(&histogram(latency));
@@ -182,6 +183,7 @@ fn changed(dialog: &mut Dialog, order: Order) -> Result<Answer, Trouble> {
     }
 }
 
+/// Reads which probes are meant: a number, `all`, or nothing if there is only one.
 fn choice(dialog: &Dialog, words: &str) -> Result<ProbeChoice, Trouble> {
     match words {
         "all" => Ok(ProbeChoice::All),

@@ -34,6 +34,7 @@ impl Run {
             Ok(child) => wait(child).await,
             Err(error) => Err(format!("{program} does not start: {error}")),
         };
+        // Keys of the editor, such as ^C, were signals for us as well.
         self.signals.forget();
         self.input = Some(EventStream::new());
         self.guard.enter()?;

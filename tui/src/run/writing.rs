@@ -29,6 +29,7 @@ pub struct Writing {
     weighing: Cancel,
 }
 
+/// How often it is looked whether files are whole, while the end waits for them.
 const FINISH_LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The priority of work that the user does not wait for.
@@ -194,6 +195,8 @@ fn write_profile(
     format.write_as(path, manner.by_thread, &manner.apply(selection), out)
 }
 
+/// Writes the bytes, and returns the whole path as it can be printed. The error is a
+/// sentence.
 fn write_file(path: &Path, overwrite: bool, bytes: &[u8]) -> Result<String, String> {
     let written = Output::write_whole(Some(path), overwrite, bytes);
     written.map_err(|failure| failure.message)?;

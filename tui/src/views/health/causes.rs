@@ -86,6 +86,7 @@ impl CauseAnswer {
     }
 }
 
+/// Returns advice for each of these modules, in the same order.
 fn advise(found: &[Nameless], library: &mut dyn Library) -> Vec<Advice> {
     let code = |row: &Nameless| {
         Some(Code {
@@ -174,6 +175,8 @@ pub fn lines(answer: Option<&CauseAnswer>) -> Vec<Finding> {
     lines
 }
 
+/// Returns the line of a module: its frames without names, its package or process, its
+/// build-id.
 fn module_line(row: &CauseRow, frames: u64) -> Finding {
     let Nameless { comm, pid, .. } = &row.nameless;
     let process = pid.map(|pid| format!("{comm}[{pid}]"));
@@ -199,6 +202,7 @@ fn module_line(row: &CauseRow, frames: u64) -> Finding {
     }
 }
 
+/// Returns the line below a module: what to type, or what else would help.
 fn command_line(row: &CauseRow) -> Finding {
     let Advice { command, note, .. } = &row.advice;
     Finding {
@@ -217,6 +221,7 @@ fn command_line(row: &CauseRow) -> Finding {
     }
 }
 
+/// Returns bytes as digits, two for each.
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

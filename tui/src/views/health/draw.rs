@@ -15,6 +15,7 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 
+/// Stands in the line of heads, as these lines have no columns.
 const TITLE: &str = " WHAT IS MISSING, AND WHY";
 
 /// From the first width on the modules stand beside the lines; these have the second width
@@ -33,6 +34,7 @@ impl Draw for Health {
     }
 }
 
+/// Draws the lines and, in a wide terminal, the modules to the right of them.
 fn render(health: &Health, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
     let Canvas {
         theme,
@@ -79,6 +81,7 @@ fn split(whole: Rect) -> (Rect, Rect) {
     (left, right)
 }
 
+/// Draws one line. A heading is in the color of titles, and what is missing stands out.
 fn render_line(finding: &Finding, selected: bool, theme: &Theme, frame: &mut Frame, area: Rect) {
     let (line, style) = match finding.topic {
         Topic::Heading(title) => (format!(" {title}"), theme.title()),
@@ -100,6 +103,7 @@ const LABEL_CELLS: usize = 16;
 /// `  lost              1,126    7.2%  a buffer was full`
 pub fn entry(finding: &Finding) -> String {
     let (number, share) = match finding.value {
+        // The line with the command of a module, below it and indented.
         Value::None if finding.label.is_empty() => return format!("      {}", finding.text),
         Value::None => return format!("  {:<18}{}", finding.label, finding.text),
         Value::Share(part, base) => (

@@ -267,6 +267,7 @@ impl Painter<'_> {
         }
     }
 
+    /// Draws a row of the map: its label, a character for each second, and the marked part.
     fn row(&self, row: usize, buffer: &mut Buffer, area: Rect) {
         let width = self.time.label();
         let label = rows::label(self.time, row, usize::from(width) - 1);
@@ -283,6 +284,8 @@ impl Painter<'_> {
         }
     }
 
+    /// Returns the character of a cell: its shade, or the sign for cells of which the
+    /// followed function has half. Blank outside of the map.
     fn sign(&self, second: u64, row: usize) -> char {
         let Some(samples) = cell(&self.answer.all, second, row) else {
             return ' ';
@@ -321,12 +324,14 @@ impl Painter<'_> {
         if let Some(apart) = words::apart(self.time, room) {
             line(1, "mark", &apart, Style::new());
         } else if let Some((own, _)) = &self.answer.own {
+            // On the scale of the totals, so that the two lines can be compared.
             let own = trend::blocks(&self.sums(own), most);
             line(1, "#", &own, self.theme.trend());
         }
         line(2, "scale", &self.legend(most, room), Style::new());
     }
 
+    /// Returns the samples of each second on the screen, all rows together.
     fn sums(&self, map: &HeatMap) -> Vec<u32> {
         let sum = |second| {
             let cells = (0..map.rows).filter_map(|row| cell(map, second, row));

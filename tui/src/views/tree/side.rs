@@ -26,14 +26,18 @@ const OPEN_MAX: usize = 10_000;
 pub struct Side {
     at: SidePlace,
     rows: Vec<TreeRow>,
+    /// The path of each row, in the order of the rows: what the cursor moves over.
     keys: Vec<PathId>,
+    /// How many lines the body has.
     height: usize,
 }
 
 /// What is open and selected, whatever tree is shown.
 #[derive(Debug, Clone, Default)]
 pub struct SidePlace {
+    /// The numbers of all paths that are named here. They mean nothing in another place.
     paths: Paths,
+    /// The paths whose rows below are shown. They stay open while they are not in the tree.
     open: HashSet<PathId>,
     /// Frames of runs that are shown one by one.
     unfolded: HashSet<PathId>,
@@ -54,6 +58,7 @@ impl SidePlace {
         let held = cursor.held();
         let sets = self.open.iter().chain(&self.unfolded).copied();
         let keep = sets.chain(held).chain(self.hot_end);
+        // Paths get new numbers; what was not kept has none, and leaves the sets.
         let (paths, became) = self.paths.renamed(keep, current);
         let new = |id: PathId| became.get(&id).copied();
         if let Some(held) = held.and_then(new) {
@@ -141,6 +146,8 @@ impl Side {
         }
         self.open_above_selected();
         self.rebuild(trees);
+        // Trees change while samples come in, and each may leave paths behind that no later
+        // one has.
         if self.at.open.len() > OPEN_MAX {
             let present: HashSet<PathId> = self.keys.iter().copied().collect();
             self.at.open.retain(|id| present.contains(id));
@@ -183,6 +190,7 @@ impl Side {
     fn open_at_first(&mut self, trees: &Trees) {
         self.at.open = HashSet::from([Paths::ROOT]);
         if trees.now.direction() == Direction::TopDown {
+            // Bottom-up the first level is the answer already: what burns time by itself.
             let path = trees.hot_path(&trees.root(), HOT_SHARE);
             self.open_along(Paths::ROOT, &path, trees);
         }
@@ -231,6 +239,7 @@ impl Side {
         if position(held).is_some() {
             return;
         }
+        // The root is always there, unless there is no tree at all.
         let Some(above) = self.at.paths.upwards(held).skip(1).find_map(position) else {
             return;
         };
@@ -242,6 +251,7 @@ impl Side {
             Joint::Middle | Joint::Chain { line: true } => format!("{}│", parent.guides).into(),
             Joint::Last | Joint::Chain { line: false } => format!("{} ", parent.guides).into(),
         };
+        // It is put before the other rows of its parent, if there are some.
         let next_is_below = self
             .rows
             .get(above + 1)
@@ -302,6 +312,7 @@ impl Side {
         self.remember(trees);
     }
 
+    /// Selects the row with this path, if there is one.
     fn select_path(&mut self, path: PathId, trees: &Trees) {
         if let Some(at) = self.keys.iter().position(|key| *key == path) {
             self.select(at, trees);
@@ -328,6 +339,8 @@ impl Side {
         }
     }
 
+    /// Opens a place, and the one below it as long as that is the only one: nothing else
+    /// could be meant.
     fn open_only_way(&mut self, mut path: PathId, mut place: Pair, trees: &Trees) {
         self.at.open.insert(path);
         while let [only] = trees.children(&place)[..]
@@ -347,6 +360,7 @@ impl Side {
         if row.fold == Fold::Open {
             self.at.open.remove(&row.path);
             let paths = &self.at.paths;
+            // Runs below are folded again when their parent is opened next.
             let is_below = |id: &PathId| paths.upwards(*id).any(|above| above == row.path);
             self.at.unfolded.retain(|id| !is_below(id));
             self.rebuild(trees);
@@ -408,6 +422,7 @@ impl Side {
             is_tiny(samples(place.now), all.max(1))
                 && is_tiny(samples(place.before), all_before.max(1))
         };
+        // Breadth first: if not all can be opened, the rows near the root are.
         let mut waiting = VecDeque::from([(Paths::ROOT, root)]);
         let mut opened = 0;
         while let Some((path, place)) = waiting.pop_front()
@@ -456,11 +471,13 @@ impl Side {
             self.at.open.insert(above);
             self.at.paths.child(above, Step::Node(*kind))
         });
+        // The callers of a function are what its row in the tree of callers is opened for.
         if trees.now.direction() == Direction::BottomUp
             && let Some(place) = trees.find(way)
         {
             self.open_only_way(end, place, trees);
         }
+        // It may be within a run: then it gets a row of its own.
         if !self.keys.contains(&end) {
             self.at.unfolded.insert(end);
         }
