@@ -24,6 +24,7 @@ impl Losses {
     }
 
     /// `by_cpu` is of the whole run, too.
+    /// Notes that by this time so many samples were lost in the whole run.
     pub fn note(&mut self, time_ns: u64, lost_run: u64, by_cpu: &[(u32, u64)]) {
         if !self.is_news(lost_run) {
             return;
@@ -69,6 +70,7 @@ impl Losses {
         &self.by_cpu
     }
 
+    /// Samples that were lost up to a time.
     fn until(&self, time_ns: u64) -> u64 {
         let after = self.steps.partition_point(|(time, _)| *time <= time_ns);
         after.checked_sub(1).map_or(0, |last| self.steps[last].1)

@@ -148,8 +148,8 @@ enum Place {
     File {
         path: PathBuf,
         build_id: Option<Vec<u8>>,
-        // With the inode it tells the file that was mapped from one that has its path
-        // now.
+        /// With the inode it tells the file that was mapped from one that has its path
+        /// now.
         device: (u32, u32),
         inode: u64,
         identity: Option<FileIdentity>,
@@ -157,8 +157,8 @@ enum Place {
         file: Mutex<Option<Arc<OwnedFd>>>,
         /// The root directory of a process in a container: its debug files may lie there.
         root: Mutex<Option<Arc<OwnedFd>>>,
-        // Why it could not be opened when it was seen; told in place of what a later
-        // try says.
+        /// Why it could not be opened when it was seen; told in place of what a later
+        /// try says.
         unreadable: Option<Reason>,
     },
     /// Code made at run time: what its process writes of it, as a perf map or a jitdump.

@@ -10,6 +10,7 @@ const PAIRS_MAX: usize = 4096;
 /// Those that are shown.
 const SHOWN_MAX: usize = 20;
 
+/// The account of a run has one, and shows it in Health.
 #[derive(Debug, Default)]
 pub struct Stops {
     samples: HashMap<(Ending, Option<ModuleId>), u64>,
@@ -17,6 +18,7 @@ pub struct Stops {
 
 impl Stops {
     /// `module` is that of the outermost user frame.
+    /// Counts a walk, unless it was whole or had no user stack to walk.
     pub fn note(&mut self, cause: Ending, module: Option<ModuleId>) {
         if cause.is_whole() || !cause.is_user_stack() {
             return;

@@ -6,6 +6,7 @@ use std::io::Read as _;
 use std::sync::Arc;
 use symbolize::sanitize;
 
+/// Of the file that are read.
 const BYTES_MAX: u64 = 16 << 20;
 
 /// The names of users, by number.
@@ -21,6 +22,7 @@ impl Users {
         Self::parse(&text)
     }
 
+    /// Reads lines `name:password:uid:…`; what is no such line is passed over.
     fn parse(text: &[u8]) -> Self {
         let mut users = HashMap::new();
         for line in text.split(|byte| *byte == b'\n') {
@@ -39,6 +41,7 @@ impl Users {
         Self(users)
     }
 
+    /// The name of a user, or the number if there is none.
     pub fn name(&mut self, uid: u32) -> Arc<str> {
         let name = self.0.entry(uid);
         Arc::clone(name.or_insert_with(|| uid.to_string().into()))

@@ -59,6 +59,7 @@ impl View {
     }
 }
 
+/// What is known of the recording, without the machine's name, the scope and the notes.
 fn anonymous(info: &Info) -> Info {
     let mut notes = vec!["names of commands, users, machines and directories were hidden".into()];
     if !info.notes.is_empty() {

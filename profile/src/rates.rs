@@ -23,9 +23,12 @@ pub(crate) struct Weighing {
 }
 
 /// Within one second.
+/// Made by [`Weighing::in_second`], for a second that has samples of another rate than
+/// the highest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InSecond<'a> {
     weighing: &'a Weighing,
+    // Where in the pattern of roundings the second begins: a hash of its number.
     phase: u64,
 }
 
@@ -77,6 +80,7 @@ impl Weighing {
             .map(|(_, hz)| *hz)
     }
 
+    /// The rate at one stamp.
     fn rate_at(&self, stamp: u64) -> u32 {
         self.rates(stamp, stamp).last().unwrap_or(self.hz)
     }
@@ -119,6 +123,8 @@ impl InSecond<'_> {
         // The seconds begin at different places of the pattern, or each would
         // round the same way.
         let phase = self.phase % own;
+        // What the first `at` samples count together. Differences of it are whole
+        // numbers whose sum is never off by more than one.
         let until = |at: u64| (at * hz + phase) / own;
         let at = at as u64;
         weight.saturating_mul(until(at + 1) - until(at))
@@ -140,7 +146,9 @@ pub struct Reweighed {
 pub(crate) struct Evidence<'a> {
     /// `None` if they do.
     unlike: Option<Unlike<'a>>,
+    // Samples that count.
     taken: u64,
+    // What they count together.
     sum: f64,
     /// Each as often as it counts, once more as often.
     squares: f64,
@@ -157,6 +165,7 @@ enum Unlike<'a> {
 }
 
 impl<'a> Evidence<'a> {
+    /// Nothing is added up where samples count alike, which is nearly always.
     pub(crate) fn new(weighing: &'a Weighing, metric: &Metric) -> Self {
         let unlike = match (&*metric.unit, weighing.stretches.is_empty()) {
             ("events", _) => Some(Unlike::Events),
@@ -187,6 +196,7 @@ impl<'a> Evidence<'a> {
             };
     }
 
+    /// Kish's effective size is sum² / squares, of `sum` samples: sum / squares each.
     pub(crate) fn reweighed(&self) -> Option<Reweighed> {
         (self.squares != self.sum).then_some(Reweighed {
             taken: self.taken,

@@ -416,6 +416,8 @@ impl Store {
         }
     }
 
+    /// The number of a stack, which is stored if it is new; `None` if there is no room.
+    /// An empty one is the stack of the one frame [`NO_STACK`].
     fn intern_stack(&mut self, frames: &[Frame]) -> Option<StackId> {
         let hash = self.stacks.hash(frames);
         let known = if frames.is_empty() {
@@ -429,7 +431,11 @@ impl Store {
         known.or_else(|| self.add_stack(hash, frames))
     }
 
+    /// Stores a new stack and interns its frames. If one of them wants a name, the
+    /// stack is remembered for [`Store::frames_to_name`].
     fn add_stack(&mut self, hash: u32, frames: &[Frame]) -> Option<StackId> {
+        // Before any frame of this stack is interned: those that are new have no stack
+        // yet, and would be released.
         if self.frames.is_full() {
             self.release_frames();
         }

@@ -35,6 +35,7 @@ pub fn notes(stats: &PythonStats) -> Vec<String> {
     notes
 }
 
+/// Why samples lack functions, to go behind their number.
 fn cause(why: Missing) -> &'static str {
     match why {
         Missing::Early => "were taken before the process was known",

@@ -15,9 +15,11 @@ pub struct Sampling {
     host: Arc<Host>,
     /// When clocks of samples were 0, in ms since 1970.
     epoch_unix_ms: i64,
+    /// How samples are taken, as the source said last.
     source: SourceInfo,
     /// `None` until the source has started.
     sampler: Option<Arc<Sampler>>,
+    /// Samples per second, and when that was changed.
     rates: Rates,
     /// Tells the sampler which rate is wanted.
     wanted: Sender<Wish>,
@@ -53,11 +55,14 @@ impl Sampling {
         self.source = info;
     }
 
+    /// Asks the sampler for another rate. It answers with news, when it has changed it
+    /// or why it has not.
     pub fn want_rate(&self, hz: u32) {
         // The sampler may have ended; then there are no more samples.
         let _ = self.wanted.send(Wish::Rate(hz));
     }
 
+    /// The rate is another from `from_ns` on.
     pub fn change_rate(&mut self, info: SourceInfo, from_ns: u64) {
         self.rate_kept = None;
         self.rates.change(from_ns, info.rate_hz);
@@ -74,10 +79,13 @@ impl Sampling {
         self.rates.last()
     }
 
+    /// Forgets changes of the rate that happened before all kept samples.
     pub fn forget_rates_before(&mut self, ns: u64) {
         self.rates.forget_before(ns);
     }
 
+    /// Sentences of the source, on files that cannot be read, and on a rate that is not
+    /// taken.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let files = probe::files::notes();
         let source = self.source.notes.iter().cloned();
@@ -109,6 +117,7 @@ impl Sampling {
     }
 }
 
+/// By both clocks, read now: what was added to the real time since is not known later.
 fn epoch_unix_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let clock_ms = probe::now_ns() / 1_000_000;

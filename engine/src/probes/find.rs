@@ -1,4 +1,16 @@
 //! The functions that are meant, and the sites of each.
+//!
+//! One name may be many functions: copies of a file in several containers, and
+//! functions of that name in several files or several times in one. Whether they are
+//! one probe or several depends on how they were meant:
+//!
+//! ```text
+//! a name, `malloc`          all that have it are one probe
+//! a pattern, `^pg_.*`       each name is one probe, if no function is called so itself
+//! a line, `scan.c:120`      one probe, with a site for each piece of code of the line
+//! an offset, `app+0x1a40`   the function there
+//! a row of the screen       the function of that file, in all copies of it
+//! ```
 
 use super::expression::Values;
 use super::modules::Module;
@@ -153,6 +165,7 @@ pub fn find(
                     &mut refused,
                 );
             }
+            // Only what is no name of a function is a pattern.
             if let (true, true, Some(pattern)) = (found.is_empty(), refused.is_empty(), pattern) {
                 for module in &meant {
                     let fits = |name: &str| pattern.is_match(name);
@@ -257,6 +270,8 @@ pub(super) fn find_sampled(
     Ok(found)
 }
 
+/// The functions of one file that a sampled place belongs to: those of its name, else
+/// the one whose code is there.
 fn sampled_in(module: &Module, sampled: &Sampled) -> Result<Vec<Function>, Refusal> {
     let symbols = &module.symbols;
     let addr = symbols.segments().to_link(FileOffset(sampled.address));
@@ -358,6 +373,7 @@ fn ends(module: &Module, search: &Search, has_exceptions: bool) -> Ends {
     }
 }
 
+/// What is wanted of the sites of a function.
 fn wish(function: &Function, ends: Ends, search: &Search) -> Wish {
     Wish {
         // What is inside of a function has no end.
@@ -371,6 +387,8 @@ fn wish(function: &Function, ends: Ends, search: &Search) -> Wish {
 }
 
 impl Found {
+    /// Adds one copy of the function. What holds for the probe is what holds for every
+    /// copy.
     fn add(&mut self, module: &Module, function: &Function, placed: &Placed) {
         self.is_program &= module.is_program;
         self.sees_ends &= placed.returns.is_some();

@@ -128,6 +128,7 @@ pub fn of_program(path: &Path, symbolizer: &Symbolizer) -> Result<Module, Reason
     })
 }
 
+/// Opens a mapped file and reads its symbols.
 fn open(
     pid: u32,
     source: FileSource<'_>,

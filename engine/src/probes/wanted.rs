@@ -53,6 +53,7 @@ impl Wanted {
             module: module.map(str::to_string),
             what,
         };
+        // Tried in this order: an offset, a file before `!`, a line, a name.
         if let Some((module, digits)) = text.rsplit_once("+0x") {
             let offset = u64::from_str_radix(digits, 16);
             let offset = offset.map_err(|_| format!("`{digits}` is no offset in hexadecimal"))?;
@@ -77,6 +78,8 @@ impl Wanted {
     }
 
     /// Whether a file of this name is meant.
+    ///
+    /// `libc` and `libc.so` fit `libc.so.6`, and `libc` does not fit `libcrypto.so`.
     pub fn fits_module(&self, name: &str) -> bool {
         self.module.as_ref().is_none_or(|wanted| {
             let behind = name.strip_prefix(wanted.as_str());
@@ -86,6 +89,7 @@ impl Wanted {
 }
 
 /// `file.c:120`; not `ns::name`.
+/// The file and the line.
 fn as_line(text: &str) -> Option<(&str, u32)> {
     let (file, line) = text.rsplit_once(':')?;
     let is_file = file.contains('.') && !file.ends_with(':');

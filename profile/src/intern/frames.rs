@@ -77,6 +77,7 @@ impl Frames {
         }
     }
 
+    /// How many numbers there are, those of released frames included.
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
     }
@@ -90,11 +91,13 @@ impl Frames {
         self.frames.len() - self.released.len() - RESERVED as usize
     }
 
+    /// The frame of a number; of a released one what it was.
     #[inline]
     pub(crate) fn get(&self, id: FrameId) -> Option<Frame> {
         self.frames.get(id.0 as usize).copied()
     }
 
+    /// The number of a frame that is not released.
     pub(crate) fn find(&self, frame: &Frame) -> Option<FrameId> {
         let hash = self.seed.hash_frame(frame);
         let frames = &self.frames;
@@ -102,6 +105,7 @@ impl Frames {
         found.map(FrameId)
     }
 
+    /// The number of a frame, which is added if it is new.
     pub(crate) fn intern(&mut self, frame: &Frame) -> Interned {
         let hash = self.seed.hash_frame(frame);
         let frames = &self.frames;
@@ -172,6 +176,7 @@ impl Frames {
             + self.index.memory_bytes()
     }
 
+    /// A number for a new frame: one that was released, if the table is at its bound.
     fn next_id(&mut self) -> FrameId {
         if self.frames.len() >= self.wanted_max
             && let Some(id) = self.released.pop_front()

@@ -81,6 +81,8 @@ impl CodeAddress {
     }
 }
 
+/// What one frame of the function has: samples of its own code, of functions inlined
+/// there, and of all that it is on the stack of.
 #[derive(Debug, Default)]
 struct Count {
     own: u64,
@@ -108,6 +110,8 @@ impl Selection {
             let mut top_is_found = false;
             seen.clear();
             for frame in self.frames(entry) {
+                // The innermost frame that has the function to which the stack is
+                // charged. Frames inside of it are hidden by the filter.
                 if !top_is_found && let Some(at) = self.position(frame, leaf, 0) {
                     top_is_found = true;
                     if self.position(frame, function, at).is_some() {
@@ -119,6 +123,7 @@ impl Selection {
                         count.inlined += if is_own { 0 } else { samples };
                     }
                 }
+                // Recursion goes through a frame several times, and counts once.
                 if self.position(frame, function, 0).is_some() && !seen.contains(&frame) {
                     seen.push(frame);
                     counts.entry(frame).or_default().total += samples;
@@ -156,6 +161,8 @@ impl Selection {
             called.clear();
             let mut callee = None;
             for frame in self.frames(entry) {
+                // What this frame called is the frame seen before it, as they come
+                // innermost first.
                 let above = callee.replace(self.view.function_of(frame));
                 let Some(part) = parts.get(&frame).copied() else {
                     continue;
@@ -219,6 +226,7 @@ impl Selection {
         steps.find(|(_, step)| *step == function).map(|(at, _)| at)
     }
 
+    /// A frame that has the function in its chain, with what was counted for it.
     fn code_address(&self, function: FunctionId, id: FrameId, count: Count) -> Option<CodeAddress> {
         let sources = &self.view.tables.sources;
         let frame = self.view.frame(id)?;
@@ -247,6 +255,7 @@ impl Selection {
         })
     }
 
+    /// At most [`PIDS_MAX`] pids of processes that have the function on a stack.
     fn pids_with(&self, function: FunctionId, cancel: &Cancel) -> Result<Vec<u32>, Cancelled> {
         cancel.check()?;
         let table = &self.view.tables.processes;
@@ -262,6 +271,8 @@ impl Selection {
         for (slot, samples) in threads.filter(|(_, samples)| *samples > 0) {
             if let Some(process) = table.get(table.thread(slot).process) {
                 let sum = processes.entry(process.pid).or_insert((true, 0));
+                // A pid may have had several lives: it is ended only if all of them
+                // are.
                 sum.0 &= process.exited;
                 sum.1 += samples;
             }

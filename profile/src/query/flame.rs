@@ -82,6 +82,7 @@ impl CallTree {
             })
     }
 
+    /// The children of a node with their names, in the order of these.
     fn children_by_name(&self, node: &Node) -> Vec<(Arc<str>, Node)> {
         let children = self.children_unsorted(node).into_iter();
         let mut children: Vec<(Arc<str>, Node)> = children
@@ -91,6 +92,9 @@ impl CallTree {
         children
     }
 
+    /// Appends the boxes of a node's children to the row below. Edges are rounded from
+    /// sums of samples, not from widths, so that no gap opens and no box leaves its
+    /// parent.
     fn lay_out(
         &self,
         node: &Node,
@@ -130,6 +134,7 @@ impl CallTree {
     }
 }
 
+/// Appends one box for neighbours that are too narrow, if together they fill a cell.
 fn merge(begin: u64, samples: u64, parent: usize, scale: Scale, row: &mut Vec<(u64, FlameBox)>) {
     let (from, to) = (scale.cell(begin), scale.cell(begin + samples));
     if to > from {
@@ -145,6 +150,7 @@ fn merge(begin: u64, samples: u64, parent: usize, scale: Scale, row: &mut Vec<(u
     }
 }
 
+/// From samples to cells: `samples` of them fill `width`.
 #[derive(Clone, Copy)]
 struct Scale {
     samples: u64,

@@ -41,6 +41,7 @@ impl Selection {
         self.group(|details| details.user.clone())
     }
 
+    /// Sums threads by process, then processes by `key`.
     fn group(&self, key: impl Fn(&crate::ProcessDetails) -> Option<Arc<str>>) -> Vec<GroupRow> {
         let table = &self.view.tables.processes;
         let mut processes: HashMap<crate::ProcessId, Tally> = HashMap::new();

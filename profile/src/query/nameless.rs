@@ -90,6 +90,7 @@ impl Selection {
         })
     }
 
+    /// A row with nothing counted yet; its kind is that of the first frame met.
     fn describe_nameless(&self, row: Row, frame: FrameId) -> Nameless {
         let module = self.view.tables.modules.get(row.module_id);
         Nameless {

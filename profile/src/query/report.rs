@@ -52,6 +52,8 @@ impl Selection {
     }
 
     /// What the selected stacks and their names lack.
+    ///
+    /// Frames that are pending are those that have neither a name nor a reason.
     pub fn completeness(&self) -> Completeness {
         let by_tag = |tag: Tag| self.tags[tag.index()];
         let mut unnamed: Vec<(NoName, u64)> = NoName::ALL

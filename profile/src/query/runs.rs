@@ -16,6 +16,9 @@ pub(super) struct Runs {
 }
 
 impl Runs {
+    ///
+    /// Two passes: tallies say how many samples each group has, and so where its run
+    /// begins; then each sample is put at the next free place of its group.
     pub(super) fn collect(
         selection: &Selection,
         groups: usize,
@@ -26,6 +29,7 @@ impl Runs {
         let mut ends = vec![0u32; groups];
         for (slot, tally) in (0..).map(ThreadSlot).zip(&selection.threads) {
             if tally.stored > 0 {
+                // As stored, not as weighed: each sample takes one place.
                 ends[group_of(slot) as usize] += tally.stored;
             }
         }

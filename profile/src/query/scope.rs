@@ -22,9 +22,14 @@ pub struct Scope {
 }
 
 /// Which threads and CPUs are in.
+///
+/// Tests of the filter that are about samples are decided here as well. What remains
+/// for a sample are two looks into tables.
 #[derive(Debug)]
 pub(super) struct Admission {
+    /// By [`ThreadSlot`].
     threads: Vec<bool>,
+    /// By number of a CPU; `None` if all are in.
     cpus: Option<Vec<bool>>,
     /// Nothing is left out.
     is_open: bool,
@@ -45,6 +50,7 @@ impl Admission {
             .map(ThreadSlot)
             .map(|slot| {
                 let of_thread = |(test, negated): &(&SampleTest, bool)| {
+                    // A test of CPUs says nothing of threads, negated or not.
                     let held = admits(test, table, slot);
                     held.is_none_or(|held| held != *negated)
                 };
@@ -67,6 +73,7 @@ impl Admission {
     }
 }
 
+/// Which CPUs pass scope and filter; `None` if neither says anything of CPUs.
 fn cpus(scope: &Scope, tests: &[(&SampleTest, bool)]) -> Option<Vec<bool>> {
     let mut cpus: Option<Vec<bool>> = None;
     let mut keep = |wanted: &dyn Fn(u16) -> bool| {
@@ -86,6 +93,8 @@ fn cpus(scope: &Scope, tests: &[(&SampleTest, bool)]) -> Option<Vec<bool>> {
     cpus
 }
 
+/// Whether a thread passes the scope. A control group is in if its path is one that is
+/// wanted or lies below it.
 fn is_in_scope(scope: &Scope, table: &ProcessTable, slot: ThreadSlot) -> bool {
     let thread = table.thread(slot);
     let cgroup = table

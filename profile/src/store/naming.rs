@@ -17,6 +17,8 @@ use std::sync::Arc;
 /// list of functions shows first.
 const LEAF_WEIGHT: u64 = 8;
 
+///
+/// Both lists may hold what was asked for meanwhile; each asking cleans them.
 #[derive(Debug, Default)]
 pub(super) struct Naming {
     /// Stacks that had a frame nobody asked for when they were stored.
@@ -26,6 +28,7 @@ pub(super) struct Naming {
 }
 
 impl Naming {
+    /// Notes a new stack of which a frame wants a name.
     pub(super) fn add_stack(&mut self, stack: StackId) {
         growth::reserve(&mut self.fresh, 1);
         self.fresh.push(stack);
@@ -37,6 +40,7 @@ impl Naming {
         self.fresh.shrink_to(self.fresh.len() * 2);
     }
 
+    /// Forgets frames that were released.
     pub(super) fn forget_frame(&mut self, is_gone: impl Fn(FrameId) -> bool) {
         self.again.retain(|frame| !is_gone(*frame));
     }
@@ -133,6 +137,7 @@ impl Store {
         if self.names.tag(frame).is_pending() && !own.function.is_empty() {
             self.names.set_named(frame, at.module, own.function.into());
         }
+        // Room is left for the function whose code it is.
         let kept = &inlined[..inlined.len().min(CHAIN_MAX - 1)];
         let mut links: Vec<_> = kept
             .iter()
@@ -202,6 +207,8 @@ impl Store {
 
     /// A table by frame number, not a map: while names are slow to come there
     /// may be a million frames to add up.
+    /// Adds up, for each frame that nobody asked for, the samples of the stacks that it
+    /// is on.
     fn weigh_unasked(&self) -> Vec<(Reverse<u64>, FrameId)> {
         let mut weights = vec![0u64; self.frames.len()];
         let mut found = Vec::new();
@@ -214,6 +221,8 @@ impl Store {
                 *sum += weight;
             }
         };
+        // Their stacks may be known no more; weight 1 puts them last, unless a fresh
+        // stack has them.
         self.naming.again.iter().for_each(|frame| add(*frame, 1));
         for stack in &self.naming.fresh {
             let uses = u64::from(self.stacks.uses(*stack));
@@ -230,6 +239,7 @@ impl Store {
             .collect()
     }
 
+    /// Drops stacks and frames that have nothing left to ask for.
     fn forget_what_is_asked(&mut self) {
         let (names, stacks) = (&self.names, &self.stacks);
         let is_new = |frame: FrameId| names.tag(frame).is_new();

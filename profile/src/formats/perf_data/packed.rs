@@ -23,6 +23,10 @@ const BLOCK_HEADER: usize = 3;
 const LAST_BLOCK: [u8; BLOCK_HEADER] = [1, 0, 0];
 const CHECKSUM: usize = 4;
 
+///
+/// ```text
+/// push ─► packed ── whole blocks ──► decoder ─► unpacked ── whole records ──► take_records
+/// ```
 pub(super) struct Packed {
     /// Inside of a frame.
     frame: Option<Frame>,
@@ -118,14 +122,17 @@ impl Packed {
         !self.unpacked.is_empty()
     }
 
+    /// Begins a frame; its header has to be whole.
     fn begin(&mut self, header: &[u8]) -> Result<(), FormatError> {
         self.decoder.set_max_window_size(WINDOW_MAX);
         self.decoder.reset(header).map_err(|_| damaged())?;
+        // The byte behind the magic number describes the frame, RFC 8878, 3.1.1.1.1.
         let has_checksum = header[4] & 1 << 2 != 0;
         self.frame = Some(Frame { has_checksum });
         Ok(())
     }
 
+    /// Unpacks one block, and counts what came of it against the bound.
     fn unpack(&mut self, block: &[u8]) -> Result<(), FormatError> {
         let one = BlockDecodingStrategy::UptoBlocks(1);
         let is_last = self.decoder.decode_blocks(block, one);

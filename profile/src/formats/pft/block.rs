@@ -1,9 +1,13 @@
-//! A *block*: sixteen bytes of header, then packed contents. Each is checked by
-//! itself, so a file that was cut anywhere is whole up to its last whole block.
+//! A *block*: sixteen bytes of header, then packed contents. Each is checked by itself,
+//! so a file that was cut anywhere is whole up to its last whole block.
 //!
-//! Blocks of a recording that is being made are small, and much alike: they are
-//! packed as one stream, each where the one before ended, and learn from each
-//! other. Large ones are packed by what is fast.
+//! ```text
+//! u32 stored length │ u32 unpacked length │ u32 CRC-32 │ u32 codec │ stored bytes …
+//! ```
+//!
+//! Blocks of a recording that is being made are small, and much alike: they are packed
+//! as one stream, each where the one before ended, and learn from each other. Large
+//! ones are packed by what is fast.
 
 use crate::formats::FormatError;
 use flate2::Compression;
@@ -16,8 +20,11 @@ use std::io::{ErrorKind, Read, Write};
 /// The contents of one block. A writer begins a new one long before.
 pub(super) const RAW_MAX: usize = 16 << 20;
 
+/// Bytes of the header.
 const HEADER: usize = 16;
+/// Codecs: how the contents are packed. Not at all, where that would make them longer.
 const STORED: u32 = 0;
+/// By itself, RFC 1951.
 const DEFLATED: u32 = 1;
 /// A piece of the file's one stream of LZMA2.
 const STREAMED: u32 = 2;
@@ -60,6 +67,7 @@ impl Packer {
             ..=STREAMED_MAX => (STREAMED, self.go_on(raw)?),
             _ => (DEFLATED, deflated(raw)?),
         };
+        // What is in the stream has to be taken from it, however long it became.
         let (codec, stored) = if codec == STREAMED || packed.len() < raw.len() {
             (codec, &packed[..])
         } else {
@@ -81,6 +89,8 @@ impl Packer {
         Ok(block.len())
     }
 
+    /// Adds contents to the stream and takes what it made of them: whole chunks, as it
+    /// is flushed.
     fn go_on(&mut self, raw: &[u8]) -> Result<Vec<u8>, FormatError> {
         self.stream.write_all(raw)?;
         self.stream.flush()?;
@@ -88,6 +98,7 @@ impl Packer {
     }
 }
 
+/// Contents packed by themselves.
 fn deflated(raw: &[u8]) -> Result<Vec<u8>, FormatError> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(LEVEL));
     encoder.write_all(raw)?;
@@ -115,6 +126,8 @@ impl Unpacker {
         }
     }
 
+    /// The contents of a block whose checksum is right. They must be as long as
+    /// announced: that bounds what a bomb can unpack to.
     fn unpack(
         &mut self,
         codec: u32,
@@ -151,6 +164,7 @@ impl Unpacker {
     ) -> std::io::Result<usize> {
         *self.stream.inner_mut() = Piece::new(stored);
         let len = (&mut self.stream).take(raw_len as u64).read_to_end(raw)?;
+        // Bytes that are left over would be read as the beginning of the next piece.
         let piece = self.stream.inner();
         if piece.position() == piece.get_ref().len() as u64 {
             Ok(len)
@@ -169,6 +183,8 @@ pub(super) enum Next {
     Cut,
 }
 
+/// Reads one block. Lengths are checked before anything is read, and no more room is
+/// made than bytes are there, so a header that lies costs nothing.
 pub(super) fn read(input: &mut impl Read, unpacker: &mut Unpacker) -> Result<Next, FormatError> {
     let mut header = [0; HEADER];
     match read_full(input, &mut header)? {
@@ -197,6 +213,7 @@ pub(super) fn read(input: &mut impl Read, unpacker: &mut Unpacker) -> Result<Nex
     unpacker.unpack(codec, stored, raw_len).map(Next::Block)
 }
 
+/// Also of the two words that say how to read the contents.
 fn crc(codec: u32, raw_len: usize, stored: &[u8]) -> u32 {
     let mut crc = flate2::Crc::new();
     crc.update(&codec.to_le_bytes());
@@ -205,6 +222,7 @@ fn crc(codec: u32, raw_len: usize, stored: &[u8]) -> u32 {
     crc.sum()
 }
 
+/// Fills the buffer, or as much of it as there is; says how much.
 fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> Result<usize, FormatError> {
     let mut filled = 0;
     while filled < buffer.len() {

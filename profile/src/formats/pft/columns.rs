@@ -1,11 +1,21 @@
-//! Frames, stacks, names and sources as columns: what is alike lies side by
-//! side, where it packs to half of what rows do.
+//! Frames, stacks, names and sources as columns: what is alike lies side by side, where
+//! it packs to half of what rows do.
+//!
+//! The writer fills them while it collects a block and takes their bytes when it closes
+//! it; [`Strings`] is the only one that is read here, as the other columns are read by
+//! those who need what is in them. `docs/pft.md` has the layout of each, by the number
+//! of its section.
 
 use crate::formats::FormatError;
 use crate::formats::wire::{Bytes, put, put_bytes, put_signed};
 
 /// Numbers of strings. Most are those of the line before, or the next one that
 /// is new.
+///
+/// ```text
+/// string:  …  7   7   8   9   7   10     7 is the highest so far, at first
+/// number:         0   1   1   6   1      0: as before; else 1 + zigzag(string − next)
+/// ```
 #[derive(Debug, Default)]
 pub(super) struct StringColumn {
     last: u32,
@@ -19,6 +29,8 @@ impl StringColumn {
         if string == self.last {
             return self.bytes.push(0);
         }
+        // 0 for the next new string, -1 for the newest one; zigzag makes 0, 1, 2, 3 …
+        // of 0, -1, 1, -2 …
         let step = i64::from(string) - i64::from(self.next);
         put(&mut self.bytes, 1 + (step << 1 ^ step >> 63) as u64);
         self.last = string;
@@ -43,6 +55,8 @@ impl<'a> Strings<'a> {
         }
     }
 
+    /// The number in the next row; an error at the end of the column, or for a number
+    /// that does not fit into 32 bits.
     pub(super) fn next(&mut self) -> Result<u32, FormatError> {
         if let Some(step) = self.bytes.number()?.checked_sub(1) {
             let step = (step >> 1) as i64 ^ -((step & 1) as i64);
@@ -57,6 +71,7 @@ impl<'a> Strings<'a> {
 
 /// Frames that are sorted: runs of one module and kind, and addresses less the
 /// one before in the run.
+/// Addresses rise within a run, so differences are never below zero.
 pub(super) fn frames(sorted: &[(u32, u8, u64)]) -> Vec<u8> {
     let (mut runs, mut addresses) = (Vec::new(), Vec::new());
     for run in sorted.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
@@ -78,7 +93,9 @@ pub(super) fn frames(sorted: &[(u32, u8, u64)]) -> Vec<u8> {
 /// Stacks, told by their frames' numbers, innermost first.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
+    /// Frames of all stacks, one stack after the other.
     words: Vec<u32>,
+    /// Where in `words` each stack ends.
     ends: Vec<u32>,
 }
 
@@ -92,6 +109,7 @@ impl Stacks {
         self.ends.is_empty()
     }
 
+    /// Adds a stack.
     pub(super) fn push(&mut self, words: impl IntoIterator<Item = u32>) {
         self.words.extend(words);
         self.ends.push(self.words.len() as u32);
@@ -105,6 +123,8 @@ impl Stacks {
     /// What each has in common with the one before at its outer end, and its
     /// own frames, outermost first, in as many bytes each as the highest needs.
     pub(super) fn write(&self) -> Vec<u8> {
+        // All numbers take the same width, as equal stacks of bytes pack better than
+        // numbers of changing length.
         let highest = self.words.iter().max().copied().unwrap_or(0);
         let width = (4 - highest.leading_zeros() as usize / 8).max(1);
         let (mut lens, mut words) = (Vec::new(), Vec::new());
@@ -129,6 +149,7 @@ impl Stacks {
 }
 
 /// Whether a frame has a name.
+/// The byte that stands for it in a column.
 pub(super) mod kind {
     pub(crate) const NAMED: u8 = 0;
     /// A reason is in the place of the name.
@@ -215,6 +236,7 @@ impl Sources {
 }
 
 /// Columns one after the other; the last one needs no length.
+/// Nothing at all where no row is: the section is left out then.
 fn joined(columns: &[&Vec<u8>], last: &[u8]) -> Vec<u8> {
     if columns[0].is_empty() {
         return Vec::new();

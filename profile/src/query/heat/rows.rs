@@ -110,6 +110,7 @@ impl Selection {
         }
     }
 
+    /// Rows of CPUs that have samples, in the order of their numbers.
     fn cpu_rows(&self, at_most: usize) -> HeatRows {
         let cpus: Vec<u16> = self.cpus.keys().copied().collect();
         let numbers = cpus.last().map_or(0, |last| usize::from(*last) + 1);
@@ -130,6 +131,8 @@ impl Selection {
         })
     }
 
+    /// Rows of threads that have samples. If there are too many, the last row is for
+    /// the rest.
     fn thread_rows(&self, at_most: usize) -> HeatRows {
         let table = &self.view.tables.processes;
         let counts = (0..).map(ThreadSlot).zip(&self.threads);
