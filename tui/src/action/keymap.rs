@@ -52,6 +52,9 @@ macro_rules! table {
     };
 }
 
+/// Returns the table as it is without a configuration. Rows for a few views come before those
+/// for more, as the first that fits a key counts: a view may so give a key another meaning
+/// than it has everywhere else.
 #[rustfmt::skip]
 fn defaults() -> Vec<Binding> {
     // The import of `Action::*` brings a variant named `View` only; the type has to be
@@ -250,6 +253,8 @@ impl Keymap {
         Rebound::Done
     }
 
+    /// Gives the keys to all rows of an action, which may have one for each kind of view.
+    /// Returns where they work.
     fn give(&mut self, name: &str, keys: &[Key]) -> Vec<Scope> {
         let mut scopes = Vec::new();
         for binding in &mut self.bindings {

@@ -127,6 +127,7 @@ fn drag(app: &mut App, column: u16, row: u16) {
     }
 }
 
+/// Returns the view whose tab is in a column of the line of tabs.
 fn tab_at(app: &App, width: u16, column: u16) -> Option<ViewId> {
     let mut tabs = tabs(&app.keymap, app.view, width).into_iter();
     let holds = |tab: &Tab| (tab.start..tab.start + tab.width()).contains(&column);

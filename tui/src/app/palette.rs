@@ -26,6 +26,8 @@ impl App {
             KeyCode::Backspace if palette.line.text().is_empty() => self.mode = Mode::Browse,
             KeyCode::Enter => {
                 let typed = palette.line.text().to_owned();
+                // An order has a name with an argument. What is no order is a part of an
+                // action's name.
                 if let Some(order) = Order::parse(&typed) {
                     return self.apply_typed(order);
                 }

@@ -71,6 +71,8 @@ impl App {
     /// error says why this function, or anything at all, cannot be probed.
     pub(super) fn probe(&mut self, probed: Probed) -> Result<Applied, Notice> {
         self.may_probe().map_err(Notice::Refused)?;
+        // What is selected was sampled, so that its place is known; a typed name is looked
+        // for.
         let place = match probed {
             Probed::Function(function) => self.place_of(function)?,
             Probed::Named(name) => Place::Named(name.into()),
@@ -229,6 +231,7 @@ impl App {
         let Some(word) = &self.shown.probes.word else {
             return;
         };
+        // The engine keeps its last word in every snapshot: it is said when it is new.
         if word.number > self.probes_said {
             self.probes_said = word.number;
             self.detail = Detail::Notice(Notice::Refused(word.sentence.to_string()));

@@ -15,6 +15,8 @@ pub struct HelpLine {
 pub const COLUMN_WIDTH: usize = 38;
 
 /// What the numbers and signs mean; only existing ones.
+// A pair is a line: its word, empty where the words before go on, and what it means. A line
+// has to fit into a column: nine cells for the word, the rest for its meaning.
 const WORDS: &[(&str, &str)] = &[
     ("SELF", "was on top of the stack"),
     ("TOTAL", "it or anything it called;"),
@@ -152,6 +154,7 @@ pub fn has_two_columns(width: u16) -> bool {
     usize::from(width) >= 2 * COLUMN_WIDTH + 4
 }
 
+/// Returns a line for each action that has keys and a sentence, in the order of the table.
 fn keys(
     keymap: &Keymap,
     view: ViewId,
@@ -172,6 +175,7 @@ fn heading(text: &str) -> HelpLine {
     }
 }
 
+/// Returns a line with its first word in a column of its own.
 fn entry(key: &str, text: &str) -> HelpLine {
     HelpLine {
         text: format!("  {key:<9} {text}"),

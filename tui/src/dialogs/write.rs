@@ -37,6 +37,7 @@ pub enum Field {
     Repeat,
 }
 
+/// The fields in the order in which Tab goes through them.
 const FIELDS: [Field; 8] = [
     Field::Subject,
     Field::Format,
@@ -83,7 +84,9 @@ pub struct WriteDialog {
     pub problem: Option<Problem>,
     /// What is known of the folder in which the file would be. None until the answer comes.
     pub room: Option<Room>,
+    /// The folder that was asked about last; `room` is its answer.
     asked: Option<PathBuf>,
+    /// How large the file would be, as far as that was found out.
     size: Size,
 }
 
@@ -309,6 +312,7 @@ impl WriteDialog {
         }
     }
 
+    /// Returns the folder of the typed name.
     fn folder(&self) -> PathBuf {
         match self.file.text().rsplit_once('/') {
             Some(("", _)) => "/".into(),
@@ -342,6 +346,7 @@ impl WriteDialog {
         Reply::Stay
     }
 
+    /// Handles a key that means something to the selected line only.
     fn press_in_field(&mut self, key: KeyEvent) -> Reply {
         match self.field {
             Field::Subject => return self.press_subject(key),
@@ -393,12 +398,16 @@ impl WriteDialog {
         Reply::Stay
     }
 
+    /// Goes to the line that is this many lines further; behind the last the first one
+    /// follows.
     fn go_to_field(&mut self, by: usize) {
         let here = FIELDS.iter().position(|field| *field == self.field);
         self.field = FIELDS[(here.unwrap_or(0) + by) % FIELDS.len()];
         self.options.is_typing = false;
     }
 
+    /// Turns the selected option on or off, if the format has a choice there. The proposed
+    /// name follows, as it must not tell what is hidden.
     fn turn(&mut self) {
         let can_be_turned = self.switch(self.field).is_some_and(Switch::can_be_turned);
         let options = &mut self.options;
@@ -414,6 +423,7 @@ impl WriteDialog {
         self.name_anew(self.kind().ending());
     }
 
+    /// Chooses what is written.
     fn press_subject(&mut self, key: KeyEvent) -> Reply {
         let here = SUBJECTS.iter().position(|all| *all == self.subject());
         let by = match key.code {
@@ -426,6 +436,7 @@ impl WriteDialog {
         Reply::Stay
     }
 
+    /// Chooses the format.
     fn press_format(&mut self, key: KeyEvent) -> Reply {
         match key.code {
             KeyCode::Char('j') | KeyCode::Right => self.choose(self.kind + 1),
@@ -436,6 +447,8 @@ impl WriteDialog {
         Reply::Stay
     }
 
+    /// Chooses a format by its number, counted around the ends. The name of the file
+    /// follows it.
     fn choose(&mut self, kind: usize) {
         let before = self.kind().ending();
         self.kind = kind % KINDS.len();

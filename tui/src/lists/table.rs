@@ -24,7 +24,9 @@ pub trait Item: Clone + Debug + Send + Sync + 'static {
     /// The columns to sort by, from left to right.
     const COLUMNS: &'static [Self::Column];
 
+    /// Returns the rows of a report.
     fn rows(report: &Report) -> &[Self];
+    /// Returns what identifies this row.
     fn key(&self) -> Self::Key;
 
     /// Returns the key that a row with an older key has in this report. Keys of functions
@@ -35,10 +37,13 @@ pub trait Item: Clone + Debug + Send + Sync + 'static {
 
     /// Compares two rows for the usual order: the largest number first, words from A to Z.
     fn compare(column: Self::Column, a: &Self, b: &Self) -> Ordering;
+    /// Whether a column has words, which rise in the usual order, and no numbers, which
+    /// fall.
     fn is_word(column: Self::Column) -> bool;
 
     /// Returns the text that is searched, and copied.
     fn name(&self) -> &str;
+    /// Returns the samples that a find or a rest of the table adds up.
     fn samples(&self) -> u64;
 
     /// Returns the process of the row, in tables that can be limited to one process.
@@ -81,10 +86,12 @@ pub struct Line<'a, I> {
     pub guides: &'a str,
 }
 
+/// Where the numbers of a line are from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slot {
     /// The row of that number in the report.
     Row(usize),
+    /// From `last_seen`: the row is no longer in the report.
     Gone,
 }
 

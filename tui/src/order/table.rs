@@ -111,6 +111,7 @@ pub const ORDERS: [Described; 19] = [
     ),
 ];
 
+/// Makes a row of the table.
 const fn order(
     kind: Kind,
     name: &'static str,
@@ -138,6 +139,7 @@ pub fn said(typed: &str) -> Option<(Kind, &str)> {
 pub fn begun(typed: &str) -> impl Iterator<Item = &'static Described> {
     let typed = typed.trim_start();
     let word = typed.split(' ').next().unwrap_or_default().to_owned();
+    // Behind a blank the name is complete, and only that order is meant.
     let has_argument = typed.contains(' ');
     ORDERS.iter().filter(move |order| match has_argument {
         true => order.name == word,

@@ -170,13 +170,17 @@ pub fn threads(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 /// What processes and threads have in common.
 struct Person<'a> {
     part: Part,
+    /// Samples in the kernel.
     kernel: u64,
     /// How many threads a process has; 0 for a thread.
     threads: u32,
     top_function: Option<&'a str>,
+    /// What else has to be said, with a comma before it; else empty.
     note: &'a str,
 }
 
+/// Lists processes or threads, most samples first, whatever the order on the screen is.
+/// Rows can be named by their number to narrow the scope to them.
 fn people<I: Item>(
     dialog: &mut Dialog,
     words: &str,
@@ -292,6 +296,7 @@ pub fn changes(dialog: &Dialog, diff: &Diff, count: usize, answer: &mut Answer) 
     }
 }
 
+/// Returns whether a function is on one side only, in words; else nothing.
 fn came_or_went(row: &DiffRow) -> &'static str {
     match (row.is_new(), row.is_gone()) {
         (true, _) => ", new in B",

@@ -102,6 +102,7 @@ pub fn status(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     Ok(answer)
 }
 
+/// Returns how long was sampled, or how long a recording is.
 fn time(app: &App) -> String {
     units::clock(app.shown.run.elapsed)
 }
@@ -113,6 +114,7 @@ pub fn wait(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         "" => None,
         _ => Some(values::keep(words).map_err(Trouble::Usage)?),
     };
+    // Of a recording the window is full when all of it is read.
     let is_full = |app: &App| {
         let wanted = match app.shown.asked.window {
             Span::Seconds(seconds) => Duration::from_secs(seconds.into()),

@@ -33,6 +33,8 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, area: Rect) {
     }
 }
 
+/// Returns the line of a process: CPUs or, if no rate is known, its share; pid, user,
+/// command.
 fn line(row: &ProcessRow, cx: &Context<'_>, room: usize) -> String {
     let report = &cx.shown.report;
     let seconds = report.window.seconds();

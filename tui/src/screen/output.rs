@@ -28,6 +28,7 @@ pub fn render(app: &App, scroll: usize, _theme: &Theme, frame: &mut Frame) {
     block.render(area, frame.buffer_mut());
     let lines = &app.shown.run.command_output;
     let shown = usize::from(inner.height);
+    // Scrolled up as far as it goes, the first lines are shown, and the pane stays full.
     let end = lines
         .len()
         .saturating_sub(scroll)

@@ -13,7 +13,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
+/// How many actions are listed at once.
 const LINES_MAX: usize = 10;
+/// Cells of a name.
 const NAME_WIDTH: u16 = 18;
 
 /// Draws the line that is typed and, above it, the actions and orders that match.
@@ -23,6 +25,8 @@ pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, f
     let is_order = said(palette.line.text()).is_some();
     let orders: Vec<_> = begun(palette.line.text()).collect();
     let room = usize::from(typed.saturating_sub(geometry.body));
+    // Orders stand above the actions, and all of them are shown: there are few that begin
+    // alike.
     let room = room.saturating_sub(orders.len());
     let shown = matches.len().min(LINES_MAX).min(room);
     // The lines are scrolled so that the chosen one is among them.
@@ -62,6 +66,8 @@ pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, f
     footer::render_prompt(":", (before, after), &result, theme, frame, line);
 }
 
+/// Returns how many actions match, and which is chosen. `is_all` says that no order matches
+/// either.
 fn found(palette: &Palette, count: usize, is_all: bool) -> String {
     match palette.chosen.min(count.saturating_sub(1)) {
         _ if count == 0 && is_all => "nothing is called so".into(),

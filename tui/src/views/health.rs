@@ -30,7 +30,10 @@ use std::time::Duration;
 /// snapshots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
+    /// A line that only names the part below it.
     Heading(&'static str),
+    /// The next five are about the baseline: its samples, what it lacks, what is the same
+    /// in both.
     BaselineSamples,
     BaselineLost,
     BaselineWhole,
@@ -39,11 +42,14 @@ pub enum Topic {
     Taken,
     Lost,
     Whole,
+    /// User stacks that ended early, for this cause.
     Cut(Ending),
     NoUserStack,
+    /// A module in which stacks were cut, by its place in the list.
     Stop(usize),
     Named,
     Pending,
+    /// Frames without a name, for this reason.
     Unnamed(NoName),
     /// Below an open cause: a module, and the command to type to get its names.
     CauseModule(ModuleId),
@@ -51,6 +57,7 @@ pub enum Topic {
     CauseOthers,
     /// Below an open cause: its modules are still being looked up.
     CauseWaits,
+    /// A sentence of the engine, by its place in the list.
     Note(usize),
     Kernel,
     OwnCpu,

@@ -21,6 +21,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// Whether a terminal would act on a character, or show it elsewhere than where it stands.
 fn is_unsafe(c: char) -> bool {
     let bidi = matches!(c,
         '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -61,6 +62,8 @@ pub fn cut_middle(text: &str, room: usize) -> Cow<'_, str> {
     if width(text) < room {
         return Cow::Owned(format!("{text}…"));
     }
+    // The last part stays whole if that leaves a fourth for the beginning. Else the end has
+    // a third.
     let last = text[telling_part(text)..].width();
     let tail = if last + 1 < room * 3 / 4 && last < text.width() {
         last
@@ -139,6 +142,7 @@ fn last_part(text: &str) -> usize {
     0
 }
 
+/// Returns as much of the beginning as fits into `room` cells.
 fn first(text: &str, room: usize) -> &str {
     let mut used = 0;
     for (at, c) in text.char_indices() {
@@ -150,6 +154,7 @@ fn first(text: &str, room: usize) -> &str {
     text
 }
 
+/// Returns as much of the end as fits into `room` cells.
 fn end(text: &str, room: usize) -> &str {
     let mut used = 0;
     let mut start = text.len();

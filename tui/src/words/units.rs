@@ -74,6 +74,8 @@ pub fn nanoseconds(ns: u64) -> String {
         ns if ns < 1e9 => (ns / 1e6, "ms"),
         ns => (ns / 1e9, "s"),
     };
+    // Three digits, whatever the unit. The limits are those above which rounding would add
+    // one.
     let digits = match value {
         value if value < 9.995 => 2,
         value if value < 99.95 => 1,

@@ -27,6 +27,7 @@ impl View for Code {
         self.select_line(line);
     }
 
+    // Rows of code are counted; the same samples may be in a line and in its instructions.
     fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
         let (rows, of) = self.found();
         Some(Found {
@@ -124,6 +125,8 @@ impl View for Code {
             }
             Action::Follow => match self.follow() {
                 Follow::Code(function) => Done::OpenCode(function),
+                // The instruction names what it calls, which may have no samples, and then
+                // no row to open.
                 Follow::Name(name) => Done::OpenCodeNamed {
                     name,
                     module: self.answer().map(|answer| answer.function.module.clone()),

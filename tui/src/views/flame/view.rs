@@ -28,6 +28,7 @@ impl View for Flame {
         self.select_cell(column, line);
     }
 
+    // A bar below another one that matches adds no samples: they are counted there.
     fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
         let (rows, samples) = self.found();
         Some(Found {
@@ -57,6 +58,7 @@ impl View for Flame {
 
     fn selected_function(&self, _: &Context<'_>) -> Option<FunctionHere> {
         let function = self.selected()?.function.as_ref()?;
+        // Bars for missing frames have a name, but stand for no function.
         let is_real = function.role == Role::Function;
         let named = is_real.then(|| (Arc::clone(&function.name), Arc::clone(&function.module)));
         Some(FunctionHere {

@@ -39,6 +39,7 @@ impl View for Functions {
         }
     }
 
+    // The list of what differs has no find.
     fn found(&self, cx: &Context<'_>) -> Option<Found<'_>> {
         if cx.difference().is_some() {
             return None;
@@ -81,6 +82,8 @@ impl View for Functions {
 
     fn held_function(&self, cx: &Context<'_>) -> Option<Option<FunctionId>> {
         match cx.difference() {
+            // While the top is watched nothing is held: another view must not follow
+            // whatever is on top.
             Some(_) if !self.difference.is_held() => Some(None),
             Some(_) => Some(self.selected_function(cx).and_then(|function| function.id)),
             None => Some(self.table.held()),

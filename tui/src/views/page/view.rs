@@ -25,6 +25,7 @@ impl View for Page {
         self.select_line(line);
     }
 
+    // A sample has a caller and a callee of the function: a sum would count it twice.
     fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
         let (rows, of) = self.found();
         Some(Found {

@@ -53,6 +53,8 @@ pub fn title(cx: &Context<'_>, answer: &PageAnswer, page: &FunctionPage, width: 
     ];
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
     let name = text::clean(&names::short(&function.name)).into_owned();
+    // The name has half of the line if it needs it; what does not fit beside it is left
+    // out.
     let needed = text::width(&name).min(width / 2);
     let place = source::source(function.file.as_deref(), function.line);
     for part in place
@@ -131,6 +133,7 @@ fn whole_name(function: &Function) -> Option<String> {
     is_folded.then(|| text::clean(&function.name).into_owned())
 }
 
+/// Returns line and module, or the module alone, as far as there is room; else None.
 fn place(function: &Function, room: usize) -> Option<String> {
     let module = text::clean(&function.module).into_owned();
     let line = source::source(function.file.as_deref(), function.line);
@@ -148,6 +151,8 @@ pub fn explain(page: &Page, cx: &Context<'_>) -> Option<String> {
     let name = &names::brief(&answer.function.name);
     let all = units::counted(found.function.total_samples, "sample");
     let base = format!("{all} with {name} on the stack");
+    // The function's own row, and those that sum up others, explain the whole; the others
+    // their share of it.
     let (is_caller, kind, samples) = match page.selected()? {
         PageRow::Caller(neighbour) => (true, neighbour.kind, neighbour.samples),
         PageRow::Callee(neighbour) => (false, neighbour.kind, neighbour.samples),
