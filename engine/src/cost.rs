@@ -20,7 +20,7 @@ pub struct Cost {
 /// Measures cost from one look to the next.
 #[derive(Debug)]
 pub struct Meter {
-    /// Those whose work is told; empty: all.
+    /// The CPUs whose work is told; empty for all.
     cpus: Vec<u16>,
     looked: Instant,
     /// Our CPU time, that of the BPF program, and the ticks that CPUs were busy, as of

@@ -268,7 +268,8 @@ impl Worker {
         }
     }
 
-    /// Whether it is there now and was not before.
+    /// Fetches one debug file; `true` if the module has debug information now and had
+    /// none before. `false` also if the user is to be asked first, or does not want it.
     fn fetch(&mut self, wanted: &Wanted) -> bool {
         let with_source = |f: &dyn Fn(symbolize::FileSource<'_>) -> bool| {
             wanted.module.with_source(f).unwrap_or(false)

@@ -94,7 +94,8 @@ impl Answer {
         }
     }
 
-    /// Whether it answers for what the frame is now.
+    /// Whether the answer is for what the frame's number stands for now: it may be
+    /// another frame's since the name was asked for.
     pub fn is_for(&self, frame: Option<Frame>) -> bool {
         self.late_for.is_none_or(|(module, address)| {
             frame.is_some_and(|frame| frame.module == module && frame.address == address)
@@ -107,7 +108,7 @@ impl Answer {
 struct Outcome {
     request: Request,
     answers: Vec<Answer>,
-    /// Those of the request whose names may come later.
+    /// Frames of the request whose names may come later.
     waiting: Vec<Asked>,
 }
 
@@ -435,7 +436,8 @@ impl Naming {
         self.asked
     }
 
-    /// The same of each user's files.
+    /// How many frames were asked for and not answered, by the user whose files they
+    /// are in.
     pub fn outstanding_by_user(&self) -> HashMap<u32, usize> {
         self.asked_by_user.clone()
     }

@@ -68,7 +68,8 @@ impl Source {
         }
     }
 
-    /// Whether it answers for what the frame is now.
+    /// Whether the answer is for what the frame's number stands for now: it may be
+    /// another frame's since the lines were asked for.
     pub fn is_for(&self, frame: Option<Frame>) -> bool {
         frame.is_some_and(|frame| (frame.module, frame.address) == self.was)
     }

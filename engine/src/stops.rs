@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// Pairs that are counted; more than that are no help to anybody.
 const PAIRS_MAX: usize = 4096;
-/// Those that are shown.
+/// Pairs that Health shows.
 const SHOWN_MAX: usize = 20;
 
 /// The account of a run has one, and shows it in Health.

@@ -14,7 +14,8 @@ const BYTES_MAX: u64 = 16 << 20;
 pub struct Users(HashMap<u32, Arc<str>>);
 
 impl Users {
-    /// Those of `/etc/passwd`. Others are called by their number.
+    /// Reads `/etc/passwd`. Users that are not in it, as those of a directory service,
+    /// are called by their number.
     pub fn read() -> Self {
         let mut text = Vec::new();
         let file = File::open("/etc/passwd");

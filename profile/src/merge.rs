@@ -145,7 +145,8 @@ fn counted_info(view: &View) -> Info {
 /// One of the recordings.
 struct Part<'a> {
     view: &'a View,
-    /// What its clock is behind, in whole stamps.
+    /// How much later than the merged clock this recording's began, in whole stamps:
+    /// what is added to its times.
     shift_ns: u64,
     /// Numbers in the merged store, by those of this recording.
     processes: HashMap<ProcessId, ProcessId>,

@@ -52,7 +52,7 @@ impl Described {
 #[derive(Default)]
 pub struct Modules {
     known: HashMap<ModuleId, Described>,
-    /// Those whose file is open, the oldest first.
+    /// Modules whose file is held open, the oldest first; at most [`FILES_OPEN_MAX`].
     open_files: VecDeque<Arc<NamedModule>>,
 }
 

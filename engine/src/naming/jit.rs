@@ -145,7 +145,8 @@ impl Waiting {
         }
     }
 
-    /// All of them, if it is time to ask again.
+    /// All frames that wait, if a second has gone by since they were taken last; else
+    /// none.
     pub fn take_due(&mut self) -> Vec<Group> {
         if self.frames == 0 || self.asked.is_some_and(|asked| asked.elapsed() < AGAIN) {
             return Vec::new();

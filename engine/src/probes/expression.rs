@@ -35,7 +35,7 @@ pub struct Expression {
     /// As it was typed.
     pub text: String,
     kind: Kind,
-    /// What its number is, for showing.
+    /// How its number is shown; of no meaning for texts.
     pub number: NumberType,
 }
 
@@ -210,7 +210,7 @@ impl Expression {
         std::iter::once(first).chain(second)
     }
 
-    /// Whether it is of the end of a call.
+    /// Whether the value is read when the call returns, and not when it begins.
     pub fn is_at_end(&self) -> bool {
         self.paths().any(|path| path.base == Base::Return)
     }

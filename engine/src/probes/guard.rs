@@ -114,7 +114,8 @@ impl Guard {
         hits.saturating_sub(self.last_hits) as f64 / since.as_secs_f64().max(1e-3)
     }
 
-    /// Whether it was too much since the last question. `hits` are those of the whole run.
+    /// Whether the probe cost too much since the last question, `since` ago. `hits` are
+    /// all since it was placed.
     pub fn judge(&mut self, hits: u64, since: Duration) -> Option<TooMuch> {
         let per_second = self.per_second(hits, since);
         self.last_hits = hits;

@@ -22,7 +22,8 @@ pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> 
     write_by(selection, GroupBy::Comm, out)
 }
 
-/// The same under what else tells them apart: the first step of each line.
+/// Writes the stacks of a selection, sorted. The first step of each line is the thread,
+/// the process or the name of threads, as `by` says.
 pub fn write_by(
     selection: &Selection,
     by: GroupBy,

@@ -197,7 +197,7 @@ impl Import {
         self.told.entry(frame).or_insert(Told::Unnamed(state));
     }
 
-    /// One that weighs nothing is left out.
+    /// Adds a sample; one that weighs nothing is left out.
     pub(crate) fn sample(&mut self, sample: NewSample<'_>) -> Result<(), FormatError> {
         match sample.weight {
             0 => Ok(()),
@@ -205,7 +205,8 @@ impl Import {
         }
     }
 
-    /// The same for one that may weigh nothing: by another metric it does.
+    /// Adds a sample, also one that weighs nothing: it may count by another metric of
+    /// the file, and stacks shall have the same numbers by each.
     pub(crate) fn sample_of_any(&mut self, sample: NewSample<'_>) -> Result<(), FormatError> {
         self.weight = self.weight.saturating_add(sample.weight);
         if self.weight > WEIGHT_MAX {

@@ -86,7 +86,7 @@ impl Frames {
         &self.frames
     }
 
-    /// Those that are not released.
+    /// How many frames are in use: not released, and places in programs.
     pub(crate) fn used(&self) -> usize {
         self.frames.len() - self.released.len() - RESERVED as usize
     }

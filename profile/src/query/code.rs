@@ -141,8 +141,9 @@ impl Selection {
         Ok(found)
     }
 
-    /// The same for parts of its code: which frame belongs to which of them, by
-    /// its number. A sample counts once in each part that it has a frame of.
+    /// What parts of a function's code have, and what is called from each. `parts` says
+    /// to which part a frame belongs, by the part's number; frames that are not in it
+    /// are left out. A sample counts once in each part that it has a frame of.
     pub fn code_groups(
         &self,
         frame: FrameId,

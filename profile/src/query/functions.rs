@@ -168,7 +168,7 @@ impl<'a> ModuleCache<'a> {
         }
     }
 
-    /// That of a function.
+    /// The module of a function.
     pub(super) fn of(&mut self, id: FunctionId) -> Module {
         match self.view.frame(id) {
             Some(frame) if id.0 >= RESERVED => self

@@ -16,7 +16,6 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    ///
     /// Two passes: tallies say how many samples each group has, and so where its run
     /// begins; then each sample is put at the next free place of its group.
     pub(super) fn collect(

@@ -84,7 +84,7 @@ impl ShapeAt {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) samples: u64,
-    /// Those that are stored, whatever they weigh.
+    /// How many samples are stored, whatever they weigh.
     pub(super) stored: u32,
     /// Of `samples`: those that hit in the kernel.
     pub(super) in_kernel: u64,
@@ -253,8 +253,9 @@ impl Selection {
         Step(self.shapes[at.start as usize]).function()
     }
 
-    /// The same by stack, where all of them are asked for: shapes are too many
-    /// for a cache. Of stacks that do not count it is 0.
+    /// The function that samples are charged to, by stack, for those who ask for all of
+    /// them: a look at the shape of each would miss the cache. 0 for stacks that do not
+    /// count.
     pub(super) fn leaves(&self) -> Vec<u32> {
         let leaf = |at: &ShapeAt| if at.is_kept() { self.leaf(*at).0 } else { 0 };
         self.shape_of.iter().map(leaf).collect()

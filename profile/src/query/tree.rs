@@ -80,7 +80,8 @@ pub struct Node {
     pub kind: NodeKind,
     /// Samples here and below.
     pub samples: u64,
-    /// Those that end here; bottom-up: those whose stacks begin here.
+    /// Samples whose stack ends here. Bottom-up these are the samples of stacks whose
+    /// outermost function this is.
     pub own: u64,
     /// 0 for the root.
     pub depth: u32,

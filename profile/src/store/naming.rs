@@ -17,7 +17,6 @@ use std::sync::Arc;
 /// list of functions shows first.
 const LEAF_WEIGHT: u64 = 8;
 
-///
 /// Both lists may hold what was asked for meanwhile; each asking cleans them.
 #[derive(Debug, Default)]
 pub(super) struct Naming {

@@ -17,7 +17,7 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    /// That of what is no place in a program.
+    /// The module of what is no place in a program: nameless.
     pub(crate) fn none() -> Self {
         Self {
             name: Arc::default(),
@@ -60,7 +60,7 @@ impl ModuleTable {
         Self(Arc::new(bare.collect()))
     }
 
-    /// The same modules at other places.
+    /// The same modules, with their files at other places.
     pub(crate) fn moved(&self, mut path: impl FnMut(&Arc<str>) -> Arc<str>) -> Self {
         // In an order that is the same each time.
         let mut all: Vec<(&ModuleId, &Module)> = self.0.iter().collect();

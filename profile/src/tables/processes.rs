@@ -39,7 +39,7 @@ impl ProcessTable {
         &self.threads[slot.0 as usize]
     }
 
-    /// All of them, in the order of their numbers.
+    /// All processes, in the order of their numbers: the map has none.
     pub(crate) fn by_number(&self) -> Vec<(ProcessId, &Process)> {
         let mut all: Vec<_> = self.processes.iter().map(|(id, p)| (*id, p)).collect();
         all.sort_unstable_by_key(|(id, _)| *id);
@@ -119,7 +119,8 @@ pub(crate) struct Process {
 }
 
 impl Thread {
-    /// Whether it is that thread under that name; by the name's place first.
+    /// Whether both are one thread under one name. Names are compared by their place in
+    /// memory first, as they nearly always are the same one.
     pub(crate) fn is(&self, other: &Thread) -> bool {
         self.process == other.process
             && self.tid == other.tid
@@ -142,7 +143,7 @@ impl Process {
             == (other.pid, &other.comm, other.exited, &other.details)
     }
 
-    /// One that nobody told of: as good as ended, so that it leaves with its
+    /// A process that nobody told of. It counts as ended, so that it leaves with its
     /// samples.
     pub(crate) fn untold() -> Self {
         Self {

@@ -35,7 +35,6 @@ pub struct Entry {
     pub state: State,
 }
 
-///
 /// ```text
 /// Sought ── found and placed ──► InPlace ── taken away ──► Gone ── renewed ──► Sought
 ///    └────── refused: it leaves the list
@@ -63,11 +62,12 @@ pub struct Watched {
     pub limits: Limits,
     pub is_timed: bool,
     pub placed: Instant,
-    /// The same on the clock of samples.
+    /// When it was placed, on the clock of samples.
     pub placed_ns: u64,
-    /// By the keeper's clock.
+    /// When its time is over, by the keeper's clock.
     pub expires: Instant,
-    /// When it was taken away.
+    /// When it was taken away, also on the clock of samples. `None` while it is in
+    /// place.
     pub gone: Option<(Instant, u64)>,
     /// Its first numbers were told.
     pub is_looked_at: bool,

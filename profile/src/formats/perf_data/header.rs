@@ -29,7 +29,6 @@ pub(super) struct Header {
     pub(super) is_pipe: bool,
 }
 
-///
 /// The input cannot be wound back, as it may be a pipe, so everything up to the records
 /// is kept in memory: attributes, ids and what else is there.
 pub(super) fn read(input: &mut impl Read) -> Result<Header, FormatError> {
@@ -122,7 +121,8 @@ pub(super) fn features(
 }
 
 impl Features {
-    /// One that is damaged says nothing.
+    /// Reads the feature of that number. One that is damaged, or not known, says
+    /// nothing.
     pub(super) fn add(&mut self, bit: usize, part: &[u8]) {
         let mut cursor = Cursor(part);
         let mut text = || {

@@ -23,7 +23,6 @@ const BLOCK_HEADER: usize = 3;
 const LAST_BLOCK: [u8; BLOCK_HEADER] = [1, 0, 0];
 const CHECKSUM: usize = 4;
 
-///
 /// ```text
 /// push ─► packed ── whole blocks ──► decoder ─► unpacked ── whole records ──► take_records
 /// ```
@@ -117,7 +116,7 @@ impl Packed {
         std::mem::replace(&mut self.unpacked, rest)
     }
 
-    /// Whether it ends inside of a record.
+    /// Whether what was unpacked ends inside a record.
     pub(super) fn is_cut(&self) -> bool {
         !self.unpacked.is_empty()
     }

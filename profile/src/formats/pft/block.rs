@@ -105,7 +105,7 @@ fn deflated(raw: &[u8]) -> Result<Vec<u8>, FormatError> {
     Ok(encoder.finish()?)
 }
 
-/// Unpacks them.
+/// Unpacks blocks, one after the other: those of the stream need all that came before.
 pub(super) struct Unpacker {
     stream: Lzma2Reader<Piece>,
 }
@@ -213,7 +213,8 @@ pub(super) fn read(input: &mut impl Read, unpacker: &mut Unpacker) -> Result<Nex
     unpacker.unpack(codec, stored, raw_len).map(Next::Block)
 }
 
-/// Also of the two words that say how to read the contents.
+/// The checksum of a block: CRC-32 of the codec, the unpacked length and the contents
+/// as they are stored.
 fn crc(codec: u32, raw_len: usize, stored: &[u8]) -> u32 {
     let mut crc = flate2::Crc::new();
     crc.update(&codec.to_le_bytes());

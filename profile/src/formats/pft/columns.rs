@@ -154,7 +154,7 @@ pub(super) mod kind {
     pub(crate) const NAMED: u8 = 0;
     /// A reason is in the place of the name.
     pub(crate) const UNNAMED: u8 = 1;
-    /// The same, and where its function starts is known.
+    /// A reason is in the place of the name, and where its function starts is known.
     pub(crate) const UNNAMED_IN: u8 = 2;
 }
 

@@ -21,7 +21,8 @@ fn damaged(what: &str) -> FormatError {
     FormatError::Damaged(what.into())
 }
 
-/// Rows.
+/// Names of version 1, as rows: the number of a frame, whether it has no name, and its
+/// name or why it has none.
 pub(super) fn add_names(
     mut bytes: Bytes<'_>,
     tables: &Tables,
@@ -42,7 +43,8 @@ pub(super) fn add_names(
     Ok(())
 }
 
-/// Columns.
+/// Names of version 2, as columns of frames, kinds and texts; behind them the starts of
+/// functions, of those frames whose kind says that there is one.
 pub(super) fn add_name_columns(
     mut bytes: Bytes<'_>,
     tables: &Tables,
@@ -94,7 +96,8 @@ fn tell(frame: Option<Frame>, state: NameState, reasons: &mut Reasons, store: &m
     }
 }
 
-/// Rows.
+/// Sources of version 1, as rows: the number of a frame and the links of its chain,
+/// each with function, file and line.
 pub(super) fn add_sources(
     mut bytes: Bytes<'_>,
     tables: &Tables,
@@ -115,7 +118,8 @@ pub(super) fn add_sources(
     Ok(())
 }
 
-/// Columns.
+/// Sources of version 2, as columns of frames, counts of links, functions and files;
+/// behind them the lines, each less the one before.
 pub(super) fn add_source_columns(
     mut bytes: Bytes<'_>,
     tables: &Tables,

@@ -123,7 +123,8 @@ impl Tables {
         Ok(())
     }
 
-    /// Those of one module and kind one after the other, by rising addresses.
+    /// Frames of version 2: runs of frames of one module and kind, by rising addresses.
+    /// What the runs are stands before all addresses.
     pub(super) fn add_frame_runs(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
         let mut runs = Bytes(bytes.bytes()?);
         while !runs.is_empty() {

@@ -456,7 +456,8 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Those that have changed since they were written.
+    /// Writes processes again that have changed since they were written: they were
+    /// renamed, have ended, or more is known of them.
     fn add_processes(&mut self, view: &View) {
         // The map is in no order; rows are sorted, so that the same recording gives the
         // same bytes.

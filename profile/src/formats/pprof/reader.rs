@@ -105,7 +105,7 @@ pub(super) struct Reader<'a> {
     pub(super) store: Store,
     /// Which of a sample's values counts.
     value: usize,
-    /// What its values count, by which a user may ask for another.
+    /// The names of all that its values count: a user may ask for another.
     metrics: Vec<String>,
     /// The time that all samples get.
     time_ns: u64,
