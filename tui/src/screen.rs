@@ -123,6 +123,8 @@ pub fn as_text(app: &App, theme: &Theme) -> String {
     let mut text = String::new();
     for y in 0..height {
         let mut line = String::new();
+        // A wide character fills two cells, of which the second is blank in the buffer and
+        // is not written.
         let mut skip = 0;
         for x in 0..width {
             let symbol = buffer[(x, y)].symbol();
@@ -139,11 +141,14 @@ pub fn as_text(app: &App, theme: &Theme) -> String {
     text
 }
 
+/// Whether the frame has room for what is drawn in the size that the app knows.
 fn fits(app: &App, frame: &Frame) -> bool {
     let area = frame.area();
     area.width >= app.size.width && area.height >= app.size.height
 }
 
+/// Draws the lines from top to bottom, and over them what is open: a line that is typed, a
+/// dialog, the help or the output.
 fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let line = |y| Rect::new(0, y, geometry.width, 1);
     let header = Rect::new(0, 0, geometry.width, geometry.header);
@@ -177,6 +182,8 @@ fn draw_screen(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) 
     }
 }
 
+/// Draws the open view, what is beside it, the busiest processes and the strip; or, if the
+/// view cannot be fed by what is shown, why.
 fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
     let Some(parts) = app.parts() else {
         return;
@@ -228,6 +235,7 @@ fn areas(part: Part) -> (Rect, Rect) {
     )
 }
 
+/// Draws a view in its part of the body, in other colors if it does not have the keys.
 fn draw_pane(app: &App, pane: PaneId, part: Part, theme: &Theme, frame: &mut Frame) {
     let (heads, body) = areas(part);
     let cx = app.context_of(pane);

@@ -52,9 +52,9 @@ macro_rules! table {
     };
 }
 
-/// Returns the table as it is without a configuration. Rows for a few views come before those
-/// for more, as the first that fits a key counts: a view may so give a key another meaning
-/// than it has everywhere else.
+/// Returns the table as it is without a configuration. Rows that work everywhere come last,
+/// as the first that fits a key counts: a view may so give a key another meaning than it
+/// has elsewhere.
 #[rustfmt::skip]
 fn defaults() -> Vec<Binding> {
     // The import of `Action::*` brings a variant named `View` only; the type has to be

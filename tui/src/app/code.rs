@@ -21,6 +21,7 @@ impl App {
             });
             return;
         }
+        // In the code view it is open already: opened again, its files are read anew.
         if self.view != ViewId::Code {
             self.remember();
             self.leave_view();

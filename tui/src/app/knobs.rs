@@ -319,6 +319,7 @@ impl App {
     /// Switches to the next metric of the file, or says why there is none.
     pub(super) fn next_metric(&mut self) {
         let next = match self.base.metrics.len() {
+            // There is none with number 1: what is said is why.
             0 | 1 => 1,
             several => (self.knobs.metric + 1) % several,
         };

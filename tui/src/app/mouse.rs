@@ -82,10 +82,13 @@ fn is_double(app: &mut App, column: u16, row: u16) -> bool {
     let is_double = app.mouse.clicked.is_some_and(|(x, y, when)| {
         is_row && (x, y) == (column, row) && app.now.saturating_sub(when) <= DOUBLE
     });
+    // A third click begins anew, and is no second double click.
     app.mouse.clicked = (!is_double).then_some(here);
     is_double
 }
 
+/// Opens the view of a tab, or gives the keys to the view below the pointer and selects its
+/// row.
 fn click(app: &mut App, column: u16, row: u16) {
     let Some(geometry) = app.geometry() else {
         return;

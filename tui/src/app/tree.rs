@@ -12,6 +12,8 @@ impl App {
         };
         let report = &self.shown.report;
         let row = report.find_function(function);
+        // A function with samples of its own is at the top of a branch in the tree of
+        // callers. Any other one is looked for in the tree of callees.
         let was_on_top = row.is_some_and(|at| report.functions[at].self_samples > 0);
         self.remember();
         self.open(ViewId::Tree);

@@ -30,6 +30,8 @@ pub fn run(config: &Config, subject: Subject, batch: &BatchConfig) -> Result<Exi
     runtime.block_on(report(config, subject, batch))
 }
 
+/// Takes snapshots from the engine and writes a report of each, until the engine has made
+/// the last one, or nobody reads the output any more.
 async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Result<Exit, Failure> {
     // Opened before anything is sampled, so that a file that cannot be written is reported
     // at once and not after the first delay.
@@ -52,6 +54,8 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
     loop {
         tokio::select! {
             snapshot = reports.recv() => {
+                // The engine has ended: the number of reports is reached, or the target is
+                // gone.
                 let Some(snapshot) = snapshot else { break };
                 trace.look(&snapshot);
                 samples += snapshot.report.samples;
@@ -81,6 +85,7 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
             }
             caught = signals.any() => {
                 command.pass_on(caught);
+                // The engine makes a last report of what came so far.
                 let _ = sampling.commands.send(Command::Finish);
             }
         }
@@ -95,6 +100,8 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
     exit(command, signals, samples > 0 || is_left).await
 }
 
+/// Returns the report of a snapshot. The first one may have a head that the others have
+/// not.
 fn render(snapshot: &Snapshot, config: &Config, batch: &BatchConfig, output: &Output) -> String {
     let snapshot = &in_order(snapshot, config.look.sort);
     let report = BatchReport {

@@ -22,6 +22,7 @@ pub fn run(task: ConfigTask) -> Result<Exit, Failure> {
     }
 }
 
+/// Returns a line for each file that is looked for, with what became of it.
 fn places() -> String {
     let mut text = String::new();
     for place in config::files() {

@@ -68,6 +68,7 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
     }
 }
 
+/// Returns what a side is called in messages: its file, or the process that is recorded.
 fn operand_name(operand: &Operand) -> String {
     match operand {
         Operand::File(path) => input::name(path),
@@ -75,6 +76,7 @@ fn operand_name(operand: &Operand) -> String {
     }
 }
 
+/// Reads a side, or records it first.
 fn open(operand: &Operand) -> Result<Opened, Failure> {
     match operand {
         Operand::File(path) => open_file::open(path),
@@ -82,6 +84,7 @@ fn open(operand: &Operand) -> Result<Opened, Failure> {
     }
 }
 
+/// Returns what the filter keeps of a side; both have the same one.
 fn select(opened: &Opened, config: &DiffConfig) -> Selection {
     let query = Query {
         filter: config.filter.clone(),

@@ -95,6 +95,8 @@ impl Sampler {
 /// Why BPF is not possible: as the failure of the run, and in a few words.
 struct WithoutBpf(Box<Failure>, String);
 
+/// Returns an error if BPF cannot sample this target: for lack of rights, or in a container
+/// that has numbers of its own.
 fn may_use_bpf(target: &probe::Target) -> Result<(), WithoutBpf> {
     let rights = Rights::current().map_err(|error| {
         let sentence = format!("failed to read `/proc/self/status`: {error}");

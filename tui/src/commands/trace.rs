@@ -43,6 +43,8 @@ pub fn run(config: &Config, subject: Subject, trace: &TraceConfig) -> Result<Exi
     runtime.block_on(tracing(config, subject, trace))
 }
 
+/// Places the probes, lets the command run, and counts until there is a reason to end.
+/// Probes come before the command, so that its first calls are counted as well.
 async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Result<Exit, Failure> {
     let mut signals = Signals::listen()?;
     let mut source = start(config, &subject)?;

@@ -305,6 +305,8 @@ impl<I: Item> Table<I> {
             .collect()
     }
 
+    /// Adds the rows that have no slot yet, in the order of the sort column: all of them if
+    /// none has, else only the new ones.
     fn append_sorted(
         &self,
         report: &Report,
@@ -316,6 +318,7 @@ impl<I: Item> Table<I> {
             let present: HashSet<I::Key> = slots.iter().map(|(key, _)| *key).collect();
             numbers.retain(|number| !present.contains(&rows[*number].key()));
         }
+        // The sort is stable: equal rows are in the order of the report.
         numbers.sort_by(|a, b| {
             let order = I::compare(self.column, &rows[*a], &rows[*b]);
             if self.inverted {
@@ -373,6 +376,7 @@ impl<I: Item> Table<I> {
         }
     }
 
+    /// Keeps the selected row, in case the next report does not have it.
     fn remember(&mut self, report: &Report) {
         if self.cursor.held().is_none() {
             self.last_seen = None;
@@ -408,6 +412,8 @@ impl<I: Item> Table<I> {
         }
     }
 
+    /// Selects a row by its number. A row that was kept though it is gone leaves the table
+    /// now.
     fn select(&mut self, at: usize, report: &Report) {
         let target = self.keys.get(at).copied();
         if target != self.cursor.held() {
@@ -421,12 +427,14 @@ impl<I: Item> Table<I> {
         self.remember(report);
     }
 
+    /// Lets the selection be the first row, whichever that is.
     fn watch_top(&mut self, report: &Report) {
         self.drop_gone();
         self.cursor.watch_top();
         self.remember(report);
     }
 
+    /// Removes the row that is no longer in the report.
     fn drop_gone(&mut self) {
         if let Some(at) = self.slots.iter().position(|slot| *slot == Slot::Gone) {
             self.slots.remove(at);

@@ -60,6 +60,8 @@ fn trend(dialog: &Dialog) -> Result<Answer, Trouble> {
         units::count(seconds[least]),
         clock(least)
     ));
+    // The shortest step with which all fit, else as many seconds as need no more than
+    // `ROWS` rows.
     let step = STEPS
         .iter()
         .find(|step| seconds.len().div_ceil(**step) <= ROWS);

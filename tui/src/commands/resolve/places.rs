@@ -16,6 +16,7 @@ const DEBUG_BYTES_MAX: u64 = 8 << 30;
 
 /// How many files and folders are looked at below all directories together.
 const ENTRIES_MAX: usize = 1 << 20;
+/// How many folders deep a file may be.
 const DEPTH_MAX: usize = 32;
 
 /// The files that were found below the named directories, by build-id.
@@ -33,6 +34,8 @@ impl Places {
         let mut entries = 0;
         for directory in directories {
             let name = || input::name(directory);
+            // Asked by a reader with a deadline first: listing a folder of a server that
+            // does not answer would never end.
             let answers = std::path::absolute(directory)
                 .map_or(Ok(()), |path| probe::files::of_targets().answers(&path));
             answers.map_err(|_| {
@@ -51,6 +54,8 @@ impl Places {
         Ok(places)
     }
 
+    /// Looks at all files below a directory, as far as the bounds allow. What cannot be
+    /// read is passed over.
     fn walk(&mut self, directory: &Path, depth: usize, entries: &mut usize) {
         let Ok(listed) = fs::read_dir(directory) else {
             return;
@@ -72,6 +77,8 @@ impl Places {
         }
     }
 
+    /// Adds a file if it is an ELF file with a build-id. Of several with the same one the
+    /// first counts.
     fn add(&mut self, path: PathBuf) {
         let mut magic = [0; 4];
         let Ok(mut file) = File::open(&path) else {
@@ -123,10 +130,12 @@ impl Places {
     }
 }
 
+/// Reads a file of a named directory. None if it is no ELF file.
 fn read(path: &Path) -> Option<Object> {
     Object::read(&File::open(path).ok()?).ok()
 }
 
+/// Returns what resolves addresses in a file, with its debug information if that is found.
 fn resolver(object: Object, path: &Path) -> Option<Resolver> {
     let path = path.canonicalize().ok()?;
     let files = || DebugFiles::of(&FileSource::new(&path), probe::files::of_targets());

@@ -34,6 +34,7 @@ pub fn build(directory: &Path, files: &[impl AsRef<Path>]) -> Result<Exit, Failu
     Ok(exit)
 }
 
+/// Makes the table of one file. Returns the line that is printed about it.
 fn build_one(
     directory: &Path,
     file: &Path,

@@ -17,6 +17,7 @@ pub const ID_DIGITS_MIN: usize = 8;
 /// The names of all tables in a directory, by name of the program and by build-id.
 pub struct Tables {
     directory: PathBuf,
+    /// The tables of each program: one for each of its builds.
     by_name: HashMap<String, Vec<String>>,
     /// The tables by build-id, in order, so that the beginning of an id finds it.
     by_id: BTreeMap<String, String>,
@@ -39,6 +40,7 @@ impl Tables {
         Ok(tables)
     }
 
+    /// Takes the name of a file, if it is that of a table.
     fn add(&mut self, table: String) {
         let stem = table.strip_suffix(SUFFIX).and_then(|t| t.strip_suffix('.'));
         let Some((name, id)) = stem.and_then(|stem| stem.rsplit_once('.')) else {
@@ -63,6 +65,8 @@ impl Tables {
         Ok(Resolver::of_table(table))
     }
 
+    /// Returns the table of a build-id, which may be given by its beginning as long as only
+    /// one has it.
     fn of_build(&self, id: &str) -> Result<&str, String> {
         let mut from = self.by_id.range(id.to_owned()..);
         match (from.next(), from.next()) {
@@ -76,6 +80,8 @@ impl Tables {
         }
     }
 
+    /// Returns the only table of a program. A name that is none, and long enough, may be a
+    /// build-id.
     fn of_name(&self, wanted: &str) -> Result<&str, String> {
         match self.by_name.get(wanted).map(Vec::as_slice) {
             Some([only]) => Ok(only),

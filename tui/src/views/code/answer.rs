@@ -47,8 +47,11 @@ pub struct CodeAnswer {
     pub key: Key<CodeWanted>,
     pub view: View,
     pub function: Function,
+    /// The addresses of its code that were hit, as the profile has them.
     pub code: FunctionCode,
+    /// What was found on disk for these addresses.
     pub body: Arc<Body>,
+    /// Samples of each source line, in whatever file it is.
     pub lines: BTreeMap<Place, Spot>,
     /// Samples of each instruction, by the number of its piece and its number in the piece.
     pub instructions: BTreeMap<(usize, usize), Spot>,
@@ -176,6 +179,8 @@ impl CodeAnswer {
         Some(())
     }
 
+    /// Looks up the functions that the spots name, so that drawing need not ask the
+    /// profile.
     fn name_all(&mut self) {
         let spots = self.lines.values().chain(self.instructions.values());
         let spots = spots.chain(self.addresses.values()).chain([&self.unplaced]);
@@ -188,6 +193,8 @@ impl CodeAnswer {
     }
 }
 
+/// Returns the request for the library: where samples hit, with what the profile knows of
+/// these places in case the files do not tell.
 fn wanted(ask: &Ask<CodeWanted>, function: &Function, code: &FunctionCode) -> Wanted {
     let hit = |address: &CodeAddress| {
         let is_other = address.host != function.id;

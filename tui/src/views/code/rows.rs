@@ -113,6 +113,8 @@ fn add_lines(answer: &CodeAnswer, file: u32, code: &CodeByLine, rows: &mut Vec<C
             }
         }
     }
+    // What has no row of its own is summed up below, so that the rows add up to all
+    // samples.
     let is_shown = |place: &Place| place.file == file && (start..=end).contains(&place.line);
     add_others(answer, file, is_shown, rows);
 }
@@ -159,6 +161,8 @@ fn counts(spot: Option<&Spot>) -> (u64, u64) {
     spot.map_or((0, 0), |spot| (spot.samples, spot.before))
 }
 
+/// Returns the row of an instruction with its samples. None if there is no such
+/// instruction.
 fn instruction(answer: &CodeAnswer, at: (usize, usize), below_line: bool) -> Option<CodeRow> {
     let (samples, before) = counts(answer.instructions.get(&at));
     Some(CodeRow::Instruction {
@@ -170,6 +174,7 @@ fn instruction(answer: &CodeAnswer, at: (usize, usize), below_line: bool) -> Opt
     })
 }
 
+/// Adds what was called from a line, for layouts that do not show its instructions.
 fn add_calls(line: u32, spot: &Spot, rows: &mut Vec<CodeRow>) {
     for (callee, samples) in spot.calls.iter().take(CALLS_MAX) {
         rows.push(CodeRow::Call {
@@ -221,6 +226,8 @@ fn add_others(
     }
 }
 
+/// Adds the instructions of all pieces, with a head for each if there are several, and then
+/// the addresses for which there are no instructions.
 fn add_code(answer: &CodeAnswer, rows: &mut Vec<CodeRow>) {
     let pieces = &answer.body.pieces;
     for (number, piece) in pieces.iter().enumerate() {
