@@ -115,6 +115,8 @@ impl SnapshotClock {
         }
     }
 
+    /// The snapshot of a screen, if the last one is as old as the refresh. In the first
+    /// seconds it is refreshed more often, as rows and names still come in.
     fn live_due(&mut self, state: &State, span: Span, refresh: Duration) -> Option<Due> {
         let is_early = self.started.elapsed() < EARLY;
         let refresh = if is_early {

@@ -98,6 +98,7 @@ impl Engine {
         self.failure.lock().expect("nobody panics with it").take()
     }
 
+    /// Tells both threads to end and waits for them, [`END_WAIT`] together at most.
     fn stop_and_join(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let end = Instant::now() + END_WAIT;

@@ -74,6 +74,7 @@ impl Source {
         frame.is_some_and(|frame| (frame.module, frame.address) == self.was)
     }
 
+    /// The functions as the store wants them, innermost first.
     pub fn chain(&self) -> Vec<SourceFrame<'_>> {
         let mut chain = Vec::with_capacity(self.chain.len());
         for link in &self.chain {

@@ -35,6 +35,7 @@ impl View {
         }
     }
 
+    /// The same tables, whose info says in a note what was left out.
     fn noted(&self, note: &str) -> crate::tables::Tables {
         let tables = &*self.tables;
         let mut info = Info::clone(&tables.info);

@@ -338,6 +338,9 @@ fn known(selection: &Selection) -> Vec<Known> {
     .collect()
 }
 
+/// The row of a function that is in at least one side. It is called as in the newer one
+/// if it is there. Whether the difference is sure is decided later, when all rows are
+/// known.
 fn row(a: Option<&FunctionRow>, b: Option<&FunctionRow>) -> DiffRow {
     let shown = b.or(a);
     DiffRow {

@@ -286,6 +286,7 @@ impl Packing {
         }
     }
 
+    /// Packs bytes that are all there and writes them.
     fn write(self, bytes: &[u8], mut out: impl Write) -> Result<(), FormatError> {
         match self {
             Packing::Gzip => {

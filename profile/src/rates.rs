@@ -28,7 +28,7 @@ pub(crate) struct Weighing {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InSecond<'a> {
     weighing: &'a Weighing,
-    // Where in the pattern of roundings the second begins: a hash of its number.
+    /// Where in the pattern of roundings the second begins: a hash of its number.
     phase: u64,
 }
 
@@ -146,9 +146,9 @@ pub struct Reweighed {
 pub(crate) struct Evidence<'a> {
     /// `None` if they do.
     unlike: Option<Unlike<'a>>,
-    // Samples that count.
+    /// Samples that count.
     taken: u64,
-    // What they count together.
+    /// What they count together.
     sum: f64,
     /// Each as often as it counts, once more as often.
     squares: f64,
@@ -181,6 +181,9 @@ impl<'a> Evidence<'a> {
         }
     }
 
+    /// Takes one sample with what it counts. Where the rate changed, `weight` is the
+    /// factor rounded to a whole number, so the factor itself is what its square goes
+    /// by.
     #[inline]
     pub(crate) fn add(&mut self, stamp: u64, weight: u64) {
         let Some(unlike) = &self.unlike else {

@@ -251,6 +251,9 @@ impl Store {
         self.add(EventId::FIRST, sample, known)
     }
 
+    /// Keeps a sample. It is refused, and counted, if it is too old or if there is no
+    /// room. Of frames beyond [`STACK_DEPTH_MAX`] the outermost are cut, and the ending
+    /// says so.
     fn add(&mut self, event: EventId, sample: NewSample<'_>, known: Option<KnownStack>) -> Added {
         if !self.histories.has(event) {
             debug_assert!(false, "{event:?} is of another store");
@@ -258,6 +261,7 @@ impl Store {
         }
         let stamp = sample.time_ns / STAMP_NS;
         let second = stamp / STAMPS_PER_SECOND;
+        // Before anything is stored: a new second makes room.
         if second > self.newest_second {
             self.enter_second(second);
         }

@@ -117,6 +117,13 @@ impl Limits {
     }
 }
 
+/// Fetches with this client into this cache, in these steps, each of which may end it:
+///
+/// 1. a directory of its own in the cache, in which the client works
+/// 2. the client, whose environment says how much it may take, and which is bounded here
+/// 3. its end: by itself, or because the time is over or nobody waits
+/// 4. what came is looked for where the client would put it, and checked
+/// 5. it is moved into the cache
 fn fetch_with(
     client: &str,
     Place { cache, rights }: &Place,
@@ -149,6 +156,7 @@ fn fetch_with(
         },
     })?;
     let status = Client { child }.wait(limits, stop)?;
+    // The kernel ends a process that writes more than its `RLIMIT_FSIZE`.
     if status.signal() == Some(Signal::XFSZ.as_raw()) {
         return Err(FetchError::TooLarge(limits.bytes));
     }
@@ -195,6 +203,8 @@ struct Client {
 }
 
 impl Client {
+    /// Waits for the client to end, by looking at it every [`NAP`]. It is killed when
+    /// `self` is dropped, so also on every error.
     fn wait(mut self, limits: Limits, stop: &AtomicBool) -> Result<ExitStatus, FetchError> {
         self.bound(limits.bytes);
         let began = Instant::now();
@@ -239,6 +249,8 @@ impl Drop for Client {
     }
 }
 
+/// Whether what came is the debug file of that build. It is opened as a file of a
+/// stranger: no link is followed, and a pipe does not make us wait.
 fn check(
     came: &Path,
     rights: &UserRights,
@@ -260,12 +272,13 @@ fn check(
     }
 }
 
-/// Whole, or not at all.
+/// Moves a file that was checked into the cache: whole, or not at all.
 fn put(came: &Path, place: &Path) -> io::Result<()> {
     if let Some(directory) = place.parent() {
         let mut make = fs::DirBuilder::new();
         make.mode(0o700).recursive(true).create(directory)?;
     }
+    // Both are in one file system, so others see all of it or nothing.
     fs::rename(came, place)
 }
 

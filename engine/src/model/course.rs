@@ -20,16 +20,20 @@ pub struct Course {
     is_finishing: bool,
     /// The last lines that the started command printed.
     output: VecDeque<String>,
+    /// When sampling began.
     begin_ns: u64,
+    /// Samples up to here have come in.
     complete_until_ns: u64,
 }
 
 impl Course {
+    /// Sampling has begun, at that time on the clock of samples.
     pub fn begin(&mut self, at_ns: u64) {
         self.target = TargetState::Running;
         self.begin_ns = at_ns;
     }
 
+    /// The source has stopped by itself; the sentence says why.
     pub fn fail(&mut self, sentence: String) {
         self.target = TargetState::Failed(sentence);
     }
@@ -48,6 +52,8 @@ impl Course {
         self.is_finishing
     }
 
+    /// Keeps what the started command printed, as far as there is room: the newest
+    /// lines.
     pub fn add_output(&mut self, lines: Vec<String>) {
         self.output.extend(lines);
         let surplus = self.output.len().saturating_sub(OUTPUT_LINES_MAX);

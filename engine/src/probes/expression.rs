@@ -329,6 +329,7 @@ struct Words<'t> {
 }
 
 impl<'t> Words<'t> {
+    /// A whole expression: a text, or a sum.
     fn expression(&mut self) -> Result<(Kind, NumberType), String> {
         if self.take("str(") {
             let pointer = self.sum()?.0;

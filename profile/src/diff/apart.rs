@@ -34,6 +34,8 @@ impl PartTest {
         Self::of(part, whole, &own_samples(whole))
     }
 
+    /// `all` are the self samples of each function of the whole. The limit of chance is
+    /// shared by all functions that have enough samples to be tested (Bonferroni).
     fn of(part: &Selection, whole: &Selection, all: &HashMap<FunctionId, u64>) -> Self {
         let evidence = (part.evidence(), whole.evidence());
         let is_tested = |samples: &&u64| **samples as f64 * evidence.1 >= SAMPLES_MIN;

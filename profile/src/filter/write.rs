@@ -85,6 +85,7 @@ impl Text {
         matches!(self.how, How::Word { .. })
     }
 
+    /// Writes the text behind its key, so that it is read as the same text again.
     fn write(&self, f: &mut fmt::Formatter<'_>, key: &str) -> fmt::Result {
         let source = Quoted(&self.source);
         match &self.how {

@@ -32,6 +32,9 @@ pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<
     Ok(())
 }
 
+/// Writes the data of the page as one JSON value: for each row its boxes, `[start,
+/// width, samples, number of its name or -1, box above]`, and after the rows the names,
+/// each once.
 fn write_data(
     selection: &Selection,
     tree: &CallTree,

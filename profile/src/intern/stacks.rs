@@ -40,6 +40,7 @@ const _: () = assert!(STACK_DEPTH_MAX + HEADER <= CHUNK_WORDS);
 /// Not worth compacting below this.
 const DEAD_WORDS_MIN: usize = 16 * 1024;
 
+/// The table of stacks: the part that views share, and what only the store has.
 #[derive(Debug)]
 pub(crate) struct Stacks {
     seed: Seed,
@@ -61,6 +62,8 @@ pub(crate) struct StackTable {
     slots: Arc<Vec<Slot>>,
 }
 
+/// What is known of a stack by its number. A free number has the slot of the stack that
+/// had it last.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     /// Of the header.
@@ -85,6 +88,7 @@ impl StackTable {
         &words[HEADER..][..words[1] as usize]
     }
 
+    /// The innermost frame of a stack.
     #[inline]
     pub(crate) fn leaf(&self, id: StackId) -> FrameId {
         self.slots[id.0 as usize].leaf

@@ -112,6 +112,7 @@ pub enum NodeKind {
 const GROUP: u32 = 1 << 31;
 
 impl NodeKind {
+    /// What a word of a stack stands for.
     fn of_word(word: u32) -> Self {
         if word & GROUP != 0 {
             return NodeKind::Group(word & !GROUP);

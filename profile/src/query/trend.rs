@@ -136,6 +136,8 @@ impl Table {
         }
     }
 
+    /// Counts in one second of the trend of that number; stops at the highest count
+    /// there is.
     #[inline]
     fn add(&mut self, number: u32, second: usize, weight: u32) {
         let place = &mut self.places[number as usize];

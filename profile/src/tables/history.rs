@@ -197,6 +197,7 @@ impl Bucket {
         })
     }
 
+    /// All samples in the order in which they came, weighed as they were stored.
     #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = Sample> {
         let when = self.centis.iter().zip(&self.hows);
@@ -215,6 +216,7 @@ impl Bucket {
         )
     }
 
+    /// Adds a sample to all columns.
     fn push(&mut self, sample: Sample) {
         if self.stacks.len() == self.stacks.capacity() {
             self.grow();

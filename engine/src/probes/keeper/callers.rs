@@ -162,6 +162,7 @@ impl Names {
         }
     }
 
+    /// The name of a frame, or its file and place there while it has none.
     fn of(&self, frame: Frame, modules: &HashMap<ModuleId, Arc<NamedModule>>) -> Arc<str> {
         if let Some(Some(name)) = self.known.get(&frame) {
             return Arc::clone(name);

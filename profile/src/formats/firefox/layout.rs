@@ -9,6 +9,7 @@ pub(super) const THREADS_MAX: usize = 1 << 16;
 /// Texts of one table.
 const TEXTS_MAX: usize = 4 << 20;
 
+/// The whole document.
 #[derive(Deserialize)]
 pub(super) struct Profile {
     pub(super) meta: Meta,
@@ -20,6 +21,7 @@ pub(super) struct Profile {
     pub(super) shared: Thread,
 }
 
+/// What holds for all threads.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Meta {
@@ -86,6 +88,8 @@ pub(super) struct Samples {
     pub(super) weight_type: Option<String>,
 }
 
+/// By number of a stack: the stack of its caller, none for the outermost, and its
+/// frame.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct StackTable {
@@ -93,6 +97,8 @@ pub(super) struct StackTable {
     pub(super) frame: Column,
 }
 
+/// By number of a frame: where it is, and its function. Inlined frames have a depth
+/// from 1 on; -1 stands for no address.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct FrameTable {
@@ -103,6 +109,7 @@ pub(super) struct FrameTable {
     pub(super) line: Column,
 }
 
+/// By number of a function: its name and file as strings, and its resource.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct FuncTable {
@@ -115,6 +122,7 @@ pub(super) struct FuncTable {
     pub(super) is_js: List<bool, TEXTS_MAX>,
 }
 
+/// By number of a resource: its library, or its name if it is none.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ResourceTable {
@@ -122,6 +130,7 @@ pub(super) struct ResourceTable {
     pub(super) name: Column,
 }
 
+/// By number of a source: the name of its file, as a string.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct SourceTable {

@@ -25,6 +25,7 @@ pub(super) struct StringColumn {
 }
 
 impl StringColumn {
+    /// Adds a row.
     pub(super) fn push(&mut self, string: u32) {
         if string == self.last {
             return self.bytes.push(0);

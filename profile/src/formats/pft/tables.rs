@@ -155,6 +155,7 @@ impl Tables {
         Ok((ModuleId(module), kind))
     }
 
+    /// Defines the next frame.
     fn add_frame(
         &mut self,
         module: ModuleId,

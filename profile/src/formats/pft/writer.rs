@@ -317,6 +317,9 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// Writes what is known of the recording, if that has changed. Changes of the rate
+    /// and a choice of CPUs are sections of their own behind it, so that older readers,
+    /// which do not know them, read the rest.
     fn add_info(&mut self, view: &View) {
         let info = view.info();
         if self.info.as_ref() == Some(info) {
@@ -374,6 +377,7 @@ impl<W: Write> Writer<W> {
         number
     }
 
+    /// The number of a module in the file, defined with its first frame.
     fn module(&mut self, view: &View, id: ModuleId) -> u32 {
         if let Some(number) = self.modules.get(&id) {
             return *number;

@@ -112,6 +112,7 @@ impl<'a> Tables<'a> {
         }
     }
 
+    /// Takes one field of the message; those that are not known are passed over.
     fn add(&mut self, field: u64, value: Value<'a>) -> Result<(), FormatError> {
         use field::profile as field;
         match field {
@@ -147,6 +148,7 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
+    /// Reads a mapping. Ids are any numbers but 0, each given once.
     fn add_mapping(&mut self, mut fields: Fields<'a>) -> Result<(), FormatError> {
         use field::mapping as field;
         let (mut id, mut mapping) = (0, Mapping::default());
@@ -168,6 +170,7 @@ impl<'a> Tables<'a> {
         }
     }
 
+    /// Reads a function. Ids are any numbers but 0, each given once.
     fn add_function(&mut self, mut fields: Fields<'a>) -> Result<(), FormatError> {
         use field::function as field;
         let (mut id, mut function, mut system_name) = (0, Function::default(), 0);

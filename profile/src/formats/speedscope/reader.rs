@@ -43,6 +43,7 @@ struct Told {
     line: Option<f64>,
 }
 
+/// One thread, or whatever its writer tells apart.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]

@@ -108,6 +108,8 @@ struct Scale {
 }
 
 impl Scale {
+    /// Samples of the CPU clock become milliseconds if their rate is known, as people
+    /// read times more easily than counts; other units that the viewer has remain.
     fn of(info: &Info) -> Self {
         let (unit, each) = match (&*info.metric.unit, info.rates.first_hz) {
             ("samples", hz @ 1..) if info.metric.name == "cpu" => {
@@ -144,6 +146,7 @@ impl Frames {
     }
 }
 
+/// A function as JSON: its name, and where it is, as far as known.
 fn frame(tree: &CallTree, kind: NodeKind) -> String {
     let mut json = format!("{{\"name\":{}", Text(&tree.name(kind)));
     if let NodeKind::Function { id, .. } = kind {

@@ -77,6 +77,7 @@ impl HeatRows {
         }
     }
 
+    /// The row of a sample.
     #[inline]
     pub(super) fn of(&self, sample: &Sample) -> usize {
         match &self.0 {

@@ -321,6 +321,7 @@ impl<'a> Tables<'a> {
         number
     }
 
+    /// The number of a text, which is added if it is new.
     fn string(&mut self, text: &str) -> u32 {
         if let Some(known) = self.strings.get(text) {
             return *known;
@@ -331,6 +332,8 @@ impl<'a> Tables<'a> {
         number
     }
 
+    /// Writes all tables but that of samples, as fields of the thread that go on with a
+    /// comma.
     pub(super) fn write(&self, out: &mut impl Write) -> Result<(), FormatError> {
         for (name, columns) in [
             ("stackTable", &self.stacks),
