@@ -153,8 +153,9 @@ impl App {
         Ok(Notice::WindowSet.into())
     }
 
-    /// Lets the window begin where the engine's last report ends. On a frozen screen that is the
-    /// report which was the newest when it was frozen. The error says that no new samples come.
+    /// Lets the window begin where the engine's last report ends. On a frozen screen that
+    /// is the report which was the newest when it was frozen. The error says that no new
+    /// samples come.
     fn mark_now(&mut self) -> Result<Applied, Notice> {
         if self.base.run.target != TargetState::Running {
             return Err(Notice::NoNow);
@@ -195,8 +196,8 @@ impl App {
         let start_ns = self.shown.report.window.start_ns;
         let baseline = Baseline::shown(self.asking.baselines, view, query, start_ns);
         let baseline = Some(Arc::new(baseline));
-        // Another baseline is a step in the history, so that the one before can be had again. The
-        // first one is none: there is nothing to go back to.
+        // Another baseline is a step in the history, so that the one before can be had
+        // again. The first one is none: there is nothing to go back to.
         if self.knobs.baseline.is_some() {
             self.turn(|knobs| knobs.baseline = baseline);
             return Ok(Notice::Baseline {

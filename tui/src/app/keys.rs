@@ -463,7 +463,8 @@ impl App {
         let theme = Theme::detect(ThemeChoice::default(), |_| None);
         let drawn = self.views.drawn(pane);
         let whole = text::width(&drawn.detail(&self.context_of(pane), room, &theme));
-        // After a step the line begins at (shift + 1) half widths: that has to be in the text.
+        // After a step the line begins at (shift + 1) half widths: that has to be in the
+        // text.
         if (self.detail_shift + 2) * width / 2 < whole + width / 2 && whole > width {
             self.detail_shift += 1;
         }

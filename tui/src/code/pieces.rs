@@ -76,8 +76,8 @@ pub(super) fn cover_hits(
 /// are kept. None if no symbol says where the function begins and ends, or its bytes cannot
 /// be read.
 ///
-/// Addresses are of two kinds here: offsets in the file, by which hits are given and lines are
-/// found, and link addresses, which symbols and targets of jumps have.
+/// Addresses are of two kinds here: offsets in the file, by which hits are given and lines
+/// are found, and link addresses, which symbols and targets of jumps have.
 fn piece(
     mode: Mode,
     wanted: &Wanted,

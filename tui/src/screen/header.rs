@@ -432,8 +432,8 @@ fn trust(app: &App) -> Vec<Segment> {
             ),
         },
     ];
-    // A view of a part of the samples, such as the code of one function, says itself how far
-    // its numbers can be trusted.
+    // A view of a part of the samples, such as the code of one function, says itself how
+    // far its numbers can be trusted.
     let trust = app.views.get(PaneId::of(app.view)).trust();
     if let Some(trust) = trust {
         segments.extend(trust);

@@ -171,8 +171,8 @@ impl Painter<'_> {
         jumps::gutters(self.code, lanes)
     }
 
-    /// Draws a row. Its numbers are dim if they are also in those of a row above: they must not
-    /// be added up.
+    /// Draws a row. Its numbers are dim if they are also in those of a row above: they must
+    /// not be added up.
     fn row(
         &self,
         (row, gutter): (&CodeRow, &str),

@@ -168,7 +168,7 @@ impl Layout {
     /// | --- | --- |
     /// | any | self, total, name |
     /// | [`WIDTH_WITH_TREND`] | a block for each of the last ten seconds |
-    /// | [`WIDTH_WITH_MODULE`] | module: three tenths of the room for names, 12 to 28 cells |
+    /// | [`WIDTH_WITH_MODULE`] | module: three tenths of the names' room, 12 to 28 cells |
     /// | [`WIDTH_WITH_COUNTS`] | band of the self share, number of self samples |
     /// | [`WIDTH_WIDE`] | address |
     fn new(width: u16, theme: &Theme, own: &'static str, total: &'static str) -> Self {
