@@ -2,9 +2,9 @@
 //! the user whose word the file is, so that nobody's files keep the names of others
 //! away.
 //!
-//! A file of a hostile user may take long to read. So files of one user keep one worker
-//! busy at most, and among users that wait the one whose files took least time comes
-//! next.
+//! A file of a hostile user may take long to read. So files of one user, but for root's,
+//! keep one worker busy at most, and of the users that wait the one comes next whose files
+//! took least time lately.
 
 use super::Request;
 use probe::shares::FairQueue;

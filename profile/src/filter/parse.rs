@@ -9,8 +9,9 @@
 //! ```
 //!
 //! `!x` and `exclude:x` are the same; without an action it is `focus`. Keys of frames
-//! (`fn`, `mod`, `file`, `kind`, `lang`) go with every action, those of samples only
-//! with `focus` and `exclude`. A value without a key is a part of a function's name.
+//! (`fn`, `mod`, `file`, `kind`, `lang`) go with every action but `fold`, which takes a
+//! module or the word `recursion`; those of samples only with `focus` and `exclude`. A
+//! value without a key is a part of a function's name.
 
 use super::{Action, Clause, FrameTest, Ranges, SampleTest, Text};
 

@@ -35,8 +35,7 @@ const NO_ADDRESS: u64 = 1 << 62;
 const COMM_MAX: usize = 256;
 
 /// A file on its way into a store.
-/// Made by most readers of other tools' files, and to put recordings
-/// together.
+/// Made by most readers of other tools' files, and to put recordings together.
 #[derive(Debug)]
 pub(crate) struct Import {
     pub(crate) store: Store,
