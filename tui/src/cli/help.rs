@@ -31,6 +31,8 @@ OUTPUT  -b, --batch -n N --top K  --format text|csv|json|md  -o FILE -f  --plain
 More: proftop --help, --version, config, man, completions bash|zsh|fish
 ";
 
+/// The usage of `--help`, and what a mistake in a subcommand is answered with, line by
+/// line.
 pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
        proftop record [-o FILE] [-d TIME] [TARGET] [-- COMMAND [ARGS]...]
        proftop trace FUNCTION... [-d TIME] [--args N] [--ret] [TARGET] [-- COMMAND [ARGS]...]
@@ -44,6 +46,7 @@ pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
        proftop doctor [-p PID] [--json]
        proftop symbolize [OPTIONS] FILE|-p PID [ADDR]...";
 
+/// Stands at the beginning of `--help`, and in the manual.
 pub const EXAMPLES: &str = "\
 sudo proftop                              what is this machine doing?
 sudo proftop -p $(pgrep -d, postgres)     some processes
@@ -52,6 +55,7 @@ sudo proftop -- ./bench --size 1M         run and watch, as yourself
 sudo proftop -b -n 1 -d 10 --top 15       ten seconds, fifteen lines, exit
 proftop doctor                            what works here, and why not";
 
+/// How options combine, and what the exit status says; for `--help` and the manual.
 pub const EXIT_CODES: &str = "\
 Targets of different kinds combine with \"and\", values of one kind with \"or\".
 Times are 30s, 10m or 1h; sizes are 256M or 1G.
@@ -83,6 +87,9 @@ pub fn or_failure(error: clap::Error, first: &str) -> Result<String, Failure> {
     }
 }
 
+/// Returns a mistake in the command line as one sentence with a guess at what was meant.
+/// clap's own text has several lines, of which the first part, up to an empty one, says
+/// what is wrong.
 fn sentence(error: &clap::Error, first: &str) -> String {
     let text = error.to_string();
     let lines = text.lines().take_while(|line| !line.is_empty());
@@ -208,6 +215,7 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
 /// Of words up to this length two other letters make another word: `foo` is no `top`.
 const SHORT_LEN: usize = 3;
 
+/// Returns the letters of a word in order: two words with the same ones differ by a swap.
 fn letters(word: &str) -> Vec<u8> {
     let mut letters = word.as_bytes().to_vec();
     letters.sort_unstable();
@@ -216,6 +224,8 @@ fn letters(word: &str) -> Vec<u8> {
 
 /// How many letters to change, add or leave out (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
+    // One row of the table of distances: `row[j]` is that of the beginning of `a` so far
+    // from the first `j` letters of `b`, and `corner` what stood above and to the left.
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
         let mut corner = std::mem::replace(&mut row[0], i + 1);
@@ -228,6 +238,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
+/// Returns what clap says of this kind about its error, the first if there are several.
 fn first_of(error: &clap::Error, kind: ContextKind) -> Option<String> {
     match error.get(kind)? {
         ContextValue::String(text) => Some(text.clone()),

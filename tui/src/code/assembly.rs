@@ -98,6 +98,8 @@ impl Instruction {
         text
     }
 
+    /// Writes the instruction with its operands in a column of their own, numbers as
+    /// `0x1f`. A target that has a name takes the place of the address.
     fn write(&self, formatter: &mut dyn Formatter, text: &mut String) {
         let options = formatter.options_mut();
         options.set_uppercase_hex(false);

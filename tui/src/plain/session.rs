@@ -44,10 +44,13 @@ pub struct Sources {
 pub struct Session {
     pub app: App,
     sources: Sources,
+    /// The snapshot that the app was given last.
     newest: Option<Arc<Snapshot>>,
+    /// Whether an answer was given before: the first one waits for samples.
     has_begun: bool,
     started: Instant,
     pub interrupt: Interrupt,
+    /// Stops the answer that is being made.
     cancel: Cancel,
 }
 
@@ -117,6 +120,7 @@ impl Session {
         }
     }
 
+    /// Gives the app the newest snapshot, or a tick if it has that one.
     fn catch_up(&mut self) {
         let snapshot = Arc::clone(&self.sources.feed.borrow_and_update());
         let is_new = |known: &Arc<Snapshot>| !Arc::ptr_eq(known, &snapshot);

@@ -148,11 +148,15 @@ pub fn cpus(samples: u64, rate_hz: u32, seconds: f64) -> Option<f64> {
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {
     pub unit: Unit,
+    /// Of how many samples shares are.
     base: u64,
     /// The digits behind the point of its percents.
     digits: usize,
+    /// Samples a second of one busy CPU, and the seconds that the samples are from: with
+    /// both, a number of samples is a time.
     rate_hz: u32,
     seconds: f64,
+    /// All CPUs of the machine, for shares of it.
     machine_cpus: u32,
 }
 

@@ -245,7 +245,7 @@ fn last_seconds(seen: &Seen, seconds: usize, max: u32) -> String {
 /// ── name  module+0x1234 ─────────────────
 ///  sentences on what was counted
 ///  calls/s ▁▂▅▇▃▂                most 120/s
-///  HOW LONG           PC, ARGUMENT (rdi)
+///  HOW LONG           arg1 (rdi)
 ///    512ns ████ 7      60%  42
 ///   1.02us █ 2        FROM WHERE, of 9 stacks
 /// ```

@@ -115,8 +115,8 @@ fn costs(seen: &Seen) -> String {
     )
 }
 
-/// Says how long calls took, and which part of that time they ran. None until one has
-/// returned.
+/// Says how long calls took, and which part of that time they ran; or that their ends are
+/// not seen. None until one has returned.
 fn lasted(seen: &Seen) -> Option<String> {
     if !seen.site.is_timed {
         return Some("counted only: where its calls end cannot be told from its code".into());
