@@ -221,9 +221,9 @@ fn hostile_documents_are_refused_in_a_sentence() {
         ),
         ("[".repeat(100_000), "damaged"),
         ("{\"traceEvents\":[]}".into(), "trace of events"),
-        ("\u{7f}ELF\0\0 3\n".into(), "not a profile"),
+        ("\u{7f}ELF\0\0 3\n".into(), "no profile"),
         ("\n<!DOCTYPE html>\n<svg 3\n".into(), "page or a picture"),
-        ("{\"what\":1}".into(), "not a profile"),
+        ("{\"what\":1}".into(), "no profile"),
         ("{".into(), "damaged"),
     ] {
         match opened(file.as_bytes()) {

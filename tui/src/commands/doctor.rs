@@ -90,7 +90,12 @@ impl Diagnosis {
         for (_, finding) in &self.findings {
             let _ = writeln!(text, "{:<4}  {}", level_word(finding.level), finding.what);
             if let Some(fix) = &finding.fix {
-                let _ = writeln!(text, "      fix: {fix}");
+                // Where nothing is wrong there is nothing to mend, but more could be had.
+                let label = match finding.level {
+                    Level::Ok => "tip",
+                    Level::Warn | Level::Fail => "fix",
+                };
+                let _ = writeln!(text, "      {label}: {fix}");
             }
         }
         let _ = writeln!(
@@ -136,12 +141,15 @@ mod tests {
     fn lines_are_aligned_and_counted() {
         let diagnosis = diagnosis(vec![
             Finding::ok("kernel", "kernel 6.18"),
+            Finding::ok("libz", "no names").fix("apt install libz-dbg"),
             Finding::warn("a", "less"),
             Finding::fail("b", "nothing").fix("sudo proftop"),
         ]);
         assert_eq!(
             diagnosis.to_text(),
             "ok    kernel 6.18\n\
+             ok    no names\n      \
+                   tip: apt install libz-dbg\n\
              warn  less\n\
              fail  nothing\n      \
                    fix: sudo proftop\n\
