@@ -6,6 +6,7 @@ use profile::{
     ProcessDetails, ProcessId, Query, Rates, Report, SourceFrame, Store, View,
 };
 use proptest::prelude::*;
+use test_support::Random;
 
 #[derive(Debug, Clone)]
 struct Given {
@@ -498,4 +499,39 @@ fn folded_lines_of_odd_names_are_read_back() {
     let mut line = Vec::new();
     folded::write(&selection, &mut line).unwrap();
     assert_eq!(String::from_utf8(line).unwrap(), ";#a;b 5\n");
+}
+
+/// How long the contents of each block of a file are, from the blocks' headers.
+fn block_lengths(file: &[u8]) -> Vec<usize> {
+    let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap()) as usize;
+    let mut lengths = Vec::new();
+    let mut at = pft::MAGIC.len() + 4;
+    while at < file.len() {
+        let (stored, raw) = (word(at), word(at + 4));
+        lengths.push(raw);
+        at += 16 + stored;
+    }
+    assert_eq!(at, file.len(), "the last block is whole");
+    lengths
+}
+
+#[test]
+fn many_deep_stacks_of_one_second_become_several_blocks() {
+    // All samples of a file without times are of one second.
+    let mut random = Random::new(3);
+    let mut text = String::new();
+    for _ in 0..10_000 {
+        for _ in 0..200 {
+            text += &format!("f{};", random.below(5_000));
+        }
+        text += "leaf 3\n";
+    }
+    let store = folded::read(text.as_bytes(), limits()).expect("it is read");
+    let mut file = Vec::new();
+    pft::write(&store.view(), &mut file).unwrap();
+    // Readers refuse more than 16 MiB: all of these stacks together are four.
+    let lengths = block_lengths(&file);
+    assert!(lengths.iter().all(|len| *len < 2 << 20), "{lengths:?}");
+    let (again, notes) = read(&file).expect("it is read again");
+    assert_eq!((again.stats().samples, notes), (10_000, Vec::new()));
 }

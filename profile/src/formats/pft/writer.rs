@@ -218,12 +218,7 @@ impl<W: Write> Writer<W> {
             // the whole length below. Only `append_last` does so.
             let samples = bucket.iter().skip(done);
             let samples: Vec<Sample> = samples.filter(|sample| is_wanted(sample)).collect();
-            // A sample alone takes some 6 to 8 bytes. The size of the block is looked
-            // at after each part, so a second of millions of samples becomes several
-            // blocks.
-            for part in samples.chunks(RAW_TARGET / 16) {
-                self.add_samples(view, second, part)?;
-            }
+            self.add_samples(view, second, &samples)?;
             self.written.insert(second, bucket.len());
         }
         // Seconds that the store has dropped do not come again.
@@ -247,19 +242,35 @@ impl<W: Write> Writer<W> {
         self.flush()
     }
 
-    /// Adds samples of one second to the block, as six columns: hundredths of the
-    /// second, endings, CPUs, threads, stacks, weights. Threads and stacks that the
-    /// file does not have are defined on the way, in the same block. Weights are left
-    /// out where all are 1, as they are for samples of the CPU clock.
+    /// Adds samples of one second, and writes the block whenever it is full.
     fn add_samples(
         &mut self,
         view: &View,
         second: u64,
         samples: &[Sample],
     ) -> Result<(), FormatError> {
+        let mut rest = samples;
+        while !rest.is_empty() {
+            let added = self.fill_block(view, second, rest);
+            rest = &rest[added..];
+            if self.block.len() > RAW_TARGET {
+                self.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds samples of one second to the block until it is full, and returns how many. They
+    /// are six columns: hundredths of the second, endings, CPUs, threads, stacks, weights.
+    /// Threads and stacks that the file does not have are defined on the way, in the same
+    /// block: each sample may bring a stack of hundreds of frames, and readers refuse blocks
+    /// above [`RAW_MAX`](super::block::RAW_MAX). Weights are left out where all are 1, as they
+    /// are for samples of the CPU clock.
+    fn fill_block(&mut self, view: &View, second: u64, samples: &[Sample]) -> usize {
         let mut columns: [Vec<u8>; 6] = Default::default();
         let [centis, hows, cpus, threads, stacks, weights] = &mut columns;
         let mut last = 0i64;
+        let mut added = 0;
         let is_weighted = samples.iter().any(|sample| sample.weight != 1);
         for sample in samples {
             let centi = (sample.stamp % 100) as i64;
@@ -283,20 +294,21 @@ impl<W: Write> Writer<W> {
             if is_weighted {
                 put(weights, sample.weight);
             }
+            added += 1;
+            // A sample without anything new takes some eight bytes of the columns.
+            if self.block.len() + 8 * added > RAW_TARGET {
+                break;
+            }
         }
         let out = &mut self.block.samples;
         put(out, second);
-        put(out, samples.len() as u64);
+        put(out, added as u64);
         out.push(u8::from(is_weighted));
         for column in &columns {
             put_bytes(out, column);
         }
-        self.samples += samples.len() as u64;
-        if self.block.len() > RAW_TARGET {
-            self.flush()
-        } else {
-            Ok(())
-        }
+        self.samples += added as u64;
+        added
     }
 
     /// Packs and writes what the block has, and begins an empty one. A block with
