@@ -251,7 +251,9 @@ impl<W: Write> Writer<W> {
     ) -> Result<(), FormatError> {
         let mut rest = samples;
         while !rest.is_empty() {
-            let added = self.fill_block(view, second, rest);
+            // A sample without anything new takes some eight bytes of the columns.
+            let part = &rest[..rest.len().min(RAW_TARGET / 16)];
+            let added = self.fill_block(view, second, part);
             rest = &rest[added..];
             if self.block.len() > RAW_TARGET {
                 self.flush()?;
@@ -295,8 +297,7 @@ impl<W: Write> Writer<W> {
                 put(weights, sample.weight);
             }
             added += 1;
-            // A sample without anything new takes some eight bytes of the columns.
-            if self.block.len() + 8 * added > RAW_TARGET {
+            if self.block.len() > RAW_TARGET {
                 break;
             }
         }
