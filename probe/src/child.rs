@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
@@ -136,20 +136,31 @@ pub fn hold_command(
     }
 }
 
-/// Whether there is a file that exec would try for this program.
-fn is_found(program: &OsStr) -> bool {
-    // Whatever else keeps us from a look is for exec to tell.
-    let is_there = |path: &Path| match path.metadata() {
-        Ok(found) => !found.is_dir(),
-        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
-    };
-    if program.as_encoded_bytes().contains(&b'/') {
-        // A folder is no program either, but exec has the better sentence for it.
-        return Path::new(program).is_dir() || is_there(Path::new(program));
+/// Returns the files that exec tries for a program: the one that it names, if the name has a
+/// `/`, else one in each folder of `PATH`.
+pub fn candidates(program: &OsStr) -> Vec<PathBuf> {
+    if has_folder(program) {
+        return vec![program.into()];
     }
     // What the C library searches where the variable is missing.
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    std::env::split_paths(&path).any(|folder| is_there(&folder.join(program)))
+    let folders = std::env::split_paths(&path);
+    folders.map(|folder| folder.join(program)).collect()
+}
+
+fn has_folder(program: &OsStr) -> bool {
+    program.as_encoded_bytes().contains(&b'/')
+}
+
+/// Whether there is a file that exec would try for this program.
+fn is_found(program: &OsStr) -> bool {
+    // A folder is no program either, but where it was named exec has the better sentence for
+    // it. So it has for whatever else keeps us from a look.
+    let is_tried = |path: PathBuf| match path.metadata() {
+        Ok(found) => !found.is_dir() || has_folder(program),
+        Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+    };
+    candidates(program).into_iter().any(is_tried)
 }
 
 /// A child that waits for [`HeldCommand::release`].

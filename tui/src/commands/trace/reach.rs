@@ -4,6 +4,7 @@ use super::Subject;
 use crate::cli::Config;
 use crate::commands::sampler;
 use engine::probes::Reach;
+use probe::child;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -22,10 +23,9 @@ fn find_program(name: &str) -> Option<PathBuf> {
     if name.contains('/') {
         return fs::canonicalize(name).ok();
     }
-    let path = std::env::var_os("PATH")?;
-    let candidates = std::env::split_paths(&path).map(|directory| directory.join(name));
+    let candidates = child::candidates(name.as_ref());
     let is_executable = |path: &PathBuf| {
         fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
     };
-    fs::canonicalize({ candidates }.find(is_executable)?).ok()
+    fs::canonicalize(candidates.into_iter().find(is_executable)?).ok()
 }
