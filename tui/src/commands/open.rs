@@ -102,18 +102,8 @@ async fn screen(
         true => plain::Source::StandardInput,
         false => plain::Source::File,
     };
-    let screen = async {
-        match config.look.plain {
-            true => {
-                let ended = plain::run(feed, control, options, source).await;
-                ended.map_err(|error| Failure::failed(error.to_string()))
-            }
-            false => {
-                let ended = run::run(feed, control, options).await;
-                ended.map_err(|error| Failure::failed(format!("the screen failed: {error}")))
-            }
-        }
-    };
+    let source = config.look.plain.then_some(source);
+    let screen = top::show(source, feed, control, options);
     let ended = tokio::select! {
         ended = screen => ended?,
         Ok(failure) = failed => return Err(failure),

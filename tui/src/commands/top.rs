@@ -94,6 +94,26 @@ fn window(config: &Config) -> Span {
     Span::Seconds(seconds.clamp(1, u64::from(u32::MAX) - 1) as u32)
 }
 
+/// Shows what comes until the user ends it: as a dialog of lines about this `source`, or, where
+/// it is None, on the screen.
+pub(super) async fn show(
+    source: Option<plain::Source>,
+    feed: watch::Receiver<Arc<Snapshot>>,
+    control: mpsc::UnboundedSender<Command>,
+    options: ScreenOptions,
+) -> Result<Ended, Failure> {
+    match source {
+        Some(source) => {
+            let ended = plain::run(feed, control, options, source).await;
+            ended.map_err(|error| Failure::failed(error.to_string()))
+        }
+        None => {
+            let ended = run::run(feed, control, options).await;
+            ended.map_err(|error| Failure::failed(format!("the screen failed: {error}")))
+        }
+    }
+}
+
 /// Starts the engine and the screen, and ends both in order:
 ///
 /// ```text
@@ -148,19 +168,8 @@ async fn screen(
         stopped,
     ));
     tokio::spawn(pass_on(controls, sampling.commands.clone()));
-    let is_plain = config.look.plain;
-    let screen = async {
-        match is_plain {
-            true => {
-                let ended = plain::run(feed, control, options, plain::Source::Live).await;
-                ended.map_err(|error| Failure::failed(error.to_string()))
-            }
-            false => {
-                let ended = run::run(feed, control, options).await;
-                ended.map_err(|error| Failure::failed(format!("the screen failed: {error}")))
-            }
-        }
-    };
+    let source = config.look.plain.then_some(plain::Source::Live);
+    let screen = show(source, feed, control, options);
     let ended = tokio::select! {
         ended = screen => ended,
         Ok(why) = failed => Err(Failure::new(Exit::NotPossible, why).more("proftop doctor")),
