@@ -387,11 +387,7 @@ impl App {
             return self.refresh(true);
         }
         let here = self.function_here();
-        let pane = self.pane_here();
-        let code = self
-            .views
-            .get(pane)
-            .function_for_code(&self.context_of(pane));
+        let code = self.function_for_code();
         self.leave_view();
         self.release();
         self.view = view;

@@ -198,20 +198,18 @@ impl App {
         let baseline = Some(Arc::new(baseline));
         // Another baseline is a step in the history, so that the one before can be had
         // again. The first one is none: there is nothing to go back to.
-        if self.knobs.baseline.is_some() {
+        let is_another = self.knobs.baseline.is_some();
+        if is_another {
             self.turn(|knobs| knobs.baseline = baseline);
-            return Ok(Notice::Baseline {
-                samples: self.shown.report.samples,
-                is_another: true,
-            }
-            .into());
+        } else {
+            let before = self.knobs.clone();
+            self.knobs.baseline = baseline;
+            self.after_turning(&before);
         }
-        let before = self.knobs.clone();
-        self.knobs.baseline = baseline;
-        self.after_turning(&before);
+        let samples = self.shown.report.samples;
         Ok(Notice::Baseline {
-            samples: self.shown.report.samples,
-            is_another: false,
+            samples,
+            is_another,
         }
         .into())
     }

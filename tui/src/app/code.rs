@@ -9,11 +9,7 @@ use profile::FunctionId;
 impl App {
     /// Opens the code of the selected function. In the code view, looks for the code again.
     pub(super) fn open_code(&mut self) {
-        let pane = self.pane_here();
-        let here = self
-            .views
-            .get(pane)
-            .function_for_code(&self.context_of(pane));
+        let here = self.function_for_code();
         if here.is_none() {
             self.detail = Detail::Notice(match self.is_row_gone() {
                 true => Notice::RowGone,
@@ -30,6 +26,14 @@ impl App {
             self.refresh(true);
         }
         self.open_code_of(here);
+    }
+
+    /// Returns the function whose code is opened from the view that has the keys. None if its
+    /// selected row is about none.
+    pub(super) fn function_for_code(&self) -> Option<FunctionId> {
+        let pane = self.pane_here();
+        let view = self.views.get(pane);
+        view.function_for_code(&self.context_of(pane))
     }
 
     /// Lets the code view show a function, without opening the view. Does nothing for None.

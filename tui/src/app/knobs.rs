@@ -7,7 +7,7 @@ use crate::app::history::Place;
 use crate::app::mode::Detail;
 use crate::context::Context;
 use crate::desk::Question;
-use crate::knobs::{Knobs, Narrowing, Window};
+use crate::knobs::{Knobs, Window};
 use crate::notice::Notice;
 use crate::order::Order;
 use crate::views::PaneId;
@@ -242,20 +242,17 @@ impl App {
     /// Narrows the scope to the selected process or thread, or to those that are marked.
     pub(super) fn narrow(&mut self) -> Vec<Effect> {
         let pane = self.pane_here();
+        let cx = self.context_of(pane);
         let view = self.views.get(pane);
-        if view.narrowing(&self.context_of(pane)).is_some()
-            && !view.offers(&self.context_of(pane), action::Action::Narrow)
-        {
-            self.detail = Detail::Notice(Notice::RowGone);
-            return Vec::new();
-        }
-        match self.narrowing() {
-            Some(narrowing) => self.apply_for_key(Order::Narrow(narrowing)),
-            None => {
-                self.detail = Detail::Notice(Notice::NothingSelected);
-                Vec::new()
+        let refused = match view.narrowing(&cx) {
+            Some(narrowing) if view.offers(&cx, action::Action::Narrow) => {
+                return self.apply_for_key(Order::Narrow(narrowing));
             }
-        }
+            Some(_) => Notice::RowGone,
+            None => Notice::NothingSelected,
+        };
+        self.detail = Detail::Notice(refused);
+        Vec::new()
     }
 
     /// Removes the marks from the rows of all views.
@@ -263,13 +260,6 @@ impl App {
         for pane in PaneId::ALL {
             self.views.get_mut(*pane).unmark();
         }
-    }
-
-    /// Returns the part of the samples that the selected or marked rows stand for. None if
-    /// the view has no processes or threads.
-    fn narrowing(&self) -> Option<Narrowing> {
-        let pane = self.pane_here();
-        self.views.get(pane).narrowing(&self.context_of(pane))
     }
 
     /// Marks the selected row, or removes its mark.

@@ -20,10 +20,7 @@ use std::sync::Arc;
 impl App {
     /// Asks for a probe on the selected function.
     pub(super) fn probe_here(&mut self) -> Vec<Effect> {
-        let pane = self.pane_here();
-        let view = self.views.get(pane);
-        let function = view.function_for_code(&self.context_of(pane));
-        match function {
+        match self.function_for_code() {
             Some(function) => self.apply_for_key(Order::Probe(Probed::Function(function))),
             None => {
                 self.detail = Detail::Notice(match self.is_row_gone() {
@@ -38,12 +35,7 @@ impl App {
     /// Whether a probe can be placed on the selected function, as far as it can be told
     /// without a look at its file.
     pub fn can_probe_here(&self) -> bool {
-        let pane = self.pane_here();
-        let function = self
-            .views
-            .get(pane)
-            .function_for_code(&self.context_of(pane));
-        let Some(function) = function else {
+        let Some(function) = self.function_for_code() else {
             return false;
         };
         // A function whose samples are all gone is refused with these words when a probe is
