@@ -20,7 +20,7 @@ pub struct Cost {
 /// Measures cost from one look to the next.
 #[derive(Debug)]
 pub struct Meter {
-    /// The CPUs whose work is told; empty for all.
+    /// The CPUs whose use is measured; empty for all.
     cpus: Vec<u16>,
     looked: Instant,
     /// Our CPU time, that of the BPF program, and the ticks that CPUs were busy, as of

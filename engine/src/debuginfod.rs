@@ -253,8 +253,8 @@ struct Worker {
 }
 
 impl Worker {
-    /// Fetches what is asked for until nobody asks any more. A mistake of ours costs
-    /// one file.
+    /// Fetches the debug files that `queue` asks for, until its sender is dropped. A panic
+    /// loses one file only.
     fn run(mut self, queue: &Receiver<Wanted>, results: &Sender<ModuleId>) {
         while let Ok(wanted) = queue.recv() {
             if self.is_over() {

@@ -23,8 +23,8 @@ impl Losses {
         self.steps.back().map_or(0, |(_, lost)| *lost) != lost_run
     }
 
-    /// `by_cpu` is of the whole run, too.
-    /// Notes that by this time so many samples were lost in the whole run.
+    /// Notes how many samples were lost from the start of the run to `time_ns`: `lost_run` on
+    /// all CPUs, `by_cpu` on each.
     pub fn note(&mut self, time_ns: u64, lost_run: u64, by_cpu: &[(u32, u64)]) {
         if !self.is_news(lost_run) {
             return;

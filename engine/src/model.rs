@@ -323,7 +323,7 @@ impl Model {
         }
     }
 
-    /// Gives a snapshot out. False if nobody wants more.
+    /// Sends a snapshot to its receivers. Returns false if there are none any more.
     fn publish(&mut self, snapshot: Snapshot) -> bool {
         let snapshot = Arc::new(snapshot);
         self.last = Some(Arc::clone(&snapshot));

@@ -677,8 +677,9 @@ fn name_in_file(request: &Request, symbols: &ElfSymbols) -> Vec<Answer> {
     request.frames.iter().map(answer).collect()
 }
 
-/// The name of the symbol at a place. Without one, where the function starts is told if
-/// unwind information knows it: frames of one function then count together.
+/// Returns the name of the symbol at an offset of a file. If no symbol is there, returns where
+/// the function starts, if the unwind information has it: frames of one function then count
+/// together.
 fn name_by_symbols(symbols: &ElfSymbols, offset: FileOffset) -> NameState {
     match symbols.find(offset) {
         Ok(symbol) => NameState::Named(shown(symbol.name).into()),

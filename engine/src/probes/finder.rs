@@ -88,8 +88,8 @@ impl Finder {
     }
 }
 
-/// Answers questions in their order until nobody wants answers. A mistake of ours costs
-/// one answer.
+/// Answers questions in their order until `tell` says that no more answers are wanted. A
+/// panic loses one answer only.
 fn answer_all(
     asked: &Receiver<Question>,
     symbolizer: &Symbolizer,

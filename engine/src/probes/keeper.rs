@@ -183,7 +183,7 @@ struct Desk {
     turn: u64,
     /// The last sentence for the user.
     word: Option<Word>,
-    /// Something has changed that is told at once.
+    /// Whether a probe has changed in a way that is sent to the model at once.
     is_urgent: bool,
     /// Names came that were not told.
     has_names: bool,
@@ -195,8 +195,9 @@ struct Desk {
 }
 
 impl Desk {
-    /// Takes messages until it is told to end, or nobody is there any more. It sleeps
-    /// until something is due; without probes until a message comes.
+    /// Handles messages until one says to end, or their sender is dropped. Between messages
+    /// the thread sleeps until the probes have to be read or judged; without probes it sleeps
+    /// until a message comes.
     fn run(&mut self, inbox: &Receiver<Message>, ask_for_calls: impl Fn()) {
         let mut patience = Patience::default();
         loop {
