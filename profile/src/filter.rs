@@ -16,17 +16,21 @@
 //! | `only:TEST` | hides all other frames |
 //! | `fold:recursion` | a function that calls itself is one frame |
 //! | `pid: tid: cpu: comm: cgroup: user:` | keeps samples by who ran where; `!` turns it round |
+//! | `state:` | keeps samples by what the thread did: `run`, or what it waited for; `idle`: it waited for work |
 //!
 //! A TEST is a bare word (part of a function's name; case counts if it has a
 //! capital), `fn:NAME`, `fn~REGEX`, `mod:NAME` (`mod:libc` is `libc.so.6`, too),
 //! `mod~REGEX`, `file:NAME`, `file~REGEX`, or `kind:` `kernel`, `user`, `jit`, `inlined`. Numbers are
-//! lists of ranges: `cpu:0-3,7`. A value with spaces goes in double quotes.
+//! lists of ranges: `cpu:0-3,7`; states are lists of words: `state:lock,disk`. A value with
+//! spaces goes in double quotes.
 
 mod parse;
+mod states;
 mod text;
 mod write;
 
 pub use parse::FilterError;
+pub use states::{States, is_idle_call};
 pub use text::Text;
 
 use std::str::FromStr;
@@ -107,6 +111,8 @@ pub enum SampleTest {
     Cgroup(Text),
     /// Does its process run as the user of that name?
     User(Text),
+    /// Is what its thread did one of these?
+    State(States),
 }
 
 /// Numbers, as ranges with both ends included.

@@ -39,6 +39,7 @@ pub mod store;
 mod tables;
 mod time;
 mod view;
+mod wait;
 
 pub use band::{band_points, percent, percent_digits};
 pub use ending::Ending;
@@ -59,3 +60,4 @@ pub use store::{Limits, NewSample, Store, StoreStats};
 pub use tables::EventId;
 pub use time::{TimeRange, Window};
 pub use view::View;
+pub use wait::{STATES, WAITING_MODULE, WaitPart, Waits, waiting_name};

@@ -273,7 +273,7 @@ impl<'a> Part<'a> {
         let mut told = HashSet::new();
         let weighing = Weighing::new(&self.view.info().rates, TimeRange::ALL);
         for bucket in tables.history.buckets() {
-            for sample in bucket.weighed(&weighing) {
+            for (at, sample) in bucket.weighed(&weighing).enumerate() {
                 let thread = tables.processes.thread(sample.thread);
                 let Some(process) = self.processes.get(&thread.process) else {
                     continue;
@@ -289,7 +289,7 @@ impl<'a> Part<'a> {
                 let stack = tables.stacks.frames(sample.stack).iter();
                 frames.extend(stack.filter_map(|frame| self.frames[*frame as usize]));
                 let time_ns = sample.stamp.saturating_mul(STAMP_NS);
-                import.sample(NewSample {
+                let sample = NewSample {
                     time_ns: time_ns.saturating_add(self.shift_ns),
                     cpu: sample.cpu,
                     process: *process,
@@ -299,7 +299,8 @@ impl<'a> Part<'a> {
                     kernel_frames: usize::from(sample.in_kernel),
                     ending: sample.ending,
                     weight: sample.weight,
-                })?;
+                };
+                import.wait(sample, bucket.wait(at))?;
             }
         }
         Ok(())

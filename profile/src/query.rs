@@ -13,6 +13,7 @@
 //!
 //! - [`cancel`]: ending a query early
 //! - [`scope`]: which threads and CPUs
+//! - [`state`]: what a stack's thread did, for the filter
 //! - [`shape`]: a stack as functions, after the filter
 //! - [`selection`]: one pass over the samples and one over the stacks
 //! - [`functions`]: self, total, names
@@ -43,6 +44,7 @@ mod scope;
 mod selection;
 mod shape;
 mod sort;
+mod state;
 mod threads;
 mod traces;
 mod tree;

@@ -4,7 +4,9 @@
 
 use crate::rates::Reweighed;
 use crate::time::Window;
-use crate::{Ending, FrameId, FrameKind, FunctionId, NoName, ProcessDetails, ProcessId, RowName};
+use crate::{
+    Ending, FrameId, FrameKind, FunctionId, NoName, ProcessDetails, ProcessId, RowName, Waits,
+};
 use std::sync::Arc;
 
 /// The seconds of trend kept per row.
@@ -93,6 +95,9 @@ pub struct FunctionRow {
     pub self_samples: u64,
     /// Samples with it anywhere on the stack; recursion counts once.
     pub total_samples: u64,
+    /// The waits among `total_samples`; `None` if there are none, or if nothing tells how
+    /// long each was.
+    pub waits: Option<Waits>,
     /// Self samples of the ten seconds before the window's end, oldest first,
     /// even if the window is shorter.
     pub trend: [u32; TREND_LEN],

@@ -17,6 +17,7 @@ use crate::tables::{EventId, Histories, Modules, Names, Processes, Sample, Sourc
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
 use crate::{
     Ending, Frame, FrameId, Info, Metric, ModuleId, NoName, ProcessDetails, ProcessId, View,
+    WaitPart,
 };
 use naming::Naming;
 use std::sync::Arc;
@@ -238,23 +239,35 @@ impl Store {
     /// Keeps a sample of an event that was [added](Store::add_event); `false` if it was
     /// refused, which [`Store::stats`] counts.
     pub fn add_sample_of(&mut self, event: EventId, sample: NewSample<'_>) -> bool {
-        matches!(self.add(event, sample, None), Added::Kept(_))
+        self.add_wait_of(event, sample, WaitPart::NONE)
     }
 
-    /// As [`Store::add_sample`]. Who has told the same frames before, and knows
+    /// As [`Store::add_sample_of`], for a sample that is of a wait.
+    pub fn add_wait_of(&mut self, event: EventId, sample: NewSample<'_>, wait: WaitPart) -> bool {
+        matches!(self.add(event, sample, wait, None), Added::Kept(_))
+    }
+
+    /// As [`Store::add_wait_of`], of the first event. Who has told the same frames before, and knows
     /// as what, may leave them out: they are not looked at then.
     pub(crate) fn add_sample_with(
         &mut self,
         sample: NewSample<'_>,
+        wait: WaitPart,
         known: Option<KnownStack>,
     ) -> Added {
-        self.add(EventId::FIRST, sample, known)
+        self.add(EventId::FIRST, sample, wait, known)
     }
 
     /// Keeps a sample. It is refused, and counted, if it is too old or if there is no
     /// room. Of frames beyond [`STACK_DEPTH_MAX`] the outermost are cut, and the ending
     /// says so.
-    fn add(&mut self, event: EventId, sample: NewSample<'_>, known: Option<KnownStack>) -> Added {
+    fn add(
+        &mut self,
+        event: EventId,
+        sample: NewSample<'_>,
+        wait: WaitPart,
+        known: Option<KnownStack>,
+    ) -> Added {
         if !self.histories.has(event) {
             debug_assert!(false, "{event:?} is of another store");
             return Added::Refused;
@@ -305,6 +318,7 @@ impl Store {
                 in_kernel: sample.kernel_frames > 0,
                 weight: sample.weight,
             },
+            wait,
         );
         let begin = self.begin_ns.get_or_insert(sample.time_ns);
         *begin = (*begin).min(sample.time_ns);

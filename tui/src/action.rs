@@ -185,6 +185,8 @@ pub enum FilterAction {
     /// The whole module of the function.
     FoldModule,
     FoldRecursion,
+    /// Waits for work.
+    Idle,
     Kernel,
     User,
 }

@@ -22,11 +22,14 @@ mod code;
 mod probes;
 /// A profile with stacks.
 mod tree;
+/// Time waited.
+mod waiting;
 
 pub use bush::bush;
 pub use code::MadeUp;
 pub use probes::probed;
 pub use tree::{tree_of_build, tree_of_rates, tree_of_source, tree_of_stripped_libc, tree_step};
+pub use waiting::waiting;
 
 const FUNCTIONS: &[(&str, &str, u64, u64)] = &[
     ("hash_search_with_hash_value", "postgres", 465, 489),
@@ -251,6 +254,7 @@ fn function(at: u32, name: &str, module: &str, own: u64, total: u64) -> Function
         addresses: 0,
         self_samples: own,
         total_samples: total,
+        waits: None,
         trend,
     }
 }

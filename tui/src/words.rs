@@ -27,3 +27,5 @@ pub mod text;
 pub mod units;
 /// Why there is no name.
 pub mod unnamed;
+/// Waits in numbers.
+pub mod waits;

@@ -18,7 +18,10 @@
 use crate::settings::Counted;
 use crate::snapshot::{Held, ThreadStates, Waited};
 use probe::{Batch, RawWait, ThreadTotals, WaitCounters, WaitState};
-use profile::{EventId, Frame, FrameKind, Metric, ModuleId, NameState, NewSample, Store, Window};
+use profile::{
+    EventId, Frame, FrameKind, Metric, ModuleId, NameState, NewSample, Store, WAITING_MODULE,
+    WaitPart, Window, waiting_name,
+};
 use std::collections::{BTreeMap, VecDeque};
 
 /// The module of the frames that say what was waited for. No module of a program has this
@@ -101,7 +104,7 @@ impl Waiting {
     pub fn add_wait(&mut self, sample: NewSample<'_>, wait: RawWait, store: &mut Store) {
         // It leaves the store with its last frame.
         if !store.has_module(MODULE) {
-            store.add_module(MODULE, "[waiting]", "[waiting]");
+            store.add_module(MODULE, WAITING_MODULE, WAITING_MODULE);
         }
         self.sampled_ns = self.sampled_ns.saturating_add(wait.weight_ns());
         for (state, ns) in wait.parts() {
@@ -118,8 +121,9 @@ impl Waiting {
                 weight: ns,
                 ..sample
             };
-            store.add_sample_of(self.off_cpu, sample);
-            store.add_sample_of(self.wall, sample);
+            let part = part_of(wait, state);
+            store.add_wait_of(self.off_cpu, sample, part);
+            store.add_wait_of(self.wall, sample, part);
         }
         let waker = wait.waker.filter(|_| has_waker(wait.state));
         if let Some((pid, tid)) = waker {
@@ -148,7 +152,7 @@ impl Waiting {
         for id in frames {
             match state_of(store, id) {
                 Some(state) => {
-                    let name = format!("[waiting: {}]", state.word());
+                    let name = waiting_name(state.word());
                     store.set_name(id, NameState::Named(name.into()));
                 }
                 None => others.push(id),
@@ -243,6 +247,22 @@ impl Waiting {
         ]
         .into_iter()
         .flatten()
+    }
+}
+
+/// How long the part of a wait in a state really was. A wait that stands for more than
+/// itself was divided as its parts are.
+fn part_of(wait: RawWait, state: WaitState) -> WaitPart {
+    let scaled = |ns: u64| {
+        let ns = u128::from(ns) * u128::from(wait.away_ns) / u128::from(wait.weight_ns().max(1));
+        u64::try_from(ns).unwrap_or(u64::MAX).max(1)
+    };
+    let (waited_ns, queued_ns) = (scaled(wait.waited_ns), scaled(wait.queued_ns));
+    match (wait.waited_ns, wait.queued_ns) {
+        (0, _) => WaitPart::whole(queued_ns),
+        (_, 0) => WaitPart::whole(waited_ns),
+        _ if state == WaitState::Queue => WaitPart::second(queued_ns, waited_ns),
+        _ => WaitPart::first(waited_ns, queued_ns),
     }
 }
 
@@ -412,6 +432,17 @@ mod tests {
             selected.unwrap().report()
         };
         let off = report(waiting.off_cpu);
+        assert!(WaitState::ALL.map(WaitState::word) == profile::STATES);
+        let waits = |name: &str| {
+            let mut rows = off.functions.iter();
+            let row = rows.find(|row| *row.name == *name).unwrap();
+            let waits = row.waits.unwrap();
+            (waits.count, waits.mean_ns(), waits.longest_ns)
+        };
+        // One wait, whose thread then stood in the queue.
+        assert_eq!(waits("program+0x1000"), (1, 40, 40));
+        assert_eq!(waits("[waiting: lock]"), (1, 30, 30));
+        assert_eq!(waits("[waiting: queue]"), (1, 10, 10));
         let own: BTreeMap<_, _> = { off.functions.iter() }
             .filter(|row| row.self_samples > 0)
             .map(|row| (&*row.name, row.self_samples))

@@ -13,7 +13,7 @@
 //! module or the word `recursion`; those of samples only with `focus` and `exclude`. A
 //! value without a key is a part of a function's name.
 
-use super::{Action, Clause, FrameTest, Ranges, SampleTest, Text};
+use super::{Action, Clause, FrameTest, Ranges, SampleTest, States, Text};
 
 /// What is wrong with a filter's text, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,8 +26,8 @@ pub struct FilterError {
 }
 
 /// Keys of frames, then those of samples.
-const KEYS: [&str; 11] = [
-    "fn", "mod", "file", "kind", "lang", "pid", "tid", "cpu", "comm", "cgroup", "user",
+const KEYS: [&str; 12] = [
+    "fn", "mod", "file", "kind", "lang", "pid", "tid", "cpu", "comm", "cgroup", "user", "state",
 ];
 const ACTIONS: [&str; 5] = ["focus", "exclude", "hide", "fold", "only"];
 
@@ -282,6 +282,14 @@ impl<'a> Reader<'a> {
             "pid" | "tid" | "cpu" if operator == '~' => {
                 return Err(self.error(at, format!("`{key}` takes numbers: {key}:1,4-7")));
             }
+            "state" if operator == '~' => {
+                return Err(self.error(at, "`state` takes words: state:lock,disk"));
+            }
+            "state" => {
+                let at = self.at;
+                let states = States::parse(&self.value()?);
+                SampleTest::State(states.map_err(|message| self.error(at, message))?)
+            }
             "pid" => SampleTest::Pid(self.ranges()?),
             "tid" => SampleTest::Tid(self.ranges()?),
             "cpu" => SampleTest::Cpu(self.ranges()?),
@@ -345,6 +353,7 @@ mod tests {
             ("mod:\":x\"", "focus:mod:\":x\""),
             ("hide:\":\" ::new", "hide:\":\" \"::new\""),
             ("a\\b", "a\\b"),
+            ("state:disk,lock !state:idle", "state:lock,disk !state:idle"),
         ] {
             let filter = read(text);
             let shown = filter.to_string();
@@ -367,6 +376,9 @@ mod tests {
             ("hide:pid:7", 6, "about frames"),
             ("!hide:x", 1, "`!`"),
             ("kind:gpu", 1, "no kind"),
+            ("main state:lock,lick", 12, "no state `lick`"),
+            ("state~lock", 1, "takes words"),
+            ("hide:state:lock", 6, "about frames"),
             ("fold:fn:x", 6, "takes a module"),
         ] {
             let error = text.parse::<Filter>().expect_err(text);

@@ -10,8 +10,8 @@
 use super::FormatError;
 use super::wire::clean;
 use crate::{
-    Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, NoName, ProcessId,
-    SourceFrame, Store,
+    Ending, EventId, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, NoName, ProcessId,
+    SourceFrame, Store, WaitPart,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -204,16 +204,32 @@ impl Import {
         }
     }
 
+    /// As [`Import::sample`], with what the sample tells of a wait.
+    pub(crate) fn wait(
+        &mut self,
+        sample: NewSample<'_>,
+        wait: WaitPart,
+    ) -> Result<(), FormatError> {
+        match sample.weight {
+            0 => Ok(()),
+            _ => self.add(sample, wait),
+        }
+    }
+
     /// Adds a sample, also one that weighs nothing: it may count by another metric of
     /// the file, and stacks shall have the same numbers by each.
     pub(crate) fn sample_of_any(&mut self, sample: NewSample<'_>) -> Result<(), FormatError> {
+        self.add(sample, WaitPart::NONE)
+    }
+
+    fn add(&mut self, sample: NewSample<'_>, wait: WaitPart) -> Result<(), FormatError> {
         self.weight = self.weight.saturating_add(sample.weight);
         if self.weight > WEIGHT_MAX {
             return Err(FormatError::TooLarge(
                 "its samples add up to more than 2^53",
             ));
         }
-        self.store.add_sample(sample);
+        self.store.add_wait_of(EventId::FIRST, sample, wait);
         Ok(())
     }
 

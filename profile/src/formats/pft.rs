@@ -30,7 +30,7 @@ pub const MAGIC: [u8; 8] = *b"\x89PFT\r\n\x1a\n";
 /// Files of a higher one cannot be read.
 pub(super) const VERSION: u16 = 2;
 /// Sections that are not known are left out.
-pub(super) const VERSION_MINOR: u16 = 3;
+pub(super) const VERSION_MINOR: u16 = 4;
 
 /// What a block consists of: parts, each with its tag and length.
 pub(super) mod section {
@@ -55,6 +55,8 @@ pub(super) mod section {
     pub(crate) const RATES: u64 = 17;
     /// Since 2.3, and only if not all of them were sampled.
     pub(crate) const SAMPLED_CPUS: u64 = 18;
+    /// Since 2.4, and only if time waited is counted.
+    pub(crate) const WAITS: u64 = 20;
 }
 
 /// Writes all of a view as one finished file.

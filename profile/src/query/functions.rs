@@ -5,6 +5,7 @@ use super::shape::Step;
 use super::trend::Trends;
 use crate::intern::RESERVED;
 use crate::tables::{Module, UNMAPPED_CODE};
+use crate::wait::WaitSum;
 use crate::{FrameId, FrameKind, FunctionId, FunctionRow, ModuleId, View};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -73,16 +74,37 @@ fn count(selection: &Selection) -> Vec<Cell> {
     cells
 }
 
+/// The waits of every function: each stack has its own, and so have all functions on it,
+/// once however often they are.
+fn count_waits(selection: &Selection) -> HashMap<FunctionId, WaitSum> {
+    let mut sums: HashMap<FunctionId, WaitSum> = HashMap::new();
+    for (stack, waits) in &selection.waits {
+        let shape = selection.shape(selection.shape_of[stack.0 as usize]);
+        for (at, step) in shape.iter().enumerate() {
+            let function = Step(*step).function();
+            let is_first = |before: &u32| Step(*before).function() != function;
+            if shape[..at].iter().all(is_first) {
+                sums.entry(function).or_default().add(waits);
+            }
+        }
+    }
+    sums
+}
+
 /// The rows of all functions that have samples: by self, then total, both falling, then
 /// by name, so that the order is the same each time.
 pub(super) fn rows(selection: &Selection, trends: &Trends) -> Functions {
     let mut modules = ModuleCache::new(&selection.view);
     let cells = count(selection);
+    let waits = count_waits(selection);
     let mut rows: Vec<FunctionRow> = (0..)
         .map(FrameId)
         .zip(&cells)
         .filter(|(_, cell)| cell.total_samples > 0)
-        .map(|(id, cell)| row(selection, id, cell, trends, &mut modules))
+        .map(|(id, cell)| FunctionRow {
+            waits: waits.get(&id).and_then(WaitSum::waits),
+            ..row(selection, id, cell, trends, &mut modules)
+        })
         .collect();
     count_addresses(selection, &mut rows);
     rows.sort_unstable_by(|a, b| {
@@ -113,7 +135,7 @@ fn count_addresses(selection: &Selection, rows: &mut [FunctionRow]) {
     }
 }
 
-/// A row from what was counted. Without self samples its place is that of the
+/// A row from what was counted, but for its waits. Without self samples its place is that of the
 /// function's owner.
 fn row(
     selection: &Selection,
@@ -142,6 +164,7 @@ fn row(
         addresses: 0,
         self_samples: cell.self_samples,
         total_samples: cell.total_samples,
+        waits: None,
         trend: trends.function(id),
     }
 }

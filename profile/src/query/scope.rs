@@ -50,7 +50,7 @@ impl Admission {
             .map(ThreadSlot)
             .map(|slot| {
                 let of_thread = |(test, negated): &(&SampleTest, bool)| {
-                    // A test of CPUs says nothing of threads, negated or not.
+                    // A test of CPUs or stacks says nothing of threads, negated or not.
                     let held = admits(test, table, slot);
                     held.is_none_or(|held| held != *negated)
                 };
@@ -115,7 +115,7 @@ fn admits(test: &SampleTest, table: &ProcessTable, slot: ThreadSlot) -> Option<b
     let process = table.get(thread.process);
     let details = process.map(|p| &p.details);
     Some(match test {
-        SampleTest::Cpu(_) => return None,
+        SampleTest::Cpu(_) | SampleTest::State(_) => return None,
         SampleTest::Pid(ids) => ids.contains(process.map_or(thread.tid, |p| p.pid)),
         SampleTest::Tid(ids) => ids.contains(thread.tid),
         SampleTest::Comm(text) => {

@@ -7,6 +7,7 @@ use crate::intern::StackId;
 use crate::rates::{Evidence, Weighing};
 use crate::tables::{Sample, Tag};
 use crate::time::Stamps;
+use crate::wait::WaitSum;
 use crate::{Ending, FrameId, Info, Rates, Reweighed, View, Window};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ pub(super) const STEP: usize = 4096;
 ///
 /// It is made in three passes, each of which can be cancelled: samples per stack, the
 /// shape of each stack that has some, then everything that depends on whether a stack
-/// is kept.
+/// is kept. A fourth one is for the seconds that have waits.
 #[derive(Debug)]
 pub struct Selection {
     pub(crate) view: View,
@@ -39,6 +40,8 @@ pub struct Selection {
     offered: u64,
     /// Each stack and ending that has samples, once.
     pub(super) entries: Vec<Entry>,
+    /// The waits of each stack that has some, by rising stacks.
+    pub(super) waits: Vec<(StackId, WaitSum)>,
     /// The shapes of all kept stacks, one behind the other.
     pub(super) shapes: Vec<u32>,
     /// By stack.
@@ -125,6 +128,7 @@ impl Selection {
             reweighed: None,
             offered: 0,
             entries: Vec::new(),
+            waits: Vec::new(),
             shapes: Vec::new(),
             shape_of: vec![ShapeAt::UNSEEN; tables.stacks.len()],
             threads: vec![Tally::default(); tables.processes.thread_slots()],
@@ -135,6 +139,7 @@ impl Selection {
         let counts = selection.count_stacks(cancel)?;
         selection.shape_stacks(&counts, cancel)?;
         selection.count_samples(counts, cancel)?;
+        selection.count_waits(cancel)?;
         Ok(selection)
     }
 
@@ -370,6 +375,28 @@ impl Selection {
                 shape: self.shape_of[stack.0 as usize],
             });
         }
+        Ok(())
+    }
+
+    /// What the samples that count tell of waits, stack by stack.
+    fn count_waits(&mut self, cancel: &Cancel) -> Result<(), Cancelled> {
+        let mut sums: BTreeMap<StackId, WaitSum> = BTreeMap::new();
+        self.view
+            .tables
+            .history
+            .visit_buckets(self.stamps, |bucket| {
+                cancel.check()?;
+                bucket.visit_waits(self.stamps, |sample, wait| {
+                    if self.shape_of[sample.stack.0 as usize].is_kept()
+                        && self.admission.admits(sample.thread, sample.cpu)
+                    {
+                        let sum = sums.entry(sample.stack).or_default();
+                        sum.add_part(wait, sample.weight);
+                    }
+                });
+                Ok(())
+            })?;
+        self.waits = sums.into_iter().collect();
         Ok(())
     }
 }

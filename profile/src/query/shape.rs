@@ -6,7 +6,8 @@
 //! an earlier one hid is not there for a later one.
 
 use super::Scope;
-use crate::filter::{Action, Clause, Filter, FrameTest};
+use super::state::StateTest;
+use crate::filter::{Action, Clause, Filter, FrameTest, SampleTest};
 use crate::function::short_module;
 use crate::intern::{HIDDEN, NO_STACK, StackId};
 use crate::{FrameId, FrameKind, FunctionId, View};
@@ -34,6 +35,8 @@ impl Step {
 #[derive(Debug)]
 pub(super) struct Shaper<'a> {
     view: &'a View,
+    /// Which samples count by what their threads did.
+    states: Vec<StateTest>,
     rules: Vec<Rule>,
     /// The functions of which a stack must have one, by number.
     wanted: Option<Vec<bool>>,
@@ -111,8 +114,16 @@ impl<'a> Shaper<'a> {
                 }
             })
         };
+        let state = |clause: &Clause| match clause {
+            Clause::Sample {
+                test: SampleTest::State(states),
+                negated,
+            } => Some(StateTest::new(view, *states, *negated)),
+            _ => None,
+        };
         Self {
             view,
+            states: filter.clauses().iter().filter_map(state).collect(),
             rules: filter.clauses().iter().filter_map(rule).collect(),
             wanted,
         }
@@ -122,6 +133,11 @@ impl<'a> Shaper<'a> {
     /// the filter drops the stack.
     pub(super) fn append(&self, stack: StackId, arena: &mut Vec<u32>) -> bool {
         let tables = &*self.view.tables;
+        // By the stack as it was taken, whatever is hidden of it.
+        let is_in_state = |test: &StateTest| test.holds(tables.stacks.frames(stack));
+        if !self.states.iter().all(is_in_state) {
+            return false;
+        }
         let owners = tables.names.owners().as_slice();
         let start = arena.len();
         for frame in tables.stacks.frames(stack) {

@@ -6,6 +6,7 @@
 
 use super::history::{Bucket, History, Sample};
 use crate::info::Metric;
+use crate::wait::WaitPart;
 use std::sync::Arc;
 
 /// An event that samples are of, by number; what its weights count is its [`Metric`].
@@ -52,14 +53,15 @@ impl Histories {
         &self.others
     }
 
-    /// Stores a sample; one of an event that was never added is not.
-    pub(crate) fn push(&mut self, event: EventId, sample: Sample) {
+    /// Stores a sample, and what it tells of a wait; one of an event that was never added
+    /// is not.
+    pub(crate) fn push(&mut self, event: EventId, sample: Sample, wait: WaitPart) {
         let history = match event.index() {
             None => Some(&mut self.first),
             Some(index) => self.others.get_mut(index).map(|other| &mut other.history),
         };
         if let Some(history) = history {
-            history.push(sample);
+            history.push(sample, wait);
         }
     }
 

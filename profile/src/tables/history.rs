@@ -2,7 +2,8 @@
 //!
 //! A sample costs twelve bytes: a stamp (hundredths of the second), how the
 //! walk ended and whether it hit in the kernel, the CPU, the thread, the stack.
-//! Buckets leave whole, the oldest first.
+//! Buckets leave whole, the oldest first. What samples tell of waits is a column of its
+//! own, which only seconds with waits have.
 
 use super::processes::ThreadSlot;
 use crate::Ending;
@@ -10,6 +11,7 @@ use crate::growth;
 use crate::intern::StackId;
 use crate::rates::Weighing;
 use crate::time::{STAMPS_PER_SECOND, Stamps};
+use crate::wait::WaitPart;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -39,7 +41,7 @@ pub(crate) struct History {
 }
 
 /// The samples of one second, in the order in which they came. All columns but weights
-/// are equally long; row n of each is the n-th sample.
+/// and waits are equally long; row n of each is the n-th sample.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bucket {
     second: u64,
@@ -51,6 +53,8 @@ pub(crate) struct Bucket {
     stacks: Vec<StackId>,
     /// Empty as long as every sample weighs one.
     weights: Vec<u64>,
+    /// Empty as long as no sample is of a wait.
+    waits: Vec<WaitPart>,
 }
 
 /// An [`Ending`] with the highest bit saying "in the kernel".
@@ -93,13 +97,13 @@ impl History {
 
     /// Stores a sample. Those of several CPUs come nearly, not quite, in order,
     /// so a bucket that is no longer the last may still grow.
-    pub(crate) fn push(&mut self, sample: Sample) {
+    pub(crate) fn push(&mut self, sample: Sample, wait: WaitPart) {
         let second = sample.stamp / STAMPS_PER_SECOND;
         let at = match self.buckets.back() {
             Some(last) if last.second == second => self.buckets.len() - 1,
             _ => self.find_or_open(second),
         };
-        Arc::make_mut(&mut self.buckets[at]).push(sample);
+        Arc::make_mut(&mut self.buckets[at]).push(sample, wait);
         self.samples += 1;
     }
 
@@ -216,8 +220,22 @@ impl Bucket {
         )
     }
 
+    /// What each sample in `stamps` tells of a wait. Nothing if none is of one.
+    pub(crate) fn visit_waits(&self, stamps: Stamps, mut look: impl FnMut(Sample, WaitPart)) {
+        for (sample, wait) in self.iter().zip(&self.waits) {
+            if stamps.contains(sample.stamp) {
+                look(sample, *wait);
+            }
+        }
+    }
+
+    /// What a sample tells of a wait.
+    pub(crate) fn wait(&self, at: usize) -> WaitPart {
+        self.waits.get(at).copied().unwrap_or(WaitPart::NONE)
+    }
+
     /// Adds a sample to all columns.
-    fn push(&mut self, sample: Sample) {
+    fn push(&mut self, sample: Sample, wait: WaitPart) {
         if self.stacks.len() == self.stacks.capacity() {
             self.grow();
         }
@@ -230,6 +248,10 @@ impl Bucket {
             // Those before weighed one each.
             self.weights.resize(self.stacks.len() - 1, 1);
             self.weights.push(sample.weight);
+        }
+        if wait != WaitPart::NONE || !self.waits.is_empty() {
+            self.waits.resize(self.stacks.len() - 1, WaitPart::NONE);
+            self.waits.push(wait);
         }
     }
 
@@ -253,7 +275,9 @@ impl Bucket {
 
     fn memory_bytes(&self) -> usize {
         // The columns grow in step, so one stands for all.
-        self.stacks.capacity() * BYTES_PER_SAMPLE + self.weights.capacity() * size_of::<u64>()
+        self.stacks.capacity() * BYTES_PER_SAMPLE
+            + self.weights.capacity() * size_of::<u64>()
+            + self.waits.capacity() * size_of::<WaitPart>()
     }
 }
 
@@ -285,7 +309,8 @@ mod tests {
     fn a_sample_comes_back_as_it_was() {
         let mut history = History::default();
         let stored: Vec<Sample> = [250, 99, 100, 251].map(sample).to_vec();
-        stored.iter().for_each(|s| history.push(*s));
+        let push = |s: &Sample| history.push(*s, WaitPart::NONE);
+        stored.iter().for_each(push);
         let mut seen = Vec::new();
         let all = Stamps {
             first: 0,
@@ -299,12 +324,27 @@ mod tests {
     #[test]
     fn a_window_cuts_inside_a_second_too() {
         let mut history = History::default();
-        (0..400).for_each(|stamp| history.push(sample(stamp)));
+        (0..400).for_each(|stamp| history.push(sample(stamp), WaitPart::NONE));
         assert_eq!(seen(&history, 150, 152), [150, 151, 152]);
         assert_eq!(seen(&history, 399, 1000), [399]);
         assert!(seen(&history, 10, 5).is_empty());
         assert_eq!(history.pop_oldest().map(|b| b.len()), Some(100));
         assert_eq!(seen(&history, 0, 101), [100, 101]);
+    }
+
+    #[test]
+    fn what_a_sample_tells_of_a_wait_stays_beside_it() {
+        let mut history = History::default();
+        let wait = WaitPart::whole(7);
+        history.push(sample(1), WaitPart::NONE);
+        history.push(sample(2), wait);
+        history.push(sample(3), WaitPart::NONE);
+        let bucket = history.buckets().next().unwrap();
+        assert_eq!((bucket.wait(1), bucket.wait(2)), (wait, WaitPart::NONE));
+        let mut seen = Vec::new();
+        let stamps = Stamps { first: 2, last: 9 };
+        bucket.visit_waits(stamps, |sample, wait| seen.push((sample.stamp, wait)));
+        assert_eq!(seen, [(2, wait), (3, WaitPart::NONE)]);
     }
 
     #[test]
@@ -314,8 +354,8 @@ mod tests {
             weight: 1,
             ..sample(stamp)
         };
-        (0..100_000).for_each(|i| history.push(light(i / 1000)));
-        history.push(light(5000));
+        (0..100_000).for_each(|i| history.push(light(i / 1000), WaitPart::NONE));
+        history.push(light(5000), WaitPart::NONE);
         let each = history.memory_bytes() as f64 / 100_001.0;
         assert!(each < 12.5, "{each}");
     }

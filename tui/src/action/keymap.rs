@@ -127,6 +127,7 @@ fn defaults() -> Vec<Binding> {
         "kernel-frames"  Everywhere   Filter(FilterAction::Kernel)        => "K",               "",           "kernel: hide, alone, show";
         "user-frames"    Everywhere   Filter(FilterAction::User)          => "U",               "",           "user: hide, alone, show";
         "fold-recursion" Everywhere   Filter(FilterAction::FoldRecursion) => "R",               "",           "fold recursion";
+        "idle-waits"     Everywhere   Filter(FilterAction::Idle)          => "W",               "",           "without waits for work";
         "shorter-window" Everywhere   ShorterWindow                       => ",",               "",           "shorter window";
         "longer-window"  Everywhere   LongerWindow                        => ".",               "window",     "longer window";
         "mark"           Everywhere   Mark                                => "m",               "",           "start a new window now";

@@ -15,7 +15,7 @@ use crate::views::report::{ReportAnswer, ReportKey, ReportQuestion};
 use engine::snapshot::{Baseline, Span, TargetState};
 use profile::Filter;
 use profile::diff::Diff;
-use profile::filter::{Action, Clause, FrameTest};
+use profile::filter::{Action, Clause, FrameTest, SampleTest, States};
 use std::sync::Arc;
 
 /// Which questions were sent to the engine and to the profile.
@@ -373,7 +373,10 @@ impl App {
     pub(super) fn filter_by(&mut self, action: FilterAction) {
         let is_of_row = !matches!(
             action,
-            FilterAction::FoldRecursion | FilterAction::Kernel | FilterAction::User
+            FilterAction::FoldRecursion
+                | FilterAction::Idle
+                | FilterAction::Kernel
+                | FilterAction::User
         );
         if is_of_row && self.is_row_gone() {
             self.detail = Detail::Notice(Notice::RowGone);
@@ -387,6 +390,12 @@ impl App {
                 .selected_function()
                 .map(|(_, module)| Clause::module(Action::Hide, &module)),
             FilterAction::FoldRecursion => return self.toggle_clause(Clause::FoldRecursion),
+            FilterAction::Idle => {
+                return self.toggle_clause(Clause::Sample {
+                    test: SampleTest::State(States::IDLE),
+                    negated: true,
+                });
+            }
             FilterAction::Kernel => return self.cycle_kind(FrameTest::Kernel),
             FilterAction::User => return self.cycle_kind(FrameTest::User),
         };

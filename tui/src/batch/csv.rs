@@ -4,12 +4,12 @@
 
 use super::BatchReport;
 use super::plain::plain;
-use profile::{FunctionRow, percent};
+use profile::{FunctionRow, Waits, percent};
 use std::borrow::Cow;
 
 /// The columns, in their order. `docs/batch-json.md` says what they mean; names and order
 /// stay.
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 14] = [
     "time",
     "window_s",
     "samples",
@@ -21,6 +21,9 @@ const COLUMNS: [&str; 11] = [
     "function",
     "module",
     "address",
+    "waits",
+    "mean_wait_ns",
+    "longest_wait_ns",
 ];
 
 /// Returns the line with the names of the columns. It is written once, before the first
@@ -41,6 +44,10 @@ fn record(report: &BatchReport<'_>, row: &FunctionRow) -> String {
     let samples = report.snapshot.report.samples;
     let seconds = report.time_unix_ms / 1000;
     let millis = report.time_unix_ms % 1000;
+    let waits = |of: fn(&Waits) -> u64| {
+        let number = row.waits.as_ref().map(of);
+        number.map_or_else(String::new, |number| number.to_string())
+    };
     let fields: [String; COLUMNS.len()] = [
         format!("{seconds}.{millis:03}"),
         format!("{:.3}", report.snapshot.report.window.seconds()),
@@ -59,6 +66,9 @@ fn record(report: &BatchReport<'_>, row: &FunctionRow) -> String {
         quote(&row.name).into_owned(),
         quote(&row.module).into_owned(),
         format!("{:#x}", row.address),
+        waits(|waits| waits.count),
+        waits(|waits| waits.mean_ns()),
+        waits(|waits| waits.longest_ns),
     ];
     fields.join(",") + "\n"
 }
@@ -88,9 +98,9 @@ mod tests {
         assert_eq!(
             batch.render(Format::Csv, true),
             "\
-time,window_s,samples,self,total,self_percent,total_percent,err_pp,function,module,address
-1722430982.007,10.000,3277,465,488,14.1898,14.8917,1.2367,hash_search_with_hash_value,postgres,0x1000
-1722430982.007,10.000,3277,321,360,9.7955,10.9857,1.0653,LWLockAcquire,postgres,0x1000
+time,window_s,samples,self,total,self_percent,total_percent,err_pp,function,module,address,waits,mean_wait_ns,longest_wait_ns
+1722430982.007,10.000,3277,465,488,14.1898,14.8917,1.2367,hash_search_with_hash_value,postgres,0x1000,,,
+1722430982.007,10.000,3277,321,360,9.7955,10.9857,1.0653,LWLockAcquire,postgres,0x1000,,,
 "
         );
         assert!(batch.render(Format::Csv, false).starts_with("1722430982"));

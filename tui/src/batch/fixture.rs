@@ -135,6 +135,7 @@ pub(super) fn function(name: &str, module: &str, own: u64, total: u64) -> Functi
         addresses: 0,
         self_samples: own,
         total_samples: total,
+        waits: None,
         trend: Default::default(),
     }
 }

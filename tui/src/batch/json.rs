@@ -109,6 +109,11 @@ struct Function<'a> {
     /// None unless nanoseconds are counted; `total_ns` likewise.
     self_ns: Option<u64>,
     total_ns: Option<u64>,
+    /// None unless waits are known; the three below likewise.
+    waits: Option<u64>,
+    waits_drawn: Option<u64>,
+    mean_wait_ns: Option<u64>,
+    longest_wait_ns: Option<u64>,
     /// Half the width of the 95 % band of `self`, in percentage points of all samples.
     err_pp: f64,
     /// Samples of its own in each of the last seconds, the oldest first.
@@ -240,6 +245,10 @@ fn function<'a>(row: &'a FunctionRow, batch: &BatchReport<'_>) -> Function<'a> {
         total: row.total_samples,
         self_ns: ns(row.self_samples),
         total_ns: ns(row.total_samples),
+        waits: row.waits.map(|waits| waits.count),
+        waits_drawn: row.waits.map(|waits| waits.drawn),
+        mean_wait_ns: row.waits.map(|waits| waits.mean_ns()),
+        longest_wait_ns: row.waits.map(|waits| waits.longest_ns),
         err_pp: report.band_points(row.self_samples, report.samples),
         trend: row.trend,
         file: row.file.as_deref(),

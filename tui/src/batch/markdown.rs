@@ -8,7 +8,7 @@
 use super::BatchReport;
 use super::plain::plain;
 use crate::words::unnamed::why_unnamed;
-use crate::words::{names, skid, text, units};
+use crate::words::{names, skid, text, units, waits};
 use profile::query::{CallTree, Direction, GroupBy, Neighbour, NeighbourKind, Node, NodeKind};
 use profile::{Cancel, FunctionRow, Role, Selection};
 
@@ -243,6 +243,9 @@ fn function(report: &BatchReport<'_>, row: &FunctionRow, asked: Option<&Asked>) 
         (true, true) => String::new(),
     };
     line += &place;
+    if let Some(waits) = &row.waits {
+        line += &format!("; {}", waits::brief(waits));
+    }
     if skid::is_likely(row) {
         line += "; the clock counts there what its callers did with interrupts off";
     }
@@ -311,6 +314,10 @@ fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
     if lacks.pending > 0 {
         let count = units::counted(lacks.pending, "frame");
         lines.push(&format!("  - {count} whose name is still being looked for"));
+    }
+    let (shown, _) = report.split();
+    if shown.iter().any(waits::is_estimate) {
+        lines.push(&format!("- {}", waits::ESTIMATED));
     }
     for note in report.notes() {
         lines.push(&format!("- {}", plain(note)));

@@ -10,7 +10,7 @@
 
 use super::BatchReport;
 use super::plain::plain;
-use crate::words::{names, text};
+use crate::words::{names, text, waits};
 use probe::EngineKind;
 use profile::{FunctionRow, Report, percent};
 use std::fmt::Write;
@@ -24,17 +24,23 @@ const FUNCTION_WIDTH_MIN: usize = 12;
 /// not push the modules of all rows far to the right. CSV and JSON have every name in full.
 const FUNCTION_WIDTH_MAX: usize = 80;
 
-/// The heads of the columns. Where a time is counted the fourth is `MS`.
-const HEADS: [&str; 6] = ["SELF%", "ERR", "TOTAL%", "SMP", "FUNCTION", "MODULE"];
+/// The heads of the columns of numbers. Where a time is counted the fourth is `MS`, and where
+/// waits are, those of [`WAIT_HEADS`] follow.
+const HEADS: [&str; 4] = ["SELF%", "ERR", "TOTAL%", "SMP"];
 
-/// The first columns, numbers, are aligned right, the others left.
-const NUMBERS: usize = 4;
+/// How many waits, and in milliseconds their mean and the longest.
+const WAIT_HEADS: [&str; 3] = ["WAITS", "MEAN", "LONGEST"];
 
 /// The least width of each number's column, so that successive reports line up.
-const NUMBER_WIDTHS: [usize; NUMBERS] = [5, 4, 6, 4];
+const NUMBER_WIDTHS: [usize; 7] = [5, 4, 6, 4, 5, 5, 7];
 
 /// A line of the table, the heads included.
-type Cells = [String; 6];
+struct Cells {
+    /// Aligned right.
+    numbers: Vec<String>,
+    function: String,
+    module: String,
+}
 
 /// Returns the report: lines that begin with `#`, heads, a row for each function, and a row
 /// that sums up those that are not listed.
@@ -42,14 +48,23 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     let mut out = String::new();
     head(report, &mut out).expect("a string takes everything");
     let (shown, rest) = report.split();
-    let mut heads = HEADS.map(str::to_string);
+    let mut heads = HEADS.map(str::to_string).to_vec();
     if report.counts_time() {
         heads[3] = "MS".into();
     }
-    let mut table = vec![heads];
-    table.extend(shown.iter().map(|row| cells(row, report)));
+    let has_waits = shown.iter().any(|row| row.waits.is_some());
+    if has_waits {
+        heads.extend(WAIT_HEADS.map(str::to_string));
+    }
+    let mut table = vec![Cells {
+        numbers: heads,
+        function: "FUNCTION".into(),
+        module: "MODULE".into(),
+    }];
+    table.extend(shown.iter().map(|row| cells(row, report, has_waits)));
     if !rest.is_empty() {
-        table.push(more(rest, &report.snapshot.report));
+        let numbers = table[0].numbers.len();
+        table.push(more(rest, &report.snapshot.report, numbers));
     }
     lay_out(&mut table, report.width, &mut out);
     out
@@ -101,6 +116,10 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
         write!(out, " rss {} MB", health.own_rss_bytes.div_ceil(1 << 20))?;
     }
     writeln!(out)?;
+    let (shown, _) = batch.split();
+    if shown.iter().any(waits::is_estimate) {
+        writeln!(out, "# note: {}", waits::ESTIMATED)?;
+    }
     let mut notes = batch.notes();
     notes.try_for_each(|note| writeln!(out, "# note: {}", plain(note)))
 }
@@ -117,14 +136,14 @@ fn part(count: u64, all: u64) -> String {
 
 /// Returns the cells of a function. Shares have as many digits as the number of samples
 /// supports.
-fn cells(row: &FunctionRow, batch: &BatchReport<'_>) -> Cells {
+fn cells(row: &FunctionRow, batch: &BatchReport<'_>, has_waits: bool) -> Cells {
     let report = &batch.snapshot.report;
     let samples = report.samples;
     let digits = report.percent_digits(samples);
     // The smallest band that can be written: ±0 would claim certainty.
     let band_min = 0.1f64.powi(digits as i32);
     let band = report.band_points(row.self_samples, samples).max(band_min);
-    [
+    let mut numbers = vec![
         format!("{:.digits$}", percent(row.self_samples, samples)),
         format!("{band:.digits$}"),
         format!("{:.digits$}", percent(row.total_samples, samples)),
@@ -132,9 +151,30 @@ fn cells(row: &FunctionRow, batch: &BatchReport<'_>) -> Cells {
             true => ms(row.self_samples),
             false => row.self_samples.to_string(),
         },
-        or_dash(&names::short(&row.name)),
-        or_dash(names::module(&row.module)),
-    ]
+    ];
+    if has_waits {
+        numbers.extend(match &row.waits {
+            Some(waits) => {
+                let sign = if waits.is_exact() { "" } else { "~" };
+                [
+                    format!("{sign}{}", waits.count),
+                    fine_ms(waits.mean_ns()),
+                    fine_ms(waits.longest_ns),
+                ]
+            }
+            None => ["-", "-", "-"].map(str::to_string),
+        });
+    }
+    Cells {
+        numbers,
+        function: or_dash(&names::short(&row.name)),
+        module: or_dash(names::module(&row.module)),
+    }
+}
+
+/// Milliseconds with microseconds: of one wait, which may be short.
+fn fine_ms(ns: u64) -> String {
+    format!("{:.3}", ns as f64 / 1e6)
 }
 
 /// Milliseconds of nanoseconds.
@@ -144,19 +184,17 @@ fn ms(ns: u64) -> String {
 
 /// Returns the row that sums up the functions that are not listed, so that the first column
 /// adds up to 100%.
-fn more(rest: &[FunctionRow], report: &Report) -> Cells {
+fn more(rest: &[FunctionRow], report: &Report, numbers: usize) -> Cells {
     let samples = report.samples;
     let digits = report.percent_digits(samples);
     let self_samples = rest.iter().map(|row| row.self_samples).sum();
-    let dash = || "-".to_string();
-    [
-        format!("{:.digits$}", percent(self_samples, samples)),
-        dash(),
-        dash(),
-        dash(),
-        format!("{} more", rest.len()),
-        dash(),
-    ]
+    let mut cells = vec!["-".to_string(); numbers];
+    cells[0] = format!("{:.digits$}", percent(self_samples, samples));
+    Cells {
+        numbers: cells,
+        function: format!("{} more", rest.len()),
+        module: "-".to_string(),
+    }
 }
 
 /// Returns a name as it is printed; `-` stands for an empty one.
@@ -170,35 +208,42 @@ fn or_dash(text: &str) -> String {
 /// Writes the table with columns that are as wide as their widest cell. Only names of
 /// functions are cut.
 fn lay_out(table: &mut [Cells], width: Option<usize>, out: &mut String) {
+    let numbers = table.first().map_or(0, |heads| heads.numbers.len());
+    let width_of = |table: &[Cells], at: usize| {
+        let least = NUMBER_WIDTHS.get(at).copied().unwrap_or(0);
+        widest(table, |row| &row.numbers[at]).max(least)
+    };
     let room = match width {
         Some(width) => {
-            let others: usize = (0..NUMBERS).map(|at| column_width(table, at) + 1).sum();
-            let module = column_width(table, 5) + 2;
+            let others: usize = (0..numbers).map(|at| width_of(table, at) + 1).sum();
+            let module = widest(table, |row| &row.module) + 2;
             let room = width.saturating_sub(others + module);
             room.max(FUNCTION_WIDTH_MIN)
         }
         None => FUNCTION_WIDTH_MAX,
     };
-    table.iter_mut().for_each(|row| cut(&mut row[4], room));
-    let widths: Vec<usize> = (0..5).map(|at| column_width(table, at)).collect();
-    for [own, band, total, samples, function, module] in table {
-        for (cell, width) in [own, band, total, samples].into_iter().zip(&widths) {
+    table
+        .iter_mut()
+        .for_each(|row| cut(&mut row.function, room));
+    let widths: Vec<usize> = (0..numbers).map(|at| width_of(table, at)).collect();
+    let function_width = widest(table, |row| &row.function);
+    for row in table {
+        for (cell, width) in row.numbers.iter().zip(&widths) {
             out.push_str(&" ".repeat(width - cell.width()));
             out.push_str(cell);
             out.push(' ');
         }
-        out.push_str(function);
-        out.push_str(&" ".repeat(widths[4] - function.width() + 2));
-        out.push_str(module);
+        out.push_str(&row.function);
+        out.push_str(&" ".repeat(function_width - row.function.width() + 2));
+        out.push_str(&row.module);
         out.push('\n');
     }
 }
 
-/// Returns the cells that a column needs, in cells of a terminal and not in characters.
-fn column_width(table: &[Cells], at: usize) -> usize {
-    let least = NUMBER_WIDTHS.get(at).copied().unwrap_or(0);
-    let widest = table.iter().map(|row| row[at].width()).max();
-    widest.unwrap_or(0).max(least)
+/// Returns the cells of a terminal that the widest text of a column needs.
+fn widest(table: &[Cells], of: impl Fn(&Cells) -> &String) -> usize {
+    let widths = table.iter().map(|row| of(row).width());
+    widths.max().unwrap_or(0)
 }
 
 /// Cuts a name in the middle, because its end, the function's own name, says as much as its
@@ -214,6 +259,7 @@ mod tests {
     use super::*;
     use crate::batch::Format;
     use crate::batch::fixture::{Fixture, function, hostile};
+    use profile::Waits;
 
     #[test]
     fn it_looks_as_documented() {
@@ -232,6 +278,33 @@ SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
   7.1  0.9   31.6  233 heap_hot_search_buffer       postgres
  68.9    -      -    - 2 more                       -
 "
+        );
+    }
+
+    #[test]
+    fn waits_have_columns_of_their_own() {
+        let mut fixture = Fixture::postgres();
+        let mut locked = function("LWLockAcquire", "postgres", 300, 2_000);
+        locked.waits = Some(Waits {
+            count: 1203,
+            drawn: 88,
+            ns: 2_406_000_000,
+            longest_ns: 300_000_000,
+        });
+        fixture.functions(vec![locked, function("runs", "postgres", 10, 10)]);
+        let text = fixture.batch(None).render(Format::Text, true);
+        let rows: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            rows,
+            [
+                "SELF%  ERR TOTAL%  SMP WAITS  MEAN LONGEST FUNCTION       MODULE",
+                "  9.2  1.0   61.0  300 ~1203 2.000 300.000 LWLockAcquire  postgres",
+                "  0.3  0.3    0.3   10     -     -       - runs           postgres",
+            ]
+        );
+        assert!(
+            text.contains("# note: waits with ~ are an estimate"),
+            "{text}"
         );
     }
 
@@ -282,9 +355,12 @@ SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
             let mut fixture = Fixture::postgres();
             fixture.samples(samples);
             let report = fixture.batch(None);
-            let row = cells(&function("f", "m", samples / 2, samples), &report);
-            assert_eq!(format!("{:>5}", row[0]), format!("{expected:>5}"));
-            assert_ne!(row[1].trim_matches(['0', '.']), "", "never ±0");
+            let row = cells(&function("f", "m", samples / 2, samples), &report, false);
+            let [own, band, ..] = &row.numbers[..] else {
+                panic!("{:?}", row.numbers)
+            };
+            assert_eq!(format!("{own:>5}"), format!("{expected:>5}"));
+            assert_ne!(band.trim_matches(['0', '.']), "", "never ±0");
         }
     }
 

@@ -55,6 +55,12 @@ const CLAUSES: &[(&str, &str)] = &[
         "comm:, cgroup:, user: NAME",
         "keeps samples of threads, control groups or users of this name; with ! before it drops them",
     ),
+    (
+        "state: WORDS",
+        "keeps samples of threads that did this, as in state:lock,disk: run, queue, lock, disk, net, \
+         sleep, fault, stopped, other, or idle: waits for work, with epoll, poll, select, accept or \
+         a condition on the stack; with ! before it drops them",
+    ),
 ];
 
 /// Stands in the manual; a test reads it as a filter.
@@ -241,6 +247,7 @@ mod tests {
                     .replace("TEST", "fn~^a")
                     .replace("MODULE", "libc.so.6");
                 let clause = clause.replace(" NUMBERS", "0-3,7").replace(" NAME", "x");
+                let clause = clause.replace(" WORDS", "lock,idle");
                 let clause = match clause.strip_suffix(':') {
                     Some(key) => format!("{key}:1"),
                     None => clause,

@@ -3,7 +3,7 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::Dialog;
 use crate::views::page::{PageAnswer, SECONDS, words};
-use crate::words::{names, source, units};
+use crate::words::{names, source, units, waits};
 use profile::Report;
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 
@@ -82,6 +82,9 @@ fn title((page, report): Asked<'_>, found: &FunctionPage, of: &str, answer: &mut
     );
     if let Some(place) = source::source(function.file.as_deref(), function.line) {
         line += &format!("  {place}");
+    }
+    if let Some(waits) = &function.waits {
+        line += &format!("  {}", waits::brief(waits));
     }
     answer.say(line.trim_start());
 }

@@ -12,7 +12,7 @@ use crate::views::functions;
 use crate::views::functions::FunctionColumn;
 use crate::words::compared::judgement;
 use crate::words::units::Scale;
-use crate::words::{explain, names, units};
+use crate::words::{explain, names, units, waits};
 use profile::diff::{Diff, DiffRow, Side};
 use profile::{FunctionRow, ProcessRow, Report, ThreadRow};
 
@@ -63,6 +63,10 @@ fn function(app: &App, row: &FunctionRow, scale: &Scale, answer: &mut Answer) {
         names::short(&row.name),
         names::module(&row.module)
     );
+    let text = match &row.waits {
+        Some(waits) => format!("{text}  {}", waits::brief(waits)),
+        None => text,
+    };
     let explain =
         functions::words::of_function(&app.context(), row, app.views.functions.table.column());
     answer.row(Target::Function(row.id), &text, explain);

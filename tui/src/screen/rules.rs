@@ -102,7 +102,12 @@ fn check_trust(app: &App, buffer: &Buffer) {
     }
     let header = app.geometry().map_or(3, |geometry| geometry.header);
     let header = line(buffer, header - 1);
-    let samples = crate::words::units::count(app.counted());
+    let metric = crate::words::metric::metric_told(&app.context()).map(profile::Metric::per_second);
+    let samples = crate::words::units::count(match metric {
+        // Milliseconds.
+        Some(1..) => app.counted() / 1_000_000,
+        Some(0) | None => app.counted(),
+    });
     assert!(header.starts_with(&samples), "{header:?} lacks {samples}");
     let lost = format!("lost {}", crate::words::units::count(app.shown.health.lost));
     assert!(header.contains(&lost), "{header:?} lacks {lost:?}");

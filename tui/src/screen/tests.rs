@@ -47,6 +47,8 @@ mod sampling;
 mod time;
 /// The call tree.
 mod tree;
+/// Time waited.
+mod waiting;
 /// Files.
 mod write;
 

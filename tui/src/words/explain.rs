@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::knobs::Window;
 use crate::words::metric::metric_told;
-use crate::words::units;
+use crate::words::{units, waits};
 
 /// Explains the number of a process or thread, as CPUs.
 pub fn cpus(cx: &Context<'_>, samples: u64, who: &str) -> String {
@@ -47,7 +47,11 @@ pub fn base_words(cx: &Context<'_>) -> String {
     };
     let filter = match cx.knobs.filter.is_empty() {
         true => String::new(),
-        false => format!(", filter {}", cx.knobs.filter),
+        false => format!(
+            ", filter {}{}",
+            cx.knobs.filter,
+            waits::idle_rule(&cx.knobs.filter)
+        ),
     };
     format!("{}, {time} {seconds:.1} s{rates}{filter}", cx.scope_words())
 }

@@ -18,6 +18,19 @@ pub fn metric_told<'a>(cx: &Context<'a>) -> Option<&'a Metric> {
     (*metric != Metric::default()).then_some(metric)
 }
 
+/// Whether time waited is counted.
+pub fn is_waiting(cx: &Context<'_>) -> bool {
+    metric_told(cx).is_some_and(Metric::is_waiting)
+}
+
+/// Returns how much is counted in a sentence: `3,277 samples`, or as [`amount`] does.
+pub fn counted(cx: &Context<'_>, count: u64) -> String {
+    match metric_told(cx) {
+        None => units::counted(count, "sample"),
+        Some(_) => amount(cx, count),
+    }
+}
+
 /// Returns how much is counted: `3,277 smp`, or `12.4s` and `52,428,800 bytes` where it is
 /// not samples that count.
 pub fn amount(cx: &Context<'_>, count: u64) -> String {

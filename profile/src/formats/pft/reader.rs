@@ -11,7 +11,7 @@ use crate::store::{Added, KnownStack};
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
 use crate::{
     Ending, Frame, Host, Info, Metric, ModuleId, NameState, NewSample, ProcessDetails, ProcessId,
-    Rates, Store,
+    Rates, Store, WaitPart,
 };
 use std::io::Read;
 use std::sync::Arc;
@@ -181,6 +181,8 @@ impl<R: Read> Reader<R> {
     fn absorb(&mut self, raw: &[u8], store: &mut Store) -> Result<(), FormatError> {
         let mut bytes = Bytes(raw);
         let mut exited = Vec::new();
+        // Of the samples of this block, in their order.
+        let mut waits = Bytes(&[]);
         while !bytes.is_empty() {
             let tag = bytes.number()?;
             let part = Bytes(bytes.bytes()?);
@@ -191,14 +193,17 @@ impl<R: Read> Reader<R> {
                     self.check_weight()?;
                 }
                 section::SAMPLED_CPUS => add_sampled_cpus(part, store)?,
+                section::WAITS => waits = part,
                 section::STRINGS => self.tables.add_strings(part)?,
                 section::MODULES => self.add_modules(part, store)?,
                 section::PROCESSES => self.add_processes(part, store, &mut exited)?,
                 section::THREADS => self.tables.add_threads(part)?,
                 section::FRAMES => self.tables.add_frames(part)?,
                 section::STACKS => self.tables.add_stacks(part)?,
-                section::SAMPLES => self.add_samples(part, By::Step, store)?,
-                section::SAMPLE_COLUMNS => self.add_samples(part, By::Number, store)?,
+                section::SAMPLES => self.add_samples(part, By::Step, &mut waits, store)?,
+                section::SAMPLE_COLUMNS => {
+                    self.add_samples(part, By::Number, &mut waits, store)?;
+                }
                 section::NAMES => {
                     naming::add_names(part, &self.tables, &mut self.reasons, store)?;
                 }
@@ -292,11 +297,12 @@ impl<R: Read> Reader<R> {
     /// Adds the samples of one section. They lie in columns: one `how` byte a sample
     /// (how its walk ended, times two, plus one if it hit in the kernel) gives the
     /// count away, and each column ends by itself, so `count` cannot make the loop
-    /// longer than the section.
+    /// longer than the section. `waits` has what they tell of waits, or is empty.
     fn add_samples(
         &mut self,
         mut bytes: Bytes<'_>,
         by: By,
+        waits: &mut Bytes<'_>,
         store: &mut Store,
     ) -> Result<(), FormatError> {
         let mut frames: Vec<Frame> = Vec::new();
@@ -346,6 +352,10 @@ impl<R: Read> Reader<R> {
                     return Err(damaged("a sample that cannot be"));
                 };
                 let stamp = second * STAMPS_PER_SECOND + centi as u64;
+                let wait = match waits.is_empty() {
+                    true => WaitPart::NONE,
+                    false => wait_part(waits)?,
+                };
                 let sample = NewSample {
                     time_ns: stamp * STAMP_NS,
                     cpu: u16::try_from(cpu).map_err(|_| damaged("a CPU that cannot be"))?,
@@ -362,12 +372,14 @@ impl<R: Read> Reader<R> {
                 // may have dropped it since to make room (`Forgotten`); then its frames
                 // are told once more.
                 let known = self.known.get(number as usize).copied().flatten();
-                if known.is_some() && store.add_sample_with(sample, known) != Added::Forgotten {
+                if known.is_some() && store.add_sample_with(sample, wait, known) != Added::Forgotten
+                {
                     continue;
                 }
                 self.tables.stack(number, &mut frames)?;
                 let frames = &frames;
-                let added = store.add_sample_with(NewSample { frames, ..sample }, None);
+                let sample = NewSample { frames, ..sample };
+                let added = store.add_sample_with(sample, wait, None);
                 if let Added::Kept(known) = added {
                     self.known.resize(self.tables.stacks(), None);
                     self.known[number as usize] = Some(known);
@@ -377,6 +389,12 @@ impl<R: Read> Reader<R> {
         }
         Ok(())
     }
+}
+
+/// What the next sample tells of a wait.
+fn wait_part(bytes: &mut Bytes<'_>) -> Result<WaitPart, FormatError> {
+    let length_ns = bytes.number()?;
+    Ok(WaitPart::of(length_ns, bytes.signed()?))
 }
 
 /// What the rate was changed to, and when; says how many samples at the highest one

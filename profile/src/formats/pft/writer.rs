@@ -13,7 +13,7 @@ use crate::formats::wire::{put, put_bytes, put_signed};
 use crate::intern::StackId;
 use crate::tables::{Process, Sample, Thread, ThreadSlot};
 use crate::time::STAMP_NS;
-use crate::{Frame, FrameId, Info, ModuleId, NameState, ProcessId, RateChange, View};
+use crate::{Frame, FrameId, Info, ModuleId, NameState, ProcessId, RateChange, View, WaitPart};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::sync::Arc;
@@ -105,6 +105,7 @@ struct Block {
     stacks: Vec<u8>,
     names: columns::Names,
     sources: columns::Sources,
+    waits: Vec<u8>,
     samples: Vec<u8>,
     end: Vec<u8>,
 }
@@ -112,7 +113,13 @@ struct Block {
 impl Block {
     /// Bytes that it will be, roughly.
     fn len(&self) -> usize {
-        let rows = [&self.strings, &self.processes, &self.threads, &self.frames];
+        let rows = [
+            &self.strings,
+            &self.processes,
+            &self.threads,
+            &self.frames,
+            &self.waits,
+        ];
         let rows: usize = rows.into_iter().map(Vec::len).sum();
         let new = self.new_frames.len() * 3 + self.new_stacks.len();
         rows + new + self.stacks.len() + self.names.len() + self.sources.len() + self.samples.len()
@@ -120,11 +127,12 @@ impl Block {
 
     /// In the order in which a reader needs them.
     ///
-    /// Strings come before all that uses their numbers, stacks before samples. Names
+    /// Strings come before all that uses their numbers, stacks before samples, and what
+    /// samples tell of waits before them, so that it is there when they are read. Names
     /// and sources stand behind the samples: a store takes names only for frames that
     /// it has, and it has them from samples. Rates and sampled CPUs change the info
     /// before them.
-    fn sections(self) -> [(u64, Vec<u8>); 13] {
+    fn sections(self) -> [(u64, Vec<u8>); 14] {
         [
             (section::INFO, self.info),
             (section::RATES, self.rates),
@@ -135,6 +143,7 @@ impl Block {
             (section::THREADS, self.threads),
             (section::FRAME_RUNS, self.frames),
             (section::STACK_COLUMNS, self.stacks),
+            (section::WAITS, self.waits),
             (section::SAMPLE_COLUMNS, self.samples),
             (section::NAME_COLUMNS, self.names.write()),
             (section::SOURCE_COLUMNS, self.sources.write()),
@@ -217,7 +226,11 @@ impl<W: Write> Writer<W> {
             // What `is_wanted` leaves out now is left out for good: `written` is set to
             // the whole length below. Only `append_last` does so.
             let samples = bucket.iter().skip(done);
-            let samples: Vec<Sample> = samples.filter(|sample| is_wanted(sample)).collect();
+            let samples: Vec<(Sample, WaitPart)> = (done..)
+                .zip(samples)
+                .filter(|(_, sample)| is_wanted(sample))
+                .map(|(at, sample)| (sample, bucket.wait(at)))
+                .collect();
             self.add_samples(view, second, &samples)?;
             self.written.insert(second, bucket.len());
         }
@@ -247,7 +260,7 @@ impl<W: Write> Writer<W> {
         &mut self,
         view: &View,
         second: u64,
-        samples: &[Sample],
+        samples: &[(Sample, WaitPart)],
     ) -> Result<(), FormatError> {
         let mut rest = samples;
         while !rest.is_empty() {
@@ -266,15 +279,18 @@ impl<W: Write> Writer<W> {
     /// are six columns: hundredths of the second, endings, CPUs, threads, stacks, weights.
     /// Threads and stacks that the file does not have are defined on the way, in the same
     /// block: each sample may bring a stack of hundreds of frames, and readers refuse blocks
-    /// above [`RAW_MAX`](super::block::RAW_MAX). Weights are left out where all are 1, as they
+    /// above [`RAW_MAX`](super::block::RAW_MAX). What they tell of waits is a section of its
+    /// own. Weights are left out where all are 1, as they
     /// are for samples of the CPU clock.
-    fn fill_block(&mut self, view: &View, second: u64, samples: &[Sample]) -> usize {
+    fn fill_block(&mut self, view: &View, second: u64, samples: &[(Sample, WaitPart)]) -> usize {
         let mut columns: [Vec<u8>; 6] = Default::default();
         let [centis, hows, cpus, threads, stacks, weights] = &mut columns;
         let mut last = 0i64;
         let mut added = 0;
-        let is_weighted = samples.iter().any(|sample| sample.weight != 1);
-        for sample in samples {
+        let is_weighted = samples.iter().any(|(sample, _)| sample.weight != 1);
+        // Of all samples of a block or of none.
+        let has_waits = view.info().metric.is_waiting();
+        for (sample, wait) in samples {
             let centi = (sample.stamp % 100) as i64;
             put_signed(centis, centi - last);
             let how = sample.ending.number() << 1 | u8::from(sample.in_kernel);
@@ -295,6 +311,11 @@ impl<W: Write> Writer<W> {
             last = centi;
             if is_weighted {
                 put(weights, sample.weight);
+            }
+            if has_waits {
+                let (length_ns, other_ns) = wait.numbers();
+                put(&mut self.block.waits, length_ns);
+                put_signed(&mut self.block.waits, other_ns);
             }
             added += 1;
             if self.block.len() > RAW_TARGET {

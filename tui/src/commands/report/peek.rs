@@ -1,6 +1,6 @@
 //! One function after the other with its callers above and its callees below.
 
-use crate::words::names;
+use crate::words::{names, waits};
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 use profile::{Cancel, Selection, View, percent};
 use regex::Regex;
@@ -54,6 +54,9 @@ fn write(out: &mut String, selection: &Selection, page: &FunctionPage) -> std::f
     let (name, module) = (names::short(&row.name), names::module(&row.module));
     write!(out, "{share:5.1}% {total:6}  {name}  {module}")?;
     write!(out, "   self {own}")?;
+    if let Some(waits) = &row.waits {
+        write!(out, "   {}", waits::brief(waits))?;
+    }
     if let Some(file) = &row.file {
         write!(out, "   {file}:{}", row.line)?;
     }

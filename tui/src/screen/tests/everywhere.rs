@@ -3,7 +3,7 @@
 
 use super::knobs::recorded;
 use super::*;
-use crate::fixture::{probed, tree_of_rates, tree_step};
+use crate::fixture::{probed, tree_of_rates, tree_step, waiting};
 use crate::widgets::theme::ThemeChoice;
 use crate::words::text;
 use engine::snapshot::{Lacks, Loading};
@@ -70,6 +70,8 @@ fn states() -> Vec<State> {
         state("a broken file", broken, "", "CUT    it ends"),
         state("hostile", hostile, "", "LIVE"),
         state("probed", probed, "", "LIVE"),
+        state("waiting", waiting, "", "off-cpu"),
+        state("waiting without idle", waiting, "W", "filter"),
     ]
 }
 

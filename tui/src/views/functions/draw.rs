@@ -10,12 +10,12 @@ use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::widgets::{loading, table, trend};
-use crate::words::metric::{amount, bare_amount};
+use crate::words::metric::{amount, bare_amount, is_waiting};
 use crate::words::units::Scale;
 use crate::words::unnamed::why_unnamed;
-use crate::words::{names, source, text, units};
+use crate::words::{names, source, text, units, waits};
 use engine::snapshot::TargetState;
-use profile::{FunctionRow, Report, RowName, TREND_LEN};
+use profile::{FunctionRow, Report, RowName, TREND_LEN, Waits};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -46,7 +46,7 @@ impl Draw for Functions {
         if cx.difference().is_some() {
             return None;
         }
-        head_at(width, theme, x)
+        head_at(cx, width, theme, x)
     }
 
     fn detail(&self, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> String {
@@ -90,12 +90,8 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
         body,
     } = canvas;
     let scale = Scale::new(cx, cx.shown.report.samples);
-    let layout = Layout::new(
-        heads.width,
-        theme,
-        scale.head("SELF%", "SELF"),
-        scale.head("TOTAL%", "TOTAL"),
-    );
+    let heads_of = (scale.head("SELF%", "SELF"), scale.head("TOTAL%", "TOTAL"));
+    let layout = Layout::new(heads.width, theme, heads_of, is_waiting(cx));
     // The word for a row without samples depends on what is asked, the columns do not.
     let layout = Layout {
         gone: cx.absent(),
@@ -133,8 +129,9 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
 
 /// Returns the column whose head is at a cell, as an index into the table's columns. None
 /// between columns, and for those that cannot be sorted by.
-fn head_at(width: u16, theme: &Theme, x: u16) -> Option<usize> {
-    let column = table::column_at(&Layout::usual(width, theme).columns, width, x)?;
+fn head_at(cx: &Context<'_>, width: u16, theme: &Theme, x: u16) -> Option<usize> {
+    let layout = Layout::usual(cx, width, theme);
+    let column = table::column_at(&layout.columns, width, x)?;
     FunctionRow::COLUMNS.iter().position(|each| *each == column)
 }
 
@@ -146,6 +143,7 @@ struct Layout {
     name_x: u16,
     has_trend: bool,
     has_counts: bool,
+    has_waits: bool,
     has_module: bool,
     /// What stands in place of the number of a row without samples.
     gone: &'static str,
@@ -157,25 +155,36 @@ struct Layout {
 
 impl Layout {
     /// Returns the layout with the usual heads, to know where columns are in any unit.
-    fn usual(width: u16, theme: &Theme) -> Self {
-        Self::new(width, theme, "SELF%", "TOTAL%")
+    fn usual(cx: &Context<'_>, width: u16, theme: &Theme) -> Self {
+        Self::new(width, theme, ("SELF%", "TOTAL%"), is_waiting(cx))
     }
 
     /// Returns the columns for a width in cells; `own` and `total` are the heads of the two
-    /// shares, which depend on the unit. Columns by the width from which they are there:
+    /// shares, which depend on the unit. Where time waited is counted, how many waits there
+    /// were and how long they are stands in the place of what is told of samples. Columns by
+    /// the width from which they are there:
     ///
     /// | from | column |
     /// | --- | --- |
     /// | any | self, total, name |
-    /// | [`WIDTH_WITH_TREND`] | a block for each of the last ten seconds |
+    /// | [`WIDTH_WITH_TREND`] | a block for each of the last ten seconds; or waits, their mean, the longest |
     /// | [`WIDTH_WITH_MODULE`] | module: three tenths of the names' room, 12 to 28 cells |
-    /// | [`WIDTH_WITH_COUNTS`] | band of the self share, number of self samples |
+    /// | [`WIDTH_WITH_COUNTS`] | band of the self share, number of self samples; or the blocks |
     /// | [`WIDTH_WIDE`] | address |
-    fn new(width: u16, theme: &Theme, own: &'static str, total: &'static str) -> Self {
+    fn new(
+        width: u16,
+        theme: &Theme,
+        (own, total): (&'static str, &'static str),
+        is_waiting: bool,
+    ) -> Self {
         use FunctionColumn::{Module, Name, SelfSamples, TotalSamples};
         let is_wide = width >= WIDTH_WIDE;
-        let has_counts = width >= WIDTH_WITH_COUNTS;
-        let has_trend = width >= WIDTH_WITH_TREND;
+        let has_counts = width >= WIDTH_WITH_COUNTS && !is_waiting;
+        let has_waits = width >= WIDTH_WITH_TREND && is_waiting;
+        let has_trend = match is_waiting {
+            true => width >= WIDTH_WITH_COUNTS,
+            false => width >= WIDTH_WITH_TREND,
+        };
         let mut columns = vec![Column::right(own, 6, Some(SelfSamples))];
         if has_counts {
             let sign = if theme.is_ascii() { "+-" } else { "±" };
@@ -184,6 +193,11 @@ impl Layout {
         columns.push(Column::right(total, 7, Some(TotalSamples)));
         if has_counts {
             columns.push(Column::right("SMP", 8, None));
+        }
+        if has_waits {
+            columns.push(Column::right("WAITS", 7, None));
+            columns.push(Column::right("MEAN", 6, None));
+            columns.push(Column::right("LONGEST", 7, None));
         }
         if has_trend {
             columns.push(Column::right("LAST 10s", TREND_LEN as u16 + 1, None));
@@ -212,6 +226,7 @@ impl Layout {
             name_x,
             has_trend,
             has_counts,
+            has_waits,
             has_module,
             gone: "gone",
             is_wide,
@@ -244,6 +259,9 @@ impl Layout {
         if self.has_counts {
             cells.push((units::count(function.self_samples), plain));
         }
+        if self.has_waits {
+            cells.extend(wait_cells(function.waits.as_ref()).map(|text| (text, plain)));
+        }
         if self.has_trend {
             cells.push((trend::blocks(&function.trend, trend_max), theme.trend()));
         }
@@ -264,11 +282,23 @@ impl Layout {
     }
 }
 
+/// How many waits, their mean and the longest; dashes where there are none.
+fn wait_cells(waits: Option<&Waits>) -> [String; 3] {
+    match waits {
+        Some(waits) => [
+            waits::number(waits),
+            units::nanoseconds(waits.mean_ns()),
+            units::nanoseconds(waits.longest_ns),
+        ],
+        None => ["-", "-", "-"].map(String::from),
+    }
+}
+
 /// Whether the name of a function is shortened, or cut off, in a terminal of that width.
-fn is_cut(function: &FunctionRow, width: u16, theme: &Theme) -> bool {
+fn is_cut(cx: &Context<'_>, function: &FunctionRow, width: u16, theme: &Theme) -> bool {
     let shown = name(function);
     let is_folded = names::is_folded(&function.name);
-    is_folded || text::width(&shown) > Layout::usual(width, theme).name_width
+    is_folded || text::width(&shown) > Layout::usual(cx, width, theme).name_width
 }
 
 /// Returns the name in its column: with `⟳` while it is looked up, and with the number of
@@ -317,13 +347,22 @@ fn line(function: &FunctionRow, cx: &Context<'_>, room: DetailRoom, theme: &Them
     // Parts in the order of their importance, as the end is cut: numbers, why there is no
     // name, the whole name if the row has only a part of it, the source line, the place in
     // the file.
-    let mut parts = vec![format!(
-        "{} self {} pp / {} total {} pp",
-        amount(cx, own),
-        units::band_text(&cx.shown.report, own, base),
-        bare_amount(cx, total),
-        units::band_text(&cx.shown.report, total, base)
-    )];
+    let mut parts = vec![match &function.waits {
+        // Chance is in the number of waits.
+        Some(waits) => format!(
+            "{} self / {} total in {}",
+            amount(cx, own),
+            amount(cx, total),
+            waits::brief(waits)
+        ),
+        None => format!(
+            "{} self {} pp / {} total {} pp",
+            amount(cx, own),
+            units::band_text(&cx.shown.report, own, base),
+            bare_amount(cx, total),
+            units::band_text(&cx.shown.report, total, base)
+        ),
+    }];
     match function.name_state {
         RowName::Named => {}
         RowName::Pending => parts.push("name on its way".into()),
@@ -333,7 +372,7 @@ fn line(function: &FunctionRow, cx: &Context<'_>, room: DetailRoom, theme: &Them
         )),
     }
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
-    if is_cut(function, view, theme) {
+    if is_cut(cx, function, view, theme) {
         let room = width.saturating_sub(used(&parts));
         parts.push(text::cut_middle(&function.name, room).into_owned());
     }

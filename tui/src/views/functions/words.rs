@@ -5,7 +5,7 @@ use crate::action::Action;
 use crate::context::Context;
 use crate::words::explain::base_words;
 use crate::words::keys::key;
-use crate::words::{names, skid, units};
+use crate::words::{metric, names, skid, units, waits};
 use profile::FunctionRow;
 
 /// Explains the row of a function that has no samples any more: its numbers are those of an
@@ -20,8 +20,8 @@ pub fn of_gone(cx: &Context<'_>, row: &FunctionRow) -> String {
          on it",
         names::brief(&row.name),
         base_words(cx),
-        units::counted(row.self_samples, "sample"),
-        units::count(row.total_samples),
+        metric::counted(cx, row.self_samples),
+        metric::bare_amount(cx, row.total_samples),
     )
 }
 
@@ -40,13 +40,22 @@ pub fn of_function(cx: &Context<'_>, row: &FunctionRow, column: FunctionColumn) 
         ),
         _ => (row.self_samples, "on top of the stack", ""),
     };
-    format!(
-        "{}% = {} with {} {where_} / {} in {}{recursion}; 95% band {} pp",
+    let number = format!(
+        "{}% = {} with {} {where_} / {} in {}{recursion}",
         units::share(&cx.shown.report, samples, base),
-        units::counted(samples, "sample"),
+        metric::counted(cx, samples),
         names::brief(&row.name),
-        units::counted(base, "sample"),
+        metric::counted(cx, base),
         base_words(cx),
-        units::band_text(&cx.shown.report, samples, base)
-    )
+    );
+    match &row.waits {
+        Some(waits) => {
+            let rule = waits::rule(row).map_or_else(String::new, |rule| format!("; {rule}"));
+            format!("{number}{rule}; {}", waits::explain(waits))
+        }
+        None => {
+            let band = units::band_text(&cx.shown.report, samples, base);
+            format!("{number}; 95% band {band} pp")
+        }
+    }
 }

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::views::page::{Page, PageAnswer, PageRow, RowKey};
 use crate::words::metric::amount;
 use crate::words::units::Scale;
-use crate::words::{names, source, text, units};
+use crate::words::{metric, names, source, text, units, waits};
 use profile::query::{FunctionPage, NeighbourKind};
 use profile::{Function, Report};
 
@@ -57,8 +57,10 @@ pub fn title(cx: &Context<'_>, answer: &PageAnswer, page: &FunctionPage, width: 
     // out.
     let needed = text::width(&name).min(width / 2);
     let place = source::source(function.file.as_deref(), function.line);
-    for part in place
+    let waits = function.waits.as_ref().map(waits::brief);
+    for part in waits
         .into_iter()
+        .chain(place)
         .chain([text::clean(names::module(&function.module)).into_owned()])
     {
         if needed + used(&parts) + 3 + text::width(&part) <= width {
@@ -105,7 +107,12 @@ pub fn detail(page: &Page, cx: &Context<'_>, width: usize) -> String {
                 amount(cx, own),
                 units::share(&cx.shown.report, own, all)
             );
-            (vec![total, own], Some(&answer.function))
+            let waits = found.function.waits.as_ref().map(waits::brief);
+            // What they are of is told by the row itself.
+            match waits {
+                Some(waits) => (vec![total, waits, own], Some(&answer.function)),
+                None => (vec![total, own], Some(&answer.function)),
+            }
         }
         PageRow::MoreCallers(count, samples, _) | PageRow::MoreCallees(count, samples, _) => {
             let count = units::counted(*count as u64, "function");
@@ -149,7 +156,7 @@ pub fn explain(page: &Page, cx: &Context<'_>) -> Option<String> {
     let answer = page.answer()?;
     let found = answer.page.as_ref()?;
     let name = &names::brief(&answer.function.name);
-    let all = units::counted(found.function.total_samples, "sample");
+    let all = metric::counted(cx, found.function.total_samples);
     let base = format!("{all} with {name} on the stack");
     // The function's own row, and those that sum up others, explain the whole; the others
     // their share of it.
@@ -163,11 +170,14 @@ pub fn explain(page: &Page, cx: &Context<'_>) -> Option<String> {
                 }
                 _ => "recursion counted once",
             };
-            let of = units::counted(answer.samples, "sample");
+            let of = metric::counted(cx, answer.samples);
+            let waits = found.function.waits.as_ref();
+            let waits =
+                waits.map_or_else(String::new, |waits| format!("; {}", waits::explain(waits)));
             let seconds = cx.shown.report.window.seconds();
             let scope = cx.scope_words();
             return Some(format!(
-                "{base}, of {of} in {scope}, last {seconds:.1} s; {rest}"
+                "{base}, of {of} in {scope}, last {seconds:.1} s; {rest}{waits}"
             ));
         }
     };

@@ -1,0 +1,139 @@
+//! A list of states in a filter: `state:lock,disk`.
+
+use crate::wait::STATES;
+use std::fmt;
+
+/// What threads do, as a filter chooses from it: on a CPU, or waiting for something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct States {
+    /// By place in [`STATES`], one bit each.
+    bits: u16,
+    idle: bool,
+}
+
+/// The word for waiting for work, which is no state of its own: see [`is_idle_call`].
+const IDLE: &str = "idle";
+
+impl States {
+    /// Waits for work, by the calls that programs use for it.
+    pub const IDLE: States = States {
+        bits: 0,
+        idle: true,
+    };
+
+    /// Reads words with commas between them; an error is one sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut states = Self::default();
+        for word in text.split(',') {
+            match STATES.iter().position(|state| *state == word) {
+                Some(number) => states.bits |= 1 << number,
+                None if word == IDLE => states.idle = true,
+                None => {
+                    let words = STATES.join(", ");
+                    return Err(format!("no state `{word}`; there are {words}, {IDLE}"));
+                }
+            }
+        }
+        Ok(states)
+    }
+
+    /// Whether the state of this place in [`STATES`] is one of them.
+    pub fn contains(self, state: usize) -> bool {
+        state < STATES.len() && self.bits & 1 << state != 0
+    }
+
+    /// Whether waits for work are among them.
+    pub fn has_idle(self) -> bool {
+        self.idle
+    }
+}
+
+impl fmt::Display for States {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = STATES.iter().enumerate();
+        let words = words.filter(|(number, _)| self.contains(*number));
+        let words = words.map(|(_, word)| *word);
+        let all: Vec<&str> = words.chain(self.idle.then_some(IDLE)).collect();
+        f.write_str(&all.join(","))
+    }
+}
+
+/// Whether a function is one that waits for work: for any of several files, for a client,
+/// for a condition. A wait with such a function on its stack is taken to be *idle by
+/// design*; it may also be for an answer, as the call is the same.
+pub fn is_idle_call(name: &str) -> bool {
+    /// Calls of C libraries and functions of the kernel, without leading underscores.
+    const CALLS: [&str; 27] = [
+        "epoll_wait",
+        "epoll_pwait",
+        "epoll_pwait2",
+        "do_epoll_wait",
+        "ep_poll",
+        "poll",
+        "ppoll",
+        "do_sys_poll",
+        "select",
+        "pselect",
+        "pselect64",
+        "do_select",
+        "accept",
+        "accept4",
+        "do_accept",
+        "inet_csk_accept",
+        "unix_accept",
+        "pthread_cond_wait",
+        "pthread_cond_timedwait",
+        "pthread_cond_clockwait",
+        "pthread_cond_wait_common",
+        "pthread_cond_timedwait64",
+        "pthread_cond_clockwait64",
+        "runtime.findRunnable",
+        "runtime.stopm",
+        "runtime.stoplockedm",
+        "runtime.netpoll",
+    ];
+    /// Parts of names in Rust's standard library.
+    const PARTS: [&str; 2] = ["::condvar::", "std::thread::park"];
+    // The version of a symbol stands behind it.
+    let name = name.split('@').next().unwrap_or_default();
+    let bare = name.trim_start_matches('_');
+    let bare = bare.strip_prefix("GI_").unwrap_or(bare);
+    let bare = bare.trim_start_matches('_');
+    CALLS.contains(&bare) || PARTS.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_and_written() {
+        for text in ["lock", "run,disk", "idle", "net,other,idle"] {
+            assert_eq!(States::parse(text).unwrap().to_string(), text);
+        }
+        let lock = States::parse("lock").unwrap();
+        assert!(lock.contains(2) && !lock.contains(1) && !lock.contains(99));
+        let error = States::parse("lock,lick").unwrap_err();
+        assert!(error.starts_with("no state `lick`; there are run, queue"));
+        assert!(States::parse("").is_err());
+    }
+
+    #[test]
+    fn calls_that_wait_for_work_are_known() {
+        for name in [
+            "epoll_wait",
+            "__GI_epoll_wait",
+            "__GI___poll",
+            "___pthread_cond_wait",
+            "pthread_cond_wait@@GLIBC_2.3.2",
+            "std::sys::sync::condvar::futex::Condvar::wait",
+            "runtime.findRunnable",
+            "inet_csk_accept",
+        ] {
+            assert!(is_idle_call(name), "{name}");
+        }
+        for name in ["read", "my_poll", "pthread_mutex_lock", "accept_order", ""] {
+            assert!(!is_idle_call(name), "{name}");
+        }
+    }
+}

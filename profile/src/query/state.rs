@@ -1,0 +1,98 @@
+//! What the thread of a stack did: the frame on top of it says what it waited for; without
+//! one it was on a CPU.
+
+use crate::filter::{States, is_idle_call};
+use crate::wait::{RUN, STATES, WAITING_MODULE, waiting_name};
+use crate::{FrameId, FunctionId, View};
+
+/// The test of a filter on states, decided for every function.
+#[derive(Debug)]
+pub(super) struct StateTest {
+    states: States,
+    negated: bool,
+    /// The state of frames that say what is waited for, by frame; [`NO_STATE`] for others.
+    state_of: Vec<u8>,
+    /// Whether a frame is of a call that waits for work; empty if that is not asked.
+    is_idle: Vec<bool>,
+}
+
+const NO_STATE: u8 = u8::MAX;
+
+impl StateTest {
+    pub(super) fn new(view: &View, states: States, negated: bool) -> Self {
+        let is_idle = match states.has_idle() {
+            true => idle_frames(view),
+            false => Vec::new(),
+        };
+        Self {
+            states,
+            negated,
+            state_of: states_of_frames(view),
+            is_idle,
+        }
+    }
+
+    /// Whether samples with a stack of these frames count, innermost first.
+    pub(super) fn holds(&self, frames: &[u32]) -> bool {
+        let leaf = frames
+            .first()
+            .map_or(NO_STATE, |leaf| self.state_of[*leaf as usize]);
+        let is_in = match leaf {
+            NO_STATE => self.states.contains(RUN),
+            state => {
+                let waits_for_work = || {
+                    let mut frames = frames.iter();
+                    is_for_work(state) && frames.any(|frame| self.is_idle[*frame as usize])
+                };
+                self.states.contains(state.into()) || self.states.has_idle() && waits_for_work()
+            }
+        };
+        is_in != self.negated
+    }
+}
+
+/// Whether each frame, or a function that is inlined there, is a call that waits for work.
+fn idle_frames(view: &View) -> Vec<bool> {
+    let tables = &*view.tables;
+    let owners = tables.names.owners();
+    // Most functions have many frames.
+    let mut known = vec![None; owners.len()];
+    let mut is_idle = |function: FunctionId| {
+        let name = || tables.names.name(function);
+        *known[function.0 as usize]
+            .get_or_insert_with(|| name().is_some_and(|name| is_idle_call(name)))
+    };
+    let is_idle = |(frame, owner): (FrameId, &FunctionId)| {
+        let mut inlined = tables.sources.inlined_in(frame).iter();
+        is_idle(*owner) || inlined.any(|link| is_idle(link.function))
+    };
+    (0..).map(FrameId).zip(owners.iter()).map(is_idle).collect()
+}
+
+/// Whether waits in a state can be for work. Who stands in the queue has got some.
+fn is_for_work(state: u8) -> bool {
+    matches!(
+        STATES[usize::from(state)],
+        "lock" | "net" | "sleep" | "other"
+    )
+}
+
+/// The state that each frame tells: by its name, or by its number where a file was read up
+/// to its names only.
+fn states_of_frames(view: &View) -> Vec<u8> {
+    let tables = &*view.tables;
+    let names = STATES.map(waiting_name);
+    let state_of = |id: FrameId| {
+        let frame = view.frame(id).filter(|_| id.0 >= crate::intern::RESERVED)?;
+        if *tables.modules.get(frame.module).name != *WAITING_MODULE {
+            return None;
+        }
+        let named = tables.names.name(view.function_of(id));
+        let by_name = named.and_then(|name| names.iter().position(|each| **each == **name));
+        let by_number = || usize::try_from(frame.address).ok();
+        let state = by_name.or_else(by_number)?;
+        u8::try_from(state).ok().filter(|_| state < STATES.len())
+    };
+    let frames = (0..tables.names.owners().len() as u32).map(FrameId);
+    frames.map(|id| state_of(id).unwrap_or(NO_STATE)).collect()
+}

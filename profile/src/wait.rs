@@ -1,0 +1,236 @@
+//! A *wait*: a stretch of time in which a thread was on no CPU, and what is counted of
+//! many of them.
+//!
+//! A thread that is woken may have to wait once more, in the queue for a CPU. Both are
+//! parts of one wait, and have a sample each, as they are time in two states:
+//!
+//! ```text
+//!   ├──────── for a lock: WaitPart::first ────────┤── in the queue: WaitPart::second ──┤
+//!   ├───────────────────────────────── one wait ──────────────────────────────────────┤
+//! ```
+
+/// What a thread can be doing, in a word each: it is on a CPU, waits for one, for a lock, a
+/// disk, a socket or pipe, a timer, a page of memory, was stopped, waits for something else.
+pub const STATES: [&str; 9] = [
+    "run", "queue", "lock", "disk", "net", "sleep", "fault", "stopped", "other",
+];
+
+/// The place of running in [`STATES`].
+pub(crate) const RUN: usize = 0;
+
+/// The module of the frames on top of stacks that wait: each says for what.
+pub const WAITING_MODULE: &str = "[waiting]";
+
+/// The name of the frame on top of a stack that waits in a state.
+pub fn waiting_name(state: &str) -> String {
+    format!("[waiting: {state}]")
+}
+
+/// What one sample tells of a wait, beside the time that it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WaitPart {
+    /// 0 for a sample that is of no wait.
+    length_ns: u64,
+    /// How long the other part was: above zero the one before this, below zero the one
+    /// behind it; 0 if this is the whole wait.
+    other_ns: i64,
+}
+
+impl WaitPart {
+    /// A sample that is of no wait.
+    pub const NONE: WaitPart = WaitPart {
+        length_ns: 0,
+        other_ns: 0,
+    };
+
+    /// A whole wait, which really was so long.
+    pub fn whole(length_ns: u64) -> Self {
+        Self::of(length_ns, 0)
+    }
+
+    /// The part of a wait before its thread was woken, if it then had to wait on.
+    pub fn first(length_ns: u64, second_ns: u64) -> Self {
+        let second_ns = i64::try_from(second_ns).unwrap_or(i64::MAX);
+        Self::of(length_ns, -second_ns)
+    }
+
+    /// The part of a wait behind that.
+    pub fn second(length_ns: u64, first_ns: u64) -> Self {
+        Self::of(length_ns, i64::try_from(first_ns).unwrap_or(i64::MAX))
+    }
+
+    /// As a recording has it.
+    pub(crate) fn of(length_ns: u64, other_ns: i64) -> Self {
+        Self {
+            length_ns,
+            other_ns,
+        }
+    }
+
+    /// What [`WaitPart::of`] makes it from.
+    pub(crate) fn numbers(self) -> (u64, i64) {
+        (self.length_ns, self.other_ns)
+    }
+}
+
+/// What is known of many waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waits {
+    /// How many there were. A stack that was drawn by chance, as its wait was short, stands
+    /// for all the waits that were as likely to be drawn.
+    pub count: u64,
+    /// How many of them gave their stack. Fewer than `count`: that one is an estimate.
+    pub drawn: u64,
+    /// Nanoseconds in all of them.
+    pub ns: u64,
+    /// The longest that gave its stack, in nanoseconds.
+    pub longest_ns: u64,
+}
+
+impl Waits {
+    /// Nanoseconds of one wait.
+    pub fn mean_ns(&self) -> u64 {
+        self.ns / self.count.max(1)
+    }
+
+    /// Whether every wait was seen, so that the count is no estimate.
+    pub fn is_exact(&self) -> bool {
+        self.count == self.drawn
+    }
+}
+
+/// A sum of waits while it is counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct WaitSum {
+    whole: Counted,
+    first: Counted,
+    second: Counted,
+    ns: u64,
+    longest_part_ns: u64,
+    /// With the first part, where it is a second one.
+    longest_ns: u64,
+}
+
+/// Waits, and how many samples tell of them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counted {
+    /// A part of a wait counts too: a wait of 3 ms that stands for 5 ms is 1.67.
+    waits: f64,
+    drawn: u64,
+}
+
+impl Counted {
+    fn add(&mut self, other: Counted) {
+        self.waits += other.waits;
+        self.drawn += other.drawn;
+    }
+}
+
+impl WaitSum {
+    /// Adds a sample that stands for so many nanoseconds.
+    pub(crate) fn add_part(&mut self, part: WaitPart, weight_ns: u64) {
+        let length_ns = part.length_ns;
+        if length_ns == 0 {
+            return;
+        }
+        let counted = Counted {
+            waits: weight_ns as f64 / length_ns as f64,
+            drawn: 1,
+        };
+        match part.other_ns {
+            0 => self.whole.add(counted),
+            ..0 => self.first.add(counted),
+            1.. => self.second.add(counted),
+        }
+        self.ns = self.ns.saturating_add(weight_ns);
+        self.longest_part_ns = self.longest_part_ns.max(length_ns);
+        let with_first_ns = length_ns.saturating_add_signed(part.other_ns.max(0));
+        self.longest_ns = self.longest_ns.max(with_first_ns);
+    }
+
+    /// Adds all of another sum.
+    pub(crate) fn add(&mut self, other: &WaitSum) {
+        self.whole.add(other.whole);
+        self.first.add(other.first);
+        self.second.add(other.second);
+        self.ns = self.ns.saturating_add(other.ns);
+        self.longest_part_ns = self.longest_part_ns.max(other.longest_part_ns);
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
+
+    /// What it comes to; `None` if no sample was of a wait. As a rule both parts of a wait
+    /// are here, or those of one kind alone: who looks at the queue wants to know how often
+    /// threads were in it.
+    pub(crate) fn waits(&self) -> Option<Waits> {
+        let is_paired = self.first.drawn >= self.second.drawn;
+        let mut counted = if is_paired { self.first } else { self.second };
+        counted.add(self.whole);
+        (counted.drawn > 0).then(|| Waits {
+            // Those that are known to have been are the least.
+            count: (counted.waits.round() as u64).max(counted.drawn),
+            drawn: counted.drawn,
+            ns: self.ns,
+            longest_ns: match is_paired {
+                true => self.longest_ns,
+                false => self.longest_part_ns,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_wait_of_two_parts_is_one() {
+        let mut sum = WaitSum::default();
+        assert_eq!(sum.waits(), None);
+        sum.add_part(WaitPart::NONE, 7);
+        assert_eq!(sum.waits(), None);
+        sum.add_part(WaitPart::first(30 * MS, 10 * MS), 30 * MS);
+        let queued = WaitPart::second(10 * MS, 30 * MS);
+        sum.add_part(queued, 10 * MS);
+        let waits = sum.waits().unwrap();
+        assert_eq!((waits.count, waits.drawn), (1, 1));
+        assert_eq!((waits.mean_ns(), waits.longest_ns), (40 * MS, 40 * MS));
+        assert!(waits.is_exact());
+        // A thread that was preempted on the same stack.
+        sum.add_part(WaitPart::whole(2 * MS), 2 * MS);
+        let waits = sum.waits().unwrap();
+        assert_eq!((waits.count, waits.mean_ns()), (2, 21 * MS));
+    }
+
+    #[test]
+    fn in_the_queue_alone_each_time_there_counts() {
+        let mut queue = WaitSum::default();
+        queue.add_part(WaitPart::second(10 * MS, 30 * MS), 10 * MS);
+        queue.add_part(WaitPart::second(8 * MS, 30 * MS), 8 * MS);
+        queue.add_part(WaitPart::whole(6 * MS), 6 * MS);
+        let waits = queue.waits().unwrap();
+        assert_eq!((waits.count, waits.mean_ns()), (3, 8 * MS));
+        assert_eq!(waits.longest_ns, 10 * MS);
+        // With the parts before it is the waits that count.
+        let mut all = WaitSum::default();
+        all.add_part(WaitPart::first(30 * MS, 10 * MS), 30 * MS);
+        all.add_part(WaitPart::first(30 * MS, 8 * MS), 30 * MS);
+        all.add(&queue);
+        let waits = all.waits().unwrap();
+        assert_eq!((waits.count, waits.longest_ns), (3, 40 * MS));
+    }
+
+    #[test]
+    fn a_short_wait_stands_for_many() {
+        let mut sum = WaitSum::default();
+        for _ in 0..3 {
+            // Drawn as one of forty, and so counted as a whole period of 10 ms.
+            sum.add_part(WaitPart::whole(MS / 4), 10 * MS);
+        }
+        let waits = sum.waits().unwrap();
+        assert_eq!((waits.count, waits.drawn), (120, 3));
+        assert_eq!((waits.mean_ns(), waits.longest_ns), (MS / 4, MS / 4));
+        assert!(!waits.is_exact());
+    }
+}

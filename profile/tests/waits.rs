@@ -1,0 +1,250 @@
+//! Waits: how many, how long, filtered by what they were for, and through a file.
+
+use profile::filter::{Clause, SampleTest, States};
+use profile::formats::pft;
+use profile::merge::merge;
+use profile::{
+    Cancel, Ending, EventId, Filter, Frame, FrameKind, FunctionRow, Info, Limits, Metric, ModuleId,
+    NameState, NewSample, ProcessId, Query, Report, STATES, Store, View, WAITING_MODULE, WaitPart,
+    Waits, waiting_name,
+};
+
+const MS: u64 = 1_000_000;
+const WAITING: ModuleId = ModuleId(9);
+const CODE: ModuleId = ModuleId(1);
+
+/// Functions by address.
+const NAMES: [&str; 5] = [
+    "main",
+    "worker",
+    "pthread_mutex_lock",
+    "epoll_wait",
+    "handle",
+];
+
+fn empty() -> Store {
+    let mut store = Store::new(Limits {
+        keep: std::time::Duration::MAX,
+        memory_bytes: 1 << 30,
+    });
+    store.add_module(CODE, "server", "/bin/server");
+    store.add_module(WAITING, WAITING_MODULE, WAITING_MODULE);
+    store.add_process(ProcessId(1), 7, "server");
+    store.set_info(Info {
+        metric: Metric::off_cpu(),
+        ..Info::default()
+    });
+    store
+}
+
+/// Adds a sample of functions by their names, innermost first, under a frame that says what
+/// they waited for. `None`: they ran.
+fn add(store: &mut Store, state: Option<&str>, names: &[&str], wait: WaitPart, weight_ns: u64) {
+    let place = |name: &&str| NAMES.iter().position(|each| each == name).unwrap() as u64;
+    let on_top = state.map(|state| Frame {
+        module: WAITING,
+        address: STATES.iter().position(|each| *each == state).unwrap() as u64,
+        kind: FrameKind::Kernel,
+    });
+    let code = names.iter().map(|name| Frame {
+        module: CODE,
+        address: place(name) << 12,
+        kind: FrameKind::User,
+    });
+    let frames: Vec<Frame> = on_top.into_iter().chain(code).collect();
+    let sample = NewSample {
+        time_ns: 5_000 * MS,
+        cpu: 0,
+        process: ProcessId(1),
+        tid: 7,
+        comm: "server",
+        frames: &frames,
+        kernel_frames: 0,
+        ending: Ending::Root,
+        weight: weight_ns,
+    };
+    assert!(store.add_wait_of(EventId::FIRST, sample, wait));
+    for id in store.frames_to_name(100) {
+        let frame = store.frame(id).unwrap();
+        let name = match frame.module {
+            WAITING => waiting_name(STATES[frame.address as usize]),
+            _ => NAMES[(frame.address >> 12) as usize].to_owned(),
+        };
+        store.set_name(id, NameState::Named(name.into()));
+    }
+}
+
+/// A server: a lock of 30 ms and then 10 ms in the queue, two short waits for work that
+/// stand for 80, another of 300 ms, and 20 ms on a CPU.
+fn server() -> View {
+    let mut store = empty();
+    let lock = ["pthread_mutex_lock", "handle", "worker", "main"];
+    add(
+        &mut store,
+        Some("lock"),
+        &lock,
+        WaitPart::first(30 * MS, 10 * MS),
+        30 * MS,
+    );
+    let queued = WaitPart::second(10 * MS, 30 * MS);
+    add(&mut store, Some("queue"), &lock, queued, 10 * MS);
+    let work = ["epoll_wait", "worker", "main"];
+    for _ in 0..2 {
+        add(
+            &mut store,
+            Some("net"),
+            &work,
+            WaitPart::whole(MS / 4),
+            10 * MS,
+        );
+    }
+    add(
+        &mut store,
+        Some("net"),
+        &work,
+        WaitPart::whole(300 * MS),
+        300 * MS,
+    );
+    add(
+        &mut store,
+        None,
+        &["handle", "worker", "main"],
+        WaitPart::NONE,
+        20 * MS,
+    );
+    store.view()
+}
+
+fn report(view: &View, filter: &str) -> Report {
+    let query = Query {
+        filter: filter.parse().unwrap(),
+        ..Query::default()
+    };
+    view.select(&query, &Cancel::new()).unwrap().report()
+}
+
+fn row<'a>(report: &'a Report, name: &str) -> &'a FunctionRow {
+    let mut rows = report.functions.iter();
+    rows.find(|row| *row.name == *name)
+        .unwrap_or_else(|| panic!("no {name}"))
+}
+
+fn waits(report: &Report, name: &str) -> Waits {
+    row(report, name)
+        .waits
+        .unwrap_or_else(|| panic!("{name} does not wait"))
+}
+
+fn check_server(view: &View) {
+    let all = report(view, "");
+    let main = waits(&all, "main");
+    // 1 for the lock, 40 for each of the short ones, 1 for the long one.
+    assert_eq!((main.count, main.drawn), (82, 4));
+    assert_eq!((main.ns, main.longest_ns), (360 * MS, 300 * MS));
+    assert!(!main.is_exact());
+    let lock = waits(&all, "pthread_mutex_lock");
+    assert_eq!((lock.count, lock.mean_ns()), (1, 40 * MS));
+    assert_eq!(lock.longest_ns, 40 * MS);
+    assert!(lock.is_exact());
+    let queue = waits(&all, "[waiting: queue]");
+    assert_eq!((queue.count, queue.mean_ns()), (1, 10 * MS));
+    // It ran as well, which is no wait.
+    let handle = row(&all, "handle");
+    assert_eq!(handle.total_samples, 60 * MS);
+    assert_eq!(handle.waits.unwrap().ns, 40 * MS);
+}
+
+#[test]
+fn functions_have_the_waits_of_their_stacks() {
+    check_server(&server());
+}
+
+#[test]
+fn states_are_kept_and_dropped() {
+    let view = server();
+    let sum = |filter: &str| report(&view, filter).samples / MS;
+    assert_eq!(sum(""), 380);
+    for (filter, kept) in [
+        ("state:lock", 30),
+        ("state:queue", 10),
+        ("state:net", 320),
+        ("state:run", 20),
+        ("state:lock,queue", 40),
+        ("state:disk", 0),
+        ("state:idle", 320),
+        ("state:run,idle", 340),
+        // The frame that says it may be hidden: the state stays.
+        ("hide:mod:[waiting] state:lock", 30),
+    ] {
+        assert_eq!(sum(filter), kept, "{filter}");
+        // What one keeps the other drops.
+        let Some(clause) = filter.strip_prefix("state:") else {
+            continue;
+        };
+        assert_eq!(sum(&format!("!state:{clause}")), 380 - kept, "{filter}");
+    }
+    assert_eq!(sum("!state:idle epoll_wait"), 0);
+    let locked = report(&view, "state:lock");
+    assert_eq!(waits(&locked, "main").longest_ns, 30 * MS);
+    let queued = report(&view, "state:queue");
+    assert_eq!(waits(&queued, "main").count, 1);
+    assert_eq!(row(&report(&view, "state:run"), "handle").waits, None);
+}
+
+#[test]
+fn a_state_is_known_before_its_frame_has_its_name() {
+    let view = server();
+    let mut filter = Filter::default();
+    filter.push(Clause::Sample {
+        test: SampleTest::State(States::parse("net").unwrap()),
+        negated: false,
+    });
+    let unnamed = {
+        let mut store = empty();
+        let frame = Frame {
+            module: WAITING,
+            address: 4,
+            kind: FrameKind::Kernel,
+        };
+        let sample = NewSample {
+            time_ns: 5_000 * MS,
+            cpu: 0,
+            process: ProcessId(1),
+            tid: 7,
+            comm: "server",
+            frames: &[frame],
+            kernel_frames: 1,
+            ending: Ending::Root,
+            weight: MS,
+        };
+        assert!(store.add_wait_of(EventId::FIRST, sample, WaitPart::whole(MS)));
+        store.view()
+    };
+    let query = Query {
+        filter,
+        ..Query::default()
+    };
+    let samples = |view: &View| view.select(&query, &Cancel::new()).unwrap().samples();
+    assert_eq!(samples(&unnamed), MS);
+    assert_eq!(samples(&view), 320 * MS);
+}
+
+#[test]
+fn a_recording_keeps_waits() {
+    let mut file = Vec::new();
+    pft::write(&server(), &mut file).unwrap();
+    let limits = Limits {
+        keep: std::time::Duration::MAX,
+        memory_bytes: 1 << 30,
+    };
+    let (store, notes) = pft::read(&file[..], limits).unwrap();
+    assert_eq!(notes, [""; 0]);
+    check_server(&store.view());
+    let again = report(&store.view(), "state:idle");
+    assert_eq!(again.samples, 320 * MS);
+    // Put together with another recording, each wait stays what it was.
+    let both = merge(&[store.view(), server()], limits).unwrap().view();
+    let main = waits(&report(&both, ""), "main");
+    assert_eq!((main.count, main.drawn), (2 * 82, 2 * 4));
+    assert_eq!(main.longest_ns, 300 * MS);
+}

@@ -1,0 +1,66 @@
+//! Time waited: how many waits and how long, and leaving out those for work.
+
+use super::*;
+use crate::fixture::waiting;
+
+#[test]
+fn functions_have_waits_mean_and_longest() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(waiting());
+    hand.looks_like("waiting-functions-80x24");
+    let frame = hand.frame();
+    for head in ["WAITS", "MEAN", "LONGEST"] {
+        assert!(frame.contains(head), "{frame}");
+    }
+    let mut wide = Hand::new(160, 45);
+    wide.show(waiting());
+    assert!(wide.frame().contains("LAST 10s"), "{}", wide.frame());
+    // Where there is no room the line below has them.
+    let mut narrow = Hand::new(60, 20);
+    narrow.show(waiting()).keys("jj");
+    assert!(!narrow.frame().contains("LONGEST"));
+    assert!(narrow.frame().contains("waits, mean"), "{}", narrow.frame());
+}
+
+#[test]
+fn an_estimate_says_how_it_was_made() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(waiting()).keys("/clock_nanosleep\ni");
+    let text = hand.frame().replace('\n', " ");
+    assert!(text.contains("~2,000 waits, mean 200us"), "{text}");
+    assert!(text.contains("40 of them gave their stack"), "{text}");
+    hand.keys("/waiting: lock\ni");
+    let text = hand.frame().replace('\n', " ");
+    assert!(text.contains("in futex, flock"), "{text}");
+    assert!(text.contains("40 waits, mean 120ms"), "{text}");
+    // The page of a function counts what ends in the queue as one wait.
+    hand.keys("/handle_order\n\n");
+    let text = hand.frame();
+    assert!(
+        text.contains("40 waits, mean 125ms, longest 125ms"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_key_leaves_out_waits_for_work() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(waiting());
+    assert!(hand.frame().contains("epoll_wait"));
+    hand.keys("W");
+    let frame = hand.frame();
+    assert!(frame.contains("!state:idle"), "{frame}");
+    assert!(!frame.contains("epoll_wait"), "{frame}");
+    hand.keys("i");
+    let text = hand.frame().replace('\n', " ");
+    assert!(text.contains("waits with epoll, poll, select"), "{text}");
+    hand.keys("W");
+    assert!(hand.frame().contains("epoll_wait"));
+    hand.keys("\\state:lock\n");
+    assert!(hand.frame().contains("[waiting: lock]"));
+    assert!(
+        !hand.frame().contains("[waiting: queue]"),
+        "{}",
+        hand.frame()
+    );
+}

@@ -1,0 +1,126 @@
+//! Waits: how many, how long on average, and the longest.
+
+use crate::words::units;
+use profile::filter::{Clause, SampleTest};
+use profile::{Filter, FunctionRow, STATES, WAITING_MODULE, Waits, waiting_name};
+
+/// Says why a number of waits has a `~` before it.
+pub const ESTIMATED: &str = "waits with ~ are an estimate: of short waits a few give their stack, \
+                             and each of these counts for as many as were as likely to";
+
+/// The number of waits, at most six cells wide: with `~` if not each of them was seen.
+pub fn number(waits: &Waits) -> String {
+    let sign = if waits.is_exact() { "" } else { "~" };
+    match waits.count {
+        0..=99_999 if waits.is_exact() => units::count(waits.count),
+        0..=9_999 => format!("{sign}{}", units::count(waits.count)),
+        10_000..=9_999_999 => format!("{sign}{}k", waits.count / 1000),
+        _ => format!("{sign}{}M", waits.count / 1_000_000),
+    }
+}
+
+/// `~1,203 waits, mean 4.39ms, longest 300ms`
+pub fn brief(waits: &Waits) -> String {
+    let sign = if waits.is_exact() { "" } else { "~" };
+    format!(
+        "{sign}{}, mean {}, longest {}",
+        units::counted(waits.count, "wait"),
+        units::nanoseconds(waits.mean_ns()),
+        units::nanoseconds(waits.longest_ns)
+    )
+}
+
+/// As [`brief`], with what the number is from.
+pub fn explain(waits: &Waits) -> String {
+    let brief = brief(waits);
+    match waits.is_exact() {
+        true => format!("{brief}; each of them gave its stack"),
+        false => format!(
+            "{brief}; {} of them gave their stack: long ones always do, short ones by chance, \
+             and then count for as many as were as likely to",
+            units::count(waits.drawn)
+        ),
+    }
+}
+
+/// Says in parentheses what a filter takes for waits for work; nothing if it does not ask.
+pub fn idle_rule(filter: &Filter) -> &'static str {
+    let asks = |clause: &Clause| matches!(clause, Clause::Sample { test: SampleTest::State(states), .. } if states.has_idle());
+    match filter.clauses().iter().any(asks) {
+        true => {
+            " (idle: waits with epoll, poll, select, accept or a condition on the stack, by the \
+             names of such calls; the same calls may wait for an answer)"
+        }
+        false => "",
+    }
+}
+
+/// Returns the rule by which a wait counts in a state, by the name of the frame that says
+/// which. None for any other function.
+pub fn rule(row: &FunctionRow) -> Option<&'static str> {
+    if *row.module != *WAITING_MODULE {
+        return None;
+    }
+    let state = STATES
+        .into_iter()
+        .find(|state| *waiting_name(state) == *row.name)?;
+    Some(match state {
+        "queue" => "it could run, and no CPU was free: preempted, or woken and not on a CPU yet",
+        "lock" => {
+            "in futex, flock, semop or a call that takes the lock of the memory map; also a \
+             condition, which is a futex as well"
+        }
+        "disk" => {
+            "the kernel counted it as waiting for a disk, or no signal could end a call on files"
+        }
+        "net" => {
+            "in poll, epoll, select, accept, a call on sockets, or a read or write that a signal \
+             could end: of a pipe, socket or terminal"
+        }
+        "sleep" => "in nanosleep or clock_nanosleep",
+        "fault" => "in no system call: it touched a page of memory that was not there",
+        "stopped" => "a signal or a debugger had stopped it",
+        "other" => "in none of the calls that tell: wait4, sigwait, io_uring, 32-bit programs",
+        _ => return None,
+    })
+}
+
+/// Whether the number of a function's waits is an estimate.
+pub fn is_estimate(row: &FunctionRow) -> bool {
+    row.waits.is_some_and(|waits| !waits.is_exact())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(count: u64, drawn: u64) -> Waits {
+        Waits {
+            count,
+            drawn,
+            ns: 2_000_000 * count,
+            longest_ns: 30_000_000,
+        }
+    }
+
+    #[test]
+    fn an_estimate_says_so() {
+        assert_eq!(brief(&waits(1, 1)), "1 wait, mean 2.00ms, longest 30.0ms");
+        let text = explain(&waits(1203, 88));
+        let begin = "~1,203 waits, mean 2.00ms, longest 30.0ms; 88 of them gave";
+        assert!(text.starts_with(begin), "{text}");
+        assert!(explain(&waits(3, 3)).ends_with("each of them gave its stack"));
+    }
+
+    #[test]
+    fn numbers_fit_into_their_column() {
+        for count in [0, 7, 9_999, 10_000, 99_999, 100_000, 9_999_999, 99_999_999] {
+            for drawn in [count, 0] {
+                let text = number(&waits(count, drawn));
+                assert!(text.len() <= 6, "{text}");
+            }
+        }
+        assert_eq!(number(&waits(1203, 88)), "~1,203");
+        assert_eq!(number(&waits(12_030, 12_030)), "12,030");
+    }
+}

@@ -1,0 +1,96 @@
+//! Time waited as a user sees it: a program with known waits is recorded, and the recording
+//! is asked.
+
+mod common;
+
+use common::{list, machine, number, proftop, run, text};
+use serde_json::Value;
+use std::path::Path;
+use test_support::{Scratch, compile, skip};
+
+/// The program, recorded from its beginning to its end. `None` where that cannot be.
+fn recorded(scratch: &Scratch) -> Option<String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/waits.c");
+    let program = scratch.join("waits");
+    compile(&source, &program, ["-O1", "-g", "-pthread"])?;
+    let file = scratch.join("waits.pft").display().to_string();
+    let program = program.display().to_string();
+    let record = ["record", "--metric", "off-cpu", "-o", &file, "--", &program];
+    let output = proftop(&record).output().unwrap();
+    if output.status.code() == Some(4) || output.status.code() == Some(125) {
+        skip(text(&output.stderr));
+        return None;
+    }
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    Some(file)
+}
+
+fn report(file: &str, filter: &str) -> Value {
+    let args = ["report", file, "--format", "json", "--filter", filter];
+    let output = run(&mut proftop(&args));
+    serde_json::from_slice(&output.stdout).expect("one object")
+}
+
+fn function<'a>(report: &'a Value, name: &str) -> Option<&'a Value> {
+    { list(report, "functions").iter() }.find(|function| function["name"] == name)
+}
+
+/// How many waits a function has, and how long one is, in milliseconds.
+#[track_caller]
+fn waits(report: &Value, name: &str) -> (u64, f64, f64) {
+    let function = function(report, name).unwrap_or_else(|| panic!("{name}: {report}"));
+    let ms = |field| number(function, field) as f64 / 1e6;
+    (
+        number(function, "waits"),
+        ms("mean_wait_ns"),
+        ms("longest_wait_ns"),
+    )
+}
+
+#[test]
+fn waits_are_as_many_and_as_long_as_they_were() {
+    let Some(_machine) = machine() else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let Some(file) = recorded(&scratch) else {
+        return;
+    };
+    let slept = report(&file, "state:sleep");
+    // Long ones all give their stack. One whose thread is preempted on its way to sleep is
+    // in the queue until the timer is over.
+    let (count, mean_ms, longest_ms) = waits(&slept, "twenty_naps_of_30_ms");
+    assert!((18..=20).contains(&count), "{count}");
+    assert!((29.0..33.0).contains(&mean_ms), "{mean_ms}");
+    assert!(longest_ms >= mean_ms, "{longest_ms}");
+    let long = function(&slept, "twenty_naps_of_30_ms").unwrap();
+    assert_eq!(number(long, "waits_drawn"), count);
+    // Of short ones some do, and stand for the others.
+    let short = function(&slept, "three_thousand_short_naps").unwrap();
+    let (count, drawn) = (number(short, "waits"), number(short, "waits_drawn"));
+    assert!(drawn > 30 && drawn < 3000, "{drawn} of {count}");
+    // Five times what chance makes of so many.
+    let off = count.abs_diff(3000) as f64 / 3000.0;
+    assert!(off < 5.0 / (drawn as f64).sqrt(), "{count} by {drawn}");
+
+    let worked = report(&file, "state:net");
+    let (count, mean_ms, _) = waits(&worked, "ten_waits_for_work");
+    assert!((9..=10).contains(&count), "{count}");
+    assert!((39.0..44.0).contains(&mean_ms), "{mean_ms}");
+
+    let locked = report(&file, "state:lock");
+    let (count, mean_ms, longest_ms) = waits(&locked, "want_the_lock");
+    assert!((1..=8).contains(&count), "{count}");
+    assert!(mean_ms <= longest_ms, "{mean_ms} {longest_ms}");
+    assert!(function(&locked, "ten_waits_for_work").is_none());
+
+    // What comes behind, in the queue, is not for work any more.
+    let busy = report(&file, "!state:idle !state:queue");
+    assert!(function(&busy, "ten_waits_for_work").is_none());
+    // A lock is no wait for work.
+    let name = "want_the_lock";
+    assert!(function(&report(&file, "!state:idle state:lock"), name).is_some());
+    let idle = report(&file, "state:idle");
+    assert!(function(&idle, "ten_waits_for_work").is_some());
+    assert!(function(&idle, "twenty_naps_of_30_ms").is_none());
+}
