@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender};
 use std::time::Duration;
 
-/// How often the source is drained. The ring holds seconds.
-const DRAIN: Duration = Duration::from_millis(50);
+/// How often the source is drained at least; it comes back earlier when much happens. The
+/// ring holds seconds.
+const DRAIN: Duration = Duration::from_millis(100);
 
 /// Makes the source, on the thread that will drain it. The error is the whole
 /// sentence for the user.

@@ -16,10 +16,11 @@ use crate::targets::{FilterMaps, Targets};
 use crate::time::now_ns;
 use crate::timeline::Timeline;
 use crate::unwinding::Unwinding;
+use crate::wakeup::Wakeup;
 use aya::maps::{MapData, PerCpuArray, RingBuf};
 use probe_ebpf::limits::{RING_BYTES, USER_FRAMES_MAX};
 use probe_ebpf::settings::counter;
-use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// What to sample and how.
@@ -68,6 +69,7 @@ pub struct BpfSource {
     // Closed first: no tick finds maps that are going away.
     clocks: Clocks,
     samples: RingBuf<MapData>,
+    wakeup: Wakeup,
     counters: PerCpuArray<MapData, u64>,
     timeline: Timeline,
     undecodable: u64,
@@ -106,9 +108,13 @@ impl BpfSource {
         let unwinding = Unwinding::new(tables, settings.max_user_frames as usize)
             .keeping_walks(config.keep_walks);
         let waits = { loaded.waits }.map(|maps| Waits::start(maps, &config.target));
+        // SAFETY: the ring's descriptor is open as long as `loaded.samples` is there.
+        let ring = unsafe { BorrowedFd::borrow_raw(loaded.samples.as_raw_fd()) };
+        let wakeup = Wakeup::of(ring).map_err(Error::Ring)?;
         let clocks = Clocks::start(tick, config.rate_hz, config.target.cpus.clone())?;
         Ok(Self {
             clocks,
+            wakeup,
             samples: loaded.samples,
             counters: loaded.counters,
             timeline: Timeline::new(targets, unwinding).with_python(Python::new(loaded.python)),
@@ -146,12 +152,13 @@ impl BpfSource {
     }
 
     fn wait(&mut self, wait: Duration) -> Result<(), SourceError> {
-        // SAFETY: the ring buffer's descriptor lives as long as `self`.
-        let ring = unsafe { BorrowedFd::borrow_raw(self.samples.as_raw_fd()) };
+        let ring = std::iter::once(self.wakeup.as_fd());
         self.clocks
             .turn_while(Instant::now() + wait, |clocks, time| {
-                wait_for_any(std::iter::once(ring).chain(clocks.sidebands()), time)
-            })
+                wait_for_any(ring.clone().chain(clocks.sidebands()), time)
+            })?;
+        self.wakeup.clear();
+        Ok(())
     }
 
     /// Reads both rings; the side band first, so that no sample is newer than

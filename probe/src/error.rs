@@ -30,6 +30,9 @@ pub enum Error {
     /// The maps that hold unwind tables cannot be mapped here.
     #[error("cannot use the BPF maps for unwind tables: {0}")]
     Tables(#[source] io::Error),
+    /// Nobody would be woken when samples fill their ring.
+    #[error("cannot wait for the ring of samples: {0}")]
+    Ring(#[source] io::Error),
     /// No perf event that ticks.
     #[error("the kernel gives no clock on CPU {cpu}: {source}")]
     PerfEvent {

@@ -62,6 +62,7 @@ mod time;
 mod timeline;
 mod titles;
 mod unwinding;
+mod wakeup;
 
 pub use bpf::{BpfSource, Config};
 pub use bpf_programs::BpfPrograms;

@@ -9,7 +9,7 @@ use crate::mappings::Backing;
 use crate::proc_maps;
 use crate::sample::{Module, ModuleKind, PythonNames};
 use crate::shares::NOBODY;
-use crate::sideband::record::Identity;
+use crate::sideband::record::{Identity, Map};
 use files::{Files, InodeKey};
 use narrow_vdso::NarrowVdsos;
 use roots::Roots;
@@ -81,6 +81,12 @@ impl Modules {
     /// What follows is of a moment when files may have changed since the last ones.
     pub fn begin_turn(&mut self) {
         self.files.begin_turn();
+    }
+
+    /// The files that a process is about to be told to have mapped; those that are known
+    /// are looked at together.
+    pub fn look_at(&mut self, pid: u32, maps: &[&Map]) {
+        self.files.look_at(pid, maps, &self.way);
     }
 
     /// What a mapping is of. A file that is not known yet is opened if that is still
@@ -373,6 +379,93 @@ mod tests {
         let third = directory.path().join("third");
         std::fs::hard_link(&file, &third).unwrap();
         assert_ne!(module_of(&mut modules, &third), first);
+    }
+
+    /// Answers how files were last written by their place in the list that is asked for:
+    /// the process that is said to map them maps none.
+    #[derive(Debug)]
+    struct Looks {
+        revisions: Vec<symbolize::revision::Revision>,
+        asked: std::sync::atomic::AtomicUsize,
+    }
+
+    impl symbolize::files::Proxy for Looks {
+        fn perform(
+            &self,
+            request: &symbolize::files::Request<'_>,
+            remote: symbolize::RemoteFiles,
+        ) -> Result<symbolize::files::Reply, symbolize::Reason> {
+            let symbolize::files::Request::MappedRevisions { ranges, .. } = request else {
+                return Way::from(remote).perform(request);
+            };
+            self.asked
+                .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(ranges.len(), self.revisions.len());
+            let words = { self.revisions.iter() }.flat_map(|revision| {
+                let words = std::iter::once(1).chain(revision.to_words());
+                words.flat_map(u64::to_le_bytes)
+            });
+            Ok(symbolize::files::Reply {
+                bytes: words.collect(),
+                ..Default::default()
+            })
+        }
+    }
+
+    #[test]
+    fn known_files_of_a_process_are_looked_at_together() {
+        use std::os::unix::ffi::OsStrExt as _;
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+        let Some((_directory, paths)) = copies(["same", "written"]) else {
+            return;
+        };
+        for path in &paths {
+            // What anybody may write is told by its revision alone.
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
+        }
+        let mut modules = Modules::new();
+        modules.way = Way::default();
+        let before: Vec<_> = { paths.iter() }
+            .map(|path| module_of(&mut modules, path))
+            .collect();
+        std::fs::OpenOptions::new()
+            .append(true)
+            .open(&paths[1])
+            .and_then(|mut file| std::io::Write::write_all(&mut file, b"more"))
+            .unwrap();
+        let revision = |path| {
+            let file = std::fs::File::open(path).unwrap();
+            FileIdentity::of(&file).unwrap().revision
+        };
+        let looks = Arc::new(Looks {
+            revisions: paths.iter().map(revision).collect(),
+            asked: 0.into(),
+        });
+        modules.way = Way::by(looks.clone());
+        modules.begin_turn();
+        let map = |(index, path): (usize, &PathBuf)| {
+            let file = std::fs::metadata(path).unwrap();
+            Map {
+                pid: std::process::id(),
+                start: 0x1000 * (index as u64 + 1),
+                length: 0x1000,
+                file_offset: 0,
+                path: path.as_os_str().as_bytes().to_vec(),
+                identity: Identity {
+                    device: (major(file.dev()), minor(file.dev())),
+                    inode: file.ino(),
+                    generation: 0,
+                },
+            }
+        };
+        let maps: Vec<Map> = paths.iter().enumerate().map(map).collect();
+        modules.look_at(std::process::id(), &maps.iter().collect::<Vec<_>>());
+        let after: Vec<_> = { paths.iter() }
+            .map(|path| module_of(&mut modules, path))
+            .collect();
+        assert_eq!(after[0], before[0]);
+        assert_ne!(after[1], before[1], "it was written to");
+        assert_eq!(looks.asked.load(std::sync::atomic::Ordering::Relaxed), 1);
     }
 
     #[test]

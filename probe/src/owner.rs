@@ -7,8 +7,12 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, OnceLock};
 use symbolize::{Files, sanitize};
 
-/// A line a hierarchy, each with a path: far less than this.
-const CGROUP_BYTES_MAX: u64 = 64 << 10;
+/// Of what /proc tells of one process: as long as a line for each control group with its
+/// path can be.
+const BYTES_MAX: u64 = 64 << 10;
+
+/// What /proc usually tells of one process fits into this.
+const BYTES_USUAL: usize = 4 << 10;
 
 /// Of the times in `/proc/PID/stat`, whatever the kernel's own clock is.
 const TICK_MS: i64 = 10;
@@ -34,12 +38,8 @@ impl Owner {
     /// Of a process that is there; what cannot be read stays as it was. The command line is
     /// not read: that may wait for the process.
     pub fn update(&mut self, pid: u32) {
-        let mut text = Vec::new();
-        let file = File::open(format!("/proc/{pid}/cgroup"));
-        let read = file.and_then(|file| file.take(CGROUP_BYTES_MAX).read_to_end(&mut text));
-        if read.is_ok()
-            && let Some(path) = cgroup(&text)
-        {
+        let text = read(&format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        if let Some(path) = cgroup(&text) {
             self.cgroup = Some(sanitize(path).into());
         }
         // It belongs to who the process runs as, or to root if the process may
@@ -48,7 +48,7 @@ impl Owner {
             self.uid = Some(folder.uid());
         }
         self.real_uid = real_uid(pid).or(self.real_uid);
-        if let Some((parent, ticks)) = fs::read(format!("/proc/{pid}/stat"))
+        if let Some((parent, ticks)) = read(&format!("/proc/{pid}/stat"))
             .ok()
             .and_then(|stat| parent_and_start(&stat))
         {
@@ -56,6 +56,14 @@ impl Owner {
             self.started_unix_ms = boot_unix_ms().map(|boot| boot + ticks as i64 * TICK_MS);
         }
     }
+}
+
+/// A file of /proc, in one call of the kernel where it is as short as most: it does not say
+/// how long it is, and would be read in small pieces.
+fn read(path: &str) -> io::Result<Vec<u8>> {
+    let mut text = Vec::with_capacity(BYTES_USUAL);
+    File::open(path)?.take(BYTES_MAX).read_to_end(&mut text)?;
+    Ok(text)
 }
 
 /// The command line of a process, as words; `None` if it has none. Programs such as postgres
@@ -89,7 +97,7 @@ fn parent_and_start(stat: &[u8]) -> Option<(u32, u64)> {
 /// `NSpid`.
 pub fn inner_tid(pid: u32, tid: u32) -> Option<u32> {
     // The name in it is bytes, and need not be text.
-    let status = fs::read(format!("/proc/{pid}/task/{tid}/status")).ok()?;
+    let status = read(&format!("/proc/{pid}/task/{tid}/status")).ok()?;
     let status = String::from_utf8_lossy(&status);
     let line = status
         .lines()
@@ -99,7 +107,7 @@ pub fn inner_tid(pid: u32, tid: u32) -> Option<u32> {
 
 /// The process that started it, or took it over.
 pub fn parent_of(pid: u32) -> Option<u32> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read(&format!("/proc/{pid}/stat")).ok()?;
     Some(parent_and_start(&stat)?.0)
 }
 
@@ -117,7 +125,7 @@ fn boot_unix_ms() -> Option<i64> {
 /// them.
 pub fn real_uid(pid: u32) -> Option<u32> {
     // A name may be any bytes.
-    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = read(&format!("/proc/{pid}/status")).ok()?;
     let status = String::from_utf8_lossy(&status);
     let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     uids.split_whitespace().next()?.parse().ok()

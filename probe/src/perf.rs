@@ -211,6 +211,7 @@ impl Source for PerfSource {
 
     fn poll(&mut self, wait: Duration) -> Result<Batch, SourceError> {
         let scanning = self.timeline.read_some_processes();
+        let wait = self.timeline.next_turn(wait);
         let wait = if scanning { Duration::ZERO } else { wait };
         self.wait(wait)?;
         let settled_ns = self.drain();

@@ -29,6 +29,9 @@ const RESCAN_CUT_NS: u64 = 30_000_000_000;
 /// mappings that are kept of it, and more than any program that we know has.
 const FILES_MAX: usize = MAPPINGS_MAX / 8;
 
+/// Mappings of a process that are prepared at once: more than a program starts with.
+const PREPARED_MAX: usize = 256;
+
 /// How long a turn of the sampler may spend on reading the mappings of one user's processes:
 /// they may let it wait, and have very many. What is not read now is read in the next turn.
 const SCANS: Duration = Duration::from_millis(100);
@@ -95,6 +98,21 @@ impl ProcessTable {
         self.modules.begin_turn();
         while let Some(title) = self.titles.next() {
             self.entitle(title, now_ns);
+        }
+    }
+
+    /// Looks at what many events need at once, before each is applied.
+    pub fn prepare(&mut self, events: &[Event]) {
+        let mut maps: HashMap<u32, Vec<&Map>> = HashMap::new();
+        for event in events {
+            if let What::Map(map) = &event.what {
+                maps.entry(map.pid).or_default().push(map);
+            }
+        }
+        // Of a process that maps very many, each is looked at when it is its turn, if at all.
+        maps.retain(|_, maps| maps.len() <= PREPARED_MAX);
+        for (pid, maps) in maps {
+            self.modules.look_at(pid, &maps);
         }
     }
 

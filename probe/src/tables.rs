@@ -235,6 +235,11 @@ impl Tables {
         )
     }
 
+    /// Whether a look taken earlier shows all tables that there are now.
+    pub fn is_read_by(&self, reader: &Reader) -> bool {
+        reader.is_of(self.pool.chunks())
+    }
+
     /// Whose files have no tables, and whose rules are left out, because they have their
     /// share.
     pub fn over_share(&self) -> Vec<OverShare> {

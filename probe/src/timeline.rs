@@ -44,6 +44,11 @@ const UNREAD_MAX: usize = 16_384;
 /// How soon an answer is looked for.
 const SOON: Duration = Duration::from_millis(5);
 
+/// How soon the next turn is while processes come and map files, and for how long after the
+/// last did: what they do is walked by copies of stacks until their tables are in place.
+const LIVELY: Duration = Duration::from_millis(50);
+const LIVELY_FOR: Duration = Duration::from_secs(1);
+
 /// What has been read and not been told yet, and all that is known of processes.
 pub struct Timeline {
     targets: Targets,
@@ -70,6 +75,8 @@ pub struct Timeline {
     /// Children of targets were looked for a second time.
     adopted_again: bool,
     housekeeping: Instant,
+    /// When something was last told of a process.
+    last_event: Instant,
 }
 
 impl Timeline {
@@ -94,6 +101,7 @@ impl Timeline {
             processes_cut: 0,
             adopted_again: false,
             housekeeping: Instant::now(),
+            last_event: Instant::now(),
         }
     }
 
@@ -161,6 +169,10 @@ impl Timeline {
             python.begin_turn(now_ns);
         }
         let (events, samples) = self.take_settled(settled_ns);
+        if !events.is_empty() {
+            self.last_event = Instant::now();
+            self.processes.prepare(&events);
+        }
         let mut events = events.into_iter().peekable();
         for raw in samples {
             while let Some(event) = events.next_if(|event| event.time_ns <= raw.time_ns) {
@@ -200,11 +212,20 @@ impl Timeline {
         batch.kept_walks = self.unwinding.take_kept_walks();
     }
 
-    /// How soon the next turn is to come, at most: answers to what was asked for in this one
-    /// are used at once, so that few samples are taken without them.
+    /// How soon the next turn is to come: after `wait` at most, and earlier
+    ///
+    /// - after [`SOON`] if something was asked for in this one: the answers are used at once,
+    ///   so that few samples are taken without them;
+    /// - after [`LIVELY`] while something happens to processes, or samples are held.
     pub fn next_turn(&mut self, wait: Duration) -> Duration {
         let has_asked = self.python.as_mut().is_some_and(Python::take_has_asked);
-        if has_asked { wait.min(SOON) } else { wait }
+        let is_held = self.unwinding.oldest_held_ns().is_some() || !self.unread.is_empty();
+        let is_lively = is_held || self.last_event.elapsed() < LIVELY_FOR;
+        match (has_asked, is_lively) {
+            (true, _) => wait.min(SOON),
+            (false, true) => wait.min(LIVELY),
+            (false, false) => wait,
+        }
     }
 
     /// Once a second it forgets the dead and frees what is unused, and says that

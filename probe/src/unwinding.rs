@@ -34,7 +34,7 @@ use crate::sample::{KeptWalk, Module, ModuleKind, OverShare, Scarce, WalkCheck};
 use crate::shares::SHARES;
 use crate::sideband::record::{Event, What};
 use crate::stack::StackCopy;
-use crate::tables::{Content, Job, MappedRange, Tables};
+use crate::tables::{Content, Job, MappedRange, Reader, Tables};
 use crate::time::now_ns;
 use probe_ebpf::{Ending, UserFrame};
 use shares::Shares;
@@ -50,6 +50,10 @@ const HELD_NS: u64 = 1_500_000_000;
 /// Bytes of stacks that are held. Beyond, the oldest are walked by the tables
 /// that there are.
 const HELD_BYTES_MAX: usize = 64 << 20;
+
+/// Chunks of tables, of a megabyte each, that stay mapped from one turn to the next: what
+/// is mapped counts as our memory.
+const OPEN_MAX: usize = 4;
 
 /// Files, each with an open descriptor, whose tables are asked for once more when there is
 /// room for them; of more, the stacks stay as they are.
@@ -108,6 +112,9 @@ pub struct Unwinding {
     unknown: HashMap<ModuleId, Job>,
     /// Files for whose tables there was no room.
     without_room: HashMap<ModuleId, Job>,
+    /// What stacks that are held were walked with last: looking into a chunk of tables means
+    /// to map it, which costs more than a walk. It is closed each second.
+    reader: Option<Reader>,
     /// Tables were being built a second ago.
     was_waiting: bool,
     walks: WalkCheck,
@@ -129,6 +136,7 @@ impl Unwinding {
             given_up: BTreeMap::new(),
             unknown: HashMap::new(),
             without_room: HashMap::new(),
+            reader: None,
             was_waiting: false,
             walks: WalkCheck::default(),
             keeps_walks: false,
@@ -289,7 +297,12 @@ impl Unwinding {
     pub fn poll(&mut self, now_ns: u64) -> Vec<(RawSample, Located)> {
         self.tables.poll(now_ns);
         self.settle();
-        let reader = self.tables.reader();
+        if self.held.is_empty() {
+            return Vec::new();
+        }
+        let last = self.reader.take();
+        let last = last.filter(|last| self.tables.is_read_by(last) && last.open() <= OPEN_MAX);
+        let reader = last.unwrap_or_else(|| self.tables.reader());
         let mut walked = Vec::new();
         let mut waiting = VecDeque::new();
         let mut bytes = 0;
@@ -333,6 +346,7 @@ impl Unwinding {
         }
         self.held = waiting;
         self.held_bytes = bytes;
+        self.reader = Some(reader);
         walked
     }
 
@@ -365,6 +379,7 @@ impl Unwinding {
     /// Once a second.
     pub fn sweep(&mut self, now_ns: u64) {
         self.tables.sweep(now_ns);
+        self.reader = None;
         self.ask_again();
         self.starting.sweep(now_ns);
         self.shares.sweep(now_ns);

@@ -80,16 +80,21 @@ impl Files {
         self.file(&Request::Mapping { pid, range })
     }
 
-    /// What is mapped at this range, as it is now. No server of it is asked, so that what
-    /// a remote file was changed to may not be known yet.
-    pub fn mapped_revision(&self, pid: u32, range: (u64, u64)) -> Option<Revision> {
-        let reply = self.perform(&Request::MappedRevision { pid, range }).ok()?;
-        let mut words = reply.bytes.chunks_exact(8);
-        let words: [u64; 7] = array::from_fn(|_| {
-            let word = words.next().and_then(|word| word.try_into().ok());
-            u64::from_le_bytes(word.unwrap_or_default())
-        });
-        Some(Revision::from_words(words))
+    /// What is mapped at each of these ranges, as it is now; `None` where nothing is, or it
+    /// cannot be seen. No server of it is asked, so that what a remote file was changed to
+    /// may not be known yet.
+    pub fn mapped_revisions(&self, pid: u32, ranges: &[(u64, u64)]) -> Vec<Option<Revision>> {
+        let reply = self.perform(&Request::MappedRevisions { pid, ranges });
+        let bytes = reply.map(|reply| reply.bytes).unwrap_or_default();
+        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
+        let mut words = bytes.chunks_exact(8).map(word);
+        let mut next = || words.next().unwrap_or_default();
+        let revision = |_| {
+            let is_seen = next() != 0;
+            let words = array::from_fn(|_| next());
+            is_seen.then(|| Revision::from_words(words))
+        };
+        ranges.iter().map(revision).collect()
     }
 
     /// Opens the program that a process runs.

@@ -24,6 +24,9 @@ pub struct Revision {
     changed: (i64, i64),
 }
 
+/// A revision as numbers: see [`Revision::to_words`].
+pub const REVISION_WORDS: usize = 7;
+
 impl Revision {
     /// `None` for a file that changed a moment ago, and may again.
     pub fn of(file: &File) -> Option<Revision> {
@@ -59,7 +62,7 @@ impl Revision {
     }
 
     /// For another process of this program.
-    pub fn to_words(&self) -> [u64; 7] {
+    pub fn to_words(&self) -> [u64; REVISION_WORDS] {
         let Revision {
             device, inode, len, ..
         } = *self;
@@ -69,7 +72,7 @@ impl Revision {
     }
 
     /// What [`Revision::to_words`] gave.
-    pub fn from_words(words: [u64; 7]) -> Revision {
+    pub fn from_words(words: [u64; REVISION_WORDS]) -> Revision {
         let [device, inode, len, times @ ..] = words;
         let times = times.map(u64::cast_signed);
         Revision {

@@ -23,7 +23,7 @@ pub struct Terms {
 /// What a reader says.
 #[derive(Debug)]
 pub enum Word {
-    /// It is about to wait there.
+    /// It is about to wait there. Not said of where the request waits at first.
     Entering(Place),
     Done(Result<Reply, Reason>),
 }
@@ -37,6 +37,7 @@ struct Fields<'a> {
     numbers: [u64; 4],
     path: &'a [u8],
     build_id: &'a [u8],
+    ranges: &'a [(u64, u64)],
     identity: Option<[u64; IDENTITY_WORDS]>,
 }
 
@@ -73,6 +74,11 @@ pub fn write_request<'r>(request: &Request<'r>, terms: &Terms) -> (Vec<u8>, Vec<
     }
     out.extend((fields.path.len() as u32).to_le_bytes());
     out.extend(fields.path);
+    out.extend((fields.ranges.len() as u32).to_le_bytes());
+    for (start, end) in fields.ranges {
+        out.extend(start.to_le_bytes());
+        out.extend(end.to_le_bytes());
+    }
     out.extend(fields.build_id);
     (out, files)
 }
@@ -110,14 +116,21 @@ pub fn read_request<T>(
         }
     }
     let path = u32::from_le_bytes(take(&mut rest)?) as usize;
-    let (path, build_id) = rest.split_at_checked(path)?;
+    let (path, mut rest) = rest.split_at_checked(path)?;
+    let count = u32::from_le_bytes(take(&mut rest)?);
+    let ranges = (0..count).map(|_| {
+        let (start, end) = (take(&mut rest)?, take(&mut rest)?);
+        Some((u64::from_le_bytes(start), u64::from_le_bytes(end)))
+    });
+    let ranges: Vec<_> = ranges.collect::<Option<_>>()?;
     let fields = Fields {
         tag,
         flags,
         pid,
         numbers,
         path,
-        build_id,
+        ranges: &ranges,
+        build_id: rest,
         identity,
     };
     let identity = identity.map(FileIdentity::from_words);
@@ -151,6 +164,7 @@ fn fields<'r>(request: &Request<'r>, files: &mut Vec<BorrowedFd<'r>>) -> Fields<
                 numbers: [start, end, device(source.device), source.inode],
                 path: source.path.as_os_str().as_bytes(),
                 build_id: source.build_id.unwrap_or_default(),
+                ranges: &[],
                 identity: source.identity.map(FileIdentity::to_words),
             }
         }
@@ -187,8 +201,8 @@ fn fields<'r>(request: &Request<'r>, files: &mut Vec<BorrowedFd<'r>>) -> Fields<
         },
         Request::Environment { pid } => plain(10, pid),
         Request::CommandLine { pid } => plain(12, pid),
-        Request::MappedRevision { pid, range } => Fields {
-            numbers: [range.0, range.1, 0, 0],
+        Request::MappedRevisions { pid, ranges } => Fields {
+            ranges,
             ..plain(11, pid)
         },
     }
@@ -249,9 +263,9 @@ fn request<'a>(
         },
         10 => Request::Environment { pid },
         12 => Request::CommandLine { pid },
-        11 => Request::MappedRevision {
+        11 => Request::MappedRevisions {
             pid,
-            range: (start, end),
+            ranges: fields.ranges,
         },
         _ => return None,
     })
@@ -341,6 +355,7 @@ mod tests {
         let links = Links::Refuse;
         let (root, process) = (file.as_fd(), file.as_fd());
         let pid = 4_194_304;
+        let ranges: &[_] = &[(1, 2), (3, u64::MAX)];
         let requests = [
             Request::Mapped(source),
             Request::Mapped(with_files),
@@ -359,7 +374,8 @@ mod tests {
             },
             Request::Environment { pid },
             Request::CommandLine { pid },
-            Request::MappedRevision { pid, range: (1, 2) },
+            Request::MappedRevisions { pid, ranges: &[] },
+            Request::MappedRevisions { pid, ranges },
         ];
         let terms = Terms {
             remote: RemoteFiles::Open,

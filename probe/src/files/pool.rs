@@ -159,7 +159,7 @@ impl Reader {
         let (message, files) = write_request(request, terms);
         send(&self.socket, &message, &files).map_err(|_| Failed::Gone)?;
         let deadline = Instant::now() + time;
-        let mut was_at = None;
+        let mut was_at = request.waits_at_first();
         loop {
             let (word, files) = match self.inbox.receive(&self.socket, Some(deadline)) {
                 Ok(word) => word,

@@ -12,6 +12,8 @@ use symbolize::opener::{Mounts, Opening, Place, Watch};
 struct Announcing<'a> {
     socket: BorrowedFd<'a>,
     terms: &'a Terms,
+    /// Where the request itself says that it waits at first.
+    told: Option<Place>,
 }
 
 impl Watch for Announcing<'_> {
@@ -20,8 +22,11 @@ impl Watch for Announcing<'_> {
         if is_unknown || self.terms.avoided.contains(&place) {
             return Err(Reason::Remote);
         }
-        // If nobody listens any more, the next message ends this process.
-        _ = send(self.socket, &write_word(&Word::Entering(place)), &[]);
+        if self.told != Some(place) {
+            // If nobody listens any more, the next message ends this process.
+            _ = send(self.socket, &write_word(&Word::Entering(place)), &[]);
+        }
+        self.told = None;
         Ok(())
     }
 }
@@ -34,6 +39,7 @@ pub fn serve(socket: &UnixStream) {
             let mut watch = Announcing {
                 socket: socket.as_fd(),
                 terms: &terms,
+                told: request.waits_at_first(),
             };
             let mut opening = Opening {
                 remote: terms.remote,

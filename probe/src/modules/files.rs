@@ -13,7 +13,7 @@
 
 use super::Seen;
 use crate::ids::ModuleId;
-use crate::sideband::record::Identity;
+use crate::sideband::record::{Identity, Map};
 use rustix::fs::makedev;
 use std::collections::HashMap;
 use symbolize::revision::Revision;
@@ -42,8 +42,10 @@ struct Known {
     module: ModuleId,
     /// `None` if it could not be opened.
     file: Option<FileIdentity>,
-    /// When it was last looked at.
+    /// When it was last looked at,
     turn: u64,
+    /// and whether it was as it had been written then.
+    is_unchanged: bool,
 }
 
 /// A build of a program, by the word of the one user who can write to its files.
@@ -58,6 +60,13 @@ impl InodeKey {
         Self {
             identity: *seen.identity,
             path: seen.path.to_vec(),
+        }
+    }
+
+    fn of_map(map: &Map) -> Self {
+        Self {
+            identity: map.identity,
+            path: map.path.clone(),
         }
     }
 }
@@ -75,20 +84,47 @@ impl Files {
         let Some(file) = &known.file else {
             return Some(known.module);
         };
-        // On some file systems (btrfs) several files have the number that a mapping
-        // tells.
-        let (major, minor) = seen.identity.device;
-        let is_told_apart = file.revision.device() == makedev(major, minor);
-        if is_told_apart && known.turn == turn {
-            return Some(known.module);
+        let is_told_apart = is_told_apart(file, seen.identity);
+        if !is_told_apart || known.turn != turn {
+            let revisions = way.mapped_revisions(seen.pid, &[(seen.start, seen.end)]);
+            known.is_unchanged = match revisions.first() {
+                Some(Some(revision)) => revision.is_as_written(&file.revision),
+                // The process is gone, or we may not look. What only root writes is no trap.
+                _ => is_told_apart || file.writers.only() == Some(ROOT),
+            };
+            known.turn = turn;
         }
-        known.turn = turn;
-        match way.mapped_revision(seen.pid, (seen.start, seen.end)) {
-            Some(revision) => revision
-                .is_as_written(&file.revision)
-                .then_some(known.module),
-            // The process is gone, or we may not look. What only root writes is no trap.
-            None => (is_told_apart || file.writers.only() == Some(ROOT)).then_some(known.module),
+        known.is_unchanged.then_some(known.module)
+    }
+
+    /// Looks at files that a process has mapped and that were known before, all at once:
+    /// [`Files::find`] would ask for one after the other.
+    pub fn look_at(&mut self, pid: u32, maps: &[&Map], way: &Way) {
+        let turn = self.turn;
+        let mut keys = Vec::new();
+        let mut ranges = Vec::new();
+        for map in maps {
+            let key = InodeKey::of_map(map);
+            let known = self.by_inode.get(&key).filter(|known| known.turn != turn);
+            let file = known.and_then(|known| known.file.as_ref());
+            let is_wanted = file.is_some_and(|file| is_told_apart(file, &map.identity));
+            if is_wanted && !keys.contains(&key) {
+                ranges.push((map.start, map.start.saturating_add(map.length)));
+                keys.push(key);
+            }
+        }
+        // One file is looked at when it is wanted.
+        if keys.len() < 2 {
+            return;
+        }
+        for (key, revision) in keys.iter().zip(way.mapped_revisions(pid, &ranges)) {
+            let Some(known) = self.by_inode.get_mut(key) else {
+                continue;
+            };
+            let file = known.file.as_ref().zip(revision);
+            known.is_unchanged =
+                file.is_none_or(|(file, revision)| revision.is_as_written(&file.revision));
+            known.turn = turn;
         }
     }
 
@@ -117,9 +153,21 @@ impl Files {
                 self.by_build.entry(build).or_insert(module);
             }
         }
-        let turn = self.turn;
-        self.by_inode.insert(key, Known { module, file, turn });
+        let known = Known {
+            module,
+            file,
+            turn: self.turn,
+            is_unchanged: true,
+        };
+        self.by_inode.insert(key, known);
     }
+}
+
+/// Whether the number that a mapping tells is that of one file alone: on some file systems
+/// (btrfs) several files have it.
+fn is_told_apart(file: &FileIdentity, told: &Identity) -> bool {
+    let (major, minor) = told.device;
+    file.revision.device() == makedev(major, minor)
 }
 
 const ROOT: u32 = 0;

@@ -54,6 +54,17 @@ impl Reader {
         }
     }
 
+    /// Whether these are the chunks that it looks into.
+    pub(super) fn is_of(&self, chunks: &ChunkSet) -> bool {
+        Arc::ptr_eq(&self.chunks, chunks)
+    }
+
+    /// How many chunks were looked into.
+    pub fn open(&self) -> usize {
+        let is_open = |words: &&OnceLock<_>| words.get().is_some();
+        self.words.iter().filter(is_open).count()
+    }
+
     /// The rule with this number in the dictionary.
     pub fn rule(&self, number: u16) -> Rule {
         Rule(load(self.rules.words(), usize::from(number)))

@@ -12,7 +12,7 @@ use super::jit_files;
 use crate::Reason;
 use crate::error::io_reason;
 use crate::opener::{self, FileSource, Links, Opening, Place};
-use crate::revision::Revision;
+use crate::revision::{REVISION_WORDS, Revision};
 
 /// Of the executable lines of `/proc/PID/maps`: 65,530 mappings, which is the most that a
 /// process has by default, of paths of 250 bytes.
@@ -40,12 +40,13 @@ pub enum Request<'a> {
         /// First address, and the one behind the last.
         range: (u64, u64),
     },
-    /// How what is mapped at exactly this range was last written: seven words.
-    MappedRevision {
+    /// How what is mapped at exactly these ranges was last written: for each whether that
+    /// could be seen, in one word, and the words of the [`Revision`].
+    MappedRevisions {
         /// The process.
         pid: u32,
         /// First address, and the one behind the last.
-        range: (u64, u64),
+        ranges: &'a [(u64, u64)],
     },
     /// `/proc/PID/exe`.
     Program {
@@ -122,7 +123,7 @@ impl Request<'_> {
         match *self {
             Request::Mapped(source) => source.pid,
             Request::Mapping { pid, .. }
-            | Request::MappedRevision { pid, .. }
+            | Request::MappedRevisions { pid, .. }
             | Request::Program { pid }
             | Request::Root { pid }
             | Request::CodeMappings { pid }
@@ -136,18 +137,40 @@ impl Request<'_> {
         }
     }
 
+    /// The process whose memory it is about, which is where it may wait from its beginning
+    /// on; `None` if it waits elsewhere.
+    pub fn waits_at_first(&self) -> Option<Place> {
+        match *self {
+            Request::MappedRevisions { pid, .. }
+            | Request::CodeMappings { pid }
+            | Request::Memory { pid, .. }
+            | Request::Environment { pid }
+            | Request::CommandLine { pid } => Some(Place::Process(pid)),
+            Request::Mapped(_)
+            | Request::Mapping { .. }
+            | Request::Program { .. }
+            | Request::Root { .. }
+            | Request::Beneath { .. }
+            | Request::Named { .. }
+            | Request::PerfMap { .. }
+            | Request::JitDump { .. } => None,
+        }
+    }
+
     /// Does it here and now.
     pub fn perform(&self, opening: &mut Opening<'_>) -> Result<Reply, Reason> {
+        if let Some(place) = self.waits_at_first() {
+            opening.watch.enter(place)?;
+        }
         match *self {
             Request::Mapped(source) => opener::open(&source, opening).map(Reply::file),
             Request::Mapping { pid, range } => {
                 opening.see_mounts_of(&format!("/proc/{pid}"));
                 opener::open_mapping(pid, range, opening).map(Reply::file)
             }
-            Request::MappedRevision { pid, range } => {
-                opening.watch.enter(Place::Process(pid))?;
-                let words = mapped_revision(pid, range)?.to_words();
-                Ok(Reply::bytes(words.map(u64::to_le_bytes).concat()))
+            Request::MappedRevisions { pid, ranges } => {
+                let seen = ranges.iter().map(|range| mapped_revision(pid, *range).ok());
+                Ok(Reply::bytes(seen.flat_map(words_of).collect()))
             }
             Request::Program { pid } => {
                 opening.see_mounts_of(&format!("/proc/{pid}"));
@@ -170,22 +193,14 @@ impl Request<'_> {
                 jit_files::jit_dump(process, opening).map(Reply::file)
             }
             Request::CodeMappings { pid } => {
-                opening.watch.enter(Place::Process(pid))?;
                 let file = File::open(format!("/proc/{pid}/maps")).map_err(reason)?;
                 executable_lines(file).map(Reply::bytes).map_err(reason)
             }
             Request::Memory { pid, start, len } => {
-                opening.watch.enter(Place::Process(pid))?;
                 memory(pid, start, len).map(Reply::bytes).map_err(reason)
             }
-            Request::Environment { pid } => {
-                opening.watch.enter(Place::Process(pid))?;
-                environment(pid).map(Reply::bytes).map_err(reason)
-            }
-            Request::CommandLine { pid } => {
-                opening.watch.enter(Place::Process(pid))?;
-                command_line(pid).map(Reply::bytes).map_err(reason)
-            }
+            Request::Environment { pid } => environment(pid).map(Reply::bytes).map_err(reason),
+            Request::CommandLine { pid } => command_line(pid).map(Reply::bytes).map_err(reason),
         }
     }
 }
@@ -223,6 +238,14 @@ fn mapped_revision(pid: u32, (start, end): (u64, u64)) -> Result<Revision, Reaso
     let status = statx(CWD, link, flags, StatxFlags::BASIC_STATS);
     let status = status.map_err(|error| io_reason(&error.into()))?;
     Ok(Revision::of_status(&status))
+}
+
+/// What one range adds to the reply to [`Request::MappedRevisions`].
+fn words_of(revision: Option<Revision>) -> impl Iterator<Item = u8> {
+    let is_seen = u64::from(revision.is_some());
+    let words = revision.map_or([0; REVISION_WORDS], |revision| revision.to_words());
+    let words = std::iter::once(is_seen).chain(words);
+    words.flat_map(u64::to_le_bytes)
 }
 
 /// `start-end r-xp …`, whole lines only.
