@@ -51,4 +51,6 @@ fn read(file: &[u8]) {
     let (second, notes) = pft::read(&again[..], limits).expect("we wrote it");
     assert!(notes.is_empty(), "{notes:?}");
     assert_eq!(second.view().samples(), view.samples());
+    let probes = |view: &profile::View| view.probes().probes().len();
+    assert_eq!(probes(&second.view()), probes(&view));
 }

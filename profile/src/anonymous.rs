@@ -47,8 +47,10 @@ impl View {
         );
         let modules = tables.modules.moved(|path| directories.of_path(path));
         let sources = tables.sources.moved(|path| directories.of_path(path));
+        let probes = Arc::new(tables.probes.anonymous(|comm| commands.of(comm)));
         View {
             tables: Arc::new(crate::tables::Tables {
+                probes,
                 sources,
                 modules,
                 processes,

@@ -20,6 +20,7 @@ impl View {
             tables: Arc::new(crate::tables::Tables {
                 names: tables.names.without_names(NoName::LeftOut, place),
                 sources: crate::tables::SourceTable::empty(),
+                probes: Arc::new(tables.probes.without_symbols()),
                 ..self.noted("names of functions were left out")
             }),
         }

@@ -174,6 +174,14 @@ impl Format {
         }
     }
 
+    /// Whether it holds what probes counted.
+    pub fn has_probes(self) -> bool {
+        match self {
+            Format::Pft | Format::Pprof | Format::Firefox | Format::Trace => true,
+            Format::Folded | Format::Speedscope | Format::Html | Format::Svg => false,
+        }
+    }
+
     /// Whether its files are bytes that no terminal shows, and not text.
     pub fn is_bytes(self) -> bool {
         match self {

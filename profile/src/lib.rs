@@ -32,6 +32,7 @@ mod info;
 mod intern;
 pub mod merge;
 mod no_name;
+pub mod probes;
 pub mod query;
 mod rates;
 pub mod report;

@@ -75,6 +75,8 @@ pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
     }
     for part in &parts {
         part.add_samples(&mut import)?;
+        let probes = part.view.probes();
+        import.store.probes_mut().add_all(probes, part.shift_ns);
     }
     Ok(import.finish())
 }

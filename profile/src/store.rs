@@ -13,6 +13,7 @@ use crate::hash::Seed;
 use crate::intern::{
     Frames, HIDDEN, NO_STACK, RESERVED, STACK_DEPTH_MAX, StackId, Stacks, stopped,
 };
+use crate::probes::ProbeLog;
 use crate::tables::{EventId, Histories, Modules, Names, Processes, Sample, Sources, Tables};
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
 use crate::{
@@ -139,6 +140,8 @@ pub struct Store {
     refused_memory: u64,
     generation: u64,
     info: Arc<Info>,
+    /// What probes counted, which has a bound of its own.
+    probes: Arc<ProbeLog>,
     /// The frame numbers of a new stack, kept for its room.
     scratch: Vec<FrameId>,
 }
@@ -176,6 +179,7 @@ impl Store {
             refused_memory: 0,
             generation: 0,
             info: Arc::default(),
+            probes: Arc::default(),
             scratch: Vec::new(),
         }
     }
@@ -343,6 +347,7 @@ impl Store {
                 modules: self.modules.table().clone(),
                 processes: self.processes.table().clone(),
                 info: Arc::clone(&self.info),
+                probes: Arc::clone(&self.probes),
                 begin_ns: self.begin_ns,
                 end_ns: self.end_of_history(),
                 kept_seconds: self.kept_seconds(),
@@ -366,6 +371,16 @@ impl Store {
         self.info = Arc::new(info);
     }
 
+    /// Says what probes have counted so far, in the place of what was said before.
+    pub fn set_probes(&mut self, probes: Arc<ProbeLog>) {
+        self.probes = probes;
+    }
+
+    /// What probes have counted so far, to add to it.
+    pub fn probes_mut(&mut self) -> &mut ProbeLog {
+        Arc::make_mut(&mut self.probes)
+    }
+
     /// The frame of a number that the store gave out.
     pub fn frame(&self, id: FrameId) -> Option<Frame> {
         self.frames.get(id)
@@ -382,10 +397,11 @@ impl Store {
         self.frames.find(frame)
     }
 
-    /// An end before the newest second is none: more has come since.
+    /// An end before the newest second is none: more has come since. Without any sample it is
+    /// the end of what probes counted.
     fn end_of_history(&self) -> Option<u64> {
         const SECOND_NS: u64 = STAMP_NS * STAMPS_PER_SECOND;
-        let newest = self.histories.newest_second()?;
+        let newest = { self.histories.newest_second() }.or_else(|| self.probes.newest_second())?;
         let told = self
             .end_ns
             .filter(|end| *end > newest.saturating_mul(SECOND_NS));

@@ -26,6 +26,7 @@ pub(crate) use processes::{Process, ProcessTable, Processes, Thread, ThreadSlot}
 pub(crate) use sources::{CHAIN_MAX, Link, SourceTable, Sources};
 
 use crate::intern::StackTable;
+use crate::probes::ProbeLog;
 use crate::{Frame, Info};
 use std::sync::Arc;
 
@@ -43,6 +44,8 @@ pub(crate) struct Tables {
     pub(crate) modules: ModuleTable,
     pub(crate) processes: ProcessTable,
     pub(crate) info: Arc<Info>,
+    /// What probes counted beside the samples.
+    pub(crate) probes: Arc<ProbeLog>,
     pub(crate) begin_ns: Option<u64>,
     pub(crate) end_ns: Option<u64>,
     pub(crate) kept_seconds: f64,

@@ -4,6 +4,7 @@
 //! changes.
 
 use crate::intern::RESERVED;
+use crate::probes::ProbeLog;
 use crate::tables::{EventId, Module, Tables};
 use crate::time::{TimeRange, Window};
 use crate::{
@@ -123,6 +124,11 @@ impl View {
     /// Where and how it was sampled.
     pub fn info(&self) -> &Arc<Info> {
         &self.tables.info
+    }
+
+    /// What probes counted beside the samples.
+    pub fn probes(&self) -> &Arc<ProbeLog> {
+        &self.tables.probes
     }
 
     /// The place that a number stands for; `None` if it is of another store.

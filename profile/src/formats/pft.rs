@@ -8,10 +8,12 @@
 //! - [`reader`]: block by block into a store
 //! - [`tables`]: what a file has defined so far, for the reader
 //! - [`naming`]: names and sources, for the reader
+//! - [`probes`]: what probes counted, both ways
 
 mod block;
 mod columns;
 mod naming;
+mod probes;
 mod reader;
 mod tables;
 mod writer;
@@ -55,6 +57,8 @@ pub(super) mod section {
     pub(crate) const RATES: u64 = 17;
     /// Since 2.3, and only if not all of them were sampled.
     pub(crate) const SAMPLED_CPUS: u64 = 18;
+    /// Since 2.4, and only if there were probes.
+    pub(crate) const PROBES: u64 = 19;
     /// Since 2.4, and only if time waited is counted.
     pub(crate) const WAITS: u64 = 20;
 }

@@ -4,7 +4,7 @@
 //! "Trace Event Format" of the Chromium project describes it. Samples have no
 //! length: a function that two neighbouring samples of a thread have on their
 //! stacks is taken to have run between them, and one sample stands for a tick of
-//! the clock.
+//! the clock. What probes counted is a counter of each second.
 
 use super::FormatError;
 use super::json::Text;
@@ -13,6 +13,8 @@ use crate::time::STAMP_NS;
 use crate::{FunctionId, Role, Selection};
 use std::collections::HashMap;
 use std::io::Write;
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// What one sample lasts where the rate is not known.
 const TICK_NS: u64 = 10_000_000;
@@ -47,6 +49,7 @@ pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> 
     for samples in samples.chunk_by(|a, b| a.trace.thread == b.trace.thread) {
         writer.add_thread(samples)?;
     }
+    writer.add_probes()?;
     writeln!(writer.out, "]}}")?;
     writer.out.flush()?;
     Ok(())
@@ -120,6 +123,44 @@ impl<W: Write> Writer<'_, W> {
             last_end = stretch.end_ns;
         }
         self.close(&mut open, 0, last_end, &who)
+    }
+
+    /// Writes what probes counted as counters of a process of their own: of each second the
+    /// calls, and how long half and most of them took. Single calls are not recorded.
+    fn add_probes(&mut self) -> Result<(), FormatError> {
+        let log = self.selection.view().probes();
+        if log.is_empty() {
+            return Ok(());
+        }
+        let who = "\"pid\":0,\"tid\":0";
+        self.event(&format!(
+            "\"ph\":\"M\",{who},\"name\":\"process_name\",\"args\":{{\"name\":\"probes\"}}"
+        ))?;
+        for probe in log.probes() {
+            let calls = format!("calls/s of {}", probe.about().name);
+            let time = format!("time of {}", probe.about().name);
+            let (calls, time) = (Text(&calls), Text(&time));
+            let seconds = probe.seconds(self.selection.query().window);
+            for (second, tally) in &seconds {
+                let at = self.time(second.saturating_mul(SECOND_NS));
+                let head = format!("\"ph\":\"C\",{who},\"ts\":{at}");
+                let args = format!("{{\"calls\":{}}}", tally.calls);
+                self.event(&format!("{head},\"name\":{calls},\"args\":{args}"))?;
+                if let (Some(p50), Some(p99)) = (tally.quantile_ns(0.5), tally.quantile_ns(0.99)) {
+                    let [p50, p99] = [p50, p99].map(|ns| ns as f64 / 1e3);
+                    let args = format!("{{\"p50_us\":{p50},\"p99_us\":{p99}}}");
+                    self.event(&format!("{head},\"name\":{time},\"args\":{args}"))?;
+                }
+                // A counter stays as it is until it is told anew.
+                if !seconds.contains_key(&(second + 1)) {
+                    let at = self.time((second + 1).saturating_mul(SECOND_NS));
+                    self.event(&format!(
+                        "\"ph\":\"C\",{who},\"ts\":{at},\"name\":{calls},\"args\":{{\"calls\":0}}"
+                    ))?;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// A sample lasts to the next one, if that comes when it is due.

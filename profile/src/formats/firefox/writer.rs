@@ -1,5 +1,6 @@
 //! A selection as a document: one thread after the other.
 
+mod probes;
 mod tables;
 
 use super::breakpad_id;
@@ -65,6 +66,8 @@ pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatErr
         tables.write(&mut out)?;
         write!(out, "}}")?;
     }
+    let is_first = samples.is_empty();
+    probes::write(selection, begin_ns, is_first, &mut libs, &mut out)?;
     write!(out, "],\n\"libs\":[{}]}}", libs.told.join(",\n"))?;
     out.flush()?;
     Ok(())
@@ -109,12 +112,13 @@ fn meta(info: &Info, begin_ns: u64) -> String {
         "{{\"preprocessedProfileVersion\":{VERSION},\"version\":{GECKO_VERSION},\
          \"product\":{},\"importedFrom\":\"proftop\",\"interval\":{interval},\
          \"startTime\":{start},\"processType\":0,\"stackwalk\":1,\"debug\":false,\
-         \"symbolicated\":true,\"oscpu\":{}{cpus},\"markerSchema\":[],\
+         \"symbolicated\":true,\"oscpu\":{}{cpus},\"markerSchema\":{},\
          \"sampleUnits\":{{\"time\":\"ms\",\"eventDelay\":\"ms\",\"threadCPUDelta\":\"µs\"}},\
          \"extensions\":{{\"id\":[],\"name\":[],\"baseURL\":[],\"length\":0}},\
          \"categories\":{CATEGORIES}}}",
         Text(&product),
         Text(system.trim()),
+        probes::SCHEMA,
     )
 }
 

@@ -4,7 +4,7 @@ use super::block::{self, Next, Unpacker};
 use super::naming::Reasons;
 use super::tables::Tables;
 use super::{MAGIC, VERSION};
-use super::{naming, section};
+use super::{naming, probes, section};
 use crate::formats::FormatError;
 use crate::formats::wire::Bytes;
 use crate::store::{Added, KnownStack};
@@ -216,6 +216,10 @@ impl<R: Read> Reader<R> {
                 }
                 section::FRAME_RUNS => self.tables.add_frame_runs(part)?,
                 section::STACK_COLUMNS => self.tables.add_stack_columns(part)?,
+                section::PROBES => {
+                    let unknown = probes::read(part, &self.tables, store.probes_mut())?;
+                    self.unknown_sections += unknown;
+                }
                 section::END => {
                     self.is_finished = true;
                     if let Some(end_ns) = end_of(part) {

@@ -6,6 +6,7 @@
 
 use super::block::Packer;
 use super::columns::{self, kind};
+use super::probes;
 use super::section;
 use super::{MAGIC, VERSION, VERSION_MINOR};
 use crate::formats::FormatError;
@@ -57,6 +58,8 @@ pub struct Writer<W> {
     stacks: Vec<Option<(u32, u32)>>,
     /// How many stacks the file has, which is the number of the next one.
     stacks_written: u32,
+    /// What the file has of what probes counted.
+    probes: probes::Written,
     /// When it ended, if that is known.
     end_ns: Option<u64>,
     /// How many samples of each second are in the file.
@@ -107,6 +110,7 @@ struct Block {
     sources: columns::Sources,
     waits: Vec<u8>,
     samples: Vec<u8>,
+    probes: Vec<u8>,
     end: Vec<u8>,
 }
 
@@ -122,7 +126,8 @@ impl Block {
         ];
         let rows: usize = rows.into_iter().map(Vec::len).sum();
         let new = self.new_frames.len() * 3 + self.new_stacks.len();
-        rows + new + self.stacks.len() + self.names.len() + self.sources.len() + self.samples.len()
+        let named = self.names.len() + self.sources.len();
+        rows + new + self.stacks.len() + named + self.samples.len() + self.probes.len()
     }
 
     /// In the order in which a reader needs them.
@@ -132,7 +137,7 @@ impl Block {
     /// and sources stand behind the samples: a store takes names only for frames that
     /// it has, and it has them from samples. Rates and sampled CPUs change the info
     /// before them.
-    fn sections(self) -> [(u64, Vec<u8>); 14] {
+    fn sections(self) -> [(u64, Vec<u8>); 15] {
         [
             (section::INFO, self.info),
             (section::RATES, self.rates),
@@ -147,6 +152,7 @@ impl Block {
             (section::SAMPLE_COLUMNS, self.samples),
             (section::NAME_COLUMNS, self.names.write()),
             (section::SOURCE_COLUMNS, self.sources.write()),
+            (section::PROBES, self.probes),
             (section::END, self.end),
         ]
     }
@@ -173,6 +179,7 @@ impl<W: Write> Writer<W> {
             named: Vec::new(),
             stacks: Vec::new(),
             stacks_written: 0,
+            probes: probes::Written::default(),
             end_ns: None,
             written: BTreeMap::new(),
             block: Block::default(),
@@ -240,6 +247,7 @@ impl<W: Write> Writer<W> {
         }
         self.add_processes(view);
         self.add_names(view)?;
+        self.add_probes(view)?;
         self.flush()
     }
 
@@ -597,6 +605,27 @@ impl<W: Write> Writer<W> {
             });
             self.block.stacks = stacks.write();
         }
+    }
+
+    /// What probes have counted since the last time.
+    fn add_probes(&mut self, view: &View) -> Result<(), FormatError> {
+        let mut written = std::mem::take(&mut self.probes);
+        loop {
+            let mut records = std::mem::take(&mut self.block.probes);
+            let log = view.probes();
+            let is_all = {
+                // Each record may bring a string, which is longer than the record.
+                let size = RAW_TARGET / 8;
+                written.write(log, &mut |text| self.string(text), &mut records, size)
+            };
+            self.block.probes = records;
+            if is_all {
+                break;
+            }
+            self.flush()?;
+        }
+        self.probes = written;
+        Ok(())
     }
 
     /// Names and sources that have come.

@@ -31,6 +31,7 @@ pub(super) mod label {
     pub(crate) const KEY: u64 = 1;
     pub(crate) const TEXT: u64 = 2;
     pub(crate) const NUMBER: u64 = 3;
+    pub(crate) const UNIT: u64 = 4;
 }
 
 pub(super) mod mapping {

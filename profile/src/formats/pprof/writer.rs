@@ -1,5 +1,7 @@
 //! A selection as a message.
 
+mod probes;
+
 use super::proto::Message;
 use super::{ENDING_LABEL, field};
 use crate::formats::FormatError;
@@ -26,9 +28,11 @@ const PAGE: u64 = 4096;
 pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> {
     let mut writer = Writer::new(selection.view(), selection.info());
     let scale = writer.add_types();
+    writer.add_probe_types();
     for trace in selection.traces() {
         writer.add_sample(selection, &trace, scale);
     }
+    writer.add_probes(selection);
     writer.add_times(selection);
     writer.add_comments();
     let profile = writer.finish();
@@ -56,6 +60,8 @@ struct Writer<'a> {
     /// By function and number of its file's name: one with lines in two files is two
     /// there.
     functions: HashMap<(FunctionId, u64), u64>,
+    /// Numbers of functions and of their locations that only stacks of probes have, by name.
+    probed: HashMap<Arc<str>, (u64, u64)>,
     /// A file for functions of which a line does not name one.
     files: HashMap<FunctionId, &'a str>,
 }
@@ -115,6 +121,7 @@ impl<'a> Writer<'a> {
             mapping_of: HashMap::new(),
             locations: HashMap::new(),
             functions: HashMap::new(),
+            probed: HashMap::new(),
             files: view.files(),
         }
     }
@@ -162,7 +169,8 @@ impl<'a> Writer<'a> {
         let mut sample = Message::default();
         sample.numbers(field::sample::LOCATION, &locations);
         let time = scale.map(|ns| trace.samples.saturating_mul(ns).min(i64::MAX as u64));
-        let values: Vec<u64> = [Some(trace.samples), time].into_iter().flatten().collect();
+        let values = [Some(trace.samples), time].into_iter().flatten();
+        let values: Vec<u64> = values.chain(self.probe_values(&[])).collect();
         sample.numbers(field::sample::VALUE, &values);
 
         let people = &self.view.tables.processes;
@@ -204,7 +212,7 @@ impl<'a> Writer<'a> {
         if let Some(number) = self.locations.get(&place) {
             return *number;
         }
-        let number = self.locations.len() as u64 + 1;
+        let number = (self.locations.len() + self.probed.len()) as u64 + 1;
         self.locations.insert(place, number);
         let mut location = Message::default();
         location.number(field::location::ID, number);
@@ -272,7 +280,7 @@ impl<'a> Writer<'a> {
             file
         };
         let file = self.strings.add(file);
-        let next = self.functions.len() as u64 + 1;
+        let next = (self.functions.len() + self.probed.len()) as u64 + 1;
         let number = *self.functions.entry((id, file)).or_insert(next);
         if number == next {
             let name = self.strings.add(name);

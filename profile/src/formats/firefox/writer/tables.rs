@@ -322,7 +322,7 @@ impl<'a> Tables<'a> {
     }
 
     /// The number of a text, which is added if it is new.
-    fn string(&mut self, text: &str) -> u32 {
+    pub(super) fn string(&mut self, text: &str) -> u32 {
         if let Some(known) = self.strings.get(text) {
             return *known;
         }

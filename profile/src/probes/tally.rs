@@ -1,0 +1,230 @@
+//! What was counted of a probe in some time: a second, a window, or all of it.
+
+use std::collections::BTreeMap;
+
+/// Calls of a probed function in some time. All sums are saturating: what comes from a file
+/// may be any number.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallTally {
+    /// Calls that began.
+    pub calls: u64,
+    /// Calls that ended, of those that began while the probe was there.
+    pub returns: u64,
+    /// Ends of calls that began before the probe did.
+    pub strangers: u64,
+    /// Calls that ended and were shorter than was asked for.
+    pub short: u64,
+    /// Hits of processes that are no targets.
+    pub others: u64,
+    /// Stacks that were taken.
+    pub stacks: u64,
+    /// Stacks that were due and could not be taken, or not be kept.
+    pub stacks_lost: u64,
+    /// Values for which there was no room.
+    pub values_lost: u64,
+    /// How long the calls that ended took, all together.
+    pub sum_ns: u64,
+    /// The longest of them.
+    pub max_ns: u64,
+    /// Samples of the clock that had the function on their stack.
+    pub cpu_samples: u64,
+    /// The CPU time that these stand for.
+    pub cpu_ns: u64,
+    /// Calls by how long they took: from, below, in nanoseconds.
+    pub buckets: BTreeMap<(u64, u64), u64>,
+    /// What was read, in the order of [`values`](super::ProbeAbout::values).
+    pub values: Vec<ValueTally>,
+    /// How often each stack was taken, by its number in the record.
+    pub callers: BTreeMap<u32, u64>,
+    /// How many of the stacks each thread had, by its number in the record.
+    pub threads: BTreeMap<u32, u64>,
+}
+
+/// What was read of one value in some time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ValueTally {
+    /// How often it could not be read.
+    pub unreadable: u64,
+    /// How often it was which text, by the number of the text in the record.
+    pub texts: BTreeMap<u32, u64>,
+}
+
+/// Adds the counts of `more` to those of `sum`.
+fn add_counts<K: Ord + Copy>(sum: &mut BTreeMap<K, u64>, more: &BTreeMap<K, u64>) {
+    for (key, count) in more {
+        let all = sum.entry(*key).or_default();
+        *all = all.saturating_add(*count);
+    }
+}
+
+/// What of `now` is not in `before`.
+fn fresh_counts<K: Ord + Copy>(
+    now: &BTreeMap<K, u64>,
+    before: &BTreeMap<K, u64>,
+) -> BTreeMap<K, u64> {
+    let fresh = now.iter().map(|(key, count)| {
+        let old = before.get(key).copied().unwrap_or(0);
+        (*key, count.saturating_sub(old))
+    });
+    fresh.filter(|(_, count)| *count > 0).collect()
+}
+
+impl CallTally {
+    /// Whether not one thing was counted, with however many values.
+    pub fn is_nothing(&self) -> bool {
+        let is_empty = |value: &ValueTally| *value == ValueTally::default();
+        let without_values = CallTally {
+            values: Vec::new(),
+            ..self.clone()
+        };
+        self.values.iter().all(is_empty) && without_values == Self::default()
+    }
+
+    /// What was counted since another moment, of two counts since the same beginning. How
+    /// long the longest call was is known as exactly as its bucket, unless it is the longest
+    /// of all.
+    pub fn since(&self, before: &CallTally) -> CallTally {
+        let buckets = fresh_counts(&self.buckets, &before.buckets);
+        let longest = buckets.keys().next_back().map_or(0, |(_, below)| *below);
+        let values = self.values.iter().enumerate().map(|(slot, value)| {
+            let old = before.values.get(slot);
+            let none = BTreeMap::new();
+            ValueTally {
+                unreadable: (value.unreadable).saturating_sub(old.map_or(0, |old| old.unreadable)),
+                texts: fresh_counts(&value.texts, old.map_or(&none, |old| &old.texts)),
+            }
+        });
+        CallTally {
+            calls: self.calls.saturating_sub(before.calls),
+            returns: self.returns.saturating_sub(before.returns),
+            strangers: self.strangers.saturating_sub(before.strangers),
+            short: self.short.saturating_sub(before.short),
+            others: self.others.saturating_sub(before.others),
+            stacks: self.stacks.saturating_sub(before.stacks),
+            stacks_lost: self.stacks_lost.saturating_sub(before.stacks_lost),
+            values_lost: self.values_lost.saturating_sub(before.values_lost),
+            sum_ns: self.sum_ns.saturating_sub(before.sum_ns),
+            max_ns: match self.max_ns > before.max_ns {
+                true => self.max_ns,
+                false => self.max_ns.min(longest),
+            },
+            cpu_samples: self.cpu_samples.saturating_sub(before.cpu_samples),
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            buckets,
+            values: values.collect(),
+            callers: fresh_counts(&self.callers, &before.callers),
+            threads: fresh_counts(&self.threads, &before.threads),
+        }
+    }
+
+    /// Adds what was counted in another time.
+    pub fn add(&mut self, more: &CallTally) {
+        let sums = [
+            (&mut self.calls, more.calls),
+            (&mut self.returns, more.returns),
+            (&mut self.strangers, more.strangers),
+            (&mut self.short, more.short),
+            (&mut self.others, more.others),
+            (&mut self.stacks, more.stacks),
+            (&mut self.stacks_lost, more.stacks_lost),
+            (&mut self.values_lost, more.values_lost),
+            (&mut self.sum_ns, more.sum_ns),
+            (&mut self.cpu_samples, more.cpu_samples),
+            (&mut self.cpu_ns, more.cpu_ns),
+        ];
+        for (sum, more) in sums {
+            *sum = sum.saturating_add(more);
+        }
+        self.max_ns = self.max_ns.max(more.max_ns);
+        add_counts(&mut self.buckets, &more.buckets);
+        add_counts(&mut self.callers, &more.callers);
+        add_counts(&mut self.threads, &more.threads);
+        if self.values.len() < more.values.len() {
+            self.values
+                .resize_with(more.values.len(), ValueTally::default);
+        }
+        for (sum, more) in self.values.iter_mut().zip(&more.values) {
+            sum.unreadable = sum.unreadable.saturating_add(more.unreadable);
+            add_counts(&mut sum.texts, &more.texts);
+        }
+    }
+
+    /// The bucket in which the call is that is not shorter than this share of all: from and
+    /// below, in nanoseconds. `None` before a call has ended.
+    pub fn quantile(&self, share: f64) -> Option<(u64, u64)> {
+        let all = { self.buckets.values() }.fold(0u64, |all, calls| all.saturating_add(*calls));
+        let wanted = ((all as f64 * share).ceil() as u64).max(1);
+        let mut before = 0u64;
+        let found = self.buckets.iter().find(|(_, calls)| {
+            before = before.saturating_add(**calls);
+            before >= wanted
+        });
+        found.map(|(bounds, _)| *bounds)
+    }
+
+    /// A quantile as one number, the middle of its bucket.
+    pub fn quantile_ns(&self, share: f64) -> Option<u64> {
+        let (from, below) = self.quantile(share)?;
+        Some(from + below.saturating_sub(from) / 2)
+    }
+
+    /// Calls that began and did not end in that time.
+    pub fn unreturned(&self) -> u64 {
+        self.calls.saturating_sub(self.returns)
+    }
+
+    /// Bytes that it takes, nearly.
+    pub(super) fn bytes(&self) -> usize {
+        // A leaf of such a tree has eleven places, of which some are empty.
+        let of = |entries: usize, each: usize| entries * each * 3 / 2;
+        let values = self.values.iter().map(|value| of(value.texts.len(), 12));
+        size_of::<Self>()
+            + of(self.buckets.len(), 24)
+            + of(self.callers.len() + self.threads.len(), 12)
+            + self.values.len() * size_of::<ValueTally>()
+            + values.sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_the_buckets_of_their_calls() {
+        let mut tally = CallTally::default();
+        assert_eq!(tally.quantile(0.5), None);
+        for (from, calls) in [(1_000, 50), (2_000, 40), (4_000, 9), (8_000, 1)] {
+            tally.buckets.insert((from, from * 5 / 4), calls);
+        }
+        let of = |share| tally.quantile(share).map(|bounds| bounds.0);
+        assert_eq!(
+            [0.0, 0.5, 0.51, 0.9, 0.99, 1.0].map(of),
+            [1_000, 1_000, 2_000, 2_000, 4_000, 8_000].map(Some)
+        );
+        assert_eq!(tally.quantile_ns(1.0), Some(9_000));
+    }
+
+    #[test]
+    fn sums_are_of_all_that_was_counted_and_never_overflow() {
+        let one = CallTally {
+            calls: u64::MAX - 1,
+            max_ns: 7,
+            callers: [(0, 2), (3, 1)].into(),
+            values: vec![ValueTally {
+                unreadable: 1,
+                texts: [(1, 5)].into(),
+            }],
+            ..CallTally::default()
+        };
+        let mut sum = CallTally::default();
+        sum.add(&one);
+        assert_eq!(sum, one);
+        assert_eq!(sum.since(&CallTally::default()), one);
+        assert!(sum.since(&one).is_nothing() && !one.is_nothing());
+        sum.add(&one);
+        assert_eq!((sum.calls, sum.max_ns), (u64::MAX, 7));
+        assert_eq!(sum.callers, [(0, 4), (3, 2)].into());
+        assert_eq!(sum.values[0].texts, [(1, 10)].into());
+    }
+}
