@@ -44,6 +44,11 @@ const BATCHES_MAX: usize = 16;
 const END_WAIT: Duration = Duration::from_millis(300);
 const END_LOOK_EVERY: Duration = Duration::from_millis(2);
 
+/// The machine we run on, all of its CPUs.
+pub fn host() -> profile::Host {
+    host::read(&[])
+}
+
 /// A running engine. Dropping it stops sampling and detaches.
 #[derive(Debug)]
 pub struct Engine {

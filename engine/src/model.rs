@@ -141,7 +141,9 @@ impl Model {
             .for_each(|command| self.handle_command(command));
         self.course.notice_end();
         self.workers.exchange(&mut self.store, &mut self.modules);
-        self.probing.receive_news();
+        if let Some(log) = self.probing.receive_news() {
+            self.store.set_probes(log);
+        }
         self.publish_if_due() && !self.has_reported_all()
     }
 
@@ -348,6 +350,7 @@ impl Model {
         self.generation += 1;
         let notes = self.notes();
         self.set_info(notes.clone());
+        self.count_calls();
         let view = self.store.view();
         let query = Query {
             window: TimeRange::last(due.window, due.end_ns),
@@ -386,6 +389,16 @@ impl Model {
                 loading: self.workers.loading().collect(),
                 fetching: self.workers.fetching(),
             },
+        }
+    }
+
+    /// Gives the store what probes have counted up to now. A screen shows what was told last;
+    /// reports wait for it, as each may be the last one of its file.
+    fn count_calls(&mut self) {
+        if let Schedule::Reports { .. } = self.settings.schedule
+            && let Some(log) = self.probing.fresh_news()
+        {
+            self.store.set_probes(log);
         }
     }
 

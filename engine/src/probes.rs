@@ -11,6 +11,8 @@
 //! | `reach` | in which processes probes are |
 //! | `order` | what can be asked of the probes of a run |
 //! | `shown` | the probes as snapshots have them |
+//! | `recorder` | from readings to what was counted in each second, for recordings |
+//! | `recorded` | the probes of a recording as snapshots have them |
 //! | `finder` | the thread that looks for functions in files, and names callers |
 //! | `keeper` | the thread that owns the probes of a run |
 
@@ -22,6 +24,8 @@ mod keeper;
 pub mod modules;
 mod order;
 mod reach;
+mod recorded;
+mod recorder;
 mod shown;
 mod wanted;
 
@@ -30,6 +34,8 @@ pub use guard::{Guard, Limits, TooMuch};
 pub use keeper::{Counted, Keeper, Message, News, Stack};
 pub use order::{Place, ProbeOrder, Sampled, Which, Whose};
 pub use reach::Reach;
+pub use recorded::{callers, latency, recorded, top_values};
+pub use recorder::{FrameKey, Placing, Recorder, Track};
 pub use shown::{
     Latency, OnCpu, Probe, ProbeCost, ProbeValue, Probes, Seen, Shares, Site, Stage, TREND_MAX,
     Word,

@@ -163,6 +163,16 @@ pub struct TraceConfig {
     pub max_hits: u32,
     pub hide_names: bool,
     pub format: Format,
+    /// None: nothing is kept.
+    pub output: Option<TraceOutput>,
+}
+
+/// Where `trace` keeps what was counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceOutput {
+    pub path: PathBuf,
+    pub format: FileFormat,
+    pub overwrite: bool,
 }
 
 impl RecordConfig {
@@ -220,6 +230,8 @@ pub enum ReportShape {
         tokens_max: usize,
     },
     Tree,
+    /// What probes counted.
+    Probes(Format),
     /// Callers and callees of the functions whose names match.
     Peek(Regex),
 }

@@ -6,7 +6,7 @@ use common::traced::{Program, can_trace, own_count, probe, top, trace};
 use common::{machine, proftop, run, shared_machine, text};
 use serde_json::Value;
 use std::process::Command;
-use test_support::Process;
+use test_support::{Process, Scratch};
 
 const C: &str = r#"
 #include <pthread.h>
@@ -186,6 +186,81 @@ fn times_are_those_of_the_program() {
     assert_eq!(slow["count"], 1000);
     assert!(slow["short"].as_u64().unwrap() <= 900, "{slow}");
     assert!(slow["p50_ns"].as_u64().unwrap() > 2_000_000, "{slow}");
+}
+
+#[test]
+fn what_was_traced_is_kept_and_told_again() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let flags = ["-O1", "-pthread", "-fno-optimize-sibling-calls"];
+    let Some(program) = Program::compile("traced.c", C, &flags) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let path = |name: &str| scratch.join(name).to_str().expect("UTF-8").to_string();
+    let kept = path("calls.pft");
+    let functions = "sleeps,by_hand,leaves";
+    let args = [functions, "--stacks", "--value", "arg1", "-o", &kept];
+    let (report, _) = trace(&args, &[program.path()]);
+    let again = run(&mut proftop(&[
+        "report", &kept, "--probes", "--format", "json",
+    ]));
+    let again: Value = serde_json::from_slice(&again.stdout).expect("JSON");
+    assert_eq!(again["probes"], report["probes"]);
+    assert_eq!(probe(&again, "sleeps")["count"], 1000);
+    assert!(
+        !probe(&again, "sleeps")["callers"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    // As text it is told without asking.
+    let told = text(&run(&mut proftop(&["report", &kept])).stdout);
+    assert!(told.contains("\n  1000 calls in "), "{told}");
+    // Not twice into one file, and not into one that cannot hold it.
+    for (name, sentence) in [
+        ("calls.pft", "exists already"),
+        ("calls.svg", "no place for"),
+    ] {
+        let file = path(name);
+        let args = ["trace", "sleeps", "-o", &file, "--", program.path()];
+        let output = run(&mut proftop(&args));
+        assert!(text(&output.stderr).contains(sentence), "{output:?}");
+        assert_ne!(output.status.code(), Some(0));
+    }
+    // Each call of the program is in each other format, too, or said not to be.
+    for (name, has_it) in [
+        ("x.trace.json", true),
+        ("x.firefox.json", true),
+        ("x.folded", false),
+    ] {
+        let file = path(name);
+        let output = run(&mut proftop(&["export", &kept, &file]));
+        let said = text(&output.stderr);
+        assert_eq!(said.contains("what probes counted"), !has_it, "{said}");
+        let written = std::fs::read_to_string(&file).expect("it was written");
+        let calls: Vec<&str> = written.split("\"calls\":").skip(1).collect();
+        let counted = calls.iter().map(|rest| {
+            let end = rest
+                .find(|c: char| !c.is_ascii_digit())
+                .expect("more follows");
+            rest[..end].parse::<u64>().expect("a number")
+        });
+        let expected = if has_it { 3000 } else { 0 };
+        assert_eq!(counted.sum::<u64>(), expected, "{written}");
+    }
+    let hidden = path("hidden.pft");
+    run(&mut proftop(&["export", &kept, &hidden, "--hide-names"]));
+    let hidden = run(&mut proftop(&[
+        "report", &hidden, "--probes", "--format", "json",
+    ]));
+    let hidden: Value = serde_json::from_slice(&hidden.stdout).expect("JSON");
+    let sleeps = probe(&hidden, "sleeps");
+    assert_eq!(
+        (&sleeps["count"], &sleeps["args"]),
+        (&1000.into(), &Value::Array(Vec::new()))
+    );
 }
 
 #[test]

@@ -3,9 +3,10 @@
 
 use super::modules::Modules;
 use crate::probes::{
-    Counted, Extent, Keeper, Message, OnCpu, Place, ProbeOrder, Probes, Reach, Stack,
+    Counted, Extent, Keeper, Message, News, OnCpu, Place, ProbeOrder, Probes, Reach, Stack,
 };
 use crate::sampler::Wish;
+use profile::probes::ProbeLog;
 use profile::{Frame, ModuleId, ProcessId};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -29,6 +30,8 @@ pub struct Probing {
     code: HashMap<ModuleId, Vec<(Range<u64>, usize)>>,
     /// By the number of the probe, with when it was placed.
     on_cpu: HashMap<u64, (u64, OnCpu)>,
+    /// What of that the keeper has not been told, with when the probe was placed.
+    untold: HashMap<u64, (u64, OnCpu)>,
     told: Arc<Probes>,
     /// Somebody waits for news of a probe.
     is_urgent: bool,
@@ -44,6 +47,7 @@ impl Probing {
             counted: Arc::default(),
             code: HashMap::new(),
             on_cpu: HashMap::new(),
+            untold: HashMap::new(),
             told: Arc::default(),
             is_urgent: false,
         }
@@ -77,11 +81,21 @@ impl Probing {
         }
     }
 
-    /// Takes over what the thread of the probes has reported.
-    pub fn receive_news(&mut self) {
-        let Some(news) = self.keeper.as_ref().and_then(Keeper::news) else {
-            return;
-        };
+    /// Takes over what the thread of the probes has reported. Returns what they have counted
+    /// in each second, if there is something new.
+    pub fn receive_news(&mut self) -> Option<Arc<ProbeLog>> {
+        let news = self.keeper.as_ref().and_then(Keeper::news)?;
+        Some(self.take_news(news))
+    }
+
+    /// Has all probes read once more, and waits for what they have counted by now.
+    pub fn fresh_news(&mut self) -> Option<Arc<ProbeLog>> {
+        self.tell_cpu();
+        let news = self.keeper.as_ref().and_then(Keeper::fresh_news)?;
+        Some(self.take_news(news))
+    }
+
+    fn take_news(&mut self, news: News) -> Arc<ProbeLog> {
         if !Arc::ptr_eq(&news.counted, &self.counted) {
             self.counted = news.counted;
             self.code.clear();
@@ -93,6 +107,21 @@ impl Probing {
         }
         self.told = Arc::new(news.probes);
         self.is_urgent |= news.is_urgent;
+        news.log
+    }
+
+    /// Tells the keeper the CPU time that was found since the last time.
+    fn tell_cpu(&mut self) {
+        let Some(keeper) = &self.keeper else {
+            return;
+        };
+        for (number, (from_ns, time)) in self.untold.drain() {
+            keeper.tell(Message::OnCpu {
+                number,
+                from_ns,
+                time,
+            });
+        }
     }
 
     /// Whether there is something that somebody waits for.
@@ -103,6 +132,7 @@ impl Probing {
     /// All probes with their CPU time, for a snapshot.
     pub fn told(&mut self) -> Arc<Probes> {
         self.is_urgent = false;
+        self.tell_cpu();
         let probes = Arc::make_mut(&mut self.told);
         for probe in &mut probes.list {
             if let Some(seen) = &mut probe.seen {
@@ -178,11 +208,14 @@ impl Probing {
         for (at, counted) in self.counted.iter().enumerate().take(64) {
             let is_in = seen & 1 << at != 0 && counted.has(pid, sample.time_ns);
             if is_in {
-                let entry = self.on_cpu.entry(counted.number);
-                let (from_ns, on_cpu) = entry.or_default();
-                *from_ns = counted.from_ns;
-                on_cpu.samples += 1;
-                on_cpu.cpu_ns += cpu_ns;
+                for table in [&mut self.on_cpu, &mut self.untold] {
+                    let (from_ns, on_cpu) = table.entry(counted.number).or_default();
+                    if *from_ns != counted.from_ns {
+                        (*from_ns, *on_cpu) = (counted.from_ns, OnCpu::default());
+                    }
+                    on_cpu.samples += 1;
+                    on_cpu.cpu_ns += cpu_ns;
+                }
             }
         }
     }

@@ -33,14 +33,15 @@ use super::finder::{Answer, Finder, Question, Seek};
 use super::guard::Limits;
 use super::order::{Place, ProbeOrder, Which, Whose};
 use super::reach::Reach;
-use super::shown::{Probes, Word};
-use super::{Found, Search};
+use super::shown::{OnCpu, Probes, Word};
+use super::{Found, Recorder, Search};
 use crate::naming::NamedModule;
 use callers::Names;
 use entry::{Entry, State};
 use faults::Patience;
 use probe::call::{Calls, Cost};
 use probe::call_orders::PROBES_MAX;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -60,6 +61,9 @@ const TOLD_EVERY: Duration = Duration::from_millis(1000);
 /// The time from placing a probe until its counts are read for the first time.
 const FIRST_LOOK: Duration = Duration::from_millis(60);
 
+/// How long a report waits for what was counted up to now.
+const FRESH_NEWS: Duration = Duration::from_secs(1);
+
 /// Probes that are listed, those that are gone included.
 const LISTED_MAX: usize = PROBES_MAX;
 
@@ -73,6 +77,8 @@ type Clock = Box<dyn Fn() -> Instant + Send>;
 pub struct Keeper {
     messages: Sender<Message>,
     news: Receiver<News>,
+    /// How often all probes were to be read.
+    looks: Cell<u64>,
 }
 
 impl Drop for Keeper {
@@ -114,11 +120,13 @@ impl Keeper {
             calls: Have::Nothing,
             entries: Vec::new(),
             names: Names::default(),
+            recorder: Recorder::default(),
             waiting: Vec::new(),
             numbers: 0,
             touched: 0,
             turn: 0,
             word: None,
+            look: 0,
             is_urgent: false,
             has_names: false,
             told: Instant::now(),
@@ -128,7 +136,11 @@ impl Keeper {
         thread::Builder::new()
             .name("probes".into())
             .spawn(move || desk.run(&inbox, || ask_for_calls(own.clone())))?;
-        Ok(Self { messages, news })
+        Ok(Self {
+            messages,
+            news,
+            looks: Cell::new(0),
+        })
     }
 
     /// Gives the thread a message, and does not wait.
@@ -139,7 +151,32 @@ impl Keeper {
 
     /// What is known by now, if there is something new.
     pub fn news(&self) -> Option<News> {
-        let mut all = self.news.try_iter();
+        Self::newest(self.news.try_iter())
+    }
+
+    /// What is known when all probes have been read once more; `None` if that takes too long.
+    /// Waits for it.
+    pub fn fresh_news(&self) -> Option<News> {
+        self.looks.set(self.looks.get() + 1);
+        self.tell(Message::Look(self.looks.get()));
+        let until = Instant::now() + FRESH_NEWS;
+        let mut all = Vec::new();
+        // What was told before may still be under way.
+        while all
+            .last()
+            .is_none_or(|news: &News| news.look != self.looks.get())
+        {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(news) = self.news.recv_timeout(left) else {
+                break;
+            };
+            all.push(news);
+        }
+        Self::newest(all.into_iter())
+    }
+
+    /// The newest of several news.
+    fn newest(mut all: impl Iterator<Item = News>) -> Option<News> {
         let mut last = all.next()?;
         for news in all {
             // Only the newest counts, but that something was urgent must not be lost.
@@ -173,6 +210,8 @@ struct Desk {
     entries: Vec<Entry>,
     /// Names of the frames in sampled stacks of calls.
     names: Names,
+    /// What probes have counted in each second, for recordings.
+    recorder: Recorder,
     /// What was found before the kernel side was there.
     waiting: Vec<(u64, Vec<Found>)>,
     /// The number of the newest probe.
@@ -183,6 +222,8 @@ struct Desk {
     turn: u64,
     /// The last sentence for the user.
     word: Option<Word>,
+    /// The last time when all probes were to be read.
+    look: u64,
     /// Whether a probe has changed in a way that is sent to the model at once.
     is_urgent: bool,
     /// Names came that were not told.
@@ -266,7 +307,7 @@ impl Desk {
             Message::Calls(calls) => self.take_calls(calls),
             Message::Stack(stack) => self.take_stack(stack),
             Message::Found(Answer::Named(named)) => {
-                self.names.take(named);
+                self.names.take(named, &mut self.recorder);
                 self.has_names = true;
             }
             Message::Found(Answer::Sought {
@@ -274,6 +315,12 @@ impl Desk {
                 attempt,
                 found,
             }) => self.take_found(number, attempt, found),
+            Message::OnCpu {
+                number,
+                from_ns,
+                time,
+            } => self.take_cpu(number, from_ns, time),
+            Message::Look(number) => self.look_at_all(number),
             Message::End => {}
         }
     }
@@ -467,7 +514,8 @@ impl Desk {
         };
         let entry = &mut self.entries[at];
         let expires = (self.clock)() + LIFETIME;
-        match entry.place(calls, *cost, Limits::default(), &self.reach, found, expires) {
+        let (recorder, reach) = (&mut self.recorder, &self.reach);
+        match entry.place(calls, recorder, *cost, reach, found, expires) {
             Ok(()) => self.count_anew(),
             Err(why) => self.drop_refused(at, &why),
         }
@@ -477,7 +525,7 @@ impl Desk {
     fn take_away(&mut self, is_meant: impl Fn(&Entry) -> bool) {
         if let Have::Calls(calls, _) = &mut self.calls {
             for entry in self.entries.iter_mut().filter(|entry| is_meant(entry)) {
-                entry.take_away(calls, "it was taken away");
+                entry.take_away(calls, &mut self.recorder, "it was taken away");
             }
         }
         self.count_anew();
@@ -493,7 +541,49 @@ impl Desk {
                 _ => None,
             });
         if let Some(watched) = watched {
+            if let Some(track) = &mut watched.track {
+                callers::record(&stack, track, &mut self.recorder);
+            }
             watched.callers.take(stack);
+        }
+    }
+
+    /// Adds CPU time of a probed function to what was counted of its probe, if that is the
+    /// one that was placed at that moment.
+    fn take_cpu(&mut self, number: u64, from_ns: u64, time: OnCpu) {
+        let watched = self
+            .entries
+            .iter_mut()
+            .find(|entry| entry.number == number)
+            .and_then(Entry::watched_mut);
+        if let Some(watched) = watched
+            && watched.placed_ns == from_ns
+            && let Some(track) = &mut watched.track
+        {
+            track.take_cpu(time.samples, time.cpu_ns);
+        }
+    }
+
+    /// Reads all probes, so that what is told next is complete.
+    fn look_at_all(&mut self, number: u64) {
+        self.is_urgent = true;
+        self.look = number;
+        let Have::Calls(calls, _) = &mut self.calls else {
+            return;
+        };
+        for entry in &mut self.entries {
+            if let State::InPlace(watched) = &mut entry.state {
+                watched.look(calls, &mut self.recorder, &entry.search.values);
+            }
+        }
+    }
+
+    /// Writes what was seen by now into the log, so that it has what snapshots show.
+    fn settle(&mut self) {
+        for entry in &mut self.entries {
+            if let Some(track) = { entry.watched_mut() }.and_then(|it| it.track.as_mut()) {
+                self.recorder.settle(track);
+            }
         }
     }
 
@@ -511,6 +601,7 @@ impl Desk {
         self.ask_for_names();
         self.told = Instant::now();
         let is_urgent = std::mem::take(&mut self.is_urgent);
+        self.settle();
         let now = (self.clock)();
         let probes = Probes {
             list: { self.entries.iter() }
@@ -523,6 +614,8 @@ impl Desk {
         let news = News {
             probes,
             counted: Arc::clone(&self.counted),
+            log: Arc::clone(self.recorder.log()),
+            look: self.look,
             is_urgent,
         };
         self.tell.send(news).is_ok()
@@ -545,7 +638,7 @@ impl Desk {
                 && !watched.is_looked_at
                 && watched.placed.elapsed() >= FIRST_LOOK
             {
-                watched.look_first(calls);
+                watched.look_first(calls, &mut self.recorder, &entry.search.values);
                 let calls = watched.reading.as_ref().map_or(0, |reading| reading.calls);
                 // Whoever is not called soon has that told.
                 watched.is_looked_at = calls > 0 || watched.placed.elapsed() >= JUDGED_EVERY;
@@ -568,7 +661,8 @@ impl Desk {
             let State::InPlace(watched) = &mut entry.state else {
                 continue;
             };
-            let too_much = watched.judge(calls, since);
+            let values = &entry.search.values;
+            let too_much = watched.judge(calls, &mut self.recorder, values, since);
             let why = if let Some(too_much) = too_much {
                 Some((too_much.explain(Limits::default()), true))
             } else if watched.expires <= now {
@@ -579,7 +673,7 @@ impl Desk {
                 None
             };
             if let Some((why, is_said)) = why {
-                entry.take_away(calls, &why);
+                entry.take_away(calls, &mut self.recorder, &why);
                 gone.push((Arc::clone(entry.shown()), why, is_said));
             }
         }

@@ -57,6 +57,8 @@ pub enum Stage {
     },
     /// Why it was taken away: words that follow "taken away:".
     Gone(Arc<str>),
+    /// It is one of a recording. With why it was taken away, if it was.
+    Recorded(Option<Arc<str>>),
 }
 
 /// What was seen of a probe's calls.
@@ -104,7 +106,7 @@ pub struct Site {
     /// Where the function starts, as the linker wrote it.
     pub address: u64,
     /// The language of its code, in words.
-    pub language: &'static str,
+    pub language: Arc<str>,
     /// Copies of the function, and breakpoints in all.
     pub copies: usize,
     /// How many breakpoints there are in all copies.

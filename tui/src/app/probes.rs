@@ -49,7 +49,8 @@ impl App {
 
     /// Opens the line in which a value is typed.
     pub(super) fn open_value(&mut self) {
-        if let Err(why) = self.chosen_probe(ProbeChoice::Selected) {
+        let chosen = self.chosen_probe(ProbeChoice::Selected);
+        if let Err(why) = chosen.and_then(|_| self.may_change_probes()) {
             self.detail = Detail::Notice(why);
             return;
         }
@@ -101,6 +102,16 @@ impl App {
             }
             (_, Some(EngineKind::Bpf)) => Ok(()),
             (_, None) => Err("no probe: sampling has not begun".into()),
+        }
+    }
+
+    /// Returns an error if the probes are of a recording.
+    fn may_change_probes(&self) -> Result<(), Notice> {
+        match self.base.source.recording.is_some() {
+            true => Err(Notice::Refused(
+                "these probes are of a recording: they stay as they were recorded".into(),
+            )),
+            false => Ok(()),
         }
     }
 
@@ -185,6 +196,7 @@ impl App {
     /// Returns the order to remove probes.
     pub(super) fn take_probe_away(&mut self, choice: ProbeChoice) -> Result<Applied, Notice> {
         let which = self.chosen_probe(choice)?;
+        self.may_change_probes()?;
         Ok(Applied {
             said: Some(Notice::ProbeTaken(which == Which::All)),
             effect: Some(Effect::Probe(ProbeOrder::Remove(which))),
@@ -201,6 +213,7 @@ impl App {
         let Which::One(number) = self.chosen_probe(choice)? else {
             return Err(Notice::Refused("a value of one probe at a time".into()));
         };
+        self.may_change_probes()?;
         let probe = { self.shown.probes.list.iter() }.find(|probe| probe.number == number);
         let known = probe.and_then(|probe| probe.seen.as_ref());
         let known = known.map_or(&[][..], |seen| &seen.values);

@@ -247,6 +247,13 @@ pub struct Trace {
     /// Format of the report
     #[arg(long, default_value = "text", value_parser = trace_format())]
     pub format: Format,
+    /// Keep what was counted in this file too; its name tells the format: .pft, .pb.gz,
+    /// .trace.json or .firefox.json
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Overwrite the file if it is there
+    #[arg(short, long, requires = "output")]
+    pub force: bool,
 
     /// A command to start and to watch, as the user who called sudo
     #[arg(last = true, value_name = "COMMAND")]
@@ -320,6 +327,9 @@ pub struct Report {
     /// Print the call tree, callers first
     #[arg(long, conflicts_with = "peek")]
     pub tree: bool,
+    /// Print what probes counted, as proftop trace does, in text, CSV or JSON
+    #[arg(long, conflicts_with_all = ["tree", "peek", "top", "filter", "budget_tokens"])]
+    pub probes: bool,
     /// What to count, of a file that counts several things, such as alloc_space
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
@@ -329,7 +339,7 @@ pub struct Report {
     /// Count only samples that pass this filter; proftop man describes filters
     #[arg(long, value_name = "EXPR", value_parser = values::filter)]
     pub filter: Option<Filter>,
-    /// Format of the list of functions
+    /// Format of the list of functions, or of what probes counted
     #[arg(long, value_enum, conflicts_with_all = ["tree", "peek"])]
     pub format: Option<Format>,
     /// With --format md: about how long the report may be [default: 1500]

@@ -259,6 +259,10 @@ fn report(words: Report) -> Result<ReportConfig, Failure> {
     let shape = match (words.tree, words.peek) {
         (true, _) => ReportShape::Tree,
         (_, Some(pattern)) => ReportShape::Peek(pattern),
+        _ if words.probes => match words.format.unwrap_or(Format::Text) {
+            Format::Md => return Err(Failure::usage("--probes has no format md")),
+            format => ReportShape::Probes(format),
+        },
         _ => {
             let format = words.format.unwrap_or(Format::Text);
             let rows_max = words.top.map(|rows| rows as usize);

@@ -6,15 +6,20 @@ use crate::failure::{Exit, Failure};
 use crate::output::{self, Output};
 use crate::stderr;
 use profile::formats::Format;
-use profile::{Cancel, Query};
+use profile::{Cancel, Query, View};
 
 /// Says what a file of this format cannot hold, if it is not everything.
-pub fn say_what_is_lost(format: Format) {
-    if !format.loses().is_empty() {
-        let loses = format.loses().join(", ");
+pub fn say_what_is_lost(format: Format, view: &View) {
+    let probes = (!format.has_probes() && !view.probes().is_empty()).then_some(&PROBES);
+    let loses: Vec<&str> = { format.loses().iter() }.chain(probes).copied().collect();
+    if !loses.is_empty() {
+        let loses = loses.join(", ");
         stderr::say(format_args!("{} does not hold: {loses}", format.word()));
     }
 }
+
+/// What formats without a place for probes lose of a recording that has some.
+const PROBES: &str = "what probes counted";
 
 /// Runs `export`: reads a recording, filters it, and writes it in another format.
 pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
@@ -44,7 +49,7 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
     };
     let selection = opened.view.select(&query, &Cancel::new());
     let selection = config.manner.apply(selection.expect("nobody cancels it"));
-    say_what_is_lost(format);
+    say_what_is_lost(format, &opened.view);
     let path = (!to_stdout).then_some(config.output.as_path());
     // Made in memory and written whole: an error on the way leaves a file that was there as
     // it is.
@@ -60,7 +65,7 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
     .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
     Output::write_whole(path, config.overwrite, &bytes)?;
     Ok(match selection.samples() {
-        0 => Exit::NoSamples,
+        0 if opened.view.probes().is_empty() => Exit::NoSamples,
         _ => Exit::Done,
     })
 }

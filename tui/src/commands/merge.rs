@@ -35,9 +35,9 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
         }
         views.push(opened.view);
     }
-    export::say_what_is_lost(config.format);
     let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot merge: {error}"));
     let merged = merge(&views, input::limits()).map_err(|error| failed(&error))?;
+    export::say_what_is_lost(config.format, &merged.view());
     let stats = merged.stats();
     let left_out = stats.refused_late + stats.refused_memory;
     if left_out > 0 {
@@ -53,7 +53,7 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     let path = (!is_stdout).then_some(config.output.as_path());
     Output::write_whole(path, config.overwrite, &bytes)?;
     Ok(match merged.stats().samples {
-        0 => Exit::NoSamples,
+        0 if merged.view().probes().is_empty() => Exit::NoSamples,
         _ => Exit::Done,
     })
 }

@@ -11,6 +11,7 @@ use crate::cli::OpenConfig;
 use crate::commands::input;
 use crate::failure::{Exit, Failure};
 use crate::run::ScreenOptions;
+use crate::view_id::ViewId;
 use crate::words::units;
 use crate::{kept, plain, run, terminal};
 use engine::snapshot::{Lacks, Metered, Snapshot, Span, TargetState};
@@ -94,6 +95,7 @@ async fn screen(
 ) -> Result<Exit, Failure> {
     let target = format!("file {}", kept::name(&short_name(&config.file)));
     options.begin = top::begin(&config.look, &target);
+    options.begin.view = first_view(options.begin.view, &feed.borrow());
     let began = options.begin;
     let last = feed.clone();
     // A file has no engine that could carry out commands: they are dropped.
@@ -114,6 +116,16 @@ async fn screen(
         run::Exit::Signal(signal) => Exit::Signal(signal as u8),
         run::Exit::Quit | run::Exit::TerminalLost => Exit::Done,
     })
+}
+
+/// Returns the view that opens. A file that has only probes shows them, unless another view
+/// than the usual one is asked for.
+fn first_view(asked: ViewId, snapshot: &Snapshot) -> ViewId {
+    let has_only_probes = snapshot.report.samples == 0 && !snapshot.probes.list.is_empty();
+    match asked {
+        ViewId::Functions if has_only_probes => ViewId::Probes,
+        asked => asked,
+    }
 }
 
 /// Prints the line that stays on the terminal when the screen is gone.
@@ -287,7 +299,7 @@ impl Reading {
     /// Publishes all that was read, as the end. A file without samples is an error, with
     /// what was noted about it.
     fn ends(&mut self, opened: &Opened) -> Result<(), Failure> {
-        if opened.view.samples() == 0 {
+        if opened.view.samples() == 0 && opened.view.probes().is_empty() {
             let name = input::name(&self.path);
             let failure = Failure::new(Exit::NoSamples, format!("{name} has no samples"));
             return Err(opened.notes.iter().fold(failure, Failure::detail));

@@ -1,5 +1,6 @@
 //! A recording as a snapshot: what screen and reports show of it.
 
+use engine::probes;
 use engine::snapshot::{Asked, Lacks, Recording, Run, Snapshot, Source, Span, TargetState};
 use profile::{Health, Selection, View};
 use std::path::Path;
@@ -32,6 +33,7 @@ pub fn snapshot(
             window: Span::All,
         },
         offered: selection.offered(),
+        probes: Arc::new(probes::recorded(view, selection.query().window)),
         view: Some(view.clone()),
         health: Health {
             // A recording knows only how many were lost in all.

@@ -4,6 +4,7 @@ mod peek;
 mod tree;
 
 use super::open_file::Opened;
+use super::trace::report::{self as calls, Manner};
 use super::{open_file, recorded};
 use crate::batch::BatchReport;
 use crate::choices::Format;
@@ -29,7 +30,25 @@ pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
             rows_max,
             format,
             tokens_max,
-        } => functions(&opened, &selection, *rows_max, *format, *tokens_max),
+        } => {
+            let has_probes = !opened.view.probes().is_empty();
+            let list = || functions(&opened, &selection, *rows_max, *format, *tokens_max);
+            match (format, opened.view.samples()) {
+                // Without samples there is no list of functions to print.
+                (Format::Text, 0) if has_probes => {
+                    head(&opened, &selection) + &probes(&opened, *format)
+                }
+                (Format::Text, _) if has_probes => {
+                    let probes = probes(&opened, *format);
+                    format!("{}\n# what probes counted\n{probes}", list())
+                }
+                _ => list(),
+            }
+        }
+        ReportShape::Probes(format) => {
+            is_found = !opened.view.probes().is_empty();
+            probes(&opened, *format)
+        }
         ReportShape::Tree => head(&opened, &selection) + &tree::render(&selection),
         ReportShape::Peek(pattern) => {
             let peeked = peek::render(&selection, pattern);
@@ -39,12 +58,20 @@ pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
     };
     super::print(&text)?;
     Ok(match selection.samples() {
-        0 => Exit::NoSamples,
+        0 if opened.view.probes().is_empty() => Exit::NoSamples,
         // A pattern that fits nothing is told by the same status as no samples: there is no
         // answer.
         _ if !is_found => Exit::NoSamples,
         _ => Exit::Done,
     })
+}
+
+/// Returns what probes counted, as `trace` prints it.
+fn probes(opened: &Opened, format: Format) -> String {
+    match (opened.view.probes().is_empty(), format) {
+        (true, Format::Text) => "# this recording has no probes\n".into(),
+        _ => calls::render(&opened.view, Manner::of_recording(&opened.view, format)),
+    }
 }
 
 /// Returns the functions in the format that was asked for, as batch output writes them. The

@@ -5,11 +5,13 @@
 //! | `watch` | the probes of a run: placed, judged, read |
 //! | `reach` | in which processes they are, and whose files are looked through |
 //! | `callers` | from where calls come: sampled stacks, with names |
+//! | `recording` | what was counted as a recording, and the file of `-o` |
 //! | `report` | what is printed |
 
 mod callers;
 mod reach;
-mod report;
+mod recording;
+pub mod report;
 mod watch;
 
 use super::Subject;
@@ -20,6 +22,8 @@ use crate::cli::{Config, TraceConfig};
 use crate::failure::{Exit, Failure};
 use callers::Callers;
 use probe::{BpfSource, Source as _};
+use profile::TimeRange;
+use report::Manner;
 use std::time::{Duration, Instant};
 use watch::Watch;
 
@@ -46,6 +50,7 @@ pub fn run(config: &Config, subject: Subject, trace: &TraceConfig) -> Result<Exi
 /// Places the probes, lets the command run, and counts until there is a reason to end.
 /// Probes come before the command, so that its first calls are counted as well.
 async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Result<Exit, Failure> {
+    recording::check(trace)?;
     let mut signals = Signals::listen()?;
     let mut source = start(config, &subject)?;
     let calls = source.take_calls().map_err(cannot)?;
@@ -58,7 +63,7 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
     }
     let (tell, started) = tokio::sync::oneshot::channel();
     let mut command = CommandWatch::new(subject.held.is_some().then_some(started));
-    let begun = Instant::now();
+    let (begun, begun_ns) = (Instant::now(), probe::now_ns());
     if let Some(held) = subject.held {
         _ = tell.send(held.release());
     }
@@ -67,7 +72,8 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
     let mut how = None;
     while Instant::now() < end && how.is_none() && watch.has_probes() {
         let batch = source.poll(TURN);
-        callers.take(batch.map_err(|error| Failure::failed(error.to_string()))?);
+        let batch = batch.map_err(|error| Failure::failed(error.to_string()))?;
+        callers.take(batch, &mut watch);
         if judged.elapsed() >= JUDGED_EVERY {
             watch.place_late(&reach)?;
             watch.judge(judged.elapsed());
@@ -92,13 +98,32 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
         }
     }
     watch.check_all_found()?;
-    let traced = watch.finish(begun.elapsed());
+    let time = begun.elapsed();
+    watch.finish();
     // What is still in the ring buffer was recorded before the end, and counts.
-    callers.take(source.poll(Duration::ZERO).unwrap_or_default());
+    callers.take(source.poll(Duration::ZERO).unwrap_or_default(), &mut watch);
     drop(source);
-    let has_hits = { traced.probes.iter() }.any(|probe| probe.reading.calls > 0);
-    let text = report::render(&traced, &callers, trace);
-    super::print(&text)?;
+    let log = watch.log(|frame, symbolizer| callers.name(frame, symbolizer));
+    let begin_ns = watch.begin_ns().unwrap_or(begun_ns);
+    let view = recording::view(log, begin_ns, &subject.target.words);
+    let has_hits =
+        { view.probes().probes().iter() }.any(|probe| probe.total(TimeRange::ALL).calls > 0);
+    super::print(&report::render(
+        &view,
+        Manner {
+            format: trace.format,
+            time,
+            is_timed: Some(trace.is_timed),
+            stacks: Some(trace.stacks),
+        },
+    ))?;
+    if let Some(wanted) = &trace.output {
+        let view = match trace.hide_names {
+            true => view.anonymous(),
+            false => view,
+        };
+        recording::write(&view, wanted)?;
+    }
     exit(command, signals, has_hits).await
 }
 

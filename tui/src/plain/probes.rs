@@ -73,6 +73,9 @@ pub fn probes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let app = &dialog.session.app;
     let cx = &app.context();
     let list = &app.shown.probes.list;
+    if list.is_empty() && app.shown.source.recording.is_some() {
+        return sentence("this recording has no probes");
+    }
     if list.is_empty() {
         return sentence("no function is probed: probe NAME, or the number of a row of top");
     }

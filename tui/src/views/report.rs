@@ -5,6 +5,7 @@
 use crate::code::Library;
 use crate::desk::{Answer, Answerable, Lane};
 use crate::knobs::Knobs;
+use engine::probes::recorded;
 use engine::snapshot::{BaselineLacks, People, Snapshot, TargetState};
 use profile::Cancel;
 use profile::diff::Diff;
@@ -92,6 +93,10 @@ impl ReportQuestion {
             snapshot.comparison.lacks = Some(Arc::new(lacks));
         }
         snapshot.offered = selection.offered();
+        if snapshot.source.recording.is_some() {
+            // Live ones count on, whatever the window is.
+            snapshot.probes = Arc::new(recorded(view, query.window));
+        }
         snapshot.report = Arc::new(report);
         snapshot.asked.query = query;
         snapshot.asked.turn = key.turn;

@@ -9,6 +9,7 @@ use super::Stack;
 use crate::naming::NamedModule;
 use crate::probes::finder::NamedFrames;
 use crate::probes::shown::Shares;
+use crate::probes::{Recorder, Track};
 use profile::ModuleId;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -151,12 +152,15 @@ impl Names {
         wanted.into_values().collect()
     }
 
-    /// Takes the answer to what was asked.
-    pub fn take(&mut self, named: Vec<NamedFrames>) {
+    /// Takes the answer to what was asked, and names the same frames in the log.
+    pub fn take(&mut self, named: Vec<NamedFrames>, recorder: &mut Recorder) {
         self.outstanding = false;
         for (module, names) in named {
             for (at, name) in names {
-                let name = name.map(Arc::from);
+                let name: Option<Arc<str>> = name.map(Arc::from);
+                if let Some(name) = &name {
+                    recorder.name_frame((module.id().0, at), name);
+                }
                 self.known.insert((module.id(), at), name);
             }
         }
@@ -168,11 +172,27 @@ impl Names {
             return Arc::clone(name);
         }
         let (module, at) = frame;
-        let file = modules.get(&module).and_then(|module| {
-            let name = module.path()?.file_name()?.as_encoded_bytes();
-            Some(symbolize::sanitize(name).into_owned())
-        });
-        let file = file.unwrap_or_else(|| "[no file]".into());
+        let file = file_of(modules.get(&module));
         format!("{file}+{at:#x}").into()
     }
+}
+
+/// The short name of a module's file.
+fn file_of(module: Option<&Arc<NamedModule>>) -> Arc<str> {
+    let file = module.and_then(|module| {
+        let name = module.path()?.file_name()?.as_encoded_bytes();
+        Some(symbolize::sanitize(name).into_owned())
+    });
+    file.map_or_else(|| "[no file]".into(), Arc::from)
+}
+
+/// Counts one stack in the log.
+pub fn record(stack: &Stack, track: &mut Track, recorder: &mut Recorder) {
+    let callers = stack.frames.iter().skip(1);
+    let keys = callers.map(|(module, at)| (module.id().0, *at));
+    let module = |id: u32| {
+        let found = stack.frames.iter().find(|(module, _)| module.id().0 == id);
+        file_of(found.map(|(module, _)| module))
+    };
+    recorder.take_stack(track, keys, module, (stack.tid, &stack.comm));
 }

@@ -3,10 +3,11 @@
 use super::Counted;
 use super::callers::Callers;
 use crate::naming::NamedModule;
+use crate::probes::expression::Values;
 use crate::probes::order::{Place, Whose};
 use crate::probes::reach::{Reach, has_ended};
 use crate::probes::shown::TREND_MAX;
-use crate::probes::{Found, Guard, Limits, Search, TooMuch};
+use crate::probes::{Found, Guard, Limits, Placing, Recorder, Search, TooMuch, Track};
 use probe::call::{Calls, Cost, Reading, Scope, Texts};
 use probe::call_orders::{Orders, order};
 use std::collections::VecDeque;
@@ -74,6 +75,8 @@ pub struct Watched {
     pub reading: Option<Reading>,
     pub texts: Texts,
     pub callers: Callers,
+    /// How far the log of the run is with it; `None` if that has no more room.
+    pub track: Option<Track>,
     /// Hits in a second, lately.
     pub hits_per_second: f64,
     /// Calls at the end of each second, the newest last.
@@ -111,6 +114,15 @@ impl Entry {
         }
     }
 
+    /// What there is of it, to add to it.
+    pub fn watched_mut(&mut self) -> Option<&mut Watched> {
+        match &mut self.state {
+            State::Sought => None,
+            State::InPlace(watched) => Some(watched),
+            State::Gone(past) => past.watched.as_deref_mut(),
+        }
+    }
+
     /// Who called it, if it ever was in place.
     pub fn callers(&self) -> Option<&Callers> {
         Some(&self.watched()?.callers)
@@ -120,12 +132,13 @@ impl Entry {
     pub fn place(
         &mut self,
         calls: &mut Calls,
+        recorder: &mut Recorder,
         cost: Cost,
-        limits: Limits,
         reach: &Reach,
         found: Found,
         expires: Instant,
     ) -> Result<(), String> {
+        let limits = Limits::default();
         let mut orders = Orders {
             // Until it is known how often it is called.
             stack_odds: u32::MAX / FIRST_STACKS,
@@ -154,6 +167,18 @@ impl Entry {
         let probe = placed.map_err(|error| error.to_string())?;
         let guard = Guard::new(&found.sites, found.return_sites, is_timed, cost, limits);
         let now = Instant::now();
+        let placed_ns = probe::now_ns();
+        let placing = Placing {
+            whose: match &self.whose {
+                Whose::Target => "",
+                Whose::Processes { words, .. } => words,
+            },
+            hit_ns: guard.cost_ns,
+            floor_ns: guard.floor_ns,
+            min_ns: 0,
+            placed_ns,
+        };
+        let track = recorder.begin(&found, &self.search.values, placing);
         self.state = State::InPlace(Box::new(Watched {
             found,
             probe,
@@ -161,13 +186,14 @@ impl Entry {
             limits,
             is_timed,
             placed: now,
-            placed_ns: probe::now_ns(),
+            placed_ns,
             expires,
             gone: None,
             is_looked_at: false,
             reading: None,
             texts: Texts::default(),
             callers: Callers::default(),
+            track,
             hits_per_second: 0.0,
             marks: VecDeque::from([(now, 0)]),
             orders,
@@ -180,14 +206,18 @@ impl Entry {
     }
 
     /// Takes it out of the kernel, and keeps what was counted.
-    pub fn take_away(&mut self, calls: &mut Calls, why: &str) {
+    pub fn take_away(&mut self, calls: &mut Calls, recorder: &mut Recorder, why: &str) {
         if let State::InPlace(_) = &self.state
             && let State::InPlace(mut watched) = std::mem::replace(&mut self.state, State::Sought)
         {
             // Once more before it goes, so that the last calls count.
-            watched.look(calls);
+            watched.look(calls, recorder, &self.search.values);
             calls.remove(watched.probe);
-            watched.gone = Some((Instant::now(), probe::now_ns()));
+            let now_ns = probe::now_ns();
+            watched.gone = Some((Instant::now(), now_ns));
+            if let Some(track) = &mut watched.track {
+                recorder.end(track, now_ns, why);
+            }
             watched.hits_per_second = 0.0;
             self.state = State::Gone(Box::new(Past {
                 why: why.into(),
@@ -219,7 +249,10 @@ impl Entry {
 
 impl Watched {
     /// Reads what was counted.
-    pub fn look(&mut self, calls: &mut Calls) {
+    pub fn look(&mut self, calls: &mut Calls, recorder: &mut Recorder, values: &Values) {
+        if self.orders.flags & (order::VALUES | order::RESULTS) != 0 {
+            self.texts = calls.texts(self.probe);
+        }
         if let Ok(reading) = calls.read(self.probe) {
             let (last, _) = self.marks.back().copied().unwrap_or((self.placed, 0));
             if last.elapsed() >= MARKED_EVERY {
@@ -228,17 +261,23 @@ impl Watched {
                     self.marks.pop_front();
                 }
             }
+            if let Some(track) = &mut self.track {
+                recorder.look(track, probe::now_ns(), &reading, &self.texts, values);
+            }
             self.reading = Some(reading);
-        }
-        if self.orders.flags & (order::VALUES | order::RESULTS) != 0 {
-            self.texts = calls.texts(self.probe);
         }
     }
 
     /// Reads what was counted, and says whether it was too much since the last time, so
     /// long ago. Keeps stacks few.
-    pub fn judge(&mut self, calls: &mut Calls, since: Duration) -> Option<TooMuch> {
-        self.look(calls);
+    pub fn judge(
+        &mut self,
+        calls: &mut Calls,
+        recorder: &mut Recorder,
+        values: &Values,
+        since: Duration,
+    ) -> Option<TooMuch> {
+        self.look(calls, recorder, values);
         let reading = self.reading.as_ref()?;
         let hits = reading.calls + reading.others;
         // A probe that was placed in between has not been there for all of it.
@@ -256,8 +295,8 @@ impl Watched {
     }
 
     /// The first look at it, soon after it was placed: nothing is judged yet.
-    pub fn look_first(&mut self, calls: &mut Calls) {
-        self.look(calls);
+    pub fn look_first(&mut self, calls: &mut Calls, recorder: &mut Recorder, values: &Values) {
+        self.look(calls, recorder, values);
         let hits = self.reading.as_ref().map_or(0, |reading| reading.calls);
         let seconds = self.placed.elapsed().as_secs_f64().max(1e-3);
         self.set_odds(calls, hits as f64 / seconds);

@@ -4,8 +4,9 @@ use crate::naming::NamedModule;
 use crate::probes::Extent;
 use crate::probes::finder::Answer;
 use crate::probes::order::ProbeOrder;
-use crate::probes::shown::Probes;
+use crate::probes::shown::{OnCpu, Probes};
 use probe::call::Calls;
+use profile::probes::ProbeLog;
 use std::sync::Arc;
 
 /// A message to the thread.
@@ -18,6 +19,17 @@ pub enum Message {
     Stack(Stack),
     /// What the finder of functions found.
     Found(Answer),
+    /// CPU time of a probed function that was found since the last time.
+    OnCpu {
+        /// The number of the probe.
+        number: u64,
+        /// When it was placed: it may have been placed anew since.
+        from_ns: u64,
+        /// Samples, and the time that they stand for.
+        time: OnCpu,
+    },
+    /// Read all probes now, and tell. With a number that comes back.
+    Look(u64),
     /// Take all probes away, and end.
     End,
 }
@@ -40,6 +52,10 @@ pub struct News {
     pub probes: Probes,
     /// Where samples are counted as CPU time of a probe.
     pub counted: Arc<Vec<Counted>>,
+    /// What all probes of the run have counted in each second.
+    pub log: Arc<ProbeLog>,
+    /// The number of the last [`Message::Look`] that was carried out.
+    pub look: u64,
     /// Somebody waits for it: it was ordered, or has gone.
     pub is_urgent: bool,
 }

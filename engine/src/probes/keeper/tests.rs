@@ -17,6 +17,13 @@ extern "C" fn proftop_test_short_life(number: u64) -> u64 {
     black_box(number).wrapping_mul(3)
 }
 
+/// The function that is probed by the test of the log: calls of another test would count.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn proftop_test_logged(number: u64) -> u64 {
+    black_box(number).wrapping_mul(5)
+}
+
 /// A keeper of probes on this process, and the seconds that its clock has been moved.
 struct Kept {
     keeper: Keeper,
@@ -132,4 +139,51 @@ fn a_probe_lives_a_minute_unless_it_is_renewed() {
     });
     call(7);
     kept.wait("calls are counted anew", |_, calls| calls == 7);
+}
+
+/// What the log has of all probes together.
+fn logged(news: &super::News) -> u64 {
+    let probes = news.log.probes().iter();
+    probes
+        .map(|probe| probe.total(profile::TimeRange::ALL).calls)
+        .sum()
+}
+
+#[test]
+fn the_log_has_every_call_once() {
+    let Some(kept) = Kept::start() else {
+        return;
+    };
+    kept.order(ProbeOrder::Place {
+        place: Place::Named("proftop_test_logged".into()),
+        whose: Whose::Target,
+    });
+    kept.wait_left("it is in place", 60);
+    for round in 1..=20 {
+        (0..50).for_each(|number| _ = black_box(proftop_test_logged(number)));
+        let news = kept.keeper.fresh_news().expect("it answers");
+        assert_eq!(logged(&news), round * 50);
+        std::thread::sleep(Duration::from_millis(60));
+    }
+    // Placed anew it is another probe of the log, and the first one keeps its calls.
+    kept.order(ProbeOrder::Values {
+        number: 1,
+        values: vec![crate::probes::expression::Expression::parse("arg1").unwrap()],
+    });
+    wait_for("it is placed anew", || {
+        let news = kept.keeper.fresh_news()?;
+        (news.log.probes().len() == 2).then_some(())
+    });
+    (0..30).for_each(|number| _ = black_box(proftop_test_logged(number)));
+    let news = kept.keeper.fresh_news().expect("it answers");
+    assert_eq!(logged(&news), 20 * 50 + 30);
+    let [first, second] = news.log.probes() else {
+        panic!("{:?}", news.log);
+    };
+    assert!(first.end().is_some() && second.end().is_none());
+    let total = second.total(profile::TimeRange::ALL);
+    // Each of the thirty numbers was passed once.
+    assert_eq!(total.values[0].texts.len(), 30, "{total:?}");
+    assert_eq!(total.values[0].texts.values().sum::<u64>(), 30);
+    assert!(first.counts().count() > 1, "of more than a second");
 }

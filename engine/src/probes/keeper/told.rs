@@ -50,7 +50,7 @@ fn of_watched(watched: &Watched, search: &Search, names: &Names) -> Option<Seen>
     Some(Seen {
         site: Site {
             address: found.address,
-            language: found.language.label(),
+            language: found.language.label().into(),
             copies: found.sites.len(),
             breakpoints: found.sites.len() + found.return_sites,
             is_stepped: is_stepped || found.return_sites > 0,

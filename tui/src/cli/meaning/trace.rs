@@ -1,8 +1,8 @@
 //! What the words of `proftop trace` mean.
 
 use super::super::args::{SampleArgs, Trace};
-use super::super::{Config, Mode, ShowConfig, TraceConfig};
-use super::{Configuration, LookArgs, RECORD_STEP, look, sample, target};
+use super::super::{Config, Mode, ShowConfig, TraceConfig, TraceOutput};
+use super::{Configuration, LookArgs, RECORD_STEP, look, recorded_format, sample, target};
 use crate::choices::EngineChoice;
 use crate::failure::Failure;
 use engine::probes::expression::{Expression, Values};
@@ -32,6 +32,19 @@ pub fn config(words: Trace, configuration: Configuration) -> Result<Config, Fail
     if !target.cpus.is_empty() {
         return Err(Failure::usage("probes are hit on any CPU: leave out -C"));
     }
+    let output = match words.output {
+        Some(path) if path.as_os_str() == "-" => {
+            return Err(Failure::usage(
+                "the report is on standard output: -o takes the name of a file",
+            ));
+        }
+        Some(path) => Some(TraceOutput {
+            format: recorded_format(Some(&path), "")?,
+            path,
+            overwrite: words.force,
+        }),
+        None => None,
+    };
     let arguments = SampleArgs {
         rate: None,
         metric: None,
@@ -58,6 +71,7 @@ pub fn config(words: Trace, configuration: Configuration) -> Result<Config, Fail
             max_hits: words.max_hits,
             hide_names: words.hide_names,
             format: words.format,
+            output,
         }),
         command,
     })

@@ -12,7 +12,7 @@ use crate::output::Output;
 use crate::stderr;
 use crate::user_files::{NewFile, Refusal, UserFiles};
 use profile::formats::Format;
-use profile::{Cancel, Query};
+use profile::{Cancel, Limits, Query, Store};
 use std::fs::File;
 use std::io::Seek as _;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ impl Later {
     /// to.
     pub fn begin(record: &RecordConfig, output: Output) -> Result<(Self, File), Failure> {
         let format = record.format;
-        export::say_what_is_lost(format);
+        export::say_what_is_lost(format, &Store::new(Limits::default()).view());
         let path = record.file.clone().unwrap_or_else(|| "-".into());
         let (kept_path, mut kept) = begin_kept(&path)?;
         let file = kept.file().try_clone().map_err(|error| unkept(&error))?;

@@ -1,82 +1,57 @@
-//! Where calls come from: stacks that were sampled, how often each was seen, and the names
-//! of their frames.
+//! Where calls come from: the stacks that were sampled, and the names of their frames.
 
+use super::watch::Watch;
 use probe::{Batch, Event, Frame, ModuleId, ModuleKind};
 use std::collections::HashMap;
+use std::sync::Arc;
 use symbolize::{FileOffset, FileSource, Symbolizer, demangle, sanitize};
 
-/// How many different stacks are kept.
-const STACKS_MAX: usize = 20_000;
-
-/// The stacks of calls, and the modules that their frames are in.
+/// What the modules of frames are, as batches told it.
 #[derive(Default)]
 pub struct Callers {
-    /// How often each stack was seen, by the number of its probe.
-    stacks: HashMap<(u8, Vec<Frame>), u64>,
-    /// What the frames' modules are, as batches told it.
     modules: HashMap<ModuleId, ModuleKind>,
-    /// How many stacks were dropped because there was no room, by probe.
-    lost: HashMap<u8, u64>,
-}
-
-/// A stack as names, innermost frame first, and how often it was sampled.
-pub struct Caller {
-    pub stack: Vec<String>,
-    pub count: u64,
 }
 
 impl Callers {
-    /// Adds the stacks of a batch. New ones are only counted when [`STACKS_MAX`] are kept.
-    pub fn take(&mut self, batch: Batch) {
+    /// Counts the stacks of a batch with their probes.
+    pub fn take(&mut self, batch: Batch, watch: &mut Watch<'_>) {
         let modules = batch.modules.into_iter();
         self.modules
             .extend(modules.map(|module| (module.id, module.kind)));
-        for sample in batch.samples {
-            let (Event::Call(probe) | Event::SlowCall(probe)) = sample.event else {
-                continue;
+        for sample in &batch.samples {
+            let (probe, is_slow) = match sample.event {
+                Event::Call(probe) => (probe, false),
+                Event::SlowCall(probe) => (probe, true),
+                _ => continue,
             };
             if sample.frames.is_empty() {
                 // Such a record only asks for the unwind tables of its process.
                 continue;
             }
-            let has_room = self.stacks.len() < STACKS_MAX;
-            let key = (probe, sample.frames);
-            match self.stacks.get_mut(&key) {
-                Some(count) => *count += 1,
-                None if has_room => _ = self.stacks.insert(key, 1),
-                None => *self.lost.entry(probe).or_default() += 1,
+            let file = |module: u32| self.file_of(ModuleId(module));
+            watch.take_stack(probe, is_slow, sample, file);
+        }
+    }
+
+    /// Returns the short name of a module.
+    fn file_of(&self, module: ModuleId) -> Arc<str> {
+        match self.modules.get(&module) {
+            Some(ModuleKind::File { path, .. }) => {
+                let name = path.file_name().unwrap_or_default();
+                sanitize(name.as_encoded_bytes()).into_owned().into()
             }
+            Some(ModuleKind::Vdso | ModuleKind::NarrowVdso { .. }) => "[vdso]".into(),
+            Some(ModuleKind::Vsyscall) => "[vsyscall]".into(),
+            Some(ModuleKind::Kernel) => "[kernel]".into(),
+            Some(ModuleKind::Anonymous { .. }) => "[anonymous]".into(),
+            Some(ModuleKind::Python { .. }) => "[python]".into(),
+            Some(ModuleKind::Unmapped { .. }) | None => "[unmapped]".into(),
         }
     }
 
-    /// Returns the most frequent stacks of a probe, at most `count`. Stacks of the same
-    /// names are counted as one.
-    pub fn of_probe(&self, probe: u8, symbolizer: &Symbolizer, count: usize) -> Vec<Caller> {
-        let own = self.stacks.iter().filter(|((of, _), _)| *of == probe);
-        let mut by_names: HashMap<Vec<String>, u64> = HashMap::new();
-        let mut known = HashMap::new();
-        for ((_, frames), calls) in own {
-            let names = frames.iter().map(|frame| {
-                let name = known.entry(*frame);
-                name.or_insert_with(|| self.name(frame, symbolizer)).clone()
-            });
-            *by_names.entry(names.collect()).or_default() += calls;
-        }
-        let mut callers: Vec<_> = by_names
-            .into_iter()
-            .map(|(stack, count)| Caller { stack, count })
-            .collect();
-        callers.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.stack.cmp(&b.stack)));
-        callers.truncate(count);
-        callers
-    }
-
-    /// Returns the name of a frame, or where it is if it has none.
-    fn name(&self, frame: &Frame, symbolizer: &Symbolizer) -> String {
-        let Some(kind) = self.modules.get(&frame.module) else {
-            return format!("{:#x}", frame.address);
-        };
-        match kind {
+    /// Returns the name of a frame; None if it has none.
+    pub fn name(&self, frame: Frame, symbolizer: &Symbolizer) -> Option<String> {
+        match self.modules.get(&frame.module)? {
             ModuleKind::File {
                 path,
                 build_id,
@@ -92,21 +67,13 @@ impl Callers {
                     root: root.as_deref(),
                     ..FileSource::new(path)
                 };
-                let module = path.file_name().unwrap_or_default();
-                let module = sanitize(module.as_encoded_bytes()).into_owned();
-                let offset = FileOffset(frame.address);
-                named(symbolizer, source, offset)
-                    .unwrap_or_else(|| format!("{module}+{:#x}", frame.address))
+                named(symbolizer, source, FileOffset(frame.address))
             }
-            ModuleKind::Vdso | ModuleKind::NarrowVdso { .. } => "[vdso]".into(),
-            ModuleKind::Vsyscall => "[vsyscall]".into(),
-            ModuleKind::Kernel => format!("[kernel]+{:#x}", frame.address),
-            ModuleKind::Anonymous { .. } => format!("[anonymous]+{:#x}", frame.address),
-            ModuleKind::Python { names, .. } => match names.get(frame.address) {
-                Ok(name) => name.function.to_string(),
-                Err(_) => "[python]".into(),
-            },
-            ModuleKind::Unmapped { .. } => format!("{:#x}", frame.address),
+            ModuleKind::Python { names, .. } => {
+                let name = names.get(frame.address).ok()?;
+                Some(name.function.to_string())
+            }
+            _ => None,
         }
     }
 }

@@ -1,119 +1,121 @@
-//! What `trace` prints.
+//! What probes counted, in text, CSV or JSON: of a trace that has just ended, or of a
+//! recording.
 
 mod json;
 mod text;
 
-use super::callers::{Caller, Callers};
-use super::watch::{Traced, TracedProbe};
 use crate::choices::Format;
-use crate::cli::TraceConfig;
-use engine::probes::expression::Expression;
-use symbolize::{Symbolizer, sanitize};
+use engine::probes::{self, Shares};
+use profile::probes::{CallTally, ProbeAbout};
+use profile::{TimeRange, View};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// How many values, and how many stacks, are shown of each probe.
 const TOP: usize = 10;
 
-/// The report in the format that was asked for.
-pub fn render(traced: &Traced, callers: &Callers, config: &TraceConfig) -> String {
-    let symbolizer = Symbolizer::new().with_files(probe::files::of_targets());
-    let probes = traced.probes.iter();
-    let probes: Vec<_> = { probes }
-        .map(|probe| Report::of(probe, callers, config, &symbolizer))
+/// What is told beside the numbers.
+#[derive(Debug, Clone, Copy)]
+pub struct Manner {
+    pub format: Format,
+    /// How long was counted.
+    pub time: Duration,
+    /// Whether the ends of calls were to be seen. None if that is not known: a recording
+    /// says only whether they were.
+    pub is_timed: Option<bool>,
+    /// Whether stacks were to be taken. None: those that there are.
+    pub stacks: Option<bool>,
+}
+
+impl Manner {
+    /// How a recording is told in a format.
+    pub fn of_recording(view: &View, format: Format) -> Self {
+        let window = view.window(TimeRange::ALL);
+        Manner {
+            format,
+            time: Duration::from_nanos(window.end_ns.saturating_sub(window.start_ns)),
+            is_timed: None,
+            stacks: None,
+        }
+    }
+}
+
+/// Returns what all probes of a recording counted.
+pub fn render(view: &View, manner: Manner) -> String {
+    let log = view.probes();
+    let seen = probes::recorded(view, TimeRange::ALL).list;
+    let each = log.probes().iter().zip(seen);
+    let reports: Vec<Report<'_>> = { each.enumerate() }
+        .map(|(number, (record, probe))| {
+            let tally = record.total(TimeRange::ALL);
+            let callers = probes::callers(log, record, &tally, TOP);
+            let values = record.about().values.iter().enumerate();
+            Report {
+                about: record.about(),
+                values: values
+                    .map(|(slot, value)| {
+                        let (top, others) = probes::top_values(record, &tally, slot, TOP);
+                        ValueReport {
+                            expression: &value.text,
+                            register: &value.register,
+                            top,
+                            others,
+                            unreadable: tally.values.get(slot).map_or(0, |it| it.unreadable),
+                        }
+                    })
+                    .collect(),
+                callers,
+                has_stacks: manner.stacks.unwrap_or(tally.stacks > 0),
+                removed: record.end().map(|end| &*end.why),
+                time: probe.seen.map_or(manner.time, |seen| seen.time),
+                forgotten: log.probes()[number].forgotten(),
+                tally,
+            }
+        })
         .collect();
-    match config.format {
+    match manner.format {
         // The command line takes no other format.
-        Format::Text | Format::Md => text::render(&probes, traced.time, config),
-        Format::Json => json::render(&probes, traced.time),
-        Format::Csv => csv(&probes),
+        Format::Text | Format::Md => text::render(&reports, manner),
+        Format::Json => json::render(&reports, manner.time),
+        Format::Csv => csv(&reports),
     }
 }
 
 /// What is reported of one probe.
 struct Report<'r> {
-    probe: &'r TracedProbe,
+    about: &'r ProbeAbout,
+    tally: CallTally,
     values: Vec<ValueReport<'r>>,
-    callers: Vec<Caller>,
+    /// Stacks without the function itself.
+    callers: Shares,
+    has_stacks: bool,
+    /// Why it was taken away before the end.
+    removed: Option<&'r str>,
+    /// How long it was in place.
+    time: Duration,
+    /// Seconds for which the recording had no room.
+    forgotten: u64,
 }
 
 /// What is reported of one value.
 struct ValueReport<'r> {
-    expression: &'r Expression,
+    expression: &'r str,
     /// Where it was, in words.
-    register: String,
+    register: &'r str,
     /// The most frequent ones: as they are shown, and how often they came.
-    top: Vec<(String, u64)>,
+    top: Vec<(Arc<str>, u64)>,
     /// How many others there were.
     others: u64,
     unreadable: u64,
 }
 
-impl<'r> Report<'r> {
-    fn of(
-        probe: &'r TracedProbe,
-        callers: &Callers,
-        config: &'r TraceConfig,
-        symbolizer: &Symbolizer,
-    ) -> Self {
-        let values = config.values.iter().enumerate();
-        Report {
-            probe,
-            values: values
-                .map(|(slot, expression)| ValueReport::of(probe, slot, expression))
-                .collect(),
-            callers: if config.stacks {
-                callers.of_probe(probe.number, symbolizer, TOP)
-            } else {
-                Vec::new()
-            },
-        }
-    }
-
-    /// Calls that began and did not end while it was watched.
-    fn unreturned(&self) -> u64 {
-        let reading = &self.probe.reading;
-        reading.calls.saturating_sub(reading.returns)
-    }
-
+impl Report<'_> {
     /// Returns the class of instruction of the slowest of its sites, on which the cost of a
     /// hit depends.
-    fn class(&self) -> symbolize::sites::Class {
-        let sites = self.probe.found.sites.iter();
-        // One stepped site is enough to make the slowest hit a stepped one.
-        let stepped = { sites }.find(|site| site.class == symbolize::sites::Class::Stepped);
-        stepped
-            .or(self.probe.found.sites.first())
-            .map_or(symbolize::sites::Class::Emulated, |site| site.class)
-    }
-
-    /// Returns a quantile of the times of calls in nanoseconds: the middle of the bucket
-    /// that it is in. None if there are no times.
-    fn quantile(&self, share: f64) -> Option<u64> {
-        let (low, high) = self.probe.reading.quantile(share)?;
-        Some(low + (high - low) / 2)
-    }
-}
-
-impl<'r> ValueReport<'r> {
-    /// Collects the values of one slot, texts and numbers alike, most frequent first.
-    fn of(probe: &TracedProbe, slot: usize, expression: &'r Expression) -> Self {
-        let texts = probe.texts.texts.iter().filter(|text| text.slot == slot);
-        let texts = texts.map(|text| {
-            let cut = if text.is_cut { "…" } else { "" };
-            (format!("\"{}\"{cut}", sanitize(&text.bytes)), text.count)
-        });
-        let numbers = probe.texts.numbers.iter();
-        let numbers = numbers.filter(|number| number.slot == slot);
-        let numbers = numbers.map(|number| (expression.number.show(number.number), number.count));
-        let mut top: Vec<(String, u64)> = texts.chain(numbers).collect();
-        top.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        let others = top.iter().skip(TOP).map(|(_, count)| count).sum();
-        top.truncate(TOP);
-        ValueReport {
-            expression,
-            register: expression.register(probe.found.language),
-            top,
-            others,
-            unreadable: probe.reading.unreadable[slot],
+    fn class(&self) -> &'static str {
+        match self.about.is_stepped {
+            true => "stepped",
+            false => "emulated",
         }
     }
 }
@@ -125,33 +127,23 @@ fn csv(probes: &[Report<'_>]) -> String {
          p50_ns,p90_ns,p99_ns,max_ns\n",
     );
     for report in probes {
-        let (found, reading) = (&report.probe.found, &report.probe.reading);
-        let quantile = |share| {
-            report
-                .quantile(share)
-                .map_or(String::new(), |ns| ns.to_string())
-        };
-        let name = format!("\"{}\"", found.name.replace('"', "\"\""));
+        let (about, tally) = (report.about, &report.tally);
+        let quantile =
+            |share| { tally.quantile_ns(share) }.map_or(String::new(), |ns| ns.to_string());
         let fields = [
-            name,
-            format!("\"{}\"", found.module.replace('"', "\"\"")),
-            format!("{:#x}", found.address),
-            found.language.label().into(),
-            found
-                .sites
-                .first()
-                .map_or("", |site| site.kind.label())
-                .into(),
-            report.class().label().into(),
-            reading.calls.to_string(),
-            report.unreturned().to_string(),
-            report.probe.cost_ns.to_string(),
+            format!("\"{}\"", about.name.replace('"', "\"\"")),
+            format!("\"{}\"", about.module.replace('"', "\"\"")),
+            format!("{:#x}", about.address),
+            about.language.to_string(),
+            about.site.to_string(),
+            report.class().into(),
+            tally.calls.to_string(),
+            tally.unreturned().to_string(),
+            about.hit_ns.to_string(),
             quantile(0.5),
             quantile(0.9),
             quantile(0.99),
-            report
-                .quantile(1.0)
-                .map_or(String::new(), |_| reading.longest_ns().to_string()),
+            { tally.quantile_ns(1.0) }.map_or(String::new(), |_| tally.max_ns.to_string()),
         ];
         text.push_str(&fields.join(","));
         text.push('\n');

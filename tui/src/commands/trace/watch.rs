@@ -5,9 +5,15 @@ use crate::failure::{Exit, Failure};
 use crate::stderr;
 use crate::values;
 use engine::probes::modules::{self, Module};
-use engine::probes::{Found, Guard, Limits, Reach, Search, TooMuch, Wanted, What, find};
-use probe::call::{Calls, Cost, Reading, Texts};
+use engine::probes::{
+    Found, FrameKey, Guard, Limits, Placing, Reach, Recorder, Search, TooMuch, Track, Wanted, What,
+    find,
+};
+use probe::call::{Calls, Cost};
 use probe::call_orders::{Orders, PROBES_MAX, order};
+use probe::{Frame, ModuleId, Sample};
+use profile::probes::ProbeLog;
+use std::sync::Arc;
 use std::time::Duration;
 use symbolize::Symbolizer;
 
@@ -30,6 +36,8 @@ pub struct Watch<'c> {
     /// Wanted functions that were not found yet.
     missing: Vec<Missing>,
     probes: Vec<Probe>,
+    /// What all probes have counted, by the second.
+    recorder: Recorder,
 }
 
 /// A function that was asked for and was not found.
@@ -48,27 +56,10 @@ pub struct Probe {
     orders: Orders,
     /// Judges by the rate of hits whether it costs too much.
     guard: Guard,
-    /// Why it was removed before the end; None if it was not.
-    removed: Option<String>,
-}
-
-/// What a probe has counted by the end.
-pub struct TracedProbe {
-    pub found: Found,
-    pub number: u8,
-    pub reading: Reading,
-    pub texts: Texts,
-    pub cost_ns: u64,
-    /// How long a call that does nothing seems to take, in nanoseconds: the probe's own
-    /// share.
-    pub floor_ns: u64,
-    pub removed: Option<String>,
-}
-
-/// What all probes have counted by the end.
-pub struct Traced {
-    pub time: Duration,
-    pub probes: Vec<TracedProbe>,
+    /// Whether it was removed before the end.
+    is_removed: bool,
+    /// How far the log is with it. None if that has no more room.
+    track: Option<Track>,
 }
 
 impl<'c> Watch<'c> {
@@ -97,6 +88,7 @@ impl<'c> Watch<'c> {
                 .collect::<Result<_, String>>()
                 .map_err(Failure::usage)?,
             probes: Vec::new(),
+            recorder: Recorder::default(),
         })
     }
 
@@ -196,12 +188,21 @@ impl<'c> Watch<'c> {
             self.cost,
             self.limits,
         );
+        let placing = Placing {
+            whose: "",
+            hit_ns: guard.cost_ns,
+            floor_ns: guard.floor_ns,
+            min_ns: orders.min_ns,
+            placed_ns: probe::now_ns(),
+        };
+        let track = self.recorder.begin(&found, &self.search.values, placing);
         self.probes.push(Probe {
             found,
             number,
             orders,
             guard,
-            removed: None,
+            is_removed: false,
+            track,
         });
         Ok(())
     }
@@ -243,21 +244,23 @@ impl<'c> Watch<'c> {
 
     /// Whether a probe is in place, or may still be placed.
     pub fn has_probes(&self) -> bool {
-        let in_place = self.probes.iter().any(|probe| probe.removed.is_none());
+        let in_place = self.probes.iter().any(|probe| !probe.is_removed);
         in_place || !self.missing.is_empty()
     }
 
     /// Removes probes that cost too much, and adjusts how many stacks the others take.
     /// `since` is the time since the last call.
     pub fn judge(&mut self, since: Duration) {
-        for probe in self
-            .probes
-            .iter_mut()
-            .filter(|probe| probe.removed.is_none())
-        {
+        for probe in self.probes.iter_mut().filter(|probe| !probe.is_removed) {
             let Ok(reading) = self.calls.read(probe.number) else {
                 continue;
             };
+            let texts = self.calls.texts(probe.number);
+            let now_ns = probe::now_ns();
+            if let Some(track) = &mut probe.track {
+                let values = &self.search.values;
+                self.recorder.look(track, now_ns, &reading, &texts, values);
+            }
             // A hit of a process that is no target costs as much as one that counts.
             let hits = reading.calls + reading.others;
             let per_second = probe.guard.per_second(hits, since);
@@ -269,7 +272,10 @@ impl<'c> Watch<'c> {
                     "the probe on {} was taken away: {why}",
                     probe.found.name
                 ));
-                probe.removed = Some(why);
+                probe.is_removed = true;
+                if let Some(track) = &mut probe.track {
+                    self.recorder.end(track, now_ns, &why);
+                }
                 continue;
             }
             if self.config.stacks {
@@ -284,28 +290,74 @@ impl<'c> Watch<'c> {
         }
     }
 
+    /// Counts a sampled stack with its probe. `file` tells the short name of a module.
+    pub fn take_stack(
+        &mut self,
+        number: u8,
+        is_slow: bool,
+        sample: &Sample,
+        file: impl Fn(u32) -> Arc<str>,
+    ) {
+        // A number is given again when its probe was removed.
+        let mut probes = self.probes.iter_mut().rev();
+        let Some(probe) = probes.find(|probe| probe.number == number) else {
+            return;
+        };
+        let Some(track) = &mut probe.track else {
+            return;
+        };
+        // The stack of a slow call is taken when it ends, in the function or behind it.
+        let is_own = |address: u64| {
+            let mut extents = probe.found.extents.iter();
+            extents.any(|extent| extent.range.contains(&address))
+        };
+        let first = sample.frames.first();
+        let own = !is_slow || first.is_some_and(|frame| is_own(frame.address));
+        let callers = sample.frames.iter().skip(usize::from(own));
+        let keys = callers.map(|frame| (frame.module.0, frame.address));
+        let thread = (sample.tid, &sample.comm);
+        self.recorder.take_stack(track, keys, file, thread);
+    }
+
     /// Reads what all probes have counted, and removes them.
-    pub fn finish(&mut self, time: Duration) -> Traced {
-        let probes = std::mem::take(&mut self.probes);
-        let probes = probes.into_iter().filter_map(|probe| {
+    pub fn finish(&mut self) {
+        for probe in self.probes.iter_mut().filter(|probe| !probe.is_removed) {
             // Read before it is removed, while every part counts: removing takes a while.
-            let reading = self.calls.read(probe.number).ok()?;
-            let texts = self.calls.texts(probe.number);
+            if let Ok(reading) = self.calls.read(probe.number)
+                && let Some(track) = &mut probe.track
+            {
+                let texts = self.calls.texts(probe.number);
+                let values = &self.search.values;
+                let now_ns = probe::now_ns();
+                self.recorder.look(track, now_ns, &reading, &texts, values);
+            }
             self.calls.remove(probe.number);
-            Some(TracedProbe {
-                reading,
-                texts,
-                number: probe.number,
-                cost_ns: probe.guard.cost_ns,
-                floor_ns: probe.guard.floor_ns,
-                removed: probe.removed,
-                found: probe.found,
-            })
-        });
-        Traced {
-            time,
-            probes: probes.collect(),
         }
+    }
+
+    /// Returns what was counted. `name` tells the names of callers.
+    pub fn log(&mut self, name: impl Fn(Frame, &Symbolizer) -> Option<String>) -> Arc<ProbeLog> {
+        for probe in &mut self.probes {
+            if let Some(track) = &mut probe.track {
+                self.recorder.settle(track);
+            }
+        }
+        let unnamed: Vec<FrameKey> = self.recorder.unnamed().collect();
+        for key in unnamed {
+            let frame = Frame {
+                module: ModuleId(key.0),
+                address: key.1,
+            };
+            if let Some(name) = name(frame, &self.symbolizer) {
+                self.recorder.name_frame(key, &name.into());
+            }
+        }
+        Arc::clone(self.recorder.log())
+    }
+
+    /// Returns when the first probe was placed. None if none was.
+    pub fn begin_ns(&self) -> Option<u64> {
+        self.recorder.log().begin_ns()
     }
 }
 

@@ -149,3 +149,94 @@ fn what_was_ordered_last_is_selected() {
     let selected = hand.app.views.probes.selected(&hand.app.shown);
     assert_eq!(selected.map(|probe| probe.number), Some(2));
 }
+
+/// A recording with a probe that counted in two seconds, and no samples.
+fn recording() -> profile::View {
+    use profile::probes::{CallTally, ProbeAbout, ProbeEnd, ProbeFrame, ValueAbout, ValueTally};
+    let mut store = profile::Store::new(profile::Limits::default());
+    store.begin(10_000_000_000);
+    let log = store.probes_mut();
+    let about = ProbeAbout {
+        name: "open_account".into(),
+        module: "bank".into(),
+        address: 0x1240,
+        language: "c++".into(),
+        copies: 1,
+        breakpoints: 1,
+        is_timed: true,
+        hit_ns: 1_080,
+        floor_ns: 290,
+        placed_ns: 10_000_000_000,
+        values: vec![ValueAbout {
+            text: "arg1".into(),
+            register: "rdi".into(),
+        }],
+        ..ProbeAbout::default()
+    };
+    let probe = log.add_probe(about).unwrap();
+    let frame = ProbeFrame {
+        module: "bank".into(),
+        address: 0x99,
+        name: Some("serve".into()),
+    };
+    let frame = log.add_frame(frame).unwrap();
+    log.add_stack(probe, &[frame]).unwrap();
+    log.add_text(probe, "\"ann\"".into()).unwrap();
+    for (second, calls) in [(10, 40), (12, 200)] {
+        let tally = CallTally {
+            calls,
+            returns: calls,
+            sum_ns: calls * 2_000_000,
+            max_ns: 3_000_000,
+            cpu_samples: calls / 10,
+            cpu_ns: calls * 100_000,
+            buckets: [((1_835_008, 2_097_152), calls)].into(),
+            values: vec![ValueTally {
+                unreadable: 0,
+                texts: [(0, calls)].into(),
+            }],
+            callers: [(0, calls / 4)].into(),
+            ..CallTally::default()
+        };
+        log.count(probe, second, tally);
+    }
+    let (at_ns, why) = (13_000_000_000, "its time was over".into());
+    log.set_end(probe, ProbeEnd { at_ns, why });
+    store.view()
+}
+
+#[test]
+fn probes_of_a_recording_are_shown_and_stay_as_they_are() {
+    let view = recording();
+    let mut snapshot = recorded(|_| {});
+    let all = view.select(&profile::Query::default(), &profile::Cancel::new());
+    snapshot.report = Arc::new(all.unwrap().report());
+    snapshot.view = Some(view.clone());
+    snapshot.probes = Arc::new(engine::probes::recorded(&view, profile::TimeRange::ALL));
+    let mut hand = Hand::new(80, 24);
+    hand.show(snapshot.clone()).keys("9");
+    hand.looks_like("probes-recorded-80x24");
+    for (key, why) in [
+        ("r", "this is a recording"),
+        ("d", "are of a recording"),
+        ("D", "are of a recording"),
+        ("v", "are of a recording"),
+    ] {
+        hand.keys(key);
+        assert!(hand.effects.is_empty(), "{key}: {:?}", hand.effects);
+        assert!(hand.frame().contains(why), "{key}:\n{}", hand.frame());
+    }
+    // Of the last two seconds only what was counted in them.
+    let window = profile::TimeRange::between(11_000_000_000, 13_000_000_000);
+    let probes = engine::probes::recorded(&view, window);
+    let seen = probes.list[0].seen.as_ref().unwrap();
+    assert_eq!((seen.calls, seen.time), (200, Duration::from_secs(2)));
+    assert_eq!(seen.trend, [0, 200]);
+    assert_eq!(seen.calls_per_second, 100.0);
+    // Before it was placed there is nothing to tell.
+    let window = profile::TimeRange::between(0, 9_000_000_000);
+    assert_eq!(engine::probes::recorded(&view, window).list[0].seen, None);
+    let mut hand = Hand::new(80, 24);
+    hand.show(recorded(|_| {})).keys("9");
+    assert!(hand.frame().contains("this recording has no probes"));
+}

@@ -91,6 +91,9 @@ fn render_none(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, body: Rect) {
         ));
     }
     lines.push("a probe costs what its row says, and goes by itself after 60 s".to_owned());
+    if cx.shown.source.recording.is_some() {
+        lines = vec!["this recording has no probes".to_owned()];
+    }
     if let Some(word) = &cx.shown.probes.word {
         lines.extend([String::new(), format!("last: {}", word.sentence)]);
     }
@@ -171,7 +174,7 @@ impl Column {
             |of: fn(&Latency) -> u64| latency.map_or("-".into(), |l| units::nanoseconds(of(l)));
         match self {
             // A probe that is gone has the numbers that it had last, but no rate.
-            Column::Rate if matches!(probe.stage, Stage::InPlace { .. }) => {
+            Column::Rate if matches!(probe.stage, Stage::InPlace { .. } | Stage::Recorded(_)) => {
                 words::rate(seen.calls_per_second)
             }
             Column::Rate => "-".into(),
@@ -222,7 +225,7 @@ fn render_row(
     let line = format!("{line}  {}", text::short_name(&probe.name, room));
     let style = match &probe.stage {
         Stage::Gone(_) => theme.dim(),
-        Stage::Sought | Stage::InPlace { .. } => Style::new(),
+        Stage::Sought | Stage::InPlace { .. } | Stage::Recorded(_) => Style::new(),
     };
     let buffer = frame.buffer_mut();
     buffer.set_stringn(area.x, area.y, line, area.width.into(), style);

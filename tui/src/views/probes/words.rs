@@ -41,6 +41,7 @@ pub fn left(probe: &Probe) -> String {
         Stage::Sought => "...".into(),
         Stage::InPlace { left } => format!("{}s", left.as_secs_f64().ceil() as u64),
         Stage::Gone(_) => "gone".into(),
+        Stage::Recorded(_) => "-".into(),
     }
 }
 
@@ -58,14 +59,15 @@ pub fn sentences(cx: &Context<'_>, probe: &Probe) -> Vec<String> {
     let Some(seen) = &probe.seen else {
         return vec![match &probe.stage {
             Stage::Gone(why) => format!("taken away: {why}"),
+            Stage::Recorded(_) => "it was not in place in this time".into(),
             _ => "looking for its code, and where a breakpoint may stand ...".into(),
         }];
     };
     let mut lines = Vec::new();
-    if let Stage::Gone(why) = &probe.stage {
+    if let Stage::Gone(why) | Stage::Recorded(Some(why)) = &probe.stage {
         lines.push(format!("taken away: {why}"));
     }
-    lines.extend([counted(cx, probe, seen), costs(seen)]);
+    lines.extend([counted(cx, probe, seen), costs(probe, seen)]);
     lines.extend(lasted(seen));
     lines.extend(but(seen));
     lines
@@ -100,19 +102,21 @@ fn seconds(time: Duration) -> String {
 /// Says what a hit was measured to cost, and at which share of a CPU the probe is removed.
 /// A stepped instruction is run by the kernel out of its place, which costs more than one
 /// that it emulates.
-fn costs(seen: &Seen) -> String {
+fn costs(probe: &Probe, seen: &Seen) -> String {
     let how = match (seen.site.is_stepped, seen.site.breakpoints) {
         (false, 1) => String::new(),
         (false, many) => format!(" at {many} breakpoints"),
         (true, 1) => " (stepped)".into(),
         (true, many) => format!(" at {many} breakpoints (stepped)"),
     };
-    format!(
-        "measured: a hit costs {}{how}, now {} of a CPU; taken away above {}",
-        units::nanoseconds(seen.cost.hit_ns),
-        cost(seen.cost.share),
-        cost(seen.cost.share_max),
-    )
+    let (hit, share) = (units::nanoseconds(seen.cost.hit_ns), cost(seen.cost.share));
+    match &probe.stage {
+        Stage::Recorded(_) => format!("measured: a hit cost {hit}{how}, {share} of a CPU"),
+        _ => format!(
+            "measured: a hit costs {hit}{how}, now {share} of a CPU; taken away above {}",
+            cost(seen.cost.share_max),
+        ),
+    }
 }
 
 /// Says how long calls took, and which part of that time they ran; or that their ends are
@@ -176,6 +180,8 @@ pub fn detail(cx: &Context<'_>, probe: &Probe) -> String {
             and(&format!("{left} left"), "   ", [renew, value, away])
         }
         Stage::Gone(why) => and(&format!("taken away: {why}"), "   ", [again]),
+        Stage::Recorded(None) => "as it was recorded".into(),
+        Stage::Recorded(Some(why)) => format!("as it was recorded; taken away: {why}"),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::Report;
 use serde::Serialize;
+use std::iter;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Goes up only when a field changes its meaning or goes away.
@@ -37,7 +39,7 @@ struct Probe<'r> {
     address: String,
     language: &'r str,
     site: &'r str,
-    sites: usize,
+    sites: u32,
     instruction_class: &'r str,
     count: u64,
     unreturned: u64,
@@ -96,63 +98,67 @@ struct Top {
 /// of the taken stacks were like it.
 #[derive(Serialize)]
 struct Stack<'r> {
-    stack: &'r [String],
+    stack: Vec<&'r str>,
     count: u64,
 }
 
 impl<'r> Probe<'r> {
     fn of(report: &'r Report<'r>) -> Self {
-        let (probe, found) = (report.probe, &report.probe.found);
-        let reading = &probe.reading;
-        let top = |top: &[(String, u64)]| -> Vec<Top> {
-            let top = top.iter().cloned();
-            top.map(|(value, count)| Top { value, count }).collect()
+        let (about, tally) = (report.about, &report.tally);
+        let top = |top: &[(Arc<str>, u64)]| -> Vec<Top> {
+            let top = top.iter().map(|(value, count)| Top {
+                value: value.to_string(),
+                count: *count,
+            });
+            top.collect()
         };
         // `arg2` as the text of an expression; other expressions do not parse as a number
         // here.
         let argument = |text: &str| text.strip_prefix("arg")?.parse::<u32>().ok();
         let mut document = Self {
-            function: &found.name,
-            module: &found.module,
-            address: format!("{:#x}", found.address),
-            language: found.language.label(),
-            site: found.sites.first().map_or("", |site| site.kind.label()),
-            sites: found.sites.len(),
-            instruction_class: report.class().label(),
-            count: reading.calls,
-            unreturned: report.unreturned(),
-            strangers: reading.strangers,
-            short: reading.short,
-            others: reading.others,
-            cost_ns: probe.cost_ns,
-            floor_ns: probe.floor_ns,
-            removed: probe.removed.as_deref(),
-            p50_ns: report.quantile(0.5),
-            p90_ns: report.quantile(0.9),
-            p99_ns: report.quantile(0.99),
-            max_ns: report.quantile(1.0).map(|_| reading.longest_ns()),
-            histogram: reading
-                .buckets()
-                .map(|(low, high, calls)| [low, high, calls])
+            function: &about.name,
+            module: &about.module,
+            address: format!("{:#x}", about.address),
+            language: &about.language,
+            site: &about.site,
+            sites: about.copies,
+            instruction_class: report.class(),
+            count: tally.calls,
+            unreturned: tally.unreturned(),
+            strangers: tally.strangers,
+            short: tally.short,
+            others: tally.others,
+            cost_ns: about.hit_ns,
+            floor_ns: about.floor_ns,
+            removed: report.removed,
+            p50_ns: tally.quantile_ns(0.5),
+            p90_ns: tally.quantile_ns(0.9),
+            p99_ns: tally.quantile_ns(0.99),
+            max_ns: tally.quantile_ns(1.0).map(|_| tally.max_ns),
+            histogram: { tally.buckets.iter() }
+                .map(|((from, below), calls)| [*from, *below, *calls])
                 .collect(),
             args: Vec::new(),
             values: Vec::new(),
             returns: None,
-            stacks: reading.stacks,
-            stacks_lost: reading.stacks_lost,
-            callers: { report.callers.iter() }
-                .map(|caller| Stack {
-                    stack: &caller.stack,
-                    count: caller.count,
+            stacks: tally.stacks,
+            stacks_lost: tally.stacks_lost,
+            callers: { report.callers.rows.iter() }
+                .filter(|_| report.has_stacks)
+                .map(|(callers, count)| Stack {
+                    stack: iter::once(&*about.name)
+                        .chain(callers.iter().map(|name| &**name))
+                        .collect(),
+                    count: *count,
                 })
                 .collect(),
         };
         // One list of values becomes three fields, by what kind of expression each is.
         for value in &report.values {
-            match (&value.expression.text[..], argument(&value.expression.text)) {
+            match (value.expression, argument(value.expression)) {
                 (_, Some(index)) => document.args.push(Argument {
                     index,
-                    register: &value.register,
+                    register: value.register,
                     top: top(&value.top),
                     others: value.others,
                 }),

@@ -1,24 +1,21 @@
 //! The report for a person.
 
-use super::Report;
-use crate::cli::TraceConfig;
+use super::{Manner, Report};
 use crate::words::units::nanoseconds;
 use std::fmt::Write as _;
-use std::time::Duration;
 
 /// How many characters the longest bar of a histogram has.
 const BAR: u64 = 40;
 
-/// Returns what was counted for each probe: calls, cost, times, values, callers. `time` is
-/// how long was counted.
-pub fn render(probes: &[Report<'_>], time: Duration, config: &TraceConfig) -> String {
+/// Returns what was counted for each probe: calls, cost, times, values, callers.
+pub fn render(probes: &[Report<'_>], manner: Manner) -> String {
     let mut text = String::new();
     for (number, report) in probes.iter().enumerate() {
         if number > 0 {
             text.push('\n');
         }
         // Writing to a string never fails.
-        let _ = write_probe(&mut text, report, time, config);
+        let _ = write_probe(&mut text, report, manner);
     }
     text
 }
@@ -36,60 +33,59 @@ fn were(number: u64) -> &'static str {
 
 /// Writes what one probe has counted. Whatever limits what the numbers mean (removed early,
 /// several copies, a loop, calls of others) stands above them.
-fn write_probe(
-    text: &mut String,
-    report: &Report<'_>,
-    time: Duration,
-    config: &TraceConfig,
-) -> std::fmt::Result {
-    let (probe, reading) = (report.probe, &report.probe.reading);
-    let found = &probe.found;
+fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::fmt::Result {
+    let (about, tally) = (report.about, &report.tally);
     writeln!(
         text,
         "{}  ({}+{:#x})",
-        found.name, found.module, found.address
+        about.name, about.module, about.address
     )?;
     // A run that ended at once must not divide by zero.
-    let seconds = time.as_secs_f64().max(1e-3);
-    let per_second = reading.calls as f64 / seconds;
+    let seconds = report.time.as_secs_f64().max(1e-3);
+    let per_second = tally.calls as f64 / seconds;
     writeln!(
         text,
         "  {} in {seconds:.1} s, {per_second:.1}/s; a hit costs {} ({} instruction), {:.2} % of a CPU",
-        number_of(reading.calls, "call"),
-        nanoseconds(probe.cost_ns),
-        report.class().label(),
+        number_of(tally.calls, "call"),
+        nanoseconds(about.hit_ns),
+        report.class(),
         // ns per second to percent of one CPU: 1 % is 10,000,000 ns in a second.
-        per_second * probe.cost_ns as f64 / 1e7,
+        per_second * about.hit_ns as f64 / 1e7,
     )?;
-    if let Some(why) = &probe.removed {
+    if let Some(why) = report.removed {
         writeln!(text, "  taken away before the end: {why}")?;
     }
-    if found.sites.len() > 1 {
-        writeln!(text, "  {} copies of it in the code", found.sites.len())?;
+    if report.forgotten > 0 {
+        let forgotten = number_of(report.forgotten, "second");
+        writeln!(text, "  {forgotten} at the beginning found no room")?;
     }
-    if found.sites.iter().any(|site| site.repeats) {
+    if about.copies > 1 {
+        writeln!(text, "  {} copies of it in the code", about.copies)?;
+    }
+    if about.repeats {
         writeln!(
             text,
             "  a loop begins at its first instruction: each round counts as a call"
         )?;
     }
-    if reading.others > 0 {
+    if tally.others > 0 {
         writeln!(
             text,
             "  {} by others, which are no target",
-            number_of(reading.others, "call")
+            number_of(tally.others, "call")
         )?;
     }
-    if config.is_timed && !found.sees_ends {
-        writeln!(
+    match (about.is_timed, manner.is_timed) {
+        (true, _) => write_times(text, report)?,
+        (false, Some(true)) => writeln!(
             text,
             "  counted only: where its calls end cannot be told from its code"
-        )?;
-    } else if config.is_timed {
-        write_times(text, report)?;
+        )?,
+        (false, None) => writeln!(text, "  counted only")?,
+        (false, Some(false)) => {}
     }
     for value in &report.values {
-        writeln!(text, "  {} ({})", value.expression.text, value.register)?;
+        writeln!(text, "  {} ({})", value.expression, value.register)?;
         let all = value.top.iter().map(|(_, count)| count).sum::<u64>() + value.others;
         for (shown, count) in &value.top {
             let share = *count as f64 / all.max(1) as f64 * 100.0;
@@ -106,24 +102,24 @@ fn write_probe(
             )?;
         }
     }
-    if reading.values_lost > 0 {
+    if tally.values_lost > 0 {
         writeln!(
             text,
             "  {} found no room",
-            number_of(reading.values_lost, "value")
+            number_of(tally.values_lost, "value")
         )?;
     }
-    write_callers(text, report, config)
+    write_callers(text, report)
 }
 
 /// Writes how long calls took: quantiles, what the probe itself adds, and a histogram in
 /// which the fullest bucket has a bar of [`BAR`] characters.
 fn write_times(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
-    let reading = &report.probe.reading;
+    let (about, tally) = (report.about, &report.tally);
     if let (Some(p50), Some(p90), Some(p99)) = (
-        report.quantile(0.5),
-        report.quantile(0.9),
-        report.quantile(0.99),
+        tally.quantile_ns(0.5),
+        tally.quantile_ns(0.9),
+        tally.quantile_ns(0.99),
     ) {
         writeln!(
             text,
@@ -131,53 +127,57 @@ fn write_times(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
             nanoseconds(p50),
             nanoseconds(p90),
             nanoseconds(p99),
-            nanoseconds(reading.longest_ns())
+            nanoseconds(tally.max_ns)
         )?;
     }
-    if reading.returns > 0 {
-        let floor = nanoseconds(report.probe.floor_ns);
+    if tally.returns > 0 {
+        let floor = nanoseconds(about.floor_ns);
         writeln!(
             text,
             "  a call that does nothing would show as {floor}: so much is the probe's own"
         )?;
     }
-    if report.unreturned() > 0 {
-        let unreturned = report.unreturned();
+    let unreturned = tally.unreturned();
+    if unreturned > 0 {
         let have = if unreturned == 1 { "has" } else { "have" };
         writeln!(text, "  {unreturned} {have} not returned")?;
     }
-    if reading.short > 0 {
+    if tally.short > 0 {
         writeln!(
             text,
             "  {} {} shorter than --min",
-            reading.short,
-            were(reading.short)
+            tally.short,
+            were(tally.short)
         )?;
     }
-    let most = reading.buckets().map(|bucket| bucket.2).max().unwrap_or(1);
-    for (low, high, calls) in reading.buckets() {
-        let bar = "#".repeat((calls * BAR).div_ceil(most) as usize);
-        let range = format!("{} to {}", nanoseconds(low), nanoseconds(high));
+    let most = tally.buckets.values().copied().max().unwrap_or(1);
+    for ((low, high), calls) in &tally.buckets {
+        let bar = "#".repeat(calls.saturating_mul(BAR).div_ceil(most.max(1)) as usize);
+        let range = format!("{} to {}", nanoseconds(*low), nanoseconds(*high));
         writeln!(text, "    {range:<22} {calls:>10}  {bar}")?;
     }
     Ok(())
 }
 
-/// Writes the stacks of calls, if stacks were asked for. Shares are of the stacks that were
+/// Writes the stacks of calls, if they were asked for. Shares are of the stacks that were
 /// taken and not of all calls, of which only some give their stack.
-fn write_callers(text: &mut String, report: &Report<'_>, config: &TraceConfig) -> std::fmt::Result {
-    if !config.stacks {
+fn write_callers(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
+    if !report.has_stacks {
         return Ok(());
     }
-    let reading = &report.probe.reading;
-    write!(text, "  {}", number_of(reading.stacks, "stack"))?;
-    if reading.stacks_lost > 0 {
-        write!(text, ", {} could not be taken", reading.stacks_lost)?;
+    let (about, tally) = (report.about, &report.tally);
+    write!(text, "  {}", number_of(tally.stacks, "stack"))?;
+    if tally.stacks_lost > 0 {
+        write!(text, ", {} could not be taken", tally.stacks_lost)?;
     }
     text.push('\n');
-    for caller in &report.callers {
-        let share = caller.count as f64 / reading.stacks.max(1) as f64 * 100.0;
-        writeln!(text, "    {share:>5.1} %  {}", caller.stack.join(" < "))?;
+    for (callers, count) in &report.callers.rows {
+        let share = *count as f64 / tally.stacks.max(1) as f64 * 100.0;
+        write!(text, "    {share:>5.1} %  {}", about.name)?;
+        for caller in callers.iter() {
+            write!(text, " < {caller}")?;
+        }
+        text.push('\n');
     }
     Ok(())
 }
