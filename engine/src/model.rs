@@ -356,9 +356,12 @@ impl Model {
             window: TimeRange::last(due.window, due.end_ns),
             ..Query::default()
         };
-        let (report, view) = self.report(&query, view, due);
+        let (mut report, view) = self.report(&query, view, due);
         let (health, busy_cpus) = self.account.health(report.window, &self.modules, notes);
         let waited = { self.waiting.as_ref() }.map(|waiting| waiting.waited(report.window));
+        if let Some(waited) = &waited {
+            waited.tell(&mut report, &view, &query);
+        }
         Snapshot {
             generation: self.generation,
             asked: Asked {

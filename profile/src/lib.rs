@@ -61,4 +61,4 @@ pub use store::{Limits, NewSample, Store, StoreStats};
 pub use tables::EventId;
 pub use time::{TimeRange, Window};
 pub use view::View;
-pub use wait::{STATES, WAITING_MODULE, WaitPart, Waits, waiting_name};
+pub use wait::{Activity, Now, STATE_COUNT, STATES, WAITING_MODULE, WaitPart, Waits, waiting_name};

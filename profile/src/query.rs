@@ -19,6 +19,7 @@
 //! - [`functions`]: self, total, names
 //! - [`threads`]: processes and threads, each with its top function
 //! - [`runs`]: samples in the order of groups of threads
+//! - [`activity`]: what threads did, told by others
 //! - [`groups`]: by CPU, control group, user
 //! - [`trend`]: the last ten seconds, second by second
 //! - [`report`]: all of these rows at once
@@ -30,6 +31,7 @@
 //! - [`heat`]: samples by second and place in the second
 //! - [`traces`]: whole stacks by thread, for files
 
+mod activity;
 mod cancel;
 mod code;
 mod flame;
@@ -50,6 +52,7 @@ mod traces;
 mod tree;
 mod trend;
 
+pub use activity::Doing;
 pub use cancel::{Cancel, Cancelled};
 pub use code::{CodeAddress, CodeGroup, CodePlace, FunctionCode};
 pub use flame::{Flame, FlameBox};

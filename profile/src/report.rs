@@ -5,7 +5,8 @@
 use crate::rates::Reweighed;
 use crate::time::Window;
 use crate::{
-    Ending, FrameId, FrameKind, FunctionId, NoName, ProcessDetails, ProcessId, RowName, Waits,
+    Activity, Ending, FrameId, FrameKind, FunctionId, NoName, ProcessDetails, ProcessId, RowName,
+    Waits,
 };
 use std::sync::Arc;
 
@@ -127,6 +128,8 @@ pub struct ProcessRow {
     /// Samples of the ten seconds before the window's end, oldest first, even if the window
     /// is shorter.
     pub trend: [u32; TREND_LEN],
+    /// What its threads did together; `None` if that was not told for this window.
+    pub activity: Option<Activity>,
 }
 
 /// One thread.
@@ -149,6 +152,8 @@ pub struct ThreadRow {
     /// Samples of the ten seconds before the window's end, oldest first, even if the window
     /// is shorter.
     pub trend: [u32; TREND_LEN],
+    /// What it did; `None` if that was not told for this window.
+    pub activity: Option<Activity>,
 }
 
 /// One CPU.

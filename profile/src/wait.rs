@@ -9,14 +9,20 @@
 //!   ├───────────────────────────────── one wait ──────────────────────────────────────┤
 //! ```
 
+/// How many [`STATES`] there are.
+pub const STATE_COUNT: usize = 9;
+
 /// What a thread can be doing, in a word each: it is on a CPU, waits for one, for a lock, a
 /// disk, a socket or pipe, a timer, a page of memory, was stopped, waits for something else.
-pub const STATES: [&str; 9] = [
+pub const STATES: [&str; STATE_COUNT] = [
     "run", "queue", "lock", "disk", "net", "sleep", "fault", "stopped", "other",
 ];
 
 /// The place of running in [`STATES`].
 pub(crate) const RUN: usize = 0;
+
+/// The place of waiting for a CPU.
+const QUEUE: usize = 1;
 
 /// The module of the frames on top of stacks that wait: each says for what.
 pub const WAITING_MODULE: &str = "[waiting]";
@@ -24,6 +30,46 @@ pub const WAITING_MODULE: &str = "[waiting]";
 /// The name of the frame on top of a stack that waits in a state.
 pub fn waiting_name(state: &str) -> String {
     format!("[waiting: {state}]")
+}
+
+/// What a thread did in a window, or the threads of a process together: every moment was in
+/// one of [`STATES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Activity {
+    /// Nanoseconds in each state.
+    pub ns: [u64; STATE_COUNT],
+    /// What the thread did at the end of the window; `None` for several threads.
+    pub now: Option<Now>,
+}
+
+/// What a thread does now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// Its place in [`STATES`].
+    pub state: usize,
+    /// For how long it has been doing that, in nanoseconds.
+    pub for_ns: u64,
+    /// It did so already when it was seen first: for longer than `for_ns`.
+    pub is_longer: bool,
+}
+
+impl Activity {
+    /// Adds what another thread did.
+    pub fn add(&mut self, other: &Activity) {
+        for (sum, ns) in self.ns.iter_mut().zip(other.ns) {
+            *sum = sum.saturating_add(ns);
+        }
+    }
+
+    /// The states that there was time in, each with its place in [`STATES`].
+    pub fn states(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.ns.into_iter().enumerate().filter(|(_, ns)| *ns > 0)
+    }
+
+    /// What the thread waits for, and since how long, if that is no CPU.
+    pub fn open_wait(&self) -> Option<Now> {
+        self.now.filter(|now| now.state > QUEUE)
+    }
 }
 
 /// What one sample tells of a wait, beside the time that it stands for.

@@ -344,6 +344,7 @@ fn processes() -> Vec<ProcessRow> {
         exited: pid == 7_731,
         details: details(pid),
         trend: [(samples / 10) as u32; TREND_LEN],
+        activity: None,
     };
     rows.into_iter().enumerate().map(process).collect()
 }
@@ -387,6 +388,7 @@ fn threads() -> Vec<ThreadRow> {
             kernel_samples,
             top_function: Some(top.into()),
             trend: [(samples / 10) as u32; TREND_LEN],
+            activity: None,
         };
     rows.into_iter().map(thread).collect()
 }

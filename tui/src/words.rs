@@ -21,6 +21,8 @@ pub mod person;
 pub mod skid;
 /// Places in source text.
 pub mod source;
+/// What threads did.
+pub mod states;
 /// Cutting and cleaning.
 pub mod text;
 /// Numbers as text.

@@ -210,6 +210,7 @@ impl Waiting {
         holders.sort_by_key(|held| std::cmp::Reverse(held.ns));
         holders.truncate(HOLDERS_MAX);
         Waited {
+            window,
             threads: threads.collect(),
             holders,
         }
@@ -321,6 +322,7 @@ impl Course {
             ns,
             state: self.newest.state,
             state_since_ns: self.newest.state_since_ns,
+            was_so_before: self.newest.state_since_ns == self.newest.since_ns,
             has_ended: self.newest.has_ended,
         })
     }

@@ -1,15 +1,55 @@
 //! What threads did in a window, and for whom they waited.
 
 use probe::WaitState;
+use profile::query::Doing;
+use profile::{Activity, Now, Query, Report, View, Window};
 use std::sync::Arc;
+
+/// Sums are read once a second: those of a window may be of one that is so much shifted.
+const SHIFT_NS: u64 = 1_500_000_000;
 
 /// What is known of waits in a window.
 #[derive(Debug, Clone, Default)]
 pub struct Waited {
+    /// What it is of.
+    pub window: Window,
     /// By number.
     pub threads: Vec<ThreadStates>,
     /// The longest first.
     pub holders: Vec<Held>,
+}
+
+impl Waited {
+    /// Tells the rows of a report, which is of this query, what threads did; nothing if the
+    /// window is another one. Those that waited all the time have no sample, and get a row
+    /// unless a filter asks for something.
+    pub fn tell(&self, report: &mut Report, view: &View, query: &Query) {
+        let (own, its) = (self.window, report.window);
+        let is_near = |a: u64, b: u64| a.abs_diff(b) <= SHIFT_NS;
+        if !is_near(own.start_ns, its.start_ns) || !is_near(own.end_ns, its.end_ns) {
+            return;
+        }
+        let with_others = query.filter.is_empty() && view.info().metric.is_waiting();
+        let doing = |thread: &ThreadStates| Doing {
+            pid: thread.pid,
+            tid: thread.tid,
+            comm: Arc::clone(&thread.comm),
+            activity: Activity {
+                ns: thread.ns,
+                now: (!thread.has_ended).then(|| Now {
+                    state: thread.state.number(),
+                    for_ns: own.end_ns.saturating_sub(thread.state_since_ns),
+                    is_longer: thread.was_so_before,
+                }),
+            },
+        };
+        report.add_activities(
+            view,
+            &query.scope,
+            with_others,
+            self.threads.iter().map(doing),
+        );
+    }
 }
 
 /// What a thread did in a window: every moment of it was in one state.
@@ -27,6 +67,8 @@ pub struct ThreadStates {
     pub state: WaitState,
     /// Since when, on the clock of the samples.
     pub state_since_ns: u64,
+    /// It did so already when it was seen first.
+    pub was_so_before: bool,
     /// It has ended.
     pub has_ended: bool,
 }
@@ -46,4 +88,108 @@ pub struct Held {
     pub ns: u64,
     /// How many waits were seen.
     pub waits: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use profile::{Info, Limits, Metric, ProcessId, Scope, Store, TimeRange};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn window(start: u64, end: u64) -> Window {
+        Window {
+            start_ns: start * SECOND,
+            end_ns: end * SECOND,
+        }
+    }
+
+    /// What is known of a thread that waits for a lock since the 7th second.
+    fn waited() -> Waited {
+        let mut ns = [0; WaitState::ALL.len()];
+        ns[WaitState::Lock.number()] = 10 * SECOND;
+        Waited {
+            window: window(20, 30),
+            threads: vec![ThreadStates {
+                pid: 42,
+                tid: 43,
+                comm: "stuck".into(),
+                ns,
+                state: WaitState::Lock,
+                state_since_ns: 7 * SECOND,
+                was_so_before: true,
+                has_ended: false,
+            }],
+            holders: Vec::new(),
+        }
+    }
+
+    /// A profile without a sample that knows the process.
+    fn view() -> View {
+        let mut store = Store::new(Limits::default());
+        store.add_process(ProcessId(1), 42, "server");
+        store.set_info(Info {
+            metric: Metric::off_cpu(),
+            ..Info::default()
+        });
+        store.view()
+    }
+
+    fn told(of: Window, query: &Query) -> Report {
+        let mut report = Report {
+            window: of,
+            ..Report::default()
+        };
+        waited().tell(&mut report, &view(), query);
+        report
+    }
+
+    #[test]
+    fn who_waited_all_the_time_has_a_row() {
+        let report = told(window(20, 30), &Query::default());
+        let [thread] = &report.threads[..] else {
+            panic!("{:?}", report.threads);
+        };
+        assert_eq!((thread.pid, thread.tid, thread.samples), (42, 43, 0));
+        let activity = thread.activity.unwrap();
+        let now = activity.open_wait().unwrap();
+        assert_eq!((now.for_ns, now.is_longer), (23 * SECOND, true));
+        let [process] = &report.processes[..] else {
+            panic!("{:?}", report.processes);
+        };
+        assert_eq!((process.pid, process.threads), (42, 1));
+        let sums = process.activity.unwrap();
+        assert_eq!((sums.ns, sums.now), (activity.ns, None));
+    }
+
+    #[test]
+    fn of_another_window_or_of_samples_alone_nothing_is_told() {
+        // Readings come once a second.
+        let near = Window {
+            start_ns: 21 * SECOND,
+            end_ns: 31 * SECOND,
+        };
+        assert_eq!(told(near, &Query::default()).threads.len(), 1);
+        for other in [window(10, 30), window(20, 25), window(0, 0)] {
+            assert!(told(other, &Query::default()).threads.is_empty());
+        }
+        let query = |filter: &str, scope: Scope| Query {
+            filter: filter.parse().unwrap(),
+            scope,
+            window: TimeRange::ALL,
+        };
+        let rows = |query| told(window(20, 30), &query).threads.len();
+        assert_eq!(rows(query("state:lock", Scope::default())), 0);
+        let of = |process, tid| Scope {
+            threads: vec![(ProcessId(process), tid)],
+            ..Scope::default()
+        };
+        assert_eq!(rows(query("", of(1, 43))), 1);
+        assert_eq!(rows(query("", of(1, 44))), 0);
+        let of_cpu = Scope {
+            cpus: vec![0],
+            ..Scope::default()
+        };
+        assert_eq!(rows(query("", of_cpu)), 0);
+    }
 }

@@ -9,7 +9,7 @@ use super::runs::Runs;
 use super::selection::{Selection, Tally};
 use super::trend::Trends;
 use crate::tables::{Sample, ThreadSlot};
-use crate::{FrameId, FunctionId, ProcessId, ProcessRow, ThreadRow};
+use crate::{FrameId, FunctionId, ProcessId, ProcessRow, ThreadRow, View};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -97,32 +97,53 @@ fn thread_row(selection: &Selection, slot: ThreadSlot, counts: Tally) -> ThreadR
     let table = &selection.view.tables.processes;
     let thread = table.thread(slot);
     let process = table.get(thread.process);
+    let pid = process.map_or(thread.tid, |p| p.pid);
     ThreadRow {
-        process: thread.process,
-        pid: process.map_or(thread.tid, |p| p.pid),
-        tid: thread.tid,
-        comm: Arc::clone(&thread.comm),
         samples: counts.samples,
         kernel_samples: counts.in_kernel,
+        ..thread_row_of(thread.process, pid, thread.tid, Arc::clone(&thread.comm))
+    }
+}
+
+/// The row of a thread without samples.
+pub(super) fn thread_row_of(process: ProcessId, pid: u32, tid: u32, comm: Arc<str>) -> ThreadRow {
+    ThreadRow {
+        process,
+        pid,
+        tid,
+        comm,
+        samples: 0,
+        kernel_samples: 0,
         top_function: None,
         trend: Default::default(),
+        activity: None,
     }
 }
 
 /// A row without its function, trend and number of threads.
 fn process_row(selection: &Selection, id: ProcessId, counts: Tally) -> ProcessRow {
-    let process = selection.view.tables.processes.get(id);
+    ProcessRow {
+        samples: counts.samples,
+        kernel_samples: counts.in_kernel,
+        ..process_row_of(&selection.view, id)
+    }
+}
+
+/// The row of a process without samples and threads.
+pub(super) fn process_row_of(view: &View, id: ProcessId) -> ProcessRow {
+    let process = view.tables.processes.get(id);
     ProcessRow {
         id,
         pid: process.map_or(0, |p| p.pid),
         comm: process.map(|p| Arc::clone(&p.comm)).unwrap_or_default(),
-        samples: counts.samples,
-        kernel_samples: counts.in_kernel,
+        samples: 0,
+        kernel_samples: 0,
         threads: 0,
         top_function: None,
         exited: process.is_none_or(|p| p.exited),
         details: process.map(|p| p.details.clone()).unwrap_or_default(),
         trend: Default::default(),
+        activity: None,
     }
 }
 

@@ -153,10 +153,12 @@ fn waited() -> Waited {
             ns,
             state,
             state_since_ns: 0,
+            was_so_before: false,
             has_ended: false,
         }
     };
     Waited {
+        window: profile::Window::default(),
         threads: vec![thread(4121, WaitState::Lock), thread(4199, WaitState::Disk)],
         holders: vec![Held {
             waiter: 4121,
@@ -181,6 +183,7 @@ fn process() -> ProcessRow {
         exited: false,
         details: Default::default(),
         trend: Default::default(),
+        activity: None,
     }
 }
 
@@ -194,6 +197,7 @@ fn thread() -> ThreadRow {
         kernel_samples: 2200,
         top_function: None,
         trend: Default::default(),
+        activity: None,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::lists::motion::Motion;
 use crate::lists::table::{Item, Place, Sort, Table};
 use crate::views::{Done, View};
 use crate::words::explain;
-use profile::FunctionId;
+use profile::{Activity, FunctionId};
 use std::any::Any;
 use std::sync::Arc;
 
@@ -24,6 +24,9 @@ pub trait Person: Item {
 
     /// Its name and number: `postgres[4121]`.
     fn who(&self) -> String;
+
+    /// What it did in each state. None if that was not told.
+    fn activity(&self) -> Option<&Activity>;
 
     /// The name of the function in which it has most samples. None if it has none.
     fn top_function(&self) -> Option<&str>;
@@ -139,7 +142,10 @@ impl<I: Person> View for Table<I> {
         let (samples, who) = (line.row.samples(), line.row.who());
         Some(match line.gone {
             true => explain::gone(cx, samples, &who),
-            false => explain::cpus(cx, samples, &who),
+            false => match line.row.activity() {
+                Some(activity) => explain::activity(cx, samples, &who, activity),
+                None => explain::cpus(cx, samples, &who),
+            },
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::lists::family::Member;
 use crate::lists::table::Item;
 use crate::views::people::Person;
 use crate::words::person;
-use profile::{ProcessId, ProcessRow, Report};
+use profile::{Activity, ProcessId, ProcessRow, Report};
 use std::cmp::Ordering;
 
 /// The columns that the processes can be sorted by.
@@ -31,6 +31,10 @@ impl Person for ProcessRow {
 
     fn who(&self) -> String {
         format!("{}[{}]", self.comm, self.pid)
+    }
+
+    fn activity(&self) -> Option<&Activity> {
+        self.activity.as_ref()
     }
 
     fn top_function(&self) -> Option<&str> {

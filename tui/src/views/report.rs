@@ -71,6 +71,9 @@ impl ReportQuestion {
         if let Some(recording) = &snapshot.source.recording {
             recording.correct(snapshot.run.target == TargetState::Recorded, &mut report);
         }
+        if let Some(waited) = &snapshot.waited {
+            waited.tell(&mut report, view, &query);
+        }
         // Lost samples are of no process or function, so that only the window narrows them.
         if let Some(losses) = &snapshot.run.losses {
             let window = report.window;

@@ -5,7 +5,7 @@ use super::processes::by_share;
 use crate::knobs::Part;
 use crate::lists::table::Item;
 use crate::views::people::Person;
-use profile::{ProcessId, Report, ThreadRow};
+use profile::{Activity, ProcessId, Report, ThreadRow};
 use std::cmp::Ordering;
 
 /// The columns that the threads can be sorted by.
@@ -28,6 +28,10 @@ impl Person for ThreadRow {
 
     fn who(&self) -> String {
         format!("{}[{}]", self.comm, self.tid)
+    }
+
+    fn activity(&self) -> Option<&Activity> {
+        self.activity.as_ref()
     }
 
     fn top_function(&self) -> Option<&str> {

@@ -2,6 +2,7 @@
 //! the data, so nothing moves when the data does.
 
 use super::theme::Theme;
+use crate::words::states::LETTERS;
 use crate::words::text;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -54,6 +55,9 @@ impl<C> Column<C> {
         }
     }
 }
+
+/// The head of the column that has a bar of what a thread did.
+pub const STATES_HEAD: &str = "STATES";
 
 /// How many cells before the first column are for the mark of the selected row.
 const MARGIN: u16 = 1;
@@ -121,6 +125,29 @@ pub fn render_row<C>(
         buffer.set_string(area.x, area.y, ">", Style::new());
         buffer.set_style(area, theme.selected());
         frame.set_cursor_position(cursor);
+    }
+}
+
+/// Colors the bar of states in a row that was drawn, letter by letter. A selected row keeps
+/// its own style.
+pub fn color_states<C>(
+    columns: &[Column<C>],
+    row: &Row,
+    theme: &Theme,
+    frame: &mut Frame,
+    area: Rect,
+) {
+    let bar = starts(columns, area).find(|(_, column)| column.title == STATES_HEAD);
+    let Some((x, column)) = bar.filter(|_| !row.selected && !row.gone) else {
+        return;
+    };
+    for x in x..x + column.width {
+        let cell = &mut frame.buffer_mut()[(x, area.y)];
+        let letter = cell.symbol().chars().next();
+        let state = LETTERS.iter().position(|each| Some(*each) == letter);
+        if let Some(state) = state {
+            cell.set_style(theme.activity(state));
+        }
     }
 }
 

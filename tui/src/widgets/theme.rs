@@ -174,6 +174,19 @@ impl Theme {
         self.colored(CYAN)
     }
 
+    /// The style of a letter that says what a thread did, by its place in
+    /// [`STATES`](profile::STATES). The letter says the same.
+    pub fn activity(self, state: usize) -> Style {
+        match profile::STATES.get(state) {
+            Some(&"run") => self.colored(GREEN),
+            Some(&"queue" | &"fault") => self.colored(ORANGE),
+            Some(&"lock" | &"stopped") => self.colored(MAGENTA),
+            Some(&"disk") => self.colored(BLUE),
+            Some(&"net") => self.colored(CYAN),
+            _ => self.dim(),
+        }
+    }
+
     /// The style of a name in the column of modules: by whether it is in the kernel, in a
     /// program, or made at run time.
     pub fn module(self, kind: FrameKind) -> Style {

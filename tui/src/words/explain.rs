@@ -3,7 +3,8 @@
 use crate::context::Context;
 use crate::knobs::Window;
 use crate::words::metric::metric_told;
-use crate::words::{units, waits};
+use crate::words::{metric, states, units, waits};
+use profile::Activity;
 
 /// Explains the number of a process or thread, as CPUs.
 pub fn cpus(cx: &Context<'_>, samples: u64, who: &str) -> String {
@@ -13,6 +14,22 @@ pub fn cpus(cx: &Context<'_>, samples: u64, who: &str) -> String {
     format!(
         "{cpus:.2} CPU = {} of {who} / ({rate} per second and CPU x {seconds:.1} s)",
         units::counted(samples, "sample")
+    )
+}
+
+/// Explains what a process or thread did, where that is known exactly.
+pub fn activity(cx: &Context<'_>, samples: u64, who: &str, activity: &Activity) -> String {
+    let open = states::open_wait(activity);
+    format!(
+        "{who}: {} by stacks, and by every switch of its threads in {}: {}{}; {}",
+        metric::counted(cx, samples),
+        base_words(cx),
+        states::sums(activity),
+        open.map_or_else(String::new, |open| format!(
+            "; now {open} (> if it did when we came), counted in its state and by no stack, as a wait \
+             gives that when it ends"
+        )),
+        states::LEGEND,
     )
 }
 

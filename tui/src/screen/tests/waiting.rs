@@ -64,3 +64,24 @@ fn a_key_leaves_out_waits_for_work() {
         hand.frame()
     );
 }
+
+#[test]
+fn threads_and_processes_have_a_bar_of_their_states() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(waiting()).keys("5");
+    hand.looks_like("waiting-threads-80x24");
+    let frame = hand.frame();
+    // Exactly half of the time on a CPU.
+    assert!(frame.contains("RRRRRRLLLLLL"), "{frame}");
+    // It waits since before the window, and has no sample.
+    assert!(frame.contains("lock since >112s"), "{frame}");
+    hand.keys("Gi");
+    let text = hand.frame().replace('\n', " ");
+    assert!(text.contains("stuck[4124]"), "{text}");
+    assert!(text.contains("R runs, Q in the queue"), "{text}");
+    hand.keys("\u{1b}4");
+    hand.looks_like("waiting-processes-80x24");
+    // A filter is about samples: who has none goes.
+    hand.keys("5g\\state:lock\n");
+    assert!(!hand.frame().contains("stuck"), "{}", hand.frame());
+}

@@ -12,11 +12,11 @@ use crate::knobs::Unit;
 use crate::lists::table::{Item as _, Line};
 use crate::views::processes::ProcessColumn;
 use crate::widgets::rest::Rest;
-use crate::widgets::table::{Column, Row};
+use crate::widgets::table::{Column, Row, STATES_HEAD};
 use crate::widgets::theme::Theme;
 use crate::widgets::{table, trend};
 use crate::words::units::Scale;
-use crate::words::{names, person, text};
+use crate::words::{names, person, states, text};
 use engine::snapshot::Snapshot;
 use profile::{ProcessRow, TREND_LEN};
 use ratatui::layout::{Position, Rect};
@@ -62,6 +62,7 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
     for row in processes.lines(report) {
         let row = cells(&row, cx, &columns, trend_max, theme);
         table::render_row(&columns, &row, name, theme, frame, line);
+        table::color_states(&columns, &row, theme, frame, line);
         line.y += 1;
     }
     if processes.len() == 0 {
@@ -98,7 +99,7 @@ const WIDTH_WITH_GROUP: u16 = 130;
 /// | from | columns |
 /// | --- | --- |
 /// | any | pid, amount, state, command |
-/// | [`WIDTH_WITH_USER`] | user, the kernel's share, the function with most samples |
+/// | [`WIDTH_WITH_USER`] | user, the kernel's share or a bar of states, the function with most samples |
 /// | [`WIDTH_WITH_MORE`] | number of threads, last seconds |
 /// | [`WIDTH_WITH_GROUP`] | systemd unit or container |
 ///
@@ -115,8 +116,13 @@ fn columns(cx: &Context<'_>, width: u16, theme: &Theme) -> Vec<Column<ProcessCol
     match compared::people_columns(cx, theme) {
         Some(compared) => columns.extend(compared),
         None => {
-            if !is_narrow {
-                columns.push(Column::right("KERN%", 6, Some(Kernel)));
+            match metric::is_waiting(cx) {
+                _ if is_narrow => {}
+                true => {
+                    let width = states::BAR_WIDTH as u16;
+                    columns.push(Column::left(STATES_HEAD, width, None));
+                }
+                false => columns.push(Column::right("KERN%", 6, Some(Kernel))),
             }
             if width >= WIDTH_WITH_MORE {
                 columns.push(Column::right("THR", 5, Some(Threads)));
@@ -187,6 +193,10 @@ fn cells(
             text::cut_end(&name, column.width.into()).into_owned(),
             style,
         ),
+        (STATES_HEAD, _) => {
+            let bar = process.activity.as_ref().map(states::bar);
+            (bar.unwrap_or_else(|| "-".into()), plain)
+        }
         ("S", _) => (state.into(), plain),
         ("UNIT", _) => (group.clone().unwrap_or_default(), theme.dim()),
         ("LAST 10s", _) => (trend::blocks(&process.trend, trend_max), theme.trend()),
@@ -256,10 +266,13 @@ fn process(process: &ProcessRow, cx: &Context<'_>) -> String {
     if process.pid == cx.own_pid {
         parts.push("this proftop".into());
     }
-    parts.push(format!(
-        "{} in the kernel",
-        units::count(process.kernel_samples)
-    ));
+    parts.push(match &process.activity {
+        Some(activity) => states::sums(activity),
+        None => format!(
+            "{} in the kernel",
+            metric::bare_amount(cx, process.kernel_samples)
+        ),
+    });
     parts.extend(details.command_line.as_ref().map(|line| line.to_string()));
     parts.extend(details.user.as_ref().map(|user| format!("user {user}")));
     parts.extend(details.cgroup.as_ref().map(|path| format!("cgroup {path}")));

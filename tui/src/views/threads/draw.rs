@@ -10,10 +10,10 @@ use crate::lists::table::{Item as _, Line, Table};
 use crate::views::processes::draw::{amount, head, kernel_percent};
 use crate::views::threads::ThreadColumn;
 use crate::widgets::rest::Rest;
-use crate::widgets::table::{Column, Row};
+use crate::widgets::table::{Column, Row, STATES_HEAD};
 use crate::widgets::theme::Theme;
 use crate::widgets::{table, trend};
-use crate::words::{names, text};
+use crate::words::{names, states, text};
 use profile::{TREND_LEN, ThreadRow};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -61,6 +61,7 @@ fn render(threads: &Table<ThreadRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) 
     for row in threads.lines(report) {
         let row = layout.cells(&row, cx, trend_max, theme);
         table::render_row(columns, &row, layout.name, theme, frame, line);
+        table::color_states(columns, &row, theme, frame, line);
         line.y += 1;
     }
     if threads.len() == 0 {
@@ -111,7 +112,8 @@ struct Layout {
 
 impl Layout {
     /// Returns the columns for a width in cells. In a comparison, change, baseline and
-    /// certainty take the place of the kernel's share and of the last seconds. Below
+    /// certainty take the place of the kernel's share and of the last seconds; where time
+    /// waited is counted, a bar of states takes that of the kernel's share. Below
     /// [`WIDTH_WITH_MORE`] there is neither.
     fn new(cx: &Context<'_>, width: u16, has_process: bool, theme: &Theme) -> Self {
         use ThreadColumn::{Cpus, Kernel, Name, Pid, Tid};
@@ -126,15 +128,21 @@ impl Layout {
         columns.push(Column::right(head(cx), 6, Some(Cpus)));
         let compared = compared::people_columns(cx, theme).filter(|_| width >= WIDTH_WITH_MORE);
         let is_compared = compared.is_some();
+        let is_waiting = metric::is_waiting(cx);
         match compared {
             Some(compared) => columns.extend(compared),
             // An empty column: the mark that shows the order must not touch the next head.
             None if width < WIDTH_WITH_MORE => columns.push(Column::left("", 0, None)),
+            // A thread waits in the kernel, whatever for.
+            None if is_waiting => {
+                columns.push(Column::left(STATES_HEAD, states::BAR_WIDTH as u16, None));
+            }
             None => columns.push(Column::right("KERN%", 6, Some(Kernel))),
         }
         let trend = TREND_LEN as u16;
         // The name of the function needs as many cells as the blocks, at least.
-        let has_trend = table::rest(&columns, width) > 2 * trend && !is_compared;
+        let needed = if is_waiting { 4 * trend } else { 2 * trend };
+        let has_trend = table::rest(&columns, width) > needed && !is_compared;
         if has_trend {
             columns.push(Column::right("LAST 10s", trend + 1, None));
         }
@@ -173,6 +181,10 @@ impl Layout {
         match compared::people_cells(cx, pair, theme) {
             _ if !self.has_more => cells.push((String::new(), plain)),
             Some(compared) => cells.extend(compared),
+            None if metric::is_waiting(cx) => {
+                let bar = thread.activity.as_ref().map(states::bar);
+                cells.push((bar.unwrap_or_else(|| "-".into()), plain));
+            }
             None => {
                 let kernel = kernel_percent(thread.kernel_samples, thread.samples);
                 cells.push((format!("{kernel:.0}"), plain));
@@ -181,8 +193,7 @@ impl Layout {
         if self.has_trend {
             cells.push((trend::blocks(&thread.trend, trend_max), theme.trend()));
         }
-        let top = thread.top_function.as_deref().unwrap_or("-");
-        cells.push((names::short(top).into_owned(), plain));
+        cells.push((top_function(thread), plain));
         Row {
             cells,
             selected: line.selected,
@@ -191,9 +202,35 @@ impl Layout {
     }
 }
 
+/// Returns what a thread did most or, if it only waited, for what and since when.
+fn top_function(thread: &ThreadRow) -> String {
+    let open = thread.activity.as_ref().filter(|_| thread.samples == 0);
+    match (
+        thread.top_function.as_deref(),
+        open.and_then(states::open_wait),
+    ) {
+        (Some(name), _) => names::short(name).into_owned(),
+        (None, Some(open)) => open,
+        (None, None) => "-".into(),
+    }
+}
+
 /// `postgres[4131] of 4121   1,036 smp = 31.6% of scope ±1.6 pp   393 in the kernel`
 fn thread(thread: &ThreadRow, cx: &Context<'_>) -> String {
     let base = cx.shown.report.samples;
+    if let Some(activity) = &thread.activity {
+        let open = states::open_wait(activity);
+        return format!(
+            "{}[{}] of {}   {} = {}% of scope   {}{}",
+            thread.comm,
+            thread.tid,
+            thread.pid,
+            metric::amount(cx, thread.samples),
+            units::share(&cx.shown.report, thread.samples, base),
+            states::sums(activity),
+            open.map_or_else(String::new, |open| format!("   now {open}")),
+        );
+    }
     format!(
         "{}[{}] of {}   {} = {}% of scope {} pp   {} in the kernel",
         thread.comm,

@@ -1,0 +1,103 @@
+//! What threads did, as whoever followed them counted it: put into the rows of a report, and
+//! rows made for threads that waited all the time, of which there is no sample.
+
+use super::Scope;
+use super::threads::{process_row_of, thread_row_of};
+use crate::{Activity, ProcessId, ProcessRow, Report, ThreadRow, View};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What a thread did in the window of a report.
+#[derive(Debug, Clone)]
+pub struct Doing {
+    /// Its process.
+    pub pid: u32,
+    /// Its number.
+    pub tid: u32,
+    /// Its name.
+    pub comm: Arc<str>,
+    /// What it did.
+    pub activity: Activity,
+}
+
+impl Report {
+    /// Tells the rows of threads what they did, and those of processes what their threads
+    /// did together. Threads without a sample get a row if the scope is of whole threads and
+    /// `with_others` wants them, as far as the view knows their processes.
+    pub fn add_activities(
+        &mut self,
+        view: &View,
+        scope: &Scope,
+        with_others: bool,
+        all: impl IntoIterator<Item = Doing>,
+    ) {
+        let ids = living_by_pid(view);
+        let rows = (0..).zip(&self.threads);
+        let rows: HashMap<(u32, u32), usize> =
+            rows.map(|(at, row)| ((row.pid, row.tid), at)).collect();
+        let mut of_process: HashMap<ProcessId, (Activity, u32)> = HashMap::new();
+        let mut others = Vec::new();
+        let is_whole = scope.cpus.is_empty() && scope.functions.is_empty();
+        for doing in all {
+            let row = rows.get(&(doing.pid, doing.tid));
+            let process = match row {
+                Some(at) => Some(self.threads[*at].process),
+                None => ids.get(&doing.pid).copied(),
+            };
+            let Some(process) = process else {
+                continue;
+            };
+            let (sum, waiting) = of_process.entry(process).or_default();
+            sum.add(&doing.activity);
+            *waiting += 1;
+            match row {
+                Some(at) => self.threads[*at].activity = Some(doing.activity),
+                None if with_others && is_whole && is_in(scope, process, doing.tid) => {
+                    others.push(ThreadRow {
+                        activity: Some(doing.activity),
+                        ..thread_row_of(process, doing.pid, doing.tid, doing.comm)
+                    });
+                }
+                None => {}
+            }
+        }
+        self.add_processes_of(view, &others, &of_process);
+        others.sort_by_key(|row| (row.pid, row.tid));
+        self.threads.extend(others);
+        for row in &mut self.processes {
+            row.activity = of_process.get(&row.id).map(|(activity, _)| *activity);
+        }
+    }
+
+    /// Adds the processes of threads without a sample that have no row yet.
+    fn add_processes_of(
+        &mut self,
+        view: &View,
+        others: &[ThreadRow],
+        of_process: &HashMap<ProcessId, (Activity, u32)>,
+    ) {
+        let mut missing: Vec<ProcessId> = others.iter().map(|row| row.process).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        missing.retain(|id| self.processes.iter().all(|row| row.id != *id));
+        self.processes
+            .extend(missing.into_iter().map(|id| ProcessRow {
+                threads: of_process.get(&id).map_or(0, |(_, threads)| *threads),
+                ..process_row_of(view, id)
+            }));
+    }
+}
+
+/// Processes that have not ended, by the number that the system gave them.
+fn living_by_pid(view: &View) -> HashMap<u32, ProcessId> {
+    let processes = view.tables.processes.by_number();
+    let living = processes.into_iter().filter(|(_, process)| !process.exited);
+    living.map(|(id, process)| (process.pid, id)).collect()
+}
+
+/// Whether a whole thread is in a scope. Of control groups it is not asked.
+fn is_in(scope: &Scope, process: ProcessId, tid: u32) -> bool {
+    scope.cgroups.is_empty()
+        && (scope.processes.is_empty() || scope.processes.contains(&process))
+        && (scope.threads.is_empty() || scope.threads.contains(&(process, tid)))
+}

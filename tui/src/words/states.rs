@@ -1,0 +1,114 @@
+//! What threads did, state by state: as letters in a bar, and in words.
+
+use crate::words::units;
+use profile::{Activity, STATES};
+
+/// The cells of a bar.
+pub const BAR_WIDTH: usize = 12;
+
+/// The letter of each of [`STATES`] in a bar.
+pub const LETTERS: [char; STATES.len()] = ['R', 'Q', 'L', 'D', 'N', 'S', 'F', 'T', 'O'];
+
+/// Says what the letters stand for.
+pub const LEGEND: &str = "R runs, Q in the queue for a CPU, waits for: L a lock, D a disk, N a \
+                          socket or pipe, S a timer, F a page of memory, T stopped, O another \
+                          reason";
+
+/// Returns a bar in which each state has as many letters as its share, so that all of them
+/// fill it: `RRRRRRQLLLLL`. A state with less than half a cell has none.
+pub fn bar(activity: &Activity) -> String {
+    let all: u128 = activity.ns.iter().map(|ns| u128::from(*ns)).sum();
+    if all == 0 {
+        return String::new();
+    }
+    let mut text = String::with_capacity(BAR_WIDTH);
+    let mut sum = 0u128;
+    for (letter, ns) in LETTERS.into_iter().zip(activity.ns) {
+        sum += u128::from(ns);
+        let end = (sum * 2 * BAR_WIDTH as u128 / all).div_ceil(2) as usize;
+        text.extend(std::iter::repeat_n(letter, end.saturating_sub(text.len())));
+    }
+    text
+}
+
+/// `run 5.00s, lock 4.80s, queue 200ms`: the longest first.
+pub fn sums(activity: &Activity) -> String {
+    let mut states: Vec<(usize, u64)> = activity.states().collect();
+    states.sort_by_key(|(state, ns)| (std::cmp::Reverse(*ns), *state));
+    let words = states.into_iter().map(|(state, ns)| {
+        let word = STATES.get(state).copied().unwrap_or("?");
+        format!("{word} {}", units::nanoseconds(ns))
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// `lock since 112s`: what a thread waits for that has not ended; `lock since >112s` if it did
+/// so already when it was seen first. None if it waits for nothing.
+pub fn open_wait(activity: &Activity) -> Option<String> {
+    let now = activity.open_wait()?;
+    let word = STATES.get(now.state)?;
+    let sign = if now.is_longer { ">" } else { "" };
+    let time = units::nanoseconds(now.for_ns);
+    Some(format!("{word} since {sign}{time}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use profile::Now;
+
+    fn activity(given: &[(usize, u64)]) -> Activity {
+        let mut activity = Activity::default();
+        for (state, ns) in given {
+            activity.ns[*state] = *ns;
+        }
+        activity
+    }
+
+    #[test]
+    fn a_bar_is_full_and_in_proportion() {
+        assert_eq!(bar(&activity(&[(0, 6), (2, 6)])), "RRRRRRLLLLLL");
+        assert_eq!(bar(&activity(&[(0, 1), (5, 999)])), "SSSSSSSSSSSS");
+        assert_eq!(bar(&activity(&[])), "");
+        for run in 0..=100 {
+            let text = bar(&activity(&[(0, run), (1, 7), (4, 100 - run), (8, 3)]));
+            assert_eq!(text.len(), BAR_WIDTH, "{text}");
+        }
+        let huge = activity(&[(0, u64::MAX), (1, u64::MAX)]);
+        assert_eq!(bar(&huge), "RRRRRRQQQQQQ");
+    }
+
+    #[test]
+    fn letters_tell_states_apart() {
+        let mut letters = LETTERS.to_vec();
+        letters.sort_unstable();
+        letters.dedup();
+        assert_eq!(letters.len(), STATES.len());
+        for letter in LETTERS {
+            assert!(LEGEND.contains(&format!("{letter} ")), "{letter}");
+        }
+    }
+
+    #[test]
+    fn the_longest_is_told_first() {
+        let told = activity(&[(0, 5_000_000), (2, 4_800_000_000)]);
+        assert_eq!(sums(&told), "lock 4.80s, run 5.00ms");
+        assert_eq!(open_wait(&told), None);
+        let now = |state, is_longer| {
+            let mut activity = activity(&[]);
+            activity.now = Some(Now {
+                state,
+                for_ns: 112_000_000_000,
+                is_longer,
+            });
+            activity
+        };
+        let text = open_wait(&now(2, false));
+        assert_eq!(text.as_deref(), Some("lock since 112s"));
+        let text = open_wait(&now(5, true));
+        assert_eq!(text.as_deref(), Some("sleep since >112s"));
+        // Who runs or could run waits for nothing.
+        assert_eq!(open_wait(&now(0, false)), None);
+        assert_eq!(open_wait(&now(1, false)), None);
+    }
+}
