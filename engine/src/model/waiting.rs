@@ -16,7 +16,7 @@
 //! reports.
 
 use crate::settings::Counted;
-use crate::snapshot::{Held, ThreadStates, Waited};
+use crate::snapshot::{Held, Stretch, ThreadStates, Waited};
 use probe::{Batch, RawWait, ThreadTotals, WaitCounters, WaitState};
 use profile::{
     EventId, Frame, FrameKind, Metric, ModuleId, NameState, NewSample, Store, WAITING_MODULE,
@@ -62,6 +62,8 @@ struct Course {
     newest: ThreadTotals,
     /// Time, and nanoseconds in each state by then.
     readings: VecDeque<(u64, [u64; WaitState::ALL.len()])>,
+    /// What it did most between each reading and the one before.
+    stretches: VecDeque<Stretch>,
 }
 
 impl Waiting {
@@ -287,15 +289,29 @@ impl Course {
         Self {
             newest: totals.clone(),
             readings: [(totals.since_ns, [0; WaitState::ALL.len()])].into(),
+            stretches: VecDeque::new(),
         }
     }
 
     /// Takes the sums of one more second.
     fn go_on(&mut self, totals: &ThreadTotals) {
         self.newest = totals.clone();
+        if let Some((start_ns, before)) = self.readings.back() {
+            let of = |state: &WaitState| {
+                let at = state.number();
+                totals.ns[at].saturating_sub(before[at])
+            };
+            let most = WaitState::ALL.into_iter().max_by_key(of);
+            self.stretches.extend(most.map(|state| Stretch {
+                start_ns: *start_ns,
+                end_ns: totals.until_ns,
+                state,
+            }));
+        }
         self.readings.push_back((totals.until_ns, totals.ns));
         if self.readings.len() > READINGS_MAX {
             self.readings.pop_front();
+            self.stretches.pop_front();
         }
     }
 
@@ -324,6 +340,7 @@ impl Course {
             state_since_ns: self.newest.state_since_ns,
             was_so_before: self.newest.state_since_ns == self.newest.since_ns,
             has_ended: self.newest.has_ended,
+            course: self.stretches.iter().copied().collect(),
         })
     }
 }
@@ -380,6 +397,9 @@ mod tests {
             })
         };
         assert_eq!(done(&waiting, 100, 110), Some([1000, 9000]));
+        let own = &waiting.waited(window(100, 110)).threads[0];
+        assert_eq!(own.state_at(105 * SECOND), Some(WaitState::Sleep));
+        assert_eq!(own.state_at(111 * SECOND), None);
         assert_eq!(done(&waiting, 104, 106), Some([200, 1800]));
         // The window begins before the thread.
         assert_eq!(done(&waiting, 90, 102), Some([200, 1800]));

@@ -71,6 +71,30 @@ pub struct ThreadStates {
     pub was_so_before: bool,
     /// It has ended.
     pub has_ended: bool,
+    /// What it did most, reading by reading, as far back as they are kept: rising.
+    pub course: Arc<[Stretch]>,
+}
+
+/// What a thread did most between two readings of its sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// From when, on the clock of the samples.
+    pub start_ns: u64,
+    /// Until when.
+    pub end_ns: u64,
+    /// The state that there was most time in.
+    pub state: WaitState,
+}
+
+impl ThreadStates {
+    /// What it did most around a moment; `None` if that is not known.
+    pub fn state_at(&self, time_ns: u64) -> Option<WaitState> {
+        let after = self
+            .course
+            .partition_point(|stretch| stretch.end_ns <= time_ns);
+        let stretch = self.course.get(after)?;
+        (stretch.start_ns <= time_ns).then_some(stretch.state)
+    }
 }
 
 /// How long one thread waited until another woke it, by the stacks that were taken.
@@ -119,6 +143,7 @@ mod tests {
                 state_since_ns: 7 * SECOND,
                 was_so_before: true,
                 has_ended: false,
+                course: Arc::default(),
             }],
             holders: Vec::new(),
         }
@@ -142,6 +167,30 @@ mod tests {
         };
         waited().tell(&mut report, &view(), query);
         report
+    }
+
+    #[test]
+    fn what_it_did_most_is_known_between_readings() {
+        let stretch = |start, end, state| Stretch {
+            start_ns: start * SECOND,
+            end_ns: end * SECOND,
+            state,
+        };
+        let course = [
+            stretch(20, 21, WaitState::Lock),
+            stretch(21, 23, WaitState::Run),
+        ];
+        let thread = ThreadStates {
+            course: course.into(),
+            ..waited().threads[0].clone()
+        };
+        let at = |ms: u64| thread.state_at(ms * 1_000_000);
+        assert_eq!((at(19_999), at(20_000)), (None, Some(WaitState::Lock)));
+        assert_eq!(
+            (at(20_999), at(21_000)),
+            (Some(WaitState::Lock), Some(WaitState::Run))
+        );
+        assert_eq!((at(22_500), at(23_000)), (Some(WaitState::Run), None));
     }
 
     #[test]

@@ -155,6 +155,7 @@ fn waited() -> Waited {
             state_since_ns: 0,
             was_so_before: false,
             has_ended: false,
+            course: Default::default(),
         }
     };
     Waited {

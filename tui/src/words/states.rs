@@ -14,6 +14,9 @@ pub const LEGEND: &str = "R runs, Q in the queue for a CPU, waits for: L a lock,
                           socket or pipe, S a timer, F a page of memory, T stopped, O another \
                           reason";
 
+/// As [`LEGEND`], for a line of 62 cells.
+pub const SHORT_LEGEND: &str = "R run Q queue L lock D disk N net S sleep F page T stop O else";
+
 /// Returns a bar in which each state has as many letters as its share, so that all of them
 /// fill it: `RRRRRRQLLLLL`. A state with less than half a cell has none.
 pub fn bar(activity: &Activity) -> String {

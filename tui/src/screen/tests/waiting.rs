@@ -85,3 +85,15 @@ fn threads_and_processes_have_a_bar_of_their_states() {
     hand.keys("5g\\state:lock\n");
     assert!(!hand.frame().contains("stuck"), "{}", hand.frame());
 }
+
+#[test]
+fn the_map_of_time_has_the_states_of_threads() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(waiting()).keys("6oo");
+    hand.looks_like("waiting-time-80x24");
+    let frame = hand.frame();
+    assert!(frame.contains("R run Q queue L lock"), "{frame}");
+    // On a CPU, then for a lock.
+    let row = frame.lines().find(|line| line.contains("4123 worker"));
+    assert!(row.is_some_and(|row| row.contains("RRRLLLLLL")), "{frame}");
+}

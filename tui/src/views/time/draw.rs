@@ -8,7 +8,8 @@
 //! scale  ░ 1-5  ▒ 6-10  ▓ 11-15  █ more in 100 ms   # half: heap_getnext
 //! ```
 //!
-//! Or, with a row for each thread, `4131 postgres  ░░▒`.
+//! Or, with a row for each thread, `4131 postgres  ░░▒`; where time waited is counted with
+//! what it did most in each second, `4131 postgres  LLRRRQ`.
 
 use super::{rows, words};
 use crate::context::{Context, DetailRoom};
@@ -18,9 +19,11 @@ use crate::knobs::Window;
 use crate::views::time::{SECOND_NS, Spot, Time, TimeAnswer};
 use crate::widgets::theme::Theme;
 use crate::widgets::trend;
-use crate::words::metric::metric_told;
+use crate::words::metric::{is_waiting, metric_told};
+use crate::words::states::{self, LETTERS};
 use crate::words::{text, units};
-use profile::query::{HeatBy, HeatMap};
+use engine::snapshot::ThreadStates;
+use profile::query::{HeatBy, HeatMap, HeatRow};
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -79,6 +82,11 @@ fn render(time: &Time, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
         ),
         marked: marked(time, cx),
         sides: sides(cx),
+        threads: Vec::new(),
+    };
+    let painter = Painter {
+        threads: painter.threads_of_rows(),
+        ..painter
     };
     painter.axis(frame.buffer_mut(), heads);
     for row in 0..answer.all.rows {
@@ -183,6 +191,9 @@ struct Painter<'a> {
     marked: Option<(Spot, Spot)>,
     /// The sides that are compared: letter, start and end in nanoseconds.
     sides: Vec<(&'static str, u64, u64)>,
+    /// What is known of the thread of each row, where time waited is counted; empty if rows
+    /// are no threads.
+    threads: Vec<Option<&'a ThreadStates>>,
 }
 
 /// The samples of a cell; `None` outside of the map.
@@ -198,7 +209,28 @@ fn is_free(buffer: &Buffer, x: u16, label: &str, area: Rect) -> bool {
     end <= area.right() && (x..area.right().min(end + 1)).all(is_blank)
 }
 
-impl Painter<'_> {
+impl<'a> Painter<'a> {
+    /// Returns what the engine knows of the threads of the rows.
+    fn threads_of_rows(&self) -> Vec<Option<&'a ThreadStates>> {
+        let waited = self.cx.shown.waited.as_ref();
+        let waited = waited.filter(|_| is_waiting(self.cx) && self.time.by() == HeatBy::Threads);
+        let Some(waited) = waited else {
+            return Vec::new();
+        };
+        let of_row = |row| match self.answer.rows.row(row)? {
+            HeatRow::Thread { tid, .. } => waited.threads.iter().find(|thread| thread.tid == tid),
+            _ => None,
+        };
+        (0..self.answer.all.rows).map(of_row).collect()
+    }
+
+    /// Returns what the thread of a row did most in a second, as its place among the states.
+    fn state(&self, second: u64, row: usize) -> Option<usize> {
+        let thread = (*self.threads.get(row)?)?;
+        let middle_ns = second * SECOND_NS + SECOND_NS / 2;
+        Some(thread.state_at(middle_ns)?.number())
+    }
+
     /// Returns the shades that this terminal can draw.
     fn shades(&self) -> [char; 4] {
         match self.theme.is_ascii() {
@@ -279,6 +311,12 @@ impl Painter<'_> {
             .collect();
         let room = usize::from(area.width - width);
         buffer.set_stringn(area.x + width, area.y, cells, room, self.theme.trend());
+        for second in self.seconds.clone() {
+            let x = self.x_of(second, area);
+            if let Some(state) = self.state(second, row).filter(|_| x < area.right()) {
+                buffer[(x, area.y)].set_style(self.theme.activity(state));
+            }
+        }
         if let Some(marked) = self.marked {
             self.mark_row(row, marked, buffer, area);
         }
@@ -287,6 +325,10 @@ impl Painter<'_> {
     /// Returns the character of a cell: its shade, or the sign for cells of which the
     /// followed function has half. Blank outside of the map.
     fn sign(&self, second: u64, row: usize) -> char {
+        // Of a wait that is not over there is no sample.
+        if let Some(letter) = self.state(second, row).and_then(|state| LETTERS.get(state)) {
+            return *letter;
+        }
         let Some(samples) = cell(&self.answer.all, second, row) else {
             return ' ';
         };
@@ -343,6 +385,9 @@ impl Painter<'_> {
     /// Says what the shades stand for, and how much the highest bar of the totals is. `total`
     /// is the number of samples of the second that has most.
     fn legend(&self, total: u32, room: usize) -> String {
+        if !self.threads.is_empty() {
+            return states::SHORT_LEGEND.into();
+        }
         let shades = self.shades();
         let unit = words::in_unit(self.time, self.cx, self.time.row_ns());
         let ranges: String = match self.scale {

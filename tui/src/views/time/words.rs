@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::views::time::{SECOND_NS, Spot, Time};
 use crate::words::keys::{and, hint};
 use crate::words::units::Scale;
-use crate::words::{names, text, units};
+use crate::words::{metric, names, text};
 use profile::query::{HeatBy, HeatRow};
 
 /// Says why there is no map: no answer yet, or no samples at all.
@@ -35,14 +35,15 @@ pub fn detail(time: &Time, cx: &Context<'_>, width: usize) -> String {
     let span = span(ms);
     let unit = in_unit(time, cx, ms * 1_000_000).beside(count);
     let unit = unit.map_or_else(String::new, |unit| format!(" = {unit}"));
-    let samples = units::counted(count, "sample");
+    let samples = metric::counted(cx, count);
     parts.push(format!("{samples} in {span}{unit}"));
     if let (None, Some(row)) = (time.marked(), people(time, spot)) {
         parts.push(rows::name(&row));
     }
     if let (Some((own, name)), None) = (&answer.own, time.marked()) {
         let own = own.cell(column, spot.row);
-        parts.push(format!("{} of {}", units::count(own), text::clean(name)));
+        let own = metric::bare_amount(cx, own);
+        parts.push(format!("{own} of {}", text::clean(name)));
     }
     let keys = match time.marked() {
         Some(_) => and("", "", [hint(cx, Action::UseTime, "as the window")]),
@@ -191,7 +192,7 @@ pub fn explain(time: &Time, cx: &Context<'_>) -> Option<String> {
     let from = clock(time, spot, answer.epoch_unix_ms);
     Some(format!(
         "{}{whose} in the {} from {from}{}; shown is all that is kept, not the window",
-        units::counted(map.cell(column, spot.row), "sample"),
+        metric::counted(cx, map.cell(column, spot.row)),
         span(time.row_ns() / 1_000_000),
         most.unwrap_or_default(),
     ))
