@@ -142,7 +142,8 @@ fn text_and_csv_say_the_same() {
     assert_eq!(
         lines.next(),
         Some(
-            "time,window_s,samples,self,total,self_percent,total_percent,err_pp,function,module,address"
+            "time,window_s,samples,self,total,self_percent,total_percent,err_pp,function,module,address,\
+             waits,mean_wait_ns,longest_wait_ns"
         )
     );
     let first: Vec<&str> = lines.next().expect("a row").split(',').collect();
