@@ -163,6 +163,30 @@ const FILES: [usize; 32] = [
     306, 277, 26, 285, 187, 3, 59, 208, 333, 209,
 ];
 
+/// How many slots the times in the queue are counted in. A power of two, for the same
+/// reason as [`state::SLOTS`].
+pub const DELAY_SLOTS: usize = 16;
+
+/// The first slot has times below this power of two, in nanoseconds: 4 µs.
+const DELAY_BITS: u32 = 12;
+
+/// The slot of a time in the queue, which has times up to twice as long as the one before.
+#[inline(always)]
+pub fn delay_slot(ns: u64) -> usize {
+    let mut rest = ns >> DELAY_BITS;
+    if rest >> DELAY_SLOTS != 0 {
+        rest = (1 << DELAY_SLOTS) - 1;
+    }
+    // Without a jump for each power of two, which the verifier would follow.
+    let bits = u32::BITS - (rest as u32).leading_zeros();
+    bits.min(DELAY_SLOTS as u32 - 1) as usize
+}
+
+/// The end of a slot: all times in it are shorter. `None` for the last one, which has no end.
+pub fn delay_end_ns(slot: usize) -> Option<u64> {
+    (slot + 1 < DELAY_SLOTS).then(|| 1 << (DELAY_BITS as usize + slot))
+}
+
 /// What is kept of a thread. The sums do not hold the present state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
@@ -185,10 +209,13 @@ pub struct Thread {
     pub comm: [u8; COMM_LEN],
     /// Nanoseconds in each state.
     pub ns: [u64; state::COUNT],
-    /// How often it was in each.
-    pub times: [u64; state::COUNT],
-    /// Unused: a number below [`state::SLOTS`] stays inside of the structure.
-    pub room: [u64; state::SLOTS - state::COUNT],
+    /// How often it was in each; begins anew at 2^32. A number below [`state::SLOTS`] stays
+    /// inside of the structure.
+    pub times: [u32; state::COUNT],
+    /// How often its time in the queue was in each slot; begins anew at 2^32.
+    pub delays: [u32; DELAY_SLOTS],
+    /// Unused: the structure keeps its size.
+    pub room: [u32; 7],
 }
 
 impl Thread {
@@ -204,11 +231,13 @@ impl Thread {
         comm: [0; COMM_LEN],
         ns: [0; state::COUNT],
         times: [0; state::COUNT],
-        room: [0; state::SLOTS - state::COUNT],
+        delays: [0; DELAY_SLOTS],
+        room: [0; 7],
     };
 }
 
 const _: () = assert!(size_of::<Thread>() == 56 + 8 * (state::COUNT + state::SLOTS));
+const _: () = assert!(state::SLOTS <= state::COUNT + DELAY_SLOTS);
 
 /// What user space asks for, and may change at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -318,6 +347,20 @@ mod tests {
             ..waiting(FUTEX, interruptible)
         };
         assert_eq!(state_of(compat), state::OTHER);
+    }
+
+    #[test]
+    fn a_delay_has_the_slot_that_ends_behind_it() {
+        for ns in (0..40).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1]) {
+            let slot = delay_slot(ns);
+            assert!(slot < DELAY_SLOTS);
+            assert!(delay_end_ns(slot).is_none_or(|end_ns| ns < end_ns), "{ns}");
+            let before = slot.checked_sub(1).and_then(delay_end_ns);
+            assert!(before.is_none_or(|end_ns| ns >= end_ns), "{ns}");
+        }
+        assert_eq!((delay_slot(0), delay_slot(u64::MAX)), (0, DELAY_SLOTS - 1));
+        assert_eq!(delay_end_ns(0), Some(4096));
+        assert_eq!(delay_end_ns(DELAY_SLOTS - 1), None);
     }
 
     #[test]

@@ -67,7 +67,7 @@ mod wakeup;
 pub use bpf::{BpfSource, Config};
 pub use bpf_programs::BpfPrograms;
 pub use error::Error;
-pub use events::wait::{RawWait, ThreadTotals, WaitCounters, WaitState};
+pub use events::wait::{DELAY_SLOTS, RawWait, ThreadTotals, WaitCounters, WaitState, delay_end_ns};
 pub use events::{Event, call};
 pub use family::descendants_of;
 pub use ids::{ModuleId, ProcessId};

@@ -236,8 +236,22 @@ fn a_sleeper_sleeps_whatever_cpu_it_wakes_on() {
     assert_eq!(totals.pid, std::process::id());
     // The timer of a thread that is preempted on its way to sleep may be over before.
     let times = totals.times[WaitState::Sleep.number()];
-    let all = u64::from(WAITS);
+    let all = WAITS;
     assert!((all * 8 / 10..=all).contains(&times), "{totals:?}");
+    // Each time that it was woken or preempted it was ready before it ran.
+    let delays: u32 = totals.delays.iter().sum();
+    assert!(
+        delays >= totals.times[WaitState::Queue.number()],
+        "{totals:?}"
+    );
+    assert!(delays >= WAITS * 8 / 10, "{totals:?}");
+    // All of them together are no shorter than the time in the queue.
+    let ends = (0..probe::DELAY_SLOTS).map(|slot| probe::delay_end_ns(slot).unwrap_or(1 << 40));
+    let most: u64 = ends
+        .zip(totals.delays)
+        .map(|(end, count)| end * u64::from(count))
+        .sum();
+    assert!(most >= totals.ns_in(WaitState::Queue), "{totals:?}");
     assert_waited(WaitState::Sleep, &measured, &totals);
     assert_sampled(&told, WaitState::Sleep, &totals);
 }

@@ -61,4 +61,7 @@ pub use store::{Limits, NewSample, Store, StoreStats};
 pub use tables::EventId;
 pub use time::{TimeRange, Window};
 pub use view::View;
-pub use wait::{Activity, Now, STATE_COUNT, STATES, WAITING_MODULE, WaitPart, Waits, waiting_name};
+pub use wait::{
+    Activity, DELAY_SLOTS, Delay, Delays, Now, STATE_COUNT, STATES, WAITING_MODULE, WaitPart,
+    Waits, waiting_name,
+};

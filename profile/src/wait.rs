@@ -38,8 +38,51 @@ pub fn waiting_name(state: &str) -> String {
 pub struct Activity {
     /// Nanoseconds in each state.
     pub ns: [u64; STATE_COUNT],
+    /// How long it was ready before it ran.
+    pub delays: Delays,
     /// What the thread did at the end of the window; `None` for several threads.
     pub now: Option<Now>,
+}
+
+/// How many slots times in the queue are counted in.
+pub const DELAY_SLOTS: usize = 16;
+
+/// Times in the queue for a CPU: how many lie in each slot. The first slot ends at 4,096 ns,
+/// each other one at twice the end of the one before, the last one never.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Delays(pub [u32; DELAY_SLOTS]);
+
+/// How long a time in the queue was, as far as the slots tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delay {
+    /// The end of its slot, in nanoseconds; of the last slot the double of its beginning.
+    pub ns: u64,
+    /// It is in the last slot: it may have been longer.
+    pub has_no_end: bool,
+}
+
+impl Delays {
+    /// Adds what another thread had.
+    pub fn add(&mut self, other: &Delays) {
+        for (sum, count) in self.0.iter_mut().zip(other.0) {
+            *sum = sum.saturating_add(count);
+        }
+    }
+
+    /// The time that so many percent did not exceed; `None` if there was none.
+    pub fn percentile(&self, percent: u64) -> Option<Delay> {
+        let all: u64 = self.0.iter().map(|count| u64::from(*count)).sum();
+        let wanted = (all * percent).div_ceil(100).max(1);
+        let mut sum = 0;
+        let slot = self.0.iter().position(|count| {
+            sum += u64::from(*count);
+            sum >= wanted
+        })?;
+        Some(Delay {
+            ns: 4096 << slot,
+            has_no_end: slot + 1 == DELAY_SLOTS,
+        })
+    }
 }
 
 /// What a thread does now.
@@ -59,6 +102,7 @@ impl Activity {
         for (sum, ns) in self.ns.iter_mut().zip(other.ns) {
             *sum = sum.saturating_add(ns);
         }
+        self.delays.add(&other.delays);
     }
 
     /// The states that there was time in, each with its place in [`STATES`].
@@ -265,6 +309,24 @@ mod tests {
         all.add(&queue);
         let waits = all.waits().unwrap();
         assert_eq!((waits.count, waits.longest_ns), (3, 40 * MS));
+    }
+
+    #[test]
+    fn percentiles_are_the_ends_of_slots() {
+        let mut delays = Delays::default();
+        assert_eq!(delays.percentile(50), None);
+        delays.0[0] = 98;
+        delays.0[3] = 1;
+        delays.0[DELAY_SLOTS - 1] = 1;
+        let ns = |percent| delays.percentile(percent).map(|delay| delay.ns);
+        assert_eq!(
+            (ns(50), ns(98), ns(99)),
+            (Some(4096), Some(4096), Some(4096 << 3))
+        );
+        assert!(delays.percentile(100).unwrap().has_no_end);
+        let mut both = delays;
+        both.add(&delays);
+        assert_eq!(both.0[0], 196);
     }
 
     #[test]

@@ -19,8 +19,8 @@ use crate::settings::Counted;
 use crate::snapshot::{Held, Stretch, ThreadStates, Waited};
 use probe::{Batch, RawWait, ThreadTotals, WaitCounters, WaitState};
 use profile::{
-    EventId, Frame, FrameKind, Metric, ModuleId, NameState, NewSample, Store, WAITING_MODULE,
-    WaitPart, Window, waiting_name,
+    DELAY_SLOTS, Delays, EventId, Frame, FrameKind, Metric, ModuleId, NameState, NewSample, Store,
+    WAITING_MODULE, WaitPart, Window, waiting_name,
 };
 use std::collections::{BTreeMap, VecDeque};
 
@@ -54,14 +54,24 @@ pub struct Waiting {
     sampled_ns: u64,
 }
 
+/// The sums of a thread at some time.
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    time_ns: u64,
+    /// Nanoseconds in each state by then.
+    ns: [u64; WaitState::ALL.len()],
+    /// How often its time in the queue was in each slot by then.
+    delays: [u32; DELAY_SLOTS],
+}
+
 /// The sums of a thread as time went on.
 ///
 /// A thread id may be given to another thread: a reading that began at another time is
 /// of that one, and the course begins anew.
 struct Course {
     newest: ThreadTotals,
-    /// Time, and nanoseconds in each state by then.
-    readings: VecDeque<(u64, [u64; WaitState::ALL.len()])>,
+    /// What its sums were at some times.
+    readings: VecDeque<Reading>,
     /// What it did most between each reading and the one before.
     stretches: VecDeque<Stretch>,
 }
@@ -288,7 +298,12 @@ impl Course {
     fn begin(totals: &ThreadTotals) -> Self {
         Self {
             newest: totals.clone(),
-            readings: [(totals.since_ns, [0; WaitState::ALL.len()])].into(),
+            readings: [Reading {
+                time_ns: totals.since_ns,
+                ns: [0; WaitState::ALL.len()],
+                delays: [0; DELAY_SLOTS],
+            }]
+            .into(),
             stretches: VecDeque::new(),
         }
     }
@@ -296,19 +311,23 @@ impl Course {
     /// Takes the sums of one more second.
     fn go_on(&mut self, totals: &ThreadTotals) {
         self.newest = totals.clone();
-        if let Some((start_ns, before)) = self.readings.back() {
+        if let Some(before) = self.readings.back() {
             let of = |state: &WaitState| {
                 let at = state.number();
-                totals.ns[at].saturating_sub(before[at])
+                totals.ns[at].saturating_sub(before.ns[at])
             };
             let most = WaitState::ALL.into_iter().max_by_key(of);
             self.stretches.extend(most.map(|state| Stretch {
-                start_ns: *start_ns,
+                start_ns: before.time_ns,
                 end_ns: totals.until_ns,
                 state,
             }));
         }
-        self.readings.push_back((totals.until_ns, totals.ns));
+        self.readings.push_back(Reading {
+            time_ns: totals.until_ns,
+            ns: totals.ns,
+            delays: totals.delays,
+        });
         if self.readings.len() > READINGS_MAX {
             self.readings.pop_front();
             self.stretches.pop_front();
@@ -319,23 +338,30 @@ impl Course {
     fn between(&self, window: Window) -> Option<ThreadStates> {
         let at = |time_ns: u64| {
             let readings = self.readings.iter();
-            readings.min_by_key(|(its, _)| its.abs_diff(time_ns))
+            readings.min_by_key(|reading| reading.time_ns.abs_diff(time_ns))
         };
-        let (end_ns, end) = at(window.end_ns)?;
+        let end = at(window.end_ns)?;
         // It ended before the window.
-        if self.newest.has_ended && *end_ns <= window.start_ns {
+        if self.newest.has_ended && end.time_ns <= window.start_ns {
             return None;
         }
-        let (_, start) = at(window.start_ns)?;
+        let start = at(window.start_ns)?;
         let mut ns = [0; WaitState::ALL.len()];
-        for (sum, (end, start)) in ns.iter_mut().zip(end.iter().zip(start)) {
-            *sum = end.saturating_sub(*start);
+        for (sum, (end, start)) in ns.iter_mut().zip(end.ns.iter().zip(start.ns)) {
+            *sum = end.saturating_sub(start);
+        }
+        let mut delays = Delays::default();
+        let counts = end.delays.into_iter().zip(start.delays);
+        for (count, (end, start)) in delays.0.iter_mut().zip(counts) {
+            // They begin anew at 2^32.
+            *count = end.wrapping_sub(start);
         }
         Some(ThreadStates {
             pid: self.newest.pid,
             tid: self.newest.tid,
             comm: self.newest.comm.clone(),
             ns,
+            delays,
             state: self.newest.state,
             state_since_ns: self.newest.state_since_ns,
             was_so_before: self.newest.state_since_ns == self.newest.since_ns,
@@ -365,7 +391,9 @@ mod tests {
             state: WaitState::Sleep,
             state_since_ns: until_ns,
             ns,
-            times: ns,
+            times: [0; WaitState::ALL.len()],
+            // Each second one of them.
+            delays: [(lived / SECOND) as u32; DELAY_SLOTS],
         }
     }
 
@@ -398,6 +426,8 @@ mod tests {
         };
         assert_eq!(done(&waiting, 100, 110), Some([1000, 9000]));
         let own = &waiting.waited(window(100, 110)).threads[0];
+        assert_eq!(own.delays, Delays([10; DELAY_SLOTS]));
+        assert_eq!(waiting.waited(window(104, 106)).threads[0].delays.0[3], 2);
         assert_eq!(own.state_at(105 * SECOND), Some(WaitState::Sleep));
         assert_eq!(own.state_at(111 * SECOND), None);
         assert_eq!(done(&waiting, 104, 106), Some([200, 1800]));
@@ -410,6 +440,18 @@ mod tests {
         });
         assert_eq!(done(&waiting, 104, 112), Some([100, 900]));
         assert_eq!(done(&waiting, 112, 114), None);
+    }
+
+    #[test]
+    fn slots_end_where_the_profile_says() {
+        for slot in 0..DELAY_SLOTS {
+            let mut delays = Delays::default();
+            delays.0[slot] = 1;
+            let delay = delays.percentile(99).unwrap();
+            let end_ns = probe::delay_end_ns(slot);
+            assert_eq!(delay.has_no_end, end_ns.is_none());
+            assert!(end_ns.is_none_or(|end_ns| end_ns == delay.ns), "{slot}");
+        }
     }
 
     #[test]

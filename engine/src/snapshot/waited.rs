@@ -2,7 +2,7 @@
 
 use probe::WaitState;
 use profile::query::Doing;
-use profile::{Activity, Now, Query, Report, View, Window};
+use profile::{Activity, Delays, Now, Query, Report, View, Window};
 use std::sync::Arc;
 
 /// Sums are read once a second: those of a window may be of one that is so much shifted.
@@ -36,6 +36,7 @@ impl Waited {
             comm: Arc::clone(&thread.comm),
             activity: Activity {
                 ns: thread.ns,
+                delays: thread.delays,
                 now: (!thread.has_ended).then(|| Now {
                     state: thread.state.number(),
                     for_ns: own.end_ns.saturating_sub(thread.state_since_ns),
@@ -63,6 +64,8 @@ pub struct ThreadStates {
     pub comm: Arc<str>,
     /// Nanoseconds in each of [`WaitState::ALL`].
     pub ns: [u64; WaitState::ALL.len()],
+    /// How often it was so long in the queue.
+    pub delays: Delays,
     /// What it does now.
     pub state: WaitState,
     /// Since when, on the clock of the samples.
@@ -139,6 +142,7 @@ mod tests {
                 tid: 43,
                 comm: "stuck".into(),
                 ns,
+                delays: Delays::default(),
                 state: WaitState::Lock,
                 state_since_ns: 7 * SECOND,
                 was_so_before: true,

@@ -32,8 +32,8 @@ use aya_ebpf::programs::BtfTracePointContext;
 use core::ffi::c_void;
 use probe_ebpf::record::event;
 use probe_ebpf::waits::{
-    Leaving, TASK_DEAD, THREAD_WORDS, Thread, WAIT_KERNEL_FRAMES_MAX, WAIT_WORDS, counter, state,
-    state_of,
+    DELAY_SLOTS, Leaving, TASK_DEAD, THREAD_WORDS, Thread, WAIT_KERNEL_FRAMES_MAX, WAIT_WORDS,
+    counter, delay_slot, state, state_of,
 };
 
 /// `sched_switch(preempt, prev, next, prev_state)`: runs in `prev`.
@@ -167,7 +167,9 @@ fn join(task: *const u8, now_ns: u64) {
     if state != state::QUEUE {
         add(known, state, waited_ns);
     }
-    add(known, state::QUEUE, away_ns.wrapping_sub(waited_ns));
+    let queued_ns = away_ns.wrapping_sub(waited_ns);
+    add(known, state::QUEUE, queued_ns);
+    add_delay(known, queued_ns);
     known.since_ns = now_ns;
     known.state = state::RUN;
     let Some(orders) = WAIT_ORDERS.get_ptr(0) else {
@@ -387,8 +389,19 @@ fn add(thread: &mut Thread, state: u32, ns: u64) {
     unsafe {
         let sum = (&raw mut thread.ns as *mut u64).add(slot);
         *sum = (*sum).wrapping_add(ns);
-        let times = (&raw mut thread.times as *mut u64).add(slot);
-        *times = (*times).wrapping_add((ns != 0) as u64);
+        let times = (&raw mut thread.times as *mut u32).add(slot);
+        *times = (*times).wrapping_add((ns != 0) as u32);
+    }
+}
+
+/// Counts a time in the queue: how long the thread was ready before it ran.
+#[inline(always)]
+fn add_delay(thread: &mut Thread, queued_ns: u64) {
+    let slot = delay_slot(queued_ns) & (DELAY_SLOTS - 1);
+    // SAFETY: the mask keeps the number inside of the array, whose length is a power of two.
+    unsafe {
+        let count = (&raw mut thread.delays as *mut u32).add(slot);
+        *count = (*count).wrapping_add(1);
     }
 }
 

@@ -19,6 +19,8 @@ pub use maps::WaitMaps;
 pub use record::{EndedThread, RawWait, ThreadTotals, WaitCounters};
 pub use state::WaitState;
 
+pub use probe_ebpf::waits::{DELAY_SLOTS, delay_end_ns};
+
 use crate::target::Target;
 use crate::time::now_ns;
 use pace::Pace;

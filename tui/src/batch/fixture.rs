@@ -151,6 +151,7 @@ fn waited() -> Waited {
             tid,
             comm: "postgres".into(),
             ns,
+            delays: profile::Delays([3; profile::DELAY_SLOTS]),
             state,
             state_since_ns: 0,
             was_so_before: false,

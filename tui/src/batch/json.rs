@@ -4,7 +4,7 @@
 use super::BatchReport;
 use engine::snapshot::{TargetState, ThreadStates, Waited};
 use probe::{EngineKind, WaitState};
-use profile::{FrameKind, FunctionRow, ProcessRow, Report, RowName, TREND_LEN, ThreadRow};
+use profile::{Delays, FrameKind, FunctionRow, ProcessRow, Report, RowName, TREND_LEN, ThreadRow};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -136,6 +136,8 @@ struct Process<'a> {
     exited: bool,
     trend: [u32; TREND_LEN],
     states: Option<States>,
+    delay_p50_ns: Option<u64>,
+    delay_p99_ns: Option<u64>,
 }
 
 /// A thread with samples or, if waits are counted, with states only.
@@ -150,6 +152,9 @@ struct Thread<'a> {
     trend: [u32; TREND_LEN],
     /// None unless waits are counted.
     states: Option<States>,
+    /// None if it never was in the queue.
+    delay_p50_ns: Option<u64>,
+    delay_p99_ns: Option<u64>,
 }
 
 /// Nanoseconds in each state, by its word.
@@ -260,6 +265,11 @@ fn function<'a>(row: &'a FunctionRow, batch: &BatchReport<'_>) -> Function<'a> {
 fn process<'a>(row: &'a ProcessRow, waited: Option<&Waited>) -> Process<'a> {
     let own =
         |waited: &Waited| states({ waited.threads.iter() }.filter(|thread| thread.pid == row.pid));
+    let mut delays = Delays::default();
+    let threads = waited.into_iter().flat_map(|waited| &waited.threads);
+    for thread in threads.filter(|thread| thread.pid == row.pid) {
+        delays.add(&thread.delays);
+    }
     Process {
         pid: row.pid,
         comm: &row.comm,
@@ -270,6 +280,8 @@ fn process<'a>(row: &'a ProcessRow, waited: Option<&Waited>) -> Process<'a> {
         exited: row.exited,
         trend: row.trend,
         states: waited.map(own),
+        delay_p50_ns: delay_ns(&delays, 50),
+        delay_p99_ns: delay_ns(&delays, 99),
     }
 }
 
@@ -280,9 +292,15 @@ fn threads<'a>(report: &'a Report, waited: Option<&'a Waited>) -> Vec<Thread<'a>
         .flat_map(|waited| &waited.threads)
         .map(|thread| (thread.tid, thread))
         .collect();
-    let sampled = report.threads.iter().map(|row| Thread {
-        states: by_tid.remove(&row.tid).map(|own| states([own].into_iter())),
-        ..thread(row)
+    let sampled = report.threads.iter().map(|row| {
+        let own = by_tid.remove(&row.tid);
+        let delay = |percent| own.and_then(|own| delay_ns(&own.delays, percent));
+        Thread {
+            states: own.map(|own| states([own].into_iter())),
+            delay_p50_ns: delay(50),
+            delay_p99_ns: delay(99),
+            ..thread(row)
+        }
     });
     let mut threads: Vec<Thread<'_>> = sampled.collect();
     threads.extend(by_tid.into_values().map(|own| Thread {
@@ -294,8 +312,15 @@ fn threads<'a>(report: &'a Report, waited: Option<&'a Waited>) -> Vec<Thread<'a>
         top_function: None,
         trend: [0; TREND_LEN],
         states: Some(states([own].into_iter())),
+        delay_p50_ns: delay_ns(&own.delays, 50),
+        delay_p99_ns: delay_ns(&own.delays, 99),
     }));
     threads
+}
+
+/// The end of the slot of a percentile of times in the queue.
+fn delay_ns(delays: &Delays, percent: u64) -> Option<u64> {
+    delays.percentile(percent).map(|delay| delay.ns)
 }
 
 /// Adds up the nanoseconds in each state. Every state has an entry, so that readers find
@@ -335,6 +360,8 @@ fn thread(row: &ThreadRow) -> Thread<'_> {
         top_function: row.top_function.as_deref(),
         trend: row.trend,
         states: None,
+        delay_p50_ns: None,
+        delay_p99_ns: None,
     }
 }
 

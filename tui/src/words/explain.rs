@@ -21,10 +21,11 @@ pub fn cpus(cx: &Context<'_>, samples: u64, who: &str) -> String {
 pub fn activity(cx: &Context<'_>, samples: u64, who: &str, activity: &Activity) -> String {
     let open = states::open_wait(activity);
     format!(
-        "{who}: {} by stacks, and by every switch of its threads in {}: {}{}; {}",
+        "{who}: {} by stacks, and by every switch of its threads in {}: {}{}{}; {}",
         metric::counted(cx, samples),
         base_words(cx),
         states::sums(activity),
+        states::delays(activity).map_or_else(String::new, |delays| format!("; {delays}")),
         open.map_or_else(String::new, |open| format!(
             "; now {open} (> if it did when we came), counted in its state and by no stack, as a wait \
              gives that when it ends"

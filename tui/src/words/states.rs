@@ -45,6 +45,20 @@ pub fn sums(activity: &Activity) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
+/// `ready before it ran: half <8.2us, 99% <4.19ms`; `>67.1ms` for what may have been longer.
+/// None if it never was in the queue.
+pub fn delays(activity: &Activity) -> Option<String> {
+    let text = |percent| {
+        let delay = activity.delays.percentile(percent)?;
+        Some(match delay.has_no_end {
+            true => format!(">{}", units::nanoseconds(delay.ns / 2)),
+            false => format!("<{}", units::nanoseconds(delay.ns)),
+        })
+    };
+    let (half, most) = (text(50)?, text(99)?);
+    Some(format!("ready before it ran: half {half}, 99% {most}"))
+}
+
 /// `lock since 112s`: what a thread waits for that has not ended; `lock since >112s` if it did
 /// so already when it was seen first. None if it waits for nothing.
 pub fn open_wait(activity: &Activity) -> Option<String> {
@@ -97,6 +111,13 @@ mod tests {
         let told = activity(&[(0, 5_000_000), (2, 4_800_000_000)]);
         assert_eq!(sums(&told), "lock 4.80s, run 5.00ms");
         assert_eq!(open_wait(&told), None);
+        assert_eq!(delays(&told), None);
+        let mut queued = told;
+        queued.delays.0[1] = 98;
+        queued.delays.0[profile::DELAY_SLOTS - 1] = 2;
+        let text = delays(&queued);
+        let expected = "ready before it ran: half <8.19us, 99% >67.1ms";
+        assert_eq!(text.as_deref(), Some(expected));
         let now = |state, is_longer| {
             let mut activity = activity(&[]);
             activity.now = Some(Now {

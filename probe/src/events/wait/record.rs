@@ -2,7 +2,7 @@
 
 use super::state::WaitState;
 use crate::bytes::until_zero;
-use probe_ebpf::waits::{THREAD_WORDS, Thread, WAIT_WORDS, counter, state};
+use probe_ebpf::waits::{DELAY_SLOTS, THREAD_WORDS, Thread, WAIT_WORDS, counter, state};
 use std::sync::Arc;
 use symbolize::sanitize;
 
@@ -74,8 +74,12 @@ pub struct ThreadTotals {
     pub state_since_ns: u64,
     /// Nanoseconds in each of [`WaitState::ALL`], what it was doing last included.
     pub ns: [u64; state::COUNT],
-    /// How often it was in each and left it.
-    pub times: [u64; state::COUNT],
+    /// How often it was in each and left it; begins anew at 2^32.
+    pub times: [u32; state::COUNT],
+    /// How often its time in the queue was in each slot of
+    /// [`delay_end_ns`](probe_ebpf::waits::delay_end_ns); begins anew at
+    /// 2^32.
+    pub delays: [u32; DELAY_SLOTS],
 }
 
 impl ThreadTotals {
@@ -108,6 +112,7 @@ impl ThreadTotals {
             state_since_ns,
             ns,
             times: thread.times,
+            delays: thread.delays,
         })
     }
 
@@ -125,6 +130,7 @@ impl ThreadTotals {
             state_since_ns: thread.since_ns,
             ns: thread.ns,
             times: thread.times,
+            delays: thread.delays,
         }
     }
 
@@ -170,9 +176,17 @@ pub(super) fn thread_of_words(words: &[u64; THREAD_WORDS]) -> Thread {
     for (bytes, word) in thread.comm.chunks_exact_mut(8).zip(comm) {
         bytes.copy_from_slice(&word.to_le_bytes());
     }
-    let (ns, behind) = sums.split_at(state::COUNT);
+    let (ns, counts) = sums.split_at(state::COUNT);
     thread.ns.copy_from_slice(ns);
-    thread.times.copy_from_slice(&behind[..state::COUNT]);
+    let mut counts = counts
+        .iter()
+        .flat_map(|word| [*word as u32, (*word >> 32) as u32]);
+    for (into, count) in { thread.times.iter_mut() }
+        .chain(&mut thread.delays)
+        .zip(&mut counts)
+    {
+        *into = count;
+    }
     thread
 }
 
@@ -301,6 +315,9 @@ mod tests {
         assert_eq!((thread.tgid, thread.state), (77, 2));
         assert_eq!(until_zero(&thread.comm), b"postgres");
         assert_eq!((thread.ns[0], thread.times[0]), (7, 16));
+        // Two in a word: nine of the states, then the delays.
+        assert_eq!((thread.times[1], thread.times[2]), (0, 17));
+        assert_eq!((thread.delays[0], thread.delays[1]), (0, 21));
         let ended = EndedThread::new(9, &words).unwrap();
         let totals = ThreadTotals::of_ended(&ended);
         assert_eq!((totals.pid, totals.tid, &*totals.comm), (77, 9, "postgres"));

@@ -267,7 +267,10 @@ fn process(process: &ProcessRow, cx: &Context<'_>) -> String {
         parts.push("this proftop".into());
     }
     parts.push(match &process.activity {
-        Some(activity) => states::sums(activity),
+        Some(activity) => match states::delays(activity) {
+            Some(delays) => format!("{}   {delays}", states::sums(activity)),
+            None => states::sums(activity),
+        },
         None => format!(
             "{} in the kernel",
             metric::bare_amount(cx, process.kernel_samples)

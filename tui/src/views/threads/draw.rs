@@ -221,7 +221,7 @@ fn thread(thread: &ThreadRow, cx: &Context<'_>) -> String {
     if let Some(activity) = &thread.activity {
         let open = states::open_wait(activity);
         return format!(
-            "{}[{}] of {}   {} = {}% of scope   {}{}",
+            "{}[{}] of {}   {} = {}% of scope   {}{}{}",
             thread.comm,
             thread.tid,
             thread.pid,
@@ -229,6 +229,7 @@ fn thread(thread: &ThreadRow, cx: &Context<'_>) -> String {
             units::share(&cx.shown.report, thread.samples, base),
             states::sums(activity),
             open.map_or_else(String::new, |open| format!("   now {open}")),
+            states::delays(activity).map_or_else(String::new, |delays| format!("   {delays}")),
         );
     }
     format!(
