@@ -1,6 +1,7 @@
 //! The functions of a file that somebody means.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use memchr::memmem;
 
@@ -33,7 +34,9 @@ enum Fit {
 
 /// Every function of a file that is meant. Of those that a name fits in several ways the
 /// ones that it fits best. A compiler's copies of a function (`.constprop.0`) are
-/// functions as well; the parts that it split off (`.cold`, `.part.0`) are none.
+/// functions as well; the parts that it split off (`.cold`, `.part.0`) are none. What begins at
+/// one place is one function, however many names it has that are meant, as one for each version
+/// of a library.
 pub fn functions(symbols: &ElfSymbols, wanted: Wanted<'_>) -> Result<Vec<Function>, Refusal> {
     match wanted {
         Wanted::At(addr) => at(symbols, addr).map(|function| vec![function]),
@@ -46,6 +49,8 @@ pub fn functions(symbols: &ElfSymbols, wanted: Wanted<'_>) -> Result<Vec<Functio
             });
             let best = found.iter().map(|found| found.0).max();
             let found = found.into_iter().filter(|found| Some(found.0) == best);
+            let mut starts = HashSet::new();
+            let found = found.filter(|(_, _, start, _)| starts.insert(*start));
             Ok(found
                 .filter_map(|(_, raw, start, is_go)| function(symbols, raw, start, is_go))
                 .collect())
@@ -57,7 +62,11 @@ pub fn functions(symbols: &ElfSymbols, wanted: Wanted<'_>) -> Result<Vec<Functio
                     found.push((raw.to_vec(), start, is_go));
                 }
             });
+            let mut known = HashSet::new();
             let found = found.into_iter();
+            let found = found.filter(|(raw, start, is_go)| {
+                known.insert((shown(raw, *is_go).into_owned(), *start))
+            });
             Ok(found
                 .filter_map(|(raw, start, is_go)| function(symbols, raw, start, is_go))
                 .collect())
