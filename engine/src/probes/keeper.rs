@@ -656,6 +656,7 @@ impl Desk {
         let Have::Calls(calls, _) = &mut self.calls else {
             return;
         };
+        calls.end_measuring();
         let mut gone = Vec::new();
         for entry in &mut self.entries {
             let State::InPlace(watched) = &mut entry.state else {

@@ -30,6 +30,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// The programs in `probe-ebpf/src/bpf/call.rs`.
 pub const BEGINS: &str = "call_begins";
@@ -74,9 +76,16 @@ pub struct FunctionPlan {
     pub is_go: bool,
 }
 
+/// How long a probe waits until those of the measurement are gone, if all numbers are taken.
+const MEASURING_LEAVES: Duration = Duration::from_secs(3);
+
 /// All probes. Dropping it, or dying, takes them away.
 pub struct Calls {
     placed: BTreeMap<u8, Placed>,
+    /// Probes on functions of our own, by which the cost was measured. Nobody calls these any
+    /// more, so that they cost nothing where they are. The kernel makes one change at a time,
+    /// and taking them away takes a third of a second: whoever waits for a probe comes first.
+    measuring: Vec<u8>,
     leaving: Leaving,
     uprobes: Uprobes,
     maps: CallMaps,
@@ -87,6 +96,7 @@ impl Calls {
     pub fn new(maps: CallMaps) -> io::Result<Self> {
         Ok(Self {
             placed: BTreeMap::new(),
+            measuring: Vec::new(),
             leaving: Leaving::default(),
             uprobes: Uprobes::find()?,
             maps,
@@ -101,7 +111,7 @@ impl Calls {
         orders: &Orders,
         scope: &Scope,
     ) -> Result<u8, AttachError> {
-        let number = self.free_number().ok_or(AttachError::TooMany)?;
+        let number = self.number().ok_or(AttachError::TooMany)?;
         self.maps.begin(number, orders).map_err(AttachError::Maps)?;
         let mut placed = Placed::default();
         // The ends first: a call whose beginning is seen has its end seen.
@@ -113,6 +123,25 @@ impl Calls {
         }
         self.placed.insert(number, placed);
         Ok(number)
+    }
+
+    /// One that no probe has. If there is none, those of the measurement make room.
+    fn number(&mut self) -> Option<u8> {
+        if let Some(number) = self.free_number() {
+            return Some(number);
+        }
+        if self.measuring.is_empty() {
+            return None;
+        }
+        self.end_measuring();
+        let end = Instant::now() + MEASURING_LEAVES;
+        while Instant::now() < end {
+            if let Some(number) = self.free_number() {
+                return Some(number);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        None
     }
 
     /// One that no probe has. Those that are leaving still count.
@@ -198,9 +227,22 @@ impl Calls {
         self.maps.texts(number)
     }
 
-    /// What a hit costs here: measured on a function of our own, for some milliseconds.
+    /// What a hit costs here: measured on a function of our own, for some milliseconds. The
+    /// probes of the measurement stay until [`Calls::end_measuring`].
     pub fn measure_cost(&mut self) -> Result<Cost, AttachError> {
-        cost::measure(self)
+        let measured = cost::measure(self);
+        if measured.is_err() {
+            self.end_measuring();
+        }
+        measured
+    }
+
+    /// Takes the probes of the measurement away, if they are still there: to be called when
+    /// nobody waits for a probe.
+    pub fn end_measuring(&mut self) {
+        for number in std::mem::take(&mut self.measuring) {
+            self.remove(number);
+        }
     }
 }
 

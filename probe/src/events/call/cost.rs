@@ -120,9 +120,9 @@ fn cost_of(
     };
     let scope = Scope::Processes(vec![std::process::id()]);
     let number = calls.place(&[plan], &orders, &scope)?;
+    calls.measuring.push(number);
     let probed_ns = time(function);
     let reading = calls.read(number).map_err(AttachError::Cost)?;
-    calls.remove(number);
     let shown = reading.quantile(0.5).unwrap_or_default();
     Ok(Measured {
         hit_ns: probed_ns.saturating_sub(bare_ns),
