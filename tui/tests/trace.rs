@@ -288,6 +288,26 @@ fn stacks_are_whole_while_returns_are_watched() {
     }
 }
 
+#[test]
+fn what_is_not_found_in_a_command_costs_nobody_else_his_counts() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(program) = Program::compile("traced.c", C, &["-O1", "-pthread"]) else {
+        return;
+    };
+    // The program is there before it runs, its libraries a moment later.
+    let functions = "sleeps,libc!clock_nanosleep,no_such_function_here";
+    let (report, said) = trace(&[functions], &[program.path()]);
+    assert_eq!(probe(&report, "sleeps")["count"], 1000);
+    assert!(said.contains("`no_such_function_here`"), "{said}");
+    let library = probe(&report, "clock_nanosleep");
+    // It has one start in the C library and a name for each of two versions.
+    assert_eq!(library["sites"], 1, "{library}");
+    let count = library["count"].as_u64().unwrap();
+    assert!((1..=1000).contains(&count), "{library}");
+}
+
 const LINES: &str = "/* Line 4 is put into two functions. */
 static volatile long sink;
 static inline __attribute__((always_inline)) void step(long n) {

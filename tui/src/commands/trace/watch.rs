@@ -242,6 +242,18 @@ impl<'c> Watch<'c> {
         Ok(())
     }
 
+    /// Says which functions were not found. An error if none could be probed: then there is
+    /// nothing to report.
+    pub fn check_some_found(&self) -> Result<(), Failure> {
+        if self.probes.is_empty() {
+            return self.check_all_found();
+        }
+        for missing in &self.missing {
+            stderr::say(format_args!("{}", not_found(missing).message));
+        }
+        Ok(())
+    }
+
     /// Whether a probe is in place, or may still be placed.
     pub fn has_probes(&self) -> bool {
         let in_place = self.probes.iter().any(|probe| !probe.is_removed);
@@ -251,6 +263,7 @@ impl<'c> Watch<'c> {
     /// Removes probes that cost too much, and adjusts how many stacks the others take.
     /// `since` is the time since the last call.
     pub fn judge(&mut self, since: Duration) {
+        self.calls.end_measuring();
         for probe in self.probes.iter_mut().filter(|probe| !probe.is_removed) {
             let Ok(reading) = self.calls.read(probe.number) else {
                 continue;
