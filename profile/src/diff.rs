@@ -9,6 +9,7 @@
 //! so, one in twenty is expected to be chance.
 
 mod apart;
+mod binomial;
 
 pub use apart::{Apart, PartTest, apart};
 
@@ -363,18 +364,27 @@ struct Counted {
     of_all: f64,
 }
 
+/// From so many expected samples on, on the side with fewer, the normal approximation holds.
+const EXPECTED_MIN: f64 = 5.0;
+
 /// Whether there is enough to test.
 fn is_enough(a: Counted, b: Counted) -> bool {
     a.samples + b.samples >= SAMPLES_MIN
 }
 
-/// The two-sided p-value of the pooled two-proportion z-test.
+/// The two-sided p-value of the pooled two-proportion z-test. Where one side is so short that
+/// hardly a sample is expected there, the normal approximation calls one sample sure: there
+/// the samples of one side, of those of both, are counted as [binomial].
 fn chance(a: Counted, b: Counted) -> f64 {
     if a.of_all <= 0.0 || b.of_all <= 0.0 || !is_enough(a, b) {
         return 1.0;
     }
     let (a_all, b_all) = (a.of_all, b.of_all);
     let (a, b) = (a.samples, b.samples);
+    let expected = (a + b) * a_all.min(b_all) / (a_all + b_all);
+    if expected < EXPECTED_MIN {
+        return binomial::chance(a, a + b, a_all / (a_all + b_all));
+    }
     let pooled = (a + b) / (a_all + b_all);
     let variance = pooled * (1.0 - pooled) * (1.0 / a_all + 1.0 / b_all);
     if variance <= 0.0 {
@@ -386,13 +396,16 @@ fn chance(a: Counted, b: Counted) -> f64 {
 
 /// The two-sided p-value of two rates being the same: of so many samples in so many
 /// ticks. Given how many there are on both sides together, those of one side are
-/// binomial (Przyborowski and Wilenski 1940); here by its normal approximation.
+/// binomial (Przyborowski and Wilenski 1940); by its normal approximation where that holds.
 fn chance_of_rates((a, a_ticks): (f64, f64), (b, b_ticks): (f64, f64)) -> f64 {
     let both = a + b;
     if both < SAMPLES_MIN || a_ticks <= 0.0 || b_ticks <= 0.0 {
         return 1.0;
     }
     let share = b_ticks / (a_ticks + b_ticks);
+    if both * share.min(1.0 - share) < EXPECTED_MIN {
+        return binomial::chance(b, both, share);
+    }
     let z = (b - both * share) / (both * share * (1.0 - share)).sqrt();
     erfc(z.abs() / std::f64::consts::SQRT_2)
 }
@@ -418,11 +431,16 @@ impl Corrected {
         Self(corrected)
     }
 
-    /// What is made of a chance; one that was not tested counts as the next larger that
-    /// was.
+    /// What is made of a chance; one that was not tested counts as one test more, and is no
+    /// less sure than the next larger that was.
     fn of(&self, chance: f64) -> f64 {
         let at = self.0.partition_point(|(tested, _)| *tested < chance);
-        self.0.get(at).map_or(1.0, |(_, corrected)| *corrected)
+        let next = self.0.get(at);
+        if let Some((_, corrected)) = next.filter(|(tested, _)| *tested == chance) {
+            return *corrected;
+        }
+        let own = chance * (self.0.len() + 1) as f64 / (at + 1) as f64;
+        next.map_or(1.0, |(_, corrected)| *corrected).min(own)
     }
 }
 
@@ -495,9 +513,9 @@ mod tests {
         // That of a smaller chance is never larger.
         assert_eq!([of(0.03), of(0.04)], [0.053333, 0.053333]);
         assert_eq!(of(0.5), 0.5);
-        // What was not tested itself is as sure as the next that was.
-        assert_eq!([of(0.002), of(0.9)], [0.053333, 1.0]);
-        assert_eq!(Corrected::default().of(0.001), 1.0);
+        // One test more, of five: the second, the first, and the last.
+        assert_eq!([of(0.002), of(1e-5), of(0.9)], [0.005, 0.00005, 0.9]);
+        assert_eq!(Corrected::default().of(0.001), 0.001);
     }
 
     #[test]
