@@ -427,10 +427,10 @@ impl WriteDialog {
     fn press_subject(&mut self, key: KeyEvent) -> Reply {
         let here = SUBJECTS.iter().position(|all| *all == self.subject());
         let by = match key.code {
-            KeyCode::Char('j' | ' ') | KeyCode::Right => 1,
-            KeyCode::Char('k') | KeyCode::Left => SUBJECTS.len() - 1,
-            KeyCode::Char('q') | KeyCode::Backspace => return Reply::Close,
-            _ => return Reply::Unknown,
+            KeyCode::Char(' ') | KeyCode::Right => 1,
+            KeyCode::Left => SUBJECTS.len() - 1,
+            KeyCode::Backspace => return Reply::Close,
+            _ => return self.begin_name(key),
         };
         self.choose_subject(SUBJECTS[(here.unwrap_or(0) + by) % SUBJECTS.len()]);
         Reply::Stay
@@ -439,11 +439,29 @@ impl WriteDialog {
     /// Chooses the format.
     fn press_format(&mut self, key: KeyEvent) -> Reply {
         match key.code {
-            KeyCode::Char('j') | KeyCode::Right => self.choose(self.kind + 1),
-            KeyCode::Char('k') | KeyCode::Left => self.choose(self.kind + KINDS.len() - 1),
-            KeyCode::Char('q') | KeyCode::Backspace => return Reply::Close,
-            _ => return Reply::Unknown,
+            KeyCode::Char(' ') | KeyCode::Right => self.choose(self.kind + 1),
+            KeyCode::Left => self.choose(self.kind + KINDS.len() - 1),
+            KeyCode::Backspace => return Reply::Close,
+            _ => return self.begin_name(key),
         }
+        Reply::Stay
+    }
+
+    /// Takes what is typed where nothing can be typed for the name of the file, in the place
+    /// of the proposed one.
+    fn begin_name(&mut self, key: KeyEvent) -> Reply {
+        let mut typed = match self.is_typed {
+            true => self.file.clone(),
+            false => LineEdit::default(),
+        };
+        if !matches!(key.code, KeyCode::Char(_)) || !typed.press(key) {
+            return Reply::Unknown;
+        }
+        self.file = typed;
+        self.is_typed = true;
+        self.field = Field::File;
+        self.problem = None;
+        self.follow_ending();
         Reply::Stay
     }
 

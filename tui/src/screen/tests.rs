@@ -120,6 +120,11 @@ impl Hand {
         self.event(Event::Key(KeyEvent::new(code, KeyModifiers::NONE)))
     }
 
+    fn control(&mut self, key: char) -> &mut Self {
+        let code = KeyCode::Char(key);
+        self.event(Event::Key(KeyEvent::new(code, KeyModifiers::CONTROL)))
+    }
+
     fn keys(&mut self, keys: &str) -> &mut Self {
         for key in keys.chars() {
             match key {

@@ -256,7 +256,7 @@ fn render_file(dialog: &WriteDialog, on: &Dialog, row: u16, frame: &mut Frame) {
     on.entry("File", "", Style::new(), frame, area);
     let typed = Rect {
         x: area.x + INDENT - 1,
-        width: area.width - INDENT,
+        width: area.width.saturating_sub(INDENT),
         ..area
     };
     if dialog.field == Field::File {

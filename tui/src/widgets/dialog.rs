@@ -56,12 +56,20 @@ impl<'t> Dialog<'t> {
         self.inner.height
     }
 
-    /// Returns the area of a line inside the frame; the first has number 0.
+    /// Returns the area of a line inside the frame; the first has number 0. It is empty if the
+    /// frame has no such line: nothing appears of what is drawn there.
     pub fn line(&self, number: u16) -> Rect {
-        Rect {
-            y: self.inner.y + number,
-            height: 1,
-            ..self.inner
+        match number < self.inner.height {
+            true => Rect {
+                y: self.inner.y + number,
+                height: 1,
+                ..self.inner
+            },
+            false => Rect {
+                width: 0,
+                height: 0,
+                ..self.inner
+            },
         }
     }
 
@@ -69,7 +77,8 @@ impl<'t> Dialog<'t> {
     pub fn entry(&self, label: &str, words: &str, style: Style, frame: &mut Frame, line: Rect) {
         let buffer = frame.buffer_mut();
         let title = self.theme.title();
-        buffer.set_stringn(line.x + 1, line.y, label, line.width.into(), title);
+        let room = usize::from(line.width.saturating_sub(1));
+        buffer.set_stringn(line.x + 1, line.y, label, room, title);
         let room = usize::from(line.width.saturating_sub(self.indent));
         let words = text::clean(words);
         let words = text::cut_end(&words, room);

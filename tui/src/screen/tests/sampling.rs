@@ -13,7 +13,7 @@ fn sampled(width: u16, height: u16) -> Hand {
 
 #[test]
 fn the_dialog_at_every_size() {
-    for (width, height) in [(60, 16), (80, 24), (120, 40)] {
+    for (width, height) in [(40, 8), (60, 16), (80, 24), (120, 40)] {
         let mut hand = sampled(width, height);
         hand.keys("Sl");
         hand.looks_like(&format!("sampling-{width}x{height}"));

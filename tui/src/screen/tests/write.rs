@@ -6,7 +6,7 @@ use crate::app::{App, Effect, Event, Written};
 use crate::dialogs::write::{Content, Manner, Room, WriteDialog, WriteJob};
 use crate::fixture::{postgres, tree_step};
 use crate::run::writing;
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::KeyCode;
 use engine::snapshot::TargetState;
 
 fn hand(width: u16, height: u16) -> Hand {
@@ -22,16 +22,20 @@ fn job(hand: &Hand) -> WriteJob {
     }
 }
 
-fn control(hand: &mut Hand, c: char) {
-    hand.event(Event::Key(KeyEvent::new(
-        KeyCode::Char(c),
-        KeyModifiers::CONTROL,
-    )));
+#[test]
+fn what_is_typed_among_the_formats_is_the_name() {
+    let mut hand = hand(80, 24);
+    hand.keys("w/tmp/job quick.folded");
+    let frame = hand.frame();
+    assert!(frame.contains("/tmp/job quick.folded"), "{frame}");
+    assert!(frame.contains("(*) .folded"), "{frame}");
+    hand.keys("\n");
+    assert_eq!(job(&hand).path.to_str(), Some("/tmp/job quick.folded"));
 }
 
 #[test]
 fn the_dialog_at_every_size() {
-    for (width, height) in [(60, 16), (80, 24), (120, 40)] {
+    for (width, height) in [(40, 8), (60, 16), (80, 24), (120, 40)] {
         let mut hand = hand(width, height);
         hand.keys("w");
         measured(&mut hand, Ok(44_000_000_000), Some("ann"));
@@ -107,7 +111,7 @@ fn room_is_asked_for_where_the_file_is_to_be() {
         hand.frame()
     );
     hand.code(KeyCode::Tab);
-    control(&mut hand, 'u');
+    hand.control('u');
     hand.keys("/");
     assert_eq!(folders(&hand), ["/"]);
     assert!(!hand.frame().contains("free here"), "that was elsewhere");
@@ -269,7 +273,7 @@ fn what_a_format_cannot_do_is_not_chosen() {
 fn repeating() -> Hand {
     let mut hand = hand(80, 24);
     hand.keys("w").code(KeyCode::Tab);
-    control(&mut hand, 'u');
+    hand.control('u');
     hand.keys("a.pft");
     option(&mut hand, REPEAT + 1);
     hand.code(KeyCode::Backspace).code(KeyCode::Backspace);
@@ -335,7 +339,7 @@ fn they_end_when_somebody_says_so_and_with_the_target() {
         "{}",
         hand.frame()
     );
-    control(&mut hand, 'x');
+    hand.control('x');
     assert!(
         hand.frame()
             .contains("no more files are written: 1 file so far")
@@ -392,7 +396,7 @@ fn a_first_file_that_is_there_is_asked_about() {
     assert!(matches!(hand.app.mode, Mode::Write(_)));
     assert!(hand.frame().contains("[x] go on writing every 60 s"));
     assert!(!hand.frame().contains("writes every"));
-    control(&mut hand, 'o');
+    hand.control('o');
     assert!(job(&hand).overwrite && job(&hand).is_repeated);
 }
 
@@ -470,7 +474,7 @@ fn enter_writes_and_escape_does_not() {
 fn a_file_that_is_there_needs_another_key() {
     let mut hand = hand(80, 24);
     hand.keys("w").code(KeyCode::Down).code(KeyCode::Tab);
-    control(&mut hand, 'u');
+    hand.control('u');
     hand.keys("mine.pb.gz\n");
     let first = job(&hand);
     assert_eq!(first.path.to_str(), Some("mine.pb.gz"));
@@ -479,7 +483,7 @@ fn a_file_that_is_there_needs_another_key() {
     hand.keys("\n");
     assert_eq!(job(&hand), first, "Enter alone tries the same again");
     hand.event(Event::Written(Written::Exists(Box::new(first.clone()))));
-    control(&mut hand, 'o');
+    hand.control('o');
     assert!(job(&hand).overwrite);
     hand.event(Event::Written(Written::Failed("no space left".into())));
     assert!(
@@ -492,20 +496,20 @@ fn a_file_that_is_there_needs_another_key() {
 fn a_typed_name_keeps_up_with_the_format() {
     let mut hand = hand(80, 24);
     hand.keys("w").code(KeyCode::Tab);
-    control(&mut hand, 'u');
+    hand.control('u');
     hand.keys("mine.pft").code(KeyCode::Down);
     hand.keys("\n");
     assert_eq!(job(&hand).path.to_str(), Some("mine.pb.gz"));
     // The other way round as well.
     hand.keys("w").code(KeyCode::Tab);
-    control(&mut hand, 'u');
+    hand.control('u');
     hand.keys("mine.folded\n");
     match job(&hand).content {
         Content::Profile { format, .. } => assert_eq!(format, profile::formats::Format::Folded),
         Content::Screen => panic!("it is a profile"),
     }
     hand.keys("w").code(KeyCode::Tab);
-    control(&mut hand, 'u');
+    hand.control('u');
     hand.keys("\n");
     assert!(hand.effects.is_empty());
     assert!(hand.frame().contains("the file needs a name"));
