@@ -179,9 +179,12 @@ impl Seen {
             1.96 * samples.sqrt()
         };
         let off = share / samples * off;
-        Some((share.min(1.0), off.min(1.0)))
+        (off <= BUSY_OFF_MAX).then_some((share.min(1.0), off))
     }
 }
+
+/// A share that may be off by more than that says nothing.
+const BUSY_OFF_MAX: f64 = 0.5;
 
 /// Less time than that is not compared with samples: hardly one hits it.
 const BUSY_TIME_MIN_NS: u64 = 20_000_000;

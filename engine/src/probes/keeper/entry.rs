@@ -73,6 +73,8 @@ pub struct Watched {
     /// Its first numbers were told.
     pub is_looked_at: bool,
     pub reading: Option<Reading>,
+    /// When that was counted.
+    read_at: Instant,
     pub texts: Texts,
     pub callers: Callers,
     /// How far the log of the run is with it; `None` if that has no more room.
@@ -191,6 +193,7 @@ impl Entry {
             gone: None,
             is_looked_at: false,
             reading: None,
+            read_at: now,
             texts: Texts::default(),
             callers: Callers::default(),
             track,
@@ -265,6 +268,7 @@ impl Watched {
                 recorder.look(track, probe::now_ns(), &reading, &self.texts, values);
             }
             self.reading = Some(reading);
+            self.read_at = Instant::now();
         }
     }
 
@@ -324,13 +328,12 @@ impl Watched {
         let Some(reading) = &self.reading else {
             return 0.0;
         };
-        let before = self
-            .marks
-            .iter()
-            .rev()
-            .find(|(at, _)| at.elapsed() >= MARKED_EVERY / 2);
+        // What was called since the reading is not in it.
+        let since = |at: Instant| self.read_at.saturating_duration_since(at);
+        let mut marks = self.marks.iter().rev();
+        let before = marks.find(|(at, _)| since(*at) >= MARKED_EVERY / 2);
         let (at, calls) = before.copied().unwrap_or((self.placed, 0));
-        let seconds = at.elapsed().as_secs_f64().max(1e-3);
+        let seconds = since(at).as_secs_f64().max(1e-3);
         reading.calls.saturating_sub(calls) as f64 / seconds
     }
 
