@@ -234,23 +234,26 @@ impl RunningCommand {
         self.child.try_wait()
     }
 
-    /// Asks the command to end with SIGTERM; nothing if it has already. With
+    /// Asks the command to end with SIGTERM; false if it has already. With
     /// [`Streams::Captured`] this reaches all of its process group.
-    pub fn terminate(&mut self) -> io::Result<()> {
+    pub fn terminate(&mut self) -> io::Result<bool> {
         // Until it is reaped, its pid cannot become another process's.
         if self.child.try_wait()?.is_some() {
-            return Ok(());
+            return Ok(false);
         }
         let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) else {
-            return Ok(());
+            return Ok(false);
         };
         let leads_group = rustix::process::getpgid(Some(pid)) == Ok(pid);
-        if leads_group {
-            rustix::process::kill_process_group(pid, Signal::TERM)?;
-        } else {
-            rustix::process::kill_process(pid, Signal::TERM)?;
+        // One that is stopped would not hear of it until somebody lets it go on.
+        for signal in [Signal::TERM, Signal::CONT] {
+            if leads_group {
+                rustix::process::kill_process_group(pid, signal)?;
+            } else {
+                rustix::process::kill_process(pid, signal)?;
+            }
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -17,8 +17,8 @@ use crossterm::cursor::Show;
 use crossterm::event::{DisableMouseCapture, EnableMouseCapture};
 use crossterm::style::ResetColor;
 use crossterm::terminal::{
-    EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
-    enable_raw_mode,
+    Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{Command, queue};
 use std::io;
@@ -113,6 +113,8 @@ fn restore() {
         EndSynchronizedUpdate,
         DisableMouseCapture,
         ResetColor,
+        // Some terminals keep lines of a screen that grew while it was ours.
+        Clear(ClearType::All),
         LeaveAlternateScreen,
         Show
     );

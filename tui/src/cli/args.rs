@@ -483,7 +483,8 @@ pub struct Top {
     #[command(flatten)]
     pub look: LookArgs,
 
-    /// A command to start and to watch, as the user who called sudo
+    /// A command to start and to watch, as the user who called sudo. On the screen O shows what
+    /// it prints, and quitting ends it
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }

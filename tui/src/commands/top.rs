@@ -177,13 +177,17 @@ async fn screen(
     // This ends the command, if it still runs: `look_after` waits for it.
     drop(stop);
     sampling.engine.finish();
-    let command = command.await.unwrap_or(Ok(()));
+    let command = command.await.unwrap_or(Ok(false));
     let ended = ended?;
     remember(&config.look, &target, began, ended.kept);
     if let Some(is_allowed) = ended.fetches {
         kept::save_fetching(is_allowed);
     }
-    say_goodbye(&ended, &last.borrow());
+    say_goodbye(
+        &ended,
+        &last.borrow(),
+        command.as_ref().is_ok_and(|was_ended| *was_ended),
+    );
     command?;
     Ok(match ended.exit {
         run::Exit::Signal(signal) => Exit::Signal(signal as u8),
@@ -192,7 +196,7 @@ async fn screen(
 }
 
 /// Prints the summary that stays on the terminal when the screen is gone.
-fn say_goodbye(ended: &Ended, last: &Snapshot) {
+fn say_goodbye(ended: &Ended, last: &Snapshot, is_command_ended: bool) {
     let run = &last.health;
     let seconds = last.run.elapsed.as_secs();
     let line = format!(
@@ -208,6 +212,10 @@ fn say_goodbye(ended: &Ended, last: &Snapshot) {
     }
     // Writing fails if the terminal is gone, and then nobody would read it.
     let _ = writeln!(std::io::stdout(), "{line}");
+    if is_command_ended {
+        let ended = format!("proftop: {} was asked to end (SIGTERM)", last.run.scope);
+        let _ = writeln!(std::io::stdout(), "{ended}");
+    }
     StartTrace {
         first_paint: ended.milestones.first_paint,
         first_samples: ended.milestones.first_samples,
@@ -226,20 +234,20 @@ async fn pass_on(mut controls: mpsc::UnboundedReceiver<Command>, commands: Sende
 }
 
 /// Reads what the started command prints, tells the engine when it ends, and
-/// ends it when the screen is left before that.
+/// ends it when the screen is left before that: true if so.
 async fn look_after(
     started: Option<oneshot::Receiver<Result<RunningCommand, StartError>>>,
     commands: Sender<Command>,
     scope: Arc<str>,
     mut stopped: oneshot::Receiver<()>,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     // No command was given: something that runs already is watched.
     let Some(started) = started else {
-        return Ok(());
+        return Ok(false);
     };
     // The engine ended before it let the command run.
     let Ok(result) = started.await else {
-        return Ok(());
+        return Ok(false);
     };
     let mut running = match result {
         Ok(running) => running,
@@ -268,8 +276,7 @@ async fn look_after(
             _ = ticks.tick() => {}
             _ = &mut stopped => {
                 // We started it for the user, who has now left.
-                let _ = running.terminate();
-                return Ok(());
+                return Ok(running.terminate().unwrap_or(false));
             }
         }
         match running.try_wait() {
@@ -287,7 +294,7 @@ async fn look_after(
         words,
         at_ns: probe::now_ns(),
     });
-    Ok(())
+    Ok(false)
 }
 
 /// Sends each line that the command prints to the engine, without what a terminal would act
@@ -343,7 +350,10 @@ fn baseline(path: &Path) -> Result<Baseline, Failure> {
     }
     let view = open_file::open(path)?.view;
     match view.end_ns() {
-        Some(_) => Ok(Baseline::of_file(view)),
+        Some(_) => Ok(Baseline::of_file(
+            view,
+            format!("all of {}", input::name(path)),
+        )),
         None => Err(Failure::failed(format!(
             "there are no samples in {} to compare with",
             input::name(path)
