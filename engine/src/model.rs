@@ -191,6 +191,7 @@ impl Model {
             described.add_to(ModuleId(module.id.0), &mut self.store);
         }
         for process in &batch.processes {
+            self.settings.follow_name(process.pid, &process.comm);
             self.add_process(process);
         }
         // A panic loses the samples of this batch that were not counted yet, and nothing

@@ -29,6 +29,24 @@ pub struct Settings {
     pub consent: Consent,
 }
 
+/// Bytes of a name that the kernel keeps of a longer one.
+const COMM_LEN: usize = 15;
+
+impl Settings {
+    /// Keeps the words of the scope true where they name one process, which has become
+    /// another program or calls itself otherwise now.
+    pub fn follow_name(&mut self, pid: u32, name: &str) {
+        let number = format!("[{pid}]");
+        let rest = self.scope.find(&number).filter(|_| self.pids == [pid]);
+        // The kernel cuts a name; the scope may have it whole.
+        if let Some(at) = rest
+            && !(self.scope[..at].starts_with(name) && name.len() == COMM_LEN)
+        {
+            self.scope = format!("{name}{}", &self.scope[at..]).into();
+        }
+    }
+}
+
 /// What is counted. Waits are followed only where they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Counted {
@@ -119,4 +137,45 @@ pub enum Command {
     Probe(ProbeOrder),
     /// End now: report what has come so far, without waiting for names.
     Finish,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scope_is_called_as_its_process_is() {
+        let settings = |scope: &str, pids: &[u32]| Settings {
+            limits: Limits::default(),
+            schedule: Schedule::Reports {
+                delay: Duration::from_secs(1),
+                count: None,
+                names: AwaitNames::Last,
+            },
+            scope: scope.into(),
+            cpus: Vec::new(),
+            rate_hz: 99,
+            counted: Counted::OnCpu,
+            pids: pids.to_vec(),
+            reach: Reach::default(),
+            consent: Consent::default(),
+        };
+        let of = |pids: &[u32], pid| {
+            let mut settings = settings("sh[7], cpu 0", pids);
+            settings.follow_name(pid, "node");
+            settings.scope
+        };
+        let called = |scope: &str, name: &str| {
+            let mut settings = settings(scope, &[7]);
+            settings.follow_name(7, name);
+            settings.scope
+        };
+        assert_eq!(&*of(&[7], 7), "node[7], cpu 0");
+        assert_eq!(&*of(&[7], 8), "sh[7], cpu 0", "another process");
+        assert_eq!(&*of(&[7, 8], 7), "sh[7], cpu 0", "one of several");
+        assert_eq!(
+            &*called("a-program-of-a-long-name[7]", "a-program-of-a-"),
+            "a-program-of-a-long-name[7]"
+        );
+    }
 }

@@ -138,6 +138,11 @@ impl Filter {
         self.clauses.is_empty()
     }
 
+    /// Whether it begins with all steps of `other`: what passes it passes that one, too.
+    pub fn extends(&self, other: &Filter) -> bool {
+        self.clauses.starts_with(&other.clauses)
+    }
+
     /// Adds a step behind all others.
     pub fn push(&mut self, clause: Clause) {
         self.clauses.push(clause);

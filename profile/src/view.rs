@@ -8,7 +8,8 @@ use crate::probes::ProbeLog;
 use crate::tables::{EventId, Module, Tables};
 use crate::time::{TimeRange, Window};
 use crate::{
-    Frame, FrameId, FrameKind, Function, FunctionId, Info, Metric, NameState, Rates, Role, RowName,
+    Frame, FrameId, FrameKind, Function, FunctionId, Info, Metric, NameState, ProcessId, Rates,
+    Role, RowName,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -129,6 +130,12 @@ impl View {
     /// What probes counted beside the samples.
     pub fn probes(&self) -> &Arc<ProbeLog> {
         &self.tables.probes
+    }
+
+    /// Whether a process has ended: it was told so, or nothing is known of it any more.
+    pub fn has_ended(&self, process: ProcessId) -> bool {
+        let process = self.tables.processes.get(process);
+        process.is_none_or(|process| process.exited)
     }
 
     /// The place that a number stands for; `None` if it is of another store.

@@ -334,7 +334,13 @@ impl App {
         // With another query the limit for showing this applies as if it had not been
         // shown.
         let is_same = self.shown.asked.turn == snapshot.asked.turn;
+        let is_same_scope = self.shown.asked.query.scope == snapshot.asked.query.scope;
         self.shown = snapshot;
+        if !is_same_scope {
+            for pane in PaneId::ALL {
+                self.views.get_mut(*pane).forget_last_seen();
+            }
+        }
         self.cut_shown = shows_cut(&self.shown, self.cut_shown && is_same);
         let sort = is_awaited || self.calm.may_sort(self.now);
         self.calm.pending = true;

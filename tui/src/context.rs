@@ -99,15 +99,6 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns the word in place of a number for a row without samples. With a filter or in a
-    /// part of the whole it is "hidden", because without that there may be some.
-    pub fn absent(&self) -> &'static str {
-        match self.knobs.filter.is_empty() && self.knobs.scope.is_empty() {
-            true => "gone",
-            false => "hidden",
-        }
-    }
-
     /// The key that does an action where the keys go, as it is written on the
     /// screen; `None` if no key does.
     pub fn key(&self, action: Action) -> Option<String> {

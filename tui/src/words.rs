@@ -2,6 +2,7 @@
 //! write them.
 
 /// What differs from a baseline.
+pub mod absence;
 pub mod compared;
 /// CPUs by their numbers.
 pub mod cpus;

@@ -21,6 +21,30 @@ pub struct Scope {
     pub functions: Vec<FrameId>,
 }
 
+impl Scope {
+    /// Whether whatever is in this scope is in `other` as well, as far as the two tell
+    /// without looking at who is in them.
+    pub fn is_within(&self, other: &Scope) -> bool {
+        let of_threads = || {
+            !self.threads.is_empty()
+                && self
+                    .threads
+                    .iter()
+                    .all(|(process, _)| other.processes.contains(process))
+        };
+        (is_part(&self.processes, &other.processes) || of_threads())
+            && is_part(&self.threads, &other.threads)
+            && is_part(&self.cpus, &other.cpus)
+            && is_part(&self.cgroups, &other.cgroups)
+            && is_part(&self.functions, &other.functions)
+    }
+}
+
+/// Whether each of the wanted ones is also among the others; none means all.
+fn is_part<T: PartialEq>(wanted: &[T], others: &[T]) -> bool {
+    others.is_empty() || !wanted.is_empty() && wanted.iter().all(|one| others.contains(one))
+}
+
 /// Which threads and CPUs are in.
 ///
 /// Tests of the filter that are about samples are decided here as well. What remains
@@ -128,4 +152,46 @@ fn admits(test: &SampleTest, table: &ProcessTable, slot: ThreadSlot) -> Option<b
             .and_then(|d| d.user.as_deref())
             .is_some_and(|user| text.matches(user)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_within_and_nothing_else() {
+        let all = Scope::default();
+        let process = Scope {
+            processes: vec![ProcessId(1)],
+            ..Scope::default()
+        };
+        let two = Scope {
+            processes: vec![ProcessId(2), ProcessId(1)],
+            ..Scope::default()
+        };
+        let thread = Scope {
+            threads: vec![(ProcessId(1), 7)],
+            ..Scope::default()
+        };
+        let on_cpu = Scope {
+            cpus: vec![3],
+            ..process.clone()
+        };
+        let parts = [
+            (&process, &all),
+            (&process, &process),
+            (&process, &two),
+            (&thread, &process),
+            (&on_cpu, &process),
+            (&thread, &all),
+        ];
+        for (part, whole) in parts {
+            assert!(part.is_within(whole), "{part:?} of {whole:?}");
+            assert!(
+                part == whole || !whole.is_within(part),
+                "{whole:?} of {part:?}"
+            );
+        }
+        assert!(!thread.is_within(&on_cpu), "it may run elsewhere");
+    }
 }

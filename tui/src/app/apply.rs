@@ -194,7 +194,9 @@ impl App {
         self.asking.baselines += 1;
         let query = self.shown.asked.query.clone();
         let start_ns = self.shown.report.window.start_ns;
-        let baseline = Baseline::shown(self.asking.baselines, view, query, start_ns);
+        let whose = self.context().scope_words();
+        let number = self.asking.baselines;
+        let baseline = Baseline::shown(number, view, query, start_ns, whose);
         let baseline = Some(Arc::new(baseline));
         // Another baseline is a step in the history, so that the one before can be had
         // again. The first one is none: there is nothing to go back to.

@@ -3,8 +3,10 @@
 //! most important one as one line.
 
 use crate::app::App;
+use crate::knobs::Part;
 use engine::snapshot::{Snapshot, TargetState};
 use profile::Ending;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What the line above the view says.
@@ -24,6 +26,8 @@ pub enum State {
         rows: usize,
     },
     Idle,
+    /// The processes that the scope was narrowed to have ended.
+    Ended(Arc<str>),
     /// The target is stopped by a signal or a debugger.
     Stopped,
     /// The filter drops all of this many samples.
@@ -71,10 +75,11 @@ impl State {
         of_target(&snapshot.run.target)
             .or_else(|| of_freeze(app))
             .or_else(|| app.terminal.behind.map(State::Behind))
+            .or_else(|| ended(app))
+            .or_else(|| snapshot.run.is_stopped.then_some(State::Stopped))
             .or_else(|| no_match(app))
             .or_else(|| broken(snapshot))
             .or_else(|| keeps_nothing(app))
-            .or_else(|| snapshot.run.is_stopped.then_some(State::Stopped))
             .or_else(|| is_idle(snapshot).then_some(State::Idle))
             .or_else(|| lost(snapshot))
             .or_else(|| app.cut_shown.then(|| cut(snapshot)).flatten())
@@ -114,6 +119,20 @@ fn of_freeze(app: &App) -> Option<State> {
             .taken_run
             .saturating_sub(app.shown.health.taken_run),
     })
+}
+
+/// A recording is of the past: there nearly all have ended.
+fn ended(app: &App) -> Option<State> {
+    let narrowed = app.knobs.scope.last()?;
+    let view = app.shown.view.as_ref()?;
+    if app.shown.run.target != TargetState::Running || app.shown.source.recording.is_some() {
+        return None;
+    }
+    let have_ended = match &narrowed.part {
+        Part::Processes(processes) => processes.iter().all(|process| view.has_ended(*process)),
+        Part::Threads(threads) => threads.iter().all(|(process, _)| view.has_ended(*process)),
+    };
+    have_ended.then(|| State::Ended(Arc::clone(&narrowed.words)))
 }
 
 fn no_match(app: &App) -> Option<State> {

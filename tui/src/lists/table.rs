@@ -376,6 +376,11 @@ impl<I: Item> Table<I> {
         }
     }
 
+    /// Forgets the selected row: if the next report does not have it, it is not kept.
+    pub fn forget_last_seen(&mut self) {
+        self.last_seen = None;
+    }
+
     /// Keeps the selected row, in case the next report does not have it.
     fn remember(&mut self, report: &Report) {
         if self.cursor.held().is_none() {

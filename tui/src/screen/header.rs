@@ -7,7 +7,7 @@ use crate::views::PaneId;
 use crate::widgets::theme::Theme;
 use crate::words::fit::{Segment, fit};
 use crate::words::metric::{metric, metric_told, number_of};
-use crate::words::{names, text, units};
+use crate::words::{compared, names, text, units};
 use engine::snapshot::{Snapshot, Span, TargetState};
 use probe::EngineKind;
 use profile::Completeness;
@@ -352,8 +352,13 @@ fn window(app: &App) -> String {
 fn difference(app: &App) -> Segment {
     match (&app.shown.comparison.functions, app.knobs.difference()) {
         (Some(diff), Some(_)) => {
-            let baseline = crate::words::compared::baseline(diff);
-            Segment::new(8, [format!("DIFF to {baseline}"), "DIFF".into()])
+            let other = app.shown.comparison.baseline.as_ref();
+            let whose = other.and_then(|baseline| baseline.whose());
+            let baseline = compared::baseline(diff, whose, &app.context());
+            // That other samples are compared is said as long as there is any room.
+            let short = whose.map_or_else(String::new, |whose| format!(" to A, {whose}"));
+            let whole = format!("DIFF to {baseline}");
+            Segment::new(8, [whole, format!("DIFF{short}"), "DIFF".into()])
         }
         (None, Some(_)) => Segment::new(8, ["DIFF ⟳".into()]),
         (_, None) => Segment::new(8, [String::new()]),

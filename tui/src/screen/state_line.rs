@@ -47,6 +47,7 @@ fn keys(app: &App, state: &State) -> String {
         State::Failed(_)
         | State::Stopped
         | State::Exited(_)
+        | State::Ended(_)
         | State::Behind(_)
         | State::Broken(_)
         | State::File { .. } => return String::new(),
@@ -83,6 +84,7 @@ pub fn sentence(app: &App, state: &State) -> String {
             "STOPPED {} (SIGSTOP or a debugger): no CPU until it goes on.",
             app.shown.run.scope
         ),
+        State::Ended(who) => format!("ENDED  {who} has ended; its samples stay for a while."),
         State::Idle => {
             // The narrowest part that is counted: that one had nothing to count.
             let scope = match app.knobs.scope.last() {

@@ -88,6 +88,10 @@ impl<I: Person> View for Table<I> {
         }
     }
 
+    fn forget_last_seen(&mut self) {
+        self.forget_last_seen();
+    }
+
     fn place(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(Arc::new(self.place()))
     }

@@ -80,8 +80,7 @@ impl ReportQuestion {
             snapshot.health.lost = losses.between(window.start_ns, window.end_ns);
         }
         let baseline = knobs.difference();
-        snapshot.comparison.baseline =
-            baseline.map(|baseline| Arc::new(baseline.beside(&knobs.filter)));
+        snapshot.comparison.baseline = baseline.map(|baseline| Arc::new(baseline.beside(&query)));
         // A comparison of the engine's snapshot would be of other samples.
         (snapshot.comparison.functions, snapshot.comparison.people) = (None, None);
         snapshot.comparison.lacks = None;

@@ -166,6 +166,13 @@ impl Tree {
         self.bottom_up.release();
     }
 
+    /// Forgets the selected row of each direction: if the next tree does not have it, it is
+    /// not kept.
+    pub fn forget_last_seen(&mut self) {
+        self.top_down.forget_last_seen();
+        self.bottom_up.forget_last_seen();
+    }
+
     /// Sets how many lines fit the screen.
     pub fn resize(&mut self, height: usize) {
         self.height = height;

@@ -125,6 +125,10 @@ pub trait View: Debug {
     /// Frees the answers that it holds, because the view is no longer on the screen.
     fn release(&mut self) {}
 
+    /// Forgets what the selected row was when it was last seen, because another part of the
+    /// samples is counted now: a row of the part before is not kept among the new ones.
+    fn forget_last_seen(&mut self) {}
+
     /// All that is needed to come back to what is looked at now.
     fn place(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         None

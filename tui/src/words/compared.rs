@@ -1,13 +1,17 @@
 //! What differs from a baseline, in words.
 
+use crate::context::Context;
+use crate::words::metric::amount;
 use crate::words::{names, units};
 use profile::diff::{Diff, FALSE_RATE, SAMPLES_MIN};
 
-/// `A 3,277 smp (10 s)`, for the header.
-pub fn baseline(diff: &Diff) -> String {
+/// `A 3,277 smp (10 s)`, for the header; with whose they are where others are compared with
+/// them.
+pub fn baseline(diff: &Diff, whose: Option<&str>, cx: &Context<'_>) -> String {
+    let whose = whose.map_or_else(String::new, |whose| format!(", {whose}"));
     format!(
-        "A {} smp ({:.0} s)",
-        units::count(diff.a.samples),
+        "A {}{whose} ({:.0} s)",
+        amount(cx, diff.a.samples),
         diff.a.seconds
     )
 }

@@ -7,13 +7,6 @@ use crate::views::PaneId;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use proptest::prelude::*;
 
-fn control(hand: &mut Hand, key: char) {
-    hand.event(Event::Key(KeyEvent::new(
-        KeyCode::Char(key),
-        KeyModifiers::CONTROL,
-    )));
-}
-
 fn mouse(hand: &mut Hand, kind: MouseEventKind, column: u16, row: u16) {
     hand.event(Event::Mouse(MouseEvent {
         kind,
@@ -51,7 +44,7 @@ fn threads_stand_beside_the_processes() {
             (vec![2_231, 2_232, 2_214, 2_210], Some(2_231))
         );
         hand.looks_like(&format!("processes-{width}x{height}"));
-        control(&mut hand, 'w');
+        hand.control('w');
         hand.keys("j");
         hand.looks_like(&format!("processes-threads-{width}x{height}"));
         hand.looks_like_in_ascii(&format!("processes-{width}x{height}-ascii"));
@@ -72,7 +65,7 @@ fn the_keys_go_where_the_focus_is() {
             .selected(report)
             .map(|line| line.row.pid)
     };
-    control(&mut hand, 'w');
+    hand.control('w');
     hand.keys("jj");
     assert_eq!(
         (process(&hand), threads(&hand).1),
@@ -90,13 +83,13 @@ fn the_keys_go_where_the_focus_is() {
     assert_eq!(hand.app.in_pane(), None);
     hand.keys("k").keys("j");
     assert_eq!(process(&hand), Some(2_210));
-    control(&mut hand, 'w');
+    hand.control('w');
     hand.keys("\n");
     assert_eq!(hand.app.view, ViewId::Functions);
     assert_eq!(&*hand.app.knobs.scope[0].words, "java[2210]");
     // Nothing stands beside threads.
     hand.keys("5");
-    control(&mut hand, 'w');
+    hand.control('w');
     assert!(hand.frame().contains("nothing stands beside"));
 }
 
@@ -140,7 +133,7 @@ fn the_mouse_reaches_what_stands_beside() {
 fn what_stands_beside_is_as_calm_as_the_view() {
     let mut hand = processes(160, 45);
     hand.keys("j");
-    control(&mut hand, 'w');
+    hand.control('w');
     hand.keys("jj").wait(2_000);
     let mut changed = postgres();
     let report = Arc::make_mut(&mut changed.report);
@@ -168,7 +161,7 @@ fn what_stands_beside_is_as_calm_as_the_view() {
 fn a_page_beside_can_be_moved_in() {
     let mut hand = Hand::new(160, 45);
     hand.show(tree_step(0)).wait(2_000).keys("jjjjjj");
-    control(&mut hand, 'w');
+    hand.control('w');
     hand.keys("k");
     let page = &hand.app.views.page_beside;
     let caller = page.selected_function().map(|function| &*function.name);
@@ -213,7 +206,7 @@ fn the_other_tree_stands_beside_the_tree() {
     let (name, depth) = other(&hand).expect("a row");
     assert!(name == "PortalRun" && depth > 1, "{name} {depth}");
     assert_eq!(trees(&hand), first);
-    control(&mut hand, 'w');
+    hand.control('w');
     hand.keys("gj");
     hand.looks_like("tree-keys-160x45");
     hand.looks_like_in_ascii("tree-160x45-ascii");
@@ -243,7 +236,7 @@ fn both_trees_turn_over_together() {
         other(&hand).map(|(name, _)| name).as_deref(),
         Some("PinBuffer")
     );
-    control(&mut hand, 'w');
+    hand.control('w');
     hand.keys("Io");
     assert_eq!(directions(&hand), before);
     let views = &hand.app.views;
@@ -282,7 +275,7 @@ fn what_is_marked_has_a_flame_graph_below_the_map() {
         assert_eq!(here + rest, 3_277 + 21);
         assert!(sure > 0 && here > 0);
         hand.looks_like(&format!("time-marked-{width}x{height}"));
-        control(&mut hand, 'w');
+        hand.control('w');
         hand.keys("jjj");
         hand.looks_like(&format!("time-flame-{width}x{height}"));
         hand.keys("i");
@@ -328,7 +321,7 @@ fn before_is_the_rest_of_the_time() {
 fn the_map_and_its_flame_graph_follow_each_other() {
     let mut hand = time(160, 45);
     hand.keys("hhhhvll");
-    control(&mut hand, 'w');
+    hand.control('w');
     hand.keys("/SeqNext\n\u{1b}");
     assert!(hand.frame().contains("# half: SeqNext"), "{}", hand.frame());
     let flame = |hand: &Hand| hand.app.views.stretch_flame.is_zoomed();
@@ -364,7 +357,7 @@ fn the_map_and_its_flame_graph_follow_each_other() {
 fn time_and_difference_keep_their_own_zoom() {
     let mut hand = time(160, 45);
     hand.keys("hhhhvll");
-    control(&mut hand, 'w');
+    hand.control('w');
     hand.keys("/IndexNext\n\u{1b}\n");
     let zoomed = |hand: &Hand| {
         let views = &hand.app.views;
@@ -374,11 +367,11 @@ fn time_and_difference_keep_their_own_zoom() {
     let before = hand.frame();
     hand.keys("1b=").wait(2_000);
     assert_eq!(hand.app.pane(), Some(PaneId::DifferenceFlame));
-    control(&mut hand, 'w');
+    hand.control('w');
     hand.keys("/ExecScan\n\u{1b}\n");
     assert_eq!(zoomed(&hand), [true, true]);
     hand.keys("=6");
-    control(&mut hand, 'w');
+    hand.control('w');
     assert_eq!(zoomed(&hand), [true, true]);
     let below = |frame: &str| {
         let lines = frame.lines().skip(20).take(20);
@@ -393,7 +386,9 @@ fn time_and_difference_keep_their_own_zoom() {
 fn beside_what_differs_stands_its_flame_graph() {
     let mut hand = Hand::new(160, 45);
     hand.show(tree_step(0)).wait(2_000);
-    hand.keys("b=").keys("\\!_bt_\n").keys("jjjj");
+    hand.keys("\\comm:postgres\n").keys("b=").keys("\\");
+    hand.control('u');
+    hand.keys("!_bt_\n").keys("jjjj");
     assert_eq!(hand.app.pane(), Some(PaneId::DifferenceFlame));
     hand.looks_like("difference-160x45");
     hand.looks_like_in_ascii("difference-160x45-ascii");
@@ -414,7 +409,7 @@ fn beside_what_differs_stands_its_flame_graph() {
         )
     };
     assert_eq!(name(&hand), row(&hand));
-    control(&mut hand, 'w');
+    hand.control('w');
     let before = row(&hand);
     hand.keys("k");
     assert_eq!(row(&hand), before, "the keys are the flame graph's");
@@ -495,7 +490,7 @@ fn instructions_stand_beside_the_source_text() {
     // Of a line without instructions the last ones stay selected.
     hand.keys("k");
     assert_eq!(lines(&hand), (Some(10), Some(11)));
-    control(&mut hand, 'w');
+    hand.control('w');
     hand.keys("g");
     let (source, assembly) = lines(&hand);
     assert!(source.is_some() && source == assembly);
@@ -504,7 +499,7 @@ fn instructions_stand_beside_the_source_text() {
     // Which instruction it was is not forgotten on the way back.
     let instruction = |hand: &Hand| hand.app.views.assembly.selected().cloned();
     let before = instruction(&hand);
-    control(&mut hand, 'w');
+    hand.control('w');
     hand.wait(1_000);
     assert_eq!(instruction(&hand), before);
     // One after the other, then one of them alone.
@@ -548,7 +543,7 @@ proptest! {
         hand.show(tree_step(0)).wait(2_000);
         for (key, step) in deeds {
             match key {
-                'W' => control(&mut hand, 'w'),
+                'W' => drop(hand.control('w')),
                 'S' => drop(hand.wait(step * 60).show(tree_step(step))),
                 'R' => match step % 4 {
                     0 => resize(&mut hand, 80, 24),

@@ -110,7 +110,7 @@ fn every_layout_adds_up() {
 fn compared(width: u16, height: u16, name: &str, build_id: &[u8], step: u64) -> Hand {
     let mut hand = Hand::new(width, height);
     let then = tree_of_build(0, build_id).view;
-    let baseline = Baseline::of_file(then.expect("it has one"));
+    let baseline = Baseline::of_file(then.expect("it has one"), "all of then.pft");
     hand.app.begin_with(Filter::default(), 0, Some(baseline));
     hand.keys("=").show(tree_step(step)).keys(".....");
     hand.keys(&format!("/{name}\n\u{1b}a="));

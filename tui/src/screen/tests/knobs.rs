@@ -305,9 +305,9 @@ fn units_go_round_and_change_nothing_else() {
 fn the_difference_at_every_size() {
     for (width, height) in SIZES {
         let mut hand = hand(width, height);
-        hand.keys("b=");
+        differ_by(&mut hand, "!_bt_");
         assert!(hand.frame().contains("DIFF"));
-        hand.keys("\\!_bt_\n").keys("jj");
+        hand.keys("jj");
         hand.looks_like(&format!("difference-{width}x{height}"));
         hand.looks_like_in_ascii(&format!("difference-{width}x{height}-ascii"));
     }
@@ -326,13 +326,11 @@ fn the_difference_of_trees_at_every_size() {
             ("/heap_hot\n\u{1b}\n", "page"),
         ] {
             let mut hand = hand(width, height);
-            hand.keys("b=");
+            differ_by(&mut hand, "!_bt_ !PinBuffer");
             // The page's keys find a function, which the difference does not.
             if view == "page" {
                 hand.keys("=").keys(key).keys("=");
-            }
-            hand.keys("\\!_bt_ !PinBuffer\n");
-            if view != "page" {
+            } else {
                 hand.keys(key);
             }
             hand.keys("jj");
@@ -419,18 +417,35 @@ fn the_same_samples_do_not_differ() {
             .iter()
             .all(|row| row.a_self == row.b_self && !row.sure)
     );
-    // A function that was excluded since is gone, and surely so.
+    // What is excluded since is excluded from both.
     hand.keys("\\!LWLock\n");
     let diff = hand.app.difference().expect("it is shown");
-    let gone = diff.rows.iter().find(|row| &*row.name == "LWLockAcquire");
-    assert!(gone.is_some_and(|row| row.is_gone() && row.sure));
-    hand.keys("i").looks_like("difference-explained");
+    assert!(diff.a.samples < 3_277 && diff.a.samples == diff.b.samples);
+    assert!(diff.rows.iter().all(|row| &*row.name != "LWLockAcquire"));
     hand.keys("=");
     assert!(hand.app.difference().is_none());
     assert!(!hand.app.knobs.filter.is_empty(), "the other knobs stay");
     hand.keys("\u{8}\u{8}\u{8}\u{8}");
     assert!(hand.app.knobs.filter.is_empty());
     assert!(hand.app.knobs.baseline.is_some(), "no step back drops it");
+}
+
+#[test]
+fn each_side_is_counted_by_its_own_filter_where_neither_has_the_other() {
+    let mut hand = hand(80, 24);
+    differ_by(&mut hand, "!LWLock");
+    let diff = hand.app.difference().expect("it is shown");
+    let gone = diff.rows.iter().find(|row| &*row.name == "LWLockAcquire");
+    assert!(gone.is_some_and(|row| row.is_gone() && row.sure));
+    assert!(line(&hand, 1).contains("other filter"), "{}", hand.frame());
+    hand.keys("i").looks_like("difference-explained");
+}
+
+/// Compares what is shown with itself as another filter counts it.
+fn differ_by(hand: &mut Hand, filter: &str) {
+    hand.keys("\\comm:postgres\n").keys("b=").keys("\\");
+    hand.control('u');
+    hand.keys(filter).keys("\n");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::widgets::{loading, table, trend};
 use crate::words::metric::{amount, bare_amount, is_waiting};
 use crate::words::units::Scale;
 use crate::words::unnamed::why_unnamed;
-use crate::words::{names, source, text, units, waits};
+use crate::words::{absence, names, source, text, units, waits};
 use engine::snapshot::TargetState;
 use profile::{FunctionRow, Report, RowName, TREND_LEN, Waits};
 use ratatui::Frame;
@@ -25,12 +25,6 @@ pub const WIDTH_WITH_TREND: u16 = 72;
 
 /// From this width on there is room for the band and the number of samples as well.
 const WIDTH_WITH_COUNTS: u16 = 96;
-
-const GONE: &str = "gone from the window; it was: ";
-
-/// Used while there is a filter: it may hide the function, or the function has no samples any
-/// more.
-const HIDDEN: &str = "not in what the filter keeps; it was: ";
 
 impl Draw for Functions {
     // A difference to a baseline is a list of its own, with other columns and another
@@ -54,19 +48,7 @@ impl Draw for Functions {
             return difference::draw::detail(&self.difference, diff);
         }
         match self.table.selected(&cx.shown.report) {
-            Some(selected) if selected.gone => {
-                let gone = if cx.knobs.filter.is_empty() {
-                    GONE
-                } else {
-                    HIDDEN
-                };
-                let room = DetailRoom {
-                    line: room.line.saturating_sub(gone.len()),
-                    ..room
-                };
-                format!("{gone}{}", line(selected.row, cx, room, theme))
-            }
-            Some(selected) => line(selected.row, cx, room, theme),
+            Some(selected) => line(&selected, cx, room, theme),
             None => String::new(),
         }
     }
@@ -94,7 +76,7 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
     let layout = Layout::new(heads.width, theme, heads_of, is_waiting(cx));
     // The word for a row without samples depends on what is asked, the columns do not.
     let layout = Layout {
-        gone: cx.absent(),
+        gone: absence::word(cx),
         ..layout
     };
     let report = &cx.shown.report;
@@ -265,6 +247,10 @@ impl Layout {
         if self.has_trend {
             cells.push((trend::blocks(&function.trend, trend_max), theme.trend()));
         }
+        if line.gone {
+            // The numbers are of what was counted when the row was last seen.
+            cells[1..].iter_mut().for_each(|(text, _)| text.clear());
+        }
         let style = if line.found { theme.found() } else { plain };
         cells.push((name(function), style));
         if self.has_module {
@@ -340,14 +326,21 @@ fn render_empty(cx: &Context<'_>, frame: &mut Frame, area: Rect) {
 }
 
 /// `233 smp self ±0.9 pp / 1,036 total ±1.6 pp   /usr/bin/postgres+0x8f2c0`
-fn line(function: &FunctionRow, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> String {
+fn line(
+    selected: &Line<'_, FunctionRow>,
+    cx: &Context<'_>,
+    room: DetailRoom,
+    theme: &Theme,
+) -> String {
     let DetailRoom { line: width, view } = room;
+    let function = selected.row;
     let base = cx.shown.report.samples;
     let (own, total) = (function.self_samples, function.total_samples);
     // Parts in the order of their importance, as the end is cut: numbers, why there is no
     // name, the whole name if the row has only a part of it, the source line, the place in
     // the file.
     let mut parts = vec![match &function.waits {
+        _ if selected.gone => absence::sentence(cx, total),
         // Chance is in the number of waits.
         Some(waits) => format!(
             "{} self / {} total in {}",

@@ -102,6 +102,10 @@ impl View for Functions {
         }
     }
 
+    fn forget_last_seen(&mut self) {
+        self.table.forget_last_seen();
+    }
+
     fn place(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(Arc::new(self.table.place()))
     }

@@ -14,7 +14,7 @@ use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::widgets::{table, trend};
 use crate::words::units::Scale;
-use crate::words::{keys, names, text, units};
+use crate::words::{absence, keys, names, text, units};
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -262,7 +262,7 @@ impl<'a> Painter<'a> {
         let all = self.all();
         let is_gone = neighbour.samples == 0;
         let share = match is_gone {
-            true => self.cx.absent().into(),
+            true => absence::word(self.cx).into(),
             false => units::share(&self.cx.shown.report, neighbour.samples, all),
         };
         let bar = bar(neighbour.samples, all, self.layout.bar.into());

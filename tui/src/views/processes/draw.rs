@@ -16,7 +16,7 @@ use crate::widgets::table::{Column, Row, STATES_HEAD};
 use crate::widgets::theme::Theme;
 use crate::widgets::{table, trend};
 use crate::words::units::Scale;
-use crate::words::{names, person, states, text};
+use crate::words::{absence, names, person, states, text};
 use engine::snapshot::Snapshot;
 use profile::{ProcessRow, TREND_LEN};
 use ratatui::layout::{Position, Rect};
@@ -36,7 +36,7 @@ impl Draw for Table<ProcessRow> {
 
     fn detail(&self, cx: &Context<'_>, _: DetailRoom, _: &Theme) -> String {
         self.selected(&cx.shown.report)
-            .map_or_else(String::new, |line| process(line.row, cx))
+            .map_or_else(String::new, |line| process(&line, cx))
     }
 }
 
@@ -187,6 +187,7 @@ fn cells(
         (_, Some(ProcessColumn::Pid)) => (number(process.pid, cx.shown), plain),
         (_, Some(ProcessColumn::User)) => (text::cut_end(user, 8).into_owned(), plain),
         (_, Some(ProcessColumn::Cpus)) => (amount(process.samples, line.gone, cx), plain),
+        (_, Some(ProcessColumn::Kernel)) if line.gone => (String::new(), plain),
         (_, Some(ProcessColumn::Kernel)) => (kernel.clone(), plain),
         (_, Some(ProcessColumn::Threads)) => (process.threads.to_string(), plain),
         (_, Some(ProcessColumn::Command)) => (
@@ -194,12 +195,13 @@ fn cells(
             style,
         ),
         (STATES_HEAD, _) => {
-            let bar = process.activity.as_ref().map(states::bar);
-            (bar.unwrap_or_else(|| "-".into()), plain)
+            let activity = process.activity.as_ref().filter(|_| !line.gone);
+            (activity.map_or_else(|| "-".into(), states::bar), plain)
         }
         ("S", _) => (state.into(), plain),
         ("UNIT", _) => (group.clone().unwrap_or_default(), theme.dim()),
-        ("LAST 10s", _) => (trend::blocks(&process.trend, trend_max), theme.trend()),
+        ("LAST 10s", _) if !line.gone => (trend::blocks(&process.trend, trend_max), theme.trend()),
+        ("LAST 10s", _) => (String::new(), plain),
         ("TOP FUNCTION", _) => (names::short(top).into_owned(), plain),
         _ => compared.next().unwrap_or_default(),
     };
@@ -225,7 +227,7 @@ pub fn number(number: u32, snapshot: &Snapshot) -> String {
 /// gone.
 pub fn amount(samples: u64, gone: bool, cx: &Context<'_>) -> String {
     match gone {
-        true => cx.absent().into(),
+        true => absence::word(cx).into(),
         false => Scale::new(cx, cx.shown.report.samples).text(samples),
     }
 }
@@ -246,19 +248,35 @@ pub fn kernel_percent(kernel: u64, samples: u64) -> f64 {
     kernel as f64 * 100.0 / samples.max(1) as f64
 }
 
+/// `3,277 smp = 62.5% of scope ±1.3 pp`, or why the row has no samples any more.
+pub fn share_of_scope(samples: u64, gone: bool, cx: &Context<'_>) -> String {
+    let report = &cx.shown.report;
+    if gone {
+        return absence::sentence(cx, samples);
+    }
+    let (amount, share) = (
+        metric::amount(cx, samples),
+        units::share(report, samples, report.samples),
+    );
+    let share = format!("{amount} = {share}% of scope");
+    // Chance is in the number of waits, not in their time.
+    match metric::is_waiting(cx) {
+        true => share,
+        false => {
+            let band = units::band_text(report, samples, report.samples);
+            format!("{share} {band} pp")
+        }
+    }
+}
+
 /// `4121   3,277 smp = 62.5% of scope ±1.3 pp   393 in the kernel   pg.service   since
 /// 14:03:02 UTC   /usr/lib/postgresql/16/bin/postgres -D /srv/pg`
-fn process(process: &ProcessRow, cx: &Context<'_>) -> String {
-    let base = cx.shown.report.samples;
+fn process(line: &Line<'_, ProcessRow>, cx: &Context<'_>) -> String {
+    let process = line.row;
     let details = &process.details;
     let mut parts = vec![
         format!("{}[{}]", process.comm, number(process.pid, cx.shown)),
-        format!(
-            "{} = {}% of scope {} pp",
-            metric::amount(cx, process.samples),
-            units::share(&cx.shown.report, process.samples, base),
-            units::band_text(&cx.shown.report, process.samples, base),
-        ),
+        share_of_scope(process.samples, line.gone, cx),
     ];
     if process.exited {
         parts.push("ended".into());
@@ -266,16 +284,17 @@ fn process(process: &ProcessRow, cx: &Context<'_>) -> String {
     if process.pid == cx.own_pid {
         parts.push("this proftop".into());
     }
-    parts.push(match &process.activity {
-        Some(activity) => match states::delays(activity) {
-            Some(delays) => format!("{}   {delays}", states::sums(activity)),
-            None => states::sums(activity),
-        },
-        None => format!(
-            "{} in the kernel",
-            metric::bare_amount(cx, process.kernel_samples)
-        ),
-    });
+    match &process.activity {
+        _ if line.gone => {}
+        Some(activity) => {
+            parts.push(states::sums(activity));
+            parts.extend(states::delays(activity));
+        }
+        None => {
+            let kernel = metric::bare_amount(cx, process.kernel_samples);
+            parts.push(format!("{kernel} in the kernel"));
+        }
+    }
     parts.extend(details.command_line.as_ref().map(|line| line.to_string()));
     parts.extend(details.user.as_ref().map(|user| format!("user {user}")));
     parts.extend(details.cgroup.as_ref().map(|path| format!("cgroup {path}")));

@@ -4,10 +4,10 @@ use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
 use crate::widgets::compared;
 use crate::words::metric;
-use crate::words::units::{self, Scale};
+use crate::words::units::Scale;
 
 use crate::lists::table::{Item as _, Line, Table};
-use crate::views::processes::draw::{amount, head, kernel_percent};
+use crate::views::processes::draw::{amount, head, kernel_percent, share_of_scope};
 use crate::views::threads::ThreadColumn;
 use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row, STATES_HEAD};
@@ -29,7 +29,7 @@ impl Draw for Table<ThreadRow> {
 
     fn detail(&self, cx: &Context<'_>, _: DetailRoom, _: &Theme) -> String {
         self.selected(&cx.shown.report)
-            .map_or_else(String::new, |line| thread(line.row, cx))
+            .map_or_else(String::new, |line| thread(&line, cx))
     }
 }
 
@@ -182,16 +182,24 @@ impl Layout {
             _ if !self.has_more => cells.push((String::new(), plain)),
             Some(compared) => cells.extend(compared),
             None if metric::is_waiting(cx) => {
-                let bar = thread.activity.as_ref().map(states::bar);
-                cells.push((bar.unwrap_or_else(|| "-".into()), plain));
+                let activity = thread.activity.as_ref().filter(|_| !line.gone);
+                cells.push((activity.map_or_else(|| "-".into(), states::bar), plain));
             }
             None => {
                 let kernel = kernel_percent(thread.kernel_samples, thread.samples);
-                cells.push((format!("{kernel:.0}"), plain));
+                let kernel = match line.gone {
+                    true => String::new(),
+                    false => format!("{kernel:.0}"),
+                };
+                cells.push((kernel, plain));
             }
         }
         if self.has_trend {
-            cells.push((trend::blocks(&thread.trend, trend_max), theme.trend()));
+            let blocks = match line.gone {
+                true => String::new(),
+                false => trend::blocks(&thread.trend, trend_max),
+            };
+            cells.push((blocks, theme.trend()));
         }
         cells.push((top_function(thread), plain));
         Row {
@@ -216,30 +224,22 @@ fn top_function(thread: &ThreadRow) -> String {
 }
 
 /// `postgres[4131] of 4121   1,036 smp = 31.6% of scope ±1.6 pp   393 in the kernel`
-fn thread(thread: &ThreadRow, cx: &Context<'_>) -> String {
-    let base = cx.shown.report.samples;
-    if let Some(activity) = &thread.activity {
-        let open = states::open_wait(activity);
-        return format!(
-            "{}[{}] of {}   {} = {}% of scope   {}{}{}",
-            thread.comm,
-            thread.tid,
-            thread.pid,
-            metric::amount(cx, thread.samples),
-            units::share(&cx.shown.report, thread.samples, base),
-            states::sums(activity),
-            open.map_or_else(String::new, |open| format!("   now {open}")),
-            states::delays(activity).map_or_else(String::new, |delays| format!("   {delays}")),
-        );
+fn thread(line: &Line<'_, ThreadRow>, cx: &Context<'_>) -> String {
+    let thread = line.row;
+    let ThreadRow { comm, tid, pid, .. } = thread;
+    let share = share_of_scope(thread.samples, line.gone, cx);
+    let mut parts = vec![format!("{comm}[{tid}] of {pid}"), share];
+    match &thread.activity {
+        _ if line.gone => {}
+        Some(activity) => {
+            parts.push(states::sums(activity));
+            parts.extend(states::open_wait(activity).map(|open| format!("now {open}")));
+            parts.extend(states::delays(activity));
+        }
+        None => {
+            let kernel = metric::bare_amount(cx, thread.kernel_samples);
+            parts.push(format!("{kernel} in the kernel"));
+        }
     }
-    format!(
-        "{}[{}] of {}   {} = {}% of scope {} pp   {} in the kernel",
-        thread.comm,
-        thread.tid,
-        thread.pid,
-        metric::amount(cx, thread.samples),
-        units::share(&cx.shown.report, thread.samples, base),
-        units::band_text(&cx.shown.report, thread.samples, base),
-        metric::bare_amount(cx, thread.kernel_samples)
-    )
+    parts.join("   ")
 }

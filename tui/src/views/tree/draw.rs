@@ -19,7 +19,7 @@ use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::words::keys::{and, hint, key};
 use crate::words::units::Scale;
-use crate::words::{names, text, units};
+use crate::words::{absence, names, text, units};
 use profile::diff::Sides;
 use profile::query::{Direction, GroupBy, NodeKind};
 use profile::{Function, Role, RowName};
@@ -270,9 +270,8 @@ impl Layout {
             Direction::TopDown => scale.text(row.own),
             Direction::BottomUp => units::share(&cx.shown.report, row.samples, row.parent_samples),
         };
-        // The other numbers of a row that is gone are its last ones.
         let first = match row.gone {
-            true => cx.absent().into(),
+            true => absence::word(cx).into(),
             false => scale.text(row.samples),
         };
         let mut cells = vec![(first, plain), (second, plain)];
@@ -280,6 +279,10 @@ impl Layout {
             let band = units::band_text(&cx.shown.report, row.samples, base);
             cells.push((band.trim_start_matches('±').into(), theme.dim()));
             cells.push((units::count(row.samples), plain));
+        }
+        if row.gone {
+            // The numbers are of what was counted when the row was last seen.
+            cells[1..].iter_mut().for_each(|(text, _)| text.clear());
         }
         cells
     }
@@ -434,12 +437,11 @@ fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
             sides.amount(&sides.b, row.samples),
         );
     }
-    let gone = match row.gone {
-        true => format!("{}; it was: ", cx.absent()),
-        false => String::new(),
-    };
+    if row.gone {
+        return absence::sentence(cx, row.samples);
+    }
     format!(
-        "{gone}{}% of scope = {} {} pp",
+        "{}% of scope = {} {} pp",
         units::share(report, row.samples, base),
         amount(cx, row.samples),
         units::band_text(report, row.samples, base)
@@ -460,7 +462,7 @@ fn detail(tree: &Tree, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> Str
     // each is added only if it fits whole.
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
     let mut more = Vec::new();
-    if row.depth > 0 {
+    if row.depth > 0 && !row.gone {
         let share = units::share(&cx.shown.report, row.samples, row.parent_samples);
         more.push(format!("{share}% of parent"));
         more.push(format!("depth {}", row.depth));

@@ -172,6 +172,11 @@ impl Side {
         self.at.hot_end = None;
     }
 
+    /// Forgets the selected row: if the next tree does not have it, it is not kept.
+    pub fn forget_last_seen(&mut self) {
+        self.at.last_seen = None;
+    }
+
     /// Frees the rows, because their tree is dropped; what is open and selected stays.
     pub fn release(&mut self) {
         self.rows = Vec::new();

@@ -107,6 +107,10 @@ impl View for Tree {
         self.release();
     }
 
+    fn forget_last_seen(&mut self) {
+        self.forget_last_seen();
+    }
+
     fn place(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         Some(Arc::new(self.place()))
     }
