@@ -143,6 +143,12 @@ impl Filter {
         self.clauses.starts_with(&other.clauses)
     }
 
+    /// Whether some step is about threads or CPUs, and not about stacks.
+    pub(crate) fn asks_of_samples(&self) -> bool {
+        let is_of_sample = |clause: &Clause| matches!(clause, Clause::Sample { .. });
+        self.clauses.iter().any(is_of_sample)
+    }
+
     /// Adds a step behind all others.
     pub fn push(&mut self, clause: Clause) {
         self.clauses.push(clause);

@@ -257,9 +257,12 @@ proptest! {
         clauses in clauses(),
     ) {
         let view = store(&samples).view();
+        let all = select(&view, &Query::default()).samples();
         let mut before = u64::MAX;
         for n in 0..=clauses.len() {
             let selection = select(&view, &filter(&clauses[..n].join(" ")));
+            // Whatever the filter is about: stacks, threads, or CPUs.
+            prop_assert_eq!(selection.offered(), all);
             prop_assert!(selection.samples() <= before);
             prop_assert!(selection.samples() <= selection.offered());
             before = selection.samples();

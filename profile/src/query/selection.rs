@@ -8,7 +8,7 @@ use crate::rates::{Evidence, Weighing};
 use crate::tables::{Sample, Tag};
 use crate::time::Stamps;
 use crate::wait::WaitSum;
-use crate::{Ending, FrameId, Info, Rates, Reweighed, View, Window};
+use crate::{Ending, Filter, FrameId, Info, Rates, Reweighed, View, Window};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -137,6 +137,7 @@ impl Selection {
             tags: [0; Tag::COUNT],
         };
         let counts = selection.count_stacks(cancel)?;
+        selection.offered = selection.count_offered(&counts, cancel)?;
         selection.shape_stacks(&counts, cancel)?;
         selection.count_samples(counts, cancel)?;
         selection.count_waits(cancel)?;
@@ -283,6 +284,27 @@ impl Selection {
         Ok(counts)
     }
 
+    /// Samples in scope and window, whatever the filter says. `counts` is of those whose
+    /// thread and CPU pass the filter: if it asks for neither, these are all.
+    fn count_offered(&self, counts: &[u64], cancel: &Cancel) -> Result<u64, Cancelled> {
+        if !self.query.filter.asks_of_samples() {
+            return Ok(counts.iter().sum());
+        }
+        let scope = Admission::new(&self.view, &self.query.scope, &Filter::default());
+        let mut offered = 0;
+        let history = &self.view.tables.history;
+        history.visit_buckets(self.stamps, |bucket| {
+            cancel.check()?;
+            bucket.visit(self.stamps, &self.weighing, |sample| {
+                if scope.admits(sample.thread, sample.cpu) {
+                    offered += sample.weight;
+                }
+            });
+            Ok(())
+        })?;
+        Ok(offered)
+    }
+
     /// Makes the shape of each stack that has samples, counts what the filter keeps,
     /// and how many of its frames have names.
     fn shape_stacks(&mut self, counts: &[u64], cancel: &Cancel) -> Result<(), Cancelled> {
@@ -294,7 +316,6 @@ impl Selection {
             if (number as usize).is_multiple_of(STEP) {
                 cancel.check()?;
             }
-            self.offered += samples;
             let start = self.shapes.len() as u32;
             let stack = StackId(number);
             if !shaper.append(stack, &mut self.shapes) {
