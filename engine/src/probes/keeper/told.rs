@@ -91,11 +91,7 @@ fn of_watched(watched: &Watched, search: &Search, names: &Names) -> Option<Seen>
 /// Quantiles of how long calls took, in nanoseconds; `None` if none has ended. They come
 /// from a histogram, so each is only as exact as its bucket is wide.
 fn latency(reading: &Reading) -> Option<Latency> {
-    // The middle of the bucket.
-    let quantile = |share| {
-        let (low, high) = reading.quantile(share)?;
-        Some(low + (high - low) / 2)
-    };
+    let quantile = |share| reading.quantile_ns(share);
     Some(Latency {
         p50_ns: quantile(0.5)?,
         p90_ns: quantile(0.9)?,

@@ -40,6 +40,14 @@ impl Reading {
         Some(histogram::bounds(bucket))
     }
 
+    /// A quantile of the times of calls in nanoseconds: the middle of its bucket, but
+    /// nothing beyond the longest call, which may be in the first part of the last bucket.
+    /// `None` before a call has ended.
+    pub fn quantile_ns(&self, share: f64) -> Option<u64> {
+        let (low, high) = self.quantile(share)?;
+        Some((low + (high - low) / 2).min(self.longest_ns()))
+    }
+
     /// The longest call. Two threads that end at once may overwrite each other's; the
     /// histogram knows better then.
     pub fn longest_ns(&self) -> u64 {
@@ -127,5 +135,19 @@ mod tests {
         }
         assert!(reading.longest_ns() > 90_000);
         assert_eq!(reading.buckets().map(|bucket| bucket.2).sum::<u64>(), 100);
+    }
+
+    #[test]
+    fn no_quantile_is_beyond_the_longest_call() {
+        let mut tally = Tally::ZERO;
+        // Just behind the beginning of its bucket.
+        let ns = histogram::bounds(histogram::bucket(2_220_000_000)).0 + 1;
+        tally.histogram[histogram::bucket(ns) as usize] = 1;
+        tally.max_ns = ns;
+        let reading = Reading::of([tally].iter());
+        for share in [0.5, 0.9, 0.99, 1.0] {
+            assert_eq!(reading.quantile_ns(share), Some(ns), "{share}");
+        }
+        assert_eq!(Reading::of([].iter()).quantile_ns(0.5), None);
     }
 }
