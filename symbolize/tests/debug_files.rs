@@ -10,6 +10,7 @@ use std::process::Command;
 use support::{compile, nm};
 use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
+use symbolize::sites::{self, Wanted};
 use symbolize::{ElfSymbols, LinkAddr, Reason, RemoteFiles};
 use test_support::{run_tool, skip};
 
@@ -87,6 +88,26 @@ fn by_link_in_each_directory() {
         }
         fs::write(&installed.debug, fs::read(&installed.program).unwrap()).unwrap();
         assert_eq!(installed.name(), Err(Reason::Stripped), "a link to itself");
+    }
+}
+
+#[test]
+fn a_function_that_program_and_debug_file_name_is_one_site() {
+    let Some(installed) = Installed::new(&["-Wl,--build-id=sha1"]) else {
+        return;
+    };
+    if installed.link().is_none() {
+        return;
+    }
+    let object = Object::read(&File::open(&installed.program).unwrap()).unwrap();
+    let root = OwnedFd::from(File::open(installed.root.path()).unwrap());
+    let files = DebugFiles::below(root, Path::new("/opt/program"), RemoteFiles::Open);
+    let symbols = ElfSymbols::with_debug_files(object, &files).unwrap();
+    let named = |symbol: &symbolize::Symbol<'_>| symbol.name == b"main";
+    assert_eq!(symbols.functions().filter(named).count(), 2, "one of each");
+    let is_meant = |name: &str| name == "main";
+    for wanted in [Wanted::Named("main"), Wanted::Matching(&is_meant)] {
+        assert_eq!(sites::functions(&symbols, wanted).unwrap().len(), 1);
     }
 }
 
