@@ -6,6 +6,7 @@
 //! | `wanted` | what was typed: names, patterns, places |
 //! | `expression` | values of a call, from text to steps that the kernel takes |
 //! | `modules` | the files with code that processes have mapped |
+//! | `needed` | the files with code that a command is going to map |
 //! | `find` | the functions in them that are meant, and the sites of each |
 //! | `guard` | when a probe costs too much |
 //! | `reach` | in which processes probes are |
@@ -22,6 +23,7 @@ mod finder;
 mod guard;
 mod keeper;
 pub mod modules;
+pub mod needed;
 mod order;
 mod reach;
 mod recorded;
@@ -29,7 +31,7 @@ mod recorder;
 mod shown;
 mod wanted;
 
-pub use find::{Extent, Found, Refused, Search, find};
+pub use find::{Extent, Found, Refused, Search, find, names};
 pub use guard::{Guard, Limits, TooMuch};
 pub use keeper::{Counted, Keeper, Message, News, Stack};
 pub use order::{Place, ProbeOrder, Sampled, Which, Whose};

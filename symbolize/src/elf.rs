@@ -11,6 +11,7 @@
 //! | `plt` | names for the stubs that call into other files |
 //! | `each` | every symbol by its name |
 //! | `flatten` | functions, possibly nested, as ranges that are not |
+//! | `needed` | the libraries that are mapped with the file |
 //! | `strings` | string tables, read as far as names are asked for |
 
 mod alias;
@@ -19,6 +20,7 @@ mod code;
 mod dynamic;
 mod each;
 mod flatten;
+mod needed;
 mod place;
 mod plt;
 mod strings;
@@ -37,6 +39,7 @@ use crate::unwind::Extents;
 use crate::{FileOffset, LinkAddr, OpenError, Origin, Reason};
 
 pub use each::for_each_symbol;
+pub use needed::Needed;
 
 use alias::{Aliases, Label};
 use flatten::{Flattening, Range};

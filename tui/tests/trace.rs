@@ -3,10 +3,16 @@
 mod common;
 
 use common::traced::{Program, can_trace, own_count, probe, top, trace};
-use common::{machine, proftop, run, shared_machine, text};
+use common::{
+    BURN_FUNCTIONS, burning, machine, proftop, run, shared_machine, start_sampling, text,
+    wait_for_work,
+};
+use rustix::process::Signal;
 use serde_json::Value;
-use std::process::Command;
-use test_support::{Process, Scratch};
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use test_support::{Process, Scratch, wait_until};
 
 const C: &str = r#"
 #include <pthread.h>
@@ -103,6 +109,69 @@ fn counts_are_those_of_the_program() {
             assert_eq!(probe["unreturned"], not_returned, "{name}");
         }
     }
+}
+
+#[test]
+fn an_interrupt_ends_a_trace_of_others_with_its_report() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let burn = burning(600, 1);
+    let pid = burn.pid().to_string();
+    for number in [Signal::INT, Signal::TERM] {
+        let mut trace = proftop(&["trace", BURN_FUNCTIONS[0], "-d", "1h", "-p", &pid]);
+        let mut trace = start_sampling(trace.stdout(Stdio::piped()));
+        wait_for_work(burn.pid(), Duration::from_millis(300));
+        trace.signal(number);
+        let mut report = String::new();
+        let mut stdout = trace.stdout.take().expect("a pipe");
+        stdout.read_to_string(&mut report).expect("its report");
+        wait_until("the end", || trace.try_wait().expect("ours").is_some());
+        assert!(report.contains(" calls in "), "{report}");
+    }
+}
+
+const EARLY: &str = r#"
+#include <stdlib.h>
+#include <unistd.h>
+int main(void) { void *volatile first = malloc(24681); free(first); usleep(1); return 7; }
+"#;
+
+#[test]
+fn the_first_call_of_a_library_counts() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(program) = Program::compile("early.c", EARLY, &["-O1"]) else {
+        return;
+    };
+    // It ends long before anybody could look which libraries it has mapped.
+    let list = ["--value", "arg1", "libc.so.6!malloc,libc.so.6!usleep"];
+    let (report, _) = trace(&list, &[program.path()]);
+    let sizes = top(&probe(&report, "malloc")["args"][0]);
+    assert!(sizes.contains(&("24681".to_string(), 1)), "{sizes:?}");
+    let usleep = probe(&report, "usleep");
+    assert_eq!((&usleep["count"], &usleep["sites"]), (&1.into(), &1.into()));
+    assert_eq!(
+        (&usleep["unreturned"], &usleep["late_s"]),
+        (&0.into(), &Value::Null)
+    );
+}
+
+#[test]
+fn a_function_that_is_nowhere_is_said_before_the_command_ends() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(program) = Program::compile("early.c", EARLY, &["-O1"]) else {
+        return;
+    };
+    let output = run(&mut proftop(&["trace", "mian", "--", program.path()]));
+    let said = text(&output.stderr);
+    let (before, after) = said.split_once("looking in what").expect("both");
+    assert!(before.contains("did you mean main?"), "{said}");
+    assert!(after.contains("no function is called `mian`"), "{said}");
+    assert_eq!(output.status.code(), Some(1));
 }
 
 #[test]

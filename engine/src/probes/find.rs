@@ -187,6 +187,12 @@ pub fn find(
     Ok((found.into_values().collect(), refused))
 }
 
+/// The names of all functions of these files, without parameters.
+pub fn names(modules: &[Module]) -> impl Iterator<Item = String> {
+    let functions = modules.iter().flat_map(|module| module.symbols.functions());
+    functions.map(|symbol| symbolize::demangle(symbol.name).short().into_owned())
+}
+
 /// What is known of a file of source text that was not found in the code so far.
 #[derive(Default)]
 struct Text {

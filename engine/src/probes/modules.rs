@@ -110,8 +110,8 @@ pub fn copies_of(
 /// Copies of one file that are probed.
 const COPIES_MAX: usize = 64;
 
-/// The file of a program that is still to be started.
-pub fn of_program(path: &Path, symbolizer: &Symbolizer) -> Result<Module, Reason> {
+/// A file with code of this system, which no process may have mapped yet.
+pub fn of_file(path: &Path, is_program: bool, symbolizer: &Symbolizer) -> Result<Module, Reason> {
     let way = probe::files::of_user();
     let root = opener::our_root().ok_or(Reason::FileGone)?;
     let file = way.open_beneath(root, path)?;
@@ -124,7 +124,7 @@ pub fn of_program(path: &Path, symbolizer: &Symbolizer) -> Result<Module, Reason
         path: path.to_path_buf(),
         file: Arc::new(file),
         symbols,
-        is_program: true,
+        is_program,
     })
 }
 

@@ -162,10 +162,10 @@ impl CallTally {
         found.map(|(bounds, _)| *bounds)
     }
 
-    /// A quantile as one number, the middle of its bucket.
+    /// A quantile as one number: the middle of its bucket, but nothing beyond the longest call.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let (from, below) = self.quantile(share)?;
-        Some(from + below.saturating_sub(from) / 2)
+        Some((from + below.saturating_sub(from) / 2).min(self.max_ns.max(from)))
     }
 
     /// Calls that began and did not end in that time.

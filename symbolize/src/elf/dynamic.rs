@@ -33,7 +33,8 @@ pub fn symbols(object: &Object) -> Option<TablePlace> {
     })
 }
 
-fn entries(object: &Object) -> Option<Vec<(u64, u64)>> {
+/// Tag and value of each entry.
+pub fn entries(object: &Object) -> Option<Vec<(u64, u64)>> {
     let header = object.program_headers().iter().find(|h| h.is_dynamic())?;
     let size = header.filesz.min(DYNAMIC_BYTES_MAX);
     let source = object.source();

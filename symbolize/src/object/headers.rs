@@ -184,6 +184,11 @@ impl ProgramHeader {
         self.kind == elf::PT_NOTE.0
     }
 
+    /// Whether it is the path of the dynamic loader: `PT_INTERP`.
+    pub fn is_loader_name(&self) -> bool {
+        self.kind == elf::PT_INTERP.0
+    }
+
     /// Whether it is for the dynamic linker: `PT_DYNAMIC`.
     pub fn is_dynamic(&self) -> bool {
         self.kind == elf::PT_DYNAMIC.0

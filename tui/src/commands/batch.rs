@@ -97,6 +97,7 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
         return Err(Failure::new(Exit::NotPossible, sentence).more("proftop doctor"));
     }
     drop(deadline);
+    command.say_if_running();
     exit(command, signals, samples > 0 || is_left).await
 }
 

@@ -13,7 +13,6 @@ use super::run_command::{CommandWatch, Deadline, Signals, exit};
 use super::{Subject, sampling};
 use crate::cli::{Config, RecordConfig};
 use crate::failure::{Exit, Failure};
-use crate::stderr;
 use engine::snapshot::Snapshot;
 use engine::{AwaitNames, Command, Consent, Schedule};
 use recording::Recording;
@@ -101,11 +100,7 @@ async fn recording(
         file.finish(last)?;
     }
     drop(deadline);
-    if command.is_running() {
-        stderr::say(format_args!(
-            "the command goes on, and is waited for (^C ends it)"
-        ));
-    }
+    command.say_if_running();
     exit(command, signals, file.samples() > 0 || is_left).await
 }
 

@@ -7,6 +7,7 @@ mod deadline;
 pub use deadline::Deadline;
 
 use crate::failure::{Exit, Failure};
+use crate::stderr;
 use probe::child::{RunningCommand, StartError, exit_code};
 use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open, pidfd_send_signal};
 use std::os::fd::OwnedFd;
@@ -118,8 +119,16 @@ impl CommandWatch {
     }
 
     /// Whether the command is running. False before it was let run.
-    pub fn is_running(&self) -> bool {
+    fn is_running(&self) -> bool {
         matches!(self, CommandWatch::Running(_))
+    }
+
+    /// Says that the command is waited for, if it is still running when our own work is
+    /// done.
+    pub fn say_if_running(&self) {
+        if self.is_running() {
+            stderr::say("the command goes on, and is waited for (^C ends it)");
+        }
     }
 
     /// Waits for the command to end, if it has not yet, and returns its status. None if

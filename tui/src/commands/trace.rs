@@ -20,6 +20,7 @@ use super::sampler::probe_target;
 use super::sampling::how_it_ended;
 use crate::cli::{Config, TraceConfig};
 use crate::failure::{Exit, Failure};
+use crate::stderr;
 use callers::Callers;
 use probe::{BpfSource, Source as _};
 use profile::TimeRange;
@@ -59,10 +60,12 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
     let calls = source.take_calls().map_err(cannot)?;
     let mut watch = Watch::new(calls, trace)?;
     let reach = reach::of(config, &subject);
-    // A command's program can be probed before it runs; its libraries come later.
+    // A command and its libraries are probed before it runs; what it loads or starts itself
+    // comes later.
     watch.place(&reach)?;
-    if subject.held.is_none() {
-        watch.check_all_found()?;
+    match &config.command {
+        None => watch.check_all_found()?,
+        Some(command) => watch.say_missing(&command.program.to_string_lossy()),
     }
     let (tell, started) = tokio::sync::oneshot::channel();
     let mut command = CommandWatch::new(subject.held.is_some().then_some(started));
@@ -105,10 +108,19 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
                     how_it_ended(&subject.target.words, status)
                 }));
             }
-            () = std::future::ready(()) => {}
+            // Yields, because signals are taken in by the event loop, which has its turn
+            // only while this task waits.
+            () = tokio::task::yield_now() => {}
         }
     }
-    watch.check_some_found()?;
+    if let Err(failure) = watch.check_some_found() {
+        drop(source);
+        // Printed before the command is waited for, which may take long.
+        stderr::write(&failure);
+        command.say_if_running();
+        exit(command, signals, false).await?;
+        return Ok(failure.exit);
+    }
     let time = begun.elapsed();
     watch.finish();
     // What is still in the ring buffer was recorded before the end, and counts.
@@ -126,6 +138,7 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
             time,
             is_timed: Some(trace.is_timed),
             stacks: Some(trace.stacks),
+            command_ns: config.command.is_some().then_some(begun_ns),
         },
     ))?;
     if let Some(wanted) = &trace.output {
@@ -135,6 +148,7 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
         };
         recording::write(&view, wanted)?;
     }
+    command.say_if_running();
     exit(command, signals, has_hits).await
 }
 

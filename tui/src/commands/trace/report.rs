@@ -25,6 +25,9 @@ pub struct Manner {
     pub is_timed: Option<bool>,
     /// Whether stacks were to be taken. None: those that there are.
     pub stacks: Option<bool>,
+    /// When the command began, on the clock of the samples. None without one, and of a
+    /// recording, which does not say.
+    pub command_ns: Option<u64>,
 }
 
 impl Manner {
@@ -36,6 +39,7 @@ impl Manner {
             time: Duration::from_nanos(window.end_ns.saturating_sub(window.start_ns)),
             is_timed: None,
             stacks: None,
+            command_ns: None,
         }
     }
 }
@@ -66,6 +70,9 @@ pub fn render(view: &View, manner: Manner) -> String {
                     .collect(),
                 callers,
                 has_stacks: manner.stacks.unwrap_or(tally.stacks > 0),
+                late: { manner.command_ns }
+                    .and_then(|begun_ns| record.about().placed_ns.checked_sub(begun_ns))
+                    .map(Duration::from_nanos),
                 removed: record.end().map(|end| &*end.why),
                 time: probe.seen.map_or(manner.time, |seen| seen.time),
                 forgotten: log.probes()[number].forgotten(),
@@ -89,6 +96,9 @@ struct Report<'r> {
     /// Stacks without the function itself.
     callers: Shares,
     has_stacks: bool,
+    /// How long the command had run when it was placed: earlier calls are not counted. None
+    /// if it was there first.
+    late: Option<Duration>,
     /// Why it was taken away before the end.
     removed: Option<&'r str>,
     /// How long it was in place.

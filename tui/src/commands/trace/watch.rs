@@ -1,13 +1,14 @@
 //! The probes of a run: placed, judged by what they cost, read.
 
-use crate::cli::TraceConfig;
+use crate::cli::{self, TraceConfig};
 use crate::failure::{Exit, Failure};
 use crate::stderr;
 use crate::values;
 use engine::probes::modules::{self, Module};
+use engine::probes::needed::{self, Environment};
 use engine::probes::{
     Found, FrameKey, Guard, Limits, Placing, Reach, Recorder, Search, TooMuch, Track, Wanted, What,
-    find,
+    find, names,
 };
 use probe::call::{Calls, Cost};
 use probe::call_orders::{Orders, PROBES_MAX, order};
@@ -33,6 +34,8 @@ pub struct Watch<'c> {
     /// What a hit costs on this machine, measured before the first probe is placed.
     cost: Cost,
     symbolizer: Symbolizer,
+    /// The files with code that a command maps at its start. Empty without a command.
+    at_start: Vec<Module>,
     /// Wanted functions that were not found yet.
     missing: Vec<Missing>,
     probes: Vec<Probe>,
@@ -84,6 +87,7 @@ impl<'c> Watch<'c> {
             },
             cost,
             symbolizer: Symbolizer::new().with_files(probe::files::of_targets()),
+            at_start: Vec::new(),
             missing: wanted
                 .collect::<Result<_, String>>()
                 .map_err(Failure::usage)?,
@@ -92,18 +96,22 @@ impl<'c> Watch<'c> {
         })
     }
 
-    /// Probes those functions that can be found now. In the program of a command that has
-    /// not run yet, or else in the target's processes.
+    /// Probes those functions that can be found now: in the program of a command that has
+    /// not run yet and the libraries that it needs, or else in the target's processes.
     pub fn place(&mut self, reach: &Reach) -> Result<(), Failure> {
         let modules = match &reach.program {
-            Some(_) => self.program_of(reach).into_iter().collect(),
+            Some(program) => {
+                let environment = Environment::own();
+                self.at_start = needed::of_program(program, &environment, &self.symbolizer);
+                self.at_start.clone()
+            }
             None => self.modules_of(&reach.processes()),
         };
         self.place_in(&modules, reach)
     }
 
-    /// Looks again for functions that were not found before: by now a command may have
-    /// mapped its libraries.
+    /// Looks again for functions that were not found before: by now a command may have loaded
+    /// more libraries, or have started other programs.
     pub fn place_late(&mut self, reach: &Reach) -> Result<(), Failure> {
         if self.missing.is_empty() {
             return Ok(());
@@ -112,16 +120,32 @@ impl<'c> Watch<'c> {
         // A command that has ended, or is in exec, has mapped nothing. What is said of a
         // function that was not found is still said of its program.
         if !modules.iter().any(|module| module.is_program) {
-            modules.extend(self.program_of(reach));
+            modules.extend(self.at_start.iter().cloned());
         }
         self.place_in(&modules, reach)
     }
 
-    /// Returns the program of a command as a module, read from its file: nothing is mapped
-    /// yet. None without a command, or if the file cannot be read.
-    fn program_of(&self, reach: &Reach) -> Option<Module> {
-        let program = reach.program.as_ref()?;
-        modules::of_program(program, &self.symbolizer).ok()
+    /// Says which functions are not in a command's program or the libraries that it needs,
+    /// because whoever mistyped one should not have to wait for the end of the command.
+    pub fn say_missing(&self, program: &str) {
+        for missing in &self.missing {
+            let text = &missing.wanted.text;
+            let guess = self.guess(missing);
+            let guess = guess.map_or(String::new(), |name| format!(" (did you mean {name}?)"));
+            stderr::say(format_args!(
+                "no function is called `{text}` in {program} and the libraries that it \
+                 needs{guess}; looking in what it loads or starts"
+            ));
+        }
+    }
+
+    /// Returns the name of a function that is spelled much like one that was not found.
+    fn guess(&self, missing: &Missing) -> Option<String> {
+        let What::Name(wanted, _) = &missing.wanted.what else {
+            return None;
+        };
+        let names: Vec<String> = names(&self.at_start).collect();
+        cli::nearest(wanted, names.iter().map(String::as_str)).map(str::to_string)
     }
 
     /// Returns the files of code that processes have mapped.
@@ -234,7 +258,8 @@ impl<'c> Watch<'c> {
     /// Returns an error if some function was not found, or none could be probed.
     pub fn check_all_found(&self) -> Result<(), Failure> {
         if let Some(missing) = self.missing.first() {
-            return Err(not_found(missing));
+            let guess = self.guess(missing);
+            return Err(not_found(missing, guess.as_deref()));
         }
         if self.probes.is_empty() {
             return Err(Failure::failed("no function got a probe"));
@@ -249,7 +274,8 @@ impl<'c> Watch<'c> {
             return self.check_all_found();
         }
         for missing in &self.missing {
-            stderr::say(format_args!("{}", not_found(missing).message));
+            let guess = self.guess(missing);
+            stderr::say(not_found(missing, guess.as_deref()).message);
         }
         Ok(())
     }
@@ -386,7 +412,7 @@ fn option(too_much: TooMuch) -> &'static str {
 const IS_REGULAR: &str = "functions are given by name or regular expression: those whose names \
                           begin with work_ are '^work_'";
 
-fn not_found(missing: &Missing) -> Failure {
+fn not_found(missing: &Missing, guess: Option<&str>) -> Failure {
     let text = &missing.wanted.text;
     if let Some(why) = &missing.why {
         return Failure::failed(why.clone());
@@ -408,8 +434,9 @@ fn not_found(missing: &Missing) -> Failure {
         let what = format!("no function is called `{text}`, which is no regular expression");
         return Failure::failed(what).detail(IS_REGULAR);
     }
+    let guess = guess.map_or(String::new(), |name| format!("; did you mean {name}?"));
     Failure::failed(format!(
-        "no function is called `{text}` in the code that is mapped"
+        "no function is called `{text}` in the code that is mapped{guess}"
     ))
     .remedy(
         "proftop trace MODULE+0xOFFSET",

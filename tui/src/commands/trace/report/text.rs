@@ -59,6 +59,13 @@ fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::f
         let forgotten = number_of(report.forgotten, "second");
         writeln!(text, "  {forgotten} at the beginning found no room")?;
     }
+    if let Some(late) = report.late {
+        writeln!(
+            text,
+            "  placed when the command had run for {:.1} s: earlier calls are not counted",
+            late.as_secs_f64()
+        )?;
+    }
     if about.copies > 1 {
         writeln!(text, "  {} copies of it in the code", about.copies)?;
     }

@@ -1,0 +1,265 @@
+//! The files with code that a command maps before it runs its first instruction, known
+//! before it is started: the program, the dynamic loader, and the libraries that this finds
+//! by the names in them. A probe that is in place by then sees the first call.
+//!
+//! The loader searches as ld.so(8) says: folders that the files name, `LD_LIBRARY_PATH`,
+//! the cache of `ldconfig`, and the folders of the system. Where a name may lead to several
+//! files (the cache has some for certain processors), all of them count: a probe in a file
+//! that is not mapped costs nothing, a file that was left out would hide calls.
+
+mod cache;
+
+use super::modules::{Module, of_file};
+use cache::Cache;
+use std::collections::{BTreeSet, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use symbolize::Symbolizer;
+use symbolize::elf::Needed;
+
+/// Files that are looked at: more than any program maps at its start.
+const FILES_MAX: usize = 1024;
+
+/// How often an interpreter may be a script itself; Linux allows four.
+const SCRIPTS_MAX: usize = 4;
+
+/// What Linux reads of the first line of a script.
+const LINE_BYTES: u64 = 256;
+
+/// Where libraries are if nothing says otherwise, of glibc and of musl.
+const FOLDERS: [&str; 5] = ["/lib64", "/usr/lib64", "/lib", "/usr/local/lib", "/usr/lib"];
+
+/// What the loader is told by the environment of the command.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// `LD_LIBRARY_PATH`.
+    pub folders: Option<OsString>,
+    /// `LD_PRELOAD`.
+    pub preloaded: Option<OsString>,
+}
+
+impl Environment {
+    /// Ours, which a command inherits.
+    pub fn own() -> Self {
+        Self {
+            folders: std::env::var_os("LD_LIBRARY_PATH"),
+            preloaded: std::env::var_os("LD_PRELOAD"),
+        }
+    }
+}
+
+/// Every file with code that a program maps at its start, the program first. Empty if its
+/// file cannot be read. What cannot be found or read is left out.
+pub fn of_program(
+    program: &Path,
+    environment: &Environment,
+    symbolizer: &Symbolizer,
+) -> Vec<Module> {
+    let program = interpreter_of(program);
+    let Ok(module) = of_file(&program, true, symbolizer) else {
+        return Vec::new();
+    };
+    let needed = Needed::of(module.symbols.object());
+    let kind = |module: &Module| {
+        let object = module.symbols.object();
+        (object.class(), object.machine())
+    };
+    let program_kind = kind(&module);
+    // Folders of the program's DT_RPATH hold for what its libraries need as well.
+    let inherited = folders(needed.rpath.as_deref(), &program);
+    let search = Search {
+        folders: environment.folders.as_deref(),
+        inherited,
+        cache: Cache::read(),
+    };
+    let mut seen: BTreeSet<(u64, u64)> = identity(&program).into_iter().collect();
+    let mut todo: VecDeque<PathBuf> = VecDeque::new();
+    if needed.loader.is_some() {
+        todo.extend(needed.loader.iter().map(PathBuf::from));
+        let preloaded = environment
+            .preloaded
+            .as_deref()
+            .unwrap_or_default()
+            .as_bytes();
+        for name in preloaded
+            .split(|byte| b" :".contains(byte))
+            .filter(|name| !name.is_empty())
+        {
+            todo.extend(search.find(OsStr::from_bytes(name), &Needed::default(), &program));
+        }
+        search.find_all(&needed, &program, &mut todo);
+    }
+    let mut modules = vec![module];
+    while let Some(path) = todo.pop_front().filter(|_| modules.len() < FILES_MAX) {
+        let Ok(path) = fs::canonicalize(&path) else {
+            continue;
+        };
+        if !identity(&path).is_some_and(|identity| seen.insert(identity)) {
+            continue;
+        }
+        // The loader passes over files of other processors, too.
+        let module = of_file(&path, false, symbolizer);
+        let Some(module) = module.ok().filter(|module| kind(module) == program_kind) else {
+            continue;
+        };
+        let needed = Needed::of(module.symbols.object());
+        search.find_all(&needed, &path, &mut todo);
+        modules.push(module);
+    }
+    modules
+}
+
+/// Where libraries are looked for.
+struct Search<'e> {
+    folders: Option<&'e OsStr>,
+    inherited: Vec<PathBuf>,
+    cache: Cache,
+}
+
+impl Search<'_> {
+    /// Adds the files of all libraries that a file needs.
+    fn find_all(&self, needed: &Needed, file: &Path, found: &mut VecDeque<PathBuf>) {
+        for name in &needed.libraries {
+            found.extend(self.find(name, needed, file));
+        }
+    }
+
+    /// The files that a name may lead to: the first in a folder that is searched, else all
+    /// of the cache, else the first in a folder of the system.
+    fn find(&self, name: &OsStr, needed: &Needed, file: &Path) -> Vec<PathBuf> {
+        if name.as_bytes().contains(&b'/') {
+            return vec![with_origin(name, file)];
+        }
+        let named = [
+            needed.rpath.as_deref(),
+            self.folders,
+            needed.runpath.as_deref(),
+        ];
+        let named = named.into_iter().flat_map(|list| folders(list, file));
+        let named = self.inherited.iter().cloned().chain(named);
+        let there = |folder: PathBuf| Some(folder.join(name)).filter(|path| path.is_file());
+        if let Some(path) = { named }.find_map(there) {
+            return vec![path];
+        }
+        let cached = self.cache.paths(name);
+        if !cached.is_empty() {
+            return cached;
+        }
+        let folders = FOLDERS.iter().map(PathBuf::from);
+        { folders }.find_map(there).into_iter().collect()
+    }
+}
+
+/// The folders of a list with colons. An empty one is the current folder, as ld.so(8) says.
+fn folders(list: Option<&OsStr>, file: &Path) -> Vec<PathBuf> {
+    let Some(list) = list else {
+        return Vec::new();
+    };
+    let parts = list.as_bytes().split(|byte| b":;".contains(byte));
+    let folder = |part: &[u8]| match part {
+        [] => PathBuf::from("."),
+        part => with_origin(OsStr::from_bytes(part), file),
+    };
+    parts.map(folder).collect()
+}
+
+/// A path in which `$ORIGIN` is the folder of the file that has it.
+fn with_origin(text: &OsStr, file: &Path) -> PathBuf {
+    let origin = file
+        .parent()
+        .unwrap_or(Path::new("/"))
+        .as_os_str()
+        .as_bytes();
+    let text = text.as_bytes();
+    for mark in [&b"$ORIGIN"[..], b"${ORIGIN}"] {
+        if let Some(rest) = text.strip_prefix(mark) {
+            return OsString::from_vec([origin, rest].concat()).into();
+        }
+    }
+    OsStr::from_bytes(text).into()
+}
+
+/// The program that runs: of a script that of its first line, see execve(2).
+fn interpreter_of(program: &Path) -> PathBuf {
+    let mut program = program.to_path_buf();
+    for _ in 0..SCRIPTS_MAX {
+        let Some(interpreter) = first_line(&program).and_then(|line| interpreter_in(&line)) else {
+            break;
+        };
+        program = fs::canonicalize(&interpreter).unwrap_or(interpreter);
+    }
+    program
+}
+
+/// The beginning of a regular file.
+fn first_line(path: &Path) -> Option<Vec<u8>> {
+    let file = fs::metadata(path).ok().filter(fs::Metadata::is_file);
+    let file = file.and_then(|_| fs::File::open(path).ok())?;
+    let mut bytes = Vec::new();
+    file.take(LINE_BYTES).read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The program that a first line names, as `/bin/sh` in `#!/bin/sh -e`.
+fn interpreter_in(bytes: &[u8]) -> Option<PathBuf> {
+    let line = bytes
+        .strip_prefix(b"#!")?
+        .split(|byte| *byte == b'\n')
+        .next()?;
+    let words = line.split(|byte| b" \t".contains(byte));
+    let first = { words }.find(|word| !word.is_empty())?;
+    Some(OsStr::from_bytes(first).into())
+}
+
+/// What tells a file from all others.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_programs_libraries_are_those_that_it_maps() {
+        // This test itself, whose libraries are mapped by now.
+        let symbolizer = Symbolizer::new();
+        let own = std::env::current_exe().unwrap();
+        let modules = of_program(&own, &Environment::own(), &symbolizer);
+        assert!(modules[0].is_program && modules[0].path == own);
+        let way = probe::files::of_user();
+        let pid = std::process::id();
+        let (mapped, _) = super::super::modules::of_processes(&[pid], &way, &symbolizer);
+        assert!(mapped.iter().any(|module| !module.is_program));
+        for module in mapped {
+            let path = fs::canonicalize(&module.path).unwrap();
+            assert!(modules.iter().any(|found| found.path == path), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_script_is_run_by_what_its_first_line_names() {
+        let named = |line: &[u8]| interpreter_in(line);
+        assert_eq!(named(b"#!/bin/sh -e\nexit"), Some("/bin/sh".into()));
+        assert_eq!(
+            named(b"#! /usr/bin/env python3"),
+            Some("/usr/bin/env".into())
+        );
+        assert_eq!(named(b"#!\n"), None);
+        assert_eq!(named(b"\x7fELF"), None);
+    }
+
+    #[test]
+    fn folders_may_be_beside_the_file() {
+        let file = Path::new("/opt/app/bin/app");
+        let list = OsStr::new("$ORIGIN/../lib:/usr/lib:${ORIGIN}:");
+        let expected = ["/opt/app/bin/../lib", "/usr/lib", "/opt/app/bin", "."];
+        assert_eq!(folders(Some(list), file), expected.map(PathBuf::from));
+        assert!(folders(None, file).is_empty());
+    }
+}
