@@ -1,6 +1,6 @@
 //! Where and how a profile was taken: what its numbers mean.
 
-use crate::time::STAMP_NS;
+use crate::time::{Pause, STAMP_NS};
 
 /// What the samples of a profile count.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +66,9 @@ pub struct Info {
     pub scope: String,
     /// The wall clock where the clock of the samples is 0, in ms since 1970.
     pub epoch_unix_ms: i64,
+    /// When nothing was sampled, between recordings that were put together: in the order of
+    /// time, and apart from each other.
+    pub pauses: Vec<Pause>,
     /// Samples lost because a buffer was full.
     pub lost: u64,
     /// Sentences: what the source could not give, and why.

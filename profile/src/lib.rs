@@ -59,7 +59,7 @@ pub use report::{
 };
 pub use store::{Limits, NewSample, Store, StoreStats};
 pub use tables::EventId;
-pub use time::{TimeRange, Window};
+pub use time::{Pause, TimeRange, Window};
 pub use view::View;
 pub use wait::{
     Activity, DELAY_SLOTS, Delay, Delays, Now, STATE_COUNT, STATES, WAITING_MODULE, WaitPart,

@@ -21,7 +21,8 @@ use crate::intern::RESERVED;
 use crate::rates::Weighing;
 use crate::time::STAMP_NS;
 use crate::{
-    Frame, FrameId, Info, Limits, ModuleId, NameState, NewSample, ProcessId, Rates, Store, View,
+    Frame, FrameId, Info, Limits, ModuleId, NameState, NewSample, Pause, ProcessId, Rates, Store,
+    View,
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -52,11 +53,15 @@ const RATES_DIFFER: &str = "recordings of different rates, or of unknown ones, w
 /// 5. names, which a store takes only for frames that it has
 pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
     let mut import = Import::new(limits);
-    let info = merged_info(views)?;
+    let mut info = merged_info(views)?;
     let epoch_ms = info.epoch_unix_ms;
-    import.store.set_info(info);
     let mut parts: Vec<Part<'_>> = views.iter().map(|view| Part::new(view, epoch_ms)).collect();
-    if let Some(begin) = parts.iter().filter_map(Part::begin_ns).min() {
+    info.pauses = pauses(&parts);
+    import.store.set_info(info);
+    // Those without samples have no end, and so no time of which anything is known.
+    let begin = |part: &Part<'_>| part.end_ns().and(part.begin_ns());
+    let begun = parts.iter().filter_map(begin).min();
+    if let Some(begin) = begun.or(parts.iter().filter_map(Part::begin_ns).min()) {
         import.store.begin(begin);
     }
     if let Some(end) = parts.iter().filter_map(Part::end_ns).max() {
@@ -136,6 +141,25 @@ fn merged_info(views: &[View]) -> Result<Info, MergeError> {
     Ok(merged)
 }
 
+/// When none of the recordings was sampling, between the first and the last of them: such
+/// time is no sampled time, in which nothing would have run.
+fn pauses(parts: &[Part<'_>]) -> Vec<Pause> {
+    let mut sampled: Vec<(u64, u64)> = parts.iter().flat_map(Part::sampled).collect();
+    sampled.sort_unstable();
+    let mut pauses = Vec::new();
+    let mut reached = sampled.first().map_or(0, |first| first.0);
+    for (start_ns, end_ns) in sampled {
+        if start_ns > reached {
+            pauses.push(Pause {
+                start_ns: reached,
+                end_ns: start_ns,
+            });
+        }
+        reached = reached.max(end_ns);
+    }
+    pauses
+}
+
 /// As a recording is counted: at the highest of its rates.
 fn counted_info(view: &View) -> Info {
     Info {
@@ -179,6 +203,21 @@ impl<'a> Part<'a> {
 
     fn begin_ns(&self) -> Option<u64> {
         Some(self.view.begin_ns()?.saturating_add(self.shift_ns))
+    }
+
+    /// The stretches of time in which it was sampled, as start and end on the merged clock.
+    fn sampled(&self) -> Vec<(u64, u64)> {
+        let (Some(begin), Some(end)) = (self.begin_ns(), self.end_ns()) else {
+            return Vec::new();
+        };
+        let mut sampled = Vec::new();
+        let mut from = begin;
+        for pause in &self.view.info().pauses {
+            sampled.push((from, pause.start_ns.saturating_add(self.shift_ns)));
+            from = pause.end_ns.saturating_add(self.shift_ns);
+        }
+        sampled.push((from, end));
+        sampled
     }
 
     /// Gives each process a number of its own; `count` goes on from part to part.

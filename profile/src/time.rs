@@ -76,12 +76,33 @@ pub struct Window {
     pub start_ns: u64,
     /// Where it ends, on the clock of the samples.
     pub end_ns: u64,
+    /// How much of it lies between recordings that were put together, where nothing was
+    /// sampled.
+    pub paused_ns: u64,
 }
 
 impl Window {
-    /// How long it is.
+    /// How long it was sampled: its length without pauses.
     pub fn seconds(&self) -> f64 {
-        self.end_ns.saturating_sub(self.start_ns) as f64 / 1e9
+        let length_ns = self.end_ns.saturating_sub(self.start_ns);
+        length_ns.saturating_sub(self.paused_ns) as f64 / 1e9
+    }
+}
+
+/// A stretch of time in which nothing was sampled, on the clock of the samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pause {
+    /// Where it begins.
+    pub start_ns: u64,
+    /// Where it ends.
+    pub end_ns: u64,
+}
+
+impl Pause {
+    /// How much of it lies in a stretch of time.
+    pub(crate) fn within(self, start_ns: u64, end_ns: u64) -> u64 {
+        let (start, end) = (self.start_ns.max(start_ns), self.end_ns.min(end_ns));
+        end.saturating_sub(start)
     }
 }
 

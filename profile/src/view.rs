@@ -110,9 +110,12 @@ impl View {
         let TimeRange { start_ns, end_ns } = range;
         let end_ns = end_ns.or(self.end_ns()).unwrap_or(0);
         let begin_ns = self.begin_ns().unwrap_or(end_ns);
+        let start_ns = start_ns.unwrap_or(0).max(begin_ns).min(end_ns);
+        let pauses = self.info().pauses.iter();
         Window {
-            start_ns: start_ns.unwrap_or(0).max(begin_ns).min(end_ns),
+            start_ns,
             end_ns,
+            paused_ns: pauses.map(|pause| pause.within(start_ns, end_ns)).sum(),
         }
     }
 

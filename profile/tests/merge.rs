@@ -7,7 +7,10 @@ use common::{Given, given, limits, select, store};
 use profile::formats::pft;
 use profile::merge::{MergeError, merge};
 use profile::query::HeatRows;
-use profile::{Cancel, Host, Info, Limits, NameState, Query, Rates, Store, TimeRange, View};
+use profile::{
+    Cancel, Ending, Host, Info, Limits, NameState, NewSample, ProcessId, Query, Rates, Store,
+    TimeRange, View,
+};
 use proptest::prelude::*;
 
 /// A recording of its own machine, begun at its own time.
@@ -173,4 +176,54 @@ fn different_rates_are_said() {
     assert_eq!(merged(&[0, 0]), (0, 0), "nothing is known");
     assert_eq!(merged(&[99, 499, 99]), (0, 1));
     assert_eq!(merged(&[99, 0]), (0, 1));
+}
+
+#[test]
+fn time_between_recordings_is_no_sampled_time() {
+    let recorded = |host: &str, epoch_s: i64, seconds: u64| {
+        let mut store = Store::new(limits());
+        store.set_info(Info {
+            epoch_unix_ms: epoch_s * 1000,
+            host: Host {
+                name: host.into(),
+                ..Host::default()
+            },
+            rates: Rates::always(100),
+            ..Info::default()
+        });
+        store.begin(1_000_000_000);
+        assert!(store.add_sample(NewSample {
+            time_ns: 500_000_000 + seconds * 1_000_000_000,
+            cpu: 0,
+            process: ProcessId(1),
+            tid: 1,
+            comm: "worker",
+            frames: &[],
+            kernel_frames: 0,
+            ending: Ending::ALL[0],
+            weight: 1,
+        }));
+        store.end(1_000_000_000 + seconds * 1_000_000_000);
+        store.view()
+    };
+    // 4 s, and 6 s four minutes later; one of 2 s at the same time as the first.
+    let (a, b) = (recorded("a", 1000, 4), recorded("b", 1240, 6));
+    let c = recorded("c", 1001, 2);
+    for views in [[&a, &b, &c], [&c, &b, &a]] {
+        let merged = merged(&views);
+        assert_eq!(merged.window(TimeRange::ALL).seconds(), 10.0);
+        assert_eq!(merged.info().pauses.len(), 1);
+        // A part of the time: 2 s of the first, and the pause.
+        let begin = merged.begin_ns().unwrap();
+        let part = TimeRange::between(begin + 2_000_000_000, begin + 100_000_000_000);
+        assert_eq!(merged.window(part).seconds(), 2.0);
+        // The file knows it, too.
+        let mut bytes = Vec::new();
+        pft::write(&merged, &mut bytes).unwrap();
+        let (read, _) = pft::read(&bytes[..], limits()).unwrap();
+        assert_eq!(read.view().info().pauses, merged.info().pauses);
+        assert_eq!(read.view().window(TimeRange::ALL).seconds(), 10.0);
+    }
+    let steps = merged(&[&merged(&[&a, &b]), &c]);
+    assert_eq!(steps.info().pauses, merged(&[&a, &b, &c]).info().pauses);
 }

@@ -88,6 +88,7 @@ pub fn postgres() -> Snapshot {
             window: Window {
                 start_ns: 182_000_000_000,
                 end_ns: 192_000_000_000,
+                paused_ns: 0,
             },
             samples: 3_277,
             rate_hz: 99,

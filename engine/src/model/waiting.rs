@@ -403,6 +403,7 @@ mod tests {
         Window {
             start_ns: start * SECOND,
             end_ns: end * SECOND,
+            paused_ns: 0,
         }
     }
 

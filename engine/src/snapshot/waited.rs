@@ -128,6 +128,7 @@ mod tests {
         Window {
             start_ns: start * SECOND,
             end_ns: end * SECOND,
+            paused_ns: 0,
         }
     }
 
@@ -221,6 +222,7 @@ mod tests {
         let near = Window {
             start_ns: 21 * SECOND,
             end_ns: 31 * SECOND,
+            paused_ns: 0,
         };
         assert_eq!(told(near, &Query::default()).threads.len(), 1);
         for other in [window(10, 30), window(20, 25), window(0, 0)] {

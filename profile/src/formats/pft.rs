@@ -59,6 +59,8 @@ pub(super) mod section {
     pub(crate) const SAMPLED_CPUS: u64 = 18;
     /// Since 2.4, and only if there were probes.
     pub(crate) const PROBES: u64 = 19;
+    /// Since 2.4, and only if recordings of different times were put together.
+    pub(crate) const PAUSES: u64 = 21;
     /// Since 2.4, and only if time waited is counted.
     pub(crate) const WAITS: u64 = 20;
 }

@@ -10,8 +10,8 @@ use crate::formats::wire::Bytes;
 use crate::store::{Added, KnownStack};
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
 use crate::{
-    Ending, Frame, Host, Info, Metric, ModuleId, NameState, NewSample, ProcessDetails, ProcessId,
-    Rates, Store, WaitPart,
+    Ending, Frame, Host, Info, Metric, ModuleId, NameState, NewSample, Pause, ProcessDetails,
+    ProcessId, Rates, Store, WaitPart,
 };
 use std::io::Read;
 use std::sync::Arc;
@@ -193,6 +193,7 @@ impl<R: Read> Reader<R> {
                     self.check_weight()?;
                 }
                 section::SAMPLED_CPUS => add_sampled_cpus(part, store)?,
+                section::PAUSES => add_pauses(part, store)?,
                 section::WAITS => waits = part,
                 section::STRINGS => self.tables.add_strings(part)?,
                 section::MODULES => self.add_modules(part, store)?,
@@ -451,6 +452,25 @@ fn end_of(mut bytes: Bytes<'_>) -> Option<u64> {
     bytes.number().ok()?.checked_sub(1)
 }
 
+/// Adds the pauses to the info before them.
+fn add_pauses(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
+    let mut info = Info::clone(store.info());
+    let mut last_ns: u64 = 0;
+    while !bytes.is_empty() && info.pauses.len() < PAUSES_MAX {
+        let start_ns = last_ns.saturating_add(bytes.number()?);
+        last_ns = start_ns.saturating_add(bytes.number()?);
+        info.pauses.push(Pause {
+            start_ns,
+            end_ns: last_ns,
+        });
+    }
+    store.set_info(info);
+    Ok(())
+}
+
+/// More recordings than anybody puts together.
+const PAUSES_MAX: usize = 10_000;
+
 /// Replaces what is known of the recording; each info of a file has all of it, and the
 /// last one counts. That of the first block also says when the history begins.
 fn add_info(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
@@ -458,7 +478,7 @@ fn add_info(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> 
         name: bytes.text()?,
         unit: bytes.text()?,
     };
-    // Later rates and the sampled CPUs are in sections of their own behind this one.
+    // Later rates, the sampled CPUs and pauses are in sections of their own behind this one.
     let mut host = Host {
         name: bytes.text()?,
         kernel: bytes.text()?,
@@ -473,6 +493,7 @@ fn add_info(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> 
         rates: Rates::always(bytes.u32()?),
         scope,
         epoch_unix_ms: bytes.signed()?,
+        pauses: Vec::new(),
         lost: bytes.number()?,
         notes: Vec::new(),
     };

@@ -14,7 +14,9 @@ use crate::formats::wire::{put, put_bytes, put_signed};
 use crate::intern::StackId;
 use crate::tables::{Process, Sample, Thread, ThreadSlot};
 use crate::time::STAMP_NS;
-use crate::{Frame, FrameId, Info, ModuleId, NameState, ProcessId, RateChange, View, WaitPart};
+use crate::{
+    Frame, FrameId, Info, ModuleId, NameState, Pause, ProcessId, RateChange, View, WaitPart,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::sync::Arc;
@@ -96,6 +98,7 @@ struct Block {
     info: Vec<u8>,
     rates: Vec<u8>,
     sampled_cpus: Vec<u8>,
+    pauses: Vec<u8>,
     strings: Vec<u8>,
     modules: Vec<u8>,
     processes: Vec<u8>,
@@ -137,11 +140,12 @@ impl Block {
     /// and sources stand behind the samples: a store takes names only for frames that
     /// it has, and it has them from samples. Rates and sampled CPUs change the info
     /// before them.
-    fn sections(self) -> [(u64, Vec<u8>); 15] {
+    fn sections(self) -> [(u64, Vec<u8>); 16] {
         [
             (section::INFO, self.info),
             (section::RATES, self.rates),
             (section::SAMPLED_CPUS, self.sampled_cpus),
+            (section::PAUSES, self.pauses),
             (section::STRINGS, self.strings),
             (section::MODULES, self.modules),
             (section::PROCESSES, self.processes),
@@ -161,9 +165,9 @@ impl Block {
 impl<W: Write> Writer<W> {
     /// Begins a file.
     pub fn new(mut out: W) -> Result<Self, FormatError> {
-        out.write_all(&MAGIC)?;
-        out.write_all(&VERSION.to_le_bytes())?;
-        out.write_all(&VERSION_MINOR.to_le_bytes())?;
+        let version = [VERSION.to_le_bytes(), VERSION_MINOR.to_le_bytes()].concat();
+        // In one piece, which `out` may keep until samples come.
+        out.write_all(&[&MAGIC[..], &version].concat())?;
         Ok(Self {
             out,
             packer: Packer::new(),
@@ -360,7 +364,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes what is known of the recording, if that has changed. Changes of the rate
-    /// and a choice of CPUs are sections of their own behind it, so that older readers,
+    /// a choice of CPUs, and pauses are sections of their own behind it, so that older readers,
     /// which do not know them, read the rest.
     fn add_info(&mut self, view: &View) {
         let info = view.info();
@@ -402,6 +406,12 @@ impl<W: Write> Writer<W> {
                 cpu.saturating_sub(last).into(),
             );
             last = *cpu;
+        }
+        let mut last_ns = 0;
+        for Pause { start_ns, end_ns } in &info.pauses {
+            put(&mut self.block.pauses, start_ns.saturating_sub(last_ns));
+            put(&mut self.block.pauses, end_ns.saturating_sub(*start_ns));
+            last_ns = *end_ns;
         }
     }
 
