@@ -4,7 +4,7 @@
 use crate::failure::rights::Invocation;
 use crate::failure::{Exit, Failure};
 use crate::reader::Reader;
-use crate::user_files::{Manner, Refusal, UserFiles};
+use crate::user_files::{Created, Manner, NewFile, Refusal, UserFiles};
 use probe::privilege::{InvokingUser, UserRights};
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
@@ -48,22 +48,28 @@ pub struct Output {
 enum Place {
     Stdout(io::Stdout),
     File(File),
+    /// A file that gets its name when something is written. None while it gets it.
+    Unnamed(Option<(NewFile, bool)>),
 }
 
 impl Output {
     /// Opens a file, or standard output if there is no path. What is written can be read by
-    /// others at once. An error if there is a file and it is not to be overwritten.
+    /// others at once; until then a file that is to be overwritten stays as it is. An error
+    /// if there is a file and it is not to be overwritten.
     pub fn open(path: Option<&Path>, overwrite: bool) -> Result<Self, Failure> {
         let (place, name) = match path {
             None => (Place::Stdout(io::stdout()), "standard output".to_string()),
             Some(path) => {
                 let name = name(path);
-                let file = match Inherited::named(path) {
-                    Some(inherited) => inherited.open().map_err(Refusal::Io),
+                let created = match Inherited::named(path) {
+                    Some(inherited) => inherited.open().map(Created::Open).map_err(Refusal::Io),
                     None => UserFiles::current().create(path, overwrite),
                 };
-                let file = file.map_err(|refusal| refused(&name, &refusal))?;
-                (Place::File(file), name)
+                let place = match created.map_err(|refusal| refused(&name, &refusal))? {
+                    Created::Open(file) => Place::File(file),
+                    Created::Unnamed { new, replaces } => Place::Unnamed(Some((new, replaces))),
+                };
+                (place, name)
             }
         };
         Ok(Self {
@@ -78,7 +84,7 @@ impl Output {
     pub fn terminal_width(&self) -> Option<usize> {
         match self.place {
             Place::Stdout(_) => stdout_width(),
-            Place::File(_) => None,
+            Place::File(_) | Place::Unnamed(_) => None,
         }
     }
 
@@ -97,10 +103,12 @@ impl Output {
     }
 
     /// Returns what can tell whether anybody still reads what we write.
-    pub fn reader(&self) -> Result<Reader, Failure> {
-        let watched = match &self.place {
+    pub fn reader(&mut self) -> Result<Reader, Failure> {
+        let watched = match &mut self.place {
             Place::Stdout(stdout) => Reader::of(stdout),
             Place::File(file) => Reader::of(file),
+            Place::Unnamed(Some((new, _))) => Reader::of(new.file()),
+            Place::Unnamed(None) => Err(io::Error::other("it has no name")),
         };
         watched.map_err(|error| Failure::failed(format!("cannot watch {}: {error}", self.name)))
     }
@@ -119,6 +127,7 @@ impl Output {
     /// no error.
     pub fn write(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
         self.is_empty = false;
+        self.give_name()?;
         WRITING.store(true, Ordering::Relaxed);
         let written = match &mut self.place {
             Place::Stdout(stdout) => {
@@ -126,6 +135,7 @@ impl Output {
                 stdout.write_all(bytes).and_then(|()| stdout.flush())
             }
             Place::File(file) => file.write_all(bytes),
+            Place::Unnamed(_) => Err(io::Error::other("it has no name")),
         };
         WRITING.store(false, Ordering::Relaxed);
         match written {
@@ -137,6 +147,32 @@ impl Output {
             ))),
         }
     }
+}
+
+impl Output {
+    /// Whether what is written goes to a regular file.
+    pub fn is_unnamed(&self) -> bool {
+        matches!(self.place, Place::Unnamed(_))
+    }
+
+    /// Gives the file its name, if it has none yet.
+    fn give_name(&mut self) -> Result<(), Failure> {
+        if let Place::Unnamed(new) = &mut self.place
+            && let Some((new, replaces)) = new.take()
+        {
+            let file = UserFiles::current().name(new, replaces);
+            let file = file.map_err(|refusal| refused(&self.name, &refusal))?;
+            self.place = Place::File(file);
+        }
+        Ok(())
+    }
+}
+
+/// Whether what is written to this path goes to standard output; None is always there.
+pub fn is_stdout(path: Option<&Path>) -> bool {
+    let inherited = path.map(Inherited::named);
+    inherited
+        .is_none_or(|inherited| matches!(inherited, Some(Inherited::Stdout | Inherited::Other(1))))
 }
 
 /// Returns a path for a message, without what a terminal would act on.
@@ -235,8 +271,14 @@ mod tests {
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
         Output::write_whole(Some(&path), true, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
-        Output::open(Some(&path), true).unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"");
+        // Only what is written takes the place of what is there.
+        let mut output = Output::open(Some(&path), true).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        output.write(b"newer").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"newer");
+        let unused = folder.path().join("unused");
+        drop(Output::open(Some(&unused), false).unwrap());
+        assert!(!is_there(&unused));
     }
 
     #[test]

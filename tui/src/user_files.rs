@@ -70,6 +70,15 @@ impl Manner {
     }
 }
 
+/// A file that can be written to.
+#[derive(Debug)]
+pub enum Created {
+    /// A pipe or a terminal.
+    Open(File),
+    /// A regular file without its name. `replaces`: another one has the name.
+    Unnamed { new: NewFile, replaces: bool },
+}
+
 /// Access to files with the rights of one user.
 #[derive(Debug, Clone, Copy)]
 pub struct UserFiles<'a> {
@@ -91,20 +100,32 @@ impl<'a> UserFiles<'a> {
         UserFiles { rights }
     }
 
-    /// Creates a file that is written bit by bit, and can be read by others meanwhile. An
-    /// existing pipe or terminal is opened; opening a pipe waits for its reader.
-    pub fn create(self, path: &Path, replaces: bool) -> Result<File, Refusal> {
+    /// Creates a file that is written bit by bit, and gets its name by [`UserFiles::name`]:
+    /// until then one that has the name stays. An existing pipe or terminal is opened;
+    /// opening a pipe waits for its reader.
+    pub fn create(self, path: &Path, replaces: bool) -> Result<Created, Refusal> {
         self.run(|| {
             let place = Place::open(path)?;
-            match place.look(replaces)? {
-                Found::Nothing => place.create(),
-                Found::Stream(file) => Ok(file),
-                Found::Regular { mode } => {
-                    let new = NewFile::begin(place, Mode::from_raw_mode(0o666))?;
-                    new.set_mode(mode)?;
-                    new.replace()
-                }
+            let found = place.look(replaces)?;
+            if let Found::Stream(file) = found {
+                return Ok(Created::Open(file));
             }
+            let new = NewFile::begin(place, Mode::from_raw_mode(0o666))?;
+            let replaces = if let Found::Regular { mode } = found {
+                new.set_mode(mode)?;
+                true
+            } else {
+                false
+            };
+            Ok(Created::Unnamed { new, replaces })
+        })
+    }
+
+    /// Gives a file that was created its name. Returns it, to be written on.
+    pub fn name(self, new: NewFile, replaces: bool) -> Result<File, Refusal> {
+        self.run(move || match replaces {
+            true => new.replace(),
+            false => new.publish(),
         })
     }
 

@@ -54,11 +54,21 @@ fn a_command_that_does_not_start_costs_no_recording() {
         return;
     };
     let scratch = Scratch::new();
-    let kept = scratch.write("kept.pft", "an earlier recording");
-    let mut record = proftop(&["record", "--force", "-o"]);
-    let output = run(record.arg(&kept).args(["--", "no-such-command-here"]));
-    assert_eq!(output.status.code(), Some(127));
-    assert_eq!(fs::read(&kept).unwrap(), b"an earlier recording");
+    // One that is not there, one that is no program.
+    for (command, status) in [("no-such-command-here", 127), ("/etc/passwd", 126)] {
+        for args in [&["record"][..], &["record", "--format", "folded"], &["-b"]] {
+            let kept = scratch.write("kept", "an earlier recording");
+            let mut again = proftop(&[args, &["-f", "-o"]].concat());
+            let output = run(again.arg(&kept).args(["--", command]));
+            assert_eq!(output.status.code(), Some(status), "{args:?}");
+            assert_eq!(fs::read(&kept).unwrap(), b"an earlier recording");
+            fs::remove_file(&kept).unwrap();
+            let mut first = proftop(&[args, &["-o"]].concat());
+            let output = run(first.arg(&kept).args(["--", command]));
+            assert_eq!(output.status.code(), Some(status), "{args:?}");
+            assert!(!kept.exists(), "{args:?}");
+        }
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// A snapshot that a test can change before a report is made of it.
 pub(super) struct Fixture {
-    snapshot: Snapshot,
+    pub snapshot: Snapshot,
 }
 
 impl Fixture {
@@ -33,6 +33,7 @@ impl Fixture {
             window: Window {
                 start_ns: 5_000_000_000,
                 end_ns: 15_000_000_000,
+                paused_ns: 0,
             },
             samples: 3277,
             rate_hz: 99,
@@ -92,6 +93,7 @@ impl Fixture {
             version: "0.1.0",
             time_unix_ms: 1_722_430_982_007,
             pids: &[4121],
+            has_other_filters: false,
             top,
             width: None,
             tokens_max: 1500,

@@ -86,16 +86,6 @@ impl Place {
         }
     }
 
-    /// Creates a file. An error if something has the name.
-    pub fn create(&self) -> Result<File, Refusal> {
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(0o666);
-        match rustix::fs::openat(&self.folder, &self.name, flags, mode) {
-            Err(Errno::EXIST) => Err(Refusal::Exists),
-            opened => Ok(opened?.into()),
-        }
-    }
-
     /// Opens what was looked at. An error if something else has its name by now.
     fn open_same(&self, seen: &Stat, more: OFlags) -> Result<File, Refusal> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC | more;

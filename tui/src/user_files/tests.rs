@@ -45,18 +45,27 @@ fn what_fails_to_be_written_leaves_the_old() {
 }
 
 #[test]
-fn a_file_that_grows_is_seen_at_once() {
+fn a_file_that_grows_is_seen_as_soon_as_it_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
     let rights = UserRights::own();
     let files = UserFiles::of(&rights);
-    for replaces in [false, true] {
-        let mut file = files.create(&path, replaces).unwrap();
+    let mut before = None;
+    for replacing in [false, true] {
+        let created = files.create(&path, replacing).unwrap();
+        let Created::Unnamed { new, replaces } = created else {
+            panic!("{created:?}");
+        };
+        assert_eq!(replaces, replacing);
+        assert_eq!(fs::read(&path).ok(), before);
+        let mut file = files.name(new, replaces).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"");
         file.write_all(b"one line").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"one line");
+        before = Some(b"one line".to_vec());
     }
     assert!(matches!(files.create(&path, false), Err(Refusal::Exists)));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]

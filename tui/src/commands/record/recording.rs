@@ -32,15 +32,30 @@ enum Sink {
     /// the pipe closes it, be it before the first byte: the flag is set, and what comes
     /// then is dropped.
     Output(Output, Rc<Cell<bool>>),
+    /// The head of a file that has no name yet: it gets its name with the first samples, so
+    /// that a command that cannot be run, or an early end, costs no earlier recording.
+    Waiting(Option<(Output, Rc<Cell<bool>>)>, Vec<u8>),
     /// To a file without a name.
     Kept(File),
 }
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Sink::Waiting(output, head) = self {
+            if head.is_empty() {
+                head.extend(bytes);
+                return Ok(bytes.len());
+            }
+            let head = std::mem::take(head);
+            let (output, is_left) = output.take().expect("taken only here");
+            *self = Sink::Output(output, is_left);
+            self.write_all(&[&head, bytes].concat())?;
+            return Ok(bytes.len());
+        }
         let (output, is_left) = match self {
             Sink::Output(output, is_left) => (output, is_left),
             Sink::Kept(file) => return file.write(bytes),
+            Sink::Waiting(..) => return Err(io::Error::other("its head was not written")),
         };
         let is_read = output.write(bytes);
         let is_read = is_read.map_err(|failure| io::Error::other(failure.message))?;
@@ -60,11 +75,15 @@ impl Recording {
         if record.file.is_none() && !record.is_text() {
             output::refuse_terminal()?;
         }
-        let output = Output::open(record.file.as_deref(), record.overwrite)?;
+        let mut output = Output::open(record.file.as_deref(), record.overwrite)?;
         let name = output.name().to_string();
         let reader = output.reader()?;
         let is_left = Rc::new(Cell::new(false));
         let (sink, later) = match record.is_streamed() {
+            true if output.is_unnamed() => (
+                Sink::Waiting(Some((output, Rc::clone(&is_left))), Vec::new()),
+                None,
+            ),
             true => (Sink::Output(output, Rc::clone(&is_left)), None),
             false => {
                 let (later, file) = Later::begin(record, output)?;
