@@ -34,6 +34,9 @@ pub enum Streams {
     /// error instead. It stays in our process group, so ^C reaches it from the
     /// terminal as usual; whoever waits for it has to outlive that signal.
     OutputToStderr,
+    /// Our output goes to a file: the command has our standard output, as if it had been
+    /// started without us. It stays in our process group, too.
+    Shared,
 }
 
 /// Why a command did not start, and with which exit code `env` would end.
@@ -311,6 +314,7 @@ fn set_streams(command: &mut Command, streams: Streams) {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped()),
         Streams::OutputToStderr => command.stdout(io::stderr()),
+        Streams::Shared => command,
     };
 }
 

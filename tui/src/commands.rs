@@ -24,9 +24,10 @@ mod trace;
 #[cfg(test)]
 pub use open::demo_snapshot;
 
-use crate::cli::{CommandLine, Config, Mode, Request};
+use crate::cli::{BatchConfig, CommandLine, Config, Mode, RecordConfig, Request};
 use crate::config::Complaint;
 use crate::failure::{Exit, Failure};
+use crate::output;
 use crate::stderr;
 use crate::target::Target;
 use probe::child::{HeldCommand, Streams, hold_command};
@@ -122,6 +123,11 @@ fn hold(command: &CommandLine, mode: &Mode) -> Result<HeldCommand, Failure> {
     let user = InvokingUser::current();
     let streams = match mode {
         Mode::Screen => Streams::Captured,
+        Mode::Batch(BatchConfig { file, .. }) | Mode::Record(RecordConfig { file, .. })
+            if !output::is_stdout(file.as_deref()) =>
+        {
+            Streams::Shared
+        }
         Mode::Batch(_) | Mode::Record(_) | Mode::Trace(_) => Streams::OutputToStderr,
     };
     let (program, args) = (command.program.clone(), command.args.clone());

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use test_support::Process;
+use test_support::{Process, Scratch};
 
 const FOLDED: &str = "main;work 30\n";
 
@@ -116,4 +116,27 @@ fn a_file_that_is_there_is_named_with_a_line_to_type() {
         assert_eq!(std::fs::read_to_string(&other).unwrap(), FOLDED);
         std::fs::write(&other, "old").unwrap();
     }
+}
+
+#[test]
+fn standard_output_is_the_commands_where_ours_is_a_file() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let scratch = Scratch::new();
+    for (args, name) in [(&["record"][..], "a.pft"), (&["-b"], "a.txt")] {
+        let file = scratch.join(name);
+        let mut command = proftop(&[args, &["-o"]].concat());
+        let output = run(command.arg(file).args(["--", "echo", "its own words"]));
+        assert_eq!(text(&output.stdout), "its own words\n", "{args:?}");
+        let mut command =
+            proftop(&[args, &["-o", "/dev/stdout", "--", "echo", "its own words"]].concat());
+        let output = run(&mut command);
+        assert!(text(&output.stderr).contains("its own words\n"), "{args:?}");
+    }
+    // `-` is standard output for reports as well, and no file of that name.
+    let mut command = proftop(&["-b", "-n", "1", "-d", "0.2", "-o", "-"]);
+    let output = run(command.current_dir(scratch.path()));
+    assert!(text(&output.stdout).starts_with("# proftop"));
+    assert!(!scratch.join("-").exists());
 }
