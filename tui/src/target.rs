@@ -3,6 +3,7 @@
 
 use crate::failure::{Exit, Failure};
 use probe::cgroup::{Cgroup, CgroupError, Hierarchy};
+use probe::privilege::{Capability, Rights};
 use regex::Regex;
 use std::fs;
 use std::sync::Arc;
@@ -24,6 +25,17 @@ pub struct TargetSpec {
     pub cpus: Vec<u32>,
     /// Leave out the processes that the named ones start.
     pub no_children: bool,
+}
+
+impl TargetSpec {
+    /// Whether something besides the numbers of processes says what is sampled.
+    pub fn has_other_filters(&self) -> bool {
+        !self.tids.is_empty()
+            || self.comm.is_some()
+            || self.cgroup.is_some()
+            || !self.users.is_empty()
+            || !self.cpus.is_empty()
+    }
 }
 
 /// What is sampled, looked up on this machine. Kinds combine with "and", values of one kind
@@ -175,8 +187,17 @@ pub fn unseen_code(pid: u32, error: &std::io::Error) -> String {
     }
 }
 
-/// What lets us see the code of processes of others.
-pub const SEES_CODE: &str = "run as root, or give proftop cap_sys_ptrace";
+/// Returns what lets us see the code of processes of others.
+pub fn sees_code() -> &'static str {
+    let may_trace = |rights: Rights| rights.allow(Capability::SysPtrace);
+    match Rights::current().is_ok_and(may_trace) {
+        true => {
+            "we have cap_sys_ptrace: the system refuses it nonetheless (a security module, \
+             or the rules of a container or virtual machine)"
+        }
+        false => "run as root, or give proftop cap_sys_ptrace",
+    }
+}
 
 /// Returns a thread by its name and number.
 fn find_thread(tid: u32) -> Result<String, Failure> {

@@ -26,14 +26,14 @@ impl Sampler {
     pub fn choose(choice: EngineChoice, target: &probe::Target) -> Result<Self, Failure> {
         match choice {
             EngineChoice::Bpf => {
-                may_use_bpf(target).map_err(|why| *why.0)?;
+                may_use_bpf(target, true).map_err(|why| *why.0)?;
                 Ok(Self::Bpf)
             }
             EngineChoice::Perf => match PerfSource::may_sample(target) {
                 Ok(()) => Ok(Self::Perf(None)),
                 Err(error) => Err(not_even_by_perf(&error, features::perf_event_paranoid())),
             },
-            EngineChoice::Auto => match may_use_bpf(target) {
+            EngineChoice::Auto => match may_use_bpf(target, false) {
                 Ok(()) => Ok(Self::BpfElsePerf),
                 Err(WithoutBpf(failure, why)) => match PerfSource::may_sample(target) {
                     Ok(()) => Ok(Self::Perf(Some(format!(
@@ -96,15 +96,15 @@ impl Sampler {
 struct WithoutBpf(Box<Failure>, String);
 
 /// Returns an error if BPF cannot sample this target: for lack of rights, or in a container
-/// that has numbers of its own.
-fn may_use_bpf(target: &probe::Target) -> Result<(), WithoutBpf> {
+/// that has numbers of its own. `needs_bpf`: nothing else will do.
+fn may_use_bpf(target: &probe::Target, needs_bpf: bool) -> Result<(), WithoutBpf> {
     let rights = Rights::current().map_err(|error| {
         let sentence = format!("failed to read `/proc/self/status`: {error}");
         WithoutBpf(Box::new(Failure::failed(sentence.clone())), sentence)
     })?;
     rights.can_sample().map_err(|missing| {
         let paranoid = features::perf_event_paranoid();
-        let failure = cannot_sample(&missing, paranoid, &Invocation::current());
+        let failure = cannot_sample(&missing, paranoid, &Invocation::current(), needs_bpf);
         WithoutBpf(Box::new(failure), missing.to_string())
     })?;
     same_numbers_as_the_kernel(target)

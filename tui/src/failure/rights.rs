@@ -26,6 +26,8 @@ const SUDO_PATH: [&str; 6] = [
 pub struct Invocation {
     /// The path of the program, or only its name if sudo would find it.
     program: String,
+    /// The path of the program, for what does not search for it.
+    file: String,
     /// The arguments of the command, quoted for a shell.
     args: String,
 }
@@ -44,6 +46,7 @@ impl Invocation {
     pub fn typed(program: &str, args: &str) -> Invocation {
         Invocation {
             program: program.into(),
+            file: program.into(),
             args: args.into(),
         }
     }
@@ -58,7 +61,7 @@ impl Invocation {
 
     /// Returns this run with one more option, which is put before `-- COMMAND`.
     pub fn with_option(&self, option: &str) -> String {
-        let Invocation { program, args } = self;
+        let Invocation { program, args, .. } = self;
         // Behind `--` it would be a command.
         if let Some(before) = args.strip_suffix("--")
             && (before.is_empty() || before.ends_with(' '))
@@ -77,8 +80,8 @@ impl Invocation {
     /// Returns the same program with other arguments.
     pub fn instead(&self, words: &str) -> Invocation {
         Invocation {
-            program: self.program.clone(),
             args: words.into(),
+            ..self.clone()
         }
     }
 
@@ -98,12 +101,17 @@ impl Invocation {
         } else {
             exe.display().to_string()
         };
+        let file = match on_sudo_path {
+            true => exe.display().to_string(),
+            false => program.clone(),
+        };
         let args: Vec<_> = args
             .iter()
             .map(|arg| quote(&arg.to_string_lossy()))
             .collect();
         Invocation {
             program: quote(&program),
+            file: quote(&file),
             args: args.join(" "),
         }
     }
@@ -111,17 +119,18 @@ impl Invocation {
 
 impl fmt::Display for Invocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Invocation { program, args } = self;
+        let Invocation { program, args, .. } = self;
         write!(f, "{}", format!("{program} {args}").trim_end())
     }
 }
 
 /// Returns the message for a user without the rights to sample, with what helps in the
-/// user's situation.
+/// user's situation. `needs_bpf`: what was asked for cannot be had without BPF.
 pub fn cannot_sample(
     missing: &MissingRights,
     paranoid: Option<i32>,
     invocation: &Invocation,
+    needs_bpf: bool,
 ) -> Failure {
     let mut why = format!("you are {missing}");
     if let (Some(level), false) = (paranoid, missing.in_user_namespace) {
@@ -132,8 +141,8 @@ pub fn cannot_sample(
         "cannot sample: no right to load BPF programs and open CPU clocks",
     )
     .detail(why)
-    .more(works_without_rights(paranoid));
-    let program = &invocation.program;
+    .more(works_without_rights(paranoid, needs_bpf));
+    let file = &invocation.file;
     if missing.in_user_namespace {
         return failure
             .detail("BPF asks for these rights outside of any container: run proftop on the host");
@@ -146,16 +155,19 @@ pub fn cannot_sample(
     }
     let again = format!("sudo {invocation}");
     failure.remedy(again, "this run").remedy(
-        format!("sudo setcap \\\n  {FILE_CAPABILITIES} \\\n  {program}"),
+        format!("sudo setcap \\\n  {FILE_CAPABILITIES} \\\n  {file}"),
         "every run of this binary",
     )
 }
 
 /// Returns what works without rights. With `kernel.perf_event_paranoid` up to 2, users may
-/// sample their own processes.
-fn works_without_rights(paranoid: Option<i32>) -> &'static str {
+/// sample their own processes by perf, which is no help where BPF is needed.
+fn works_without_rights(paranoid: Option<i32>, needs_bpf: bool) -> &'static str {
     match paranoid {
         Some(level) if level > 2 => "Works without rights: proftop doctor, proftop --help",
+        _ if needs_bpf => {
+            "Works without rights, but not with BPF: proftop -- COMMAND, -p PID of your own"
+        }
         _ => "Works without rights: proftop doctor, proftop -- COMMAND, -p PID of your own",
     }
 }
@@ -210,7 +222,7 @@ mod tests {
     #[test]
     fn an_ordinary_user_gets_two_ways_out() {
         let run = invocation("/src/proftop/target/release/proftop", &["-p", "12"]);
-        let text = cannot_sample(&missing(1000), Some(2), &run).to_string();
+        let text = cannot_sample(&missing(1000), Some(2), &run, false).to_string();
         let expected = "\
 proftop: cannot sample: no right to load BPF programs and open CPU clocks
   you are uid 1000 without CAP_BPF+CAP_PERFMON; kernel.perf_event_paranoid = 2
@@ -226,14 +238,24 @@ proftop: cannot sample: no right to load BPF programs and open CPU clocks
     }
 
     #[test]
+    fn what_needs_bpf_is_not_said_to_work_without() {
+        let run = invocation("/usr/bin/proftop", &["trace", "f", "--", "x"]);
+        let text = cannot_sample(&missing(1000), Some(2), &run, true).to_string();
+        assert!(text.contains("not with BPF: proftop -- COMMAND"), "{text}");
+        assert!(text.contains("\n      /usr/bin/proftop "), "{text}");
+    }
+
+    #[test]
     fn root_in_a_container_is_not_told_to_use_sudo() {
-        let text = cannot_sample(&missing(0), None, &invocation("/bin/proftop", &[])).to_string();
+        let text =
+            cannot_sample(&missing(0), None, &invocation("/bin/proftop", &[]), false).to_string();
         assert!(text.contains("--cap-add=BPF"), "{text}");
         assert!(!text.contains("sudo"), "{text}");
         let mut rootless = missing(0);
         rootless.missing.clear();
         rootless.in_user_namespace = true;
-        let text = cannot_sample(&rootless, Some(2), &invocation("/bin/proftop", &[])).to_string();
+        let text =
+            cannot_sample(&rootless, Some(2), &invocation("/bin/proftop", &[]), false).to_string();
         assert!(text.contains("on the host"), "{text}");
         assert!(
             text.lines().all(|line| line.chars().count() <= 80),
@@ -244,6 +266,8 @@ proftop: cannot sample: no right to load BPF programs and open CPU clocks
     #[test]
     fn names_the_program_so_that_sudo_finds_it() {
         assert_eq!(invocation("/usr/bin/proftop", &[]).program, "proftop");
+        // Whoever gives it rights has no PATH to search.
+        assert_eq!(invocation("/usr/bin/proftop", &[]).file, "/usr/bin/proftop");
         let home = invocation("/home/ann/.cargo/bin/proftop", &[]);
         assert_eq!(home.program, "/home/ann/.cargo/bin/proftop");
     }

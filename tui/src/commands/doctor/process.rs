@@ -8,7 +8,7 @@ use super::elf::{ElfFacts, Symbols, inspect_elf};
 use crate::advice::{Advice, Adviser, Code, Means};
 use crate::failure::Failure;
 use crate::failure::rights::Invocation;
-use crate::target::{SEES_CODE, process_name, unseen_code};
+use crate::target::{process_name, sees_code, unseen_code};
 use maps::{CodeMapping, read_code_mappings};
 use probe::features::Finding;
 use python::PythonFacts;
@@ -164,7 +164,7 @@ pub fn findings(facts: &ProcessFacts) -> Vec<Finding> {
                 "process-maps",
                 format!("{error}: its functions have no names"),
             )
-            .fix(SEES_CODE),
+            .fix(sees_code()),
         ),
         Ok(modules) => findings.extend(modules.iter().map(judge_module)),
     }
@@ -196,7 +196,7 @@ fn judge_identity(facts: &ProcessFacts) -> Finding {
             "process",
             format!("{name}, whose program is not ours to see"),
         )
-        .fix(SEES_CODE),
+        .fix(sees_code()),
         (None, _) => Finding::ok(
             "process",
             format!("{name}, without a program file: a kernel thread or a zombie"),

@@ -2,7 +2,7 @@
 
 use super::modules::Modules;
 use crate::failure::Failure;
-use crate::target::{SEES_CODE, process_name, unseen_code};
+use crate::target::{process_name, sees_code, unseen_code};
 use probe::proc_maps;
 use probe::proc_maps::MapsLine;
 use symbolize::resolver::Resolved;
@@ -22,7 +22,7 @@ impl Process {
         let failed = |error: std::io::Error| {
             let failure = Failure::failed(unseen_code(pid, &error));
             match error.kind() {
-                std::io::ErrorKind::PermissionDenied => failure.detail(SEES_CODE),
+                std::io::ErrorKind::PermissionDenied => failure.detail(sees_code()),
                 _ => failure,
             }
         };
