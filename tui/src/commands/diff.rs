@@ -13,7 +13,7 @@ use crate::failure::{Exit, Failure};
 use crate::stderr;
 use live::Live;
 use profile::diff::{Diff, DiffRow};
-use profile::{Cancel, Query, Selection};
+use profile::{Cancel, Metric, Query, Selection};
 use std::thread;
 
 /// Runs `diff`: prints what changed from A to B. With a limit, the exit status says whether
@@ -42,6 +42,7 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
         let notes = opened.notes.iter();
         notes.for_each(|note| stderr::say(format_args!("{name}: {note}")));
     }
+    check_same_metric(&a, &b)?;
     let (a, b) = (select(&a, config), select(&b, config));
     let diff = Diff::new(&a, &b);
     let mut shown = diff.clone();
@@ -66,6 +67,21 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
             Ok(Exit::Exceeded)
         }
     }
+}
+
+/// Returns an error if the sides count different things, as samples on CPUs and nanoseconds
+/// of waiting: no difference of theirs means anything.
+fn check_same_metric(a: &Opened, b: &Opened) -> Result<(), Failure> {
+    let (a, b) = (&a.view.info().metric, &b.view.info().metric);
+    if a == b {
+        return Ok(());
+    }
+    let words = |metric: &Metric| format!("{} in {}", metric.name, metric.unit);
+    Err(Failure::failed(format!(
+        "cannot compare: A counts {}, B counts {}",
+        words(a),
+        words(b)
+    )))
 }
 
 /// Returns what a side is called in messages: its file, or the process that is recorded.

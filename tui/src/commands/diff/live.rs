@@ -6,7 +6,9 @@ use crate::commands::open_file;
 use crate::commands::open_file::Opened;
 use crate::commands::sampler::{Sampler, probe_target};
 use crate::failure::{Exit, Failure};
+use crate::stderr;
 use crate::target::{Target, TargetSpec};
+use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 
 /// A recording that a child process is making. Dropping it ends the child.
@@ -26,7 +28,8 @@ impl Live {
         let mut record = Command::new(own);
         record.args(["record", "-p", &operand.pid.to_string()]);
         record.args(["-d", &duration, "-o", "-"]);
-        let record = record.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
+        record.stdin(Stdio::null()).stdout(Stdio::piped());
+        let record = record.stderr(Stdio::piped()).spawn();
         Ok(Live {
             record: record.map_err(cannot)?,
             words,
@@ -37,12 +40,13 @@ impl Live {
     pub fn open(mut self) -> Result<Opened, Failure> {
         let samples = self.record.stdout.take().expect("it is piped");
         let opened = open_file::read_all(Box::new(samples));
+        self.pass_on_words();
         let status = self.record.wait();
         let code = status.ok().and_then(|status| status.code()).unwrap_or(1);
         // No samples: that is an answer as well.
         let is_done = code == 0 || code == i32::from(Exit::NoSamples.code());
         if !is_done {
-            // It has printed the reason to standard error, which it shares with us.
+            // It has said the reason, which was passed on.
             let why = format!("{} was not recorded", self.words);
             return Err(Failure::new(
                 Exit::Command(code.try_into().unwrap_or(1)),
@@ -53,6 +57,21 @@ impl Live {
             let words = &self.words;
             Failure::failed(format!("cannot read the recording of {words}: {error}"))
         })
+    }
+
+    /// Prints what the child said, but not that it has written to its standard output: this
+    /// is a pipe to us, and its user sees nothing there. It says few lines, which the pipe
+    /// holds until its end.
+    fn pass_on_words(&mut self) {
+        let mut said = String::new();
+        if let Some(mut pipe) = self.record.stderr.take() {
+            // What cannot be read is missing words only.
+            _ = pipe.read_to_string(&mut said);
+        }
+        let lines = said
+            .lines()
+            .filter(|line| !line.contains(" in standard output, "));
+        lines.for_each(|line| stderr::write(format_args!("{line}\n")));
     }
 }
 
