@@ -63,7 +63,9 @@ impl View {
 
 /// What is known of the recording, without the machine's name, the scope and the notes.
 fn anonymous(info: &Info) -> Info {
-    let mut notes = vec!["names of commands, users, machines and directories were hidden".into()];
+    let mut notes = vec!["names of processes, users, machines and directories were hidden; those of files with code \
+         and of functions were not"
+            .into()];
     if !info.notes.is_empty() {
         // They may have such a name in the middle of a sentence.
         notes.push(match info.notes.len() {

@@ -20,6 +20,9 @@ use crate::choices::Format;
 use engine::snapshot::{Snapshot, TargetState};
 use profile::{FunctionRow, Metric, View};
 
+/// What is said of a report without samples.
+const NOTHING: &str = "nothing was sampled: nothing ran, or nothing that the filter keeps";
+
 /// What a report is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchReport<'a> {
@@ -30,6 +33,8 @@ pub struct BatchReport<'a> {
     pub time_unix_ms: u64,
     /// The processes that were asked for; empty for the whole machine.
     pub pids: &'a [u32],
+    /// Whether those processes are not all that was asked for: a user, a name, CPUs.
+    pub has_other_filters: bool,
     /// How many functions to show. None: all.
     pub top: Option<usize>,
     /// Text only: cut names so that lines are no longer than that.
@@ -57,6 +62,23 @@ impl BatchReport<'_> {
             Some(info) if info.metric != Metric::default() => &info.metric.name,
             _ => "on-cpu",
         }
+    }
+
+    /// How long the window is. None for a file that does not hold time.
+    fn window_seconds(&self) -> Option<f64> {
+        let recording = self.snapshot.source.recording.as_ref();
+        let holds_time = recording.is_none_or(|recording| !recording.lacks.time);
+        holds_time.then(|| self.snapshot.report.window.seconds())
+    }
+
+    /// How many CPUs the samples stand for. None where rate or time are not known, and for
+    /// what is no time on CPUs.
+    fn cpus_in_samples(&self) -> Option<f64> {
+        let report = &self.snapshot.report;
+        let seconds = self.window_seconds().filter(|seconds| *seconds > 0.0)?;
+        let is_known = report.rate_hz > 0 && !self.counts_time();
+        // A busy CPU has `rate_hz` samples a second.
+        is_known.then(|| report.samples as f64 / (f64::from(report.rate_hz) * seconds))
     }
 
     /// Whether weights are nanoseconds, and no samples.

@@ -66,6 +66,8 @@ pub struct Lacks {
     pub time: bool,
     /// Numbers of processes and threads.
     pub people: bool,
+    /// Which frames had no name: what stands in the place of a name looks like one.
+    pub unnamed: bool,
 }
 
 impl Recording {

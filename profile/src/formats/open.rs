@@ -113,6 +113,10 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
+/// What the ticks of a clock count, as it is chosen when it is recorded and as files call it.
+const ON_CPU: &str = "on-cpu";
+const CPU: &str = "cpu";
+
 /// Most formats count one thing.
 ///
 /// A metric that is wanted and not there is an error that names those that are there.
@@ -123,7 +127,9 @@ fn read_one(input: impl Read, limits: Limits, wanted: Option<&str>) -> Result<Op
         opened.metrics = vec![counted.clone()];
     }
     match wanted {
-        Some(wanted) if wanted != counted => Err(FormatError::no_metric(wanted, &opened.metrics)),
+        Some(wanted) if wanted != counted && !(wanted == ON_CPU && counted == CPU) => {
+            Err(FormatError::no_metric(wanted, &opened.metrics))
+        }
         _ => Ok(opened),
     }
 }

@@ -192,12 +192,12 @@ impl<'a> Object<'a> {
             arch: &host.arch,
             cpus: host.cpus,
             sampled_cpus: &host.sampled_cpus,
-            busy_cpus: number(snapshot.run.busy_cpus),
+            busy_cpus: busy_cpus(batch),
             scope: &snapshot.run.scope,
             pids: batch.pids,
             target: target_word(&snapshot.run.target),
             elapsed_s: snapshot.run.elapsed.as_secs_f64(),
-            window_s: report.window.seconds(),
+            window_s: batch.window_seconds().unwrap_or(0.0),
             rate_hz: report.rate_hz,
             engine: snapshot.source.engine.map_or("", EngineKind::label),
             metric: batch.metric_word(),
@@ -383,6 +383,16 @@ fn kind_word(kind: FrameKind) -> &'static str {
         FrameKind::Kernel => "kernel",
         FrameKind::Jit => "jit",
         FrameKind::Python => "python",
+    }
+}
+
+/// Returns how many CPUs were busy: all that was measured while sampling, or what the samples
+/// of a recording stand for, as nothing else is known of it.
+fn busy_cpus(batch: &BatchReport<'_>) -> f64 {
+    let snapshot = batch.snapshot;
+    match snapshot.source.recording {
+        None => number(snapshot.run.busy_cpus),
+        Some(_) => batch.cpus_in_samples().unwrap_or(0.0),
     }
 }
 

@@ -103,7 +103,8 @@ impl Asked {
 /// was.
 fn title(report: &BatchReport<'_>) -> String {
     let snapshot = report.snapshot;
-    let seconds = snapshot.report.window.seconds();
+    let seconds = report.window_seconds();
+    let seconds = seconds.map_or(String::new(), |seconds| format!(" in {seconds:.1} s"));
     let samples = snapshot.report.samples;
     let mut title = String::from("# CPU profile");
     if !snapshot.run.scope.is_empty() {
@@ -115,14 +116,11 @@ fn title(report: &BatchReport<'_>) -> String {
     // Weights are nanoseconds.
     if report.counts_time() {
         let ms = samples as f64 / 1e6;
-        title += &format!(": {ms:.1} ms of {} in {seconds:.1} s", report.metric_word());
+        title += &format!(": {ms:.1} ms of {}{seconds}", report.metric_word());
         return title;
     }
-    title += &format!(": {} in {seconds:.1} s", units::counted(samples, "sample"));
-    let rate_hz = snapshot.report.rate_hz;
-    if rate_hz > 0 && seconds > 0.0 {
-        // A busy CPU has `rate_hz` samples a second.
-        let cpus = samples as f64 / (f64::from(rate_hz) * seconds);
+    title += &format!(": {}{seconds}", units::counted(samples, "sample"));
+    if let Some(cpus) = report.cpus_in_samples() {
         title += &format!(", {cpus:.2} CPUs busy");
     }
     title

@@ -8,8 +8,8 @@
 //!  85.8    -      -    - 416 more                     -
 //! ```
 
-use super::BatchReport;
 use super::plain::plain;
+use super::{BatchReport, NOTHING};
 use crate::words::{names, text, waits};
 use probe::EngineKind;
 use profile::{FunctionRow, Report, percent};
@@ -83,10 +83,14 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     if let [first, more @ ..] = batch.pids {
         write!(out, " pid {first}")?;
         more.iter().try_for_each(|pid| write!(out, ",{pid}"))?;
-    } else if !snapshot.run.scope.is_empty() {
+    }
+    if (batch.pids.is_empty() || batch.has_other_filters) && !snapshot.run.scope.is_empty() {
         write!(out, " scope {}", plain(&snapshot.run.scope))?;
     }
-    write!(out, " window {:.1}s", report.window.seconds())?;
+    match batch.window_seconds() {
+        Some(seconds) => write!(out, " window {seconds:.1}s")?,
+        None => write!(out, " window -")?,
+    }
     if snapshot.report.rate_hz > 0 {
         write!(out, " rate {} Hz", snapshot.report.rate_hz)?;
     }
@@ -107,7 +111,10 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     }
     write!(out, " lost {}", health.lost)?;
     write!(out, " whole {}", part(lacks.whole, lacks.user_stacks))?;
-    write!(out, " symbols {}", part(lacks.named, lacks.frames))?;
+    match { snapshot.source.recording.as_ref() }.is_some_and(|file| file.lacks.unnamed) {
+        true => write!(out, " symbols -")?,
+        false => write!(out, " symbols {}", part(lacks.named, lacks.frames))?,
+    }
     if lacks.pending > 0 {
         write!(out, " pending {}", part(lacks.pending, lacks.frames))?;
     }
@@ -120,7 +127,8 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     if shown.iter().any(waits::is_estimate) {
         writeln!(out, "# note: {}", waits::ESTIMATED)?;
     }
-    let mut notes = batch.notes();
+    let nothing = (report.samples == 0).then_some(NOTHING);
+    let mut notes = nothing.into_iter().chain(batch.notes());
     notes.try_for_each(|note| writeln!(out, "# note: {}", plain(note)))
 }
 
@@ -309,6 +317,39 @@ SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
     }
 
     #[test]
+    fn all_that_narrows_the_target_is_in_the_head() {
+        let fixture = Fixture::postgres();
+        let mut batch = fixture.batch(Some(1));
+        assert!(batch.render(Format::Text, true).contains("pid 4121 window"));
+        batch.has_other_filters = true;
+        let scope = &fixture.snapshot.run.scope;
+        let text = batch.render(Format::Text, true);
+        assert!(
+            text.contains(&format!("pid 4121 scope {scope} window")),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn no_samples_and_no_time_are_said() {
+        let mut fixture = Fixture::postgres();
+        let empty = profile::Report::default();
+        fixture.snapshot.report = std::sync::Arc::new(empty);
+        fixture.snapshot.source.recording = Some(engine::snapshot::Recording {
+            lacks: engine::snapshot::Lacks {
+                time: true,
+                people: true,
+                unnamed: true,
+            },
+            ..engine::snapshot::Recording::default()
+        });
+        let text = fixture.batch(None).render(Format::Text, true);
+        assert!(text.contains(" window -\n"), "{text}");
+        assert!(text.contains(" symbols -"), "{text}");
+        assert!(text.contains("# note: nothing was sampled"), "{text}");
+    }
+
+    #[test]
     fn the_first_column_adds_up() {
         let fixture = Fixture::postgres();
         for top in [None, Some(0), Some(1), Some(4), Some(5), Some(900)] {
@@ -370,7 +411,7 @@ SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
         fixture.clear();
         let text = fixture.batch(Some(3)).render(Format::Text, true);
         assert!(text.contains("# samples 0 lost 0 whole - symbols - own"));
-        assert_eq!(text.lines().count(), 3, "two lines of header, the heads");
+        assert_eq!(text.lines().count(), 4, "header, a note, the heads");
     }
 
     #[test]

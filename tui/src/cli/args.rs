@@ -77,7 +77,7 @@ pub struct Configuration {
 // The words after `completions`.
 #[derive(Debug, Args)]
 pub struct Completions {
-    /// bash, zsh, fish or elvish
+    /// bash, zsh, fish, elvish or powershell
     #[arg(value_name = "SHELL", value_enum)]
     pub shell: clap_complete::Shell,
 }
@@ -188,15 +188,17 @@ pub struct Record {
     /// [default: proftop-DATE.pft]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// The format, if the name does not tell it. A .pft is written while samples come, all
-    /// others at the end
+    /// The format, if the name does not tell it: pft, folded, pprof, speedscope,
+    /// firefox, trace, html or svg.
+    /// A .pft is written while samples come, all others at the end
     #[arg(long, value_name = "FORMAT", value_parser = values::file_format)]
     pub format: Option<profile::formats::Format>,
     /// Overwrite the file if it is there
     #[arg(short, long)]
     pub force: bool,
 
-    /// A command to start and to record, as the user who called sudo
+    /// A command to start and to record, as the user who called sudo. With -o - what it
+    /// prints goes to standard error
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -255,7 +257,8 @@ pub struct Trace {
     #[arg(short, long, requires = "output")]
     pub force: bool,
 
-    /// A command to start and to watch, as the user who called sudo
+    /// A command to start and to watch, as the user who called sudo. What it prints goes to
+    /// standard error
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -374,7 +377,8 @@ pub struct Merge {
     /// Recordings. A process that is in two of them is counted as two processes
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// The file to write, or - for standard output; its name tells the format
+    /// The file to write, or - for standard output; its name tells the format:
+    /// .pft, .folded, .pb.gz, .speedscope.json, .firefox.json, .trace.json, .html or .svg
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Overwrite the file if it is there
@@ -409,7 +413,8 @@ pub struct Export {
     /// The file to write, or - for standard output; its name tells the format
     #[arg(value_name = "OUT")]
     pub output: PathBuf,
-    /// The format, if the name does not tell it
+    /// The format, if the name does not tell it: pft, folded, pprof, speedscope,
+    /// firefox, trace, html or svg
     #[arg(long, value_name = "FORMAT", value_parser = values::file_format)]
     pub format: Option<profile::formats::Format>,
     /// What to count, of a file that counts several things, such as alloc_space
@@ -421,7 +426,8 @@ pub struct Export {
     /// Keep threads apart where the format would join those of one name
     #[arg(long)]
     pub by_thread: bool,
-    /// Write numbers instead of the names of commands, users, machines and directories
+    /// Write numbers instead of the names of processes, users, machines and directories.
+    /// Those of files with code, and so of programs, and of functions stay
     #[arg(long)]
     pub hide_names: bool,
     /// Leave out names of functions; proftop resolve finds them again where the files are
@@ -484,7 +490,8 @@ pub struct Top {
     pub look: LookArgs,
 
     /// A command to start and to watch, as the user who called sudo. On the screen O shows what
-    /// it prints, and quitting ends it
+    /// it prints, and quitting ends it; with --batch that goes to standard error, unless -o takes
+    /// the reports
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
@@ -496,6 +503,11 @@ pub fn read(mut words: Vec<OsString>) -> Result<Words, clap::Error> {
     if words.get(1).is_some_and(|word| word == "top") {
         words.remove(1);
     }
+    // So does `proftop help record` mean `proftop record --help`.
+    if words.get(1).is_some_and(|word| word == "help") && words.len() <= 3 {
+        words.remove(1);
+        words.push("--help".into());
+    }
     Words::from_arg_matches(&command(&words).try_get_matches_from(words)?)
 }
 
@@ -505,6 +517,9 @@ fn command(words: &[OsString]) -> clap::Command {
     let ours = words.iter().take_while(|&word| word != "--");
     let long = ours.into_iter().any(|word| word == "--help");
     let command = Words::command();
+    // Its target is that of all others, but for the CPUs, which it refuses.
+    let hide = |option: clap::Arg| option.hide(true);
+    let command = command.mut_subcommand("trace", |trace| trace.mut_arg("cpus", hide));
     if long {
         command
     } else {

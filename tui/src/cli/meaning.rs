@@ -381,9 +381,7 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
             "--baseline" => "--baseline is about the screen: leave out --batch, or use proftop \
                              record, and then proftop diff BASELINE FILE"
                 .to_owned(),
-            option => {
-                format!("{option} is about the screen: leave out --batch, or record and report")
-            }
+            option => format!("{option} is about the screen: leave out --batch"),
         }));
     }
     if top.force && top.output.is_none() {
@@ -397,7 +395,8 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
         rows_max: top.top.map(|rows| rows as usize).or(rows_default(format)),
         format,
         tokens_max: tokens_max(top.budget_tokens, format)?,
-        file: top.output.clone(),
+        // As with `record`, `-` is standard output.
+        file: top.output.clone().filter(|path| path.as_os_str() != "-"),
         overwrite: top.force,
     }))
 }

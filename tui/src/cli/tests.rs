@@ -378,3 +378,30 @@ fn only_what_is_live_freezes_later() {
         assert!(error(line).contains("a recording stands still"), "{line}");
     }
 }
+
+#[test]
+fn help_is_a_word_as_well_and_names_all_formats() {
+    let help = |words: &str| {
+        let words = format!("proftop {words}");
+        let words = words.split(' ').map(Into::into).collect();
+        super::args::read(words).unwrap_err().to_string()
+    };
+    for command in ["record", "export"] {
+        let text = help(&format!("help {command}"));
+        assert_eq!(text, help(&format!("{command} --help")));
+        // In one line, as a terminal may break it anywhere.
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for format in profile::formats::Format::ALL {
+            assert!(text.contains(format.word()), "{command}: {}", format.word());
+        }
+        assert!(text.contains("speedscope, firefox"), "{text}");
+    }
+    let merge = help("help merge");
+    for format in profile::formats::Format::ALL {
+        assert!(merge.contains(format.endings()[0]), "{merge}");
+    }
+    assert!(help("help").contains("--batch"));
+    // What is refused is not offered.
+    assert!(!help("trace --help").contains("--cpu"));
+    assert!(help("record --help").contains("--cpu"));
+}

@@ -4,13 +4,14 @@
 use super::run_command::{CommandWatch, Deadline, Signals, exit};
 use super::{Subject, sampling};
 use crate::batch::BatchReport;
-use crate::choices::Sort;
+use crate::choices::{Format, Sort};
 use crate::cli::{BatchConfig, Config};
 use crate::failure::{Exit, Failure};
 use crate::lists::table::Item as _;
 use crate::output::Output;
 use crate::trace::StartTrace;
 use crate::views::functions::FunctionColumn;
+use crate::widgets::ascii;
 use engine::snapshot::Snapshot;
 use engine::{AwaitNames, Command, Consent, Schedule};
 use profile::FunctionRow;
@@ -110,11 +111,17 @@ fn render(snapshot: &Snapshot, config: &Config, batch: &BatchConfig, output: &Ou
         version: env!("CARGO_PKG_VERSION"),
         time_unix_ms: unix_ms_at(snapshot.report.window.end_ns),
         pids: &config.target.pids,
+        has_other_filters: config.target.has_other_filters(),
         top: batch.rows_max,
         width: output.terminal_width(),
         tokens_max: batch.tokens_max,
     };
-    report.render(batch.format, output.is_empty())
+    let text = report.render(batch.format, output.is_empty());
+    // Markdown, CSV and JSON are for programs, which read what is written.
+    match config.look.ascii && batch.format == Format::Text {
+        true => text.replace('…', &ascii::plain('…').to_string()),
+        false => text,
+    }
 }
 
 /// Returns the snapshot with its functions in the order that was asked for. Snapshots come

@@ -64,6 +64,12 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
     }
     .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
     Output::write_whole(path, config.overwrite, &bytes)?;
+    if selection.samples() == 0 {
+        let all = selection.offered();
+        stderr::say(format_args!(
+            "no samples in what was written: the filter keeps none of {all}"
+        ));
+    }
     Ok(match selection.samples() {
         0 if opened.view.probes().is_empty() => Exit::NoSamples,
         _ => Exit::Done,

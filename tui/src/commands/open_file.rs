@@ -146,6 +146,7 @@ fn lacks(format: &str) -> Lacks {
     Lacks {
         time: matches!(format, "folded" | "pprof" | "speedscope"),
         people: matches!(format, "folded" | "speedscope"),
+        unnamed: matches!(format, "folded" | "speedscope"),
     }
 }
 

@@ -90,6 +90,7 @@ fn functions(
         version: env!("CARGO_PKG_VERSION"),
         time_unix_ms: end_ms.saturating_add_signed(opened.view.info().epoch_unix_ms),
         pids: &[],
+        has_other_filters: false,
         top: rows_max,
         width: output::stdout_width(),
         tokens_max,

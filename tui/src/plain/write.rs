@@ -88,6 +88,9 @@ pub fn write(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     match written {
         Written::Done { path, bytes } => {
             let mut line = format!("wrote {path}, {}", units::bytes(bytes));
+            if format == Some(Format::Pft) {
+                line += ": all samples, whatever window and filter";
+            }
             if !loses.is_empty() {
                 line += &format!("; it does not hold: {}", loses.join(", "));
             }
@@ -111,6 +114,7 @@ fn report(dialog: &Dialog) -> String {
         version: env!("CARGO_PKG_VERSION"),
         time_unix_ms: end_ms.saturating_add_signed(epoch_ms),
         pids: &[],
+        has_other_filters: false,
         top: None,
         width: None,
         tokens_max: usize::MAX,

@@ -11,7 +11,8 @@ use std::time::Duration;
 pub struct Manner {
     /// Keep each thread apart, in formats that would join threads of the same name.
     pub by_thread: bool,
-    /// Write numbers in place of the names of commands, users, machines and directories.
+    /// Write numbers in place of the names of processes, users, machines and directories;
+    /// those of files with code and of functions stay.
     pub hides_names: bool,
     /// Write places in files in place of functions and lines.
     pub omits_symbols: bool,

@@ -151,6 +151,7 @@ fn without_times() -> Snapshot {
         recording.lacks = Lacks {
             time: true,
             people: true,
+            unnamed: true,
         };
     })
 }

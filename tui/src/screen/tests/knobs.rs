@@ -534,6 +534,7 @@ fn files_say_what_they_lack() {
         recording.lacks = Lacks {
             time: true,
             people: true,
+            unnamed: true,
         };
     });
     assert!(line(&folded, 3).contains("It has no times and no numbers of processes"));
