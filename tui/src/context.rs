@@ -69,6 +69,12 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Whether what is counted is time, in nanoseconds, and no samples.
+    pub fn counts_time(&self) -> bool {
+        let view = self.shown.view.as_ref();
+        view.is_some_and(|view| view.info().metric.per_second() > 0)
+    }
+
     /// Returns the comparison with the baseline, if it is shown in place of the functions.
     pub fn difference(&self) -> Option<&'a Diff> {
         Self::difference_in(self.shown, self.knobs, self.open)

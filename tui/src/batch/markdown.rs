@@ -106,7 +106,10 @@ fn title(report: &BatchReport<'_>) -> String {
     let seconds = report.window_seconds();
     let seconds = seconds.map_or(String::new(), |seconds| format!(" in {seconds:.1} s"));
     let samples = snapshot.report.samples;
-    let mut title = String::from("# CPU profile");
+    let mut title = match report.counts_time() {
+        true => "# Profile".to_owned(),
+        false => "# CPU profile".to_owned(),
+    };
     if !snapshot.run.scope.is_empty() {
         title += &format!(" of {}", quoted(&snapshot.run.scope));
     }
@@ -202,7 +205,11 @@ fn processes(report: &BatchReport<'_>, lines: &mut Lines) {
 fn functions(report: &BatchReport<'_>, asked: Option<&Asked>, lines: &mut Lines) {
     let (shown, rest) = report.split();
     let shown: Vec<&FunctionRow> = shown.iter().filter(|row| row.self_samples > 0).collect();
-    if shown.is_empty() || !lines.head("Functions, by samples of their own") {
+    let head = match report.counts_time() {
+        true => "Functions, by time of their own",
+        false => "Functions, by samples of their own",
+    };
+    if shown.is_empty() || !lines.head(head) {
         return;
     }
     let mut written = 0;
@@ -285,20 +292,28 @@ fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
     let all = &report.snapshot.report;
     let lacks = &all.completeness;
     lines.head("How sure");
-    lines.push(&format!(
-        "- ± is what chance alone makes of {}; {} lost",
-        units::counted(all.samples, "sample"),
-        report.snapshot.health.lost
-    ));
+    // Where time is counted, nanoseconds are what is whole or not.
+    let counted = |amount, what| match report.counts_time() {
+        true => format!("{:.1} ms", amount as f64 / 1e6),
+        false => units::counted(amount, what),
+    };
+    let lost = report.snapshot.health.lost;
+    lines.push(&match report.counts_time() {
+        true => format!("- ± is what chance makes of the waits whose stack was drawn; {lost} lost"),
+        false => format!(
+            "- ± is what chance alone makes of {}; {lost} lost",
+            counted(all.samples, "sample")
+        ),
+    });
     lines.push(&format!(
         "- stacks: {} of {} whole",
         share(lacks.whole, lacks.user_stacks),
-        units::counted(lacks.user_stacks, "user stack"),
+        counted(lacks.user_stacks, "user stack"),
     ));
     let cut = lacks.endings.iter();
     let cut = cut.filter(|(ending, _)| ending.is_user_stack() && !ending.is_whole());
     for (ending, samples) in cut.take(CAUSES_MAX) {
-        let count = units::counted(*samples, "stack");
+        let count = counted(*samples, "stack");
         lines.push(&format!("  - {count} cut: {}", ending.explain()));
     }
     lines.push(&format!(
@@ -306,7 +321,7 @@ fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
         share(lacks.named, lacks.frames)
     ));
     for (reason, frames) in lacks.unnamed.iter().take(CAUSES_MAX) {
-        let count = units::counted(*frames, "frame");
+        let count = counted(*frames, "frame");
         lines.push(&format!("  - {count} without: {}", why_unnamed(*reason)));
     }
     if lacks.pending > 0 {

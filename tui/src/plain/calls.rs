@@ -143,7 +143,12 @@ fn why(
     is_caller: bool,
 ) -> String {
     let all = found.function.total_samples;
-    let of = words::share_of(report, row.samples, all, &found.function.name);
+    let of = words::share_of(
+        &units::share(report, row.samples, all),
+        &units::count(row.samples),
+        &units::counted(all, "sample"),
+        &found.function.name,
+    );
     words::explain_neighbour(&of, row.kind, other, is_caller)
 }
 

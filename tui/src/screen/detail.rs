@@ -12,7 +12,7 @@ use crate::notice::Notice;
 use crate::view_id::ViewId;
 use crate::widgets::theme::Theme;
 use crate::words::keys::{and, hint, hints, key};
-use crate::words::{text, units};
+use crate::words::{metric, text, units};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -215,7 +215,7 @@ pub fn say(app: &App, notice: &Notice) -> String {
             samples,
             is_another,
         } => {
-            let are = format!("{} are the baseline, A", units::counted(*samples, "sample"));
+            let are = format!("{} are the baseline, A", metric::counted(cx, *samples));
             let next = match is_another {
                 true => hint(cx, Action::Back, "the one before"),
                 false => hint(cx, Action::Difference, "what differs from them"),

@@ -5,7 +5,7 @@ use crate::action::Action;
 use crate::app::App;
 use crate::geometry::SIZE_MIN;
 use crate::words::fit::{Segment, fit};
-use crate::words::{names, text, units};
+use crate::words::{metric, names, text, units};
 use ratatui::Frame;
 use ratatui::layout::Position;
 use ratatui::style::Style;
@@ -41,7 +41,7 @@ pub fn render(app: &App, frame: &mut Frame) {
 fn segments(app: &App) -> Vec<Segment> {
     let report = &app.shown.report;
     let need = format!("need {}x{}", SIZE_MIN.width, SIZE_MIN.height);
-    let samples = units::count(report.samples);
+    let samples = metric::amount(&app.context(), report.samples);
     let mut segments = vec![
         Segment::new(
             1,
@@ -51,7 +51,7 @@ fn segments(app: &App) -> Vec<Segment> {
             ],
         ),
         Segment::new(2, [need, String::new()]),
-        Segment::new(9, [format!("{samples} smp"), samples]),
+        Segment::new(9, [samples]),
     ];
     if app.shown.health.lost > 0 {
         let lost = format!("lost {}", units::count(app.shown.health.lost));

@@ -8,7 +8,7 @@ use crate::knobs::Window;
 use crate::widgets::dialog;
 use crate::widgets::dialog::Dialog;
 use crate::widgets::theme::Theme;
-use crate::words::{text, units};
+use crate::words::{metric, text, units};
 use engine::snapshot::Span;
 use profile::View;
 use ratatui::Frame;
@@ -275,7 +275,8 @@ fn render_file(dialog: &WriteDialog, on: &Dialog, row: u16, frame: &mut Frame) {
 /// Returns words for a subject, with the number of samples.
 fn subject_words(app: &App, subject: Subject) -> String {
     let shown = &app.shown;
-    let samples = |count| units::counted(count, "sample");
+    let cx = app.context();
+    let samples = |count| metric::counted(&cx, count);
     match subject {
         Subject::All => {
             let kept = shown.view.as_ref().map_or(0, View::samples);

@@ -18,6 +18,14 @@ const HEAD: &str = " cpu ";
 pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, line: Rect) {
     let buffer = frame.buffer_mut();
     let width = usize::from(line.width);
+    // Who waits is on no CPU.
+    if cx.counts_time() {
+        buffer.set_stringn(line.x, line.y, HEAD, width, Style::new());
+        let x = line.x + HEAD.len() as u16;
+        let room = width.saturating_sub(HEAD.len());
+        buffer.set_stringn(x, line.y, "who waits is on none", room, theme.dim());
+        return;
+    }
     let busy = Busy::of(cx);
     let words = busy.words();
     let room = width.saturating_sub(HEAD.len() + text::width(&words) + 3);

@@ -82,6 +82,10 @@ pub enum Value {
     None,
     /// The first number is a part of the second.
     Share(u64, u64),
+    /// The same of nanoseconds.
+    Time(u64, u64),
+    /// A part of a whole, neither of which says anything by itself.
+    Part(u64, u64),
     Count(u64),
     CpuPercent(f64),
     Bytes(u64),
@@ -373,6 +377,12 @@ fn baseline(snapshot: &Snapshot) -> Vec<Finding> {
     ]
 }
 
+/// Whether time is counted, and not samples.
+fn counts_time(snapshot: &Snapshot) -> bool {
+    let view = snapshot.view.as_ref();
+    view.is_some_and(|view| view.info().metric.per_second() > 0)
+}
+
 /// How many samples there are in the window, and how many were lost.
 fn samples(snapshot: &Snapshot) -> Vec<Finding> {
     let (taken, lost) = (snapshot.report.samples, snapshot.health.lost);
@@ -383,22 +393,39 @@ fn samples(snapshot: &Snapshot) -> Vec<Finding> {
         (_, "") => "a buffer was full".into(),
         (_, by_cpu) => format!("a buffer was full; in this run {by_cpu}"),
     };
-    vec![
-        heading(
+    let is_time = counts_time(snapshot);
+    let (title, sentence, taken_explain) = match is_time {
+        true => (
+            "TIME in the window",
+            "A wait counts with its length, when it ends; see docs/waiting.md.",
+            "This time is in the window and is counted in every view.",
+        ),
+        false => (
             "SAMPLES in the window",
             "A clock ticks on each CPU; a tick that finds a thread there is a sample.",
+            "These samples are in the window and are counted in every view.",
         ),
+    };
+    vec![
+        heading(title, sentence),
         Finding {
             topic: Topic::Taken,
-            label: "taken".into(),
-            value: Value::Share(taken, taken + lost),
+            label: if is_time { "counted" } else { "taken" }.into(),
+            value: match is_time {
+                true => Value::Time(taken, taken),
+                false => Value::Share(taken, taken + lost),
+            },
             text: "the base of shares in other views".into(),
-            explain: "These samples are in the window and are counted in every view.".into(),
+            explain: taken_explain.into(),
         },
         Finding {
             topic: Topic::Lost,
             label: "lost".into(),
-            value: Value::Share(lost, taken + lost),
+            // Of what is lost it is not known how long it was.
+            value: match is_time {
+                true => Value::Count(lost),
+                false => Value::Share(lost, taken + lost),
+            },
             text: why_lost,
             explain: "Came faster than they were read. Shares are fair if all code lost alike."
                 .into(),
@@ -450,6 +477,11 @@ const STOPS_MAX: usize = 5;
 /// How many stacks are whole, and for each cause how many are cut. Endings of samples that
 /// have no user stack are counted, but are no part of these stacks.
 fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
+    let is_time = counts_time(snapshot);
+    let share = |part, base| match is_time {
+        true => Value::Time(part, base),
+        false => Value::Share(part, base),
+    };
     let completeness = &snapshot.report.completeness;
     let stacks = completeness.user_stacks;
     let mut lines = vec![
@@ -460,11 +492,14 @@ fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
         Finding {
             topic: Topic::Whole,
             label: "whole".into(),
-            value: Value::Share(completeness.whole, stacks),
-            text: format!(
-                "of {}, to the thread's start",
-                units::counted(stacks, "stack")
-            ),
+            value: share(completeness.whole, stacks),
+            text: match is_time {
+                true => format!("of {}, to the thread's start", units::nanoseconds(stacks)),
+                false => format!(
+                    "of {}, to the thread's start",
+                    units::counted(stacks, "stack")
+                ),
+            },
             explain: format!("Whole: {}.", Ending::Root.explain()),
         },
     ];
@@ -481,7 +516,9 @@ fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
             topic,
             label: ending.label().replace('_', " "),
             value: if ending.is_user_stack() {
-                Value::Share(*count, stacks)
+                share(*count, stacks)
+            } else if is_time {
+                Value::Time(*count, snapshot.report.samples)
             } else {
                 Value::Count(*count)
             },
@@ -496,7 +533,15 @@ fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
 fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
     let completeness = &snapshot.report.completeness;
     let frames = completeness.frames;
-    let of_all = format!("of {}", units::counted(frames, "frame"));
+    let is_time = counts_time(snapshot);
+    let of_all = match is_time {
+        true => "of the frames, each as long as its wait".into(),
+        false => format!("of {}", units::counted(frames, "frame")),
+    };
+    let share = |part| match is_time {
+        true => Value::Part(part, frames),
+        false => Value::Share(part, frames),
+    };
     let (text, explain) = match names_from(snapshot) {
         from if from.is_empty() => (of_all, "These frames have a function name.".into()),
         from => (
@@ -512,7 +557,7 @@ fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
         Finding {
             topic: Topic::Named,
             label: "named".into(),
-            value: Value::Share(completeness.named, frames),
+            value: share(completeness.named),
             text,
             explain,
         },
@@ -521,7 +566,7 @@ fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
         lines.push(Finding {
             topic: Topic::Pending,
             label: "on its way".into(),
-            value: Value::Share(completeness.pending, frames),
+            value: share(completeness.pending),
             text: "symbols are being read".into(),
             explain: "They show as module+offset until their file's symbols are read.".into(),
         });
@@ -530,7 +575,7 @@ fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
         lines.push(Finding {
             topic: Topic::Unnamed(*reason),
             label: reason.label().replace('_', " "),
-            value: Value::Share(*count, frames),
+            value: share(*count),
             text: why_unnamed(*reason).trim_end_matches('.').into(),
             explain: why_unnamed(*reason).into(),
         });

@@ -11,6 +11,11 @@ pub fn cpus(cx: &Context<'_>, samples: u64, who: &str) -> String {
     let seconds = cx.shown.report.window.seconds();
     let rate = cx.shown.report.rate_hz;
     let cpus = units::cpus(samples, rate, seconds).unwrap_or(0.0);
+    if cx.counts_time() {
+        let threads = samples as f64 / 1e9 / seconds.max(1e-9);
+        let time = metric::amount(cx, samples);
+        return format!("{threads:.2} threads that waited = {time} of {who} / {seconds:.1} s");
+    }
     format!(
         "{cpus:.2} CPU = {} of {who} / ({rate} per second and CPU x {seconds:.1} s)",
         units::counted(samples, "sample")
@@ -39,7 +44,7 @@ pub fn gone(cx: &Context<'_>, samples: u64, who: &str) -> String {
     format!(
         "{who} has no samples in {}; when it was last seen it had {}",
         base_words(cx),
-        units::count(samples)
+        metric::bare_amount(cx, samples)
     )
 }
 

@@ -46,6 +46,23 @@ pub fn amount(cx: &Context<'_>, count: u64) -> String {
     }
 }
 
+/// Returns what stands in a column of amounts: milliseconds where time is counted, else the
+/// number itself.
+pub fn in_column(metric: &Metric, count: u64) -> String {
+    match metric.per_second() {
+        0 => count.to_string(),
+        per_second => format!("{:.1}", count as f64 * 1e3 / f64::from(per_second)),
+    }
+}
+
+/// Returns the head of such a column.
+pub fn column_head(metric: &Metric) -> &'static str {
+    match metric.per_second() {
+        0 => "SMP",
+        _ => "MS",
+    }
+}
+
 /// Returns a count with its unit, such as `52,428,800 bytes`.
 pub fn number_of(metric: &Metric, count: u64) -> String {
     let unit = match &*metric.unit {

@@ -158,6 +158,8 @@ pub struct Scale {
     seconds: f64,
     /// All CPUs of the machine, for shares of it.
     machine_cpus: u32,
+    /// Nanoseconds are counted, and no samples.
+    is_time: bool,
 }
 
 impl Scale {
@@ -170,6 +172,7 @@ impl Scale {
             rate_hz: cx.per_second(),
             seconds: cx.shown.report.window.seconds(),
             machine_cpus: cx.shown.source.host.cpus,
+            is_time: cx.counts_time(),
         }
     }
 
@@ -183,6 +186,7 @@ impl Scale {
             rate_hz: 0,
             seconds: 0.0,
             machine_cpus: 0,
+            is_time: false,
         }
     }
 
@@ -191,6 +195,7 @@ impl Scale {
         let cpus = cpus(samples, self.rate_hz, self.seconds);
         let number = match self.unit {
             Unit::Share => return percent_to(self.digits, samples, self.base),
+            Unit::Samples if self.is_time => return nanoseconds(samples),
             Unit::Samples if samples > 99_999 => return format!("{}k", samples / 1000),
             Unit::Samples => return count(samples),
             Unit::Machine if self.machine_cpus == 0 => None,
@@ -202,6 +207,14 @@ impl Scale {
             || "-".into(),
             |(number, decimals)| format!("{number:.decimals$}"),
         )
+    }
+
+    /// An amount by itself: `1,036`, or `2.50s` where time is counted.
+    pub fn bare(&self, amount: u64) -> String {
+        match self.is_time {
+            true => nanoseconds(amount),
+            false => count(amount),
+        }
     }
 
     /// Returns the scale for another stretch of time and the rate of its samples.
@@ -239,6 +252,7 @@ impl Scale {
     /// The number in a column beside a share: samples, unless the unit tells something else.
     pub fn amount(&self, samples: u64) -> String {
         match self.unit {
+            Unit::Share | Unit::Samples if self.is_time => nanoseconds(samples),
             Unit::Share | Unit::Samples => count(samples),
             Unit::Machine | Unit::CpuMs | Unit::Cpus => self.text(samples),
         }
@@ -247,6 +261,7 @@ impl Scale {
     /// Returns the head of the column of [`Self::amount`].
     pub fn amount_head(&self) -> &'static str {
         match self.unit {
+            Unit::Share | Unit::Samples if self.is_time => "TIME",
             Unit::Share | Unit::Samples => "SMP",
             Unit::Machine => "MACH%",
             Unit::CpuMs => "MS/S",
@@ -291,6 +306,7 @@ mod tests {
             rate_hz: 99,
             seconds: 10.0,
             machine_cpus: 16,
+            is_time: false,
         };
         let both = |unit| (scale(unit).labelled(1_036), scale(unit).beside(1_036));
         let some = |text: &str| Some(text.to_owned());

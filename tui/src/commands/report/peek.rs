@@ -1,5 +1,6 @@
 //! One function after the other with its callers above and its callees below.
 
+use crate::words::metric::in_column;
 use crate::words::{names, waits};
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 use profile::{Cancel, Selection, View, percent};
@@ -52,7 +53,8 @@ fn write(out: &mut String, selection: &Selection, page: &FunctionPage) -> std::f
     let (own, total) = (row.self_samples, row.total_samples);
     let share = percent(total, selection.samples());
     let (name, module) = (names::short(&row.name), names::module(&row.module));
-    write!(out, "{share:5.1}% {total:6}  {name}  {module}")?;
+    let [own, total] = [own, total].map(|amount| in_column(&view.info().metric, amount));
+    write!(out, "{share:5.1}% {total:>6}  {name}  {module}")?;
     write!(out, "   self {own}")?;
     if let Some(waits) = &row.waits {
         write!(out, "   {}", waits::brief(waits))?;
@@ -73,6 +75,7 @@ fn neighbours(
     all: u64,
     what: &str,
 ) -> std::fmt::Result {
+    let metric = &view.info().metric;
     let shown = rows.len().min(NEIGHBOURS_MAX);
     for row in &rows[..shown] {
         let name = match row.kind {
@@ -82,13 +85,15 @@ fn neighbours(
             NeighbourKind::Own => "(self)".into(),
         };
         let share = percent(row.samples, all);
-        writeln!(out, "      {share:5.1}% {:6}  | {what} {name}", row.samples)?;
+        let amount = in_column(metric, row.samples);
+        writeln!(out, "      {share:5.1}% {amount:>6}  | {what} {name}")?;
     }
     let rest: u64 = rows[shown..].iter().map(|row| row.samples).sum();
     if rest > 0 {
         let share = percent(rest, all);
         let count = rows.len() - shown;
-        writeln!(out, "      {share:5.1}% {rest:6}  | {count} more")?;
+        let amount = in_column(metric, rest);
+        writeln!(out, "      {share:5.1}% {amount:>6}  | {count} more")?;
     }
     Ok(())
 }

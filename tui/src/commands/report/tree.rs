@@ -1,9 +1,10 @@
 //! The call tree as text, callers first.
 
 use crate::views::tree::runs;
+use crate::words::metric::{column_head, in_column};
 use crate::words::{names, units};
 use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind};
-use profile::{Cancel, Role, Selection, percent, percent_digits};
+use profile::{Cancel, Metric, Role, Selection, percent, percent_digits};
 use std::fmt::Write as _;
 
 /// Children with a smaller share of all samples, in percent, become one line together.
@@ -15,10 +16,15 @@ const DEPTH_MAX: u32 = 256;
 pub fn render(selection: &Selection) -> String {
     let tree = selection.tree(Direction::TopDown, GroupBy::Comm, &Cancel::new());
     let tree = tree.expect("nobody cancels it");
+    let metric = &selection.view().info().metric;
+    let width = in_column(metric, selection.samples()).len().max(6);
+    let head = column_head(metric);
     let mut printer = Printer {
         tree: &tree,
         samples: selection.samples(),
-        out: String::from("TOTAL%  SELF%    SMP  CALL TREE\n"),
+        metric,
+        width,
+        out: format!("TOTAL%  SELF% {head:>width$}  CALL TREE\n"),
     };
     printer.children(&tree.root(), 0);
     printer.out
@@ -28,6 +34,9 @@ pub fn render(selection: &Selection) -> String {
 struct Printer<'a> {
     tree: &'a CallTree,
     samples: u64,
+    metric: &'a Metric,
+    /// Of the column of amounts.
+    width: usize,
     out: String,
 }
 
@@ -81,13 +90,18 @@ impl Printer<'_> {
     /// Writes one line: share of all with what it calls, share by itself, samples, and the
     /// name, indented by two blanks for each level.
     fn line(&mut self, samples: u64, own: u64, depth: u32, name: &str) {
-        let digits = percent_digits(self.samples).max(1);
+        // Evidence are waits, and not their nanoseconds.
+        let digits = match self.metric.is_waiting() {
+            true => 1,
+            false => percent_digits(self.samples).max(1),
+        };
         let total = percent(samples, self.samples);
         let own = percent(own, self.samples);
         let indent = "  ".repeat(depth as usize);
+        let (amount, width) = (in_column(self.metric, samples), self.width);
         writeln!(
             self.out,
-            "{total:6.digits$} {own:6.digits$} {samples:6}  {indent}{name}"
+            "{total:6.digits$} {own:6.digits$} {amount:>width$}  {indent}{name}"
         )
         .expect("a string takes everything");
     }

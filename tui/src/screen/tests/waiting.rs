@@ -97,3 +97,22 @@ fn the_map_of_time_has_the_states_of_threads() {
     let row = frame.lines().find(|line| line.contains("4123 worker"));
     assert!(row.is_some_and(|row| row.contains("RRRLLLLLL")), "{frame}");
 }
+
+/// Nanoseconds are never written as a bare number, and never called samples.
+#[test]
+fn time_is_written_as_time_in_every_view() {
+    for unit in ["", "%", "%%"] {
+        for view in ["1", "1jj\n", "2E", "2EI", "3", "4", "5", "6", "8"] {
+            let mut hand = Hand::new(160, 45);
+            hand.show(waiting()).keys(unit).keys(view).wait(2_000);
+            for keys in ["", "j", "i"] {
+                let frame = hand.keys(keys).frame();
+                let words = frame.split(|c: char| !c.is_ascii_digit() && c != ',');
+                let numbers = words.map(|word| word.replace(',', ""));
+                let longest = numbers.map(|number| number.len()).max();
+                assert!(longest < Some(8), "{unit}{view}{keys}: {frame}");
+                assert!(!frame.contains(" smp"), "{unit}{view}{keys}: {frame}");
+            }
+        }
+    }
+}

@@ -166,7 +166,7 @@ fn render_heads(cx: &Context<'_>, flame: &Flame, theme: &Theme, buffer: &mut Buf
     buffer.set_style(area, theme.heads());
     let room = usize::from(area.width);
     if !flame.is_zoomed() {
-        let text = words::title(flame);
+        let text = words::title(flame, cx);
         buffer.set_stringn(area.x + 1, area.y, text, room - 1, theme.heads());
         return;
     }

@@ -8,7 +8,7 @@ use crate::views::tree::{Stretch, runs};
 use crate::words::compared::judgement;
 use crate::words::explain::base_words;
 use crate::words::keys::{and, hint};
-use crate::words::metric::{amount, bare_amount};
+use crate::words::metric::{amount, bare_amount, counted};
 use crate::words::units::Scale;
 use crate::words::{names, text, units};
 use profile::Role;
@@ -25,7 +25,7 @@ pub fn base(flame: &Flame) -> u64 {
 
 /// Returns the line above the graph: its direction, or the stretch of time it is of and what
 /// that is compared with, and its grouping.
-pub fn title(flame: &Flame) -> String {
+pub fn title(flame: &Flame, cx: &Context<'_>) -> String {
     if let (Some(stretch), Some(sides)) = (flame.stretch(), flame.sides()) {
         let what = match stretch {
             Stretch::Window => "of the window".into(),
@@ -37,7 +37,7 @@ pub fn title(flame: &Flame) -> String {
             samples => format!(
                 "against the rest of the time: {:.0} s, {}",
                 sides.a.seconds,
-                units::counted(samples, "sample")
+                counted(cx, samples)
             ),
         };
         return format!("FLAME GRAPH {what}{}, {rest}", grouped(flame.groups()));
@@ -206,11 +206,14 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
             format!("{} -> {}", bare_amount(cx, before), amount(cx, bar.samples)),
         ],
         _ => {
-            let share = format!(
-                "{}% of scope {} pp",
-                percent(bar.samples),
-                units::band_text(&cx.shown.report, bar.samples, base)
-            );
+            let band = match cx.counts_time() {
+                true => String::new(),
+                false => {
+                    let band = units::band_text(&cx.shown.report, bar.samples, base);
+                    format!(" {band} pp")
+                }
+            };
+            let share = format!("{}% of scope{band}", percent(bar.samples));
             let samples = amount(cx, bar.samples);
             let beside = Scale::new(cx, base).beside(bar.samples);
             [share, samples].into_iter().chain(beside).collect()
@@ -270,11 +273,11 @@ pub fn explain(flame: &Flame, cx: &Context<'_>) -> Option<String> {
             "{}: {}% = {} of {} in this time, {}% = {} of {} in all the rest that is kept: {judged}",
             names::brief(&name(bar, cx)),
             units::share(&cx.shown.report, bar.samples, base(flame)),
-            units::count(bar.samples),
-            units::count(base(flame)),
+            bare_amount(cx, bar.samples),
+            bare_amount(cx, base(flame)),
             units::percent(before, sides.a.samples),
-            units::count(before),
-            units::count(sides.a.samples),
+            bare_amount(cx, before),
+            bare_amount(cx, sides.a.samples),
         ));
     }
     if let (Some(before), Some(diff)) = (bar.before, &cx.shown.comparison.functions) {
@@ -284,8 +287,8 @@ pub fn explain(flame: &Flame, cx: &Context<'_>) -> Option<String> {
     let number = format!(
         "{}% = {} of {} in {}",
         units::share(&cx.shown.report, bar.samples, base(flame)),
-        units::counted(bar.samples, "sample"),
-        units::count(base(flame)),
+        counted(cx, bar.samples),
+        bare_amount(cx, base(flame)),
         base_words(cx),
     );
     if let Some(Role::Stopped(ending)) = bar.function.as_ref().map(|f| f.role) {

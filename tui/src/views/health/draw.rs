@@ -110,6 +110,14 @@ pub fn entry(finding: &Finding) -> String {
             units::count(part),
             format!("{}%", units::completeness(part, base)).replace("-%", "-"),
         ),
+        Value::Time(part, base) => (
+            units::nanoseconds(part),
+            format!("{}%", units::completeness(part, base)).replace("-%", "-"),
+        ),
+        Value::Part(part, base) => (
+            String::new(),
+            format!("{}%", units::completeness(part, base)).replace("-%", "-"),
+        ),
         Value::Count(count) => (units::count(count), String::new()),
         Value::CpuPercent(percent) => (format!("{percent:.1}%"), String::new()),
         Value::Bytes(bytes) => (units::bytes(bytes), String::new()),
@@ -124,7 +132,13 @@ pub fn entry(finding: &Finding) -> String {
 /// The color of a line: lines that say that something is missing stand out.
 fn style(finding: &Finding, theme: &Theme) -> Style {
     let missing = match (finding.topic, finding.value) {
-        (Topic::Lost | Topic::Cut(_) | Topic::Unnamed(_), Value::Share(part, _)) => part > 0,
+        (
+            Topic::Lost | Topic::Cut(_) | Topic::Unnamed(_),
+            Value::Share(part, _)
+            | Value::Time(part, _)
+            | Value::Part(part, _)
+            | Value::Count(part),
+        ) => part > 0,
         (Topic::Note(_), _) => true,
         _ => false,
     };

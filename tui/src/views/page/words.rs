@@ -5,8 +5,8 @@ use crate::views::page::{Page, PageAnswer, PageRow, RowKey};
 use crate::words::metric::amount;
 use crate::words::units::Scale;
 use crate::words::{metric, names, source, text, units, waits};
+use profile::Function;
 use profile::query::{FunctionPage, NeighbourKind};
-use profile::{Function, Report};
 
 /// Says why the page is empty: no answer yet, or no samples; `back` is put behind that, and
 /// names the key that leads back.
@@ -181,10 +181,11 @@ pub fn explain(page: &Page, cx: &Context<'_>) -> Option<String> {
             ));
         }
     };
+    let all = found.function.total_samples;
     let number = share_of(
-        &cx.shown.report,
-        samples,
-        found.function.total_samples,
+        &units::share(&cx.shown.report, samples, all),
+        &metric::bare_amount(cx, samples),
+        &metric::counted(cx, all),
         name,
     );
     let other = names::brief(&neighbour(kind, page));
@@ -192,13 +193,8 @@ pub fn explain(page: &Page, cx: &Context<'_>) -> Option<String> {
 }
 
 /// `31.6% = 1,036 of the 3,277 samples with f on the stack`
-pub fn share_of(report: &Report, samples: u64, all: u64, name: &str) -> String {
-    format!(
-        "{}% = {} of the {} with {name} on the stack",
-        units::share(report, samples, all),
-        units::count(samples),
-        units::counted(all, "sample")
-    )
+pub fn share_of(share: &str, samples: &str, all: &str, name: &str) -> String {
+    format!("{share}% = {samples} of the {all} with {name} on the stack")
 }
 
 /// Explains what the number of a caller or callee counts.

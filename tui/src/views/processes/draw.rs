@@ -290,6 +290,8 @@ fn process(line: &Line<'_, ProcessRow>, cx: &Context<'_>) -> String {
             parts.push(states::sums(activity));
             parts.extend(states::delays(activity));
         }
+        // Waiting is always in the kernel.
+        None if metric::is_waiting(cx) => {}
         None => {
             let kernel = metric::bare_amount(cx, process.kernel_samples);
             parts.push(format!("{kernel} in the kernel"));

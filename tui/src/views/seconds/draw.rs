@@ -53,11 +53,14 @@ fn words(seconds: &[u64], answer: &SecondsAnswer, cx: &Context<'_>) -> String {
     let start_ns = answer.end_ns.saturating_sub(ago * SECOND_NS);
     let at_ms = (start_ns / 1_000_000) as i64 + answer.epoch_unix_ms;
     let (when, zone) = (calendar::of_day(at_ms), calendar::zone(at_ms));
+    let is_time = cx.counts_time();
     let amount = |samples: u64| match units::cpus(samples, answer.rate_hz, 1.0) {
+        _ if is_time => units::nanoseconds(samples),
         Some(cpus) => format!("{cpus:.2}"),
         None => units::count(samples),
     };
     let unit = match answer.rate_hz {
+        _ if is_time => "time a second",
         0 => "samples",
         _ => "CPUs",
     };

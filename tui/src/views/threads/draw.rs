@@ -236,6 +236,7 @@ fn thread(line: &Line<'_, ThreadRow>, cx: &Context<'_>) -> String {
             parts.extend(states::open_wait(activity).map(|open| format!("now {open}")));
             parts.extend(states::delays(activity));
         }
+        None if metric::is_waiting(cx) => {}
         None => {
             let kernel = metric::bare_amount(cx, thread.kernel_samples);
             parts.push(format!("{kernel} in the kernel"));

@@ -402,6 +402,9 @@ impl<'a> Painter<'a> {
                     match (unit.beside(most), step) {
                         (Some(_), _) => format!("{shade} to {}  ", unit.labelled(most)),
                         (None, 1) => format!("{shade} {number}  "),
+                        (None, _) if self.cx.counts_time() => {
+                            format!("{shade} to {}  ", unit.bare(most))
+                        }
                         (None, _) => format!("{shade} {}-{most}  ", most - step + 1),
                     }
                 })
@@ -415,7 +418,7 @@ impl<'a> Painter<'a> {
         let second = words::in_unit(self.time, self.cx, SECOND_NS);
         let total = match second.beside(total.into()) {
             Some(words) => format!("; total: █ {words}"),
-            None => format!("; total: █ {} a second", units::count(total.into())),
+            None => format!("; total: █ {} a second", unit.bare(total.into())),
         };
         let mut legend = format!("{ranges}{most}");
         if let Some((_, name)) = &self.answer.own {

@@ -7,7 +7,7 @@ use crate::views::{Canvas, Draw};
 use crate::widgets::compared;
 use crate::words::compared::judgement;
 use crate::words::explain::base_words;
-use crate::words::metric::{amount, bare_amount};
+use crate::words::metric::{amount, bare_amount, counted};
 use crate::words::source;
 
 use crate::geometry::WIDTH_WIDE;
@@ -278,7 +278,7 @@ impl Layout {
         if self.is_wide {
             let band = units::band_text(&cx.shown.report, row.samples, base);
             cells.push((band.trim_start_matches('±').into(), theme.dim()));
-            cells.push((units::count(row.samples), plain));
+            cells.push((bare_amount(cx, row.samples), plain));
         }
         if row.gone {
             // The numbers are of what was counted when the row was last seen.
@@ -440,12 +440,13 @@ fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
     if row.gone {
         return absence::sentence(cx, row.samples);
     }
-    format!(
-        "{}% of scope = {} {} pp",
-        units::share(report, row.samples, base),
-        amount(cx, row.samples),
-        units::band_text(report, row.samples, base)
-    )
+    let share = units::share(report, row.samples, base);
+    let share = format!("{share}% of scope = {}", amount(cx, row.samples));
+    // Chance is in the number of waits, not in their time.
+    match cx.counts_time() {
+        true => share,
+        false => format!("{share} {} pp", units::band_text(report, row.samples, base)),
+    }
 }
 
 /// The action that shows the rows which a row stands for.
@@ -537,8 +538,8 @@ pub fn explain(tree: &Tree, cx: &Context<'_>) -> Option<String> {
     let number = format!(
         "{}% = {} of {} in {}",
         units::share(&cx.shown.report, row.samples, base),
-        units::counted(row.samples, "sample"),
-        units::count(base),
+        counted(cx, row.samples),
+        bare_amount(cx, base),
         base_words(cx)
     );
     let role = tree.function(row).map(|function| function.role);
