@@ -202,7 +202,11 @@ mod tests {
             [0.0, 0.5, 0.51, 0.9, 0.99, 1.0].map(of),
             [1_000, 1_000, 2_000, 2_000, 4_000, 8_000].map(Some)
         );
-        assert_eq!(tally.quantile_ns(1.0), Some(9_000));
+        assert_eq!(tally.quantile(1.0), Some((8_000, 10_000)));
+        tally.max_ns = 9_500;
+        assert_eq!(tally.quantile_ns(1.0), Some(9_000), "the middle");
+        tally.max_ns = 8_500;
+        assert_eq!(tally.quantile_ns(1.0), Some(8_500), "none took longer");
     }
 
     #[test]
