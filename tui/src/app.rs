@@ -128,6 +128,8 @@ pub struct App {
     reply: Option<Result<Option<Notice>, Notice>>,
     /// The number of the last sentence about probes that was shown.
     probes_said: u64,
+    /// When a find was asked for last where there is none, or a letter of it was typed.
+    find_in_vain: Option<Duration>,
     files: Files,
 }
 
@@ -173,6 +175,7 @@ impl App {
             calm: Calm::default(),
             reply: None,
             probes_said: 0,
+            find_in_vain: None,
             files: Files::default(),
         };
         app.settle();

@@ -17,6 +17,7 @@ use crate::widgets::theme::{Theme, ThemeChoice};
 use crate::words::text;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use profile::Filter;
+use std::time::Duration;
 
 /// The longest pattern of a find, in bytes. A longer one was pasted by mistake.
 const FIND_LENGTH_MAX: usize = 200;
@@ -30,6 +31,10 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
     {
         let is_right = asked(app, key) == Some(Action::DetailRight);
         app.shift_detail(is_right);
+        return Vec::new();
+    }
+    if app.is_typed_in_vain(key) {
+        app.detail = said;
         return Vec::new();
     }
     app.detail_shift = 0;
@@ -96,6 +101,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::PreviousView => return app.apply_for_key(Order::View(app.view.previous())),
         Action::Find if app.difference_here().is_some() => {
             app.detail = Detail::Notice(Notice::NotInDifference);
+            app.find_in_vain = Some(app.now);
         }
         Action::Find => open_find(app),
         Action::FindNext => app.select_found(true, false),
@@ -415,7 +421,29 @@ fn scroll(app: &mut App, motion: Motion) {
     .min(max);
 }
 
+/// How soon the next letter follows while somebody types.
+const TYPED_WITHIN: Duration = Duration::from_millis(700);
+
 impl App {
+    /// Whether a key belongs to the words of a find that was asked for where there is none:
+    /// they must not be taken for orders.
+    fn is_typed_in_vain(&mut self, key: KeyEvent) -> bool {
+        let Some(last) = self.find_in_vain.take() else {
+            return false;
+        };
+        let is_text = matches!(
+            key.code,
+            KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace
+        );
+        let is_plain = !{ key.modifiers }.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        let is_soon = self.now.saturating_sub(last) < TYPED_WITHIN;
+        let is_it = is_text && is_plain && is_soon && matches!(self.mode, Mode::Browse);
+        if is_it && key.code != KeyCode::Enter {
+            self.find_in_vain = Some(self.now);
+        }
+        is_it
+    }
+
     /// Says where a key works that does nothing in this view. A key may mean different
     /// things in different views: the one with most views is told, of the others the views.
     fn say_where_it_works(&mut self, key: KeyEvent) {
@@ -432,6 +460,10 @@ impl App {
                 Some((_, known)) => known.extend(views),
                 None => meanings.push((binding.help, views.collect())),
             }
+        }
+        let finds = { self.keymap.all().iter() }.filter(|it| it.action == Action::Find);
+        if finds.flat_map(|it| &it.keys).any(|each| each.is(key)) {
+            self.find_in_vain = Some(self.now);
         }
         // Of several with as many views the first one in the table.
         meanings.sort_by_key(|(_, views)| std::cmp::Reverse(views.len()));

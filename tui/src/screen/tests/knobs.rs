@@ -431,6 +431,24 @@ fn the_same_samples_do_not_differ() {
 }
 
 #[test]
+fn words_of_a_find_that_is_refused_are_no_orders() {
+    let mut hand = hand(80, 24);
+    hand.keys("b=").keys("/work_fn\n");
+    assert!(
+        hand.frame().contains("not in the difference"),
+        "{}",
+        hand.frame()
+    );
+    assert!(hand.app.difference().is_some(), "w did not open a dialog");
+    hand.keys("8").keys("/q2");
+    assert_eq!(hand.app.view, ViewId::Health);
+    assert!(hand.effects.is_empty(), "q did not quit");
+    // Whoever has stopped typing gives orders again.
+    hand.wait(1_000).keys("2");
+    assert_eq!(hand.app.view, ViewId::Tree);
+}
+
+#[test]
 fn each_side_is_counted_by_its_own_filter_where_neither_has_the_other() {
     let mut hand = hand(80, 24);
     differ_by(&mut hand, "!LWLock");

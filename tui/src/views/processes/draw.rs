@@ -178,9 +178,9 @@ fn cells(
     let before = cx.shown.comparison.people.as_ref();
     let before = before.map(|people| people.processes.of(process.id));
     let pair = (before.unwrap_or(0), process.samples);
-    let mut compared = compared::people_cells(cx, pair, theme)
-        .into_iter()
-        .flatten();
+    // What a row without samples lacks of A is not counted now, and no change.
+    let compared = compared::people_cells(cx, pair, theme).filter(|_| !line.gone);
+    let mut compared = compared.into_iter().flatten();
     let user = process.details.user.as_deref().unwrap_or("-");
     let group = process.details.cgroup.as_deref().and_then(person::group);
     let cell = |column: &Column<ProcessColumn>| match (column.title, column.sort) {

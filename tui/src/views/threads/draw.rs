@@ -180,6 +180,10 @@ impl Layout {
         let pair = (before.unwrap_or(0), thread.samples);
         match compared::people_cells(cx, pair, theme) {
             _ if !self.has_more => cells.push((String::new(), plain)),
+            // What a row without samples lacks of A is not counted now, and no change.
+            Some(compared) if line.gone => {
+                cells.extend(compared.map(|(_, style)| (String::new(), style)));
+            }
             Some(compared) => cells.extend(compared),
             None if metric::is_waiting(cx) => {
                 let activity = thread.activity.as_ref().filter(|_| !line.gone);
