@@ -231,9 +231,9 @@ fn recordings_are_put_together() {
     let head = |name: &String| text(&run(&mut proftop(&["report", name])).stdout);
     let lines = head(&all[2]);
     let lines: Vec<&str> = lines.lines().take(2).map(str::trim_end).collect();
-    assert!(lines[0].ends_with(" window 1.0s"), "{lines:?}");
+    assert!(lines[0].ends_with(" window -"), "{lines:?}");
     assert!(!lines[0].contains("host"), "{lines:?}");
-    assert_eq!(lines[1], "# samples 40 lost 0 whole 100.0% symbols 100.0%");
+    assert_eq!(lines[1], "# samples 40 lost 0 whole 100.0% symbols -");
     assert!(head(&all[0]).contains(" host db-01 "));
     assert!(head(&all[0]).contains(" rate 99 Hz\n"));
     let output = run(&mut proftop(&["merge", &all[0], &all[1], "-o", &all[3]]));
