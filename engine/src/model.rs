@@ -396,8 +396,8 @@ impl Model {
         }
     }
 
-    /// Gives the store what probes have counted up to now. A screen shows what was told last;
-    /// reports wait for it, as each may be the last one of its file.
+    /// Gives the store what probes have counted up to now. A screen shows the last counts that
+    /// the keeper sent; a report waits for new ones, as it may be the last one of its file.
     fn count_calls(&mut self) {
         if let Schedule::Reports { .. } = self.settings.schedule
             && let Some(log) = self.probing.fresh_news()

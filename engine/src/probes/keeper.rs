@@ -161,7 +161,7 @@ impl Keeper {
         self.tell(Message::Look(self.looks.get()));
         let until = Instant::now() + FRESH_NEWS;
         let mut all = Vec::new();
-        // What was told before may still be under way.
+        // News that the keeper sent before this look may come first.
         while all
             .last()
             .is_none_or(|news: &News| news.look != self.looks.get())
@@ -564,7 +564,7 @@ impl Desk {
         }
     }
 
-    /// Reads all probes, so that what is told next is complete.
+    /// Reads all probes, so that the next news have every call up to now.
     fn look_at_all(&mut self, number: u64) {
         self.is_urgent = true;
         self.look = number;

@@ -33,7 +33,7 @@ const LINE_BYTES: u64 = 256;
 /// Where libraries are if nothing says otherwise, of glibc and of musl.
 const FOLDERS: [&str; 5] = ["/lib64", "/usr/lib64", "/lib", "/usr/local/lib", "/usr/lib"];
 
-/// What the loader is told by the environment of the command.
+/// The variables of the command's environment that the dynamic loader follows.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     /// `LD_LIBRARY_PATH`.

@@ -186,7 +186,7 @@ pub fn callers(log: &ProbeLog, record: &ProbeRecord, tally: &CallTally, count: u
     top(rows, count, all)
 }
 
-/// The threads that call most; one thread is told by its process.
+/// Returns the threads that call most, each with the name of its process.
 fn threads(record: &ProbeRecord, tally: &CallTally) -> Shares {
     let rows = tally.threads.iter().filter_map(|(thread, count)| {
         let thread = record.threads().get(*thread as usize)?;

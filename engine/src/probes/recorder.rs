@@ -51,7 +51,7 @@ pub struct Track {
     texts: HashMap<Arc<str>, u32>,
 }
 
-/// What is told of a probe beside its function.
+/// What the record of a probe says beside its function.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Placing<'p> {
     /// Whose calls count, in words; empty for those of all targets.

@@ -2,8 +2,8 @@
 //!
 //! Stacks are kept as addresses and named only when they are shown: a function may be
 //! called from thousands of places, of which a user sees a dozen. Two stacks of the
-//! same names are one row, as calls from two places of one function are told apart by
-//! nobody.
+//! same names are one row, as a user does not want to see calls from two places of one
+//! function apart.
 
 use super::Stack;
 use crate::naming::NamedModule;

@@ -83,7 +83,7 @@ pub struct Watched {
     pub hits_per_second: f64,
     /// Calls at the end of each second, the newest last.
     pub marks: VecDeque<(Instant, u64)>,
-    /// What the kernel side was told to do at each hit.
+    /// What the BPF program does at each hit.
     orders: Orders,
     /// The processes that it was placed in; `None` for all.
     pids: Option<Vec<u32>>,
