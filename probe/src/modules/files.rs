@@ -57,17 +57,12 @@ struct Build {
 
 impl InodeKey {
     pub fn of(seen: &Seen<'_>) -> Self {
-        Self {
-            identity: *seen.identity,
-            path: seen.path.to_vec(),
-        }
+        Self::new(*seen.identity, seen.path)
     }
 
-    fn of_map(map: &Map) -> Self {
-        Self {
-            identity: map.identity,
-            path: map.path.clone(),
-        }
+    fn new(identity: Identity, path: &[u8]) -> Self {
+        let path = path.to_vec();
+        Self { identity, path }
     }
 }
 
@@ -87,11 +82,11 @@ impl Files {
         let is_told_apart = is_told_apart(file, seen.identity);
         if !is_told_apart || known.turn != turn {
             let revisions = way.mapped_revisions(seen.pid, &[(seen.start, seen.end)]);
-            known.is_unchanged = match revisions.first() {
-                Some(Some(revision)) => revision.is_as_written(&file.revision),
-                // The process is gone, or we may not look. What only root writes is no trap.
-                _ => is_told_apart || file.writers.only() == Some(ROOT),
-            };
+            // The process is gone, or we may not look. What only root writes is no trap.
+            let is_trusted = is_told_apart || file.writers.only() == Some(ROOT);
+            let revision = revisions.first().and_then(Option::as_ref);
+            known.is_unchanged =
+                revision.map_or(is_trusted, |seen| seen.is_as_written(&file.revision));
             known.turn = turn;
         }
         known.is_unchanged.then_some(known.module)
@@ -104,7 +99,7 @@ impl Files {
         let mut keys = Vec::new();
         let mut ranges = Vec::new();
         for map in maps {
-            let key = InodeKey::of_map(map);
+            let key = InodeKey::new(map.identity, &map.path);
             let known = self.by_inode.get(&key).filter(|known| known.turn != turn);
             let file = known.and_then(|known| known.file.as_ref());
             let is_wanted = file.is_some_and(|file| is_told_apart(file, &map.identity));
