@@ -77,6 +77,12 @@ pub struct Asked {
 }
 
 impl Snapshot {
+    /// Whether the report counts time, in nanoseconds, and not samples.
+    pub fn counts_time(&self) -> bool {
+        let view = self.view.as_ref();
+        view.is_some_and(|view| view.info().metric.per_second() > 0)
+    }
+
     /// The view that counts in the metric of that number, in [`Snapshot::metrics`].
     pub fn counted_in(&self, metric: usize) -> Option<&View> {
         match metric {

@@ -83,8 +83,7 @@ impl BatchReport<'_> {
 
     /// Whether weights are nanoseconds, and no samples.
     fn counts_time(&self) -> bool {
-        let view = self.snapshot.view.as_ref();
-        view.is_some_and(|view| view.info().metric.per_second() > 0)
+        self.snapshot.counts_time()
     }
 
     /// Returns the functions to show, and the others.

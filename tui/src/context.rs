@@ -71,8 +71,7 @@ impl<'a> Context<'a> {
 
     /// Whether what is counted is time, in nanoseconds, and no samples.
     pub fn counts_time(&self) -> bool {
-        let view = self.shown.view.as_ref();
-        view.is_some_and(|view| view.info().metric.per_second() > 0)
+        self.shown.counts_time()
     }
 
     /// Returns the comparison with the baseline, if it is shown in place of the functions.

@@ -377,12 +377,6 @@ fn baseline(snapshot: &Snapshot) -> Vec<Finding> {
     ]
 }
 
-/// Whether time is counted, and not samples.
-fn counts_time(snapshot: &Snapshot) -> bool {
-    let view = snapshot.view.as_ref();
-    view.is_some_and(|view| view.info().metric.per_second() > 0)
-}
-
 /// How many samples there are in the window, and how many were lost.
 fn samples(snapshot: &Snapshot) -> Vec<Finding> {
     let (taken, lost) = (snapshot.report.samples, snapshot.health.lost);
@@ -393,7 +387,7 @@ fn samples(snapshot: &Snapshot) -> Vec<Finding> {
         (_, "") => "a buffer was full".into(),
         (_, by_cpu) => format!("a buffer was full; in this run {by_cpu}"),
     };
-    let is_time = counts_time(snapshot);
+    let is_time = snapshot.counts_time();
     let (title, sentence, taken_explain) = match is_time {
         true => (
             "TIME in the window",
@@ -477,7 +471,7 @@ const STOPS_MAX: usize = 5;
 /// How many stacks are whole, and for each cause how many are cut. Endings of samples that
 /// have no user stack are counted, but are no part of these stacks.
 fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
-    let is_time = counts_time(snapshot);
+    let is_time = snapshot.counts_time();
     let share = |part, base| match is_time {
         true => Value::Time(part, base),
         false => Value::Share(part, base),
@@ -533,7 +527,7 @@ fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
 fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
     let completeness = &snapshot.report.completeness;
     let frames = completeness.frames;
-    let is_time = counts_time(snapshot);
+    let is_time = snapshot.counts_time();
     let of_all = match is_time {
         true => "of the frames, each as long as its wait".into(),
         false => format!("of {}", units::counted(frames, "frame")),

@@ -18,11 +18,6 @@ pub fn metric_told<'a>(cx: &Context<'a>) -> Option<&'a Metric> {
     (*metric != Metric::default()).then_some(metric)
 }
 
-/// Whether time waited is counted.
-pub fn is_waiting(cx: &Context<'_>) -> bool {
-    metric_told(cx).is_some_and(Metric::is_waiting)
-}
-
 /// Returns how much is counted in a sentence: `3,277 samples`, or as [`amount`] does.
 pub fn counted(cx: &Context<'_>, count: u64) -> String {
     match metric_told(cx) {

@@ -10,7 +10,7 @@ use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::widgets::{loading, table, trend};
-use crate::words::metric::{amount, bare_amount, is_waiting};
+use crate::words::metric::{amount, bare_amount};
 use crate::words::units::Scale;
 use crate::words::unnamed::why_unnamed;
 use crate::words::{absence, names, source, text, units, waits};
@@ -73,7 +73,7 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
     } = canvas;
     let scale = Scale::new(cx, cx.shown.report.samples);
     let heads_of = (scale.head("SELF%", "SELF"), scale.head("TOTAL%", "TOTAL"));
-    let layout = Layout::new(heads.width, theme, heads_of, is_waiting(cx));
+    let layout = Layout::new(heads.width, theme, heads_of, cx.counts_time());
     // The word for a row without samples depends on what is asked, the columns do not.
     let layout = Layout {
         gone: absence::word(cx),
@@ -138,7 +138,7 @@ struct Layout {
 impl Layout {
     /// Returns the layout with the usual heads, to know where columns are in any unit.
     fn usual(cx: &Context<'_>, width: u16, theme: &Theme) -> Self {
-        Self::new(width, theme, ("SELF%", "TOTAL%"), is_waiting(cx))
+        Self::new(width, theme, ("SELF%", "TOTAL%"), cx.counts_time())
     }
 
     /// Returns the columns for a width in cells; `own` and `total` are the heads of the two

@@ -116,7 +116,7 @@ fn columns(cx: &Context<'_>, width: u16, theme: &Theme) -> Vec<Column<ProcessCol
     match compared::people_columns(cx, theme) {
         Some(compared) => columns.extend(compared),
         None => {
-            match metric::is_waiting(cx) {
+            match cx.counts_time() {
                 _ if is_narrow => {}
                 true => {
                     let width = states::BAR_WIDTH as u16;
@@ -260,7 +260,7 @@ pub fn share_of_scope(samples: u64, gone: bool, cx: &Context<'_>) -> String {
     );
     let share = format!("{amount} = {share}% of scope");
     // Chance is in the number of waits, not in their time.
-    match metric::is_waiting(cx) {
+    match cx.counts_time() {
         true => share,
         false => {
             let band = units::band_text(report, samples, report.samples);
@@ -291,7 +291,7 @@ fn process(line: &Line<'_, ProcessRow>, cx: &Context<'_>) -> String {
             parts.extend(states::delays(activity));
         }
         // Waiting is always in the kernel.
-        None if metric::is_waiting(cx) => {}
+        None if cx.counts_time() => {}
         None => {
             let kernel = metric::bare_amount(cx, process.kernel_samples);
             parts.push(format!("{kernel} in the kernel"));

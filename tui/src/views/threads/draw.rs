@@ -128,7 +128,7 @@ impl Layout {
         columns.push(Column::right(head(cx), 6, Some(Cpus)));
         let compared = compared::people_columns(cx, theme).filter(|_| width >= WIDTH_WITH_MORE);
         let is_compared = compared.is_some();
-        let is_waiting = metric::is_waiting(cx);
+        let is_waiting = cx.counts_time();
         match compared {
             Some(compared) => columns.extend(compared),
             // An empty column: the mark that shows the order must not touch the next head.
@@ -185,7 +185,7 @@ impl Layout {
                 cells.extend(compared.map(|(_, style)| (String::new(), style)));
             }
             Some(compared) => cells.extend(compared),
-            None if metric::is_waiting(cx) => {
+            None if cx.counts_time() => {
                 let activity = thread.activity.as_ref().filter(|_| !line.gone);
                 cells.push((activity.map_or_else(|| "-".into(), states::bar), plain));
             }
@@ -240,7 +240,7 @@ fn thread(line: &Line<'_, ThreadRow>, cx: &Context<'_>) -> String {
             parts.extend(states::open_wait(activity).map(|open| format!("now {open}")));
             parts.extend(states::delays(activity));
         }
-        None if metric::is_waiting(cx) => {}
+        None if cx.counts_time() => {}
         None => {
             let kernel = metric::bare_amount(cx, thread.kernel_samples);
             parts.push(format!("{kernel} in the kernel"));

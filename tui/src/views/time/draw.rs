@@ -19,7 +19,7 @@ use crate::knobs::Window;
 use crate::views::time::{SECOND_NS, Spot, Time, TimeAnswer};
 use crate::widgets::theme::Theme;
 use crate::widgets::trend;
-use crate::words::metric::{is_waiting, metric_told};
+use crate::words::metric::metric_told;
 use crate::words::states::{self, LETTERS};
 use crate::words::{text, units};
 use engine::snapshot::ThreadStates;
@@ -213,7 +213,7 @@ impl<'a> Painter<'a> {
     /// Returns what the engine knows of the threads of the rows.
     fn threads_of_rows(&self) -> Vec<Option<&'a ThreadStates>> {
         let waited = self.cx.shown.waited.as_ref();
-        let waited = waited.filter(|_| is_waiting(self.cx) && self.time.by() == HeatBy::Threads);
+        let waited = waited.filter(|_| self.cx.counts_time() && self.time.by() == HeatBy::Threads);
         let Some(waited) = waited else {
             return Vec::new();
         };
