@@ -175,6 +175,13 @@ pub struct TraceOutput {
     pub overwrite: bool,
 }
 
+impl TraceOutput {
+    /// Whether it is written while calls come. If not, all is written at the end.
+    pub fn is_streamed(&self) -> bool {
+        self.format == FileFormat::Pft && Packing::of_path(&self.path).is_none()
+    }
+}
+
 impl RecordConfig {
     /// Returns a name with the present time, which no earlier recording has.
     fn default_file(format: Option<FileFormat>) -> PathBuf {

@@ -10,6 +10,7 @@ mod input;
 mod merge;
 mod open;
 mod open_file;
+mod pft_sink;
 mod record;
 mod recorded;
 mod report;

@@ -332,6 +332,47 @@ fn what_was_traced_is_kept_and_told_again() {
     );
 }
 
+const ENDLESS: &str = r#"
+#include <unistd.h>
+__attribute__((noinline)) int turn(int n) { __asm__ volatile("nop\n nop\n nop"); return n * 3 + 1; }
+int main(void) { for (int n = 0;;) { n = turn(n); usleep(500); } }
+"#;
+
+#[test]
+fn a_trace_that_is_killed_keeps_what_it_has_counted() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(program) = Program::compile("endless.c", ENDLESS, &["-O1"]) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let file = scratch.join("killed.pft");
+    let kept = file.to_str().expect("UTF-8");
+    let endless = Process::start(&mut Command::new(program.path()));
+    let pid = endless.pid().to_string();
+    for options in [&["--stacks"][..], &["--hide-names", "-f"]] {
+        let _ = std::fs::remove_file(&file);
+        let words = ["trace", "turn", "-d", "1h", "-p", &pid, "-o", kept];
+        let mut trace = start_sampling(&mut proftop(&[&words, options].concat()));
+        // A first block, and one that follows it.
+        let size = || file.metadata().map_or(0, |metadata| metadata.len());
+        wait_until("a block", || size() > 0);
+        let first = size();
+        wait_until("another block", || size() > first);
+        trace.signal(Signal::KILL);
+        wait_until("the end", || trace.try_wait().expect("ours").is_some());
+        let report = run(&mut proftop(&[
+            "report", kept, "--probes", "--format", "json",
+        ]));
+        let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+        let turn = probe(&report, "turn");
+        assert!(turn["count"].as_u64().expect("a number") > 100, "{report}");
+        let is_called = turn["callers"].to_string().contains("main");
+        assert_eq!(is_called, options.contains(&"--stacks"), "{report}");
+    }
+}
+
 #[test]
 fn stacks_are_whole_while_returns_are_watched() {
     let Some(_machine) = shared_machine().filter(|_| can_trace()) else {

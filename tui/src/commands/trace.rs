@@ -24,6 +24,7 @@ use crate::stderr;
 use callers::Callers;
 use probe::{BpfSource, Source as _};
 use profile::TimeRange;
+use recording::Recording;
 use report::Manner;
 use std::time::{Duration, Instant};
 use watch::Watch;
@@ -40,6 +41,9 @@ const EARLY: Duration = Duration::from_secs(1);
 /// How often we check whether a probe costs too much.
 const JUDGED_EVERY: Duration = Duration::from_millis(250);
 
+/// How often a file that grows gets what is new.
+const KEPT_EVERY: Duration = Duration::from_secs(1);
+
 /// Runs `trace`: probes functions until the time is over, the target ends or a signal
 /// comes, then prints what was counted.
 pub fn run(config: &Config, subject: Subject, trace: &TraceConfig) -> Result<Exit, Failure> {
@@ -54,7 +58,7 @@ pub fn run(config: &Config, subject: Subject, trace: &TraceConfig) -> Result<Exi
 /// Places the probes, lets the command run, and counts until there is a reason to end.
 /// Probes come before the command, so that its first calls are counted as well.
 async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Result<Exit, Failure> {
-    recording::check(trace)?;
+    let mut recording = Recording::open(trace, &subject.target.words)?;
     let mut signals = Signals::listen()?;
     let mut source = start(config, &subject)?;
     let calls = source.take_calls().map_err(cannot)?;
@@ -75,6 +79,7 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
     }
     let end = begun + trace.duration.unwrap_or(LIFETIME);
     let (mut callers, mut judged, mut looked) = (Callers::default(), begun, begun);
+    let mut kept = begun;
     let mut how = None;
     while Instant::now() < end && how.is_none() && watch.has_probes() {
         let batch = source.poll(TURN);
@@ -95,6 +100,14 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
             if reach.has_ended() {
                 how = Some("the target ended".to_string());
             }
+        }
+        if recording.is_growing() && kept.elapsed() >= KEPT_EVERY {
+            if let Some(begin_ns) = watch.begin_ns() {
+                let log = watch.log(|frame, symbolizer| callers.name(frame, symbolizer));
+                let view = recording.view(log, begin_ns);
+                recording.append(&view)?;
+            }
+            kept = Instant::now();
         }
         tokio::select! {
             biased;
@@ -128,7 +141,7 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
     drop(source);
     let log = watch.log(|frame, symbolizer| callers.name(frame, symbolizer));
     let begin_ns = watch.begin_ns().unwrap_or(begun_ns);
-    let view = recording::view(log, begin_ns, &subject.target.words);
+    let view = recording.view(log, begin_ns);
     let has_hits =
         { view.probes().probes().iter() }.any(|probe| probe.total(TimeRange::ALL).calls > 0);
     super::print(&report::render(
@@ -141,13 +154,7 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
             command_ns: config.command.is_some().then_some(begun_ns),
         },
     ))?;
-    if let Some(wanted) = &trace.output {
-        let view = match trace.hide_names {
-            true => view.anonymous(),
-            false => view,
-        };
-        recording::write(&view, wanted)?;
-    }
+    recording.finish(&view)?;
     command.say_if_running();
     exit(command, signals, has_hits).await
 }

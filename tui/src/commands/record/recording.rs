@@ -2,6 +2,7 @@
 
 use super::later::Later;
 use crate::cli::RecordConfig;
+use crate::commands::pft_sink::Sink;
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::reader::Reader;
@@ -10,8 +11,7 @@ use crate::words::units::{bytes, counted};
 use engine::snapshot::Snapshot;
 use profile::formats::{FormatError, pft};
 use std::cell::Cell;
-use std::fs::File;
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, IsTerminal as _};
 use std::rc::Rc;
 
 /// The file that samples are written to while they come, and what is printed about it.
@@ -26,48 +26,6 @@ pub struct Recording {
     is_shown: bool,
 }
 
-/// Where the bytes of the .pft go.
-enum Sink {
-    /// Directly to the file or pipe that the user named. It is no failure if whoever reads
-    /// the pipe closes it, be it before the first byte: the flag is set, and what comes
-    /// then is dropped.
-    Output(Output, Rc<Cell<bool>>),
-    /// The head of a file that has no name yet: it gets its name with the first samples, so
-    /// that a command that cannot be run, or an early end, costs no earlier recording.
-    Waiting(Option<(Output, Rc<Cell<bool>>)>, Vec<u8>),
-    /// To a file without a name.
-    Kept(File),
-}
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Sink::Waiting(output, head) = self {
-            if head.is_empty() {
-                head.extend(bytes);
-                return Ok(bytes.len());
-            }
-            let head = std::mem::take(head);
-            let (output, is_left) = output.take().expect("taken only here");
-            *self = Sink::Output(output, is_left);
-            self.write_all(&[&head, bytes].concat())?;
-            return Ok(bytes.len());
-        }
-        let (output, is_left) = match self {
-            Sink::Output(output, is_left) => (output, is_left),
-            Sink::Kept(file) => return file.write(bytes),
-            Sink::Waiting(..) => return Err(io::Error::other("its head was not written")),
-        };
-        let is_read = output.write(bytes);
-        let is_read = is_read.map_err(|failure| io::Error::other(failure.message))?;
-        is_left.set(is_left.get() || !is_read);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 impl Recording {
     /// Opens the file. Whatever can be refused is refused here, before a sample is taken.
     /// The `Reader` tells when whoever reads the pipe is gone.
@@ -80,11 +38,7 @@ impl Recording {
         let reader = output.reader()?;
         let is_left = Rc::new(Cell::new(false));
         let (sink, later) = match record.is_streamed() {
-            true if output.is_unnamed() => (
-                Sink::Waiting(Some((output, Rc::clone(&is_left))), Vec::new()),
-                None,
-            ),
-            true => (Sink::Output(output, Rc::clone(&is_left)), None),
+            true => (Sink::new(output, Rc::clone(&is_left)), None),
             false => {
                 let (later, file) = Later::begin(record, output)?;
                 (Sink::Kept(file), Some(later))

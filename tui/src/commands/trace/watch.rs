@@ -354,7 +354,13 @@ impl<'c> Watch<'c> {
         let own = !is_slow || first.is_some_and(|frame| is_own(frame.address));
         let callers = sample.frames.iter().skip(usize::from(own));
         let keys = callers.map(|frame| (frame.module.0, frame.address));
-        let thread = (sample.tid, &sample.comm);
+        // Aliases would be given in the order in which threads come, and a file that grows
+        // could give one of them to two.
+        let comm = match self.config.hide_names {
+            true => &Arc::default(),
+            false => &sample.comm,
+        };
+        let thread = (sample.tid, comm);
         self.recorder.take_stack(track, keys, file, thread);
     }
 
