@@ -7,6 +7,7 @@ pub mod doctor;
 mod documents;
 mod export;
 mod input;
+mod live;
 mod merge;
 mod open;
 mod open_file;

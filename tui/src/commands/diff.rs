@@ -1,6 +1,5 @@
 //! `diff`: what takes more time in a later recording than in an earlier one.
 
-mod live;
 /// What is printed.
 mod table;
 
@@ -9,9 +8,9 @@ use super::open_file::Opened;
 use crate::choices::Operand;
 use crate::cli::DiffConfig;
 use crate::commands::input;
+use crate::commands::live::{self, Live};
 use crate::failure::{Exit, Failure};
 use crate::stderr;
-use live::Live;
 use profile::diff::{Diff, DiffRow};
 use profile::{Cancel, Metric, Query, Selection};
 use std::thread;
@@ -43,13 +42,14 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
         notes.for_each(|note| stderr::say(format_args!("{name}: {note}")));
     }
     check_same_metric(&a, &b)?;
+    let metric = a.view.info().metric.clone();
     let (a, b) = (select(&a, config), select(&b, config));
     let diff = Diff::new(&a, &b);
     let mut shown = diff.clone();
     // The table shows and tests amounts of time where both sides know it; the limit is one
     // of shares, for which `diff` stays as it is.
     shown.compare_time();
-    super::print(&table::render(&shown, config.rows_max))?;
+    super::print(&table::render(&shown, &metric, config.rows_max))?;
     if diff.a.samples == 0 || diff.b.samples == 0 {
         return Ok(Exit::NoSamples);
     }
@@ -96,7 +96,7 @@ fn operand_name(operand: &Operand) -> String {
 fn open(operand: &Operand) -> Result<Opened, Failure> {
     match operand {
         Operand::File(path) => open_file::open(path),
-        Operand::Live(live) => Live::start(live)?.open(),
+        Operand::Live(live) => Live::start(live.pid, live.duration)?.open(),
     }
 }
 

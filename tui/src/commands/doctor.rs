@@ -37,7 +37,7 @@ struct Diagnosis {
 /// Runs `doctor`: prints what was found, as text or JSON. The exit status says whether
 /// something makes sampling impossible.
 pub fn run(config: &DoctorConfig) -> Result<Exit, Failure> {
-    let diagnosis = Diagnosis::make(config.pid)?;
+    let diagnosis = Diagnosis::make(config.pid, process::sample)?;
     let text = match config.json {
         true => json::render(&diagnosis)?,
         false => diagnosis.to_text(),
@@ -47,10 +47,14 @@ pub fn run(config: &DoctorConfig) -> Result<Exit, Failure> {
 }
 
 impl Diagnosis {
-    /// Asks for everything. An error if the process is not there, or if our own rights
-    /// cannot be read; all else that cannot be asked becomes a finding.
-    fn make(pid: Option<u32>) -> Result<Diagnosis, Failure> {
-        let process = pid.map(process::inspect).transpose()?;
+    /// Asks for everything; `sample` takes samples of the process. An error if the process is
+    /// not there, or if our own rights cannot be read; all else that cannot be asked becomes a
+    /// finding.
+    fn make(
+        pid: Option<u32>,
+        sample: impl FnOnce(u32) -> process::Sampled,
+    ) -> Result<Diagnosis, Failure> {
+        let process = { pid.map(|pid| process::inspect(pid, sample)) }.transpose()?;
         let rights = Rights::current()
             .map_err(|e| Failure::failed(format!("failed to read `/proc/self/status`: {e}")))?;
         let sections = [
@@ -129,6 +133,11 @@ fn counted(count: usize, thing: &str) -> String {
 mod tests {
     use super::*;
 
+    /// In place of samples: a test is no proftop that could record.
+    fn unsampled(_: u32) -> process::Sampled {
+        Err("this is a test".into())
+    }
+
     fn diagnosis(findings: Vec<Finding>) -> Diagnosis {
         let machine = |finding| (Section::Machine, finding);
         Diagnosis {
@@ -170,7 +179,7 @@ mod tests {
 
     #[test]
     fn this_machine_and_this_process_can_be_examined() {
-        let diagnosis = Diagnosis::make(Some(std::process::id())).unwrap();
+        let diagnosis = Diagnosis::make(Some(std::process::id()), unsampled).unwrap();
         let text = diagnosis.to_text();
         assert!(text.starts_with("ok    kernel "), "{text}");
         assert!(text.contains("terminal"), "{text}");
@@ -180,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_pid_that_does_not_exist_is_one_sentence() {
-        let failure = Diagnosis::make(Some(4_194_305)).unwrap_err();
+        let failure = Diagnosis::make(Some(4_194_305), unsampled).unwrap_err();
         assert_eq!(failure.to_string(), "proftop: no process 4194305\n");
         assert_eq!(failure.exit.code(), 1);
     }

@@ -20,18 +20,29 @@ pub fn metric_told<'a>(cx: &Context<'a>) -> Option<&'a Metric> {
 
 /// Returns how much is counted in a sentence: `3,277 samples`, or as [`amount`] does.
 pub fn counted(cx: &Context<'_>, count: u64) -> String {
-    match metric_told(cx) {
+    counted_by(metric_told(cx), count)
+}
+
+/// Like [`counted`], of this metric; None is time on CPUs, too.
+pub fn counted_by(metric: Option<&Metric>, count: u64) -> String {
+    match metric.filter(|metric| **metric != Metric::default()) {
         None => units::counted(count, "sample"),
-        Some(_) => amount(cx, count),
+        Some(metric) => of_metric(metric, count),
     }
 }
 
 /// Returns how much is counted: `3,277 smp`, or `12.4s` and `52,428,800 bytes` where it is
 /// not samples that count.
 pub fn amount(cx: &Context<'_>, count: u64) -> String {
-    let Some(metric) = metric_told(cx) else {
-        return format!("{} smp", units::count(count));
-    };
+    match metric_told(cx) {
+        None => format!("{} smp", units::count(count)),
+        Some(metric) => of_metric(metric, count),
+    }
+}
+
+/// Returns how much is counted of something else than time on CPUs: `12.4s`,
+/// `52,428,800 bytes`.
+fn of_metric(metric: &Metric, count: u64) -> String {
     match metric.per_second() {
         0 => number_of(metric, count),
         per_second => {

@@ -1,28 +1,32 @@
 //! A difference as text. Where both sides know time, what changed is how much time each
 //! function takes in a second, and that is tested; else it is its share of all samples.
 
-use crate::words::{names, units};
+use crate::words::{metric, names, text};
+use profile::Metric;
 use profile::diff::{Diff, DiffRow, Side};
 use std::fmt::Write as _;
 
 /// Returns the table with a head of two lines about the sides, at most `rows_max`
-/// functions, and a sum of the others.
-pub fn render(diff: &Diff, rows_max: usize) -> String {
+/// functions, and a sum of the others. `metric` is what both sides count.
+pub fn render(diff: &Diff, metric: &Metric, rows_max: usize) -> String {
     let mut out = String::new();
-    write(diff, rows_max, &mut out).expect("a string takes everything");
+    write(diff, metric, rows_max, &mut out).expect("a string takes everything");
     out
 }
 
 /// Writes the table. Rows are in the order of the difference: the largest changes first.
-fn write(diff: &Diff, rows_max: usize, out: &mut String) -> std::fmt::Result {
+fn write(diff: &Diff, metric: &Metric, rows_max: usize, out: &mut String) -> std::fmt::Result {
     let side = |side: &Side| {
-        let samples = units::counted(side.samples, "sample");
+        let counted = metric::counted_by(Some(metric), side.samples);
         let rate = match side.rate_hz {
             0 => String::new(),
             rate => format!(" at {rate} Hz"),
         };
-        format!("{samples}, {:.1} s{rate}", side.seconds)
+        format!("{counted}, {:.1} s{rate}", side.seconds)
     };
+    if *metric != Metric::default() {
+        writeln!(out, "# counted: {}", text::clean(&metric.name))?;
+    }
     writeln!(out, "# A {}", side(&diff.a))?;
     writeln!(out, "# B {}", side(&diff.b))?;
     writeln!(
@@ -31,9 +35,11 @@ fn write(diff: &Diff, rows_max: usize, out: &mut String) -> std::fmt::Result {
         diff.same_by_build_id, diff.same_by_module
     )?;
     // Two columns of what is tested, then two of what else is known of both sides.
+    let own = metric::column_head(metric);
+    let (own_a, own_b) = (format!("A-{own}"), format!("B-{own}"));
     let heads = match diff.tests_time() {
         true => ["DELTA-MS/S", "A-MS/S", "B-MS/S", "A-SELF%", "B-SELF%"],
-        false => ["POINTS", "A-SELF%", "B-SELF%", "A-SMP", "B-SMP"],
+        false => ["POINTS", "A-SELF%", "B-SELF%", &own_a, &own_b],
     };
     let [change, a, b, other_a, other_b] = heads;
     writeln!(
@@ -42,7 +48,7 @@ fn write(diff: &Diff, rows_max: usize, out: &mut String) -> std::fmt::Result {
     )?;
     let shown = diff.rows.len().min(rows_max);
     for row in &diff.rows[..shown] {
-        write_row(diff, row, out)?;
+        write_row(diff, metric, row, out)?;
     }
     let rest = &diff.rows[shown..];
     if !rest.is_empty() {
@@ -62,7 +68,7 @@ fn change_of(diff: &Diff, row: &DiffRow) -> f64 {
 }
 
 /// Writes the row of one function. A change that may be chance is marked by `~`.
-fn write_row(diff: &Diff, row: &DiffRow, out: &mut String) -> std::fmt::Result {
+fn write_row(diff: &Diff, metric: &Metric, row: &DiffRow, out: &mut String) -> std::fmt::Result {
     let sides = diff.sides();
     let change = change_of(diff, row);
     let sign = match change {
@@ -76,14 +82,13 @@ fn write_row(diff: &Diff, row: &DiffRow, out: &mut String) -> std::fmt::Result {
         (_, true) => "  (gone in B)",
         _ => "",
     };
-    let other = |side: &Side, samples: u64| match diff.tests_time() {
-        true => side.share(samples),
-        false => samples as f64,
+    let other = |side: &Side, count: u64| match diff.tests_time() {
+        true => format!("{:.1}", side.share(count)),
+        false => metric::in_column(metric, count),
     };
-    let digits = if diff.tests_time() { 1 } else { 0 };
     writeln!(
         out,
-        "{sign} {change:+10.1}  {:8.1}  {:8.1}  {:8.digits$}  {:8.digits$}  {sure:<4}  {}  {}{mark}",
+        "{sign} {change:+10.1}  {:8.1}  {:8.1}  {:>8}  {:>8}  {sure:<4}  {}  {}{mark}",
         sides.amount(&diff.a, row.a_self),
         sides.amount(&diff.b, row.b_self),
         other(&diff.a, row.a_self),

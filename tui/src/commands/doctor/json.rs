@@ -2,7 +2,7 @@
 //! never removed or given another meaning without a new schema number.
 
 use super::elf::Symbols;
-use super::process::{ModuleFacts, OnDisk, ProcessFacts};
+use super::process::{ModuleFacts, OnDisk, ProcessFacts, SampledFacts};
 use super::{Diagnosis, Section, level_word};
 use crate::failure::Failure;
 use probe::features::Level;
@@ -45,6 +45,27 @@ struct ProcessRow<'a> {
     anonymous_code: bool,
     perf_map: Option<String>,
     modules: Option<Vec<ModuleRow<'a>>>,
+    samples: Option<SamplesRow<'a>>,
+}
+
+/// What samples showed. `samples` of the process is None if it was not sampled.
+#[derive(Serialize)]
+struct SamplesRow<'a> {
+    count: u64,
+    stacks: u64,
+    stacks_whole: u64,
+    frames: u64,
+    frames_unnamed: u64,
+    unnamed: Vec<UnnamedRow<'a>>,
+}
+
+/// Frames without a name in one file, for one reason.
+#[derive(Serialize)]
+struct UnnamedRow<'a> {
+    module: &'a str,
+    path: Option<&'a str>,
+    reason: &'static str,
+    frames: u64,
 }
 
 /// One mapped file. If it could not be read, `error` says why, and what is only in the file
@@ -114,6 +135,24 @@ fn process_row(facts: &ProcessFacts) -> ProcessRow<'_> {
             .as_ref()
             .ok()
             .map(|modules| modules.iter().map(module_row).collect()),
+        samples: facts.sampled.as_ref().ok().map(samples_row),
+    }
+}
+
+fn samples_row(facts: &SampledFacts) -> SamplesRow<'_> {
+    let unnamed = facts.files.iter().map(|row| UnnamedRow {
+        module: &row.module,
+        path: (!row.path.is_empty()).then_some(&row.path),
+        reason: row.reason.label(),
+        frames: row.frames,
+    });
+    SamplesRow {
+        count: facts.samples,
+        stacks: facts.stacks,
+        stacks_whole: facts.whole,
+        frames: facts.frames,
+        frames_unnamed: facts.unnamed,
+        unnamed: unnamed.collect(),
     }
 }
 
@@ -154,7 +193,8 @@ mod tests {
     const DOCUMENT: &str = include_str!("../../../../docs/doctor-json.md");
 
     fn own_output() -> Value {
-        let diagnosis = Diagnosis::make(Some(std::process::id())).unwrap();
+        let sample = |_| Ok(SampledFacts::example());
+        let diagnosis = Diagnosis::make(Some(std::process::id()), sample).unwrap();
         serde_json::from_str(&render(&diagnosis).unwrap()).unwrap()
     }
 
@@ -215,7 +255,8 @@ mod tests {
 
     #[test]
     fn without_a_process_the_field_is_null() {
-        let diagnosis = Diagnosis::make(None).unwrap();
+        let diagnosis =
+            Diagnosis::make(None, |_| unreachable!("no process was asked for")).unwrap();
         let value: Value = serde_json::from_str(&render(&diagnosis).unwrap()).unwrap();
         assert!(value["process"].is_null());
         let fails = value["problems"].as_u64().unwrap() > 0;

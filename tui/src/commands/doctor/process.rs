@@ -3,6 +3,7 @@
 
 mod maps;
 mod python;
+mod sampled;
 
 use super::elf::{ElfFacts, Symbols, inspect_elf};
 use crate::advice::{Advice, Adviser, Code, Means};
@@ -12,6 +13,7 @@ use crate::target::{process_name, sees_code, unseen_code};
 use maps::{CodeMapping, read_code_mappings};
 use probe::features::Finding;
 use python::PythonFacts;
+pub use sampled::{Sampled, SampledFacts, sample};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
@@ -24,7 +26,7 @@ use symbolize::{FileSource, Files, Reason};
 /// A process maps a few hundred files at most; this bounds one that maps files to harm us.
 const MODULES_MAX: usize = 2_000;
 
-/// What was found about a process without sampling it.
+/// What was found about a process.
 #[derive(Debug)]
 pub struct ProcessFacts {
     pub pid: u32,
@@ -45,6 +47,7 @@ pub struct ProcessFacts {
     pub perf_map: Option<PathBuf>,
     /// How to make its runtime write such a file.
     pub jit_advice: Advice,
+    pub sampled: Sampled,
 }
 
 /// What was found about one file whose code the process has mapped.
@@ -77,9 +80,9 @@ pub enum OnDisk {
     Unreadable,
 }
 
-/// Gathers all facts about a process. An error if there is no such process; what we may not
-/// read of it becomes a fact that says so.
-pub fn inspect(pid: u32) -> Result<ProcessFacts, Failure> {
+/// Gathers all facts about a process. `sample` takes samples of it. An error if there is no
+/// such process; what we may not read of it becomes a fact that says so.
+pub fn inspect(pid: u32, sample: impl FnOnce(u32) -> Sampled) -> Result<ProcessFacts, Failure> {
     let comm = process_name(pid)?;
     let way = probe::files::of_targets();
     let mappings = read_code_mappings(pid, &way);
@@ -112,6 +115,7 @@ pub fn inspect(pid: u32) -> Result<ProcessFacts, Failure> {
     Ok(ProcessFacts {
         pid,
         comm,
+        sampled: sample(pid),
         is_64_bit: exe_facts
             .and_then(|file| inspect_elf(&file, &FileSource::new(&link)).ok())
             .map(|facts| facts.is_64_bit),
@@ -166,17 +170,14 @@ pub fn findings(facts: &ProcessFacts) -> Vec<Finding> {
             )
             .fix(sees_code()),
         ),
-        Ok(modules) => findings.extend(modules.iter().map(judge_module)),
+        Ok(modules) => {
+            let judge = |module| judge_module(module, facts.sampled.as_ref().ok());
+            findings.extend(modules.iter().map(judge));
+        }
     }
     findings.extend(facts.python.as_ref().map(python::judge));
     findings.extend(judge_anonymous_code(facts));
-    findings.push(Finding::ok(
-        "process-samples",
-        format!(
-            "proftop -p {}, key 8, samples it and tells how many frames lack names",
-            facts.pid
-        ),
-    ));
+    findings.push(sampled::judge(facts.pid, &facts.sampled));
     findings
 }
 
@@ -229,13 +230,14 @@ fn judge_namespaces(facts: &ProcessFacts) -> Option<Finding> {
 }
 
 /// Judges one mapped file: first what it has, then whether it is still the one at its path.
-fn judge_module(module: &ModuleFacts) -> Finding {
+/// `sampled` is what samples showed of it, if there are some.
+fn judge_module(module: &ModuleFacts, sampled: Option<&SampledFacts>) -> Finding {
     let finding = match &module.elf {
         Err(error) => {
             let name = show(&module.path);
             Finding::warn("process-module", format!("{name}: cannot be read: {error}"))
         }
-        Ok(elf) => judge_elf(module, elf),
+        Ok(elf) => judge_elf(module, elf, sampled),
     };
     match module.on_disk {
         OnDisk::Same | OnDisk::Unreadable => finding,
@@ -258,7 +260,7 @@ fn judge_module(module: &ModuleFacts) -> Finding {
 /// 2. too little unwind information: stacks end here, whatever names there are;
 /// 3. no symbols, no debug file: a warning;
 /// 4. only exported functions have names: no warning, but what would bring the others.
-fn judge_elf(module: &ModuleFacts, elf: &ElfFacts) -> Finding {
+fn judge_elf(module: &ModuleFacts, elf: &ElfFacts, sampled: Option<&SampledFacts>) -> Finding {
     let name = show(&module.path);
     if elf.is_tiny() {
         let what = format!(
@@ -290,6 +292,8 @@ fn judge_elf(module: &ModuleFacts, elf: &ElfFacts) -> Finding {
         .as_ref()
         .and_then(|advice| advice.package.as_ref());
     words.extend(package.map(|package| format!("package {package}")));
+    let unnamed = sampled.and_then(|sampled| sampled.words_of(&module.path));
+    words.extend(unnamed.map(|share| format!("without a name: {share}")));
     let what = format!("{name}: {}", words.join(", "));
     let finding = match module.lacks_names() && elf.symbols == Symbols::None {
         true => Finding::warn("process-module", what),

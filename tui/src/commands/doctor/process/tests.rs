@@ -3,6 +3,11 @@ use probe::features::Level;
 use std::process::{Command, Stdio};
 use test_support::{Process, wait_until};
 
+/// In place of samples: a test is no proftop that could record.
+fn unsampled(_: u32) -> Sampled {
+    Err("this is a test".into())
+}
+
 fn elf(symbols: Symbols) -> ElfFacts {
     ElfFacts {
         is_64_bit: true,
@@ -59,7 +64,10 @@ impl Sleeper {
     }
 
     fn find_own_module(&self) -> Option<ModuleFacts> {
-        let modules = inspect(self.process.pid()).unwrap().modules.unwrap();
+        let modules = inspect(self.process.pid(), unsampled)
+            .unwrap()
+            .modules
+            .unwrap();
         modules.into_iter().find(|m| m.path == self.program())
     }
 }
@@ -79,7 +87,7 @@ fn sees_what_became_of_a_binary() {
 
 #[test]
 fn knows_itself() {
-    let facts = inspect(std::process::id()).unwrap();
+    let facts = inspect(std::process::id(), unsampled).unwrap();
     assert_eq!(facts.is_64_bit, Some(cfg!(target_pointer_width = "64")));
     assert_eq!(facts.shares_pid_namespace, Some(true));
     assert_eq!(facts.shares_mount_namespace, Some(true));
@@ -115,22 +123,25 @@ fn a_pipe_in_the_place_of_a_file_does_not_hold_us_up() {
 
 #[test]
 fn modules_are_judged_by_what_is_lost() {
-    let fine = judge_module(&module(OnDisk::Same, Ok(elf(Symbols::Symtab))));
+    let fine = judge_module(&module(OnDisk::Same, Ok(elf(Symbols::Symtab))), None);
     assert_eq!(fine.level, Level::Ok);
     assert_eq!(
         fine.what,
         "/lib/x.so: .symtab (all functions), unwind rules for 99 % of its code, build-id 9f31"
     );
-    let bare = judge_module(&module(
-        OnDisk::Same,
-        Ok(ElfFacts {
-            walkable: Ok(0.0),
-            ..elf(Symbols::Symtab)
-        }),
-    ));
+    let bare = judge_module(
+        &module(
+            OnDisk::Same,
+            Ok(ElfFacts {
+                walkable: Ok(0.0),
+                ..elf(Symbols::Symtab)
+            }),
+        ),
+        None,
+    );
     assert_eq!(bare.level, Level::Warn);
     assert!(bare.what.contains("no unwind information"), "{}", bare.what);
-    let stripped = judge_module(&module(OnDisk::Same, Ok(elf(Symbols::None))));
+    let stripped = judge_module(&module(OnDisk::Same, Ok(elf(Symbols::None))), None);
     assert_eq!(stripped.level, Level::Warn);
     assert!(stripped.what.contains("stripped"));
     let empty = ElfFacts {
@@ -138,20 +149,39 @@ fn modules_are_judged_by_what_is_lost() {
         code_bytes: 300,
         ..elf(Symbols::None)
     };
-    let empty = judge_module(&module(OnDisk::Same, Ok(empty)));
+    let empty = judge_module(&module(OnDisk::Same, Ok(empty)), None);
     assert_eq!(empty.level, Level::Ok, "nothing is lost with it");
-    let with_debug_file = judge_module(&ModuleFacts {
-        has_debug_file: true,
-        ..module(OnDisk::Same, Ok(elf(Symbols::None)))
-    });
+    let sampled = SampledFacts::example();
+    let path = sampled.files[0].path.to_string();
+    let frames = judge_module(
+        &ModuleFacts {
+            path: path.into(),
+            ..module(OnDisk::Same, Ok(elf(Symbols::None)))
+        },
+        Some(&sampled),
+    );
+    assert!(
+        frames.what.ends_with("without a name: 1.0 % of all frames"),
+        "{frames:?}"
+    );
+    let with_debug_file = judge_module(
+        &ModuleFacts {
+            has_debug_file: true,
+            ..module(OnDisk::Same, Ok(elf(Symbols::None)))
+        },
+        None,
+    );
     assert_eq!(with_debug_file.level, Level::Ok);
-    let replaced = judge_module(&module(OnDisk::Replaced, Ok(elf(Symbols::Dynsym))));
+    let replaced = judge_module(&module(OnDisk::Replaced, Ok(elf(Symbols::Dynsym))), None);
     assert!(
         replaced
             .what
             .ends_with("replaced on disk since it was started")
     );
-    let unreadable = judge_module(&module(OnDisk::Unreadable, Err("Permission denied".into())));
+    let unreadable = judge_module(
+        &module(OnDisk::Unreadable, Err("Permission denied".into())),
+        None,
+    );
     assert_eq!(unreadable.level, Level::Warn);
 }
 
@@ -170,6 +200,7 @@ fn kernel_threads_have_no_program() {
         python: None,
         perf_map: None,
         jit_advice: Advice::default(),
+        sampled: Err("it has no code of its own".into()),
     };
     let findings = findings(&facts);
     let ids: Vec<_> = findings.iter().map(|f| (f.id, f.level)).collect();

@@ -1,15 +1,15 @@
-//! A side of the comparison that is recorded now: `record` with its pipe to us,
-//! so that what it needs, says and fails with is what it always does.
+//! Samples of a process that are taken now, for a command that needs a recording: `record`
+//! with its pipe to us, so that what it needs, says and fails with is what it always does.
 
-use crate::choices::{EngineChoice, LiveOperand};
-use crate::commands::open_file;
-use crate::commands::open_file::Opened;
-use crate::commands::sampler::{Sampler, probe_target};
+use super::open_file::{self, Opened};
+use super::sampler::{Sampler, probe_target};
+use crate::choices::EngineChoice;
 use crate::failure::{Exit, Failure};
 use crate::stderr;
 use crate::target::{Target, TargetSpec};
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// A recording that a child process is making. Dropping it ends the child.
 pub struct Live {
@@ -20,13 +20,13 @@ pub struct Live {
 impl Live {
     /// Starts to record the process for the given time. An error if we cannot be started
     /// again.
-    pub fn start(operand: &LiveOperand) -> Result<Live, Failure> {
-        let words = format!("pid {}", operand.pid);
+    pub fn start(pid: u32, duration: Duration) -> Result<Live, Failure> {
+        let words = format!("pid {pid}");
         let cannot = |error| Failure::failed(format!("cannot record {words}: {error}"));
-        let duration = format!("{}s", operand.duration.as_secs());
+        let duration = format!("{}s", duration.as_secs());
         let own = std::env::current_exe().map_err(cannot)?;
         let mut record = Command::new(own);
-        record.args(["record", "-p", &operand.pid.to_string()]);
+        record.args(["record", "-p", &pid.to_string()]);
         record.args(["-d", &duration, "-o", "-"]);
         record.stdin(Stdio::null()).stdout(Stdio::piped());
         let record = record.stderr(Stdio::piped()).spawn();
@@ -36,33 +36,57 @@ impl Live {
         })
     }
 
-    /// Waits until the time is over, and returns what was recorded.
+    /// Waits until the time is over, and returns what was recorded. What the recording said
+    /// is passed on to the user.
     pub fn open(mut self) -> Result<Opened, Failure> {
+        let (opened, said) = self.finish();
+        for line in said {
+            stderr::write(format_args!("{line}\n"));
+        }
+        opened
+    }
+
+    /// Waits until the time is over, and returns what was recorded. The error is what the
+    /// recording said, else why it cannot be read, in one line.
+    pub fn open_quietly(mut self) -> Result<Opened, String> {
+        let (opened, said) = self.finish();
+        opened.map_err(|failure| match said.into_iter().next() {
+            Some(line) => match line.strip_prefix("proftop: ") {
+                Some(sentence) => sentence.to_owned(),
+                None => line,
+            },
+            None => failure.message,
+        })
+    }
+
+    /// Returns what was recorded, and the lines that the child said. What it has written to
+    /// its standard output is not among them: this is a pipe to us, and its user sees
+    /// nothing there.
+    fn finish(&mut self) -> (Result<Opened, Failure>, Vec<String>) {
         let samples = self.record.stdout.take().expect("it is piped");
         let opened = open_file::read_all(Box::new(samples));
-        self.pass_on_words();
+        let said = self.read_words();
         let status = self.record.wait();
         let code = status.ok().and_then(|status| status.code()).unwrap_or(1);
         // No samples: that is an answer as well.
         let is_done = code == 0 || code == i32::from(Exit::NoSamples.code());
-        if !is_done {
-            // It has said the reason, which was passed on.
-            let why = format!("{} was not recorded", self.words);
-            return Err(Failure::new(
+        let words = &self.words;
+        let opened = match is_done {
+            true => opened.map_err(|error| {
+                Failure::failed(format!("cannot read the recording of {words}: {error}"))
+            }),
+            // It has said the reason.
+            false => Err(Failure::new(
                 Exit::Command(code.try_into().unwrap_or(1)),
-                why,
-            ));
-        }
-        opened.map_err(|error| {
-            let words = &self.words;
-            Failure::failed(format!("cannot read the recording of {words}: {error}"))
-        })
+                format!("{words} was not recorded"),
+            )),
+        };
+        (opened, said)
     }
 
-    /// Prints what the child said, but not that it has written to its standard output: this
-    /// is a pipe to us, and its user sees nothing there. It says few lines, which the pipe
-    /// holds until its end.
-    fn pass_on_words(&mut self) {
+    /// Reads the lines that the child said. They are few, and its pipe holds them until its
+    /// end.
+    fn read_words(&mut self) -> Vec<String> {
         let mut said = String::new();
         if let Some(mut pipe) = self.record.stderr.take() {
             // What cannot be read is missing words only.
@@ -71,7 +95,7 @@ impl Live {
         let lines = said
             .lines()
             .filter(|line| !line.contains(" in standard output, "));
-        lines.for_each(|line| stderr::write(format_args!("{line}\n")));
+        lines.map(str::to_owned).collect()
     }
 }
 

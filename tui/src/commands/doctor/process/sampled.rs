@@ -1,0 +1,225 @@
+//! The share of frames without a name, by file: known only from samples, which are taken for
+//! a short time.
+
+use crate::commands::live::{self, Live};
+use crate::words::units::{completeness, count, percent};
+use probe::features::Finding;
+use profile::query::Nameless;
+use profile::{Cancel, Filter, NoName, Query};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the process is sampled: some two hundred samples if it keeps a CPU busy, and no
+/// long wait.
+const DURATION: Duration = Duration::from_secs(2);
+
+/// More files than this are not listed: the others have few of the frames.
+const FILES_MAX: usize = 4;
+
+/// If less than this share of frames has a name, or of stacks is whole, that is a warning.
+const ENOUGH: f64 = 0.95;
+
+/// What samples of a process showed, or why there are none.
+pub type Sampled = Result<SampledFacts, String>;
+
+/// What samples of a process showed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SampledFacts {
+    pub samples: u64,
+    /// Samples with a user stack, and those of them whose stack is whole.
+    pub stacks: u64,
+    pub whole: u64,
+    /// Frames of all samples, and those of them that have no name.
+    pub frames: u64,
+    pub unnamed: u64,
+    /// Where the frames without a name are, those with most of them first.
+    pub files: Vec<UnnamedRow>,
+}
+
+/// Frames without a name in one file, or in code that is in no file, for one reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnnamedRow {
+    /// The last part of the path, or `[JIT]` and the like.
+    pub module: Arc<str>,
+    /// Empty if the code is in no file.
+    pub path: Arc<str>,
+    pub reason: NoName,
+    pub frames: u64,
+}
+
+/// Samples a process and all that it starts, and counts what has no name. The error says why
+/// it was not sampled.
+pub fn sample(pid: u32) -> Sampled {
+    live::check(pid).map_err(|failure| failure.message)?;
+    let recorded = Live::start(pid, DURATION).map_err(|failure| failure.message)?;
+    let opened = recorded.open_quietly()?;
+    let query = Query {
+        // What it has started is another process.
+        filter: { format!("pid:{pid}").parse::<Filter>() }.map_err(|error| error.to_string())?,
+        ..Query::default()
+    };
+    let cancelled = |_| "it was interrupted".to_owned();
+    let cancel = Cancel::new();
+    let selection = opened.view.select(&query, &cancel).map_err(cancelled)?;
+    let nameless = selection.nameless(&cancel).map_err(cancelled)?;
+    let found = selection.completeness();
+    Ok(SampledFacts {
+        samples: selection.samples(),
+        stacks: found.user_stacks,
+        whole: found.whole,
+        frames: found.frames,
+        unnamed: nameless.iter().map(|row| row.frames).sum(),
+        files: nameless.into_iter().map(UnnamedRow::from).collect(),
+    })
+}
+
+impl From<Nameless> for UnnamedRow {
+    fn from(row: Nameless) -> Self {
+        UnnamedRow {
+            module: row.module,
+            path: row.path,
+            reason: row.reason,
+            frames: row.frames,
+        }
+    }
+}
+
+impl SampledFacts {
+    /// Returns how many frames of a file have no name.
+    pub fn unnamed_in(&self, path: &Path) -> u64 {
+        let of_it = { self.files.iter() }.filter(|row| Path::new(&*row.path) == path);
+        of_it.map(|row| row.frames).sum()
+    }
+
+    /// Returns the share of a file in all frames as words, for frames of it without a name.
+    /// None if it has none.
+    pub fn words_of(&self, path: &Path) -> Option<String> {
+        match self.unnamed_in(path) {
+            0 => None,
+            frames => Some(format!("{} % of all frames", percent(frames, self.frames))),
+        }
+    }
+}
+
+/// Says what samples showed, or why there are none.
+pub fn judge(pid: u32, sampled: &Sampled) -> Finding {
+    const ID: &str = "process-samples";
+    let facts = match sampled {
+        Ok(facts) => facts,
+        Err(why) => {
+            let what = format!("not sampled, so that no share of frames can be told: {why}");
+            return Finding::ok(ID, what);
+        }
+    };
+    let seconds = DURATION.as_secs();
+    if facts.samples == 0 {
+        let what = format!(
+            "used no CPU in {seconds} s, so that no share of frames can be told: \
+             proftop -p {pid}, key 8, tells it when it does"
+        );
+        return Finding::ok(ID, what);
+    }
+    let named = facts.frames - facts.unnamed.min(facts.frames);
+    let what = format!(
+        "{} samples in {seconds} s: {} % of stacks are whole, {} % of frames have a name{}",
+        count(facts.samples),
+        completeness(facts.whole, facts.stacks),
+        completeness(named, facts.frames),
+        lacking(facts),
+    );
+    let share = |part: u64, of: u64| of == 0 || part as f64 >= of as f64 * ENOUGH;
+    match share(facts.whole, facts.stacks) && share(named, facts.frames) {
+        true => Finding::ok(ID, what),
+        false => Finding::warn(ID, what).fix(format!(
+            "proftop -p {pid}, key 8: Enter on a cause opens it"
+        )),
+    }
+}
+
+/// Returns where the frames without a name are, as the end of a sentence.
+fn lacking(facts: &SampledFacts) -> String {
+    let words = |row: &UnnamedRow| {
+        format!(
+            "{} % in {} ({})",
+            percent(row.frames, facts.frames),
+            row.module,
+            row.reason.label().replace('_', " ")
+        )
+    };
+    if facts.files.is_empty() {
+        return String::new();
+    }
+    let listed = &facts.files[..facts.files.len().min(FILES_MAX)];
+    let others: u64 = { facts.files[listed.len()..].iter() }
+        .map(|row| row.frames)
+        .sum();
+    let mut words: Vec<String> = listed.iter().map(words).collect();
+    if others > 0 {
+        words.push(format!("{} % in others", percent(others, facts.frames)));
+    }
+    format!("; the others: {}", words.join(", "))
+}
+
+#[cfg(test)]
+impl SampledFacts {
+    /// Returns what samples of a process with one stripped file may show.
+    pub fn example() -> Self {
+        SampledFacts {
+            samples: 198,
+            stacks: 190,
+            whole: 190,
+            frames: 4_000,
+            unnamed: 40,
+            files: vec![UnnamedRow {
+                module: "libz.so.1".into(),
+                path: "/lib/libz.so.1".into(),
+                reason: NoName::Stripped,
+                frames: 40,
+            }],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use probe::features::Level;
+
+    fn facts(whole: u64, unnamed: u64) -> SampledFacts {
+        let mut facts = SampledFacts::example();
+        facts.whole = whole;
+        facts.unnamed = unnamed;
+        facts.files[0].frames = unnamed;
+        facts
+    }
+
+    #[test]
+    fn it_says_where_names_are_missing() {
+        let few = judge(7, &Ok(facts(190, 40)));
+        assert_eq!(
+            few.what,
+            "198 samples in 2 s: 100 % of stacks are whole, 99.0 % of frames have a name; \
+             the others: 1.0 % in libz.so.1 (stripped)"
+        );
+        assert_eq!(few.level, Level::Ok);
+        assert_eq!(judge(7, &Ok(facts(190, 400))).level, Level::Warn);
+        assert_eq!(judge(7, &Ok(facts(90, 40))).level, Level::Warn);
+        let words = facts(190, 40).words_of(Path::new("/lib/libz.so.1"));
+        assert_eq!(words.as_deref(), Some("1.0 % of all frames"));
+        assert_eq!(facts(190, 40).words_of(Path::new("/lib/libm.so.6")), None);
+    }
+
+    #[test]
+    fn without_samples_it_says_why() {
+        let idle = judge(7, &Ok(SampledFacts::default()));
+        assert!(idle.what.starts_with("used no CPU in 2 s"), "{idle:?}");
+        let refused = judge(7, &Err("no right to load BPF programs".into()));
+        assert!(
+            refused
+                .what
+                .ends_with("told: no right to load BPF programs"),
+            "{refused:?}"
+        );
+    }
+}
