@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", HERE.parent / "target"))
 PROFTOP = os.environ.get("PROFTOP", str(TARGET / "release/proftop"))
 PROGRAMS = HERE.parent / "tui/tests/programs"
-CLEAN = os.environ | {"PROFTOP_CONFIG": "/nonexistent", "XDG_STATE_HOME": "/dev/null", "TERM": "xterm"}
+CLEAN = os.environ | {"PROFTOP_CONFIG": "/dev/null", "XDG_STATE_HOME": "/dev/null", "TERM": "xterm"}
 
 CALLER = r"""
 #include <dlfcn.h>

@@ -70,7 +70,7 @@ class Screen:
         self.rate = bytes_per_second
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
-            os.environ.update(TERM="xterm-256color", LANG="C.UTF-8", PROFTOP_CONFIG="/nonexistent",
+            os.environ.update(TERM="xterm-256color", LANG="C.UTF-8", PROFTOP_CONFIG="/dev/null",
                               XDG_STATE_HOME="/dev/null")
             os.environ.update(environment)
             os.execv(PROFTOP, [PROFTOP, *arguments])

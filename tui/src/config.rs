@@ -71,14 +71,18 @@ pub fn load() -> (Settings, Vec<Complaint>) {
     let mut settings = Settings::default();
     let mut complaints = Vec::new();
     for place in files() {
+        let complaint = |what| Complaint {
+            file: place.name(),
+            at: None,
+            what,
+        };
         match place.read() {
             Ok(Some(text)) => complaints.extend(read::read(&text, &place.name(), &mut settings)),
+            Ok(None) if place.is_named() => {
+                complaints.push(complaint("no such file, named by PROFTOP_CONFIG".into()));
+            }
             Ok(None) => {}
-            Err(what) => complaints.push(Complaint {
-                file: place.name(),
-                at: None,
-                what,
-            }),
+            Err(what) => complaints.push(complaint(what)),
         }
     }
     (settings, complaints)

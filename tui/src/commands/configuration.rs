@@ -33,6 +33,9 @@ fn places() -> String {
         };
         let _ = writeln!(text, "{}  {is_there}", place.name());
     }
+    if text.is_empty() {
+        text.push_str("no file is read: PROFTOP_CONFIG is /dev/null\n");
+    }
     text
 }
 
@@ -40,7 +43,9 @@ fn places() -> String {
 /// Never overwrites one.
 fn init() -> Result<Exit, Failure> {
     let Some(place) = config::files().pop().filter(Place::is_users) else {
-        return Err(Failure::failed("there is no home directory to write to"));
+        return Err(Failure::failed(
+            "there is no place to write to: no home directory, or PROFTOP_CONFIG is /dev/null",
+        ));
     };
     place.write_new(&config::template()).map_err(|refusal| {
         let failure = Failure::failed(format!("cannot write {}: {refusal}", place.name()));

@@ -15,8 +15,8 @@ use std::fmt::Write as _;
 const CONFIGURATION: &str = "\
 Two files are read, the later one wins: /etc/proftop.toml, and proftop/config.toml below
 $XDG_CONFIG_HOME or ~/.config. Under sudo it is that of the user who called it. PROFTOP_CONFIG
-names another file, which is then the only one. A mistake in a file is reported with its line and
-column, and that setting is left out. How each target was left (view, order, unit, layouts; never a
+names another file, which is then the only one; /dev/null is none. A mistake in a file is reported with its line and
+column, and that setting is left out. How each target was left (order, unit, layouts; never a
 filter, a window or a scope) is kept in proftop/state.toml below $XDG_STATE_HOME or ~/.local/state;
 options win over it, and it wins over the configuration. This is what can be set:";
 

@@ -12,14 +12,18 @@ use std::path::PathBuf;
 
 /// The file for all users of the machine.
 const MACHINE: &str = "/etc/proftop.toml";
+/// What `PROFTOP_CONFIG` is set to by who wants no file to be read.
+const NO_FILE: &str = "/dev/null";
 /// The largest file that is read.
 const BYTES_MAX: u64 = 256 << 10;
 
-/// A configuration file, which need not exist, and whose it is.
+/// A configuration file, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     path: PathBuf,
     is_users: bool,
+    /// `PROFTOP_CONFIG` names it, so that a user expects it to be there.
+    is_named: bool,
 }
 
 /// Returns the files that are read, in this order. Later ones override earlier ones.
@@ -38,22 +42,28 @@ pub fn home() -> Option<PathBuf> {
         .filter(|home| home.is_absolute())
 }
 
-/// Returns the files, the one that wins last. `variable` reads the environment.
+/// Returns the files, the one that wins last; none if `PROFTOP_CONFIG` is `/dev/null`.
+/// `variable` reads the environment.
 fn places(
     invoking: Option<&InvokingUser>,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Vec<Place> {
-    let users = |path| Place {
-        path,
-        is_users: true,
-    };
     if let Some(only) = variable("PROFTOP_CONFIG") {
-        return vec![users(only.into())];
+        if only == NO_FILE {
+            return Vec::new();
+        }
+        return vec![Place {
+            path: only.into(),
+            is_users: true,
+            is_named: true,
+        }];
     }
-    let machines = Place {
-        path: MACHINE.into(),
-        is_users: false,
+    let usual = |path, is_users| Place {
+        path,
+        is_users,
+        is_named: false,
     };
+    let machines = usual(MACHINE.into(), false);
     let base = match invoking {
         // sudo has replaced the environment of the user.
         Some(user) => Some(user.home.join(".config")),
@@ -62,7 +72,7 @@ fn places(
             .filter(|folder| folder.is_absolute())
             .or_else(|| Some(PathBuf::from(variable("HOME")?).join(".config"))),
     };
-    let own = base.map(|base| users(base.join("proftop/config.toml")));
+    let own = base.map(|base| usual(base.join("proftop/config.toml"), true));
     [machines].into_iter().chain(own).collect()
 }
 
@@ -70,6 +80,11 @@ impl Place {
     /// Whether the file belongs to the user, and not to the machine.
     pub fn is_users(&self) -> bool {
         self.is_users
+    }
+
+    /// Whether a user has named this very file, which is then expected to be there.
+    pub fn is_named(&self) -> bool {
+        self.is_named
     }
 
     /// Returns the name of the file for a message, without what a terminal would act on.
@@ -137,6 +152,7 @@ mod tests {
             [MACHINE, own]
         );
         assert_eq!(names(None, &[]), [MACHINE]);
+        assert!(names(None, &[home, ("PROFTOP_CONFIG", "/dev/null")]).is_empty());
         assert_eq!(
             names(None, &[home, ("PROFTOP_CONFIG", "a.toml")]),
             ["a.toml"]
@@ -164,6 +180,7 @@ mod tests {
         let place = Place {
             path: path.clone(),
             is_users: true,
+            is_named: false,
         };
         assert_eq!(place.read(), Ok(None));
         std::fs::write(&path, "a = 1").unwrap();
@@ -186,6 +203,7 @@ mod tests {
         let place = Place {
             path: folder.path().join("a/b/config.toml"),
             is_users: true,
+            is_named: false,
         };
         place.write_new("a = 1").unwrap();
         assert!(matches!(place.write_new("a = 2"), Err(Refusal::Exists)));

@@ -29,7 +29,7 @@ impl Terminal {
             last: RefCell::default(),
         };
         let shell = format!(
-            "env -u ENV PS1='{PROMPT}' LC_ALL=C.UTF-8 PROFTOP_CONFIG=/nonexistent XDG_STATE_HOME=/dev/null PROFTOP='{PROFTOP}' sh -i"
+            "env -u ENV PS1='{PROMPT}' LC_ALL=C.UTF-8 PROFTOP_CONFIG=/dev/null XDG_STATE_HOME=/dev/null PROFTOP='{PROFTOP}' sh -i"
         );
         let mut command = Command::new("tmux");
         command.args(["-u", "-L", &terminal.socket, "-f", "/dev/null"]);
