@@ -355,9 +355,10 @@ impl Model {
         let view = self.store.view();
         let query = Query {
             window: TimeRange::last(due.window, due.end_ns),
+            filter: self.settings.filter.clone(),
             ..Query::default()
         };
-        let (mut report, view) = self.report(&query, view, due);
+        let (mut report, offered, view) = self.report(&query, view, due);
         let (health, busy_cpus) = self.account.health(report.window, &self.modules, notes);
         let waited = { self.waiting.as_ref() }.map(|waiting| waiting.waited(report.window));
         if let Some(waited) = &waited {
@@ -370,7 +371,7 @@ impl Model {
                 turn: 0,
                 window: self.clock.window(),
             },
-            offered: report.samples,
+            offered,
             report: Arc::new(report),
             metrics: Metered::of_events(&view),
             view: Some(view),
@@ -406,20 +407,23 @@ impl Model {
         }
     }
 
-    /// The report of a window, and the view that it is of. On a screen the view counts time
-    /// on CPUs, and has the other metrics beside; reports and recordings are of the one that
-    /// was asked for.
-    fn report(&mut self, query: &Query, view: View, due: Due) -> (Report, View) {
+    /// The report of a window, how many samples the filter had to choose from, and the view
+    /// that it is of. On a screen the view counts time on CPUs, and has the other metrics
+    /// beside; reports and recordings are of the one that was asked for.
+    fn report(&mut self, query: &Query, view: View, due: Due) -> (Report, u64, View) {
         let counted = match (&self.waiting, &self.settings.schedule) {
             (Some(waiting), Schedule::Reports { .. }) => view.of_event(waiting.event()),
             _ => None,
         };
-        let Some(counted) = counted else {
-            return (self.store.report(due.window, due.end_ns), view);
-        };
-        let selected = counted.select(query, &Cancel::new());
-        let report = selected.expect("nobody cancels it").report();
-        (report, counted)
+        if counted.is_none() && query.filter.is_empty() {
+            let report = self.store.report(due.window, due.end_ns);
+            let samples = report.samples;
+            return (report, samples, view);
+        }
+        let counted = counted.unwrap_or(view);
+        let selection = { counted.select(query, &Cancel::new()) }.expect("nobody cancels it");
+        let (report, offered) = (selection.report(), selection.offered());
+        (report, offered, counted)
     }
 
     /// Tells the store what files say of a profile beside its samples.

@@ -2,7 +2,7 @@
 
 use crate::probes::{ProbeOrder, Reach};
 use crate::snapshot::Span;
-use profile::Limits;
+use profile::{Filter, Limits};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +21,8 @@ pub struct Settings {
     pub rate_hz: u32,
     /// What reports count.
     pub counted: Counted,
+    /// What reports keep of the samples. All are sampled, and all are in the view.
+    pub filter: Filter,
     /// The processes that were named, if any were.
     pub pids: Vec<u32>,
     /// Where probes of calls go.
@@ -156,6 +158,7 @@ mod tests {
             cpus: Vec::new(),
             rate_hz: 99,
             counted: Counted::OnCpu,
+            filter: Filter::default(),
             pids: pids.to_vec(),
             reach: Reach::default(),
             consent: Consent::default(),

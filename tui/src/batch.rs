@@ -17,8 +17,10 @@ mod plain;
 mod text;
 
 use crate::choices::Format;
+use crate::words::metric;
 use engine::snapshot::{Snapshot, TargetState};
-use profile::{FunctionRow, Metric, View};
+use profile::{FunctionRow, Metric, View, percent};
+use std::borrow::Cow;
 
 /// What is said of a report without samples.
 const NOTHING: &str = "nothing was sampled: nothing ran, or nothing that the filter keeps";
@@ -94,13 +96,27 @@ impl BatchReport<'_> {
     }
 
     /// Returns sentences that a reader of the numbers has to know.
-    fn notes(&self) -> impl Iterator<Item = &str> {
+    fn notes(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let target = match &self.snapshot.run.target {
             TargetState::Starting | TargetState::Running | TargetState::Recorded => None,
             TargetState::Exited(how) | TargetState::Failed(how) => Some(how.as_str()),
         };
         let notes = self.snapshot.health.notes.iter().map(String::as_str);
-        notes.chain(target)
+        let notes = notes.chain(target).map(Cow::Borrowed);
+        notes.chain(self.kept().map(Cow::Owned))
+    }
+
+    /// Says how much the filter keeps. None without a filter.
+    fn kept(&self) -> Option<String> {
+        let filter = &self.snapshot.asked.query.filter;
+        if filter.is_empty() {
+            return None;
+        }
+        let (kept, all) = (self.snapshot.report.samples, self.snapshot.offered);
+        let metric = { self.snapshot.view.as_ref() }.map(|view| &view.info().metric);
+        let all_words = metric::counted_by(metric, all);
+        let share = percent(kept, all);
+        Some(format!("filter {filter} keeps {share:.1}% of {all_words}"))
     }
 }
 

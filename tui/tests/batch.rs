@@ -128,6 +128,34 @@ fn check_sums(report: &Value) {
     assert!(report["own"]["rss_bytes"].as_u64() > Some(1 << 20));
 }
 
+/// A filter keeps some of the samples; how many, and of how many, is said.
+#[test]
+fn a_filter_keeps_what_passes() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let burn = burning(30, 2);
+    let pid = burn.pid().to_string();
+    let thread = BURN_THREADS[0];
+    let filter = format!("comm:{thread}");
+    let args = [
+        "-b", "-d", "1", "-p", &pid, "--format", "json", "--filter", &filter,
+    ];
+    let of_it = |reports: &[Value]| sum(reports, "samples") > 50;
+    let reports = reports_until(&mut proftop(&args), "samples of the thread", of_it);
+    let threads = reports.iter().flat_map(|report| list(report, "threads"));
+    let others = { threads.filter(|row| row["comm"] != thread) }.count();
+    assert_eq!(others, 0, "{reports:?}");
+    let note = &reports[0]["notes"];
+    let words = format!("filter {filter} keeps ");
+    assert!(note.to_string().contains(&words), "{note}");
+    let kept = |args: &[&str]| run(proftop(&["-b", "-n", "1", "-d", "1", "-p", &pid]).args(args));
+    let nothing = kept(&["--filter", "fn:no_such_function"]);
+    assert_eq!(nothing.status.code(), Some(5));
+    let said = text(&nothing.stdout);
+    assert!(said.contains("keeps 0.0% of "), "{said}");
+}
+
 #[test]
 fn text_and_csv_say_the_same() {
     let Some(_machine) = shared_machine() else {

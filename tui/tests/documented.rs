@@ -49,7 +49,7 @@ impl Desk {
             .args(["-c", &format!("exec {line}")])
             .current_dir(self.directory.path())
             .env("PATH", format!("{}:{path}", bin.display()))
-            .env("PROFTOP_CONFIG", "/nonexistent")
+            .env("PROFTOP_CONFIG", "/dev/null")
             .env("XDG_STATE_HOME", "/dev/null")
             .env("TERM", "xterm")
             .stdin(Stdio::null());

@@ -189,7 +189,7 @@ fn a_terminal_that_is_gone_ends_every_screen() {
         let mut terminal = Pty::open(100, 30);
         let mut command = Command::new("setsid");
         command.arg(PROFTOP).args(args).stderr(Stdio::null());
-        command.env("PROFTOP_CONFIG", "/nonexistent");
+        command.env("PROFTOP_CONFIG", "/dev/null");
         command
             .env("XDG_STATE_HOME", "/dev/null")
             .env("TERM", "xterm-256color");

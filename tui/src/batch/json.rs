@@ -6,6 +6,7 @@ use engine::snapshot::{TargetState, ThreadStates, Waited};
 use probe::{EngineKind, WaitState};
 use profile::{Delays, FrameKind, FunctionRow, ProcessRow, Report, RowName, TREND_LEN, ThreadRow};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Goes up only when a field changes its meaning or goes away.
@@ -59,7 +60,7 @@ struct Object<'a> {
     own: Own,
     /// Of the run, while `endings` is of the window.
     stops_run: Vec<Stop<'a>>,
-    notes: Vec<&'a str>,
+    notes: Vec<Cow<'a, str>>,
     /// All functions in the window; `functions` has only those that are listed.
     functions_found: usize,
     functions: Vec<Function<'a>>,

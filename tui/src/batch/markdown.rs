@@ -333,7 +333,7 @@ fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
         lines.push(&format!("- {}", waits::ESTIMATED));
     }
     for note in report.notes() {
-        lines.push(&format!("- {}", plain(note)));
+        lines.push(&format!("- {}", plain(&note)));
     }
 }
 

@@ -13,6 +13,7 @@ use super::{BatchReport, NOTHING};
 use crate::words::{names, text, waits};
 use probe::EngineKind;
 use profile::{FunctionRow, Report, percent};
+use std::borrow::Cow;
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
 
@@ -128,8 +129,8 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
         writeln!(out, "# note: {}", waits::ESTIMATED)?;
     }
     let nothing = (report.samples == 0).then_some(NOTHING);
-    let mut notes = nothing.into_iter().chain(batch.notes());
-    notes.try_for_each(|note| writeln!(out, "# note: {}", plain(note)))
+    let nothing = nothing.into_iter().map(Cow::Borrowed);
+    { nothing.chain(batch.notes()) }.try_for_each(|note| writeln!(out, "# note: {}", plain(&note)))
 }
 
 /// Returns how complete something is. Only all of it is 100.0%: rounding must not make an

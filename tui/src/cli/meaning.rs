@@ -368,16 +368,12 @@ fn mode(top: &Top) -> Result<Mode, Failure> {
         (top.look.view.is_some(), "--view"),
         (top.look.unit.is_some(), "--unit"),
         (top.freeze_after.is_some(), "--freeze-after"),
-        (top.look.filter.is_some(), "--filter"),
         (top.look.baseline.is_some(), "--baseline"),
         (top.look.plain, "--plain"),
         (top.look.fresh, "--fresh"),
     ];
     if let Some((_, option)) = needs_screen.iter().find(|(given, _)| *given) {
         return Err(Failure::usage(match *option {
-            "--filter" => "--filter works on the screen and on recordings: leave out --batch, or \
-                           use proftop record, and then proftop report FILE --filter EXPR"
-                .to_owned(),
             "--baseline" => "--baseline is about the screen: leave out --batch, or use proftop \
                              record, and then proftop diff BASELINE FILE"
                 .to_owned(),

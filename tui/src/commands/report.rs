@@ -105,21 +105,11 @@ fn head(opened: &Opened, selection: &Selection) -> String {
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// Returns the selected samples as a snapshot, as the engine would publish it, with a note
-/// on how much the filter kept.
+/// Returns the selected samples as a snapshot, as the engine would publish it.
 fn snapshot(opened: &Opened, selection: &Selection) -> Snapshot {
     let recording = Recording {
         lacks: opened.lacks,
         ..Recording::default()
     };
-    let mut snapshot = recorded::snapshot(&opened.view, &opened.notes, recording, true, selection);
-    if !selection.query().filter.is_empty() {
-        let (kept, all) = (selection.samples(), selection.offered());
-        let share = profile::percent(kept, all);
-        let filter = &selection.query().filter;
-        snapshot.health.notes.push(format!(
-            "filter {filter} keeps {share:.1}% of {all} samples"
-        ));
-    }
-    snapshot
+    recorded::snapshot(&opened.view, &opened.notes, recording, true, selection)
 }

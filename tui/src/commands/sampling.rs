@@ -9,7 +9,7 @@ use crate::target::Target;
 use engine::snapshot::Snapshot;
 use engine::{Command, Consent, Engine, MakeSource, Schedule, Settings};
 use probe::child::{HeldCommand, RunningCommand, StartError};
-use profile::Limits;
+use profile::{Filter, Limits};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -40,6 +40,11 @@ pub fn start(
     } = subject;
     // Only the screen and the plain dialog can place probes.
     let calls = matches!(schedule, Schedule::Live { .. });
+    // The screen and the dialog ask the view themselves, with a filter that may change.
+    let filter = match schedule {
+        Schedule::Live { .. } => Filter::default(),
+        Schedule::Reports { .. } => config.look.filter.clone(),
+    };
     let settings = Settings {
         limits: Limits {
             keep: config.sample.keep,
@@ -50,6 +55,7 @@ pub fn start(
         cpus: target.cpus.clone(),
         rate_hz: config.sample.rate_hz,
         counted: config.sample.counted,
+        filter,
         pids: target.pids.clone(),
         reach: reach(&target),
         consent,

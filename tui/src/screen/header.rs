@@ -328,6 +328,11 @@ fn uncut(shown: &str, whole: &str, x: usize) -> Option<usize> {
 /// it has. `⟳` stands behind it while what is shown is still of the window before.
 fn window(app: &App) -> String {
     let shown = &app.shown;
+    let recording = shown.source.recording.as_ref();
+    if recording.is_some_and(|recording| recording.lacks.time) {
+        // The second that the samples were put into is none of theirs.
+        return "win all".into();
+    }
     let seconds = shown.report.window.seconds();
     let asked = match app.knobs.window {
         Window::Last(Span::All) if shown.report.samples > 0 && !app.is_catching_up() => {

@@ -92,9 +92,10 @@ pub fn sentence(app: &App, state: &State) -> String {
                 None => &app.shown.run.scope,
             };
             // A recording may have been made with other metrics than time on a CPU.
-            let used = match app.shown.source.recording {
-                Some(_) => "has no samples",
-                None => "used no CPU",
+            let used = match (&app.shown.source.recording, app.shown.counts_time()) {
+                (Some(_), _) => "has no samples",
+                (None, true) => "ended no wait",
+                (None, false) => "used no CPU",
             };
             let time = match app.knobs.window {
                 Window::Last(span) => format!("in {}", units::span(span)),
