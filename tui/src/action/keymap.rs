@@ -114,9 +114,14 @@ fn defaults() -> Vec<Binding> {
         "find"           Rows         Find                                => "/ f3",            "find",       "find by regular expression";
         "find-next"      Rows         FindNext                            => "n",               "",           "next match";
         "find-previous"  Rows         FindPrevious                        => "N",               "",           "previous match";
+        "freeze"         Everywhere   Freeze                              => "space Z",         "freeze",     "freeze, or go on";
+        "write"          Everywhere   Write                               => "w",               "write",      "write to a file";
         "sort-right"     Tables       SortRight                           => "> s f6",          "sort",       "sort by the next column";
         "sort-left"      Tables       SortLeft                            => "<",               "",           "sort by previous column";
         "invert"         Tables       Invert                              => "I",               "invert",     "invert the order";
+        "help"           Everywhere   Help                                => "? f1",            "",           "this help";
+        "palette"        Everywhere   Palette                             => ":",               "",           "find an action by name";
+        "quit"           Everywhere   Quit                                => "q f10 ctrl-c",    "quit",       "quit";
         "explain"        Everywhere   Explain                             => "i",               "explain",    "explain this number";
         "detail-left"    Lists        DetailLeft                          => "left",            "",           "";
         "detail-right"   Lists        DetailRight                         => "right",           "",           "";
@@ -135,9 +140,7 @@ fn defaults() -> Vec<Binding> {
         "metric"         Everywhere   Metric                              => "c",               "",           "count by another metric";
         "baseline"       Everywhere   Baseline                            => "b",               "",           "make this the baseline, A";
         "difference"     Everywhere   Difference                          => "=",               "",           "show or hide what differs";
-        "write"          Everywhere   Write                               => "w",               "write",      "write to a file";
         "sampling"       Everywhere   Sampling                            => "S",               "",           "sampling: rate, unwinder";
-        "freeze"         Everywhere   Freeze                              => "space Z",         "freeze",     "freeze, or go on";
         "view-functions" Everywhere   View(ViewId::Functions)               => "1",               "",           "functions";
         "view-tree"      Everywhere   View(ViewId::Tree)                    => "2",               "",           "call tree";
         "view-flame"     Everywhere   View(ViewId::Flame)                   => "3",               "",           "flame graph";
@@ -165,9 +168,6 @@ fn defaults() -> Vec<Binding> {
         "mouse"          Everywhere   Mouse                               => "M",               "",           "mouse: on or off";
         "redraw"         Everywhere   Redraw                              => "ctrl-l",          "",           "redraw";
         "suspend"        Everywhere   Suspend                             => "ctrl-z",          "",           "suspend";
-        "palette"        Everywhere   Palette                             => ":",               "",           "find an action by name";
-        "help"           Everywhere   Help                                => "? f1",            "help",       "this help";
-        "quit"           Everywhere   Quit                                => "q f10 ctrl-c",    "quit",       "quit";
         "kill"           Everywhere   Kill                                => "f9",              "",           "";
     }
 }

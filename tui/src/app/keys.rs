@@ -77,6 +77,11 @@ pub fn press(app: &mut App, key: KeyEvent) -> Vec<Effect> {
             app.mode = Mode::Browse;
             Vec::new()
         }
+        // Who searches the help looks for an action.
+        Mode::Help { .. } if key.code == KeyCode::Char('/') => {
+            app.open_palette();
+            Vec::new()
+        }
         Mode::Help { .. } | Mode::Output { .. } => {
             asked(app, key).map_or_else(Vec::new, |a| act_in_pane(app, a))
         }

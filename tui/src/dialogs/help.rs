@@ -130,12 +130,20 @@ pub fn columns(keymap: &Keymap, view: ViewId, ascii: bool) -> [Vec<HelpLine>; 2]
         left.push(entry("", "selects text again"));
     }
     let mut right = vec![heading("EVERYWHERE")];
-    right.extend(keys(
-        keymap,
-        view,
-        |scope| scope == Scope::Everywhere,
-        ascii,
-    ));
+    let mut everywhere: Vec<HelpLine> =
+        keys(keymap, view, |scope| scope == Scope::Everywhere, ascii).collect();
+    if let Some(views) = views(keymap, view) {
+        // They have their numbers on the line of tabs.
+        let names: Vec<&str> = { keymap.of(view) }
+            .filter(|binding| matches!(binding.action, Action::View(_)))
+            .map(|binding| binding.help)
+            .collect();
+        let is_view = |line: &HelpLine| names.iter().any(|name| line.text.ends_with(name));
+        let first = everywhere.iter().position(is_view);
+        everywhere.retain(|line| !is_view(line));
+        everywhere.insert(first.unwrap_or(0).min(everywhere.len()), views);
+    }
+    right.extend(everywhere);
     [left, right]
 }
 
@@ -152,6 +160,23 @@ pub fn line_count(keymap: &Keymap, view: ViewId, two_columns: bool) -> usize {
 /// Whether two columns fit into a terminal of that width.
 pub fn has_two_columns(width: u16) -> bool {
     usize::from(width) >= 2 * COLUMN_WIDTH + 4
+}
+
+/// Returns one line for the keys of all views, if these are digits in a row. None if a user
+/// has given them other keys.
+fn views(keymap: &Keymap, view: ViewId) -> Option<HelpLine> {
+    let bindings = keymap.of(view);
+    let views = bindings.filter(|binding| matches!(binding.action, Action::View(_)));
+    let labels: Vec<String> = views.map(|binding| binding.labels(true)).collect();
+    let digits = (1..).map(|number: usize| number.to_string());
+    let are_digits = labels
+        .iter()
+        .zip(digits)
+        .all(|(label, digit)| *label == digit);
+    (are_digits && labels.len() > 1).then(|| {
+        let keys = format!("1-{}", labels.len());
+        entry(&keys, "views, as on their tabs")
+    })
 }
 
 /// Returns a line for each action that has keys and a sentence, in the order of the table.

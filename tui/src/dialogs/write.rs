@@ -102,6 +102,8 @@ pub enum Problem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
     pub folder: PathBuf,
+    /// Its whole path, as what is typed may begin at the folder that proftop was started in.
+    pub path: PathBuf,
     /// The bytes that are free for this user, or why that is not known.
     pub free_bytes: Result<u64, String>,
     /// Who will own the file, if that is not the user who runs proftop.

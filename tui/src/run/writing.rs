@@ -137,6 +137,7 @@ pub fn room(folder: PathBuf) -> Room {
     Room {
         free_bytes,
         owner: UserRights::current().user().map(|user| user.name.clone()),
+        path: std::path::absolute(&folder).unwrap_or_else(|_| folder.clone()),
         folder,
     }
 }

@@ -26,8 +26,8 @@ pub fn render(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     }
 }
 
-/// Returns the hints that fit into this width. Those for help and quit are kept in any
-/// case.
+/// Returns the hints that fit into this width. The one for quitting is kept in any case; how
+/// to get help is told above, beside the tabs.
 fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
     let pane = app.pane_here();
     let (view, cx) = (app.views.get(pane), &app.context_of(pane));
@@ -45,6 +45,8 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
         .filter(|binding| binding.action != Action::Probe || can_probe)
         .filter(|binding| view.offers(cx, binding.action))
         .collect();
+    // Where it was read by everybody who knows other programs: at the end.
+    hints.sort_by_key(|binding| binding.action == Action::Quit);
     let needed = |hints: &[&Binding]| -> usize {
         let widths = hints
             .iter()
@@ -55,7 +57,7 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
     while needed(&hints) > width {
         let last = hints
             .iter()
-            .rposition(|b| !matches!(b.action, Action::Help | Action::Quit));
+            .rposition(|binding| binding.action != Action::Quit);
         match last {
             Some(at) => hints.remove(at),
             None => return hints,

@@ -2,6 +2,7 @@
 //! trusted. The sample count and the loss are on its third line at any width.
 
 use crate::app::{App, Crumb};
+use crate::calendar;
 use crate::knobs::Window;
 use crate::views::PaneId;
 use crate::widgets::theme::Theme;
@@ -226,6 +227,7 @@ fn query(app: &App) -> (Vec<Segment>, usize) {
             ],
         ),
         Segment::new(9, [window(app)]),
+        clock(app),
         metric_segment(app),
         filter(app),
         difference(app),
@@ -268,6 +270,9 @@ fn scope(app: &App) -> [String; 2] {
     };
     [crumbs.join(BETWEEN), inside]
 }
+
+/// From this width on the header tells when the window ended.
+const WIDTH_WITH_CLOCK: u16 = 120;
 
 /// Stands between the steps of the scope.
 const BETWEEN: &str = " › ";
@@ -322,6 +327,44 @@ fn uncut(shown: &str, whole: &str, x: usize) -> Option<usize> {
         _ if width - x <= text::width(&after) => Some(x + text::width(whole) - width),
         _ => None,
     }
+}
+
+/// Returns when the window was, in the time of day: of a stretch of time if there is room,
+/// of the last seconds on a wide screen, which has room to spare.
+fn clock(app: &App) -> Segment {
+    let none = Segment::new(2, [String::new()]);
+    let (Some(view), false) = (&app.shown.view, app.is_catching_up()) else {
+        return none;
+    };
+    let epoch_ms = view.info().epoch_unix_ms;
+    if epoch_ms == 0 {
+        return none;
+    }
+    let ms = |ns: u64| (ns / 1_000_000) as i64 + epoch_ms;
+    let of_day = |ns| {
+        let ms = ms(ns);
+        format!("{}.{}", calendar::of_day(ms), ms.rem_euclid(1_000) / 100)
+    };
+    let words = match app.knobs.window {
+        Window::Between { start_ns, end_ns } => {
+            format!(
+                "{}-{} {}",
+                of_day(start_ns),
+                of_day(end_ns),
+                calendar::zone(ms(end_ns))
+            )
+        }
+        _ if app.size.width < WIDTH_WITH_CLOCK => return none,
+        Window::Last(_) | Window::Since { .. } => {
+            let end_ms = ms(app.shown.report.window.end_ns);
+            format!(
+                "until {} {}",
+                calendar::of_day(end_ms),
+                calendar::zone(end_ms)
+            )
+        }
+    };
+    Segment::new(2, [words, String::new()])
 }
 
 /// Returns the window as it was asked for and, where that does not say it, how many seconds

@@ -30,7 +30,9 @@ pub fn render(app: &App, scroll: usize, theme: &Theme, frame: &mut Frame) {
     let close = key(&app.context(), Action::Back).map(|key| format!(" {key} close "));
     let page = key(&app.context(), Action::PageDown).filter(|_| more > 0);
     let page = page.map(|key| format!("  {key}: {more} more lines "));
-    let foot = close.into_iter().chain(page).collect::<String>();
+    let find = key(&app.context(), Action::Palette);
+    let find = find.map(|key| format!(" {key} find an action "));
+    let foot = { close.into_iter().chain(page).chain(find) }.collect::<String>();
     let block = Block::bordered()
         .title(format!(" Help: {} ", app.focus().name()))
         .title_bottom(foot);

@@ -38,7 +38,8 @@ fn keys(app: &App, state: &State) -> String {
         State::KeepsNothing { .. } => ("  ", hint(&app.context(), Action::Back, "undo")),
         State::Idle => {
             let longer = key(&app.context(), Action::LongerWindow);
-            (" ", longer.map(|key| format!("Longer window: {key}")))
+            let longer = longer.map(|key| format!("Longer window: {key}"));
+            return and("", " ", [longer, waits(app)]);
         }
         State::Lost { .. } | State::Cut { .. } => {
             let health = key(&app.context(), Action::View(ViewId::Health));
@@ -53,6 +54,17 @@ fn keys(app: &App, state: &State) -> String {
         | State::File { .. } => return String::new(),
     };
     and("", gap, [hint])
+}
+
+/// Returns what shows the waits of a program that uses no CPU. None where they are counted
+/// already, or cannot be.
+fn waits(app: &App) -> Option<String> {
+    let is_live = app.shown.source.recording.is_none();
+    match app.shown.metrics.len() > 1 {
+        _ if app.shown.counts_time() => None,
+        true => key(&app.context(), Action::Metric).map(|key| format!("its waits: {key}")),
+        false => is_live.then(|| "its waits: --metric off-cpu".into()),
+    }
 }
 
 /// Returns the state as a sentence, without keys.

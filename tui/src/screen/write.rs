@@ -107,9 +107,11 @@ fn size_and_room(dialog: &WriteDialog, theme: &Theme) -> (String, Style) {
 /// (sudo)`.
 fn room_words(room: &Room) -> String {
     let free = match &room.free_bytes {
-        Ok(bytes) => format!("free here: {}", units::bytes(*bytes)),
-        Err(why) => format!("free here: not known ({why})"),
+        Ok(bytes) => format!("{} free", units::bytes(*bytes)),
+        Err(why) => format!("free: not known ({why})"),
     };
+    let folder = text::clean(&room.path.to_string_lossy()).into_owned();
+    let free = format!("in {}, {free}", text::cut_middle(&folder, 40));
     match &room.owner {
         Some(owner) => format!("{free}   the file will be {owner}'s (sudo)"),
         None => free,

@@ -58,6 +58,8 @@ pub struct Time {
     held: Option<Spot>,
     /// Where a stretch of time begins, or ends.
     mark: Option<Spot>,
+    /// Its other end, once that is set; None while it is where the cursor is.
+    mark_end: Option<Spot>,
     /// Where the cursor was when what it stood for became the window.
     used: Option<Spot>,
 }
@@ -170,6 +172,11 @@ impl Time {
         Some((map.first_second, last))
     }
 
+    /// When the newest second begins, in nanoseconds; None without an answer.
+    pub fn newest_ns(&self) -> Option<u64> {
+        self.seconds().map(|(_, last)| last * SECOND_NS)
+    }
+
     /// The seconds on the screen. If the map has fewer seconds than columns, some of these lie
     /// before its first one. None without an answer.
     pub fn shown_seconds(&self) -> Option<std::ops::Range<u64>> {
@@ -199,8 +206,8 @@ impl Time {
     /// The cells from the mark to the cursor, the earlier one first; whole seconds if rows are
     /// not parts of a second. None without a mark.
     pub fn marked(&self) -> Option<(Spot, Spot)> {
-        let (mark, here) = (self.mark?, self.selected()?);
-        let (mut from, mut to) = (mark.min(here), mark.max(here));
+        let (mark, end) = (self.mark?, self.mark_end.or_else(|| self.selected())?);
+        let (mut from, mut to) = (mark.min(end), mark.max(end));
         if self.by() != HeatBy::Parts {
             from.row = 0;
             to.row = self.rows().saturating_sub(1);
@@ -234,26 +241,37 @@ impl Time {
     /// Handles the mouse being dragged to a cell: the stretch begins where it was pressed and
     /// ends here.
     pub fn drag_to(&mut self, column: u16, line: usize) {
-        if self.mark.is_none() {
+        if self.mark.is_none() || self.mark_end.is_some() {
             self.set_mark();
         }
         self.select_cell(column, line);
     }
 
-    /// Sets the mark at the cursor, where a stretch of time is to begin or end.
+    /// Sets the mark at the cursor, where a stretch of time is to begin or end; if there is a
+    /// mark, its other end. After that the next stretch begins.
     pub fn set_mark(&mut self) {
-        self.mark = self.selected();
-        self.held = self.mark;
+        self.held = self.selected();
+        if self.mark.is_some() && self.mark_end.is_none() {
+            self.mark_end = self.held;
+        } else {
+            (self.mark, self.mark_end) = (self.held, None);
+        }
+    }
+
+    /// Whether a stretch was begun whose end is where the cursor is.
+    pub fn is_marking(&self) -> bool {
+        self.mark.is_some() && self.mark_end.is_none()
     }
 
     /// Removes the mark, because the stretch has become the window of all views.
     pub fn use_up(&mut self) {
-        self.mark = None;
+        self.end_mark();
         self.used = self.held;
     }
 
     /// Removes the mark. Returns false if there is none.
     pub fn end_mark(&mut self) -> bool {
+        self.mark_end = None;
         self.mark.take().is_some()
     }
 

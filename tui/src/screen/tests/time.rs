@@ -119,6 +119,24 @@ fn what_is_marked_becomes_the_window_of_every_view() {
 }
 
 #[test]
+fn a_second_mark_ends_the_stretch_and_a_third_begins_another() {
+    let mut hand = time(80, 24);
+    let seconds = |hand: &Hand| {
+        let (from, to) = hand.app.views.time.marked().expect("a mark");
+        to.second - from.second
+    };
+    hand.keys("hhhhhvll");
+    assert_eq!(seconds(&hand), 2, "to the cursor");
+    hand.keys("vhhh");
+    assert_eq!(seconds(&hand), 2, "to where it was ended");
+    assert!(!hand.frame().contains("v: to here"), "{}", hand.frame());
+    hand.keys("v");
+    assert_eq!(seconds(&hand), 0, "another begins");
+    hand.keys("\u{1b}");
+    assert!(hand.app.views.time.marked().is_none());
+}
+
+#[test]
 fn back_ends_the_mark_first() {
     let mut hand = time(80, 24);
     hand.keys("hhv");

@@ -73,6 +73,7 @@ fn measured(hand: &mut Hand, free_bytes: Result<u64, String>, owner: Option<&str
     let asked = folders(hand).pop().expect("it was asked for");
     hand.event(Event::Measured(Room {
         folder: asked.into(),
+        path: "/home/ann/incident".into(),
         free_bytes,
         owner: owner.map(str::to_owned),
     }));
@@ -106,7 +107,8 @@ fn room_is_asked_for_where_the_file_is_to_be() {
     assert_eq!(folders(&hand), ["."]);
     measured(&mut hand, Ok(3 << 30), None);
     assert!(
-        hand.frame().contains("free here: 3.0 GB  "),
+        hand.frame()
+            .contains("in /home/ann/incident, 3.0 GB free  "),
         "{}",
         hand.frame()
     );
@@ -114,12 +116,13 @@ fn room_is_asked_for_where_the_file_is_to_be() {
     hand.control('u');
     hand.keys("/");
     assert_eq!(folders(&hand), ["/"]);
-    assert!(!hand.frame().contains("free here"), "that was elsewhere");
+    assert!(!hand.frame().contains("free  "), "that was elsewhere");
     hand.keys("mnt/");
     // One question at a time: a folder may not answer.
     assert!(folders(&hand).is_empty());
     hand.event(Event::Measured(Room {
         folder: "/".into(),
+        path: "/".into(),
         free_bytes: Ok(1),
         owner: None,
     }));
@@ -128,6 +131,7 @@ fn room_is_asked_for_where_the_file_is_to_be() {
     assert!(hand.frame().contains("not known (Not a directory)"));
     hand.code(KeyCode::Esc).event(Event::Measured(Room {
         folder: "/mnt".into(),
+        path: "/mnt".into(),
         free_bytes: Ok(1),
         owner: None,
     }));
@@ -568,7 +572,7 @@ fn a_folder_without_room_is_warned_of() {
     hand.event(Event::Weighed(shape.expect("it is asked for"), 8 << 20));
     let frame = hand.frame();
     assert!(
-        frame.contains("too large: about 8 MB   free here: 5 MB"),
+        frame.contains("too large: about 8 MB   in /home/ann/incident, 5 MB free"),
         "{frame}"
     );
 }

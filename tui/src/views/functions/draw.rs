@@ -1,6 +1,7 @@
 //! The functions: self and total share, the last ten seconds, name and module.
 
 use super::{Functions, difference};
+use crate::action::Action;
 use crate::context::{Context, DetailRoom};
 use crate::geometry::{WIDTH_WIDE, WIDTH_WITH_MODULE};
 use crate::lists::table::{Item as _, Line, Table};
@@ -10,12 +11,13 @@ use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::widgets::{loading, table, trend};
+use crate::words::keys::hint;
 use crate::words::metric::{amount, bare_amount};
 use crate::words::units::Scale;
 use crate::words::unnamed::why_unnamed;
-use crate::words::{absence, names, source, text, units, waits};
+use crate::words::{absence, names, skid, source, text, units, waits};
 use engine::snapshot::TargetState;
-use profile::{FunctionRow, Report, RowName, TREND_LEN, Waits};
+use profile::{FrameKind, FunctionRow, Report, RowName, TREND_LEN, Waits};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -336,10 +338,17 @@ fn line(
     let function = selected.row;
     let base = cx.shown.report.samples;
     let (own, total) = (function.self_samples, function.total_samples);
-    // Parts in the order of their importance, as the end is cut: numbers, why there is no
-    // name, the whole name if the row has only a part of it, the source line, the place in
-    // the file.
-    let mut parts = vec![match &function.waits {
+    // Parts in the order of their importance, as the end is cut: the whole name if the row
+    // has only a part of it, numbers, why there is no name, the source line, the place in the
+    // file.
+    let mut parts = Vec::new();
+    if is_cut(cx, function, view, theme) {
+        parts.push(text::clean(&function.name).into_owned());
+    }
+    if skid::is_likely(function) {
+        parts.extend(hint(cx, Action::Explain, "clock artefact"));
+    }
+    parts.push(match &function.waits {
         _ if selected.gone => absence::sentence(cx, total),
         // Chance is in the number of waits.
         Some(waits) => format!(
@@ -355,7 +364,7 @@ fn line(
             bare_amount(cx, total),
             units::band_text(&cx.shown.report, total, base)
         ),
-    }];
+    });
     match function.name_state {
         RowName::Named => {}
         RowName::Pending => parts.push("name on its way".into()),
@@ -365,15 +374,15 @@ fn line(
         )),
     }
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
-    if is_cut(cx, function, view, theme) {
-        let room = width.saturating_sub(used(&parts));
-        parts.push(text::cut_middle(&function.name, room).into_owned());
-    }
     let room = width.saturating_sub(used(&parts));
     let source = source::source(function.file.as_deref(), function.line);
     parts.extend(source.filter(|place| text::width(place) <= room));
     let room = width.saturating_sub(used(&parts));
-    let offset = format!("+{:#x}", function.address);
+    // Addresses of the kernel are those of the running machine, others are offsets in a file.
+    let offset = match function.kind {
+        FrameKind::Kernel => format!(" at {:#x}", function.address),
+        _ => format!("+{:#x}", function.address),
+    };
     let path = if function.module_path.is_empty() {
         &function.module
     } else {

@@ -3,6 +3,7 @@
 
 use super::words;
 use crate::action::Action;
+use crate::calendar;
 use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
 use crate::widgets::compared;
@@ -58,6 +59,9 @@ fn render(page: &Page, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
 
 /// From this width on there is room for words on the peak of the seconds.
 const WIDTH_WITH_PEAK: u16 = 60;
+
+/// From this width on they say at what time it was, too.
+const WIDTH_WITH_CLOCK: u16 = 75;
 
 /// The columns that a terminal of some width has room for. From the left: share, bar or
 /// change, name, module, amount.
@@ -351,6 +355,15 @@ impl<'a> Painter<'a> {
         keys::and(text, "; ", [key.map(|key| format!("{key}: {words}"))])
     }
 
+    /// The time of day of a second, by how many seconds it was before the end of the window.
+    /// None if the samples have no such time.
+    fn clock_of(&self, before: usize) -> Option<String> {
+        let shown = self.cx.shown;
+        let epoch_ms = shown.view.as_ref()?.info().epoch_unix_ms;
+        let end_ms = (shown.report.window.end_ns / 1_000_000) as i64 + epoch_ms;
+        (epoch_ms != 0).then(|| calendar::of_day(end_ms - before as i64 * 1_000))
+    }
+
     /// Draws the last seconds as blocks, on a scale of their own. Where there is less room
     /// than for [`SECONDS`], the oldest are left out.
     fn seconds(&self, frame: &mut Frame, line: Rect) {
@@ -361,7 +374,13 @@ impl<'a> Painter<'a> {
         let end = match peak {
             _ if line.width < WIDTH_WITH_PEAK => String::new(),
             0 => String::new(),
-            _ => format!("  peak {when} s before the end"),
+            _ => match self
+                .clock_of(when)
+                .filter(|_| line.width >= WIDTH_WITH_CLOCK)
+            {
+                Some(clock) => format!("  peak {clock}, {when} s before the end"),
+                None => format!("  peak {when} s before the end"),
+            },
         };
         let room = usize::from(line.width).saturating_sub(11 + end.len());
         let seconds = &answer.seconds[SECONDS - room.min(SECONDS)..];

@@ -12,6 +12,7 @@
 //! what it did most in each second, `4131 postgres  LLRRRQ`.
 
 use super::{rows, words};
+use crate::calendar;
 use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
 
@@ -81,7 +82,7 @@ fn render(time: &Time, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
             answer.all.max(),
         ),
         marked: marked(time, cx),
-        sides: sides(cx),
+        sides: stretch(time, cx).into_iter().chain(sides(cx)).collect(),
         threads: Vec::new(),
     };
     let painter = Painter {
@@ -255,13 +256,36 @@ impl<'a> Painter<'a> {
             let x = self.x_of(second, area);
             let label = match age {
                 _ if second > last => continue,
-                0 => "|".into(),
+                0 => {
+                    self.newest(x, buffer, area);
+                    continue;
+                }
                 _ if age.is_multiple_of(LABEL_EVERY) => format!("|-{age} s"),
                 _ => continue,
             };
             if is_free(buffer, x, &label, area) {
                 buffer.set_string(x, area.y, label, self.theme.heads());
             }
+        }
+    }
+
+    /// Draws the tick of the newest second, and the time of day before it if there is room.
+    fn newest(&self, x: u16, buffer: &mut Buffer, area: Rect) {
+        let newest_ns = self.time.newest_ns().unwrap_or_default();
+        let ms = (newest_ns / 1_000_000) as i64 + self.answer.epoch_unix_ms;
+        let label = match self.answer.epoch_unix_ms {
+            0 => "|".to_owned(),
+            _ => format!("{} |", calendar::of_day(ms)),
+        };
+        // The tick stands at the second, the time before it.
+        let start = x.saturating_sub(text::width(&label) as u16 - 1);
+        let has_room = start > area.x + self.time.label() && is_free(buffer, start, &label, area);
+        let (start, label) = match has_room {
+            true => (start, &*label),
+            false => (x, "|"),
+        };
+        if is_free(buffer, start, label, area) {
+            buffer.set_string(start, area.y, label, self.theme.heads());
         }
     }
 
@@ -448,6 +472,13 @@ fn sides(cx: &Context<'_>) -> Vec<(&'static str, u64, u64)> {
         sides.push(("A", a.start_ns, a.end_ns));
     }
     sides
+}
+
+/// Returns the seconds of the marked cells, as [`sides`] returns those that are compared, so
+/// that they can be told without colors, too.
+fn stretch(time: &Time, cx: &Context<'_>) -> Option<(&'static str, u64, u64)> {
+    let (from, to) = marked(time, cx)?;
+    Some(("v", from.second * SECOND_NS, (to.second + 1) * SECOND_NS))
 }
 
 /// Returns the marked cells, or else those of the window if it is a fixed time; else None.

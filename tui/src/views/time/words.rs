@@ -5,7 +5,7 @@ use crate::action::Action;
 use crate::calendar;
 use crate::context::Context;
 use crate::views::time::{SECOND_NS, Spot, Time};
-use crate::words::keys::{and, hint};
+use crate::words::keys::hint;
 use crate::words::units::Scale;
 use crate::words::{metric, names, text};
 use profile::query::{HeatBy, HeatRow};
@@ -46,15 +46,17 @@ pub fn detail(time: &Time, cx: &Context<'_>, width: usize) -> String {
         parts.push(format!("{own} of {}", text::clean(name)));
     }
     let keys = match time.marked() {
-        Some(_) => and("", "", [hint(cx, Action::UseTime, "as the window")]),
-        None => {
-            let keys = [
-                hint(cx, Action::MarkTime, "mark"),
-                hint(cx, Action::UseTime, "this second"),
-            ];
-            keys.into_iter().flatten().collect::<Vec<_>>().join("  ")
-        }
+        Some(_) if !time.is_marking() => [None, hint(cx, Action::UseTime, "as the window")],
+        Some(_) => [
+            hint(cx, Action::MarkTime, "to here"),
+            hint(cx, Action::UseTime, "as the window"),
+        ],
+        None => [
+            hint(cx, Action::MarkTime, "mark"),
+            hint(cx, Action::UseTime, "this second"),
+        ],
     };
+    let keys = keys.into_iter().flatten().collect::<Vec<_>>().join("  ");
     let used = |parts: &[String]| parts.iter().map(|p| text::width(p) + 3).sum::<usize>();
     if !keys.is_empty() && used(&parts) + keys.len() <= width {
         parts.push(keys);

@@ -139,10 +139,12 @@ fn cells(row: &DiffRow, diff: &Diff, theme: &Theme) -> Vec<(String, Style)> {
     let sides = diff.sides();
     let sure = if row.sure { "yes" } else { "~" };
     let name = names::short(&row.name);
-    let name = match (row.is_new(), row.is_gone()) {
-        (true, _) => format!("+ {name} (new in B)"),
-        (_, true) => format!("- {name} (gone in B)"),
-        _ => name.into_owned(),
+    let module = names::module(&row.module);
+    // The words stand where they take no room of the name.
+    let (name, module) = match (row.is_new(), row.is_gone()) {
+        (true, _) => (format!("+ {name}"), format!("new in B, {module}")),
+        (_, true) => (format!("- {name}"), format!("gone in B, {module}")),
+        _ => (name.into_owned(), module.to_owned()),
     };
     vec![
         change_cell(change(diff, row), theme),
@@ -150,6 +152,6 @@ fn cells(row: &DiffRow, diff: &Diff, theme: &Theme) -> Vec<(String, Style)> {
         (format!("{:.1}", sides.amount(&diff.b, row.b_self)), plain),
         (sure.into(), plain),
         (name, plain),
-        (names::module(&row.module).to_owned(), theme.dim()),
+        (module, theme.dim()),
     ]
 }
