@@ -21,7 +21,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let version = Version {
         major: 3,
-        minor: 8 + minor % 7,
+        minor: 8 + minor % 9,
     };
     for kind in [LineTable::Steps, LineTable::Ranges, LineTable::Locations] {
         let lines = Lines::decode(kind, bytes, 1);

@@ -7,39 +7,13 @@ mod common;
 
 use common::{Seen, alone, only, unless_forbidden};
 use probe::{BpfSource, Config, Ending, Missing, ModuleKind, PythonStats, Sample, Source as _};
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 use symbolize::Reason;
 use symbolize::python::module_of;
-use test_support::{Process, Scratch, skip, wait_for};
-
-/// Interpreters of this machine, one for each version: by `3.12.1`.
-fn interpreters() -> BTreeMap<String, PathBuf> {
-    let mut places = Vec::new();
-    if let Some(home) = std::env::var_os("HOME") {
-        let versions = std::fs::read_dir(Path::new(&home).join(".pyenv/versions"));
-        let versions = versions.into_iter().flatten().flatten();
-        places.extend(versions.map(|version| version.path().join("bin/python3")));
-    }
-    let minors = 8..=13;
-    places.extend(minors.map(|minor| PathBuf::from(format!("/usr/bin/python3.{minor}"))));
-    let mut found = BTreeMap::new();
-    for place in places {
-        let told = "import platform, sys; print(platform.python_version(), sys.version_info[1])";
-        let Ok(output) = Command::new(&place).args(["-c", told]).output() else {
-            continue;
-        };
-        let text = String::from_utf8_lossy(&output.stdout);
-        if let Some((version, minor)) = text.trim().split_once(' ')
-            && (8..=13).contains(&minor.parse::<u32>().unwrap_or(0))
-        {
-            found.entry(version.into()).or_insert(place);
-        }
-    }
-    found
-}
+use test_support::{NO_PYTHON, Process, Scratch, pythons, skip, wait_for};
 
 /// Function, file and line.
 type Frame = (String, String, u32);
@@ -137,9 +111,9 @@ fn sample(python: &Path, seed: u32) -> Option<(Seen, PythonStats, Vec<Truth>)> {
 #[test]
 fn stacks_are_what_the_program_says_of_itself() {
     let _alone = alone();
-    let interpreters = interpreters();
+    let interpreters = pythons();
     if interpreters.is_empty() {
-        skip("no python3.8 to python3.13 is here");
+        skip(NO_PYTHON);
     }
     for (version, python) in interpreters {
         let Some((seen, stats, truths)) = sample(&python, 7) else {

@@ -4,6 +4,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `interpreter` | which file is an interpreter: its version, where its state is, where its loop is |
+//! | `parts` | all places of a function that was split, by its jumps |
 //! | `layout` | where each version keeps what: one file for each |
 //! | `threads` | the threads of an interpreter |
 //! | `code` | a code object: its name, file and lines |
@@ -21,6 +22,7 @@ mod layout;
 mod lines;
 mod memory;
 mod module_name;
+mod parts;
 mod text;
 mod threads;
 

@@ -5,10 +5,12 @@
 //! - [`run_tool`], [`compile`]: programs of the machine, which it may lack
 //! - [`Random`]: numbers that look random and are the same in every run
 //! - [`Scratch`]: a directory that is removed with all that is in it
+//! - [`pythons`]: interpreters of Python that are here
 //! - [`wait_until`], [`wait_for`]: wait for a condition instead of a while
 //! - [`Process`]: a child that ends with the test
 
 mod process;
+mod pythons;
 mod random;
 mod scratch;
 mod skip;
@@ -16,6 +18,7 @@ mod tools;
 mod wait;
 
 pub use process::Process;
+pub use pythons::{NO_PYTHON, pythons};
 pub use random::Random;
 pub use scratch::Scratch;
 pub use skip::{is_root_or_skip, skip};

@@ -4,25 +4,9 @@ mod common;
 
 use common::{list, machine, number, proftop, reports, run, text};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use test_support::{Process, skip, wait_until};
-
-/// Interpreters of versions whose frames are walked.
-fn interpreters() -> Vec<PathBuf> {
-    let home = std::env::var_os("HOME").unwrap_or_default();
-    let versions = std::fs::read_dir(Path::new(&home).join(".pyenv/versions"));
-    let versions = versions.into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = versions.map(|it| it.path().join("bin/python3")).collect();
-    found.push("/usr/bin/python3".into());
-    found.retain(|python| {
-        let known = "import sys; sys.exit(not (3, 8) <= sys.version_info < (3, 14))";
-        let status = Command::new(python).args(["-c", known]).status();
-        status.is_ok_and(|status| status.success())
-    });
-    found.sort();
-    found
-}
+use test_support::{NO_PYTHON, Process, pythons, skip, wait_until};
 
 fn start(python: &Path) -> Process {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python.py");
@@ -41,11 +25,11 @@ fn functions_have_their_shares() {
     let Some(_machine) = machine() else {
         return;
     };
-    let interpreters = interpreters();
+    let interpreters = pythons();
     if interpreters.is_empty() {
-        skip("no python3.8 to python3.13 is here");
+        skip(NO_PYTHON);
     }
-    for python in interpreters {
+    for python in interpreters.into_values() {
         let process = start(&python);
         let pid = process.pid().to_string();
         let mut report = Value::Null;
@@ -84,8 +68,8 @@ fn a_recording_keeps_them() {
     let Some(_machine) = machine() else {
         return;
     };
-    let Some(python) = interpreters().pop() else {
-        skip("no python3.8 to python3.13 is here");
+    let Some(python) = pythons().into_values().next_back() else {
+        skip(NO_PYTHON);
         return;
     };
     let process = start(&python);

@@ -56,7 +56,7 @@ mod tests {
     fn what_is_missing_is_told_with_its_cause() {
         let version = Version {
             major: 3,
-            minor: 14,
+            minor: 16,
         };
         let stats = PythonStats {
             whole: 100,
@@ -68,7 +68,7 @@ mod tests {
             notes(&stats),
             [
                 "the Python functions of 2 processes are not shown: \
-                 the structures of Python 3.14 are not known",
+                 the structures of Python 3.16 are not known",
                 "35 of 135 samples in Python lack functions: \
                  30 have frames that do not fit the native ones, \
                  5 were taken before the process was known",

@@ -12,6 +12,9 @@ use probe_ebpf::python::{
     Entry, FRAME_ROOM, IDENTITY_WORDS, Layout, NONE, OWNER_C, Summary, check, status, style,
 };
 
+/// Bits of a pointer to an object that are no address: objects begin at multiples of 8.
+const TAG: u64 = 7;
+
 /// What the loop's body needs, on the program's stack.
 #[repr(C)]
 struct Place {
@@ -112,7 +115,8 @@ unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
     }
     let room = room as *const u8;
     state.python.next = word(room, layout.frame_previous);
-    let code = word(room, layout.frame_code);
+    // From 3.14 on the lowest bits of this pointer say who counts its references.
+    let code = word(room, layout.frame_code) & !TAG;
     let instruction = word(room, layout.frame_instruction);
     // SAFETY: the mask keeps the offset inside the room.
     let owner = unsafe { *room.add(layout.frame_owner as usize & (FRAME_ROOM - 1)) };

@@ -157,7 +157,14 @@ impl Process {
             return (Vec::new(), None);
         };
         let (mut parts, mut wanted) = (Vec::new(), Vec::new());
-        for entry in &raw.python.entries {
+        let mut entries = &raw.python.entries[..];
+        if layout.frame.has_base
+            && raw.python.status == status::WHOLE
+            && let Some((_base, before)) = entries.split_last()
+        {
+            entries = before;
+        }
+        for entry in entries {
             if entry.is_frame() {
                 let may_read = || budget.take_code(self.user);
                 let part = { &mut self.codes }.part(*entry, modules, names, may_read, &mut wanted);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use super::parts::all_parts;
 use crate::object::Object;
 use crate::{FileOffset, LinkAddr, Mapping, OpenError, Segments, elf};
 
@@ -104,7 +105,10 @@ const GLUE: [&[u8]; 36] = [
 ];
 
 /// How the names of more of them begin.
-const GLUE_BEGINNINGS: [&[u8]; 4] = [
+const GLUE_BEGINNINGS: [&[u8]; 5] = [
+    // Builds that have a function for each instruction, which end in calls of each other:
+    // behind them is the loop's function, which called the first.
+    b"_TAIL_CALL_",
     b"cfunction_vectorcall_",
     b"cfunction_call",
     b"method_vectorcall_",
@@ -137,10 +141,8 @@ impl Interpreter {
             } else {
                 return;
             };
-            if let Some(FileOffset(offset)) = segments.to_file(start)
-                && places.len() < PLACES_MAX
-            {
-                places.push(offset..offset.saturating_add(size));
+            if places.len() < PLACES_MAX {
+                places.push(start.0..start.0.saturating_add(size));
             }
         })?;
         let told = number.and_then(|FileOffset(offset)| {
@@ -151,7 +153,10 @@ impl Interpreter {
             Version::of_number(u32::from_le_bytes(bytes.try_into().ok()?).into())
         });
         sort(&mut evaluation);
-        sort(&mut glue);
+        // What the file does not tell is not guessed: the symbols are all there is then.
+        let evaluation = all_parts(object, evaluation.clone()).unwrap_or(evaluation);
+        let evaluation = in_file(segments, evaluation);
+        let glue = in_file(segments, glue);
         Ok(match runtime {
             Some(runtime) if !evaluation.is_empty() => Some(Interpreter {
                 version: told.unwrap_or(by_name),
@@ -189,6 +194,17 @@ fn is_glue(name: &[u8]) -> bool {
         || GLUE_BEGINNINGS
             .iter()
             .any(|beginning| name.starts_with(beginning))
+}
+
+/// Link addresses as places in the file.
+fn in_file(segments: &Segments, places: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    let place = |place: Range<u64>| {
+        let FileOffset(offset) = segments.to_file(LinkAddr(place.start))?;
+        Some(offset..offset.saturating_add(place.end - place.start))
+    };
+    let mut places: Vec<_> = places.into_iter().filter_map(place).collect();
+    sort(&mut places);
+    places
 }
 
 /// By place, and each once: the two symbol tables of a file have the same functions.

@@ -5,10 +5,13 @@
 //! `_Py_DebugOffsets` at the start of `_PyRuntime`. What a process has is held against what
 //! it must look like before anything is believed (`threads`, `code`).
 
+mod offsets;
 mod v3_10;
 mod v3_11;
 mod v3_12;
 mod v3_13;
+mod v3_14;
+mod v3_15;
 mod v3_8;
 mod v3_9;
 
@@ -68,6 +71,8 @@ pub struct FrameLayout {
     pub instruction_bytes: Option<u32>,
     /// Which frames one call of the interpreter's loop runs.
     pub groups: Groups,
+    /// Whether the chain of every thread ends with a frame that no call made: from 3.15 on.
+    pub has_base: bool,
 }
 
 /// Which frames one call of the interpreter's loop runs.
@@ -125,7 +130,9 @@ impl Layout {
             (3, 10) => Ok(v3_10::LAYOUT),
             (3, 11) => Ok(v3_11::LAYOUT),
             (3, 12) => Ok(v3_12::LAYOUT),
-            (3, 13) => v3_13::read(version, memory, runtime),
+            (3, 13) => v3_13::TOLD.read(version, memory, runtime),
+            (3, 14) => v3_14::TOLD.read(version, memory, runtime),
+            (3, 15) => v3_15::TOLD.read(version, memory, runtime),
             _ => Err(Lack::UnknownVersion(version)),
         }
     }

@@ -52,8 +52,11 @@ impl From<Reason> for Lack {
 /// Whether an object is in use, by its count of references. That of one that was freed is
 /// overwritten by a pointer of the allocator's, or 0.
 pub(super) fn is_alive(object: &[u8]) -> bool {
-    // `_Py_IMMORTAL_REFCNT`, the largest, is `UINT_MAX`.
-    word(object, 0).is_ok_and(|references| (1..=u32::MAX.into()).contains(&references))
+    // `_Py_IMMORTAL_REFCNT`, the largest, is `UINT_MAX`. From 3.14 on the highest 16 bits are
+    // flags, which are no part of a pointer.
+    const COUNT: u64 = (1 << 48) - 1;
+    let count = word(object, 0).map(|word| word & COUNT);
+    count.is_ok_and(|count| (1..=u32::MAX.into()).contains(&count))
 }
 
 /// The word at a place of bytes that were read; an error if they are too short.

@@ -20,6 +20,7 @@ pub const LAYOUT: Layout = Layout {
         instruction: 56,
         instruction_bytes: None,
         groups: Groups::Flagged(68),
+        has_base: false,
     },
     code: CodeLayout {
         bytes: 192,

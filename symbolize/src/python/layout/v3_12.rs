@@ -20,6 +20,7 @@ pub const LAYOUT: Layout = Layout {
         instruction: 56,
         instruction_bytes: None,
         groups: Groups::OwnedByC(70),
+        has_base: false,
     },
     code: CodeLayout {
         bytes: 200,

@@ -20,6 +20,7 @@ pub const LAYOUT: Layout = Layout {
         instruction: 104,
         instruction_bytes: Some(1),
         groups: Groups::Each,
+        has_base: false,
     },
     code: CodeLayout {
         bytes: 128,

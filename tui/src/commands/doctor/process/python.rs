@@ -78,17 +78,17 @@ mod tests {
     fn it_says_whether_functions_are_shown() {
         let version = Version {
             major: 3,
-            minor: 14,
+            minor: 16,
         };
         let what = |threads| judge(&PythonFacts { version, threads }).what;
         assert_eq!(
             what(Ok(1)),
-            "Python 3.14, 1 thread: its functions are shown by name and line"
+            "Python 3.16, 1 thread: its functions are shown by name and line"
         );
         assert_eq!(
             what(Err(Lack::UnknownVersion(version))),
-            "Python 3.14: its functions are not shown: \
-             the structures of Python 3.14 are not known"
+            "Python 3.16: its functions are not shown: \
+             the structures of Python 3.16 are not known"
         );
     }
 }

@@ -1,0 +1,240 @@
+//! From 3.13 on a process tells its offsets itself, at the start of `_PyRuntime`
+//! (`_Py_DebugOffsets` in `Include/internal/pycore_debug_offsets.h`). That structure is
+//! another one in each version.
+
+use super::{CodeLayout, FrameLayout, Groups, Layout, LineTable, ThreadLayout};
+use crate::python::Version;
+use crate::python::memory::{Lack, Memory, word};
+
+const COOKIE: &[u8; 8] = b"xdebugpy";
+
+/// What is read of the offsets: up to `code_object.co_code_adaptive` of 3.15.
+const BYTES: u32 = 456;
+
+/// No structure that is told of is larger; `_PyRuntime` holds an interpreter.
+const OFFSET_MAX: u64 = 1 << 20;
+
+/// `version` and `free_threaded`, in all versions.
+const VERSION: u32 = 8;
+const FREE_THREADED: u32 = 16;
+
+const IMPLAUSIBLE: Lack = Lack::Implausible("the offsets of its version");
+
+/// Where in `_Py_DebugOffsets` the offset of something is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Told {
+    pub runtime_interpreters: u32,
+    pub interpreter_next: u32,
+    pub interpreter_threads: u32,
+    /// `thread_state.next`.
+    pub thread_next: u32,
+    /// `thread_state.current_frame`.
+    pub thread_frame: u32,
+    /// `thread_state.thread_id`; that of `native_thread_id` is told behind it.
+    pub thread_id: u32,
+    /// `interpreter_frame.previous`; those of `executable`, `instr_ptr`, `localsplus` and
+    /// `owner` are told behind it.
+    pub frame_previous: u32,
+    /// `code_object.filename`; those of `name`, `qualname`, `linetable` and `firstlineno`
+    /// are told behind it.
+    pub code_file: u32,
+    /// `code_object.co_code_adaptive`.
+    pub code_start: u32,
+    /// Bytes of a frame and of a code object that hold all that is read of them.
+    pub frame_bytes: u32,
+    pub code_bytes: u32,
+    /// Whether the chain of every thread ends with a frame that no call made.
+    pub has_base: bool,
+}
+
+impl Told {
+    /// The layout that a process of this version tells of.
+    pub fn read(
+        &self,
+        version: Version,
+        memory: &impl Memory,
+        runtime: u64,
+    ) -> Result<Layout, Lack> {
+        let bytes = memory.read(runtime, BYTES)?;
+        let own = Version::of_number(word(&bytes, VERSION)?);
+        if bytes.get(..8) != Some(COOKIE) || own != Some(version) {
+            return Err(IMPLAUSIBLE);
+        }
+        if word(&bytes, FREE_THREADED)? != 0 {
+            return Err(Lack::FreeThreaded);
+        }
+        let offset = |at| match word(&bytes, at)? {
+            offset @ 0..OFFSET_MAX => Ok(offset as u32),
+            _ => Err(IMPLAUSIBLE),
+        };
+        let layout = Layout {
+            runtime_interpreters: offset(self.runtime_interpreters)?,
+            interpreter_next: offset(self.interpreter_next)?,
+            interpreter_threads: offset(self.interpreter_threads)?,
+            thread: ThreadLayout {
+                next: offset(self.thread_next)?,
+                frame: offset(self.thread_frame)?,
+                c_frame: None,
+                thread_id: offset(self.thread_id)?,
+                native_thread_id: Some(offset(self.thread_id + 8)?),
+            },
+            frame: FrameLayout {
+                bytes: self.frame_bytes,
+                previous: offset(self.frame_previous)?,
+                code: offset(self.frame_previous + 8)?,
+                instruction: offset(self.frame_previous + 16)?,
+                instruction_bytes: None,
+                groups: Groups::OwnedByC(offset(self.frame_previous + 32)?),
+                has_base: self.has_base,
+            },
+            code: CodeLayout {
+                bytes: self.code_bytes,
+                first_line: offset(self.code_file + 32)?,
+                file: offset(self.code_file)?,
+                name: offset(self.code_file + 8)?,
+                qualified_name: Some(offset(self.code_file + 16)?),
+                line_table: offset(self.code_file + 24)?,
+                lines: LineTable::Locations,
+                identity: offset(self.code_file)?,
+                start: offset(self.code_start)?,
+            },
+            ascii_data: 40,
+            wide_data: 56,
+        };
+        match is_plausible(&layout) {
+            true => Ok(layout),
+            false => Err(IMPLAUSIBLE),
+        }
+    }
+}
+
+/// Whether all of a frame and of a code object that is wanted is in the bytes that are read,
+/// in words where words are read.
+fn is_plausible(layout: &Layout) -> bool {
+    let Layout {
+        thread,
+        frame,
+        code,
+        ..
+    } = layout;
+    let words = [frame.previous, frame.code, frame.instruction];
+    let in_frame = |at: &u32| at.is_multiple_of(8) && at + 8 <= frame.bytes;
+    let in_code = |at: &u32| at + 8 <= code.bytes;
+    let owner = match frame.groups {
+        Groups::OwnedByC(at) | Groups::Flagged(at) => at,
+        Groups::Each => 0,
+    };
+    let of_thread = [thread.next, thread.frame, thread.thread_id];
+    words.iter().all(in_frame)
+        && owner < frame.bytes
+        && [code.first_line, code.file, code.name, code.line_table]
+            .iter()
+            .chain(&code.qualified_name)
+            .all(in_code)
+        && code.identity + 32 <= code.bytes
+        && code.start <= code.bytes
+        && of_thread.iter().all(|at| *at < 4096)
+        && thread.native_thread_id.is_some_and(|at| at < 4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{v3_13, v3_14, v3_15};
+    use super::*;
+    use crate::Reason;
+
+    /// What CPython 3.13.0, 3.14.10 and 3.15.2 tell: a place and an offset.
+    const VERSIONS: [(u8, &Told, [u64; 14]); 3] = [
+        (
+            13,
+            &v3_13::TOLD,
+            [632, 0, 7344, 8, 72, 152, 160, 8, 0, 56, 70, 112, 68, 200],
+        ),
+        (
+            14,
+            &v3_14::TOLD,
+            [808, 7272, 7344, 8, 72, 152, 160, 8, 0, 56, 74, 112, 68, 208],
+        ),
+        (
+            15,
+            &v3_15::TOLD,
+            [936, 7264, 7336, 8, 72, 176, 184, 8, 0, 56, 74, 112, 68, 208],
+        ),
+    ];
+
+    /// The start of `_PyRuntime` of a version.
+    fn offsets((minor, told, offsets): (u8, &Told, [u64; 14])) -> Vec<u8> {
+        let mut bytes = vec![0; BYTES as usize];
+        bytes[..8].copy_from_slice(COOKIE);
+        let places = [
+            told.runtime_interpreters,
+            told.interpreter_next,
+            told.interpreter_threads,
+            told.thread_next,
+            told.thread_frame,
+            told.thread_id,
+            told.thread_id + 8,
+            told.frame_previous,
+            told.frame_previous + 8,
+            told.frame_previous + 16,
+            told.frame_previous + 32,
+            told.code_file,
+            told.code_file + 32,
+            told.code_start,
+        ];
+        let mut put = |at: u32, value: u64| {
+            bytes[at as usize..][..8].copy_from_slice(&value.to_le_bytes());
+        };
+        put(VERSION, 0x0300_00f0 | u64::from(minor) << 16);
+        for (at, offset) in places.into_iter().zip(offsets) {
+            put(at, offset);
+        }
+        let file = offsets[11];
+        for (number, at) in (1..).zip([8, 16, 24]) {
+            put(told.code_file + at, file + 8 * number);
+        }
+        bytes
+    }
+
+    fn layout(minor: u8, told: &Told, bytes: &[u8]) -> Result<Layout, Lack> {
+        let memory = |_, length| {
+            let piece = bytes.get(..length as usize);
+            piece.map(Vec::from).ok_or(Reason::FileGone)
+        };
+        told.read(Version { major: 3, minor }, &memory, 0x1000)
+    }
+
+    #[test]
+    fn a_process_tells_its_offsets() {
+        for version @ (minor, told, offsets_of) in VERSIONS {
+            let layout = layout(minor, told, &offsets(version)).unwrap();
+            assert_eq!(u64::from(layout.interpreter_threads), offsets_of[2]);
+            assert_eq!(u64::from(layout.thread.frame), offsets_of[4]);
+            let owner = u32::try_from(offsets_of[10]).unwrap();
+            assert_eq!(layout.frame.groups, Groups::OwnedByC(owner));
+            assert_eq!(u64::from(layout.code.start), offsets_of[13]);
+        }
+    }
+
+    #[test]
+    fn offsets_that_cannot_be_are_not_believed() {
+        for version @ (minor, told, _) in VERSIONS {
+            let with = |at: u32, value: u64| {
+                let mut bytes = offsets(version);
+                bytes[at as usize..][..8].copy_from_slice(&value.to_le_bytes());
+                layout(minor, told, &bytes)
+            };
+            assert_eq!(with(FREE_THREADED, 1), Err(Lack::FreeThreaded));
+            for (at, value) in [
+                (0, 0),
+                (VERSION, 0x030c_00f0),
+                (told.frame_previous, 66),
+                (told.frame_previous, u64::from(told.frame_bytes)),
+                (told.code_file, 4000),
+                (told.runtime_interpreters, 1 << 40),
+            ] {
+                assert_eq!(with(at, value), Err(IMPLAUSIBLE), "{value} at {at}");
+            }
+        }
+    }
+}

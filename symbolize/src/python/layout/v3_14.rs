@@ -1,0 +1,19 @@
+//! CPython 3.14: pointers in frames have a tag, and objects have flags beside the count of
+//! their references.
+
+use super::offsets::Told;
+
+pub const TOLD: Told = Told {
+    runtime_interpreters: 40,
+    interpreter_next: 64,
+    interpreter_threads: 72,
+    thread_next: 192,
+    thread_frame: 208,
+    thread_id: 216,
+    frame_previous: 256,
+    code_file: 320,
+    code_start: 384,
+    frame_bytes: 80,
+    code_bytes: 216,
+    has_base: false,
+};

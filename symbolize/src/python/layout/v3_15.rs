@@ -1,0 +1,18 @@
+//! CPython 3.15: behind the frames of a thread is one that no call made.
+
+use super::offsets::Told;
+
+pub const TOLD: Told = Told {
+    runtime_interpreters: 40,
+    interpreter_next: 64,
+    interpreter_threads: 72,
+    thread_next: 192,
+    thread_frame: 208,
+    thread_id: 240,
+    frame_previous: 320,
+    code_file: 384,
+    code_start: 448,
+    frame_bytes: 80,
+    code_bytes: 216,
+    has_base: true,
+};
