@@ -10,6 +10,12 @@ pub enum Backing {
     /// Code made at run time. Whose module that is depends on the process: a
     /// child shares its parent's mappings, but not its parent's code maps.
     Anonymous,
+    /// The trampolines of Python's `-X perf`: code made at run time as well, which is walked
+    /// by the table of a module that stands for their kind, as if it were mapped at `base`.
+    Trampolines {
+        table: ModuleId,
+        base: u64,
+    },
 }
 
 /// One executable mapping.
@@ -123,7 +129,7 @@ mod tests {
     fn owner(mapping: &Mapping) -> u32 {
         match mapping.backing {
             Backing::Module(module) => module.0,
-            Backing::Anonymous => unreachable!("not used here"),
+            _ => unreachable!("not used here"),
         }
     }
 

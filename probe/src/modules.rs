@@ -20,10 +20,15 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use symbolize::object::Object;
+use symbolize::python::Trampoline;
 use symbolize::{FileIdentity, FileSource, Files as Way, JitNames};
 
 /// Whose files and whose kernel there are on every machine.
 const ROOT: u32 = 0;
+
+/// Kinds of Python's trampolines that have a table. CPython has four, with and without
+/// room between them; a process that pretends could have hundreds.
+const TRAMPOLINES_MAX: usize = 8;
 
 /// All modules of a run.
 #[derive(Debug)]
@@ -32,6 +37,7 @@ pub struct Modules {
     anonymous: HashMap<ProcessId, ModuleId>,
     unmapped: HashMap<ProcessId, ModuleId>,
     vdso: Option<ModuleId>,
+    trampolines: HashMap<Trampoline, ModuleId>,
     narrow_vdsos: NarrowVdsos,
     vsyscall: Option<ModuleId>,
     roots: Roots,
@@ -64,6 +70,7 @@ impl Modules {
             anonymous: HashMap::new(),
             unmapped: HashMap::new(),
             vdso: None,
+            trampolines: HashMap::new(),
             narrow_vdsos: NarrowVdsos::default(),
             vsyscall: None,
             roots: Roots::new(),
@@ -110,6 +117,26 @@ impl Modules {
         let id = self.add(ModuleKind::Anonymous { process, directory }, user);
         self.anonymous.insert(process, id);
         id
+    }
+
+    /// The module that has been given to what a process has without a file.
+    pub fn anonymous_of(&self, process: ProcessId) -> Option<ModuleId> {
+        self.anonymous.get(&process).copied()
+    }
+
+    /// The number of a kind of Python's trampolines, and whether it is new: no frame is ever
+    /// of it, so that nobody else is told. `None` if there are more kinds than there can be.
+    pub fn trampolines(&mut self, kind: Trampoline) -> Option<(ModuleId, bool)> {
+        if let Some(id) = self.trampolines.get(&kind) {
+            return Some((*id, false));
+        }
+        if self.trampolines.len() >= TRAMPOLINES_MAX {
+            return None;
+        }
+        let id = ModuleId(self.next);
+        self.next += 1;
+        self.trampolines.insert(kind, id);
+        Some((id, true))
     }
 
     /// Addresses of a process that no known mapping holds.
@@ -309,7 +336,7 @@ mod tests {
         let seen = seen(path.as_os_str().as_bytes(), &identity);
         match backing(modules, &seen) {
             Backing::Module(module) => module,
-            Backing::Anonymous => unreachable!("it is a file"),
+            _ => unreachable!("it is a file"),
         }
     }
 

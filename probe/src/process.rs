@@ -1,7 +1,7 @@
 //! The processes of the machine and their mappings, kept current from the side
 //! band, so that an address is looked up in the mappings as they were.
 
-use crate::ids::ProcessId;
+use crate::ids::{ModuleId, ProcessId};
 use crate::mappings::{Backing, MAPPINGS_MAX, Mapping, Mappings};
 use crate::modules::{Modules, Seen};
 use crate::owner::{Owner, real_uid};
@@ -166,6 +166,19 @@ impl ProcessTable {
             process.title_due_ns = now_ns.saturating_add(TITLE_NS);
         }
         process
+    }
+
+    /// A mapping without a file was found to have Python's trampolines, walked by this table.
+    pub fn set_trampolines(&mut self, pid: u32, start: u64, table: ModuleId) {
+        let Some(process) = self.by_pid.get_mut(&pid) else {
+            return;
+        };
+        let found = process.mappings.find(start).copied();
+        let is_it = |it: &Mapping| it.start == start && it.backing == Backing::Anonymous;
+        if let Some(mapping) = found.filter(is_it) {
+            let backing = Backing::Trampolines { table, base: start };
+            Arc::make_mut(&mut process.mappings).insert(Mapping { backing, ..mapping });
+        }
     }
 
     /// Reads the mappings again, if that was not done just before. True if it
@@ -432,7 +445,7 @@ impl Process {
 /// its start, which is what its symbols count from.
 fn mapping(start: u64, end: u64, file_offset: u64, backing: Backing) -> Mapping {
     let file_offset = match backing {
-        Backing::Anonymous => start,
+        Backing::Anonymous | Backing::Trampolines { .. } => start,
         Backing::Module(_) => file_offset,
     };
     Mapping {

@@ -15,6 +15,7 @@
 //! | `names` | functions and lines with a number each, for the whole run |
 //! | `merge` | Python frames in the place of the interpreter's |
 //! | `maps` | the BPF maps |
+//! | `trampolines` | mappings with the code of `-X perf` |
 //! | `budget` | how much is asked for in one turn |
 //!
 //! A sample whose code objects are still being read waits for them a little.
@@ -27,6 +28,7 @@ mod names;
 mod process;
 mod reading;
 mod tids;
+mod trampolines;
 
 use crate::aside::Aside;
 use crate::decode::RawSample;
@@ -47,7 +49,7 @@ use reading::{Came, Look, Wanted};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
-use symbolize::python::Interpreter;
+use symbolize::python::{Interpreter, Trampoline};
 
 pub use maps::PythonMaps;
 
@@ -67,6 +69,8 @@ pub struct Python {
     has_asked: bool,
     /// Users for whom too much was being read already, and how often.
     refused: BTreeMap<u32, usize>,
+    /// Mappings of processes that are to be marked as having trampolines.
+    unmarked: Vec<(u32, u64, Trampoline)>,
     stats: PythonStats,
 }
 
@@ -103,6 +107,7 @@ impl Python {
             reading: reading::start(),
             has_asked: false,
             refused: BTreeMap::new(),
+            unmarked: Vec::new(),
             stats: PythonStats::default(),
         }
     }
@@ -116,6 +121,12 @@ impl Python {
                     self.interpreters.insert(module, interpreter);
                     // Some of those may have it.
                     self.without.clear();
+                }
+                Came::Trampolines { pid, start, kind } => {
+                    if let Some(process) = self.processes.get_mut(&pid) {
+                        process.trampolines.set(start, kind);
+                        self.unmarked.push((pid, start, kind));
+                    }
                 }
                 Came::Look {
                     pid,
@@ -214,6 +225,14 @@ impl Python {
             _ => Some(Missing::NoThread),
         };
         let user = process.user();
+        let met = process.trampolines.meet(&raw.user, mappings, now_ns);
+        let unmarked = met.unmarked.into_iter();
+        let pid = raw.tgid;
+        self.unmarked
+            .extend(unmarked.map(|(start, kind)| (pid, start, kind)));
+        for start in met.wanted {
+            self.ask(user, Wanted::Trampolines { pid, start });
+        }
         if let Some(look) = look {
             self.ask(user, look);
         }
@@ -229,8 +248,19 @@ impl Python {
         }
     }
 
+    /// Mappings of processes that were found to have trampolines: process, start, kind.
+    pub fn take_unmarked(&mut self) -> Vec<(u32, u64, Trampoline)> {
+        std::mem::take(&mut self.unmarked)
+    }
+
     /// Puts the Python frames of a sample into its stack. What has not been read has no name.
-    pub fn merge(&mut self, sample: &mut Sample, python: &PythonParts, modules: &mut Modules) {
+    pub fn merge(
+        &mut self,
+        sample: &mut Sample,
+        python: &PythonParts,
+        mappings: &Mappings,
+        modules: &mut Modules,
+    ) {
         let mut entries = Entries::default();
         for part in &python.parts {
             match part {
@@ -247,10 +277,18 @@ impl Python {
             missing: python.missing,
             is_python: python.is_python,
         };
+        let anonymous = modules.anonymous_of(sample.process);
+        let is_trampoline = |address| {
+            let mapping = mappings.find(address);
+            mapping.is_some_and(|it| matches!(it.backing, Backing::Trampolines { .. }))
+        };
         let place = |frame: &Frame| match self.interpreters.get(&frame.module) {
             Some(it) if it.is_evaluation(frame.address) => Place::Loop,
             Some(it) if it.is_glue(frame.address) => Place::Glue,
             Some(_) => Place::Inside,
+            None if Some(frame.module) == anonymous && is_trampoline(frame.address) => {
+                Place::Trampoline
+            }
             None => Place::Outside,
         };
         match merge::merge(sample, &python, place) {

@@ -100,7 +100,7 @@ impl Resolver {
                 Some(mapping) => {
                     let module = match mapping.backing {
                         Backing::Module(module) => module,
-                        Backing::Anonymous => {
+                        Backing::Anonymous | Backing::Trampolines { .. } => {
                             let user = located.user;
                             processes.modules.anonymous(id, raw.tgid, user)
                         }

@@ -168,6 +168,7 @@ impl Timeline {
         if let Some(python) = &mut self.python {
             python.begin_turn(now_ns);
         }
+        self.mark_trampolines();
         let (events, samples) = self.take_settled(settled_ns);
         if !events.is_empty() {
             self.last_event = Instant::now();
@@ -293,6 +294,7 @@ impl Timeline {
             let modules = &mut self.processes.modules;
             let Located { mappings, user, .. } = &located;
             located.python = python.read(&raw, mappings, *user, modules, now_ns);
+            self.mark_trampolines();
         }
         located.over_share = self.unwinding.is_over_share(raw.tgid);
         match stack {
@@ -339,9 +341,23 @@ impl Timeline {
         let mut sample = self.resolver.resolve(raw, located, &mut self.processes);
         if let Some(python) = &mut self.python {
             let modules = &mut self.processes.modules;
-            python.merge(&mut sample, &located.python, modules);
+            python.merge(&mut sample, &located.python, &located.mappings, modules);
         }
         sample
+    }
+
+    /// Has mappings with Python's trampolines walked by their rules from now on.
+    fn mark_trampolines(&mut self) {
+        let unmarked = self.python.as_mut().map(Python::take_unmarked);
+        for (pid, start, kind) in unmarked.unwrap_or_default() {
+            let Some((table, is_new)) = self.processes.modules.trampolines(kind) else {
+                continue;
+            };
+            if is_new {
+                self.unwinding.add_trampolines(table, kind);
+            }
+            self.processes.set_trampolines(pid, start, table);
+        }
     }
 
     /// Tells of new modules; their tables are built from now on.

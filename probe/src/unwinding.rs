@@ -43,6 +43,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use symbolize::Files;
+use symbolize::python::Trampoline;
 
 /// How long a sample waits for tables: longer than the largest takes to build.
 const HELD_NS: u64 = 1_500_000_000;
@@ -176,14 +177,24 @@ impl Unwinding {
             },
             _ => return,
         };
+        self.add(module.id, content, module.user);
+    }
+
+    /// A kind of Python's trampolines has been seen, which has this number.
+    pub fn add_trampolines(&mut self, number: ModuleId, kind: Trampoline) {
+        // The table is ours, whoever has them.
+        self.add(number, Content::Trampolines(kind), 0);
+    }
+
+    fn add(&mut self, file: ModuleId, content: Content, user: u32) {
         let job = Job {
-            file: module.id,
+            file,
             content,
             hotness: 0,
-            user: module.user,
+            user,
         };
         self.tables.want(job.clone());
-        self.unknown.insert(module.id, job);
+        self.unknown.insert(file, job);
     }
 
     /// Follows what has happened to processes. BPF has taken the list of a new
@@ -476,7 +487,7 @@ fn surplus(bytes: HashMap<u32, usize>, max: usize) -> HashMap<u32, usize> {
 
 fn files(mappings: &Mappings) -> impl Iterator<Item = ModuleId> {
     mappings.iter().filter_map(|mapping| match mapping.backing {
-        Backing::Module(module) => Some(module),
+        Backing::Module(module) | Backing::Trampolines { table: module, .. } => Some(module),
         Backing::Anonymous => None,
     })
 }
@@ -485,9 +496,12 @@ fn layout(mappings: &Mappings) -> Vec<MappedRange> {
     let range = |mapping: &crate::mappings::Mapping| MappedRange {
         start: mapping.start,
         end: mapping.end,
-        file_offset: mapping.file_offset,
+        file_offset: match mapping.backing {
+            Backing::Trampolines { base, .. } => mapping.start - base,
+            Backing::Module(_) | Backing::Anonymous => mapping.file_offset,
+        },
         file: match mapping.backing {
-            Backing::Module(module) => Some(module),
+            Backing::Module(module) | Backing::Trampolines { table: module, .. } => Some(module),
             Backing::Anonymous => None,
         },
     };

@@ -8,8 +8,8 @@ mod common;
 use common::{Seen, alone, only, unless_forbidden};
 use probe::{BpfSource, Config, Ending, Missing, ModuleKind, PythonStats, Sample, Source as _};
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 use symbolize::Reason;
 use symbolize::python::module_of;
@@ -64,6 +64,13 @@ fn is_library(frame: &probe::Frame, modules: &HashMap<u32, ModuleKind>) -> bool 
     }
 }
 
+/// Whether frames of what `-X perf` makes are in a stack: they are in memory of no file.
+fn has_trampolines(sample: &Sample, modules: &HashMap<u32, ModuleKind>) -> bool {
+    let is_made =
+        |frame: &probe::Frame| matches!(modules[&frame.module.0], ModuleKind::Anonymous { .. });
+    sample.frames.iter().any(is_made)
+}
+
 /// Code that a program makes and frees may be gone when its name is read: that is said, and
 /// no other name is given. Of all other code the name is there.
 fn with_freed(mut found: Vec<Frame>, truth: &[Frame]) -> Vec<Frame> {
@@ -76,14 +83,15 @@ fn with_freed(mut found: Vec<Frame>, truth: &[Frame]) -> Vec<Frame> {
 }
 
 /// Samples a program until it ends, from when its Python frames are walked on.
-fn sample(python: &Path, seed: u32) -> Option<(Seen, PythonStats, Vec<Truth>)> {
+fn sample(python: &Path, options: &[&str]) -> Option<(Seen, PythonStats, Vec<Truth>)> {
     let scratch = Scratch::new();
     let (go, out) = (scratch.join("go"), scratch.join("out"));
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/program.py");
     let mut command = Command::new(python);
     command
+        .args(options)
         .arg(program)
-        .args([&seed.to_string(), "60", "8000000"]);
+        .args(["7", "60", "8000000"]);
     let process = Process::start(command.arg(&go).arg(&out));
     let config = Config {
         target: only(process.pid()),
@@ -94,7 +102,11 @@ fn sample(python: &Path, seed: u32) -> Option<(Seen, PythonStats, Vec<Truth>)> {
     let mut source = unless_forbidden(BpfSource::start(&config), needs)?;
     let mut seen = Seen::until(&mut source, "frames of Python", |seen| {
         let last = seen.samples.last();
-        last.is_some_and(|last| !python_frames(last, &seen.modules).is_empty())
+        last.is_some_and(|last| {
+            !python_frames(last, &seen.modules).is_empty()
+                && !has_trampolines(last, &seen.modules)
+                && last.ending == Ending::Root
+        })
     });
     std::fs::write(&go, "").unwrap();
     let stats = wait_for("the end of the program", || {
@@ -105,7 +117,13 @@ fn sample(python: &Path, seed: u32) -> Option<(Seen, PythonStats, Vec<Truth>)> {
             .extend(modules.map(|module| (module.id.0, module.kind)));
         (batch.targets_alive == Some(0)).then_some(batch.python)
     });
+    remove_perf_map(process.pid());
     Some((seen, stats, read_truths(&out)))
+}
+
+/// Removes what `-X perf` leaves behind, if anything.
+fn remove_perf_map(pid: u32) {
+    _ = std::fs::remove_file(format!("/tmp/perf-{pid}.map"));
 }
 
 #[test]
@@ -116,54 +134,86 @@ fn stacks_are_what_the_program_says_of_itself() {
         skip(NO_PYTHON);
     }
     for (version, python) in interpreters {
-        let Some((seen, stats, truths)) = sample(&python, 7) else {
+        if check(&format!("Python {version}"), &python, &[]).is_none() {
             return;
-        };
-        let (mut right, mut without) = (0u32, 0);
-        let mut met = HashSet::new();
-        for sample in &seen.samples {
-            let truth = truths.iter().find(|truth| {
-                let times = truth.start_ns + 50_000..truth.end_ns;
-                truth.tid == sample.tid && times.contains(&sample.time_ns)
-            });
-            let Some(truth) = truth else {
-                continue;
-            };
-            let found = python_frames(sample, &seen.modules);
-            if found.is_empty() {
-                // A new thread is met by its first samples.
-                if met.contains(&sample.tid) {
-                    without += 1;
-                    println!("without: {:?}, of {:?}", sample.ending, truth.frames);
-                }
-                continue;
-            }
-            met.insert(sample.tid);
-            let found = with_freed(found, &truth.frames);
-            assert_eq!(found, truth.frames, "Python {version}");
-            assert_eq!(sample.ending, Ending::Root, "Python {version}");
-            right += 1;
-            // Nothing of the interpreter is left outside of the first function.
-            let is_python = |frame: &probe::Frame| {
-                matches!(seen.modules[&frame.module.0], ModuleKind::Python { .. })
-            };
-            let outside = { sample.frames.iter().rev() }.take_while(|frame| !is_python(frame));
-            let mut libraries = outside.filter(|frame| is_library(frame, &seen.modules));
-            assert_eq!(libraries.next(), None, "Python {version}");
         }
-        println!("Python {version}: {right} right, {without} without, {stats:?}");
-        assert!(
-            right > 100,
-            "Python {version}: {right} right, {without} without"
-        );
-        assert!(
-            without * 50 <= right,
-            "Python {version}: {right} right, {without} without"
-        );
-        let mismatches = stats.missing.get(&Missing::Mismatch).copied();
-        assert!(
-            mismatches.unwrap_or(0) * 100 <= stats.whole,
-            "Python {version}: {stats:?}"
-        );
     }
+}
+
+#[test]
+fn what_perf_has_made_of_functions_is_walked_and_shown_once() {
+    let _alone = alone();
+    let has_it = |python: &PathBuf| {
+        let told = "import sys; sys.exit(not sys.is_stack_trampoline_active())";
+        let mut command = Command::new(python);
+        let command = command.args(["-X", "perf", "-c", told]);
+        let Ok(mut child) = command.stderr(Stdio::null()).spawn() else {
+            return false;
+        };
+        let is_there = child.wait().is_ok_and(|status| status.success());
+        remove_perf_map(child.id());
+        is_there
+    };
+    let mut interpreters = pythons();
+    interpreters.retain(|_, python| has_it(python));
+    if interpreters.is_empty() {
+        skip("no Python here has -X perf");
+    }
+    for (version, python) in interpreters {
+        let what = format!("Python {version} with -X perf");
+        if check(&what, &python, &["-X", "perf"]).is_none() {
+            return;
+        }
+    }
+}
+
+/// Holds the stacks of a program against what it says of itself. `None` if there are no
+/// rights to sample.
+fn check(what: &str, python: &Path, options: &[&str]) -> Option<()> {
+    let (seen, stats, truths) = sample(python, options)?;
+    let (mut right, mut without) = (0u32, 0);
+    let mut met = HashSet::new();
+    for sample in &seen.samples {
+        let truth = truths.iter().find(|truth| {
+            let times = truth.start_ns + 50_000..truth.end_ns;
+            truth.tid == sample.tid && times.contains(&sample.time_ns)
+        });
+        let Some(truth) = truth else {
+            continue;
+        };
+        let found = python_frames(sample, &seen.modules);
+        if found.is_empty() {
+            // A new thread is met by its first samples.
+            if met.contains(&sample.tid) {
+                without += 1;
+                println!("without: {:?}, of {:?}", sample.ending, truth.frames);
+            }
+            continue;
+        }
+        met.insert(sample.tid);
+        let found = with_freed(found, &truth.frames);
+        assert_eq!(found, truth.frames, "{what}");
+        assert_eq!(sample.ending, Ending::Root, "{what}");
+        right += 1;
+        assert!(!has_trampolines(sample, &seen.modules), "{what}");
+        // Nothing of the interpreter is left outside of the first function.
+        let is_python = |frame: &probe::Frame| {
+            matches!(seen.modules[&frame.module.0], ModuleKind::Python { .. })
+        };
+        let outside = { sample.frames.iter().rev() }.take_while(|frame| !is_python(frame));
+        let mut libraries = outside.filter(|frame| is_library(frame, &seen.modules));
+        assert_eq!(libraries.next(), None, "{what}");
+    }
+    println!("{what}: {right} right, {without} without, {stats:?}");
+    assert!(right > 100, "{what}: {right} right, {without} without");
+    assert!(
+        without * 50 <= right,
+        "{what}: {right} right, {without} without"
+    );
+    let mismatches = stats.missing.get(&Missing::Mismatch).copied();
+    assert!(
+        mismatches.unwrap_or(0) * 100 <= stats.whole,
+        "{what}: {stats:?}"
+    );
+    Some(())
 }

@@ -8,6 +8,7 @@
 //! | `layout` | where each version keeps what: one file for each |
 //! | `threads` | the threads of an interpreter |
 //! | `code` | a code object: its name, file and lines |
+//! | `trampoline` | the code of `-X perf` around calls of the loop |
 //! | `lines` | which line each instruction is of |
 //! | `text` | strings and bytes |
 //! | `module_name` | the module that a file most likely is |
@@ -25,6 +26,7 @@ mod module_name;
 mod parts;
 mod text;
 mod threads;
+mod trampoline;
 
 pub use code::{Code, Found, IDENTITY_WORDS, read_code};
 pub use interpreter::{Interpreter, Version};
@@ -33,3 +35,4 @@ pub use lines::Lines;
 pub use memory::{Lack, Memory, memory_of};
 pub use module_name::module_of;
 pub use threads::{Thread, read_threads};
+pub use trampoline::{LOOKED_AT, Trampoline};

@@ -56,6 +56,8 @@ pub enum Place {
     Glue,
     /// Another function of the interpreter's file.
     Inside,
+    /// Code of `-X perf`, which stands for a Python function that is there itself.
+    Trampoline,
     Outside,
 }
 
@@ -113,7 +115,7 @@ pub fn merge(sample: &mut Sample, python: &PythonStack, place: impl Fn(&Frame) -
                     None => frames.push(*frame),
                 }
             }
-            Place::Glue => {}
+            Place::Glue | Place::Trampoline => {}
             // What led to the first Python function.
             Place::Inside if seen == loops => {}
             Place::Inside | Place::Outside => frames.push(*frame),
@@ -163,7 +165,7 @@ mod tests {
     use crate::ids::{ModuleId, ProcessId};
 
     /// Native frames and Python frames as words, innermost first: `L` is the loop, `g`
-    /// glue, `i` another function of the interpreter, a digit a Python frame, and the rest
+    /// glue, `i` another function of the interpreter, `t` a trampoline, a digit a Python frame, and the rest
     /// is outside; a `|` ends a group.
     fn frame(letter: char) -> Frame {
         Frame {
@@ -177,6 +179,7 @@ mod tests {
             b'L' => Place::Loop,
             b'g' => Place::Glue,
             b'i' => Place::Inside,
+            b't' => Place::Trampoline,
             _ => Place::Outside,
         }
     }
@@ -231,6 +234,8 @@ mod tests {
             ("kksLiis", "1|", "kks1s"),
             // A callback of C: what called it stays where it is.
             ("cLgsiLgiimx", "1|23|", "c1si23mx"),
+            // What `-X perf` puts around each call is shown once.
+            ("cLtgLtis", "1|2|", "c12s"),
             // One call more: it has not begun with its frame, or has ended with it.
             ("LLis", "1|", "L1s"),
             ("LLis", "|1|", "1s"),

@@ -5,6 +5,7 @@ use super::codes::{Codes, Part};
 use super::maps::PythonMaps;
 use super::names::Registry;
 use super::reading::{Look, Seen, Ticket, Wanted};
+use super::trampolines::Trampolines;
 use crate::decode::RawSample;
 use crate::modules::Modules;
 use probe_ebpf::python::{self, NONE, ThreadState, status, style};
@@ -32,6 +33,7 @@ pub struct Process {
     again_ns: u64,
     wait_ns: u64,
     codes: Codes,
+    pub trampolines: Trampolines,
 }
 
 enum State {
@@ -52,6 +54,7 @@ impl Process {
             again_ns: 0,
             wait_ns: AGAIN_NS,
             codes: Codes::default(),
+            trampolines: Trampolines::default(),
         }
     }
 

@@ -12,7 +12,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use symbolize::object::Object;
-use symbolize::python::{Interpreter, Lack, Layout, Memory, memory_of, read_threads};
+use symbolize::python::{
+    Interpreter, LOOKED_AT, Lack, Layout, Memory, Trampoline, memory_of, read_threads,
+};
 use symbolize::{Files, Reason};
 
 /// How long one piece of this work goes on reading a process that answers late.
@@ -48,6 +50,8 @@ pub enum Wanted {
         layout: Option<Layout>,
         ticket: Ticket,
     },
+    /// Whether the mapping of a process that starts there has trampolines.
+    Trampolines { pid: u32, start: u64 },
     /// Code objects of a process. The answer is in each of them.
     Codes {
         pid: u32,
@@ -59,6 +63,11 @@ pub enum Wanted {
 /// What came of it.
 pub enum Came {
     Interpreter(ModuleId, Arc<Interpreter>),
+    Trampolines {
+        pid: u32,
+        start: u64,
+        kind: Trampoline,
+    },
     Look {
         pid: u32,
         ticket: Ticket,
@@ -108,6 +117,11 @@ fn read(wanted: Wanted, way: &Files) -> Option<Came> {
                 seen,
                 is_there,
             })
+        }
+        Wanted::Trampolines { pid, start } => {
+            let code = memory_of(pid, way).read(start, LOOKED_AT).ok()?;
+            let kind = Trampoline::recognize(&code)?;
+            Some(Came::Trampolines { pid, start, kind })
         }
         Wanted::Codes { pid, layout, codes } => {
             let memory = within(memory_of(pid, way), until);

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Instant;
+use symbolize::python::Trampoline;
 
 /// Building is short work: more threads would only take more memory at once.
 const THREADS: [Duty; 2] = [Duty::Wanted, Duty::Any];
@@ -60,6 +61,8 @@ pub enum Content {
     },
     /// What is in no file: the vDSO.
     Bytes(Arc<[u8]>),
+    /// Python's trampolines, which are all alike.
+    Trampolines(Trampoline),
 }
 
 /// What became of a file.

@@ -65,7 +65,7 @@ const EVALUATION: [&[u8]; 2] = [
 ];
 
 /// Functions between a Python function and what it calls: they tell nobody anything.
-const GLUE: [&[u8]; 36] = [
+const GLUE: [&[u8]; 37] = [
     b"PyCFunction_Call",
     b"PyEval_EvalCode",
     b"PyEval_EvalCodeEx",
@@ -102,6 +102,7 @@ const GLUE: [&[u8]; 36] = [
     b"function_code_fastcall",
     b"method_vectorcall",
     b"object_vacall",
+    b"py_trampoline_evaluator",
 ];
 
 /// How the names of more of them begin.

@@ -5,7 +5,10 @@ use crate::tables::cache::{Cache, CacheKey};
 use crate::tables::file_table::FileTable;
 use crate::tables::no_table::NoTable;
 use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use symbolize::object::Object;
+use symbolize::python::Trampoline;
 use symbolize::source::Source;
 use symbolize::unwind::UnwindTable;
 use symbolize::{FileSource, Files, OpenError};
@@ -21,7 +24,19 @@ pub struct Found {
 
 /// The table of a file: from the cache, or else from its unwind information.
 pub fn table(content: &Content, cache: Option<&Cache>, files: &Files) -> Result<Found, NoTable> {
-    let object = open(content).map_err(no_table)?;
+    let source = match content {
+        Content::Trampolines(kind) => {
+            let (rows, rules) = (kind.rows(), Trampoline::rules());
+            let table = FileTable::build(&rows, &rules, &Trampoline::segments())?;
+            return Ok(Found {
+                table,
+                new_key: None,
+            });
+        }
+        Content::File { file, .. } => of_file(file).map_err(no_table)?,
+        Content::Bytes(bytes) => Source::Memory((&**bytes).into()),
+    };
+    let object = Object::from_source(source).map_err(no_table)?;
     if object.machine() != X86_64 {
         return Err(NoTable::UnsupportedMachine);
     }
@@ -43,7 +58,7 @@ pub fn table(content: &Content, cache: Option<&Cache>, files: &Files) -> Result<
             };
             UnwindTable::read_mapped(&object, &source, files)
         }
-        Content::Bytes(_) => UnwindTable::read(&object).map(|table| (table, true)),
+        _ => UnwindTable::read(&object).map(|table| (table, true)),
     }
     .map_err(no_table)?;
     let table = FileTable::build(unwind.rows(), unwind.rules(), object.segments())?;
@@ -54,18 +69,12 @@ pub fn table(content: &Content, cache: Option<&Cache>, files: &Files) -> Result<
     })
 }
 
-fn open(content: &Content) -> Result<Object, OpenError> {
-    let source = match content {
-        Content::File { file, .. } => {
-            let file = file.try_clone().map_err(|source| OpenError::Read {
-                what: "the file",
-                source,
-            })?;
-            Source::file(&File::from(file))?
-        }
-        Content::Bytes(bytes) => Source::Memory((&**bytes).into()),
-    };
-    Object::from_source(source)
+fn of_file(file: &Arc<OwnedFd>) -> Result<Source, OpenError> {
+    let file = file.try_clone().map_err(|source| OpenError::Read {
+        what: "the file",
+        source,
+    })?;
+    Source::file(&File::from(file))
 }
 
 fn no_table(error: OpenError) -> NoTable {

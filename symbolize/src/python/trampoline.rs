@@ -1,0 +1,202 @@
+//! The *trampolines* of `-X perf` and `-X perf_jit`: a few bytes of code for each Python
+//! function, all alike, that call the interpreter's loop, so that `perf` has an address for
+//! each function. They have no unwind information, and up to 3.13 no frame pointer.
+//! (`Python/asm_trampoline.S`, `Python/perf_trampoline.c`)
+
+use crate::unwind::{RbpRule, Register, Row, RuleId, UnwindRule};
+use crate::{Segment, Segments};
+
+/// Bytes from the start of such a mapping that tell of which kind it is.
+pub const LOOKED_AT: u32 = 1024;
+
+/// CPython maps trampolines in arenas of 64 KiB, each of which begins with one.
+const ARENA: u32 = 64 << 10;
+
+/// Neighbouring arenas may be one mapping: so much of it is walked by their rules.
+const COVERED: u32 = 16 * ARENA;
+
+/// Kinds of trampolines.
+const SHAPES: [Shape; 3] = [
+    // sub $8,%rsp; call *%rcx; add $8,%rsp; ret
+    Shape {
+        code: b"\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3",
+        steps: &[(0, OUTSIDE), (4, RSP_16), (10, OUTSIDE)],
+    },
+    // endbr64; the same
+    Shape {
+        code: b"\xf3\x0f\x1e\xfa\x48\x83\xec\x08\xff\xd1\x48\x83\xc4\x08\xc3",
+        steps: &[(0, OUTSIDE), (8, RSP_16), (14, OUTSIDE)],
+    },
+    // From 3.14 on: endbr64; push %rbp; mov %rsp,%rbp; call *%rcx; pop %rbp; ret
+    Shape {
+        code: b"\xf3\x0f\x1e\xfa\x55\x48\x89\xe5\xff\xd1\x5d\xc3",
+        steps: &[(0, OUTSIDE), (5, PUSHED), (8, BY_RBP), (11, OUTSIDE)],
+    },
+];
+
+/// Numbers of rules in [`Trampoline::rules`].
+const OUTSIDE: RuleId = RuleId(1);
+const RSP_16: RuleId = RuleId(2);
+const PUSHED: RuleId = RuleId(3);
+const BY_RBP: RuleId = RuleId(4);
+
+struct Shape {
+    code: &'static [u8],
+    /// From which byte on which rule applies.
+    steps: &'static [(u32, RuleId)],
+}
+
+/// A kind of trampolines: a process has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Trampoline {
+    shape: u8,
+    /// Bytes from the start of one to that of the next.
+    every: u16,
+}
+
+impl Trampoline {
+    /// What kind is at the start of a mapping; `None` if it is of something else, or has only
+    /// one, which does not tell how far the next will be.
+    pub fn recognize(code: &[u8]) -> Option<Trampoline> {
+        let is_it = |shape: &Shape| code.starts_with(shape.code);
+        let number = SHAPES.iter().position(is_it)?;
+        let shape = SHAPES[number].code;
+        let rest = code.get(shape.len()..)?;
+        let next = rest.windows(shape.len()).position(|bytes| bytes == shape)?;
+        // Between them is nothing, or unwind information for debuggers, but no other code
+        // that would be walked by these rules: of that they begin at even distances.
+        let every = shape.len() + next;
+        let third = code.get(2 * every..).unwrap_or_default();
+        let third = &third[..third.len().min(shape.len())];
+        let is_even = shape.starts_with(third) || third.iter().all(|byte| *byte == 0);
+        is_even.then_some(Trampoline {
+            shape: number as u8,
+            every: u16::try_from(every).ok()?,
+        })
+    }
+
+    /// Which rule applies from where on, counted from the start of the mapping.
+    pub fn rows(self) -> Vec<Row> {
+        let shape = &SHAPES[usize::from(self.shape)];
+        let every = u32::from(self.every);
+        let mut rows: Vec<Row> = Vec::new();
+        for arena in (0..COVERED).step_by(ARENA as usize) {
+            for start in (0..ARENA - every).step_by(every as usize) {
+                for (step, rule) in shape.steps {
+                    let row = Row {
+                        start: arena + start + step,
+                        rule: *rule,
+                    };
+                    if rows.last().is_none_or(|last| last.rule != row.rule) {
+                        rows.push(row);
+                    }
+                }
+            }
+        }
+        rows.push(Row {
+            start: COVERED,
+            rule: RuleId::HOLE,
+        });
+        rows
+    }
+
+    /// The rules that [`rows`](Self::rows) number.
+    pub fn rules() -> [UnwindRule; 5] {
+        [
+            UnwindRule::Hole,
+            UnwindRule::frame(Register::Rsp, 8, RbpRule::Same),
+            UnwindRule::frame(Register::Rsp, 16, RbpRule::Same),
+            UnwindRule::frame(Register::Rsp, 16, RbpRule::AtCfa(-16)),
+            UnwindRule::frame(Register::Rbp, 16, RbpRule::AtCfa(-16)),
+        ]
+    }
+
+    /// The mapping, as if it were a file.
+    pub fn segments() -> Segments {
+        Segments::new(vec![Segment {
+            offset: 0,
+            vaddr: 0,
+            filesz: COVERED.into(),
+            executable: true,
+        }])
+    }
+
+    /// Whether these are the rules of a place, for tests.
+    #[cfg(test)]
+    fn rule_at(self, place: u32) -> UnwindRule {
+        let rows = self.rows();
+        let behind = rows.partition_point(|row| row.start <= place);
+        Trampoline::rules()[usize::from(rows[behind - 1].rule.0)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(shape: usize, every: usize, count: usize) -> Vec<u8> {
+        let mut code = vec![0; LOOKED_AT as usize];
+        for number in 0..count {
+            let start = number * every;
+            let shape = SHAPES[shape].code;
+            code[start..start + shape.len()].copy_from_slice(shape);
+        }
+        code
+    }
+
+    #[test]
+    fn trampolines_are_known_by_their_shape() {
+        // 3.12, 3.13, 3.14, and one of `-X perf_jit` with what is between.
+        for (shape, every) in [(0, 11), (0, 16), (1, 16), (2, 32), (2, 272)] {
+            let found = Trampoline::recognize(&mapping(shape, every, 3)).unwrap();
+            let expected = (shape as u8, every as u16);
+            assert_eq!((found.shape, found.every), expected);
+        }
+        assert_eq!(Trampoline::recognize(&mapping(0, 11, 1)), None);
+        assert_eq!(Trampoline::recognize(&[]), None);
+        assert_eq!(Trampoline::recognize(SHAPES[0].code), None);
+        let mut other = mapping(0, 16, 2);
+        other[32..40].copy_from_slice(b"\x90\x90\x90\x90\x90\x90\x90\x90");
+        assert_eq!(Trampoline::recognize(&other), None);
+    }
+
+    #[test]
+    fn every_instruction_has_its_rule() {
+        let found = Trampoline::recognize(&mapping(0, 11, 3)).unwrap();
+        let [_, outside, rsp_16, pushed, by_rbp] = Trampoline::rules();
+        for start in [0, 11, 110, ARENA, ARENA + 11] {
+            for (step, rule) in [
+                (0, outside),
+                (4, rsp_16),
+                (5, rsp_16),
+                (6, rsp_16),
+                (10, outside),
+            ] {
+                assert_eq!(found.rule_at(start + step), rule, "{start} + {step}");
+            }
+        }
+        let found = Trampoline::recognize(&mapping(2, 32, 3)).unwrap();
+        for (step, rule) in [
+            (0, outside),
+            (4, outside),
+            (5, pushed),
+            (8, by_rbp),
+            (10, by_rbp),
+            (11, outside),
+        ] {
+            assert_eq!(found.rule_at(64 + step), rule, "{step}");
+        }
+        let rows = found.rows();
+        assert!(rows.is_sorted_by_key(|row| row.start));
+        assert!(rows.windows(2).all(|two| two[0].rule != two[1].rule));
+    }
+
+    #[test]
+    fn table_addresses_are_offsets_of_the_mapping() {
+        let segments = Trampoline::segments();
+        assert_eq!(
+            segments.to_link(crate::FileOffset(0)),
+            Some(crate::LinkAddr(0))
+        );
+    }
+}
