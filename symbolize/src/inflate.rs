@@ -25,6 +25,11 @@ pub fn zlib(bytes: &[u8], size: u64, what: &'static str) -> Result<Vec<u8>, Open
     exactly(flate2::read::ZlibDecoder::new(bytes), bytes, size, what)
 }
 
+/// A deflate stream without a header that inflates to `size` bytes.
+pub fn deflate(bytes: &[u8], size: u64, what: &'static str) -> Result<Vec<u8>, OpenError> {
+    exactly(flate2::read::DeflateDecoder::new(bytes), bytes, size, what)
+}
+
 /// A zstd frame that inflates to `size` bytes.
 pub fn zstd(bytes: &[u8], size: u64, what: &'static str) -> Result<Vec<u8>, OpenError> {
     let decoder = StreamingDecoder::new_with_max_window_size(bytes, ZSTD_WINDOW_MAX);

@@ -62,6 +62,7 @@ pub mod table_cache;
 pub mod unwind;
 pub mod vdso;
 mod writers;
+pub mod zip;
 
 pub use address::{FileOffset, LinkAddr, Mapping, ProcessAddr, Segment, Segments};
 pub use demangle::{Demangled, demangle};

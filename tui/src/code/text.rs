@@ -10,10 +10,14 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use symbolize::opener::our_root;
-use symbolize::{Reason, sanitize};
+use symbolize::source::Source;
+use symbolize::{Reason, sanitize, zip};
 
 /// The largest file that is read, in bytes. Larger ones are not written by people.
 const BYTES_MAX: u64 = 8 << 20;
+
+/// How deep in an archive a file may be.
+const DEPTH_MAX: usize = 32;
 
 /// Columns from one tab stop to the next.
 const TAB: usize = 4;
@@ -69,7 +73,8 @@ fn clean(line: &str) -> Box<str> {
 }
 
 /// Looks for a file (1) where the map puts it, (2) below the root of a process that runs
-/// the program, if that is not ours, (3) below our root. The error says where it was looked
+/// the program, if that is not ours, (3) below our root; there it may be in a zip archive, of
+/// which Python tells such a path. The error says where it was looked
 /// for.
 pub fn find(path: &str, map: &SourceMap, pids: &[u32]) -> Result<SourceText, String> {
     let wanted = Path::new(path);
@@ -95,7 +100,10 @@ pub fn find(path: &str, map: &SourceMap, pids: &[u32]) -> Result<SourceText, Str
         for root in other.into_iter().chain([Root::Ours]) {
             match read_below(&root, wanted) {
                 Ok(text) => return Ok(text),
-                Err(why) => note(&root.place(wanted), why),
+                Err(why) => match read_in_archive(&root, wanted) {
+                    Some(text) => return Ok(text),
+                    None => note(&root.place(wanted), why),
+                },
             }
         }
     }
@@ -173,6 +181,24 @@ fn read_below(root: &Root, path: &Path) -> Result<SourceText, &'static str> {
     })
 }
 
+/// Reads a file of Python that is in a zip archive: the path goes on behind the archive's.
+fn read_in_archive(root: &Root, path: &Path) -> Option<SourceText> {
+    let outer = path.ancestors().skip(1).take(DEPTH_MAX);
+    let opened = outer.filter(|archive| archive.parent().is_some());
+    let (archive, file) = opened.into_iter().find_map(|archive| {
+        let file = probe::files::of_user().open_beneath(root.open().ok()?, archive);
+        Some((archive, file.ok()?))
+    })?;
+    let member = path.strip_prefix(archive).ok()?.to_str()?;
+    let source = Source::file(&file).ok()?;
+    let bytes = zip::read_member(&source, member.as_bytes(), BYTES_MAX).ok()??;
+    let text = String::from_utf8_lossy(&bytes);
+    Some(SourceText {
+        modified: file.metadata().ok().and_then(|m| m.modified().ok()),
+        ..SourceText::new(&text, root.place(path), root.words())
+    })
+}
+
 /// Reads at most [`BYTES_MAX`]. A byte more is asked for, to know whether there is one.
 /// What is no UTF-8 is replaced.
 fn read(file: File) -> Result<String, &'static str> {
@@ -203,6 +229,22 @@ mod tests {
 
     fn look(path: &Path) -> Result<SourceText, String> {
         find(path.to_str().expect("UTF-8"), &SourceMap::default(), &[])
+    }
+
+    #[test]
+    fn a_file_may_be_in_an_archive() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let archive = folder.path().join("app.pyz");
+        let make = "import sys, zipfile\n\
+                    zipfile.ZipFile(sys.argv[1], 'w').writestr('shop/cart.py', 'total = 1\\n')";
+        let mut python = std::process::Command::new("python3");
+        if test_support::run_tool(python.args(["-c", make]).arg(&archive)).is_none() {
+            return;
+        }
+        let text = look(&archive.join("shop/cart.py")).expect("it is there");
+        assert_eq!((text.line(1), text.len()), (Some("total = 1"), 1));
+        let why = look(&archive.join("shop/other.py")).expect_err("it is not");
+        assert!(why.contains("shop/other.py"), "{why}");
     }
 
     #[test]
