@@ -51,7 +51,7 @@ pub enum Action {
     Pane,
     /// Send keys to the second view, or to the open one again.
     OtherPane,
-    /// Choose what a tree or the map of time is grouped by.
+    /// Choose what a tree, the map of time, or processes and threads are grouped by.
     Group,
     /// Show processes as a tree, below those that started them.
     Family,

@@ -6,6 +6,8 @@ pub mod cursor;
 pub mod family;
 /// A text search over the rows of a view.
 pub mod find;
+/// Rows that have something in common, put together.
+pub mod groups;
 /// Where the selection is to go.
 pub mod motion;
 /// A list that is sorted, searched and selected from.

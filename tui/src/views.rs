@@ -100,7 +100,7 @@ panes! {
     PageBeside: page_beside, page::Page, Page;
     Processes: processes, Table<ProcessRow>, Processes;
     Threads: threads, Table<ThreadRow>, Threads;
-    /// Beside the processes: the threads of the selected one.
+    /// Beside the processes: the threads of the selected one, or of all in the selected group.
     OwnThreads: own_threads, Table<ThreadRow>, Threads;
     Time: time, time::Time, Time;
     Code: code, code::Code, Code;

@@ -2,6 +2,8 @@
 
 /// Replacing characters by ASCII.
 pub mod ascii;
+/// What stands below the rows of a table.
+pub mod below;
 /// What differs from a baseline.
 pub mod compared;
 /// The frame that dialogs have.

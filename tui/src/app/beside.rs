@@ -223,7 +223,7 @@ impl App {
     fn settle_threads(&mut self, part: Part) {
         let report = &self.shown.report;
         if let Some(line) = self.views.processes.selected(report) {
-            self.views.own_threads.show_only(line.row.id, report);
+            self.views.own_threads.show_only(line.row_keys(), report);
         }
         self.views.own_threads.resize(part.height.into());
     }

@@ -92,6 +92,15 @@ const PROBE_WORDS: &[(&str, &str)] = &[
     ("LEFT", "until it goes by itself"),
 ];
 
+const PEOPLE_WORDS: &[(&str, &str)] = &[
+    ("×12", "so many in one row, and"),
+    ("", "their sums: threads of a"),
+    ("", "process with one name, or"),
+    ("", "processes of one unit"),
+    ("(us)", "this proftop"),
+    ("(ended)", "it ran in the window"),
+];
+
 const MOUSE: &[(&str, &str)] = &[
     ("click", "row, tab, step of line 2;"),
     ("", "a head sorts"),
@@ -119,6 +128,7 @@ pub fn columns(keymap: &Keymap, view: ViewId, ascii: bool) -> [Vec<HelpLine>; 2]
         ViewId::Time => TIME_WORDS,
         ViewId::Code => CODE_WORDS,
         ViewId::Probes => PROBE_WORDS,
+        ViewId::Processes | ViewId::Threads => PEOPLE_WORDS,
         _ => &[],
     };
     left.extend(words.iter().map(|(word, text)| entry(word, text)));

@@ -7,8 +7,10 @@ use super::family;
 use super::family::Member;
 use super::find;
 use super::find::{Find, Found};
+use super::groups::{self, Common, LineKey};
 use super::motion::Motion;
 use profile::{ProcessId, Report};
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
@@ -23,6 +25,10 @@ pub trait Item: Clone + Debug + Send + Sync + 'static {
 
     /// The columns to sort by, from left to right.
     const COLUMNS: &'static [Self::Column];
+
+    /// Whether rows with something in common stand in one line until the user asks for each
+    /// alone.
+    const IS_GROUPED: bool = false;
 
     /// Returns the rows of a report.
     fn rows(report: &Report) -> &[Self];
@@ -60,6 +66,28 @@ pub trait Item: Clone + Debug + Send + Sync + 'static {
     fn words(&self) -> String {
         self.name().to_owned()
     }
+
+    /// Returns how the row is called where the kind of row has to be told as well, or how
+    /// `count` rows are of which it is the sum: `300 threads worker`.
+    fn scope_words(&self, _count: usize) -> String {
+        self.words()
+    }
+
+    /// Returns what the row has in common with those that it is grouped with. None if it
+    /// always stands alone.
+    fn common(&self) -> Option<Common> {
+        None
+    }
+
+    /// Returns the sum of rows that have something in common. None if there is no such thing.
+    fn sum(_rows: &[&Self]) -> Option<Self> {
+        None
+    }
+
+    /// Returns the text that is shown for the row and searched while rows are grouped.
+    fn group_name(&self) -> Cow<'_, str> {
+        self.name().into()
+    }
 }
 
 /// The state of a table that is needed to come back to it.
@@ -68,14 +96,43 @@ pub struct Place<I: Item> {
     column: I::Column,
     inverted: bool,
     is_family: bool,
-    cursor: Cursor<I::Key>,
-    last_seen: Option<I>,
+    is_grouped: bool,
+    cursor: Cursor<LineKey<I::Key>>,
+    last_seen: Option<LastSeen<I>>,
+}
+
+/// Several rows of a report as one line.
+#[derive(Debug)]
+struct Group<I: Item> {
+    /// Their sum.
+    sum: I,
+    /// Their keys, in the order of the report.
+    keys: Vec<I::Key>,
+}
+
+/// The selected line with its last numbers, to be shown when it is gone from the report.
+#[derive(Debug, Clone)]
+struct LastSeen<I: Item> {
+    row: I,
+    /// As in [`Line`].
+    members: Vec<I::Key>,
+}
+
+/// A line that is marked.
+#[derive(Debug)]
+struct Mark<I: Item> {
+    key: LineKey<I::Key>,
+    /// The rows that it stood for when it was marked.
+    rows: Vec<I::Key>,
+    words: String,
 }
 
 /// One line of a table.
 #[derive(Debug)]
-pub struct Line<'a, I> {
+pub struct Line<'a, I: Item> {
     pub row: &'a I,
+    /// The keys of the rows of which `row` is the sum; empty if it is one of the report's.
+    pub members: &'a [I::Key],
     pub selected: bool,
     /// Whether the row is no longer in the report. It then has its last numbers.
     pub gone: bool,
@@ -86,13 +143,46 @@ pub struct Line<'a, I> {
     pub guides: &'a str,
 }
 
+impl<I: Item> Line<'_, I> {
+    /// Returns how many rows of the report the line stands for.
+    pub fn count(&self) -> usize {
+        self.members.len().max(1)
+    }
+
+    /// Returns the keys of the rows that the line stands for.
+    pub fn row_keys(&self) -> Vec<I::Key> {
+        match self.members {
+            [] => vec![self.row.key()],
+            members => members.to_vec(),
+        }
+    }
+
+    /// Returns how the line is called: `postgres[4121]`, `300 threads worker`.
+    pub fn words(&self) -> String {
+        match self.count() {
+            1 => self.row.words(),
+            several => self.row.scope_words(several),
+        }
+    }
+}
+
 /// Where the numbers of a line are from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Slot {
     /// The row of that number in the report.
     Row(usize),
+    /// The group of that number.
+    Group(usize),
     /// From `last_seen`: the row is no longer in the report.
     Gone,
+}
+
+/// Returns the key of the line in which a row stands while rows are grouped.
+fn line_key<I: Item>(row: &I) -> LineKey<I::Key> {
+    match row.common() {
+        Some(common) => common.line_key(),
+        None => LineKey::Row(row.key()),
+    }
 }
 
 /// How the order of rows changes.
@@ -110,21 +200,23 @@ pub enum Sort {
 pub struct Table<I: Item> {
     /// The keys of the rows in the order of the screen. `slots` has the same length and
     /// order.
-    keys: Vec<I::Key>,
+    keys: Vec<LineKey<I::Key>>,
     slots: Vec<Slot>,
+    /// The lines that stand for several rows.
+    groups: Vec<Group<I>>,
     /// The guides of the rows in the same order, if the table is drawn as a tree; else
     /// empty.
     guides: Vec<Arc<str>>,
     is_family: bool,
+    is_grouped: bool,
     column: I::Column,
     inverted: bool,
-    /// If set, only rows of this process are shown.
-    only: Option<ProcessId>,
-    cursor: Cursor<I::Key>,
-    /// The selected row with its last numbers, to be shown when it is gone from the report.
-    last_seen: Option<I>,
-    /// The marked rows with their words; they can be counted alone together.
-    marks: Vec<(I::Key, String)>,
+    /// If set, only rows of these processes are shown.
+    only: Option<HashSet<ProcessId>>,
+    cursor: Cursor<LineKey<I::Key>>,
+    last_seen: Option<LastSeen<I>>,
+    /// The marked lines; they can be counted alone together.
+    marks: Vec<Mark<I>>,
     find: Option<Find>,
     /// How many rows match, and how many samples they have together.
     found: (usize, u64),
@@ -136,8 +228,10 @@ impl<I: Item> Default for Table<I> {
         Table {
             keys: Vec::new(),
             slots: Vec::new(),
+            groups: Vec::new(),
             guides: Vec::new(),
             is_family: false,
+            is_grouped: I::IS_GROUPED,
             column: I::Column::default(),
             inverted: false,
             only: None,
@@ -178,47 +272,60 @@ impl<I: Item> Table<I> {
     }
 
     /// Returns the key of the row that the user has selected. None while the cursor watches
-    /// the top.
+    /// the top, and for a group.
     pub fn held(&self) -> Option<I::Key> {
-        self.cursor.held()
+        match self.cursor.held()? {
+            LineKey::Row(key) => Some(key),
+            LineKey::Group(_) => None,
+        }
     }
 
-    /// Selects a row by its key, if the table has it.
+    /// Selects a row by its key, if the table has a line of its own for it.
     pub fn select_key(&mut self, key: I::Key, report: &Report) {
+        let key = LineKey::Row(key);
         if let Some(at) = self.keys.iter().position(|other| *other == key) {
             self.select(at, report);
         }
     }
 
     /// The rows of a report that are this table's, with their numbers.
-    fn own_rows<'a>(&self, report: &'a Report) -> impl Iterator<Item = (usize, &'a I)> {
-        let only = self.only;
+    fn own_rows<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = (usize, &'a I)> {
+        let is_own = move |row: &I| match &self.only {
+            Some(only) => row.process().is_some_and(|process| only.contains(&process)),
+            None => true,
+        };
         let rows = I::rows(report).iter().enumerate();
-        rows.filter(move |(_, row)| only.is_none() || row.process() == only)
+        rows.filter(move |(_, row)| is_own(row))
     }
 
-    /// Shows the rows of another process, the first of them selected.
-    pub fn show_only(&mut self, process: ProcessId, report: &Report) {
-        if self.only != Some(process) {
-            self.only = Some(process);
+    /// Shows the rows of these processes. Of others than before the first row is selected.
+    pub fn show_only(&mut self, processes: Vec<ProcessId>, report: &Report) {
+        let processes = Some(processes.into_iter().collect::<HashSet<_>>());
+        let is_changed = self.only != processes;
+        let before = std::mem::replace(&mut self.only, processes);
+        let stays = |before: HashSet<ProcessId>| {
+            let now = self.only.as_ref();
+            now.is_some_and(|now| !before.is_disjoint(now))
+        };
+        if !before.is_some_and(stays) {
             self.cursor = Cursor::default();
             (self.last_seen, self.keys) = (None, Vec::new());
             self.marks.clear();
         }
-        if self.keys.is_empty() {
-            self.update(report, true);
+        if is_changed || self.keys.is_empty() {
+            self.update(report, self.keys.is_empty());
         }
     }
 
     /// Drops the rows, but keeps the selection. Called when the table is not on the screen
     /// any more.
     pub fn release(&mut self) {
-        (self.keys, self.slots) = (Vec::new(), Vec::new());
+        (self.keys, self.slots, self.groups) = (Vec::new(), Vec::new(), Vec::new());
         self.guides.clear();
     }
 
-    /// Whether it shows the rows of one process only.
-    pub fn is_of_one_process(&self) -> bool {
+    /// Whether it shows the rows of some processes only.
+    pub fn is_of_some_processes(&self) -> bool {
         self.only.is_some()
     }
 
@@ -236,6 +343,7 @@ impl<I: Item> Table<I> {
         let hidden = hidden.filter(move |(at, _)| !shown.contains(at));
         hidden.filter_map(|(_, slot)| match slot {
             Slot::Row(number) => rows.get(*number),
+            Slot::Group(number) => self.groups.get(*number).map(|group| &group.sum),
             Slot::Gone => None,
         })
     }
@@ -248,16 +356,28 @@ impl<I: Item> Table<I> {
 
     fn line<'a>(&'a self, at: usize, report: &'a Report) -> Option<Line<'a, I>> {
         let slot = *self.slots.get(at)?;
-        let row = match slot {
-            Slot::Row(number) => I::rows(report).get(number)?,
-            Slot::Gone => self.last_seen.as_ref()?,
+        let (row, members): (&I, &[I::Key]) = match slot {
+            Slot::Row(number) => (I::rows(report).get(number)?, &[]),
+            Slot::Group(number) => {
+                let group = self.groups.get(number)?;
+                (&group.sum, &group.keys)
+            }
+            Slot::Gone => {
+                let last_seen = self.last_seen.as_ref()?;
+                (&last_seen.row, &last_seen.members)
+            }
         };
+        let key = *self.keys.get(at)?;
         Some(Line {
             row,
+            members,
             selected: at == self.cursor.index(),
             gone: slot == Slot::Gone,
-            found: self.find.as_ref().is_some_and(|f| f.matches(row.name())),
-            marked: self.marks.iter().any(|(key, _)| *key == row.key()),
+            found: self
+                .find
+                .as_ref()
+                .is_some_and(|f| f.matches(&self.name_of(row))),
+            marked: self.marks.iter().any(|mark| mark.key == key),
             guides: self.guides.get(at).map_or("", |guides| guides),
         })
     }
@@ -268,15 +388,17 @@ impl<I: Item> Table<I> {
         // Filtered once: there may be a hundred thousand threads, of which a process has
         // only a few.
         let own: Vec<usize> = self.own_rows(report).map(|(number, _)| number).collect();
-        if let Some(held) = self.cursor.held() {
-            self.cursor.rename(I::current_key(report, held));
+        if let Some(LineKey::Row(held)) = self.cursor.held() {
+            self.cursor
+                .rename(LineKey::Row(I::current_key(report, held)));
         }
+        let lines = self.gather(report, own);
         let mut slots = if sort {
             Vec::new()
         } else {
-            self.kept(report, &own)
+            self.kept(report, &lines)
         };
-        self.append_sorted(report, own, &mut slots);
+        self.append_sorted(report, lines, &mut slots);
         self.keep_gone(&mut slots);
         self.arrange(report, &mut slots);
         self.keys = slots.iter().map(|(key, _)| *key).collect();
@@ -286,65 +408,107 @@ impl<I: Item> Table<I> {
         self.count_found(report);
     }
 
-    /// The rows on the screen that the report still has, where they are.
-    fn kept(&self, report: &Report, own: &[usize]) -> Vec<(I::Key, Slot)> {
+    /// Returns a line for each of these rows, or for each group of them.
+    fn gather(&mut self, report: &Report, own: Vec<usize>) -> Vec<(LineKey<I::Key>, Slot)> {
+        self.groups.clear();
         let rows = I::rows(report);
-        let numbers = own.iter().map(|number| (rows[*number].key(), *number));
-        let numbers: HashMap<I::Key, usize> = numbers.collect();
+        if !self.is_grouped {
+            let line = |number: usize| (LineKey::Row(rows[number].key()), Slot::Row(number));
+            return own.into_iter().map(line).collect();
+        }
+        let mut lines = Vec::new();
+        for numbers in groups::gather(&own, |number| rows[number].common()) {
+            let members: Vec<&I> = numbers.iter().map(|number| &rows[*number]).collect();
+            // A row that is alone stands for itself.
+            let sum = match members.len() {
+                1 => None,
+                _ => I::sum(&members),
+            };
+            let Some(sum) = sum else {
+                let line = |number| (line_key(&rows[number]), Slot::Row(number));
+                lines.extend(numbers.into_iter().map(line));
+                continue;
+            };
+            lines.push((line_key(&sum), Slot::Group(self.groups.len())));
+            self.groups.push(Group {
+                sum,
+                keys: members.iter().map(|row| row.key()).collect(),
+            });
+        }
+        lines
+    }
+
+    /// The lines on the screen that the report still has, where they are.
+    fn kept(
+        &self,
+        report: &Report,
+        lines: &[(LineKey<I::Key>, Slot)],
+    ) -> Vec<(LineKey<I::Key>, Slot)> {
+        let slots: HashMap<LineKey<I::Key>, Slot> = lines.iter().copied().collect();
+        let current = |key: &LineKey<I::Key>| match key {
+            LineKey::Row(key) => LineKey::Row(I::current_key(report, *key)),
+            group => *group,
+        };
         // Two rows become one when a name arrives that they share.
         let mut seen = HashSet::new();
         self.keys
             .iter()
-            .map(|key| I::current_key(report, *key))
+            .map(current)
             .filter(|key| seen.insert(*key))
-            .filter_map(|key| match numbers.get(&key) {
-                Some(number) => Some((key, Slot::Row(*number))),
+            .filter_map(|key| match slots.get(&key) {
+                Some(slot) => Some((key, *slot)),
                 None if Some(key) == self.cursor.held() => Some((key, Slot::Gone)),
                 None => None,
             })
             .collect()
     }
 
-    /// Adds the rows that have no slot yet, in the order of the sort column: all of them if
+    /// Adds the lines that have no slot yet, in the order of the sort column: all of them if
     /// none has, else only the new ones.
     fn append_sorted(
         &self,
         report: &Report,
-        mut numbers: Vec<usize>,
-        slots: &mut Vec<(I::Key, Slot)>,
+        mut lines: Vec<(LineKey<I::Key>, Slot)>,
+        slots: &mut Vec<(LineKey<I::Key>, Slot)>,
     ) {
-        let rows = I::rows(report);
         if !slots.is_empty() {
-            let present: HashSet<I::Key> = slots.iter().map(|(key, _)| *key).collect();
-            numbers.retain(|number| !present.contains(&rows[*number].key()));
+            let present: HashSet<LineKey<I::Key>> = slots.iter().map(|(key, _)| *key).collect();
+            lines.retain(|(key, _)| !present.contains(key));
         }
+        let rows = I::rows(report);
+        let row = |slot: &Slot| match slot {
+            Slot::Row(number) => rows.get(*number),
+            Slot::Group(number) => self.groups.get(*number).map(|group| &group.sum),
+            Slot::Gone => None,
+        };
         // The sort is stable: equal rows are in the order of the report.
-        numbers.sort_by(|a, b| {
-            let order = I::compare(self.column, &rows[*a], &rows[*b]);
+        lines.sort_by(|(_, a), (_, b)| {
+            let (Some(a), Some(b)) = (row(a), row(b)) else {
+                return Ordering::Equal;
+            };
+            let order = I::compare(self.column, a, b);
             if self.inverted {
                 order.reverse()
             } else {
                 order
             }
         });
-        slots.extend(
-            numbers
-                .into_iter()
-                .map(|number| (rows[number].key(), Slot::Row(number))),
-        );
+        slots.extend(lines);
     }
 
     /// Puts rows below those that they descend from. The order that they came in is that of
     /// each generation.
-    fn arrange(&mut self, report: &Report, slots: &mut Vec<(I::Key, Slot)>) {
+    fn arrange(&mut self, report: &Report, slots: &mut Vec<(LineKey<I::Key>, Slot)>) {
         self.guides.clear();
         if !self.is_family {
             return;
         }
         let rows = I::rows(report);
-        let member = |(_, slot): &(I::Key, Slot)| match slot {
+        let member = |(_, slot): &(LineKey<I::Key>, Slot)| match slot {
             Slot::Row(number) => rows[*number].member(),
-            Slot::Gone => self.last_seen.as_ref()?.member(),
+            // Nobody descends from several.
+            Slot::Group(_) => None,
+            Slot::Gone => self.last_seen.as_ref()?.row.member(),
         };
         let members: Option<Vec<Member>> = slots.iter().map(member).collect();
         let Some(members) = members else { return };
@@ -356,7 +520,47 @@ impl<I: Item> Table<I> {
     /// Shows rows below those that they descend from, or as a list again.
     pub fn toggle_family(&mut self, report: &Report) {
         self.is_family = !self.is_family;
+        self.set_grouped(self.is_grouped && !self.is_family, report);
         self.update(report, true);
+    }
+
+    /// Shows rows with something in common as one line with their sums, or one by one again.
+    pub fn toggle_groups(&mut self, report: &Report) {
+        let is_grouped = !self.is_grouped;
+        self.is_family = self.is_family && !is_grouped;
+        self.set_grouped(is_grouped, report);
+        self.update(report, true);
+    }
+
+    /// Groups rows or not. What is selected stays selected: as a part of its group, or as
+    /// the first of its rows. Marks are taken away, as the lines are others.
+    fn set_grouped(&mut self, is_grouped: bool, report: &Report) {
+        if is_grouped == self.is_grouped {
+            return;
+        }
+        self.is_grouped = is_grouped;
+        self.marks.clear();
+        let selected = self.selected(report).map(|line| match is_grouped {
+            true => line_key(line.row),
+            false => LineKey::Row(line.members.first().copied().unwrap_or(line.row.key())),
+        });
+        self.last_seen = None;
+        if let Some(key) = selected {
+            self.cursor.rename(key);
+        }
+    }
+
+    /// Whether rows with something in common are one line.
+    pub fn is_grouped(&self) -> bool {
+        self.is_grouped
+    }
+
+    /// Returns the text of a row that is searched and copied.
+    fn name_of<'a>(&self, row: &'a I) -> Cow<'a, str> {
+        match self.is_grouped {
+            true => row.group_name(),
+            false => row.name().into(),
+        }
     }
 
     /// Whether rows are below those that they descend from.
@@ -365,7 +569,7 @@ impl<I: Item> Table<I> {
     }
 
     /// A selected row that vanished stays on its line until it is left.
-    fn keep_gone(&self, slots: &mut Vec<(I::Key, Slot)>) {
+    fn keep_gone(&self, slots: &mut Vec<(LineKey<I::Key>, Slot)>) {
         let Some(held) = self.cursor.held() else {
             return;
         };
@@ -388,7 +592,10 @@ impl<I: Item> Table<I> {
         } else if let Some(line) = self.selected(report)
             && !line.gone
         {
-            self.last_seen = Some(line.row.clone());
+            self.last_seen = Some(LastSeen {
+                row: line.row.clone(),
+                members: line.members.to_vec(),
+            });
         }
     }
 
@@ -499,6 +706,7 @@ impl<I: Item> Table<I> {
             column: self.column,
             inverted: self.inverted,
             is_family: self.is_family,
+            is_grouped: self.is_grouped,
             cursor: self.cursor.clone(),
             last_seen: self.last_seen.clone(),
         }
@@ -509,19 +717,25 @@ impl<I: Item> Table<I> {
         self.column = place.column;
         self.inverted = place.inverted;
         self.is_family = place.is_family;
+        self.is_grouped = place.is_grouped;
         self.cursor = place.cursor.come_back();
         self.last_seen = place.last_seen;
     }
 
     /// Marks the selected row, or removes its mark, and selects the next one.
     pub fn toggle_mark(&mut self, report: &Report) {
-        let Some(line) = self.selected(report) else {
+        let key = self.keys.get(self.cursor.index()).copied();
+        let (Some(line), Some(key)) = (self.selected(report), key) else {
             return;
         };
-        let (key, words) = (line.row.key(), line.row.words());
-        match self.marks.iter().position(|(marked, _)| *marked == key) {
+        let mark = Mark {
+            key,
+            rows: line.row_keys(),
+            words: line.row.scope_words(line.count()),
+        };
+        match self.marks.iter().position(|other| other.key == mark.key) {
             Some(at) => drop(self.marks.remove(at)),
-            None => self.marks.push((key, words)),
+            None => self.marks.push(mark),
         }
         self.go(Motion::Down(1), report);
     }
@@ -537,23 +751,30 @@ impl<I: Item> Table<I> {
     }
 
     /// Returns the keys of the marked rows, or else of the selected one, and words for
-    /// them. None if the table is empty.
+    /// them. A group stands for all its rows. None if the table is empty.
     pub fn chosen(&self, report: &Report, plural: &str) -> Option<(Vec<I::Key>, Arc<str>)> {
         if self.marks.is_empty() {
-            let row = self.selected(report)?.row;
-            return Some((vec![row.key()], row.words().into()));
+            let line = self.selected(report)?;
+            let words = line.row.scope_words(line.count());
+            return Some((line.row_keys(), words.into()));
         }
-        let keys = self.marks.iter().map(|(key, _)| *key).collect();
+        // A group may have got more rows since it was marked.
+        let rows_of = |mark: &Mark<I>| {
+            let at = self.keys.iter().position(|key| *key == mark.key);
+            let line = at.and_then(|at| self.line(at, report));
+            line.map_or_else(|| mark.rows.clone(), |line| line.row_keys())
+        };
+        let keys: Vec<I::Key> = self.marks.iter().flat_map(rows_of).collect();
         let words = match &self.marks[..] {
-            [(_, words)] => words.as_str().into(),
-            several => format!("{} {plural}", several.len()).into(),
+            [mark] => mark.words.as_str().into(),
+            _ => format!("{} {plural}", keys.len()).into(),
         };
         Some((keys, words))
     }
 
     /// Returns the name of the selected row. None if the table is empty.
     pub fn selected_name(&self, report: &Report) -> Option<String> {
-        Some(self.selected(report)?.row.name().to_owned())
+        Some(self.name_of(self.selected(report)?.row).into_owned())
     }
 
     /// Returns what is searched for and what was found. None if nothing is searched for.
@@ -585,11 +806,11 @@ impl<I: Item> Table<I> {
     fn count_found(&mut self, report: &Report) {
         self.found = match &self.find {
             None => (0, 0),
-            Some(find) => self
-                .own_rows(report)
-                .filter(|(_, row)| find.matches(row.name()))
-                .fold((0, 0), |(rows, samples), (_, row)| {
-                    (rows + 1, samples + row.samples())
+            Some(_) => (0..self.len())
+                .filter_map(|at| self.line(at, report))
+                .filter(|line| line.found && !line.gone)
+                .fold((0, 0), |(rows, samples), line| {
+                    (rows + 1, samples + line.row.samples())
                 }),
         };
     }

@@ -217,7 +217,7 @@ fn people<I: Item>(
         }
         let narrowing = Narrowing {
             part: person.part,
-            words: row.words().into(),
+            words: row.scope_words(1).into(),
         };
         let why = explain::cpus(&app.context(), samples, &row.words());
         answer.row(Target::People(narrowing), &text, why);

@@ -47,11 +47,7 @@ fn line(row: &ProcessRow, cx: &Context<'_>, room: usize) -> String {
     let pad = USER_WIDTH.saturating_sub(text::width(&user));
     let pid = number(row.pid, cx.shown);
     let before = format!("{amount:>7} {pid:>7} {user}{:pad$} ", "");
-    let mark = match row {
-        row if row.pid == cx.own_pid => "(this proftop) ",
-        row if row.exited => "(ended) ",
-        _ => "",
-    };
+    let mark = person::mark(row, cx.own_pid);
     let left = room.saturating_sub(text::width(&before) + mark.len());
     let command = text::cut_end(person::short_command(row), left);
     format!("{before}{mark}{command}")

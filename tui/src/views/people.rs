@@ -10,8 +10,10 @@ use crate::lists::motion::Motion;
 use crate::lists::table::{Item, Place, Sort, Table};
 use crate::views::{Done, View};
 use crate::words::explain;
-use profile::{Activity, FunctionId};
+use profile::{Activity, FunctionId, TREND_LEN};
 use std::any::Any;
+use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A process or a thread: a row that the scope can be narrowed to.
@@ -21,9 +23,6 @@ pub trait Person: Item {
 
     /// Returns the part of the samples that belongs to these rows, as the scope has it.
     fn part(keys: Vec<Self::Key>) -> Part;
-
-    /// Its name and number: `postgres[4121]`.
-    fn who(&self) -> String;
 
     /// What it did in each state. None if that was not told.
     fn activity(&self) -> Option<&Activity>;
@@ -83,7 +82,7 @@ impl<I: Person> View for Table<I> {
     fn release(&mut self) {
         // The table of all threads keeps its rows, so that it is sorted when it is opened
         // again.
-        if self.is_of_one_process() {
+        if self.is_of_some_processes() {
             self.release();
         }
     }
@@ -126,6 +125,7 @@ impl<I: Person> View for Table<I> {
     fn act(&mut self, cx: &Context<'_>, action: Action) -> Done {
         match action {
             Action::Family => self.toggle_family(&cx.shown.report),
+            Action::Group => self.toggle_groups(&cx.shown.report),
             _ => return Done::Nothing,
         }
         Done::Here
@@ -143,7 +143,7 @@ impl<I: Person> View for Table<I> {
 
     fn explain(&self, cx: &Context<'_>) -> Option<String> {
         let line = self.selected(&cx.shown.report)?;
-        let (samples, who) = (line.row.samples(), line.row.who());
+        let (samples, who) = (line.row.samples(), line.words());
         Some(match line.gone {
             true => explain::gone(cx, samples, &who),
             false => match line.row.activity() {
@@ -151,5 +151,74 @@ impl<I: Person> View for Table<I> {
                 None => explain::cpus(cx, samples, &who),
             },
         })
+    }
+}
+
+/// Returns what several did together. None if it was told of none.
+pub fn sum_of_activities<'a>(all: impl Iterator<Item = &'a Activity>) -> Option<Activity> {
+    all.fold(None, |sum: Option<Activity>, activity| {
+        let mut sum = sum.unwrap_or_default();
+        sum.add(activity);
+        Some(sum)
+    })
+}
+
+/// Returns the samples of several, second by second.
+pub fn sum_of_trends<'a>(all: impl Iterator<Item = &'a [u32; TREND_LEN]>) -> [u32; TREND_LEN] {
+    let mut sum = [0u32; TREND_LEN];
+    for trend in all {
+        for (sum, samples) in sum.iter_mut().zip(trend) {
+            *sum = sum.saturating_add(*samples);
+        }
+    }
+    sum
+}
+
+/// Returns the top function of those that have most samples together, given the top function
+/// and the samples of each. Which functions they ran besides is not known here.
+pub fn top_function_of<'a>(
+    all: impl Iterator<Item = (&'a Option<Arc<str>>, u64)>,
+) -> Option<Arc<str>> {
+    let mut sums: HashMap<&Arc<str>, u64> = HashMap::new();
+    for (name, samples) in all {
+        if let Some(name) = name {
+            *sums.entry(name).or_default() += samples;
+        }
+    }
+    let most = sums
+        .into_iter()
+        .max_by_key(|(name, samples)| (*samples, Reverse(*name)));
+    most.map(|(name, _)| Arc::clone(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_top_function_of_several_is_that_of_most_samples() {
+        let (hash, scan) = (Some("hash".into()), Some("scan".into()));
+        let top = |all: &[(&Option<Arc<str>>, u64)]| top_function_of(all.iter().copied());
+        assert_eq!(top(&[(&hash, 5), (&scan, 4), (&scan, 3)]), scan);
+        assert_eq!(top(&[(&hash, 9), (&scan, 4), (&scan, 3)]), hash);
+        // Of two with as many samples it is always the same.
+        assert_eq!(top(&[(&scan, 4), (&hash, 4)]), hash);
+        assert_eq!(top(&[(&None, 4)]), None);
+    }
+
+    #[test]
+    fn sums_are_of_all_and_what_is_not_told_is_no_zero() {
+        let mut run = Activity::default();
+        run.ns[0] = 3;
+        let sum = sum_of_activities([run, run].iter());
+        assert_eq!(sum.map(|sum| sum.ns[0]), Some(6));
+        assert_eq!(sum_of_activities([].iter()), None);
+        let (mut first, mut second) = ([0; TREND_LEN], [1; TREND_LEN]);
+        (first[9], second[0]) = (7, u32::MAX);
+        let mut expected = [1; TREND_LEN];
+        (expected[0], expected[9]) = (u32::MAX, 8);
+        assert_eq!(sum_of_trends([first, second].iter()), expected);
+        second[0] = 1;
+        assert_eq!(sum_of_trends([second, second].iter()), [2; TREND_LEN]);
     }
 }

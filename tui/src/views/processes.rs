@@ -4,11 +4,14 @@
 pub mod draw;
 use crate::knobs::Part;
 use crate::lists::family::Member;
+use crate::lists::groups::Common;
 use crate::lists::table::Item;
-use crate::views::people::Person;
-use crate::words::person;
-use profile::{Activity, ProcessId, ProcessRow, Report};
+use crate::views::people::{self, Person};
+use crate::words::{person, units};
+use profile::{Activity, ProcessDetails, ProcessId, ProcessRow, Report};
+use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// The columns that the processes can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,10 +30,6 @@ impl Person for ProcessRow {
 
     fn part(keys: Vec<Self::Key>) -> Part {
         Part::Processes(keys)
-    }
-
-    fn who(&self) -> String {
-        format!("{}[{}]", self.comm, self.pid)
     }
 
     fn activity(&self) -> Option<&Activity> {
@@ -104,6 +103,63 @@ impl Item for ProcessRow {
 
     fn words(&self) -> String {
         format!("{}[{}]", self.comm, self.pid)
+    }
+
+    fn scope_words(&self, count: usize) -> String {
+        match count {
+            0 | 1 => self.words(),
+            several => {
+                let unit = self.group_name();
+                format!("{} processes of {unit}", units::count(several as u64))
+            }
+        }
+    }
+
+    // Processes of which no control group is known are together, too: their sum is what the
+    // units lack.
+    fn common(&self) -> Option<Common> {
+        let path = self.details.cgroup.as_deref();
+        Some(Common {
+            process: None,
+            name: path.map_or("", person::group_path).into(),
+        })
+    }
+
+    fn sum(rows: &[&Self]) -> Option<Self> {
+        let first = rows.first()?;
+        let is_same_user = |row: &&Self| row.details.user == first.details.user;
+        let user = match rows.iter().all(is_same_user) {
+            true => first.details.user.clone(),
+            false => Some("many".into()),
+        };
+        let path = first.details.cgroup.as_deref();
+        let tops = rows.iter().map(|row| (&row.top_function, row.samples));
+        let activities = rows.iter().filter_map(|row| row.activity.as_ref());
+        Some(ProcessRow {
+            id: first.id,
+            // By it the group is sorted; it is not shown.
+            pid: rows.iter().map(|row| row.pid).min()?,
+            comm: Arc::clone(&first.comm),
+            samples: rows.iter().map(|row| row.samples).sum(),
+            kernel_samples: rows.iter().map(|row| row.kernel_samples).sum(),
+            threads: rows.iter().map(|row| row.threads).sum(),
+            top_function: people::top_function_of(tops),
+            exited: rows.iter().all(|row| row.exited),
+            details: ProcessDetails {
+                user,
+                cgroup: path.map(|path| person::group_path(path).into()),
+                ..ProcessDetails::default()
+            },
+            trend: people::sum_of_trends(rows.iter().map(|row| &row.trend)),
+            activity: people::sum_of_activities(activities),
+        })
+    }
+
+    fn group_name(&self) -> Cow<'_, str> {
+        match self.details.cgroup.as_deref() {
+            None => "(unit not known)".into(),
+            Some(path) => person::group(path).map_or("(no unit)".into(), Cow::Owned),
+        }
     }
 }
 

@@ -1,12 +1,16 @@
-//! The threads as a table, each on its own row.
+//! The threads as a table: those of a process that have one name on one row, or each on its
+//! own.
 
 pub mod draw;
 use super::processes::by_share;
 use crate::knobs::Part;
+use crate::lists::groups::Common;
 use crate::lists::table::Item;
-use crate::views::people::Person;
+use crate::views::people::{self, Person};
+use crate::words::units;
 use profile::{Activity, ProcessId, Report, ThreadRow};
 use std::cmp::Ordering;
+use std::sync::Arc;
 
 /// The columns that the threads can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,10 +28,6 @@ impl Person for ThreadRow {
 
     fn part(keys: Vec<Self::Key>) -> Part {
         Part::Threads(keys)
-    }
-
-    fn who(&self) -> String {
-        format!("{}[{}]", self.comm, self.tid)
     }
 
     fn activity(&self) -> Option<&Activity> {
@@ -50,6 +50,9 @@ impl Item for ThreadRow {
         ThreadColumn::Cpus,
         ThreadColumn::Kernel,
     ];
+
+    // A pool of hundreds of threads would fill the screen, each with next to nothing.
+    const IS_GROUPED: bool = true;
 
     fn rows(report: &Report) -> &[Self] {
         &report.threads
@@ -94,5 +97,38 @@ impl Item for ThreadRow {
 
     fn words(&self) -> String {
         format!("{}[{}]", self.comm, self.tid)
+    }
+
+    // The first thread of a process has its name and its number.
+    fn scope_words(&self, count: usize) -> String {
+        match count {
+            0 | 1 => format!("thread {}", self.words()),
+            several => format!("{} threads {}", units::count(several as u64), self.comm),
+        }
+    }
+
+    fn common(&self) -> Option<Common> {
+        Some(Common {
+            process: Some(self.process),
+            name: Arc::clone(&self.comm),
+        })
+    }
+
+    fn sum(rows: &[&Self]) -> Option<Self> {
+        let first = rows.first()?;
+        let tops = rows.iter().map(|row| (&row.top_function, row.samples));
+        let activities = rows.iter().filter_map(|row| row.activity.as_ref());
+        Some(ThreadRow {
+            process: first.process,
+            pid: first.pid,
+            // By it the group is sorted; it is not shown.
+            tid: rows.iter().map(|row| row.tid).min()?,
+            comm: Arc::clone(&first.comm),
+            samples: rows.iter().map(|row| row.samples).sum(),
+            kernel_samples: rows.iter().map(|row| row.kernel_samples).sum(),
+            top_function: people::top_function_of(tops),
+            trend: people::sum_of_trends(rows.iter().map(|row| &row.trend)),
+            activity: people::sum_of_activities(activities),
+        })
     }
 }

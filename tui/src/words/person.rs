@@ -1,5 +1,6 @@
 //! Who owns a process, and how it was started.
 
+use crate::words::{text, units};
 use profile::ProcessRow;
 
 /// Letters of a container's number that tell it from others, as container tools show it.
@@ -23,19 +24,68 @@ pub fn short_command(row: &ProcessRow) -> &str {
     }
 }
 
+/// What has to be known of a process before its command: it is this proftop, or it has ended.
+/// Else empty.
+pub fn mark(row: &ProcessRow, own_pid: u32) -> &'static str {
+    match row {
+        // proftop is in its own table, as it uses CPU time as well.
+        row if row.pid == own_pid => "(us) ",
+        row if row.exited => "(ended) ",
+        _ => "",
+    }
+}
+
+/// Returns a name with the number of those that have it, in `room` cells: `worker ×300`. The
+/// number stays whole where the name has to be cut. One of them has its name alone.
+pub fn counted(name: &str, count: usize, room: usize) -> String {
+    if count < 2 {
+        return name.to_owned();
+    }
+    let times = format!(" ×{}", units::count(count as u64));
+    let left = room.saturating_sub(text::width(&times));
+    format!("{}{times}", text::cut_middle(name, left))
+}
+
 /// The unit of systemd or the container that a control group is of: `pg.service`,
 /// `docker 0123456789ab`.
 pub fn group(path: &str) -> Option<String> {
-    let parts = || path.rsplit('/').filter(|part| !part.is_empty());
-    if let Some((runtime, number)) = parts().find_map(container) {
+    unit(path).map(|(_, name)| name)
+}
+
+/// The path of a control group up to the unit or container that [`group`] names: two units
+/// may have one name, in two containers for example.
+pub fn group_path(path: &str) -> &str {
+    unit(path).map_or("/", |(path, _)| path)
+}
+
+/// Returns the unit or container of a control group: its path and its name. None for the
+/// root, which has neither.
+fn unit(path: &str) -> Option<(&str, String)> {
+    let paths = || {
+        let slashes = path.match_indices('/').rev();
+        let above = slashes.map(|(slash, _)| &path[..slash]);
+        let all = std::iter::once(path).chain(above);
+        all.filter(|path| !last(path).is_empty())
+    };
+    if let Some((path, (runtime, number))) = paths().find_map(|path| {
+        let container = container(last(path))?;
+        Some((path, container))
+    }) {
         let short: String = number.chars().take(CONTAINER_LETTERS).collect();
-        return Some(match runtime {
+        let name = match runtime {
             "" => short,
             runtime => format!("{runtime} {short}"),
-        });
+        };
+        return Some((path, name));
     }
-    let is_unit = |part: &&str| part.ends_with(".service") || part.ends_with(".scope");
-    parts().find(is_unit).or(parts().next()).map(str::to_owned)
+    let is_unit = |path: &&str| last(path).ends_with(".service") || last(path).ends_with(".scope");
+    let path = paths().find(is_unit).or(paths().next())?;
+    Some((path, last(path).to_owned()))
+}
+
+/// Returns the last part of a path.
+fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// `docker-<64 digits>.scope`, `cri-containerd-…`, or the digits alone.
@@ -49,6 +99,42 @@ fn container(part: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_number_of_those_with_a_name_is_never_cut() {
+        assert_eq!(counted("worker", 1, 4), "worker");
+        assert_eq!(counted("worker", 300, 16), "worker ×300");
+        assert_eq!(counted("tokio-runtime-w", 1_300, 16), "tokio…e-w ×1,300");
+        assert_eq!(counted("worker", 300, 8), "w…r ×300");
+        assert_eq!(counted("worker", 300, 5), " ×300");
+    }
+
+    #[test]
+    fn units_of_one_name_are_told_apart_by_their_paths() {
+        let number = "0123456789abcdef".repeat(4);
+        assert_eq!(
+            group_path("/system.slice/pg.service/worker"),
+            "/system.slice/pg.service"
+        );
+        let container = format!("/system.slice/docker-{number}.scope");
+        assert_eq!(
+            group_path(&format!("{container}/system.slice/pg.service")),
+            container
+        );
+        assert_eq!(group_path("/user.slice"), "/user.slice");
+        assert_eq!(
+            (group_path("/"), group_path(""), group_path("//")),
+            ("/", "/", "/")
+        );
+        for path in ["/a.slice/b.service/c//", &container, "x.scope", "/"] {
+            let whole = group_path(path);
+            assert_eq!(
+                (group_path(whole), group(whole)),
+                (whole, group(path)),
+                "{path}"
+            );
+        }
+    }
 
     #[test]
     fn units_and_containers_by_their_names() {

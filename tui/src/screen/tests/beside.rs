@@ -86,7 +86,7 @@ fn the_keys_go_where_the_focus_is() {
     hand.control('w');
     hand.keys("\n");
     assert_eq!(hand.app.view, ViewId::Functions);
-    assert_eq!(&*hand.app.knobs.scope[0].words, "java[2210]");
+    assert_eq!(&*hand.app.knobs.scope[0].words, "thread java[2210]");
     // Nothing stands beside threads.
     hand.keys("5");
     hand.control('w');

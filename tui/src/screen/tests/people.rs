@@ -1,10 +1,14 @@
-//! Processes below those that started them, and what the key line offers.
+//! Processes below those that started them, rows that are grouped, and what the key line
+//! offers.
 
 use super::*;
 use crate::action::{Key, Keymap, Scope};
 use crate::fixture::{postgres, tree_step};
+use crate::knobs::Part;
+use crate::lists::table::Line;
 use crate::views::tree::Fold;
 use crate::words::text;
+use profile::{ProcessRow, ThreadRow};
 
 /// The processes, each started by the one that its pid is given.
 fn started_by(parents: &[(u32, u32)]) -> Snapshot {
@@ -163,4 +167,230 @@ fn a_leaf_of_the_tree_is_not_offered_to_be_opened() {
     hand.keys("g");
     let root = keys(&hand).expect("the key line");
     assert!(root.contains("open") && root.contains("hot path"), "{root}");
+}
+
+/// The processes and threads of [`postgres`], and `count` more threads of java, all called
+/// `pool`, with two samples each, one of them in the kernel.
+fn with_pool(count: u32) -> Snapshot {
+    let mut snapshot = postgres();
+    let report = Arc::make_mut(&mut snapshot.report);
+    let first = report.threads[0].clone();
+    let thread = |number| ThreadRow {
+        tid: 5_000 + number,
+        comm: "pool".into(),
+        samples: 2,
+        kernel_samples: 1,
+        top_function: Some("run".into()),
+        trend: [1; profile::TREND_LEN],
+        ..first.clone()
+    };
+    report.threads.extend((0..count).map(thread));
+    snapshot
+}
+
+/// The rows of threads on the screen: their names, how many each stands for, their samples.
+fn thread_rows(hand: &Hand) -> Vec<(String, usize, u64)> {
+    let (table, report) = (&hand.app.views.threads, &hand.app.shown.report);
+    let lines = table.lines(report);
+    lines
+        .map(|line| (line.row.comm.to_string(), line.count(), line.row.samples))
+        .collect()
+}
+
+#[test]
+fn threads_of_one_name_are_one_row() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(with_pool(300)).keys("5").wait(2_000);
+    let row = |name: &str, count, samples| (name.to_owned(), count, samples);
+    let grouped = [
+        row("matcher-0", 1, 604),
+        row("pool", 300, 600),
+        row("matcher-1", 1, 218),
+        row("G1 Conc#0", 1, 119),
+        row("java", 1, 30),
+    ];
+    assert_eq!(thread_rows(&hand), grouped);
+    hand.keys("j").looks_like("threads-grouped-80x24");
+    hand.looks_like_in_ascii("threads-grouped-80x24-ascii");
+    assert!(
+        hand.frame().contains("300 threads pool of 2210   600 smp"),
+        "{}",
+        hand.frame()
+    );
+    // One by one, and back: what is selected stays selected.
+    let selected = |hand: &Hand| {
+        let (table, report) = (&hand.app.views.threads, &hand.app.shown.report);
+        let line = table.selected(report).expect("a row");
+        (line.row.tid, line.count())
+    };
+    hand.keys("o");
+    assert_eq!(selected(&hand), (5_000, 1));
+    assert!(hand.frame().contains(" above + "), "{}", hand.frame());
+    hand.keys("o");
+    assert_eq!(selected(&hand), (5_000, 300));
+    assert_eq!(thread_rows(&hand), grouped);
+    // Sorted by kernel share, half of the pool's samples are more than of all but one.
+    hand.keys(">").wait(2_000);
+    assert_eq!(thread_rows(&hand)[1], row("pool", 300, 600));
+    // Narrowed to, it is all of them.
+    hand.keys("\n");
+    let narrowed = hand.app.knobs.scope.last().expect("a scope");
+    assert_eq!(&*narrowed.words, "300 threads pool");
+    let Part::Threads(threads) = &narrowed.part else {
+        panic!("{narrowed:?}");
+    };
+    assert_eq!(threads.len(), 300);
+    for (width, height) in [(130, 42), (60, 16), (40, 8)] {
+        let mut hand = Hand::new(width, height);
+        hand.show(with_pool(300)).keys("5").wait(2_000);
+        assert!(hand.frame().contains("×300"), "{}", hand.frame());
+    }
+}
+
+#[test]
+fn a_group_stays_selected_whoever_comes_and_goes() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(with_pool(3)).keys("5").wait(2_000);
+    hand.keys("G");
+    let selected = |hand: &Hand| {
+        let (table, report) = (&hand.app.views.threads, &hand.app.shown.report);
+        let line = table.selected(report).expect("a row");
+        (line.row.comm.to_string(), line.count(), line.gone)
+    };
+    assert_eq!(selected(&hand), ("pool".into(), 3, false));
+    for count in [300, 1, 2] {
+        hand.show(with_pool(count)).wait(2_000);
+        assert_eq!(selected(&hand), ("pool".into(), count as usize, false));
+    }
+    hand.show(with_pool(0)).wait(2_000);
+    assert_eq!(selected(&hand), ("pool".into(), 2, true));
+    // Marked, it stands for all that it has when the scope is narrowed.
+    hand.show(with_pool(4)).wait(2_000);
+    hand.keys("v").keys("gv").show(with_pool(5)).wait(2_000);
+    hand.keys("\n");
+    let narrowed = hand.app.knobs.scope.last().expect("a scope");
+    assert_eq!(&*narrowed.words, "6 threads");
+}
+
+#[test]
+fn a_thread_in_scope_is_no_process() {
+    let mut hand = Hand::new(80, 24);
+    let mut snapshot = postgres();
+    let report = Arc::make_mut(&mut snapshot.report);
+    report.threads.retain(|thread| thread.tid == 2_210);
+    hand.show(snapshot).keys("5").wait(2_000).keys("\n");
+    let narrowed = hand.app.knobs.scope.last().expect("a scope");
+    assert_eq!(&*narrowed.words, "thread java[2210]");
+}
+
+#[test]
+fn processes_of_one_unit_are_one_row() {
+    let mut hand = Hand::new(80, 24);
+    let mut snapshot = postgres();
+    let report = Arc::make_mut(&mut snapshot.report);
+    let unit: Arc<str> = "/system.slice/ob.service/worker".into();
+    for process in &mut report.processes {
+        match process.pid {
+            988 => process.details.cgroup = Some(unit.clone()),
+            7_731 => process.details.cgroup = Some("/".into()),
+            9_012 => process.details.cgroup = None,
+            _ => {}
+        }
+    }
+    hand.show(snapshot).keys("4o").wait(2_000);
+    let rows = |hand: &Hand| -> Vec<(String, usize, u64)> {
+        let (table, report) = (&hand.app.views.processes, &hand.app.shown.report);
+        let lines = table.lines(report);
+        let row = |line: Line<'_, ProcessRow>| {
+            let name = line.row.group_name().into_owned();
+            (name, line.count(), line.row.samples)
+        };
+        lines.map(row).collect()
+    };
+    let expected = [
+        ("pg.service".to_owned(), 1, 3_277),
+        ("ob.service".into(), 2, 1_446),
+        ("(no unit)".into(), 1, 208),
+        ("(unit not known)".into(), 1, 10),
+    ];
+    assert_eq!(rows(&hand), expected);
+    hand.keys("j").looks_like("processes-units-80x24");
+    hand.keys("\n");
+    let narrowed = hand.app.knobs.scope.last().expect("a scope");
+    assert_eq!(&*narrowed.words, "2 processes of ob.service");
+    assert!(matches!(&narrowed.part, Part::Processes(all) if all.len() == 2));
+    // A unit has no parent: as a tree they stand one by one, and in units without a tree.
+    hand.keys("\u{8}").wait(2_000).keys("t");
+    let is = |hand: &Hand| {
+        let table = &hand.app.views.processes;
+        (table.is_family(), table.is_grouped())
+    };
+    assert_eq!((is(&hand), rows(&hand).len()), ((true, false), 5));
+    hand.keys("o");
+    assert_eq!((is(&hand), rows(&hand).len()), ((false, true), 4));
+    hand.keys("o");
+    assert_eq!((is(&hand), rows(&hand).len()), ((false, false), 5));
+}
+
+#[test]
+fn what_no_process_used_was_idle_if_all_are_counted() {
+    let snapshot = |scope: &str, lost| {
+        let mut snapshot = postgres();
+        snapshot.run.scope = scope.into();
+        snapshot.health.lost = lost;
+        snapshot
+    };
+    // 3,277 samples at 99 Hz in 10 s are 3.31 CPUs.
+    for (scope, lost, idle) in [
+        ("system", 0, Some("idle 12.69 of 16 CPUs")),
+        ("system", 7, Some("idle at most 12.69 of 16 CPUs")),
+        ("postgres[4121]", 0, None),
+    ] {
+        let mut hand = Hand::new(80, 24);
+        hand.show(snapshot(scope, lost)).keys("4").wait(2_000);
+        let frame = hand.frame();
+        let told = frame.lines().find(|line| line.contains("idle"));
+        assert_eq!(told.map(str::trim), idle, "{frame}");
+        if idle.is_some() {
+            hand.keys("\n4");
+            assert!(!hand.frame().contains("idle"), "{}", hand.frame());
+        }
+    }
+}
+
+#[test]
+fn beside_a_unit_stand_the_threads_of_all_its_processes() {
+    let in_one_unit = |pids: &[u32]| {
+        let mut snapshot = postgres();
+        let report = Arc::make_mut(&mut snapshot.report);
+        for process in &mut report.processes {
+            let is_in = pids.contains(&process.pid);
+            process.details.cgroup = is_in.then(|| "/a.slice/all.service".into());
+        }
+        let mut other = report.threads[0].clone();
+        let kworker = report.processes.iter().find(|row| row.pid == 988);
+        (other.process, other.pid) = (kworker.expect("it is there").id, 988);
+        (other.tid, other.samples) = (988, 3);
+        report.threads.push(other);
+        snapshot
+    };
+    let tids = |hand: &Hand| -> Vec<u32> {
+        let (table, report) = (&hand.app.views.own_threads, &hand.app.shown.report);
+        table.lines(report).map(|line| line.row.tid).collect()
+    };
+    let mut hand = Hand::new(160, 45);
+    hand.show(in_one_unit(&[988, 2_210])).keys("4").wait(2_000);
+    hand.keys("jo").wait(2_000);
+    assert_eq!(tids(&hand), [2_231, 2_232, 2_214, 2_210, 988]);
+    hand.control('w');
+    hand.keys("jj");
+    // Who joins the unit takes nobody's selection away.
+    hand.show(in_one_unit(&[988, 2_210, 7_731])).wait(2_000);
+    let (table, report) = (&hand.app.views.own_threads, &hand.app.shown.report);
+    let selected = table.selected(report).map(|line| line.row.tid);
+    assert_eq!(selected, Some(2_214));
+    // One by one again: those of the selected process.
+    hand.control('w');
+    hand.keys("o").wait(2_000);
+    assert_eq!(tids(&hand), [2_231, 2_232, 2_214, 2_210]);
 }

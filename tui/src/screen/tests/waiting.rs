@@ -69,7 +69,14 @@ fn a_key_leaves_out_waits_for_work() {
 fn threads_and_processes_have_a_bar_of_their_states() {
     let mut hand = Hand::new(80, 24);
     hand.show(waiting()).keys("5");
-    hand.looks_like("waiting-threads-80x24");
+    // Two of one name have one bar for both.
+    let frame = hand.frame();
+    let both = frame.lines().find(|line| line.contains("worker ×2"));
+    assert!(
+        both.is_some_and(|line| line.contains("RRRLLLNNNNNN")),
+        "{frame}"
+    );
+    hand.keys("o").looks_like("waiting-threads-80x24");
     let frame = hand.frame();
     // Exactly half of the time on a CPU.
     assert!(frame.contains("RRRRRRLLLLLL"), "{frame}");

@@ -1,10 +1,10 @@
-//! The processes: how many CPUs each burns, and in which function most.
+//! The processes: how many CPUs each burns, or all of a unit, and in which function most.
 
 use crate::calendar;
 use crate::context::{Context, DetailRoom};
 use crate::lists::table::Table;
 use crate::views::{Canvas, Draw};
-use crate::widgets::compared;
+use crate::widgets::{below, compared};
 use crate::words::metric;
 use crate::words::units;
 
@@ -31,7 +31,9 @@ impl Draw for Table<ProcessRow> {
     }
 
     fn head_at(&self, cx: &Context<'_>, width: u16, theme: &Theme, x: u16) -> Option<usize> {
-        head_at(cx, width, theme, x)
+        let columns = columns(cx, width, self.is_grouped(), theme);
+        let column = table::column_at(&columns, width, x)?;
+        ProcessRow::COLUMNS.iter().position(|each| *each == column)
     }
 
     fn detail(&self, cx: &Context<'_>, _: DetailRoom, _: &Theme) -> String {
@@ -49,7 +51,7 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
         heads,
         body,
     } = canvas;
-    let columns = columns(cx, heads.width, theme);
+    let columns = columns(cx, heads.width, processes.is_grouped(), theme);
     // Where the column with the name is depends on the width.
     let is_command = |column: &Column<_>| column.sort == Some(ProcessColumn::Command);
     let name = columns.iter().position(is_command).unwrap_or(0);
@@ -72,40 +74,65 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
         Rest::of(processes, report).map(|rest| rest.of_people(&Scale::new(cx, report.samples)));
     let people = cx.shown.comparison.people.as_ref();
     let gone = people.and_then(|people| compared::gone(&people.processes.gone, &people.sides));
-    let below: Vec<String> = [rest, gone].into_iter().flatten().collect();
-    if !below.is_empty() && line.y < body.bottom() {
-        let room = usize::from(body.width.saturating_sub(2));
-        let text = text::cut_end(&below.join("   "), room).into_owned();
-        let buffer = frame.buffer_mut();
-        buffer.set_string(body.x + 2, line.y, text, theme.dim());
+    let idle = idle(cx);
+    let below: Vec<String> = [rest, gone, idle].into_iter().flatten().collect();
+    below::render(&below, theme, frame, body, line.y);
+}
+
+/// Returns the time of CPUs in which nobody ran: `idle 10.70 of 16 CPUs`. With the rows it is
+/// the whole machine. None unless all CPU time of it is counted: idle CPUs are not sampled.
+fn idle(cx: &Context<'_>) -> Option<String> {
+    let (shown, knobs) = (cx.shown, cx.knobs);
+    let is_whole = matches!(&*shown.run.scope, "" | "system")
+        && knobs.scope.is_empty()
+        && knobs.filter.is_empty()
+        && knobs.metric == 0
+        && shown.comparison.people.is_none();
+    let cpus = shown.source.host.cpus_sampled();
+    if !is_whole || cpus == 0 || cx.counts_time() {
+        return None;
     }
+    let report = &shown.report;
+    let busy = units::cpus(report.samples, report.rate_hz, report.window.seconds())?;
+    let idle = (f64::from(cpus) - busy).max(0.0);
+    // Where samples were lost, somebody ran of whom nothing is known.
+    let most = if shown.health.lost > 0 {
+        "at most "
+    } else {
+        ""
+    };
+    Some(format!("idle {most}{idle:.2} of {cpus} CPUs"))
 }
 
-/// Returns the column whose head is at cell `x`, as an index into the table's columns. None
-/// for one that cannot be sorted by.
-fn head_at(cx: &Context<'_>, width: u16, theme: &Theme, x: u16) -> Option<usize> {
-    let column = table::column_at(&columns(cx, width, theme), width, x)?;
-    ProcessRow::COLUMNS.iter().position(|each| *each == column)
-}
-
-/// From this width on there is room for threads and the last seconds.
+/// From this width on there is room for the number of threads.
 const WIDTH_WITH_MORE: u16 = 100;
 
 /// From this width on there is room for the unit or container as well.
 const WIDTH_WITH_GROUP: u16 = 130;
 
+/// The cells that command and top function need together to be told from others, with those
+/// between them; the last seconds are shown where so many are left.
+const NAMES_MIN: u16 = 30;
+
 /// Returns the columns for a width in cells:
 ///
 /// | from | columns |
 /// | --- | --- |
-/// | any | pid, amount, state, command |
+/// | any | pid, amount, command |
 /// | [`WIDTH_WITH_USER`] | user, the kernel's share or a bar of states, the function with most samples |
-/// | [`WIDTH_WITH_MORE`] | number of threads, last seconds |
+/// | [`NAMES_MIN`] besides | last seconds |
+/// | [`WIDTH_WITH_MORE`] | number of threads |
 /// | [`WIDTH_WITH_GROUP`] | systemd unit or container |
 ///
 /// In a comparison, change, baseline and certainty take the place of the kernel's share, of
-/// the number of threads and of the last seconds, at any width.
-fn columns(cx: &Context<'_>, width: u16, theme: &Theme) -> Vec<Column<ProcessColumn>> {
+/// the number of threads and of the last seconds, at any width. While processes are grouped,
+/// the unit takes the place of the command.
+fn columns(
+    cx: &Context<'_>,
+    width: u16,
+    is_grouped: bool,
+    theme: &Theme,
+) -> Vec<Column<ProcessColumn>> {
     use ProcessColumn::{Command, Cpus, Kernel, Pid, Threads, User};
     let mut columns = vec![Column::right("PID", 7, Some(Pid))];
     let is_narrow = width < WIDTH_WITH_USER;
@@ -113,6 +140,7 @@ fn columns(cx: &Context<'_>, width: u16, theme: &Theme) -> Vec<Column<ProcessCol
         columns.push(Column::left("USER", 8, Some(User)));
     }
     columns.push(Column::right(head(cx), 6, Some(Cpus)));
+    let trend = TREND_LEN as u16 + 1;
     match compared::people_columns(cx, theme) {
         Some(compared) => columns.extend(compared),
         None => {
@@ -126,22 +154,27 @@ fn columns(cx: &Context<'_>, width: u16, theme: &Theme) -> Vec<Column<ProcessCol
             }
             if width >= WIDTH_WITH_MORE {
                 columns.push(Column::right("THR", 5, Some(Threads)));
-                columns.push(Column::right("LAST 10s", TREND_LEN as u16 + 1, None));
+            }
+            match table::rest(&columns, width) > trend + NAMES_MIN {
+                true => columns.push(Column::right("LAST 10s", trend, None)),
+                // An empty column: the mark that shows the order must not touch the next
+                // head.
+                false => columns.push(Column::left("", 0, None)),
             }
         }
     }
-    // The column that says that a process has ended, or is proftop itself. Its head would
-    // touch the mark of the order.
-    let state = if is_narrow { "" } else { "S" };
-    columns.push(Column::left(state, 1, None));
     let room = table::rest(&columns, width).saturating_sub(2);
-    let group = if width >= WIDTH_WITH_GROUP { 20 } else { 0 };
+    let group = match width >= WIDTH_WITH_GROUP && !is_grouped {
+        true => 20,
+        false => 0,
+    };
     let top = match is_narrow {
         true => 0,
         false => (room * 2 / 5).min(28),
     };
     let command = room - group - top - u16::from(group > 0);
-    columns.push(Column::left("COMMAND", command, Some(Command)));
+    let head = if is_grouped { "UNIT" } else { "COMMAND" };
+    columns.push(Column::left(head, command, Some(Command)));
     if group > 0 {
         columns.push(Column::left("UNIT", group, None));
     }
@@ -161,14 +194,11 @@ fn cells(
 ) -> Row {
     let process = line.row;
     let plain = Style::new();
-    let state = match process {
-        // proftop is in its own table, as it uses CPU time as well.
-        process if process.pid == cx.own_pid => "*",
-        process if process.exited => "E",
-        _ => "",
+    let pid = match line.count() {
+        1 => number(process.pid, cx.shown),
+        _ => "many".into(),
     };
-    let mark = if line.marked { "+ " } else { "" };
-    let name = format!("{mark}{}{}", line.guides, person::short_command(process));
+    let who = name(line, cx, columns);
     let kernel = format!(
         "{:.0}",
         kernel_percent(process.kernel_samples, process.samples)
@@ -176,29 +206,29 @@ fn cells(
     let top = process.top_function.as_deref().unwrap_or("-");
     let style = if line.found { theme.found() } else { plain };
     let before = cx.shown.comparison.people.as_ref();
-    let before = before.map(|people| people.processes.of(process.id));
-    let pair = (before.unwrap_or(0), process.samples);
+    let keys = line.row_keys().into_iter();
+    let before = keys.map(|key| before.map_or(0, |people| people.processes.of(key)));
+    let pair = (before.sum(), process.samples);
     // What a row without samples lacks of A is not counted now, and no change.
     let compared = compared::people_cells(cx, pair, theme).filter(|_| !line.gone);
     let mut compared = compared.into_iter().flatten();
     let user = process.details.user.as_deref().unwrap_or("-");
     let group = process.details.cgroup.as_deref().and_then(person::group);
     let cell = |column: &Column<ProcessColumn>| match (column.title, column.sort) {
-        (_, Some(ProcessColumn::Pid)) => (number(process.pid, cx.shown), plain),
+        (_, Some(ProcessColumn::Pid)) => (pid.clone(), plain),
         (_, Some(ProcessColumn::User)) => (text::cut_end(user, 8).into_owned(), plain),
         (_, Some(ProcessColumn::Cpus)) => (amount(process.samples, line.gone, cx), plain),
         (_, Some(ProcessColumn::Kernel)) if line.gone => (String::new(), plain),
         (_, Some(ProcessColumn::Kernel)) => (kernel.clone(), plain),
         (_, Some(ProcessColumn::Threads)) => (process.threads.to_string(), plain),
-        (_, Some(ProcessColumn::Command)) => (
-            text::cut_end(&name, column.width.into()).into_owned(),
-            style,
-        ),
+        (_, Some(ProcessColumn::Command)) => {
+            (text::cut_end(&who, column.width.into()).into_owned(), style)
+        }
         (STATES_HEAD, _) => {
             let activity = process.activity.as_ref().filter(|_| !line.gone);
             (activity.map_or_else(|| "-".into(), states::bar), plain)
         }
-        ("S", _) => (state.into(), plain),
+        ("", _) => (String::new(), plain),
         ("UNIT", _) => (group.clone().unwrap_or_default(), theme.dim()),
         ("LAST 10s", _) if !line.gone => (trend::blocks(&process.trend, trend_max), theme.trend()),
         ("LAST 10s", _) => (String::new(), plain),
@@ -211,6 +241,26 @@ fn cells(
         selected: line.selected,
         gone: line.gone,
     }
+}
+
+/// Returns the command of a row with what is drawn before it or, while processes are grouped,
+/// its unit and how many processes of it there are.
+fn name(
+    line: &Line<'_, ProcessRow>,
+    cx: &Context<'_>,
+    columns: &[Column<ProcessColumn>],
+) -> String {
+    let is_command = |column: &&Column<_>| column.sort == Some(ProcessColumn::Command);
+    let column = columns.iter().find(is_command);
+    let marked = if line.marked { "+ " } else { "" };
+    if let Some(column) = column.filter(|column| column.title == "UNIT") {
+        let room = usize::from(column.width).saturating_sub(marked.len());
+        let unit = person::counted(&line.row.group_name(), line.count(), room);
+        return format!("{marked}{unit}");
+    }
+    let mark = person::mark(line.row, cx.own_pid);
+    let command = person::short_command(line.row);
+    format!("{marked}{}{mark}{command}", line.guides)
 }
 
 /// Returns the number of a process or thread as it is shown; `-` if the recording does not have
@@ -274,10 +324,11 @@ pub fn share_of_scope(samples: u64, gone: bool, cx: &Context<'_>) -> String {
 fn process(line: &Line<'_, ProcessRow>, cx: &Context<'_>) -> String {
     let process = line.row;
     let details = &process.details;
-    let mut parts = vec![
-        format!("{}[{}]", process.comm, number(process.pid, cx.shown)),
-        share_of_scope(process.samples, line.gone, cx),
-    ];
+    let who = match line.count() {
+        1 => format!("{}[{}]", process.comm, number(process.pid, cx.shown)),
+        _ => line.words(),
+    };
+    let mut parts = vec![who, share_of_scope(process.samples, line.gone, cx)];
     if process.exited {
         parts.push("ended".into());
     }

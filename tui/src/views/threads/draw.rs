@@ -1,8 +1,9 @@
-//! The threads: how many CPUs each burns, and in which function most.
+//! The threads: how many CPUs each burns, or all of one name in a process, and in which
+//! function most.
 
 use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
-use crate::widgets::compared;
+use crate::widgets::{below, compared};
 use crate::words::metric;
 use crate::words::units::Scale;
 
@@ -13,7 +14,7 @@ use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row, STATES_HEAD};
 use crate::widgets::theme::Theme;
 use crate::widgets::{table, trend};
-use crate::words::{names, states, text};
+use crate::words::{names, person, states, text};
 use profile::{TREND_LEN, ThreadRow};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -71,14 +72,8 @@ fn render(threads: &Table<ThreadRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) 
         Rest::of(threads, report).map(|rest| rest.of_people(&Scale::new(cx, report.samples)));
     let people = cx.shown.comparison.people.as_ref().filter(|_| has_process);
     let gone = people.and_then(|people| compared::gone(&people.threads.gone, &people.sides));
-    // One line for both: what is out of sight, and what only the baseline has.
     let below: Vec<String> = [rest, gone].into_iter().flatten().collect();
-    if !below.is_empty() && line.y < body.bottom() {
-        let room = usize::from(body.width.saturating_sub(2));
-        let text = text::cut_end(&below.join("   "), room).into_owned();
-        let buffer = frame.buffer_mut();
-        buffer.set_string(body.x + 2, line.y, text, theme.dim());
-    }
+    below::render(&below, theme, frame, body, line.y);
 }
 
 fn head_at(
@@ -169,15 +164,25 @@ impl Layout {
         let plain = Style::new();
         let style = if line.found { theme.found() } else { plain };
         let mark = if line.marked { "+ " } else { "" };
-        let mut cells = vec![(thread.tid.to_string(), plain)];
+        let tid = match line.count() {
+            1 => thread.tid.to_string(),
+            _ => "many".into(),
+        };
+        let mut cells = vec![(tid, plain)];
         if self.has_process {
             cells.push((thread.pid.to_string(), plain));
         }
-        cells.push((format!("{mark}{}", thread.comm), style));
+        let name_width = usize::from(self.columns[self.name].width);
+        let room = name_width.saturating_sub(mark.len());
+        let name = person::counted(&thread.comm, line.count(), room);
+        cells.push((format!("{mark}{name}"), style));
         cells.push((amount(thread.samples, line.gone, cx), plain));
         let people = cx.shown.comparison.people.as_ref();
-        let before = people.map(|people| people.threads.of((thread.process, thread.tid)));
-        let pair = (before.unwrap_or(0), thread.samples);
+        let keys = line.row_keys();
+        let before = keys
+            .into_iter()
+            .map(|key| people.map_or(0, |people| people.threads.of(key)));
+        let pair = (before.sum(), thread.samples);
         match compared::people_cells(cx, pair, theme) {
             _ if !self.has_more => cells.push((String::new(), plain)),
             // What a row without samples lacks of A is not counted now, and no change.
@@ -227,12 +232,13 @@ fn top_function(thread: &ThreadRow) -> String {
     }
 }
 
-/// `postgres[4131] of 4121   1,036 smp = 31.6% of scope ±1.6 pp   393 in the kernel`
+/// `postgres[4131] of 4121   1,036 smp = 31.6% of scope ±1.6 pp   393 in the kernel`, or `12
+/// threads postgres of 4121   …`
 fn thread(line: &Line<'_, ThreadRow>, cx: &Context<'_>) -> String {
     let thread = line.row;
-    let ThreadRow { comm, tid, pid, .. } = thread;
+    let (who, pid) = (line.words(), thread.pid);
     let share = share_of_scope(thread.samples, line.gone, cx);
-    let mut parts = vec![format!("{comm}[{tid}] of {pid}"), share];
+    let mut parts = vec![format!("{who} of {pid}"), share];
     match &thread.activity {
         _ if line.gone => {}
         Some(activity) => {
