@@ -26,9 +26,10 @@ mod users;
 
 pub use naming::shown;
 pub use sampler::MakeSource;
-pub use settings::{AwaitNames, Command, Consent, Counted, Schedule, Settings};
+pub use settings::{AwaitNames, Command, Consent, Counted, FirstProbes, Schedule, Settings};
 
 use model::Model;
+use sampler::Ready;
 use snapshot::Snapshot;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel, sync_channel};
@@ -59,8 +60,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts sampling. `ready` runs once the clocks tick, before the first
-    /// batch; `publish` gets every snapshot, and says whether it wants more.
+    /// Starts sampling. `ready` runs once the clocks tick and the first probes are in
+    /// place, or have been refused; `publish` gets every snapshot, and says whether it wants more.
     pub fn start(
         settings: Settings,
         make_source: MakeSource,
@@ -73,6 +74,7 @@ impl Engine {
         let (batches, received) = sync_channel(BATCHES_MAX);
         let (wishes, wanted) = channel();
         let flag = stop.clone();
+        let ready = Ready::new(ready, !settings.probes.functions.is_empty());
         let sampler = thread::Builder::new()
             .name("sampler".into())
             .spawn(move || sampler::sample(make_source, ready, &batches, &wanted, &flag))?;

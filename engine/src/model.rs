@@ -23,6 +23,7 @@ mod workers;
 
 use crate::alike::ending;
 use crate::clock::{Due, SnapshotClock, State};
+use crate::probes::ProbeOrder;
 use crate::sampler::{News, Wish};
 use crate::settings::{Command, Schedule, Settings};
 use crate::snapshot::{Asked, Comparison, Metered, Names, Run, Snapshot};
@@ -159,11 +160,23 @@ impl Model {
                 self.sampling.set_source(info);
                 self.course.begin(at_ns);
                 self.store.begin(at_ns);
+                self.place_first_probes();
             }
             News::Batch(batch) => self.add_batch(&batch),
             News::Rate { info, from_ns } => self.sampling.change_rate(info, from_ns),
             News::RateKept(sentence) => self.sampling.keep_rate(sentence),
             News::Failed(sentence) => self.course.fail(sentence),
+        }
+    }
+
+    /// Places the probes that the run begins with.
+    fn place_first_probes(&mut self) {
+        let first = std::mem::take(&mut self.settings.probes);
+        for name in first.functions {
+            let values = first.values.clone();
+            let order = ProbeOrder::Keep { name, values };
+            let symbolizer = self.workers.symbolizer();
+            self.probing.order(order, &self.modules, symbolizer);
         }
     }
 

@@ -31,9 +31,9 @@ mod recorder;
 mod shown;
 mod wanted;
 
-pub use find::{Extent, Found, Refused, Search, find, names};
+pub use find::{Extent, Found, Refused, Search, find, marker_names, names};
 pub use guard::{Guard, Limits, TooMuch};
-pub use keeper::{Counted, Keeper, Message, News, Stack};
+pub use keeper::{Asked, Counted, Keeper, Message, News, Stack};
 pub use order::{Place, ProbeOrder, Sampled, Which, Whose};
 pub use reach::Reach;
 pub use recorded::{callers, latency, recorded, top_values};

@@ -6,7 +6,7 @@ use faults::Patience;
 use probe::{Batch, Source};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often the source is drained at least; it comes back earlier when much happens. The
 /// ring holds seconds.
@@ -22,6 +22,36 @@ pub enum Wish {
     Rate(u32),
     /// The probes of the source, to whoever owns probes.
     Calls(Sender<Message>),
+    /// The first probes are in place, or have been refused: the command may run.
+    Ready,
+}
+
+/// How long a command is held at most until the first probes are in place.
+const HELD_MAX: Duration = Duration::from_secs(10);
+
+/// What is done once everything is attached.
+pub struct Ready {
+    run: Option<Box<dyn FnOnce() + Send>>,
+    /// Until then it waits for probes. `None`: it does not.
+    held_until: Option<Instant>,
+}
+
+impl Ready {
+    /// `has_probes`: it waits until they are in place.
+    pub fn new(run: Box<dyn FnOnce() + Send>, has_probes: bool) -> Self {
+        Self {
+            run: Some(run),
+            held_until: has_probes.then(|| Instant::now() + HELD_MAX),
+        }
+    }
+
+    /// Does it, if it was not done and waits for nothing any more.
+    fn run_if_due(&mut self) {
+        let is_held = self.held_until.is_some_and(|until| Instant::now() < until);
+        if let Some(run) = self.run.take_if(|_| !is_held) {
+            run();
+        }
+    }
 }
 
 /// What the sampler tells the model.
@@ -47,7 +77,7 @@ pub enum News {
 /// source fails, and sends what came to the model.
 pub fn sample(
     make_source: MakeSource,
-    ready: Box<dyn FnOnce() + Send>,
+    mut ready: Ready,
     news: &SyncSender<News>,
     wishes: &Receiver<Wish>,
     stop: &AtomicBool,
@@ -70,9 +100,9 @@ pub fn sample(
     if news.send(started).is_err() {
         return;
     }
-    ready();
     let mut patience = Patience::default();
     while !stop.load(Ordering::Relaxed) {
+        ready.run_if_due();
         let mut rate = None;
         for wish in wishes.try_iter() {
             match wish {
@@ -83,6 +113,7 @@ pub fn sample(
                     let calls = source.calls().map(Box::new);
                     _ = keeper.send(Message::Calls(calls));
                 }
+                Wish::Ready => ready.held_until = None,
             }
         }
         // Samples that are read from here on may still be of before: their times tell.

@@ -1,5 +1,6 @@
 //! What an engine is started with, and what it can be told while it runs.
 
+use crate::probes::expression::Values;
 use crate::probes::{ProbeOrder, Reach};
 use crate::snapshot::Span;
 use profile::{Filter, Limits};
@@ -27,8 +28,19 @@ pub struct Settings {
     pub pids: Vec<u32>,
     /// Where probes of calls go.
     pub reach: Reach,
+    /// Functions that are probed from the beginning to the end of the run.
+    pub probes: FirstProbes,
     /// Whether servers may be asked for debug files.
     pub consent: Consent,
+}
+
+/// Functions that are probed from the beginning to the end of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FirstProbes {
+    /// As somebody typed them.
+    pub functions: Vec<Arc<str>>,
+    /// What is read at each call.
+    pub values: Values,
 }
 
 /// Bytes of a name that the kernel keeps of a longer one.
@@ -161,6 +173,7 @@ mod tests {
             filter: Filter::default(),
             pids: pids.to_vec(),
             reach: Reach::default(),
+            probes: FirstProbes::default(),
             consent: Consent::default(),
         };
         let of = |pids: &[u32], pid| {

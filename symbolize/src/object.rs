@@ -8,6 +8,7 @@ mod class;
 mod headers;
 mod inflated;
 mod layout;
+mod notes;
 mod section_bytes;
 
 use std::fs::File;
@@ -19,6 +20,7 @@ use crate::source::Source;
 
 pub use class::{Class, DYNAMIC, Record, SYMBOL};
 pub use headers::{ProgramHeader, Section};
+pub use notes::{Note, notes};
 pub use section_bytes::SectionBytes;
 
 /// Real files have about ten of each kind of segment; the lookup is linear.

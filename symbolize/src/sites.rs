@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `find` | the functions of a file that somebody means, by name, pattern or start |
 //! | `function` | what is known of one |
+//! | `marker` | places that a programmer has marked (USDT) |
 //! | `line` | where a line of source text begins |
 //! | `code` | a function's instructions, and which of them the kernel emulates |
 //! | `entry` | the instruction that stands for a call |
@@ -20,6 +21,7 @@ mod entry;
 mod find;
 mod function;
 mod line;
+mod marker;
 mod refusal;
 #[cfg(test)]
 mod tests;
@@ -30,6 +32,7 @@ use code::Code;
 pub use find::{Wanted, functions};
 pub use function::{Function, Language};
 pub use line::{NoLine, of_line};
+pub use marker::{Argument, ArgumentPlace, Marker, markers, place_marker, semaphore};
 pub use refusal::{Refusal, check_file};
 
 /// What the kernel does with the instruction under a breakpoint.
@@ -62,6 +65,8 @@ pub enum Kind {
     Go,
     /// Any other instruction, which somebody named by its place.
     Inside,
+    /// A place that a programmer has marked.
+    Marker,
 }
 
 impl Kind {
@@ -72,6 +77,7 @@ impl Kind {
             Kind::AfterPrologue => "after_prologue",
             Kind::Go => "go",
             Kind::Inside => "inside",
+            Kind::Marker => "marker",
         }
     }
 }

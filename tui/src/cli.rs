@@ -146,6 +146,8 @@ pub struct RecordConfig {
     pub file: Option<PathBuf>,
     pub format: FileFormat,
     pub overwrite: bool,
+    /// Functions whose calls are counted and timed as well.
+    pub probes: engine::FirstProbes,
 }
 
 /// Which functions `trace` probes, and what it shows of their calls.

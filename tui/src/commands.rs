@@ -12,6 +12,7 @@ mod merge;
 mod open;
 mod open_file;
 mod pft_sink;
+mod reach;
 mod record;
 mod recorded;
 mod report;

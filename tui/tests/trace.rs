@@ -332,6 +332,164 @@ fn what_was_traced_is_kept_and_told_again() {
     );
 }
 
+#[test]
+fn a_recording_has_samples_and_every_call() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let flags = ["-O1", "-pthread", "-fno-optimize-sibling-calls"];
+    let Some(program) = Program::compile("traced.c", C, &flags) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let kept = scratch.join("both.pft");
+    let kept = kept.to_str().expect("UTF-8");
+    let probes = ["--probe", "sleeps,no_such_function", "--probe", "by_hand"];
+    let rest = [
+        "--value",
+        "arg1",
+        "-F",
+        "999",
+        "-o",
+        kept,
+        "--",
+        program.path(),
+    ];
+    let words = [&["record"][..], &probes, &rest].concat();
+    let output = run(&mut proftop(&words));
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("no function is called `no_such_function`"),
+        "{said}"
+    );
+    let report = run(&mut proftop(&[
+        "report", kept, "--probes", "--format", "json",
+    ]));
+    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    for name in ["sleeps", "by_hand"] {
+        let probe = probe(&report, name);
+        assert_eq!(probe["count"], own_count(&said, name), "{name}: {report}");
+        assert_eq!(probe["unreturned"], 0, "{report}");
+    }
+    let slept = top(&probe(&report, "sleeps")["args"][0]);
+    assert_eq!(slept, [("200".into(), 900), ("3000".into(), 100)]);
+    let functions = text(&run(&mut proftop(&["report", kept])).stdout);
+    assert!(!functions.contains("samples 0 "), "{functions}");
+    // A file that cannot have both is refused before anything runs.
+    let refused = scratch.join("both.svg");
+    let refused = refused.to_str().expect("UTF-8");
+    let words = [
+        "record",
+        "--probe",
+        "sleeps",
+        "-o",
+        refused,
+        "--",
+        program.path(),
+    ];
+    let output = run(&mut proftop(&words));
+    assert!(text(&output.stderr).contains("no place for"), "{output:?}");
+}
+
+/// Markers as the macros of sys/sdt.h write them, which not every machine has.
+const MARKED: &str = r#"
+#include <stdio.h>
+unsigned short app_turn_semaphore __attribute__((section(".probes")));
+unsigned short app_end_semaphore __attribute__((section(".probes")));
+__asm__(".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n .weak _.stapsdt.base\n"
+        " .hidden _.stapsdt.base\n_.stapsdt.base: .space 1\n .size _.stapsdt.base,1\n .popsection\n");
+#define MARK(name, semaphore, arguments, ...) __asm__ volatile( \
+    "990: nop\n .pushsection .note.stapsdt,\"\",\"note\"\n .balign 4\n" \
+    " .4byte 992f-991f,994f-993f,3\n991: .asciz \"stapsdt\"\n992: .balign 4\n993: .8byte 990b\n" \
+    " .8byte _.stapsdt.base\n .8byte " semaphore "\n .asciz \"app\"\n .asciz \"" name "\"\n" \
+    " .asciz \"" arguments "\"\n994: .balign 4\n .popsection\n" : : __VA_ARGS__)
+static unsigned long turns, prepared, ends;
+__attribute__((noinline)) long turn(int i, const char *text) {
+    volatile short small = -3 - i % 2;
+    /* What nobody has read is in no memory that the kernel can read. */
+    turns += *(const volatile char *)text != 0;
+    if (app_turn_semaphore) {
+        prepared++;
+        MARK("turn", "app_turn_semaphore", "-4@%[a] 8@%[b] -4@%[c] -2@%[d]",
+             [a] "r"(-i % 4), [b] "r"(text), [c] "n"(42), [d] "m"(small));
+    }
+    return i + small;
+}
+static const char *volatile last = "at the end";
+__attribute__((noinline)) long end(long x) {
+    /* The same marker with its arguments elsewhere, and one without a semaphore. */
+    ends += *(const volatile char *)last != 0;
+    MARK("turn", "app_turn_semaphore", "-8@%[a] 8@%[b]", [a] "r"(x), [b] "r"(last));
+    MARK("end__of", "0", "8@%[a]", [a] "r"(x));
+    return x + 1;
+}
+int main(void) {
+    long sum = 0;
+    for (int i = 0; i < 10000; i++) {
+        sum += turn(i, i % 2 ? "another" : "one text");
+        if (i % 10 == 0) sum += end(7);
+    }
+    fprintf(stderr, "turns %lu\nprepared %lu\nends %lu\nchecksum %ld\n", turns, prepared, ends, sum);
+}
+"#;
+
+#[test]
+fn markers_are_counted_and_told_that_somebody_listens() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(program) = Program::compile("marked.c", MARKED, &["-O2"]) else {
+        return;
+    };
+    let (report, said) = trace(&["usdt:app:.*"], &[program.path()]);
+    let all = probe(&report, "usdt:app:turn");
+    assert_eq!(
+        all["count"],
+        own_count(&said, "turns") + own_count(&said, "ends")
+    );
+    assert_eq!(own_count(&said, "prepared"), 10_000, "{said}");
+    assert_eq!((&all["sites"], &all["site"]), (&2.into(), &"marker".into()));
+    assert_eq!(
+        probe(&report, "usdt:app:end__of")["count"],
+        own_count(&said, "ends")
+    );
+    // Nobody listens to one of them alone: arguments are not prepared.
+    let (report, said) = trace(&["usdt:app:end-of"], &[program.path()]);
+    assert_eq!(probe(&report, "usdt:app:end__of")["count"], 1000);
+    assert_eq!(own_count(&said, "prepared"), 0);
+    // With values, each place with its own arguments is a probe.
+    let args = ["usdt:app:turn", "--value", "arg1", "--value", "str(arg2)"];
+    let (report, _) = trace(&args, &[program.path()]);
+    let (turn, end) = (
+        probe(&report, "usdt:app:turn"),
+        probe(&report, "usdt:app:turn #2"),
+    );
+    assert_eq!(
+        (&turn["count"], &end["count"]),
+        (&10_000.into(), &1000.into())
+    );
+    let numbers = ["-1", "-2", "-3", "0"].map(|number| (number.to_string(), 2500));
+    assert_eq!(sorted(top(&turn["args"][0])), numbers);
+    let texts = [("\"another\"".into(), 5000), ("\"one text\"".into(), 5000)];
+    assert_eq!(sorted(top(&turn["values"][0])), texts);
+    assert_eq!(top(&end["args"][0]), [("7".into(), 1000)]);
+    assert_eq!(top(&end["values"][0]), [("\"at the end\"".into(), 1000)]);
+    // One place has not so many, which is said of it alone.
+    let args = ["usdt:app:turn", "--value", "arg3", "--value", "arg4"];
+    let (report, said) = trace(&args, &[program.path()]);
+    let turn = probe(&report, "usdt:app:turn");
+    assert_eq!(top(&turn["args"][0]), [("42".into(), 10_000)]);
+    let small = ["-3", "-4"].map(|number| (number.to_string(), 5000));
+    assert_eq!(sorted(top(&turn["args"][1])), small);
+    assert!(said.contains("it has not these arguments"), "{said}");
+}
+
+fn sorted(mut values: Vec<(String, u64)>) -> Vec<(String, u64)> {
+    values.sort();
+    values
+}
+
 const ENDLESS: &str = r#"
 #include <unistd.h>
 __attribute__((noinline)) int turn(int n) { __asm__ volatile("nop\n nop\n nop"); return n * 3 + 1; }

@@ -3,7 +3,7 @@
 
 use super::modules::Modules;
 use crate::probes::{
-    Counted, Extent, Keeper, Message, News, OnCpu, Place, ProbeOrder, Probes, Reach, Stack,
+    Asked, Counted, Extent, Keeper, Message, News, OnCpu, Place, ProbeOrder, Probes, Reach, Stack,
 };
 use crate::sampler::Wish;
 use profile::probes::ProbeLog;
@@ -66,18 +66,23 @@ impl Probing {
         let module = module.map(|module| Arc::clone(&module.named));
         if self.keeper.is_none() {
             let wishes = self.wishes.clone();
-            let ask = move |keeper: Sender<Message>| {
-                // The sampler tells nothing any more once it has ended.
-                if wishes.send(Wish::Calls(keeper.clone())).is_err() {
-                    let why = "nothing is sampled any more".to_string();
-                    let _ = keeper.send(Message::Calls(Err(why)));
+            let ask = move |asked| match asked {
+                Asked::Calls(keeper) => {
+                    // The sampler tells nothing any more once it has ended.
+                    if wishes.send(Wish::Calls(keeper.clone())).is_err() {
+                        let why = "nothing is sampled any more".to_string();
+                        let _ = keeper.send(Message::Calls(Err(why)));
+                    }
                 }
+                Asked::Begin => _ = wishes.send(Wish::Ready),
             };
             let keeper = Keeper::start(Arc::clone(symbolizer), self.reach.clone(), ask);
             self.keeper = keeper.ok();
         }
-        if let Some(keeper) = &self.keeper {
-            keeper.tell(Message::Order(order, module));
+        match &self.keeper {
+            Some(keeper) => keeper.tell(Message::Order(order, module)),
+            // There is no thread for it, and nothing to wait for.
+            None => _ = self.wishes.send(Wish::Ready),
         }
     }
 

@@ -27,7 +27,7 @@
 use probe::call_orders::{
     Chain, Orders, STEPS_MAX, Step, VALUES_MAX, Value, order, register, value,
 };
-use symbolize::sites::Language;
+use symbolize::sites::{Argument, ArgumentPlace, Language};
 
 /// A value to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub struct Expression {
     kind: Kind,
     /// How its number is shown; of no meaning for texts.
     pub number: NumberType,
+    /// Where a marker has the argument, in the words of the assembler. Empty for functions.
+    operand: String,
 }
 
 /// What is shown: a number, a text that ends with a zero, or one of a length.
@@ -179,6 +181,7 @@ impl Expression {
             text: text.to_string(),
             kind,
             number,
+            operand: String::new(),
         };
         let is_end = |path: &&Path| path.base == Base::Return;
         let ends = expression.paths().filter(is_end).count();
@@ -245,8 +248,55 @@ impl Expression {
         Ok(lowered)
     }
 
+    /// The value at a marker, whose arguments are where its note says. A number without a type
+    /// has that of its argument.
+    pub fn at_marker(&self, arguments: &[Argument]) -> Result<Expression, String> {
+        let mut operands = Vec::new();
+        let mut place = |path: &Path| {
+            let mut placed = path.clone();
+            if let Base::Argument(number) = path.base {
+                let argument = arguments.get(number as usize - 1);
+                let argument =
+                    argument.ok_or_else(|| format!("it has {} arguments", arguments.len()))?;
+                placed.take(argument)?;
+                operands.push(argument.text.clone());
+            }
+            Ok::<Path, String>(placed)
+        };
+        let kind = match &self.kind {
+            Kind::Number(path) => Kind::Number(place(path)?),
+            Kind::Text(path) => Kind::Text(place(path)?),
+            Kind::CountedText(path, length) => Kind::CountedText(place(path)?, place(length)?),
+        };
+        let is_bare = match &self.kind {
+            Kind::Number(path) => path.steps.is_empty() && path.then == 0,
+            _ => false,
+        };
+        let argument = match self.paths().next().map(|path| path.base) {
+            Some(Base::Argument(number)) => arguments.get(number as usize - 1),
+            _ => None,
+        };
+        let number = match argument.filter(|_| is_bare && self.number == WORD) {
+            Some(argument) => NumberType {
+                bytes: argument.bytes,
+                is_signed: argument.is_signed,
+                is_pointer: false,
+            },
+            None => self.number,
+        };
+        Ok(Expression {
+            text: self.text.clone(),
+            kind,
+            number,
+            operand: operands.join(", "),
+        })
+    }
+
     /// The register of an argument, or where it is, in words.
     pub fn register(&self, language: Language) -> String {
+        if !self.operand.is_empty() {
+            return self.operand.clone();
+        }
         let path = self.paths().next().expect("an expression has a path");
         let (base, step) = path.base.lower(language);
         match step {
@@ -263,6 +313,26 @@ impl Path {
             steps: Vec::new(),
             then: 0,
         }
+    }
+
+    /// Begins where an argument of a marker is.
+    fn take(&mut self, argument: &Argument) -> Result<(), String> {
+        match argument.place {
+            Some(ArgumentPlace::Register(number)) => self.base = Base::Register(number),
+            Some(ArgumentPlace::Memory(number, offset)) => {
+                self.base = Base::Register(number);
+                self.steps.insert(0, (offset, u64::from(argument.bytes)));
+            }
+            Some(ArgumentPlace::Constant(constant)) => {
+                self.base = Base::Number;
+                match self.steps.first_mut() {
+                    Some((add, _)) => *add = add.wrapping_add(constant),
+                    None => self.then = self.then.wrapping_add(constant),
+                }
+            }
+            None => return Err(format!("its argument {} is not understood", argument.text)),
+        }
+        Ok(())
     }
 
     /// As the kernel's chain; an argument on the stack is one reading more.

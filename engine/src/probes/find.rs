@@ -12,6 +12,9 @@
 //! a row of the screen       the function of that file, in all copies of it
 //! ```
 
+/// Places that a programmer has marked (USDT), with their arguments.
+mod markers;
+
 use super::expression::Values;
 use super::modules::Module;
 use super::order::Sampled;
@@ -56,8 +59,10 @@ pub struct Found {
     pub sees_ends: bool,
     /// Only probed by this process or all: a library that others may have mapped too.
     pub is_program: bool,
-    /// Where its code is, of each copy.
+    /// Where its code is, of each copy. Empty for what is no function.
     pub extents: Vec<Extent>,
+    /// What is read of each call, with arguments where this place has them.
+    pub values: Values,
 }
 
 /// The code of one copy of a function.
@@ -94,7 +99,7 @@ pub fn find(
     let meant = modules
         .iter()
         .filter(|module| wanted.fits_module(&module.name()));
-    let meant: Vec<_> = meant.collect();
+    let meant: Vec<&Module> = meant.collect();
     if let (Some(name), true) = (&wanted.module, meant.is_empty()) {
         return Err(format!("no file `{name}` with code is mapped"));
     }
@@ -125,6 +130,9 @@ pub fn find(
             found
                 .values_mut()
                 .for_each(|probe| probe.name.clone_from(&wanted.text));
+        }
+        What::Marker(name, pattern) => {
+            return markers::find(&meant, name, pattern.as_ref(), search);
         }
         What::Offset(offset) => {
             for module in &meant {
@@ -185,6 +193,14 @@ pub fn find(
         }
     }
     Ok((found.into_values().collect(), refused))
+}
+
+/// The names of all markers of these files, as they are typed.
+pub fn marker_names(modules: &[Module]) -> impl Iterator<Item = String> {
+    let markers = modules
+        .iter()
+        .flat_map(|module| sites::markers(&module.symbols));
+    markers.map(|marker| format!("usdt:{}", marker.name))
 }
 
 /// The names of all functions of these files, without parameters.
@@ -347,6 +363,7 @@ fn add(
                     sees_ends: true,
                     is_program: module.is_program,
                     extents: Vec::new(),
+                    values: search.values.clone(),
                 });
                 probe.add(module, &function, &placed);
             }
@@ -428,5 +445,6 @@ fn plan(site: &Site) -> SitePlan {
         offset: site.offset.0,
         pushed: site.pushed,
         unless_taken: site.unless_taken,
+        semaphore: None,
     }
 }

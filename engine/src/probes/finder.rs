@@ -4,6 +4,7 @@
 
 use super::find::{Found, Search, find, find_sampled, throws};
 use super::modules::{self, Module};
+use super::needed::{self, Environment};
 use super::order::{Place, Sampled, Whose};
 use super::reach::Reach;
 use super::wanted::Wanted;
@@ -53,11 +54,31 @@ pub enum Answer {
     Sought {
         number: u64,
         attempt: u64,
-        /// Or a sentence: why there is none.
-        found: Result<Vec<Found>, String>,
+        /// Or why there is none.
+        found: Result<Vec<Found>, NotFound>,
     },
     /// In the order of the question; `None` for each that has no name.
     Named(Vec<NamedFrames>),
+}
+
+/// Why there is no place for a probe: a sentence.
+pub enum NotFound {
+    /// There is no such function in what is mapped now.
+    Missing(String),
+    /// There is one, and it cannot be probed.
+    Refused(String),
+}
+
+impl From<String> for NotFound {
+    fn from(why: String) -> Self {
+        NotFound::Refused(why)
+    }
+}
+
+impl From<&str> for NotFound {
+    fn from(why: &str) -> Self {
+        NotFound::Refused(why.to_string())
+    }
 }
 
 /// Places in a module, and the name of the function at each, if it has one.
@@ -105,7 +126,7 @@ fn answer_all(
                 Answer::Sought {
                     number: wanted.number,
                     attempt: wanted.attempt,
-                    found: found.unwrap_or_else(|fault| Err(fault.to_string())),
+                    found: found.unwrap_or_else(|fault| Err(fault.to_string().into())),
                 }
             }
             Question::Name(frames) => Answer::Named(name(frames, symbolizer)),
@@ -131,7 +152,7 @@ fn name(frames: Vec<(Arc<NamedModule>, Vec<u64>)>, symbolizer: &Symbolizer) -> V
 /// The functions of an order, with their sites. A sampled function is known by its file
 /// and address; a typed one is looked for by name in all files that the processes have
 /// mapped.
-fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Found>, String> {
+fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Found>, NotFound> {
     let pids = match &wanted.whose {
         Whose::Target => reach.processes(),
         Whose::Processes { pids, .. } => pids.clone(),
@@ -148,7 +169,14 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
             vec![found.map_err(|refused| refused.reason.explain().to_string())?]
         }
         (Place::Sampled(_), None) => return Err("its samples are gone".into()),
-        (Place::Named(name), _) => by_name(name, &pids, symbolizer, &wanted.search)?,
+        (Place::Named(name), _) => {
+            let modules = match (&reach.program, wanted.attempt) {
+                // A command that is held maps our own program still.
+                (Some(program), 1) => needed::of_program(program, &Environment::own(), symbolizer),
+                _ => modules::of_processes(&pids, &probe::files::of_targets(), symbolizer).0,
+            };
+            by_name(name, &modules, &wanted.search)?
+        }
     };
     for found in &found {
         let breakpoints = found.sites.len() + found.return_sites;
@@ -157,7 +185,8 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
                 "it has {} copies and would take {breakpoints} breakpoints; \
                  {COPIES_MAX} and {BREAKPOINTS_MAX} are allowed",
                 found.sites.len()
-            ));
+            )
+            .into());
         }
     }
     Ok(found)
@@ -165,25 +194,22 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
 
 /// The functions that a text fits. If all of those are refused, the first refusal is
 /// told.
-fn by_name(
-    name: &str,
-    pids: &[u32],
-    symbolizer: &Symbolizer,
-    search: &Search,
-) -> Result<Vec<Found>, String> {
+fn by_name(name: &str, modules: &[Module], search: &Search) -> Result<Vec<Found>, NotFound> {
     let wanted = Wanted::parse(name)?;
     let way = probe::files::of_targets();
-    let (modules, _) = modules::of_processes(pids, &way, symbolizer);
     // Lines of a whole file take much more memory than those of what is sampled: they are
     // given back when the answer is there.
     let lines = Symbolizer::new()
         .with_files(way)
         .with_debug_bytes_max(DEBUG_BYTES_MAX);
-    let (found, refused) = find(&modules, &wanted, search, &lines)?;
+    let found = find(modules, &wanted, search, &lines);
+    let (found, refused) = found.map_err(NotFound::Missing)?;
     match (found.is_empty(), refused.first()) {
         (false, _) => Ok(found),
         (true, Some(refused)) => Err(refused.reason.explain().into()),
-        (true, None) => Err("no function of that name is in the code that is mapped".into()),
+        (true, None) => Err(NotFound::Missing(
+            "no function of that name is in the code that is mapped".into(),
+        )),
     }
 }
 

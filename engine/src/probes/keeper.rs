@@ -27,9 +27,10 @@ mod message;
 mod tests;
 mod told;
 
-pub use message::{Counted, Message, News, Stack};
+pub use message::{Asked, Counted, Message, News, Stack};
 
-use super::finder::{Answer, Finder, Question, Seek};
+use super::expression::Values;
+use super::finder::{Answer, Finder, NotFound, Question, Seek};
 use super::guard::Limits;
 use super::order::{Place, ProbeOrder, Which, Whose};
 use super::reach::Reach;
@@ -37,7 +38,7 @@ use super::shown::{OnCpu, Probes, Word};
 use super::{Found, Recorder, Search};
 use crate::naming::NamedModule;
 use callers::Names;
-use entry::{Entry, State};
+use entry::{Entry, Past, State};
 use faults::Patience;
 use probe::call::{Calls, Cost};
 use probe::call_orders::PROBES_MAX;
@@ -88,14 +89,14 @@ impl Drop for Keeper {
 }
 
 impl Keeper {
-    /// `ask_for_calls` has the source of samples give its probes, as a
-    /// [`Message::Calls`] to that sender; it is called once, with the first order.
+    /// `ask` asks the source of samples, each question once: for its probes with the first
+    /// order, and to begin when the first ones are in place.
     pub fn start(
         symbolizer: Arc<Symbolizer>,
         reach: Reach,
-        ask_for_calls: impl Fn(Sender<Message>) + Send + 'static,
+        ask: impl Fn(Asked) + Send + 'static,
     ) -> std::io::Result<Self> {
-        Self::start_with(Box::new(Instant::now), symbolizer, reach, ask_for_calls)
+        Self::start_with(Box::new(Instant::now), symbolizer, reach, ask)
     }
 
     /// As [`Keeper::start`], by another clock.
@@ -103,7 +104,7 @@ impl Keeper {
         clock: Clock,
         symbolizer: Arc<Symbolizer>,
         reach: Reach,
-        ask_for_calls: impl Fn(Sender<Message>) + Send + 'static,
+        ask: impl Fn(Asked) + Send + 'static,
     ) -> std::io::Result<Self> {
         let (messages, inbox) = channel();
         let (tell, news) = channel();
@@ -128,6 +129,7 @@ impl Keeper {
             word: None,
             look: 0,
             is_urgent: false,
+            has_begun: false,
             has_names: false,
             told: Instant::now(),
             judged: Instant::now(),
@@ -135,7 +137,7 @@ impl Keeper {
         };
         thread::Builder::new()
             .name("probes".into())
-            .spawn(move || desk.run(&inbox, || ask_for_calls(own.clone())))?;
+            .spawn(move || desk.run(&inbox, &own, ask))?;
         Ok(Self {
             messages,
             news,
@@ -226,6 +228,8 @@ struct Desk {
     look: u64,
     /// Whether a probe has changed in a way that is sent to the model at once.
     is_urgent: bool,
+    /// The command was let run.
+    has_begun: bool,
     /// Names came that were not told.
     has_names: bool,
     /// When news were sent last, and probes judged last.
@@ -239,7 +243,7 @@ impl Desk {
     /// Handles messages until one says to end, or their sender is dropped. Between messages
     /// the thread sleeps until the probes have to be read or judged; without probes it sleeps
     /// until a message comes.
-    fn run(&mut self, inbox: &Receiver<Message>, ask_for_calls: impl Fn()) {
+    fn run(&mut self, inbox: &Receiver<Message>, own: &Sender<Message>, ask: impl Fn(Asked)) {
         let mut patience = Patience::default();
         loop {
             let first = match self.due_in() {
@@ -259,8 +263,12 @@ impl Desk {
                 for message in first.into_iter().chain(inbox.try_iter()) {
                     match message {
                         Message::End => return false,
-                        message => self.handle(message, &ask_for_calls),
+                        message => self.handle(message, || ask(Asked::Calls(own.clone()))),
                     }
+                }
+                if !self.has_begun && self.is_settled() {
+                    self.has_begun = true;
+                    ask(Asked::Begin);
                 }
                 self.take_turn()
             });
@@ -274,7 +282,9 @@ impl Desk {
     /// When there is something to do by itself.
     fn due_in(&self) -> Option<Duration> {
         let is_alive = |entry: &Entry| matches!(entry.state, State::InPlace(_));
+        let is_missing = |entry: &Entry| entry.missing_since.is_some();
         let has_probes = self.entries.iter().any(is_alive);
+        let has_missing = self.entries.iter().any(is_missing);
         let is_untold = |entry: &Entry| match &entry.state {
             State::InPlace(watched) => !watched.is_looked_at,
             _ => false,
@@ -283,6 +293,8 @@ impl Desk {
             Some(Duration::ZERO)
         } else if self.entries.iter().any(is_untold) {
             Some(FIRST_LOOK / 3)
+        } else if has_missing && !has_probes {
+            Some(JUDGED_EVERY)
         } else if has_probes {
             Some(JUDGED_EVERY.saturating_sub(self.judged.elapsed()))
         } else {
@@ -295,8 +307,9 @@ impl Desk {
     fn handle(&mut self, message: Message, ask_for_calls: impl Fn()) {
         match message {
             Message::Order(order, module) => {
-                if matches!(self.calls, Have::Nothing) && matches!(order, ProbeOrder::Place { .. })
-                {
+                let is_placing =
+                    matches!(order, ProbeOrder::Place { .. } | ProbeOrder::Keep { .. });
+                if matches!(self.calls, Have::Nothing) && is_placing {
                     self.calls = Have::Asked;
                     ask_for_calls();
                 }
@@ -329,6 +342,7 @@ impl Desk {
     fn apply(&mut self, order: ProbeOrder, module: Option<Arc<NamedModule>>) {
         match order {
             ProbeOrder::Place { place, whose } => self.order_placed(place, whose, module),
+            ProbeOrder::Keep { name, values } => self.order_kept(name, values),
             ProbeOrder::Renew(which) => {
                 let meant = self.entries.iter().filter(|entry| which.is(entry.number));
                 let meant: Vec<u64> = meant.map(|entry| entry.number).collect();
@@ -381,6 +395,45 @@ impl Desk {
         self.seek(self.entries.len() - 1);
     }
 
+    /// Lists a probe that stays, and has it sought.
+    fn order_kept(&mut self, name: Arc<str>, values: Values) {
+        self.numbers += 1;
+        let mut entry = Entry::new(self.numbers, Place::Named(name), Whose::Target, None);
+        entry.search.values = values;
+        entry.stays = true;
+        let has_room = self.make_room();
+        self.entries.push(entry);
+        let at = self.entries.len() - 1;
+        match &self.calls {
+            Have::Refused(why) => {
+                let why = why.clone();
+                self.drop_refused(at, &why);
+            }
+            _ if !has_room => self.drop_refused(at, "there are 64 probes already"),
+            _ => self.seek(at),
+        }
+    }
+
+    /// Whether all that was ordered is in place, or cannot be now.
+    fn is_settled(&self) -> bool {
+        let is_sought = |entry: &Entry| {
+            let is_first = entry.missing_since.is_none();
+            matches!(entry.state, State::Sought) && is_first
+        };
+        !self.entries.is_empty() && !self.entries.iter().any(is_sought)
+    }
+
+    /// Has functions sought again that were not there.
+    fn seek_missing(&mut self) {
+        for at in 0..self.entries.len() {
+            let entry = &self.entries[at];
+            let since = entry.missing_since.filter(|_| !entry.is_asked);
+            if since.is_some_and(|since| since.elapsed() >= JUDGED_EVERY) {
+                self.seek(at);
+            }
+        }
+    }
+
     /// One that is gone makes room. False if all are in place.
     fn make_room(&mut self) -> bool {
         if self.entries.len() < LISTED_MAX {
@@ -408,6 +461,7 @@ impl Desk {
     fn seek(&mut self, at: usize) {
         let entry = &mut self.entries[at];
         entry.state = State::Sought;
+        entry.is_asked = true;
         entry.attempt += 1;
         self.finder.ask(Question::Seek(Seek {
             number: entry.number,
@@ -441,14 +495,14 @@ impl Desk {
         }
         if let Have::Refused(why) = &self.calls {
             let why = why.clone();
-            for entry in std::mem::take(&mut self.entries) {
-                self.refuse(entry.place.shown(), &why);
+            for at in (0..self.entries.len()).rev() {
+                self.drop_refused(at, &why);
             }
         }
     }
 
     /// Takes the finder's answer to an order.
-    fn take_found(&mut self, number: u64, attempt: u64, found: Result<Vec<Found>, String>) {
+    fn take_found(&mut self, number: u64, attempt: u64, found: Result<Vec<Found>, NotFound>) {
         let Some(at) = self.position(number) else {
             return;
         };
@@ -456,16 +510,35 @@ impl Desk {
             // It was asked for once more meanwhile.
             return;
         }
+        self.entries[at].is_asked = false;
         match found {
-            Ok(found) => self.place(number, found),
-            Err(why) => self.drop_refused(at, &why),
+            Ok(found) => {
+                self.entries[at].missing_since = None;
+                self.place(number, found);
+            }
+            // It may be loaded later.
+            Err(NotFound::Missing(_)) if self.entries[at].stays => {
+                self.is_urgent |= self.entries[at].missing_since.is_none();
+                self.entries[at].missing_since = Some(Instant::now());
+            }
+            Err(NotFound::Missing(why) | NotFound::Refused(why)) => self.drop_refused(at, &why),
         }
     }
 
-    /// Takes an order off the list and says why it is refused.
+    /// Takes an order off the list and says why it is refused. One that was to stay remains
+    /// listed: each of them is told at the end.
     fn drop_refused(&mut self, at: usize, why: &str) {
-        let entry = self.entries.remove(at);
-        self.refuse(entry.place.shown(), why);
+        let shown = Arc::clone(self.entries[at].place.shown());
+        if self.entries[at].stays {
+            self.entries[at].missing_since = None;
+            self.entries[at].state = State::Gone(Box::new(Past {
+                why: why.into(),
+                watched: None,
+            }));
+        } else {
+            self.entries.remove(at);
+        }
+        self.refuse(&shown, why);
     }
 
     /// Places the functions that were found for an order; of several each is a probe of
@@ -492,12 +565,14 @@ impl Desk {
             self.entries[at].whose.clone(),
             self.entries[at].search.clone(),
         );
+        let stays = self.entries[at].stays;
         self.place_one(number, first);
         for found in others {
             self.numbers += 1;
             let place = Place::Named(format!("{}!{}", found.module, found.name).into());
             let mut entry = Entry::new(self.numbers, place, whose.clone(), None);
             entry.search = search.clone();
+            entry.stays = stays;
             self.entries.push(entry);
             self.place_one(self.numbers, found);
         }
@@ -573,7 +648,7 @@ impl Desk {
         };
         for entry in &mut self.entries {
             if let State::InPlace(watched) = &mut entry.state {
-                watched.look(calls, &mut self.recorder, &entry.search.values);
+                watched.look(calls, &mut self.recorder);
             }
         }
     }
@@ -593,6 +668,7 @@ impl Desk {
             self.judge();
         }
         self.look_at_new();
+        self.seek_missing();
         let is_due = self.told.elapsed() >= TOLD_EVERY && self.has_news();
         if !is_due && !self.is_urgent {
             return true;
@@ -638,7 +714,7 @@ impl Desk {
                 && !watched.is_looked_at
                 && watched.placed.elapsed() >= FIRST_LOOK
             {
-                watched.look_first(calls, &mut self.recorder, &entry.search.values);
+                watched.look_first(calls, &mut self.recorder);
                 let calls = watched.reading.as_ref().map_or(0, |reading| reading.calls);
                 // Whoever is not called soon has that told.
                 watched.is_looked_at = calls > 0 || watched.placed.elapsed() >= JUDGED_EVERY;
@@ -662,10 +738,11 @@ impl Desk {
             let State::InPlace(watched) = &mut entry.state else {
                 continue;
             };
-            let values = &entry.search.values;
-            let too_much = watched.judge(calls, &mut self.recorder, values, since);
+            let too_much = watched.judge(calls, &mut self.recorder, since);
             let why = if let Some(too_much) = too_much {
                 Some((too_much.explain(Limits::default()), true))
+            } else if entry.stays {
+                None
             } else if watched.expires <= now {
                 Some(("its time was over".to_string(), false))
             } else if entry.has_ended(&self.reach) {

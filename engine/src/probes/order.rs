@@ -1,6 +1,6 @@
 //! What can be asked of the probes of a run.
 
-use super::expression::Expression;
+use super::expression::{Expression, Values};
 use profile::ModuleId;
 use std::sync::Arc;
 
@@ -14,6 +14,14 @@ pub enum ProbeOrder {
         place: Place,
         /// The processes whose calls count.
         whose: Whose,
+    },
+    /// Place one that stays as long as the run. If there is no such function yet, it is looked
+    /// for again and again.
+    Keep {
+        /// The function, as somebody typed it.
+        name: Arc<str>,
+        /// Read these values at each call.
+        values: Values,
     },
     /// Let them live as if they had just been placed; those that are gone are placed again.
     Renew(Which),

@@ -43,7 +43,9 @@ impl Reach {
     /// is no target is left out when it is hit. A library is probed in the targets that
     /// there are now alone: everybody else has it mapped as well.
     pub fn scope(&self, found: &Found) -> Scope {
-        if self.pids.is_empty() || (self.children && found.is_program) || self.program.is_some() {
+        // What a command loads or starts is not there yet when its probes are placed.
+        let has_later = found.is_program || self.program.is_some();
+        if self.pids.is_empty() || (self.children && has_later) {
             Scope::All
         } else {
             Scope::Processes(self.processes())

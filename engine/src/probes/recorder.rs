@@ -73,8 +73,8 @@ impl Recorder {
     }
 
     /// Begins to record a probe; `None` if there is no more room in the log.
-    pub fn begin(&mut self, found: &Found, values: &Values, placing: Placing<'_>) -> Option<Track> {
-        let about = about(found, values, placing);
+    pub fn begin(&mut self, found: &Found, placing: Placing<'_>) -> Option<Track> {
+        let about = about(found, placing);
         let probe = Arc::make_mut(&mut self.log).add_probe(about)?;
         Some(Track {
             probe,
@@ -274,7 +274,7 @@ impl Track {
 }
 
 /// What the log says of a probe.
-fn about(found: &Found, values: &Values, placing: Placing<'_>) -> ProbeAbout {
+fn about(found: &Found, placing: Placing<'_>) -> ProbeAbout {
     let is_stepped = found.sites.iter().any(|site| site.class == Class::Stepped);
     ProbeAbout {
         name: found.name.as_str().into(),
@@ -294,7 +294,7 @@ fn about(found: &Found, values: &Values, placing: Placing<'_>) -> ProbeAbout {
         floor_ns: placing.floor_ns,
         min_ns: placing.min_ns,
         placed_ns: placing.placed_ns,
-        values: { values.iter() }
+        values: { found.values.iter() }
             .map(|value| ValueAbout {
                 text: value.text.as_str().into(),
                 register: value.register(found.language).into(),

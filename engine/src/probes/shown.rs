@@ -50,6 +50,8 @@ pub struct Probe {
 pub enum Stage {
     /// Its function is being looked for.
     Sought,
+    /// There is no such function yet; it is looked for again and again.
+    Missing,
     /// Its breakpoints are set.
     InPlace {
         /// Until it goes by itself.
@@ -170,15 +172,15 @@ impl Seen {
         if time_ns < BUSY_TIME_MIN_NS || self.time < BUSY_AFTER {
             return None;
         }
+        // None of the samples hit it: that tells neither a share nor how far it is off, as it
+        // is not known what a sample stands for.
+        if on_cpu.samples == 0 {
+            return None;
+        }
         let share = on_cpu.cpu_ns as f64 / time_ns as f64;
-        let samples = on_cpu.samples.max(1) as f64;
-        // Poisson: of none there may have been three.
-        let off = if on_cpu.samples == 0 {
-            3.0
-        } else {
-            1.96 * samples.sqrt()
-        };
-        let off = share / samples * off;
+        let samples = on_cpu.samples as f64;
+        // Poisson.
+        let off = share / samples * 1.96 * samples.sqrt();
         (off <= BUSY_OFF_MAX).then_some((share.min(1.0), off))
     }
 }
@@ -212,4 +214,46 @@ pub struct Shares {
     pub rows: Vec<(Arc<[Arc<str>]>, u64)>,
     /// How many calls were looked at.
     pub all: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(samples: u64) -> Seen {
+        Seen {
+            site: Site::default(),
+            time: Duration::from_secs(10),
+            calls: 1000,
+            returns: 1000,
+            others: 0,
+            calls_per_second: 100.0,
+            trend: Vec::new(),
+            cost: ProbeCost::default(),
+            latency: Some(Latency {
+                sum_ns: 4_000_000_000,
+                ..Latency::default()
+            }),
+            on_cpu: Some(OnCpu {
+                samples,
+                cpu_ns: samples * 10_000_000,
+            }),
+            values: Vec::new(),
+            values_lost: 0,
+            callers: Shares::default(),
+            threads: Shares::default(),
+            stacks_lost: 0,
+        }
+    }
+
+    #[test]
+    fn a_share_is_told_where_samples_tell_it() {
+        let (share, off) = seen(100).busy_share().unwrap();
+        assert!(
+            (share - 0.25).abs() < 1e-9 && (off - 0.049).abs() < 1e-9,
+            "{share} {off}"
+        );
+        // Of none it is not known how far it is off.
+        assert_eq!(seen(0).busy_share(), None);
+    }
 }

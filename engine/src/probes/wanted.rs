@@ -3,7 +3,7 @@
 use regex::Regex;
 
 /// Which functions are meant: `malloc`, `libc.so.6!malloc`, `app+0x1a40`, `^pg_.*`,
-/// `scan.c:120`.
+/// `scan.c:120`, `usdt:postgresql:query__start`.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// As it was typed.
@@ -21,6 +21,8 @@ pub enum What {
     Name(String, Option<Regex>),
     /// An offset in the file.
     Offset(u64),
+    /// A place that a programmer has marked, `provider:name`; a pattern, if it can be one.
+    Marker(String, Option<Regex>),
     /// A line of source text.
     Line(String, u32),
 }
@@ -66,15 +68,22 @@ impl Wanted {
             Some((module, name)) if !module.is_empty() => (Some(module), name),
             _ => (None, text),
         };
+        if let Some(marker) = name.strip_prefix("usdt:") {
+            let is_whole = { marker.split_once(':') }
+                .is_some_and(|(provider, name)| !provider.is_empty() && !name.is_empty());
+            if !is_whole {
+                return Err(format!("`{text}`: a marker is usdt:PROVIDER:NAME"));
+            }
+            let what = What::Marker(marker.replace('-', "__"), pattern(marker));
+            return Ok(wanted(module, what));
+        }
         if let Some((file, line)) = as_line(name) {
             return Ok(wanted(module, What::Line(file.to_string(), line)));
         }
         if name.is_empty() {
             return Err(format!("`{text}` names no function"));
         }
-        let can_be_pattern = name.contains(['*', '^', '$', '|', '[', '\\', '+', '?', '.']);
-        let pattern = can_be_pattern.then(|| Regex::new(name).ok()).flatten();
-        Ok(wanted(module, What::Name(name.to_string(), pattern)))
+        Ok(wanted(module, What::Name(name.to_string(), pattern(name))))
     }
 
     /// Whether a file of this name is meant.
@@ -86,6 +95,12 @@ impl Wanted {
             behind.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
         })
     }
+}
+
+/// The pattern that a text may be.
+fn pattern(text: &str) -> Option<Regex> {
+    let can_be = text.contains(['*', '^', '$', '|', '[', '\\', '+', '?', '.']);
+    can_be.then(|| Regex::new(text).ok()).flatten()
 }
 
 /// `file.c:120`; not `ns::name`.
@@ -128,6 +143,12 @@ mod tests {
         // A method of Go is no pattern: its star has nothing to repeat.
         let wanted = Wanted::parse("main.(*T).Get").unwrap();
         assert!(matches!(wanted.what, What::Name(_, None)));
+        let wanted = Wanted::parse("postgres!usdt:postgresql:query-start").unwrap();
+        assert!(wanted.fits_module("postgres"));
+        assert!(
+            matches!(wanted.what, What::Marker(name, None) if name == "postgresql:query__start")
+        );
+        assert!(Wanted::parse("usdt:postgresql").is_err());
         assert!(Wanted::parse("libc!").is_err());
         assert!(Wanted::parse("a+0xzz").is_err());
     }

@@ -50,6 +50,9 @@ pub struct SitePlan {
     pub pushed: u32,
     /// It is a branch, and only counts if it is not taken.
     pub unless_taken: bool,
+    /// Where in the file the counter is that tells the program of the probe. The kernel
+    /// counts it up in each process, and down again.
+    pub semaphore: Option<u64>,
 }
 
 /// How the ends of calls are seen.
@@ -196,7 +199,7 @@ impl Calls {
         };
         let cookie = Cookie::new(number, go | branch, at.pushed);
         self.uprobes
-            .attach(begins, &function.file, at.offset, cookie, scope, links)
+            .attach_counted(begins, &function.file, at, cookie, scope, links)
     }
 
     /// Takes a probe away, which goes on counting for a moment. What it counted can be

@@ -3,7 +3,7 @@
 use object::elf;
 
 use super::Object;
-use crate::bytes::u32_in;
+use super::notes::notes;
 
 /// Notes are some hundred bytes; a kernel's are some kilobytes.
 const NOTES_BYTES_MAX: u64 = 1 << 20;
@@ -41,24 +41,10 @@ fn find(object: &Object, owner: &[u8], kind: u32) -> Option<Vec<u8>> {
         .filter(|id| !id.is_empty())
 }
 
-/// A note is three words (owner's length, description's length, type), the
-/// owner and the description, both padded to 4 bytes. (Those padded to 8, the
-/// GNU properties, are in a segment of their own.)
-fn find_note<'n>(mut notes: &'n [u8], owner: &[u8], kind: u32) -> Option<&'n [u8]> {
-    loop {
-        let owner_len = u32_in(notes, 0)? as usize;
-        let len = u32_in(notes, 4)? as usize;
-        let note_kind = u32_in(notes, 8)?;
-        let start = 12usize.checked_add(owner_len.checked_next_multiple_of(4)?)?;
-        let end = start.checked_add(len)?;
-        let note_owner = notes.get(12..12usize.checked_add(owner_len)?)?;
-        // Go pads its name with a second NUL that the length counts.
-        let note_owner = note_owner.split(|&byte| byte == 0).next()?;
-        if note_kind == kind && note_owner == owner {
-            return notes.get(start..end);
-        }
-        notes = notes.get(end.checked_next_multiple_of(4)?..)?;
-    }
+fn find_note<'n>(bytes: &'n [u8], owner: &[u8], kind: u32) -> Option<&'n [u8]> {
+    let mut notes = notes(bytes);
+    let note = notes.find(|note| note.kind == kind && note.owner == owner)?;
+    Some(note.description)
 }
 
 #[cfg(test)]

@@ -36,6 +36,10 @@ pub enum Refusal {
     NotAnInstruction,
     /// No instruction near its start can be probed.
     NoSite,
+    /// A marker without the arguments that are wanted.
+    NoArgument,
+    /// The counter that tells the program that somebody listens is in no file.
+    NoSemaphore,
     /// The compiler put all of it into its callers.
     Inlined,
 }
@@ -57,6 +61,8 @@ impl Refusal {
             Refusal::Inlined => {
                 "the compiler put its code into its callers, so that there are no calls to see"
             }
+            Refusal::NoArgument => "it has not these arguments where it is",
+            Refusal::NoSemaphore => "its semaphore is in no part of the file that is mapped",
             Refusal::NoSite => "the kernel takes no probe on any of its first instructions",
         }
     }

@@ -193,6 +193,13 @@ pub struct Record {
     /// A .pft is written while samples come, all others at the end
     #[arg(long, value_name = "FORMAT", value_parser = values::file_format)]
     pub format: Option<profile::formats::Format>,
+    /// Count and time calls of these functions as well, named as for proftop trace; needs BPF
+    #[arg(long = "probe", value_name = "FUNCTION")]
+    pub probes: Vec<String>,
+    /// Keep how often which values of this come at calls of the probed functions: arg1, ret,
+    /// str(arg1); may be given more than once
+    #[arg(long = "value", value_name = "EXPR", requires = "probes")]
+    pub values: Vec<String>,
     /// Overwrite the file if it is there
     #[arg(short, long)]
     pub force: bool,
@@ -207,7 +214,7 @@ pub struct Record {
 #[derive(Debug, Args)]
 pub struct Trace {
     /// Functions by name, by a regular expression, as MODULE!NAME, or as MODULE+0xOFFSET; lines as
-    /// FILE:LINE; several with commas between them
+    /// FILE:LINE, markers as usdt:PROVIDER:NAME; several with commas between them
     #[arg(value_name = "FUNCTION", required = true)]
     pub functions: Vec<String>,
     #[command(flatten)]

@@ -203,6 +203,14 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
         Some(format) => format,
         None => recorded_format(file.as_deref(), ", or add --format")?,
     };
+    let probes = trace::recorded(&words.probes, &words.values)?;
+    if !probes.functions.is_empty() && !format.has_probes() {
+        return Err(Failure::usage(format!(
+            "{} has no place for what probes count: --probe takes .pft, .pb.gz, .trace.json and \
+             .firefox.json",
+            format.word()
+        )));
+    }
     Ok(Config {
         target,
         sample: sample(&words.sample, &configuration.0),
@@ -217,6 +225,7 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
             file,
             format,
             overwrite: words.force,
+            probes,
         }),
         command,
     })

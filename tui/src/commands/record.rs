@@ -6,6 +6,8 @@
 
 /// The .pft that another format is made from.
 mod later;
+/// What is said of probes.
+mod probes;
 /// Where samples go while they come.
 mod recording;
 
@@ -15,6 +17,7 @@ use crate::cli::{Config, RecordConfig};
 use crate::failure::{Exit, Failure};
 use engine::snapshot::Snapshot;
 use engine::{AwaitNames, Command, Consent, Schedule};
+use probes::Said;
 use recording::Recording;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,11 +57,13 @@ async fn recording(
     let mut command = CommandWatch::new(sampling.started.take());
     let mut last: Option<Arc<Snapshot>> = None;
     let mut is_left = false;
+    let mut said = Said::default();
     loop {
         tokio::select! {
             snapshot = snapshots.recv() => {
                 let Some(snapshot) = snapshot else { break };
                 let wanted = file.append(&snapshot, Some(snapshot.report.window.end_ns))?;
+                said.say_new(&snapshot.probes);
                 file.show_progress(&snapshot);
                 last = Some(snapshot);
                 if !wanted {

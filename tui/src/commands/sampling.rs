@@ -2,12 +2,13 @@
 //! subject, and looking after the command that was started.
 
 use super::Subject;
-use super::sampler::{Sampler, probe_target, reach};
-use crate::cli::Config;
+use super::reach;
+use super::sampler::{self, Sampler, probe_target};
+use crate::cli::{Config, Mode};
 use crate::failure::Failure;
 use crate::target::Target;
 use engine::snapshot::Snapshot;
-use engine::{Command, Consent, Engine, MakeSource, Schedule, Settings};
+use engine::{Command, Consent, Engine, FirstProbes, MakeSource, Schedule, Settings};
 use probe::child::{HeldCommand, RunningCommand, StartError};
 use profile::{Filter, Limits};
 use std::process::ExitStatus;
@@ -38,8 +39,12 @@ pub fn start(
         held,
         sampler,
     } = subject;
-    // Only the screen and the plain dialog can place probes.
-    let calls = matches!(schedule, Schedule::Live { .. });
+    let probes = match &config.mode {
+        Mode::Record(record) => record.probes.clone(),
+        _ => FirstProbes::default(),
+    };
+    // The screen and the plain dialog can place some later.
+    let calls = matches!(schedule, Schedule::Live { .. }) || !probes.functions.is_empty();
     // The screen and the dialog ask the view themselves, with a filter that may change.
     let filter = match schedule {
         Schedule::Live { .. } => Filter::default(),
@@ -57,7 +62,11 @@ pub fn start(
         counted: config.sample.counted,
         filter,
         pids: target.pids.clone(),
-        reach: reach(&target),
+        reach: match probes.functions.is_empty() {
+            true => sampler::reach(&target),
+            false => reach::of(config, &target),
+        },
+        probes,
         consent,
     };
     let (ready, started) = release_when_ready(held);

@@ -3,18 +3,17 @@
 //! | module | holds |
 //! |---|---|
 //! | `watch` | the probes of a run: placed, judged, read |
-//! | `reach` | in which processes they are, and whose files are looked through |
 //! | `callers` | from where calls come: sampled stacks, with names |
 //! | `recording` | what was counted as a recording, and the file of `-o` |
 //! | `report` | what is printed |
 
 mod callers;
-mod reach;
 mod recording;
 pub mod report;
 mod watch;
 
 use super::Subject;
+use super::reach;
 use super::run_command::{CommandWatch, Signals, exit};
 use super::sampler::probe_target;
 use super::sampling::how_it_ended;
@@ -63,7 +62,7 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
     let mut source = start(config, &subject)?;
     let calls = source.take_calls().map_err(cannot)?;
     let mut watch = Watch::new(calls, trace)?;
-    let reach = reach::of(config, &subject);
+    let reach = reach::of(config, &subject.target);
     // A command and its libraries are probed before it runs; what it loads or starts itself
     // comes later.
     watch.place(&reach)?;

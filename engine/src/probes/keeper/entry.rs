@@ -3,7 +3,6 @@
 use super::Counted;
 use super::callers::Callers;
 use crate::naming::NamedModule;
-use crate::probes::expression::Values;
 use crate::probes::order::{Place, Whose};
 use crate::probes::reach::{Reach, has_ended};
 use crate::probes::shown::TREND_MAX;
@@ -33,6 +32,12 @@ pub struct Entry {
     pub search: Search,
     /// How often it was looked for.
     pub attempt: u64,
+    /// It is in place as long as the run, and is looked for until it is found.
+    pub stays: bool,
+    /// When it was looked for last, if there was no such function.
+    pub missing_since: Option<Instant>,
+    /// The finder has not answered yet.
+    pub is_asked: bool,
     pub state: State,
 }
 
@@ -98,6 +103,9 @@ impl Entry {
             module,
             search: Search::default(),
             attempt: 0,
+            stays: false,
+            missing_since: None,
+            is_asked: false,
             state: State::Sought,
         }
     }
@@ -147,7 +155,7 @@ impl Entry {
             flags: order::STACKS,
             ..Orders::default()
         };
-        self.search.values.lower(found.language, &mut orders)?;
+        found.values.lower(found.language, &mut orders)?;
         let is_timed = found.sees_ends;
         if is_timed {
             orders.flags |= order::TIMED;
@@ -180,7 +188,7 @@ impl Entry {
             min_ns: 0,
             placed_ns,
         };
-        let track = recorder.begin(&found, &self.search.values, placing);
+        let track = recorder.begin(&found, placing);
         self.state = State::InPlace(Box::new(Watched {
             found,
             probe,
@@ -214,7 +222,7 @@ impl Entry {
             && let State::InPlace(mut watched) = std::mem::replace(&mut self.state, State::Sought)
         {
             // Once more before it goes, so that the last calls count.
-            watched.look(calls, recorder, &self.search.values);
+            watched.look(calls, recorder);
             calls.remove(watched.probe);
             let now_ns = probe::now_ns();
             watched.gone = Some((Instant::now(), now_ns));
@@ -252,7 +260,7 @@ impl Entry {
 
 impl Watched {
     /// Reads what was counted.
-    pub fn look(&mut self, calls: &mut Calls, recorder: &mut Recorder, values: &Values) {
+    pub fn look(&mut self, calls: &mut Calls, recorder: &mut Recorder) {
         if self.orders.flags & (order::VALUES | order::RESULTS) != 0 {
             self.texts = calls.texts(self.probe);
         }
@@ -265,6 +273,7 @@ impl Watched {
                 }
             }
             if let Some(track) = &mut self.track {
+                let values = &self.found.values;
                 recorder.look(track, probe::now_ns(), &reading, &self.texts, values);
             }
             self.reading = Some(reading);
@@ -278,10 +287,9 @@ impl Watched {
         &mut self,
         calls: &mut Calls,
         recorder: &mut Recorder,
-        values: &Values,
         since: Duration,
     ) -> Option<TooMuch> {
-        self.look(calls, recorder, values);
+        self.look(calls, recorder);
         let reading = self.reading.as_ref()?;
         let hits = reading.calls + reading.others;
         // A probe that was placed in between has not been there for all of it.
@@ -299,8 +307,8 @@ impl Watched {
     }
 
     /// The first look at it, soon after it was placed: nothing is judged yet.
-    pub fn look_first(&mut self, calls: &mut Calls, recorder: &mut Recorder, values: &Values) {
-        self.look(calls, recorder, values);
+    pub fn look_first(&mut self, calls: &mut Calls, recorder: &mut Recorder) {
+        self.look(calls, recorder);
         let hits = self.reading.as_ref().map_or(0, |reading| reading.calls);
         let seconds = self.placed.elapsed().as_secs_f64().max(1e-3);
         self.set_odds(calls, hits as f64 / seconds);

@@ -8,6 +8,7 @@ use crate::probes::shown::{OnCpu, Probes};
 use probe::call::Calls;
 use profile::probes::ProbeLog;
 use std::sync::Arc;
+use std::sync::mpsc::Sender;
 
 /// A message to the thread.
 pub enum Message {
@@ -32,6 +33,15 @@ pub enum Message {
     Look(u64),
     /// Take all probes away, and end.
     End,
+}
+
+/// What the thread asks of the source of samples.
+pub enum Asked {
+    /// Its probes, as a [`Message::Calls`] to this sender.
+    Calls(Sender<Message>),
+    /// That the command may run: the probes that were ordered so far are in place, or there
+    /// are none.
+    Begin,
 }
 
 /// The stack of a call.

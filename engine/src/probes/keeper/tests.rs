@@ -1,6 +1,6 @@
 //! How long probes live, by a clock that is moved by hand, on a function of this test.
 
-use super::{Keeper, Message};
+use super::{Asked, Keeper, Message};
 use crate::probes::{Place, ProbeOrder, Probes, Reach, Stage, Which, Whose};
 use probe::{BpfSource, Config, Source as _, Target};
 use std::hint::black_box;
@@ -63,7 +63,10 @@ impl Kept {
         };
         let calls = Mutex::new(Some(Box::new(calls)));
         let symbolizer = Arc::new(Symbolizer::new());
-        let keeper = Keeper::start_with(Box::new(clock), symbolizer, reach, move |messages| {
+        let keeper = Keeper::start_with(Box::new(clock), symbolizer, reach, move |asked| {
+            let Asked::Calls(messages) = asked else {
+                return;
+            };
             let calls = calls.lock().unwrap().take().expect("asked for once");
             messages.send(Message::Calls(Ok(calls))).expect("it runs");
         });

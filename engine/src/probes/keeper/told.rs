@@ -2,7 +2,6 @@
 
 use super::callers::Names;
 use super::entry::{Entry, State, Watched};
-use crate::probes::Search;
 use crate::probes::expression::Expression;
 use crate::probes::shown::{Latency, Probe, ProbeCost, ProbeValue, Seen, Shares, Site, Stage};
 use probe::call::{Reading, Texts};
@@ -20,7 +19,7 @@ pub fn of_entry(entry: &Entry, names: &Names, now: Instant) -> Probe {
     let watched = entry.watched();
     // What is read at the moment of placing is no number yet.
     let told = watched.filter(|watched| watched.is_looked_at || watched.gone.is_some());
-    let seen = told.and_then(|watched| of_watched(watched, &entry.search, names));
+    let seen = told.and_then(|watched| of_watched(watched, names));
     Probe {
         number: entry.number,
         name: match watched {
@@ -32,6 +31,7 @@ pub fn of_entry(entry: &Entry, names: &Names, now: Instant) -> Probe {
         place: entry.place.clone(),
         whose: entry.whose.clone(),
         stage: match &entry.state {
+            State::Sought if entry.missing_since.is_some() => Stage::Missing,
             State::Sought => Stage::Sought,
             State::InPlace(watched) => Stage::InPlace {
                 left: watched.expires.saturating_duration_since(now),
@@ -43,7 +43,7 @@ pub fn of_entry(entry: &Entry, names: &Names, now: Instant) -> Probe {
 }
 
 /// `None` before it was read for the first time.
-fn of_watched(watched: &Watched, search: &Search, names: &Names) -> Option<Seen> {
+fn of_watched(watched: &Watched, names: &Names) -> Option<Seen> {
     let reading = watched.reading.as_ref()?;
     let found = &watched.found;
     let is_stepped = found.sites.iter().any(|site| site.class == Class::Stepped);
@@ -72,7 +72,7 @@ fn of_watched(watched: &Watched, search: &Search, names: &Names) -> Option<Seen>
         latency: latency(reading),
         // Samples are counted elsewhere.
         on_cpu: None,
-        values: { search.values.iter().enumerate() }
+        values: { found.values.iter().enumerate() }
             .map(|(slot, expression)| {
                 value(slot, expression, found.language, reading, &watched.texts)
             })

@@ -1,6 +1,6 @@
 //! A breakpoint at an instruction of a file, in one process or in all.
 
-use super::changing;
+use super::{SitePlan, changing};
 use crate::perf_event::{Attributes, PerfEvent, Tasks};
 use aya::programs::ProgramFd;
 use probe_ebpf::calls::Cookie;
@@ -38,6 +38,9 @@ pub enum AttachError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// The kernel cannot tell the program that somebody listens.
+    #[error("this kernel knows no semaphores of markers (Linux 4.20), or not so far in a file")]
+    Semaphore,
     /// No probe is placed whose cost is not known.
     #[error("what a probe costs could not be measured: {0}")]
     Cost(io::Error),
@@ -57,6 +60,8 @@ pub struct Uprobes {
     kind: u32,
     /// The bit of `config` that asks for the ends of calls.
     end_bit: u64,
+    /// By how much the place of a semaphore is shifted in `config`. `None` before Linux 4.20.
+    semaphore_shift: Option<u32>,
 }
 
 impl Uprobes {
@@ -79,6 +84,7 @@ impl Uprobes {
         Ok(Self {
             kind,
             end_bit: 1 << bit,
+            semaphore_shift: semaphore_shift(),
         })
     }
 
@@ -93,6 +99,26 @@ impl Uprobes {
         links: &mut Vec<Link>,
     ) -> Result<(), AttachError> {
         self.attach_at(program, file, (offset, 0), cookie, scope, links)
+    }
+
+    /// Runs `program` at each run of the instruction of a plan, and counts up its semaphore.
+    pub fn attach_counted(
+        &self,
+        program: &ProgramFd,
+        file: &File,
+        plan: &SitePlan,
+        cookie: Cookie,
+        scope: &Scope,
+        links: &mut Vec<Link>,
+    ) -> Result<(), AttachError> {
+        let offset = plan.offset;
+        let config = match (plan.semaphore, self.semaphore_shift) {
+            (None, _) => 0,
+            // It has 32 bits.
+            (Some(place), Some(shift)) if u32::try_from(place).is_ok() => place << shift,
+            (Some(_), _) => return Err(AttachError::Semaphore),
+        };
+        self.attach_at(program, file, (offset, config), cookie, scope, links)
     }
 
     /// Runs `program` at the end of each call that begins at `offset`.
@@ -153,4 +179,11 @@ impl Uprobes {
         }
         .map_err(refused)
     }
+}
+
+/// Where in `config` the place of a semaphore goes: `config:32-63`.
+fn semaphore_shift() -> Option<u32> {
+    let bits = fs::read_to_string(format!("{PMU}/format/ref_ctr_offset")).ok()?;
+    let (first, _) = bits.trim().strip_prefix("config:")?.split_once('-')?;
+    first.parse().ok().filter(|first| *first == 32)
 }

@@ -105,6 +105,7 @@ fn cost_of(
             offset,
             pushed: 0,
             unless_taken: false,
+            semaphore: None,
         },
         ends: if timed {
             EndPlan::Replaced

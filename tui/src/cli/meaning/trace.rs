@@ -5,22 +5,18 @@ use super::super::{Config, Mode, ShowConfig, TraceConfig, TraceOutput};
 use super::{Configuration, LookArgs, RECORD_STEP, look, recorded_format, sample, target};
 use crate::choices::EngineChoice;
 use crate::failure::Failure;
+use engine::FirstProbes;
 use engine::probes::expression::{Expression, Values};
 use engine::probes::{Wanted, split};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Turns the words of `proftop trace` into a configuration. The error says which of them do
 /// not fit.
 pub fn config(words: Trace, configuration: Configuration) -> Result<Config, Failure> {
-    let functions: Vec<String> = { words.functions.iter() }
-        .flat_map(|list| split(list))
-        .map(str::to_string)
-        .collect();
+    let functions = functions(&words.functions)?;
     if functions.is_empty() {
         return Err(Failure::usage("no function is named"));
-    }
-    for function in &functions {
-        Wanted::parse(function).map_err(Failure::usage)?;
     }
     let values = values(&words)?;
     if words.count && values.has_results() {
@@ -75,6 +71,26 @@ pub fn config(words: Trace, configuration: Configuration) -> Result<Config, Fail
         }),
         command,
     })
+}
+
+/// Returns the functions of several lists. The error says which of them can be none.
+fn functions(lists: &[String]) -> Result<Vec<String>, Failure> {
+    let functions = lists.iter().flat_map(|list| split(list));
+    let functions: Vec<String> = functions.map(str::to_string).collect();
+    for function in &functions {
+        Wanted::parse(function).map_err(Failure::usage)?;
+    }
+    Ok(functions)
+}
+
+/// Returns the probes of `proftop record`.
+pub fn recorded(lists: &[String], values: &[String]) -> Result<FirstProbes, Failure> {
+    let functions = functions(lists)?.into_iter().map(Arc::from).collect();
+    let values: Result<Vec<Expression>, String> = { values.iter() }
+        .map(|text| Expression::parse(text))
+        .collect();
+    let values = values.and_then(Values::new).map_err(Failure::usage)?;
+    Ok(FirstProbes { functions, values })
 }
 
 /// Returns which values are read at each call. With `--hide-names` there are none, so that

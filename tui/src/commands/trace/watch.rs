@@ -8,15 +8,16 @@ use engine::probes::modules::{self, Module};
 use engine::probes::needed::{self, Environment};
 use engine::probes::{
     Found, FrameKey, Guard, Limits, Placing, Reach, Recorder, Search, TooMuch, Track, Wanted, What,
-    find, names,
+    find, marker_names, names,
 };
 use probe::call::{Calls, Cost};
 use probe::call_orders::{Orders, PROBES_MAX, order};
 use probe::{Frame, ModuleId, Sample};
 use profile::probes::ProbeLog;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use symbolize::Symbolizer;
+use symbolize::{Reason, Symbolizer};
 
 /// How many stacks of one probe are taken in a second: enough to tell shares, and cheap in
 /// comparison to the hits.
@@ -36,6 +37,8 @@ pub struct Watch<'c> {
     symbolizer: Symbolizer,
     /// The files with code that a command maps at its start. Empty without a command.
     at_start: Vec<Module>,
+    /// Mapped files that could not be read when they were looked through last.
+    unreadable: Vec<(PathBuf, Reason)>,
     /// Wanted functions that were not found yet.
     missing: Vec<Missing>,
     probes: Vec<Probe>,
@@ -88,6 +91,7 @@ impl<'c> Watch<'c> {
             cost,
             symbolizer: Symbolizer::new().with_files(probe::files::of_targets()),
             at_start: Vec::new(),
+            unreadable: Vec::new(),
             missing: wanted
                 .collect::<Result<_, String>>()
                 .map_err(Failure::usage)?,
@@ -130,28 +134,47 @@ impl<'c> Watch<'c> {
     pub fn say_missing(&self, program: &str) {
         for missing in &self.missing {
             let text = &missing.wanted.text;
+            let what = kind(&missing.wanted);
             let guess = self.guess(missing);
             let guess = guess.map_or(String::new(), |name| format!(" (did you mean {name}?)"));
             stderr::say(format_args!(
-                "no function is called `{text}` in {program} and the libraries that it \
+                "no {what} is called `{text}` in {program} and the libraries that it \
                  needs{guess}; looking in what it loads or starts"
             ));
         }
     }
 
+    /// Returns a sentence on files that could not be looked through.
+    fn unread(&self) -> Option<String> {
+        let (path, why) = self.unreadable.first()?;
+        let name = symbolize::sanitize(path.as_os_str().as_encoded_bytes());
+        let others = match self.unreadable.len() - 1 {
+            0 => String::new(),
+            many => format!(", nor {many} others"),
+        };
+        Some(format!(
+            "{name} was not looked through ({}){others}",
+            why.explain()
+        ))
+    }
+
     /// Returns the name of a function that is spelled much like one that was not found.
     fn guess(&self, missing: &Missing) -> Option<String> {
-        let What::Name(wanted, _) = &missing.wanted.what else {
-            return None;
+        let (wanted, names): (&str, Vec<String>) = match &missing.wanted.what {
+            What::Name(wanted, _) => (wanted, names(&self.at_start).collect()),
+            What::Marker(..) => (&missing.wanted.text, marker_names(&self.at_start).collect()),
+            _ => return None,
         };
-        let names: Vec<String> = names(&self.at_start).collect();
         cli::nearest(wanted, names.iter().map(String::as_str)).map(str::to_string)
     }
 
-    /// Returns the files of code that processes have mapped.
-    fn modules_of(&self, pids: &[u32]) -> Vec<Module> {
+    /// Returns the files of code that processes have mapped, and notes those that cannot be
+    /// read: what is looked for may be in them.
+    fn modules_of(&mut self, pids: &[u32]) -> Vec<Module> {
         let way = probe::files::of_targets();
-        modules::of_processes(pids, &way, &self.symbolizer).0
+        let (modules, unreadable) = modules::of_processes(pids, &way, &self.symbolizer);
+        self.unreadable = unreadable;
+        modules
     }
 
     /// Looks for the missing functions in these modules, and probes what was found. What is
@@ -219,7 +242,7 @@ impl<'c> Watch<'c> {
             min_ns: orders.min_ns,
             placed_ns: probe::now_ns(),
         };
-        let track = self.recorder.begin(&found, &self.search.values, placing);
+        let track = self.recorder.begin(&found, placing);
         self.probes.push(Probe {
             found,
             number,
@@ -239,8 +262,7 @@ impl<'c> Watch<'c> {
             min_ns: self.config.min.as_nanos() as u64,
             ..Orders::default()
         };
-        let values = &self.search.values;
-        let lowered = values.lower(found.language, &mut orders);
+        let lowered = found.values.lower(found.language, &mut orders);
         lowered.map_err(Failure::usage)?;
         if found.sees_ends {
             orders.flags |= order::TIMED;
@@ -259,7 +281,11 @@ impl<'c> Watch<'c> {
     pub fn check_all_found(&self) -> Result<(), Failure> {
         if let Some(missing) = self.missing.first() {
             let guess = self.guess(missing);
-            return Err(not_found(missing, guess.as_deref()));
+            let failure = not_found(missing, guess.as_deref());
+            return Err(match self.unread() {
+                Some(unread) => failure.detail(unread),
+                None => failure,
+            });
         }
         if self.probes.is_empty() {
             return Err(Failure::failed("no function got a probe"));
@@ -297,7 +323,7 @@ impl<'c> Watch<'c> {
             let texts = self.calls.texts(probe.number);
             let now_ns = probe::now_ns();
             if let Some(track) = &mut probe.track {
-                let values = &self.search.values;
+                let values = &probe.found.values;
                 self.recorder.look(track, now_ns, &reading, &texts, values);
             }
             // A hit of a process that is no target costs as much as one that counts.
@@ -372,7 +398,7 @@ impl<'c> Watch<'c> {
                 && let Some(track) = &mut probe.track
             {
                 let texts = self.calls.texts(probe.number);
-                let values = &self.search.values;
+                let values = &probe.found.values;
                 let now_ns = probe::now_ns();
                 self.recorder.look(track, now_ns, &reading, &texts, values);
             }
@@ -441,13 +467,27 @@ fn not_found(missing: &Missing, guess: Option<&str>) -> Failure {
         return Failure::failed(what).detail(IS_REGULAR);
     }
     let guess = guess.map_or(String::new(), |name| format!("; did you mean {name}?"));
-    Failure::failed(format!(
-        "no function is called `{text}` in the code that is mapped{guess}"
-    ))
-    .remedy(
+    let what = kind(&missing.wanted);
+    let failure = Failure::failed(format!(
+        "no {what} is called `{text}` in the code that is mapped{guess}"
+    ));
+    if what == MARKER {
+        return failure.detail("markers of a file are listed by readelf -n FILE");
+    }
+    failure.remedy(
         "proftop trace MODULE+0xOFFSET",
         "takes a place, where a name is missing",
     )
+}
+
+const MARKER: &str = "marker";
+
+/// What somebody has asked for, in a word.
+fn kind(wanted: &Wanted) -> &'static str {
+    match wanted.what {
+        What::Marker(..) => MARKER,
+        _ => "function",
+    }
 }
 
 fn is_of_kernel(name: &str) -> bool {

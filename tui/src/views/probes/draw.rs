@@ -225,7 +225,7 @@ fn render_row(
     let line = format!("{line}  {}", text::short_name(&probe.name, room));
     let style = match &probe.stage {
         Stage::Gone(_) => theme.dim(),
-        Stage::Sought | Stage::InPlace { .. } | Stage::Recorded(_) => Style::new(),
+        Stage::Sought | Stage::Missing | Stage::InPlace { .. } | Stage::Recorded(_) => Style::new(),
     };
     let buffer = frame.buffer_mut();
     buffer.set_stringn(area.x, area.y, line, area.width.into(), style);

@@ -38,7 +38,7 @@ pub fn on_cpu(seen: &Seen) -> String {
 /// `52s`, `gone`, or `...` while it is looked for.
 pub fn left(probe: &Probe) -> String {
     match &probe.stage {
-        Stage::Sought => "...".into(),
+        Stage::Sought | Stage::Missing => "...".into(),
         Stage::InPlace { left } => format!("{}s", left.as_secs_f64().ceil() as u64),
         Stage::Gone(_) => "gone".into(),
         Stage::Recorded(_) => "-".into(),
@@ -175,6 +175,7 @@ pub fn detail(cx: &Context<'_>, probe: &Probe) -> String {
     let away = hint(cx, Action::Unprobe, "take away");
     match &probe.stage {
         Stage::Sought => and("it is being placed", "   ", [away]),
+        Stage::Missing => and("there is no such function yet", "   ", [away]),
         Stage::InPlace { .. } => {
             let left = left(probe);
             and(&format!("{left} left"), "   ", [renew, value, away])

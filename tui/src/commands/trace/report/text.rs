@@ -84,6 +84,8 @@ fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::f
     }
     match (about.is_timed, manner.is_timed) {
         (true, _) => write_times(text, report)?,
+        // It is a place, and no call.
+        (false, Some(true)) if matches!(&*about.site, "marker" | "inside") => {}
         (false, Some(true)) => writeln!(
             text,
             "  counted only: where its calls end cannot be told from its code"

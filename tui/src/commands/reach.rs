@@ -1,20 +1,20 @@
-//! The target of a trace, as far as probes have to know it.
+//! The target of a run with a command, as far as probes have to know it.
 
-use super::Subject;
+use super::sampler;
 use crate::cli::Config;
-use crate::commands::sampler;
+use crate::target::Target;
 use engine::probes::Reach;
 use probe::child;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-/// Returns the processes and files in which functions of this subject are probed.
-pub fn of(config: &Config, subject: &Subject) -> Reach {
+/// Returns the processes and files in which functions of this target are probed.
+pub fn of(config: &Config, target: &Target) -> Reach {
     let program = config.command.as_ref();
     Reach {
         program: program.and_then(|command| find_program(&command.program.to_string_lossy())),
-        ..sampler::reach(&subject.target)
+        ..sampler::reach(target)
     }
 }
 

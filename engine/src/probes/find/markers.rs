@@ -1,0 +1,138 @@
+//! Probes at places that a programmer has marked (USDT).
+//!
+//! A marker may be in several places, each with its arguments elsewhere. What is read is told
+//! to the kernel once for a probe, so that places are one probe if all that is wanted is where
+//! it is in the others: without values all of them are.
+
+use super::{Found, Refused, Search, plan};
+use crate::probes::expression::Values;
+use crate::probes::modules::Module;
+use probe::call::{EndPlan, FunctionPlan, SitePlan};
+use regex::Regex;
+use std::sync::Arc;
+use symbolize::sites::{self, Language, Marker, Refusal};
+
+/// Functions and refusals, or a sentence: there is no such place.
+type Answer = Result<(Vec<Found>, Vec<Refused>), String>;
+
+/// Why a place gets no probe.
+enum NoMarker {
+    Refused(Refusal),
+    /// What is wanted of its arguments cannot be: a sentence.
+    Values(String),
+}
+
+impl From<Refusal> for NoMarker {
+    fn from(reason: Refusal) -> Self {
+        NoMarker::Refused(reason)
+    }
+}
+
+/// Every place that is meant: those of one name, else all whose names fit the pattern.
+pub fn find(modules: &[&Module], name: &str, pattern: Option<&Regex>, search: &Search) -> Answer {
+    if search.values.has_results() {
+        return Err("a marker returns nothing: leave out `ret`".into());
+    }
+    let all: Vec<(&Module, Marker)> = { modules.iter() }
+        .flat_map(|module| {
+            let markers = sites::markers(&module.symbols).into_iter();
+            markers.map(|marker| (*module, marker))
+        })
+        .collect();
+    let mut meant: Vec<&(&Module, Marker)> = all
+        .iter()
+        .filter(|(_, marker)| marker.name == name)
+        .collect();
+    if let (true, Some(pattern)) = (meant.is_empty(), pattern) {
+        let fits = |(_, marker): &&(&Module, Marker)| pattern.is_match(&marker.name);
+        meant = all.iter().filter(fits).collect();
+    }
+    let (mut found, mut refused, mut without) = (Vec::new(), Vec::new(), None);
+    for (module, marker) in meant {
+        match add(module, marker, search, &mut found) {
+            Ok(()) => {}
+            Err(NoMarker::Refused(reason)) => refused.push(Refused {
+                name: format!("usdt:{}", marker.name),
+                module: module.name(),
+                reason,
+            }),
+            Err(NoMarker::Values(why)) => {
+                without.get_or_insert(why);
+                refused.push(Refused {
+                    name: format!("usdt:{}", marker.name),
+                    module: module.name(),
+                    reason: Refusal::NoArgument,
+                });
+            }
+        }
+    }
+    // Where others have the arguments, a place without them is told and left out.
+    if let (true, Some(why)) = (found.is_empty(), without) {
+        return Err(why);
+    }
+    // Of places whose arguments are elsewhere each is a probe, and has to have a name.
+    for number in 0..found.len() {
+        let name = found[number].name.clone();
+        let later = found[number + 1..]
+            .iter_mut()
+            .filter(|other| other.name == name);
+        for (place, other) in (2..).zip(later) {
+            other.name = format!("{name} #{place}");
+        }
+    }
+    Ok((found, refused))
+}
+
+/// Adds a place to the probe that has the same name and arguments, or as one of its own.
+fn add(
+    module: &Module,
+    marker: &Marker,
+    search: &Search,
+    found: &mut Vec<Found>,
+) -> Result<(), NoMarker> {
+    sites::check_file(&module.path)?;
+    let (function, site) = sites::place_marker(&module.symbols, marker)?;
+    let semaphore = sites::semaphore(&module.symbols, marker)?;
+    let values = { search.values.iter() }
+        .map(|value| value.at_marker(&marker.arguments))
+        .collect::<Result<Vec<_>, _>>()
+        .and_then(Values::new)
+        .map_err(|why| NoMarker::Values(format!("usdt:{}: {why}", marker.name)))?;
+    let name = format!("usdt:{}", marker.name);
+    let same = |probe: &Found| probe.name == name && probe.values == values;
+    let probe = match found.iter().position(same) {
+        Some(at) => &mut found[at],
+        None => {
+            found.push(Found {
+                name,
+                module: module.name(),
+                address: marker.addr.0,
+                language: match function.language {
+                    // Its registers are named by the note, and no goroutine is looked for.
+                    Language::Go => Language::C,
+                    language => language,
+                },
+                sites: Vec::new(),
+                return_sites: 0,
+                plans: Vec::new(),
+                sees_ends: false,
+                is_program: module.is_program,
+                extents: Vec::new(),
+                values,
+            });
+            found.last_mut().expect("it was added")
+        }
+    };
+    probe.is_program &= module.is_program;
+    probe.sites.push(site);
+    probe.plans.push(FunctionPlan {
+        file: Arc::clone(&module.file),
+        entry: SitePlan {
+            semaphore: semaphore.map(|offset| offset.0),
+            ..plan(&site)
+        },
+        ends: EndPlan::Unseen,
+        is_go: false,
+    });
+    Ok(())
+}
