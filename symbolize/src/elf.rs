@@ -225,6 +225,26 @@ impl ElfSymbols {
         })
     }
 
+    /// Gives `take` every name of functions of which `word` is a part, and where they start:
+    /// of functions with several names those, too, that [`ElfSymbols::functions`] leaves out.
+    /// What cannot be read is left out.
+    pub fn for_each_name(&self, word: &str, take: &mut dyn FnMut(&[u8], LinkAddr)) {
+        let finder = memchr::memmem::Finder::new(word.as_bytes());
+        for layer in self.separate.as_deref().into_iter().chain([self]) {
+            let mut look_at = |name: &[u8], start: LinkAddr, _| {
+                let is_start = || {
+                    self.extent(start)
+                        .is_some_and(|extent| extent.start == start)
+                };
+                if finder.find(name).is_some() && is_start() {
+                    take(name, start);
+                }
+            };
+            // Damaged tables were told when the file was opened.
+            _ = each::for_each_symbol_with(&layer.object, word.as_bytes(), &mut look_at);
+        }
+    }
+
     /// Every stretch of code with a name: where it starts, and the function,
     /// which may start before, as others may lie in it. Reads all names.
     pub fn ranges(&self) -> impl Iterator<Item = (LinkAddr, Symbol<'_>)> {

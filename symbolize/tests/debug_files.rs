@@ -111,6 +111,25 @@ fn a_function_that_program_and_debug_file_name_is_one_site() {
     }
 }
 
+/// `calloc` of the C library is `__libc_calloc`, too, and one of them is shown.
+#[test]
+fn a_function_is_found_by_each_of_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "names.c", "program", &[]) else {
+        return;
+    };
+    let symbols = ElfSymbols::read(&File::open(program).unwrap()).unwrap();
+    let find = |name: &str| sites::functions(&symbols, Wanted::Named(name)).unwrap();
+    let (shown, other) = (find("exported_alias"), find("exported_one"));
+    assert_eq!((shown.len(), other.len()), (1, 1));
+    assert_eq!(shown[0].start, other[0].start);
+    assert_eq!(
+        (&*shown[0].name, &*other[0].name),
+        ("exported_alias", "exported_one")
+    );
+    assert!(find("exported_on").is_empty());
+}
+
 #[test]
 fn another_builds_file_is_not_believed() {
     let Some(installed) = Installed::new(&["-Wl,--build-id=none"]) else {

@@ -14,11 +14,21 @@ const STRINGS_BYTES_MAX: u64 = 64 << 20;
 /// both of its tables.
 pub fn for_each_symbol(
     object: &Object,
+    take: impl FnMut(&[u8], LinkAddr, u64),
+) -> Result<(), OpenError> {
+    for_each_symbol_with(object, b"", take)
+}
+
+/// Like [`for_each_symbol`], of a file that has `word` in its names; of another one nothing
+/// is given, which costs far less than a look at every symbol.
+pub fn for_each_symbol_with(
+    object: &Object,
+    word: &[u8],
     mut take: impl FnMut(&[u8], LinkAddr, u64),
 ) -> Result<(), OpenError> {
     let found = tables::find(object);
     for table in [found.full, found.dynamic].into_iter().flatten() {
-        of_table(object, table, &mut take)?;
+        of_table(object, table, word, &mut take)?;
     }
     Ok(())
 }
@@ -26,12 +36,16 @@ pub fn for_each_symbol(
 fn of_table(
     object: &Object,
     table: TablePlace,
+    word: &[u8],
     take: &mut impl FnMut(&[u8], LinkAddr, u64),
 ) -> Result<(), OpenError> {
     let size = table.strings.size.min(STRINGS_BYTES_MAX);
     let strings = object
         .source()
         .read(table.strings.offset, size, "symbol names")?;
+    if memchr::memmem::find(&strings, word).is_none() {
+        return Ok(());
+    }
     tables::read_pieces(object, table.symbols, |symbols| {
         for symbol in symbols.as_chunks::<SYMBOL_BYTES>().0 {
             // Undefined: it is another file's.

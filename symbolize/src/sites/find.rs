@@ -47,6 +47,15 @@ pub fn functions(symbols: &ElfSymbols, wanted: Wanted<'_>) -> Result<Vec<Functio
                     found.push((fit, raw.to_vec(), start, is_go));
                 }
             });
+            if found.is_empty() {
+                // Of a function with several names one is shown: it may be another one.
+                symbols.for_each_name(last_word(name), &mut |raw, start| {
+                    let is_go = symbols.go().is_some_and(|go| go.extent(start).is_some());
+                    if let Some(fit) = fit(raw, name, is_go).filter(|_| !is_go) {
+                        found.push((fit, raw.to_vec(), start, is_go));
+                    }
+                });
+            }
             let best = found.iter().map(|found| found.0).max();
             let found = found.into_iter().filter(|found| Some(found.0) == best);
             let mut starts = HashSet::new();
