@@ -1,11 +1,9 @@
 //! `proftop --batch` as scripts use it.
 
-mod common;
+use crate::common;
 
 use common::{BURN_FUNCTIONS, BURN_SHARES, BURN_THREADS, burning};
-use common::{
-    band, burn_str, list, machine, number, proftop, reports, reports_until, run, shared_machine,
-};
+use common::{band, burn_str, list, number, proftop, reports, reports_until, run, shared_machine};
 use common::{self_samples, start_sampling, sum, text, wait_for_work};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -16,7 +14,9 @@ use test_support::Process;
 
 #[test]
 fn shares_are_those_of_the_work() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let of_work = |reports: &[Value]| -> u64 {
         let of_all = BURN_FUNCTIONS.iter();
         of_all.map(|name| self_samples(reports, name)).sum()
@@ -42,7 +42,11 @@ fn shares_are_those_of_the_work() {
         );
     }
     let samples = sum(&reports, "samples");
-    assert!(all * 100 >= samples * 90, "{all} of {samples} are the work");
+    // On a busy machine the kernel, which changes threads, has its part.
+    let functions = reports.iter().flat_map(|report| list(report, "functions"));
+    let of_user = functions.filter(|function| function["kind"] == "user");
+    let of_user: u64 = of_user.map(|function| number(function, "self")).sum();
+    assert!(all * 100 >= of_user * 90, "{all} of {of_user} are the work");
     for name in BURN_THREADS {
         let of_thread: u64 = reports
             .iter()
@@ -56,8 +60,10 @@ fn shares_are_those_of_the_work() {
 
 #[test]
 fn reports_add_up() {
-    let Some(_machine) = machine() else { return };
-    let _busy = burning(30, 2);
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let _busy = burning(2);
     let output = run(&mut proftop(&[
         "-b", "--format", "json", "-n", "5", "-d", "0.5", "-F", "499",
     ]));
@@ -74,7 +80,9 @@ fn reports_add_up() {
         check_sums(report);
         let time = number(report, "time_unix_ms");
         if let Some(end) = end.replace(time) {
-            assert!((480..=520).contains(&(time - end)), "{}", time - end);
+            let window_ms = report["window_s"].as_f64().expect("a number") * 1000.0;
+            let off = (time - end) as f64 - window_ms;
+            assert!(off.abs() < 20.0, "{} ms, not {window_ms}", time - end);
         }
     }
 }
@@ -134,7 +142,7 @@ fn a_filter_keeps_what_passes() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    let burn = burning(30, 2);
+    let burn = burning(2);
     let pid = burn.pid().to_string();
     let thread = BURN_THREADS[0];
     let filter = format!("comm:{thread}");
@@ -161,7 +169,7 @@ fn text_and_csv_say_the_same() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    let burn = burning(30, 1);
+    let burn = burning(1);
     let pid = burn.pid().to_string();
     let shared = ["-b", "-n", "1", "-d", "2", "-F", "499", "-p", &pid];
     let output = run(proftop(&shared).args(["--format", "csv"]));
@@ -207,7 +215,7 @@ fn an_interrupt_ends_with_a_report() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    let burn = burning(600, 1);
+    let burn = burning(1);
     let pid = burn.pid().to_string();
     let mut proftop = proftop(&[
         "-b", "--format", "json", "-d", "600", "-F", "499", "-p", &pid,

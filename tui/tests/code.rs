@@ -1,6 +1,6 @@
 //! The code of a function, of programs that are compiled for it.
 
-mod common;
+use crate::common;
 
 use common::tmux::{PROMPT, Terminal};
 use common::{Machine, proftop, run, shared_machine};

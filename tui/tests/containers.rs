@@ -1,14 +1,15 @@
 //! Debug files of processes that have a root directory of their own: found
 //! there, and only there.
 
-mod common;
+use crate::common;
 
-use common::{machine, proftop, reports_until};
+use common::{proftop, reports_until, shared_machine};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use test_support::{Process, run_tool, skip, wait_for};
 
 const SOURCE: &str = "
@@ -37,8 +38,10 @@ impl Container {
         }
         fs::write(path("work.c"), SOURCE).unwrap();
         let (program, debug) = (path("root/opt/work"), path("work.debug"));
-        // Its own build-id: no other test's cache knows it.
-        let build_id = format!("feed{:016x}", std::process::id());
+        // Its own build-id: copies of one program are one by it, whoever runs them.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let build_id = format!("feed{:08x}{number:08x}", std::process::id());
         let steps: [(&str, &[&str]); 3] = [
             (
                 "cc",
@@ -98,7 +101,9 @@ impl Container {
         is_enough: impl Fn(usize, &Value) -> bool,
     ) -> Value {
         let pid = process.pid().to_string();
-        let mut command = proftop(&["-b", "--format", "json", "-F", "499", "-d", "1", "-p", &pid]);
+        let mut command = proftop(&[
+            "-b", "--format", "json", "-F", "499", "-d", "0.5", "-p", &pid,
+        ]);
         command.env("XDG_CACHE_HOME", self.path("tables"));
         let hottest = |reports: &[Value]| {
             let is_settled = |report: &&Value| report["pending"] == 0 && report["samples"] != 0;
@@ -154,10 +159,9 @@ fn start_below(root: &Path) -> Option<Process> {
     start(&["chroot", root.to_str().unwrap(), "/opt/work"])
 }
 
-// One at a time: copies of one program are one by their build-id, whoever runs them.
 #[test]
 fn debug_files_below_the_root_of_a_process() {
-    let Some(_machine) = machine() else {
+    let Some(_machine) = shared_machine() else {
         return;
     };
     let Some(container) = Container::new() else {
@@ -188,7 +192,7 @@ fn debug_files_below_the_root_of_a_process() {
 /// The process decides where links lead, and we may read more than it may.
 #[test]
 fn links_that_lead_out_of_the_root_stay_inside() {
-    let Some(_machine) = machine() else {
+    let Some(_machine) = shared_machine() else {
         return;
     };
     let Some(container) = Container::new() else {
@@ -223,7 +227,7 @@ fn links_that_lead_out_of_the_root_stay_inside() {
 /// As systemd's services and most containers have them.
 #[test]
 fn a_mount_that_only_the_process_has() {
-    let Some(_machine) = machine() else {
+    let Some(_machine) = shared_machine() else {
         return;
     };
     let Some(container) = Container::new() else {

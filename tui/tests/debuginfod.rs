@@ -1,7 +1,7 @@
 //! Debug files from servers: a good one, and all kinds of bad ones. The servers
 //! are ours; the client is elfutils'.
 
-mod common;
+use crate::common;
 
 use common::{machine, proftop, reports_until, run, text};
 use std::fs;

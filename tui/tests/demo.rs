@@ -1,7 +1,7 @@
 //! The screen on the recording that is built in: what anybody sees, without any
 //! rights, and what they may change.
 
-mod common;
+use crate::common;
 
 use common::pty::Pty;
 use common::tmux::Terminal;

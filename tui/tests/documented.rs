@@ -1,6 +1,6 @@
 //! Every command that README.md, `--help`, the manual and messages tell to type, typed.
 
-mod common;
+use crate::common;
 
 use common::pty::Pty;
 use common::{PROFTOP, burning, proftop, run, shared_machine, start_sampling, text, wait_for_work};
@@ -22,7 +22,7 @@ struct Desk {
 impl Desk {
     fn new() -> Desk {
         let directory = Scratch::new();
-        let watched = burning(600, 1);
+        let watched = burning(1);
         let script = |name: &str, body: &str| {
             let path = directory.write(name, format!("#!/bin/sh\n{body}\n"));
             let mode = std::fs::Permissions::from_mode(0o755);

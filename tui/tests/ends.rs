@@ -1,19 +1,21 @@
 //! How a run ends: exit codes, files, pipes, rights, and what is left behind.
 
-mod common;
+use crate::common;
 
 use common::{
     BURN_FUNCTIONS, BURN_SHARES, PROFTOP, band, burn, burn_str, burning, list, machine, number,
-    proftop, reports, run, self_samples, shared_machine, start_sampling, sum, text,
+    proftop, reports, run, self_samples, shared_machine, start_sampling, sum, text, wait_for_work,
 };
 use probe::BpfPrograms;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::collections::HashSet;
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use symbolize::kernel::BpfKernel as _;
 use test_support::{Process, Scratch, skip, wait_for, wait_until};
 
@@ -120,19 +122,17 @@ fn the_end_of_the_target_is_the_end_of_the_reports() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    // Long enough to be found burning by a machine that is busy.
-    let burn = burning(3, 4);
+    let burn = burning(1);
     let pid = burn.pid().to_string();
-    let reaper = std::thread::spawn(move || {
-        let mut burn = burn;
-        burn.wait().expect("it ends");
-    });
-    let output = run(&mut proftop(&[
-        "-b", "--format", "json", "-d", "20", "-p", &pid,
-    ]));
-    reaper.join().expect("reaped");
-    assert_eq!(output.status.code(), Some(0));
-    let reports = reports(&output.stdout);
+    let mut command = proftop(&["-b", "--format", "json", "-d", "20", "-p", &pid]);
+    let mut child = start_sampling(command.stdout(Stdio::piped()));
+    wait_for_work(burn.pid(), Duration::from_millis(50));
+    drop(burn);
+    let mut said = Vec::new();
+    let mut output = child.stdout.take().expect("a pipe");
+    output.read_to_end(&mut said).expect("it writes");
+    assert_eq!(child.wait().expect("ours").code(), Some(0));
+    let reports = reports(&said);
     assert_eq!(reports.last().expect("a report")["target"], "exited");
 }
 
@@ -251,7 +251,7 @@ fn a_reader_that_has_had_enough_is_no_failure() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    let _burn = burning(30, 1);
+    let _burn = burning(1);
     let script = format!("{{ '{PROFTOP}' -b -d 0.2 -F 499; echo status $? >&2; }} | head -1");
     let output = run(Command::new("sh").args(["-c", &script]));
     assert_eq!(text(&output.stdout).lines().count(), 1);
@@ -266,7 +266,7 @@ fn a_file_is_written_whole_and_never_over_another() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("report");
     let file = path.to_str().expect("UTF-8");
-    let _burn = burning(30, 1);
+    let _burn = burning(1);
     let args = ["-b", "-n", "1", "-d", "0.3", "-F", "499", "-o", file];
     let output = run(&mut proftop(&args));
     assert_eq!(output.status.code(), Some(0));
@@ -313,7 +313,7 @@ fn a_full_disk_is_one_sentence() {
         skip("needs root to mount a small file system");
         return;
     };
-    let _burn = burning(30, 1);
+    let _burn = burning(1);
     let file = disk.0.path().join("report");
     let output =
         run(proftop(&["-b", "-d", "0.2", "-F", "499", "--format", "json", "-o"]).arg(&file));

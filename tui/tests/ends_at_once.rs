@@ -2,11 +2,12 @@
 //! the pipe is closed, when the terminal is gone. Each of these runs would
 //! go on for a minute and more; how fast they end is for benches to measure.
 
-mod common;
+use crate::common;
 
 use common::pty::Pty;
 use common::wait_for_work;
-use common::{PROFTOP, number, proftop, reports, run, shared_machine, start_sampling, text};
+use common::{PROFTOP, number, proftop, reports, run, shared_machine, side_by_side};
+use common::{start_sampling, text};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -15,7 +16,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
-use test_support::{Process, skip, wait_until};
+use test_support::{Process, skip, wait_for, wait_until};
 
 /// What ends a run, and with which status.
 const SIGNALS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
@@ -34,21 +35,22 @@ fn a_signal_ends_reports_with_the_last_one_written() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    let burn = common::burning(600, 1);
-    for signal in SIGNALS {
+    let burn = common::burning(1);
+    side_by_side(&SIGNALS, |&signal| {
         // On a machine that is busy with other things the second that the end may take can
         // be over before the last report is made. That is said by the status.
-        let reports = (0..5).find_map(|_| reports_until(signal, burn.pid()));
-        let reports = reports.unwrap_or_else(|| panic!("{signal:?}: always too late"));
+        let reports = wait_for("an end in time", || reports_until(signal, burn.pid()));
         assert!(reports.len() > 1, "{signal:?}: the last one is missing");
         assert!(number(&reports[0], "samples") > 0);
-    }
+    });
 }
 
 /// The reports up to a signal that comes within the second one. None if the time for an
 /// orderly end was over.
 fn reports_until(signal: Signal, busy: u32) -> Option<Vec<Value>> {
     let mut command = proftop(&["-b", "--format", "json", "-d", "3", "-F", "499"]);
+    // The names of one program only: the last report is made sooner.
+    command.args(["-p", &busy.to_string()]);
     let mut process = Process::start(command.stdout(Stdio::piped()));
     let mut stdout = BufReader::new(process.stdout.take().expect("a pipe"));
     let mut bytes = Vec::new();
@@ -74,13 +76,13 @@ fn a_signal_ends_a_recording_that_is_whole() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    let _burn = common::burning(600, 1);
+    let _burn = common::burning(1);
     let folder = tempfile::tempdir().expect("a folder");
-    for signal in SIGNALS {
+    side_by_side(&SIGNALS, |&signal| {
         let file = folder.path().join(format!("{}.pft", signal.as_raw()));
         let path = file.to_str().expect("UTF-8");
         // As above: on a busy machine the time for an orderly end can be over.
-        let is_in_time = (0..5).any(|_| {
+        wait_until("an end in time", || {
             let _ = fs::remove_file(&file);
             let mut process = Process::start(&mut proftop(&["record", "-F", "499", "-o", path]));
             wait_until("samples are written", || {
@@ -92,12 +94,11 @@ fn a_signal_ends_a_recording_that_is_whole() {
             assert!(status.success() || is_late, "{status}");
             !is_late
         });
-        assert!(is_in_time, "{signal:?}: always too late");
         let output = run(&mut proftop(&["report", path]));
         assert!(output.status.success());
         let said = text(&output.stderr);
         assert!(!said.contains("cut") && !said.contains("damaged"), "{said}");
-    }
+    });
 }
 
 /// `nohup` and the `&` of scripts ignore signals on purpose.
@@ -146,11 +147,12 @@ fn a_reader_that_does_not_read_keeps_nobody() {
         skip("only root is told where a process waits");
         return;
     }
-    let _burn = common::burning(60, 1);
-    for args in [
+    let _burn = common::burning(1);
+    let all = [
         &["-b", "-d", "0.1"][..],
         &["record", "-F", "999", "-o", "-"],
-    ] {
+    ];
+    side_by_side(&all, |args| {
         let mut command = proftop(args);
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = start_sampling(&mut command);
@@ -164,7 +166,7 @@ fn a_reader_that_does_not_read_keeps_nobody() {
         process.signal(Signal::TERM);
         let status = ended(&mut process);
         assert_eq!(status.code(), Some(143), "{args:?}");
-    }
+    });
 }
 
 #[test]

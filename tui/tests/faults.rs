@@ -2,10 +2,11 @@
 //! reports and the screen go on, and the mistake is told. The mistakes are made on demand
 //! by `PROFTOP_TEST_FAULTS`, once each.
 
-mod common;
+use crate::common;
 
 use common::tmux::Terminal;
-use common::{PROFTOP, burn_str, burning, number, proftop, reports, run, shared_machine, text};
+use common::{PROFTOP, burn_str, burning, number, proftop, reports, run, shared_machine};
+use common::{side_by_side, text};
 use std::fs;
 
 /// What is done while samples are taken and reports are written.
@@ -36,31 +37,33 @@ fn a_mistake_costs_reports_one_piece_of_work() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    let burn = burning(120, 1);
+    let burn = burning(1);
     let pid = burn.pid().to_string();
     // A cache of tables and lines would leave nothing to read.
-    for (engine, works) in [("bpf", &OF_REPORTS[..]), ("perf", &OF_REPORTS[..6])] {
-        for work in works {
-            let home = tempfile::tempdir().expect("a folder");
-            let args = ["-b", "--format", "json", "-d", "1", "-n", "2", "-F", "499"];
-            let mut command = proftop(&args);
-            command.args(["--engine", engine, "-p", &pid]);
-            command.env("XDG_CACHE_HOME", home.path());
-            command.env("PROFTOP_TEST_FAULTS", work);
-            let output = run(&mut command);
-            let said = text(&output.stderr);
-            assert!(output.status.success(), "{engine}, {work}: {said}");
-            let reports = reports(&output.stdout);
-            let last = reports.last().expect("a report");
-            assert!(number(last, "samples") > 0, "{engine}, {work}: {last}");
-            // Files are read in a process of its own, which is started again.
-            if *work != "reading files of targets" {
-                let told = format!("a mistake of its own while {work}: a fault that a test");
-                assert!(said.contains(&told), "{engine}, {work}: {said}");
-            }
-            assert!(!said.contains("panicked"), "{said}");
+    let all = OF_REPORTS.map(|work| ("bpf", work)).into_iter();
+    let all: Vec<_> = all
+        .chain(OF_REPORTS[..6].iter().map(|work| ("perf", *work)))
+        .collect();
+    side_by_side(&all, |(engine, work)| {
+        let home = tempfile::tempdir().expect("a folder");
+        let args = ["-b", "--format", "json", "-d", "1", "-n", "2", "-F", "499"];
+        let mut command = proftop(&args);
+        command.args(["--engine", engine, "-p", &pid]);
+        command.env("XDG_CACHE_HOME", home.path());
+        command.env("PROFTOP_TEST_FAULTS", work);
+        let output = run(&mut command);
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{engine}, {work}: {said}");
+        let reports = reports(&output.stdout);
+        let last = reports.last().expect("a report");
+        assert!(number(last, "samples") > 0, "{engine}, {work}: {last}");
+        // Files are read in a process of its own, which is started again.
+        if *work != "reading files of targets" {
+            let told = format!("a mistake of its own while {work}: a fault that a test");
+            assert!(said.contains(&told), "{engine}, {work}: {said}");
         }
-    }
+        assert!(!said.contains("panicked"), "{said}");
+    });
 }
 
 #[test]
@@ -71,7 +74,8 @@ fn a_mistake_does_not_end_the_screen() {
     let of_reports = OF_REPORTS
         .iter()
         .filter(|work| **work != "waiting for a signal");
-    for work in of_reports.take(7).chain(&OF_THE_SCREEN) {
+    let all: Vec<_> = of_reports.take(7).chain(&OF_THE_SCREEN).collect();
+    side_by_side(&all, |work| {
         let Some(terminal) = Terminal::open(80, 24) else {
             return;
         };
@@ -85,7 +89,7 @@ fn a_mistake_does_not_end_the_screen() {
             errors.display()
         ));
         terminal.wait_for("SELF%");
-        if *work == "answering a view's question" {
+        if **work == "answering a view's question" {
             // Of a view that asks one.
             terminal.keys(&["2"]);
         }
@@ -100,7 +104,7 @@ fn a_mistake_does_not_end_the_screen() {
         let said = fs::read_to_string(&errors).expect("written");
         let told = format!("a mistake of its own while {work}");
         assert!(said.contains(&told), "{work}: {said}");
-    }
+    });
 }
 
 #[test]

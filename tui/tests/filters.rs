@@ -1,6 +1,6 @@
 //! `--comm`, `-p`, `-t`, `-g`, `--no-children`: only what was asked for.
 
-mod common;
+use crate::common;
 
 use common::{
     BURN_THREADS, Machine, burning, list, number, proftop, reports_until, shared_machine,
@@ -52,7 +52,7 @@ impl Seen {
 /// A burning process, and others that burn beside it.
 fn busy() -> Option<(Machine, Process, Process)> {
     let machine = shared_machine()?;
-    Some((machine, burning(600, 2), burning(600, 1)))
+    Some((machine, burning(2), burning(1)))
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_control_group() {
         skip("needs a writable cgroup2 hierarchy");
         return;
     };
-    let (burn, _other) = (burning(600, 1), burning(600, 1));
+    let (burn, _other) = (burning(1), burning(1));
     group.add(burn.pid());
     let name = group.0.to_str().expect("UTF-8");
     let (seen, report) = report(&["-g", name], "samples", Seen::has_many);

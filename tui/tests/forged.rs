@@ -2,9 +2,9 @@
 //! build-id, other names, and other unwind rules. What is said of the program itself is
 //! the same as without the copy, whichever was seen first, now or in an earlier run.
 
-mod common;
+use crate::common;
 
-use common::{list, machine, number, proftop, reports_until};
+use common::{list, number, proftop, reports_until, shared_machine, side_by_side};
 use serde_json::Value;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
@@ -154,7 +154,7 @@ impl Programs {
             .collect::<Vec<_>>()
             .join(",");
         let mut command = proftop(&[
-            "-b", "--format", "json", "-F", "499", "-d", "1", "-p", &words,
+            "-b", "--format", "json", "-F", "499", "-d", "0.5", "-p", &words,
         ]);
         let reports = reports_until(&mut command, "samples of each", |reports| {
             let settled = settled(reports);
@@ -213,10 +213,10 @@ impl Seen {
 
 #[test]
 fn seen_together() {
-    let Some(_machine) = machine() else {
+    let Some(_machine) = shared_machine() else {
         return;
     };
-    for forger_is_first in [true, false] {
+    side_by_side(&[true, false], |&forger_is_first| {
         let Some(programs) = Programs::new() else {
             return;
         };
@@ -231,15 +231,15 @@ fn seen_together() {
         let seen = programs.watch(&[&honest, &forged]);
         seen.check_honest(&programs);
         seen.check_forged(&programs);
-    }
+    });
 }
 
 #[test]
 fn seen_one_run_after_the_other() {
-    let Some(_machine) = machine() else {
+    let Some(_machine) = shared_machine() else {
         return;
     };
-    for forger_is_first in [true, false] {
+    side_by_side(&[true, false], |&forger_is_first| {
         let Some(programs) = Programs::new() else {
             return;
         };
@@ -254,5 +254,5 @@ fn seen_one_run_after_the_other() {
             let forged = programs.start_forged();
             programs.watch(&[&forged]).check_forged(&programs);
         }
-    }
+    });
 }

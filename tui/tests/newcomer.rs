@@ -2,15 +2,14 @@
 //! with the keys that the key line and the help offer: on PostgreSQL under
 //! pgbench, where it is installed, through a line that delays every key.
 
-mod common;
+use crate::common;
 
+use common::dialog::Dialog;
 use common::postgres::Postgres;
 use common::tmux::Terminal;
 use common::{Machine, shared_machine};
-use std::io::{Read as _, Write as _};
-use std::process::Stdio;
 use std::time::Duration;
-use test_support::Process;
+use test_support::wait_until;
 
 /// How long a key takes to get there, and what it changes to get back.
 const LINE_DELAY: Duration = Duration::from_millis(150);
@@ -111,9 +110,15 @@ fn the_five_tasks_take_few_lines() {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
+    let mut command = common::proftop(&["--plain"]);
+    command.current_dir(folder.path()).env_remove("SUDO_UID");
+    let mut dialog = Dialog::of(command);
+    // There has to be some time to compare with: the seconds have a row each.
+    wait_until("seconds with samples", || {
+        dialog.ask("wait 3s");
+        dialog.ask("time").contains("\n  5  ")
+    });
     let lines = [
-        // There has to be some time to compare with.
-        "wait 6s",
         // Which function burns the most, and who calls it?
         "top",
         "callers 1",
@@ -127,17 +132,8 @@ fn the_five_tasks_take_few_lines() {
         // Whether the numbers can be trusted, and why.
         "health",
     ];
-    let mut command = common::proftop(&["--plain"]);
-    command.current_dir(folder.path()).env_remove("SUDO_UID");
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut proftop = Process::start(&mut command);
-    let mut input = proftop.stdin.take().expect("a pipe");
-    writeln!(input, "{}", lines.join("\n")).expect("it reads");
-    drop(input);
-    let mut output = proftop.stdout.take().expect("a pipe");
-    let mut said = String::new();
-    output.read_to_string(&mut said).expect("UTF-8");
-    assert!(proftop.wait().expect("ours").success());
+    let said = lines.map(|line| dialog.ask(line)).concat();
+    dialog.finish();
     for part in [
         "callers of ",
         "  1  ",
@@ -152,7 +148,7 @@ fn the_five_tasks_take_few_lines() {
         assert!(said.contains(part), "{part:?} in {said}");
     }
     assert!(folder.path().join("a.pft").exists());
-    // Each answer began with its base; the goodbye has samples, too.
+    // Each answer began with its base.
     let bases = said.lines().filter(|line| line.contains(" samples, lost "));
     assert_eq!(bases.count(), lines.len(), "{said}");
 }

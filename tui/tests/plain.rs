@@ -1,6 +1,6 @@
 //! The dialog line by line: what a screen reader reads, and a pipe.
 
-mod common;
+use crate::common;
 
 use common::pty::Pty;
 use common::{BURN_FUNCTIONS, burn_str, proftop, shared_machine, text};

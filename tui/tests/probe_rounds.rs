@@ -1,7 +1,7 @@
 //! Probes that come and go on programs at work: the programs live on, all that they work out
 //! is right, and their code is as it was.
 
-mod common;
+use crate::common;
 
 use common::dialog::Dialog;
 use common::postgres::Postgres;

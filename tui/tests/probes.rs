@@ -1,14 +1,15 @@
 //! Probes placed while proftop runs, on programs that know what they did.
 
-mod common;
+use crate::common;
 
 use common::dialog::Dialog;
-use common::machine;
+use common::shared_machine;
 use common::tmux::Terminal;
+use common::traced::can_trace;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
-use test_support::{Process, Scratch, compile, is_root_or_skip};
+use test_support::{Process, Scratch, compile};
 
 /// Calls `counted` as often as each line of its input says, and says when it is done. The
 /// other thread is busy, so that there are samples.
@@ -96,11 +97,9 @@ fn until_counted(dialog: &mut Dialog, wanted: u64) -> String {
 
 #[test]
 fn a_probe_counts_every_call_while_it_is_there() {
-    if !is_root_or_skip("probes") {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
-    }
-    // Held to the end: other tests must not load the machine.
-    let Some(_machine) = machine() else { return };
+    };
     let Some(mut counting) = Counting::start() else {
         return;
     };
@@ -159,11 +158,9 @@ fn a_probe_counts_every_call_while_it_is_there() {
 
 #[test]
 fn only_calls_of_named_threads_count() {
-    if !is_root_or_skip("probes") {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
-    }
-    // Held to the end: other tests must not load the machine.
-    let Some(_machine) = machine() else { return };
+    };
     let Some(mut counting) = Counting::start() else {
         return;
     };
@@ -187,11 +184,9 @@ fn only_calls_of_named_threads_count() {
 
 #[test]
 fn a_line_of_source_text_is_counted() {
-    if !is_root_or_skip("probes") {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
-    }
-    // Held to the end: other tests must not load the machine.
-    let Some(_machine) = machine() else { return };
+    };
     let Some(mut counting) = Counting::start() else {
         return;
     };
@@ -223,11 +218,9 @@ fn a_line_of_source_text_is_counted() {
 
 #[test]
 fn a_key_on_a_row_places_a_probe() {
-    if !is_root_or_skip("probes") {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
-    }
-    // Held to the end: other tests must not load the machine.
-    let Some(_machine) = machine() else { return };
+    };
     let Some(mut counting) = Counting::start() else {
         return;
     };

@@ -1,8 +1,8 @@
 //! Functions of Python as a user sees them: in reports, filters, recordings and exports.
 
-mod common;
+use crate::common;
 
-use common::{list, machine, number, proftop, reports, run, text};
+use common::{list, number, proftop, reports_until, run, shared_machine, side_by_side, sum, text};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -22,50 +22,58 @@ fn total(report: &Value, name: &str) -> u64 {
 
 #[test]
 fn functions_have_their_shares() {
-    let Some(_machine) = machine() else {
+    let Some(_machine) = shared_machine() else {
         return;
     };
-    let interpreters = pythons();
+    let interpreters: Vec<_> = pythons().into_values().collect();
     if interpreters.is_empty() {
         skip(NO_PYTHON);
     }
-    for python in interpreters.into_values() {
-        let process = start(&python);
+    side_by_side(&interpreters, |python| {
+        let process = start(python);
         let pid = process.pid().to_string();
-        let mut report = Value::Null;
-        let mut samples = 0;
-        wait_until("samples of known functions", || {
-            let command = [
-                "-b", "-n", "1", "-d", "2", "-F", "499", "--format", "json", "-p", &pid,
-            ];
-            let output = run(&mut proftop(&command));
-            report = reports(&output.stdout).pop().expect("a report");
-            samples = number(&report, "samples");
-            samples > 200 && total(&report, "python.burn") * 100 > samples * 90
+        let mut command = proftop(&[
+            "-b", "-d", "0.5", "-F", "499", "--format", "json", "-p", &pid,
+        ]);
+        // Until names are read, functions have none.
+        let named = |reports: &[Value]| {
+            let is_named = |report: &&Value| {
+                total(report, "python.burn") * 100 > number(report, "samples") * 90
+            };
+            reports
+                .iter()
+                .skip_while(|report| !is_named(report))
+                .cloned()
+                .collect::<Vec<_>>()
+        };
+        let reports = reports_until(&mut command, "samples of known functions", |reports| {
+            sum(&named(reports), "samples") > 200
         });
-        let share = |name| total(&report, name) as f64 / samples as f64;
-        let context = || format!("{}: {report:#}", python.display());
-        assert!(
-            (share("python.Shop.three_quarters") + share("python.three_quarters") - 0.75).abs()
-                < 0.1,
-            "{}",
-            context()
-        );
-        assert!(
-            (share("python.Shop.one_quarter") + share("python.one_quarter") - 0.25).abs() < 0.1,
-            "{}",
-            context()
-        );
+        let reports = named(&reports);
+        let samples = sum(&reports, "samples");
+        let share = |name| {
+            let total: u64 = reports.iter().map(|report| total(report, name)).sum();
+            total as f64 / samples as f64
+        };
+        let context = || format!("{}: {reports:#?}", python.display());
+        let three_quarters = share("python.Shop.three_quarters") + share("python.three_quarters");
+        assert!((three_quarters - 0.75).abs() < 0.1, "{}", context());
+        let one_quarter = share("python.Shop.one_quarter") + share("python.one_quarter");
+        assert!((one_quarter - 0.25).abs() < 0.1, "{}", context());
         assert!(share("python.burn") > 0.9, "{}", context());
         let kind =
             |function: &Value| function["name"] == "python.burn" && function["kind"] == "python";
-        assert!(list(&report, "functions").iter().any(kind), "{}", context());
-    }
+        assert!(
+            list(&reports[0], "functions").iter().any(kind),
+            "{}",
+            context()
+        );
+    });
 }
 
 #[test]
 fn a_recording_keeps_them() {
-    let Some(_machine) = machine() else {
+    let Some(_machine) = shared_machine() else {
         return;
     };
     let Some(python) = pythons().into_values().next_back() else {

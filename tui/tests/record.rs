@@ -1,6 +1,6 @@
 //! `proftop record`, `report` and `export` as a user types them.
 
-mod common;
+use crate::common;
 
 use common::{BURN_FUNCTIONS, BURN_SHARES, burning};
 use common::{band, burn_str, list, number, proftop, reports, run, shared_machine, sum, text};
@@ -457,7 +457,7 @@ fn a_recording_that_is_killed_is_whole_up_to_its_last_second() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    let _busy = burning(30, 1);
+    let _busy = burning(1);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.pft");
     let mut record = proftop(&["record", "-F", "499", "-o", file.to_str().unwrap()]);
@@ -485,7 +485,7 @@ fn a_side_of_the_comparison_can_be_recorded_now() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    let (one, two) = (burning(60, 1), burning(60, 1));
+    let (one, two) = (burning(1), burning(1));
     let (a, b) = (
         format!("pid:{}@2s", one.pid()),
         format!("pid:{}@2s", two.pid()),

@@ -1,6 +1,6 @@
 //! `merge` and `resolve` as a user types them.
 
-mod common;
+use crate::common;
 
 use common::{proftop, run, text};
 use profile::formats::pft;
@@ -58,12 +58,22 @@ fn recording(path: &Path, build_id: &[u8], place: u64, name: NameState) {
 
 /// A function of this very program: where in the file, and its name.
 fn function(symbols: &ElfSymbols) -> (u64, String) {
-    let found = (0x1000..1 << 24).step_by(16).find_map(|offset| {
-        let symbol = symbols.find(FileOffset(offset)).ok()?;
-        let name = symbolize::demangle(symbol.name).short().into_owned();
-        name.starts_with("recordings::").then_some((offset, name))
+    let address = function as *const () as u64;
+    let maps = fs::read_to_string("/proc/self/maps").expect("it is ours");
+    let place = maps.lines().find_map(|line| {
+        let (range, rest) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let (start, end) = (number(start)?, number(end)?);
+        let offset = number(rest.split(' ').nth(1)?)?;
+        (start..end)
+            .contains(&address)
+            .then(|| offset + address - start)
     });
-    found.expect("this program has functions of its own")
+    let place = place.expect("it is mapped");
+    let symbol = symbols.find(FileOffset(place)).expect("it has a name");
+    let name = symbolize::demangle(symbol.name).short().into_owned();
+    (place, name)
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What happens where standard output or error cannot be written: the disk is full, or
 //! nobody reads.
 
-mod common;
+use crate::common;
 
 use common::{proftop, run, shared_machine, text};
 use std::fs::File;

@@ -1,6 +1,6 @@
 //! `proftop symbolize`, end to end.
 
-mod common;
+use crate::common;
 
 use common::{proftop, run, text};
 use std::fs;

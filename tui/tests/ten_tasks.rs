@@ -2,7 +2,7 @@
 //! service in C++, one in JavaScript and one of a stripped Python, at 80 columns: with keys that the screen offers, and
 //! at most twelve of them. `--nocapture` prints the keys and the time that each took.
 
-mod common;
+use crate::common;
 
 use common::postgres::Postgres;
 use common::tmux::Terminal;

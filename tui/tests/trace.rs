@@ -1,11 +1,11 @@
 //! `proftop trace` on programs that count, time and print for themselves.
 
-mod common;
+use crate::common;
 
 use common::traced::{Program, can_trace, own_count, probe, top, trace};
 use common::{
-    BURN_FUNCTIONS, burning, machine, proftop, run, shared_machine, start_sampling, text,
-    wait_for_work,
+    BURN_FUNCTIONS, burning, machine, proftop, run, shared_machine, side_by_side, start_sampling,
+    text, wait_for_work,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -116,7 +116,7 @@ fn an_interrupt_ends_a_trace_of_others_with_its_report() {
     let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
-    let burn = burning(600, 1);
+    let burn = burning(1);
     let pid = burn.pid().to_string();
     for number in [Signal::INT, Signal::TERM] {
         let mut trace = proftop(&["trace", BURN_FUNCTIONS[0], "-d", "1h", "-p", &pid]);
@@ -738,7 +738,7 @@ fn what_cannot_be_probed_says_why() {
         return;
     };
     let pid = std::process::id().to_string();
-    for (function, sentence) in [
+    let all = [
         ("no_such_function_here", "no function is called"),
         ("vfs_read", "function of the kernel"),
         ("_start", "starts the process"),
@@ -746,7 +746,8 @@ fn what_cannot_be_probed_says_why() {
         ("*", "which is no regular expression"),
         ("_*", "64 can be probed at a time"),
         ("no_such_file.c:12", "no code that is mapped was made of"),
-    ] {
+    ];
+    side_by_side(&all, |&(function, sentence)| {
         let output = run(&mut proftop(&["trace", function, "-p", &pid, "-d", "1s"]));
         let said = text(&output.stderr);
         assert!(said.contains(sentence), "{function}: {said}");
@@ -755,5 +756,5 @@ fn what_cannot_be_probed_says_why() {
         if function == "_*" {
             assert!(!said.contains("no probe on"), "{said}");
         }
-    }
+    });
 }

@@ -1,13 +1,14 @@
 //! Twenty functions each of four programs, counted by probes and by the programs: every
 //! count is equal, also where exceptions, panics and growing stacks pass.
 
-mod common;
+use crate::common;
 
 use common::dialog::Dialog;
 use common::postgres::Postgres;
-use common::shared_machine;
 use common::traced::{Program, can_trace, trace};
+use common::{shared_machine, side_by_side};
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 /// What a program says of one function: its name, its calls, and how many of them something
 /// left that is no return.
@@ -37,13 +38,13 @@ fn own_counts(said: &str) -> Vec<Own> {
 fn compare(program: &Program, names: &[&str]) {
     assert_eq!(names.len(), 20);
     let list = names.join(",");
-    let mut sums = Vec::new();
-    for options in [&[][..], &["--count"]] {
+    let sums = Mutex::new(Vec::new());
+    side_by_side(&[&[][..], &["--count"]], |&options| {
         let (report, said) = trace(&[options, &[&list]].concat(), &[program.path()]);
         let own = own_counts(&said);
         let (checksum, own) = own.split_last().expect("it counts");
         assert_eq!(checksum.name, "checksum");
-        sums.push(checksum.calls);
+        sums.lock().unwrap().push(checksum.calls);
         let probes = report["probes"].as_array().expect("probes");
         assert_eq!(probes.len(), 20, "{said}");
         // In the order in which they were asked for.
@@ -57,7 +58,8 @@ fn compare(program: &Program, names: &[&str]) {
                 assert_eq!(probe["strangers"], 0, "{name}: {probe}");
             }
         }
-    }
+    });
+    let sums = sums.into_inner().unwrap();
     assert_eq!(sums[0], sums[1], "the program's work is the same");
 }
 

@@ -2,7 +2,7 @@
 //! or another, left at the place, no file is touched that the user could not
 //! change alone.
 
-mod common;
+use crate::common;
 
 use common::{proftop, run, text};
 use std::fs::{self, Permissions};

@@ -1,7 +1,7 @@
 //! Time waited as a user sees it: a program with known waits is recorded, and the recording
 //! is asked.
 
-mod common;
+use crate::common;
 
 use common::{list, machine, number, proftop, run, text};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use super::{proftop, text};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use test_support::{Process, wait_for};
 
 /// A proftop that answers lines.
@@ -14,7 +14,11 @@ pub struct Dialog {
 
 impl Dialog {
     pub fn start(args: &[&str]) -> Self {
-        let mut command = proftop(args);
+        Self::of(proftop(args))
+    }
+
+    /// Of a command that [`proftop`] has made.
+    pub fn of(mut command: Command) -> Self {
         command.env("TERM", "dumb").env_remove("PROFTOP_PLAIN");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut proftop = Process::start(&mut command);

@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 /// The only file in it.
@@ -55,8 +55,8 @@ const ENOSYS: i32 = 38;
 struct State {
     hangs: AtomicBool,
     ends: AtomicBool,
-    /// Requests of the curious that were not answered.
-    unanswered: AtomicUsize,
+    /// Who was curious and not answered: its number, and what it was started as.
+    unanswered: Mutex<Vec<String>>,
 }
 
 /// The mount. What waits for it goes on, with an error, when it is dropped.
@@ -109,9 +109,9 @@ impl Fuse {
         self.state.hangs.store(true, Ordering::SeqCst);
     }
 
-    /// How often somebody looked at files since then.
-    pub fn unanswered(&self) -> usize {
-        self.state.unanswered.load(Ordering::SeqCst)
+    /// Who looked at files since then.
+    pub fn unanswered(&self) -> Vec<String> {
+        self.state.unanswered.lock().expect("no panic").clone()
     }
 }
 
@@ -143,7 +143,10 @@ fn serve(mut device: File, program: &[u8], state: &State) {
         };
         if state.hangs.load(Ordering::SeqCst) {
             if CURIOUS.contains(&request.op) {
-                state.unanswered.fetch_add(1, Ordering::SeqCst);
+                let who = std::fs::read_to_string(format!("/proc/{}/cmdline", request.pid));
+                let who = who.unwrap_or_default().replace('\0', " ");
+                let who = format!("request {} of {} {who}", request.op, request.pid);
+                state.unanswered.lock().expect("no panic").push(who);
             }
             continue;
         }
@@ -158,6 +161,7 @@ struct Request<'a> {
     op: u32,
     unique: u64,
     node: u64,
+    pid: u32,
     body: &'a [u8],
 }
 
@@ -168,6 +172,7 @@ impl<'a> Request<'a> {
             op: (word(0)? >> 32) as u32,
             unique: word(8)?,
             node: word(16)?,
+            pid: word(32)? as u32,
             body: bytes.get(40..)?,
         })
     }

@@ -1,0 +1,50 @@
+//! The end-to-end tests, one file a subject. They are one program, because Cargo runs test
+//! programs one after the other: tests that wait fill each other's time only within one.
+//! `cargo test -p proftop --test all ends::` runs those of a single file.
+
+mod common;
+
+mod batch;
+mod code;
+mod containers;
+mod debuginfod;
+mod demo;
+mod documented;
+mod ends;
+mod ends_at_once;
+mod faults;
+mod filters;
+mod forged;
+mod hung;
+mod newcomer;
+mod plain;
+mod probe_rounds;
+mod probes;
+mod python;
+mod record;
+mod recordings;
+mod screen;
+mod streams;
+mod symbolize;
+mod ten_tasks;
+mod trace;
+mod twenty_functions;
+mod user_files;
+mod waits;
+
+/// Cargo does not look for files here, so that one that is forgotten above would never run.
+#[test]
+fn every_file_is_in_the_list() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let listed = include_str!("all.rs");
+    let mut files = 0;
+    for entry in std::fs::read_dir(folder).expect("it is there") {
+        let path = entry.expect("readable").path();
+        if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("all.rs") {
+            let stem = path.file_stem().expect("a name").display().to_string();
+            assert!(listed.contains(&format!("\nmod {stem};\n")), "{stem}");
+            files += 1;
+        }
+    }
+    assert!(files > 0);
+}
