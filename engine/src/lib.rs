@@ -12,6 +12,7 @@ pub mod alike;
 mod clock;
 mod cost;
 pub mod debuginfod;
+pub mod ending;
 mod host;
 pub mod losses;
 mod model;

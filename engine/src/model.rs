@@ -92,7 +92,7 @@ impl Model {
             users: Users::read(),
             account: Account::new(&sampling.host().sampled_cpus),
             sampling,
-            course: Course::default(),
+            course: Course::of(&settings.pids),
             probing,
             last: None,
             settings,
@@ -140,7 +140,7 @@ impl Model {
         commands
             .try_iter()
             .for_each(|command| self.handle_command(command));
-        self.course.notice_end();
+        self.course.notice_end(&self.settings.scope);
         self.workers.exchange(&mut self.store, &mut self.modules);
         if let Some(log) = self.probing.receive_news() {
             self.store.set_probes(log);
@@ -219,7 +219,7 @@ impl Model {
             waiting.add_batch(batch);
         }
         self.account.add(batch, &mut self.users);
-        self.course.advance(batch, &self.settings.scope);
+        self.course.advance(batch);
     }
 
     /// Tells the store of a process, or of what has changed of it.

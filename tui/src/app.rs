@@ -262,6 +262,7 @@ impl App {
             }
             Event::Tick => {
                 self.freeze_if_due();
+                self.drop_old_notice();
                 self.sort_if_calm();
                 self.write_if_due()
             }
@@ -348,6 +349,16 @@ impl App {
         let sort = is_awaited || self.calm.may_sort(self.now);
         self.calm.pending = true;
         self.refresh(sort);
+    }
+
+    /// Shows the selected row again where a notice only confirmed a key some time ago.
+    fn drop_old_notice(&mut self) {
+        if let Detail::Notice(notice) = &self.detail
+            && notice.is_passing()
+            && self.calm.was_read(self.now)
+        {
+            self.detail = Detail::Row;
+        }
     }
 
     fn sort_if_calm(&mut self) {

@@ -99,7 +99,7 @@ impl BatchReport<'_> {
     fn notes(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let target = match &self.snapshot.run.target {
             TargetState::Starting | TargetState::Running | TargetState::Recorded => None,
-            TargetState::Exited(how) | TargetState::Failed(how) => Some(how.as_str()),
+            TargetState::Exited { words, .. } | TargetState::Failed(words) => Some(words.as_str()),
         };
         let notes = self.snapshot.health.notes.iter().map(String::as_str);
         let notes = notes.chain(target).map(Cow::Borrowed);

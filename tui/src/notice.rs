@@ -161,6 +161,16 @@ impl Notice {
         )
     }
 
+    /// Whether it only confirms what the user has just done, so that it need not stay until
+    /// the next key.
+    pub fn is_passing(&self) -> bool {
+        self.is_in_header()
+            || matches!(
+                self,
+                Notice::Undone(_) | Notice::Copied(_) | Notice::Mouse(_) | Notice::Runs(_)
+            )
+    }
+
     /// Whether it tells of a step that can be undone.
     pub fn is_a_step(&self) -> bool {
         matches!(

@@ -1,6 +1,7 @@
 //! The course of a run: when it began, how far its samples have come in, and how it
 //! ends.
 
+use crate::ending::{self, Watched};
 use crate::snapshot::TargetState;
 use probe::Batch;
 use std::collections::VecDeque;
@@ -13,9 +14,10 @@ const OUTPUT_LINES_MAX: usize = 1000;
 #[derive(Default)]
 pub struct Course {
     target: TargetState,
-    /// The end of the target, in words, and its time: it counts once the samples up to
-    /// then have come in.
-    end: Option<(String, u64)>,
+    /// The target, if it is one process: it is asked how it ended.
+    watched: Option<Watched>,
+    /// The end of the target: it counts once the samples up to then have come in.
+    end: Option<End>,
     /// Somebody ended the run, and waits.
     is_finishing: bool,
     /// The last lines that the started command printed.
@@ -26,7 +28,27 @@ pub struct Course {
     complete_until_ns: u64,
 }
 
+/// The end of a target.
+struct End {
+    at_ns: u64,
+    /// Who ended how, if that was told.
+    words: Option<String>,
+}
+
 impl Course {
+    /// The course of a run that samples these processes, or the whole machine if there are
+    /// none.
+    pub fn of(pids: &[u32]) -> Self {
+        let watched = match pids {
+            [pid] => Watched::new(*pid),
+            _ => None,
+        };
+        Self {
+            watched,
+            ..Self::default()
+        }
+    }
+
     /// Sampling has begun, at that time on the clock of samples.
     pub fn begin(&mut self, at_ns: u64) {
         self.target = TargetState::Running;
@@ -40,7 +62,10 @@ impl Course {
 
     /// The target has ended, in these words.
     pub fn end(&mut self, words: String, at_ns: u64) {
-        self.end = Some((words, at_ns));
+        self.end = Some(End {
+            at_ns,
+            words: Some(words),
+        });
     }
 
     /// The run is to end now.
@@ -62,7 +87,7 @@ impl Course {
 
     /// Notes how far samples have come in. Once the target is gone time stands still,
     /// so that what it did last stays in the window.
-    pub fn advance(&mut self, batch: &Batch, scope: &str) {
+    pub fn advance(&mut self, batch: &Batch) {
         if self.target != TargetState::Running || self.is_finishing {
             return;
         }
@@ -70,18 +95,27 @@ impl Course {
         if batch.targets_alive == Some(0) && self.end.is_none() {
             // Samples from before may still be on their way: it has ended
             // when everything up to now has come in.
-            self.end(format!("{scope} ended"), probe::now_ns());
+            self.end = Some(End {
+                at_ns: probe::now_ns(),
+                words: None,
+            });
         }
     }
 
-    /// Ends the target once all its samples have come in.
-    pub fn notice_end(&mut self) {
-        let has_ended = matches!(self.target, TargetState::Exited(_));
-        let is_in = |(_, at_ns): &mut (String, u64)| *at_ns <= self.complete_until_ns;
-        if let Some((words, _)) = self.end.take_if(|end| has_ended || is_in(end))
+    /// Ends the target, `scope`, once all its samples have come in.
+    pub fn notice_end(&mut self, scope: &str) {
+        let has_ended = matches!(self.target, TargetState::Exited { .. });
+        let is_in = |end: &mut End| end.at_ns <= self.complete_until_ns;
+        if let Some(end) = self.end.take_if(|end| has_ended || is_in(end))
             && self.failure().is_none()
         {
-            self.target = TargetState::Exited(words);
+            let status = self.watched.as_ref().and_then(Watched::status);
+            let words = end.words.unwrap_or_else(|| match status {
+                Some(status) => ending::words(scope, status),
+                None => format!("{scope} ended"),
+            });
+            let at_ns = end.at_ns;
+            self.target = TargetState::Exited { words, at_ns };
         }
     }
 

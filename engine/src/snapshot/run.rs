@@ -34,9 +34,13 @@ pub enum TargetState {
     Running,
     /// It was sampled before; all there is of it has been read.
     Recorded,
-    /// The target is gone. Data is kept. The text says who, when and how:
-    /// `postgres[4121] ended 14:05:10, killed by SIGSEGV`.
-    Exited(String),
+    /// The target is gone. Data is kept.
+    Exited {
+        /// Who, and how: `postgres[4121] was killed by SIGSEGV`.
+        words: String,
+        /// When, on the clock of samples.
+        at_ns: u64,
+    },
     /// The engine stopped with an error; the text is the whole sentence.
     Failed(String),
 }

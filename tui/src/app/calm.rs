@@ -14,8 +14,16 @@ pub(super) struct Calm {
 const SORT_EVERY: Duration = Duration::from_secs(1);
 /// How long rows stay where they are after a key was pressed.
 const SORT_AFTER_KEY: Duration = Duration::from_millis(700);
+/// How long a notice that only confirms a key stays.
+const NOTICE_FOR: Duration = Duration::from_secs(8);
 
 impl Calm {
+    /// Whether a notice of the last key that only confirms it has been read by now.
+    pub(super) fn was_read(&self, now: Duration) -> bool {
+        self.key_at
+            .is_none_or(|key_at| now.saturating_sub(key_at) >= NOTICE_FOR)
+    }
+
     /// Whether rows may change places at this time.
     pub(super) fn may_sort(&self, now: Duration) -> bool {
         let passed = |since: Option<Duration>, wait: Duration| {

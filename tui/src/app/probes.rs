@@ -94,7 +94,7 @@ impl App {
             _ if base.source.recording.is_some() => {
                 Err("no probe: this is a recording, and its programs do not run".into())
             }
-            (TargetState::Exited(_) | TargetState::Failed(_), _) => {
+            (TargetState::Exited { .. } | TargetState::Failed(_), _) => {
                 Err("no probe: nothing is sampled any more".into())
             }
             (_, Some(EngineKind::Perf)) => {

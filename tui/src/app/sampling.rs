@@ -49,7 +49,7 @@ impl App {
                 Err(format!("this is a recording, taken at {hz} Hz"))
             }
             (Some(_), ..) => Err("this is a recording".into()),
-            (None, TargetState::Exited(_) | TargetState::Failed(_), _) => {
+            (None, TargetState::Exited { .. } | TargetState::Failed(_), _) => {
                 Err("nothing is sampled any more".into())
             }
             (None, _, Some(sampler)) => Ok(Arc::clone(sampler)),

@@ -13,7 +13,12 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq)]
 pub enum State {
     Failed(String),
-    Exited(String),
+    Exited {
+        /// Who, and how.
+        words: String,
+        /// When, on the clock of samples.
+        at_ns: u64,
+    },
     /// The screen has stood still for this long, while this many samples came in.
     Frozen {
         ago: Duration,
@@ -104,7 +109,10 @@ pub fn shows_cut(snapshot: &Snapshot, shown: bool) -> bool {
 fn of_target(target: &TargetState) -> Option<State> {
     match target {
         TargetState::Failed(why) => Some(State::Failed(why.clone())),
-        TargetState::Exited(who) => Some(State::Exited(who.clone())),
+        TargetState::Exited { words, at_ns } => Some(State::Exited {
+            words: words.clone(),
+            at_ns: *at_ns,
+        }),
         TargetState::Starting | TargetState::Running | TargetState::Recorded => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Orders in, effects and replies out: no picture.
 
 use super::{App, Effect, Event};
+use crate::app::mode::Detail;
 use crate::choices::Theme;
 use crate::code::Syntax;
 use crate::fixture::{postgres, tree_step};
@@ -9,6 +10,7 @@ use crate::knobs::{Narrowing, Part, Unit, Window};
 use crate::notice::Notice;
 use crate::order::Order;
 use crate::view_id::ViewId;
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use engine::snapshot::{Span, TargetState};
 use profile::{Filter, ProcessId};
 use std::sync::Arc;
@@ -101,6 +103,36 @@ fn a_baseline_that_replaced_another_can_be_undone() {
 }
 
 #[test]
+fn a_notice_that_confirms_a_key_does_not_stay_for_ever() {
+    let mut app = app();
+    app.update(Event::Snapshot(Arc::new(tree_step(0))), Duration::ZERO);
+    let key = |app: &mut App, code| {
+        let key = Event::Key(KeyEvent::new(code, KeyModifiers::NONE));
+        app.update(key, Duration::from_secs(5));
+    };
+    key(&mut app, KeyCode::Char('.'));
+    key(&mut app, KeyCode::Backspace);
+    assert!(
+        matches!(app.detail, Detail::Notice(Notice::Undone(_))),
+        "{:?}",
+        app.detail
+    );
+    app.update(Event::Tick, Duration::from_secs(12));
+    assert!(matches!(app.detail, Detail::Notice(_)));
+    app.update(Event::Tick, Duration::from_secs(13));
+    assert_eq!(app.detail, Detail::Row);
+    // What was refused stays until the next key.
+    key(&mut app, KeyCode::Backspace);
+    assert!(
+        matches!(app.detail, Detail::Notice(Notice::NoBack)),
+        "{:?}",
+        app.detail
+    );
+    app.update(Event::Tick, Duration::from_secs(60));
+    assert!(matches!(app.detail, Detail::Notice(Notice::NoBack)));
+}
+
+#[test]
 fn nothing_is_no_baseline() {
     let mut app = app();
     let mut empty = tree_step(0);
@@ -154,7 +186,10 @@ fn each_step_back_names_what_it_undoes() {
 fn a_mark_needs_samples_that_come() {
     let mut app = app();
     let mut ended = postgres();
-    ended.run.target = TargetState::Exited("postgres ended".into());
+    ended.run.target = TargetState::Exited {
+        words: "postgres ended".into(),
+        at_ns: 0,
+    };
     app.update(Event::Snapshot(Arc::new(ended)), Duration::ZERO);
     let (reply, _) = order(&mut app, Order::Mark);
     assert_eq!(reply, Err(Notice::NoNow));

@@ -235,6 +235,9 @@ pub(super) fn hostile() -> Fixture {
         name: "\x1b[2J\n".into(),
         ..Host::default()
     });
-    snapshot.run.target = TargetState::Exited("x\ny".into());
+    snapshot.run.target = TargetState::Exited {
+        words: "x\ny".into(),
+        at_ns: 0,
+    };
     fixture
 }

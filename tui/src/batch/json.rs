@@ -372,7 +372,7 @@ fn target_word(target: &TargetState) -> &'static str {
         TargetState::Starting => "starting",
         TargetState::Running => "running",
         TargetState::Recorded => "recorded",
-        TargetState::Exited(_) => "exited",
+        TargetState::Exited { .. } => "exited",
         TargetState::Failed(_) => "failed",
     }
 }

@@ -12,6 +12,7 @@ use crate::output::Output;
 use crate::trace::StartTrace;
 use crate::views::functions::FunctionColumn;
 use crate::widgets::ascii;
+use engine::ending;
 use engine::snapshot::Snapshot;
 use engine::{AwaitNames, Command, Consent, Schedule};
 use profile::FunctionRow;
@@ -72,7 +73,7 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
             }
             ended = command.ended() => {
                 let words = match ended? {
-                    Some(status) => sampling::how_it_ended(&sampling.scope, status),
+                    Some(status) => ending::words(&sampling.scope, status),
                     None => break,
                 };
                 let at_ns = probe::now_ns();

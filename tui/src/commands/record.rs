@@ -15,6 +15,7 @@ use super::run_command::{CommandWatch, Deadline, Signals, exit};
 use super::{Subject, sampling};
 use crate::cli::{Config, RecordConfig};
 use crate::failure::{Exit, Failure};
+use engine::ending;
 use engine::snapshot::Snapshot;
 use engine::{AwaitNames, Command, Consent, Schedule};
 use probes::Said;
@@ -73,7 +74,7 @@ async fn recording(
             }
             ended = command.ended() => {
                 let words = match ended? {
-                    Some(status) => sampling::how_it_ended(&sampling.scope, status),
+                    Some(status) => ending::words(&sampling.scope, status),
                     None => break,
                 };
                 let at_ns = probe::now_ns();

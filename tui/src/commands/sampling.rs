@@ -11,7 +11,6 @@ use engine::snapshot::Snapshot;
 use engine::{Command, Consent, Engine, FirstProbes, MakeSource, Schedule, Settings};
 use probe::child::{HeldCommand, RunningCommand, StartError};
 use profile::{Filter, Limits};
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use tokio::sync::oneshot;
@@ -126,14 +125,4 @@ fn source(config: &Config, target: &Target, sampler: Sampler, calls: bool) -> Ma
         }
         sampler.start(&config)
     })
-}
-
-/// How a command ended, for the line that says so.
-pub fn how_it_ended(scope: &str, status: ExitStatus) -> String {
-    use std::os::unix::process::ExitStatusExt as _;
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("{scope} was killed by signal {signal}"),
-        (None, Some(0)) => format!("{scope} ended"),
-        (None, code) => format!("{scope} ended with status {}", code.unwrap_or(-1)),
-    }
 }

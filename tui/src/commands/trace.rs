@@ -16,11 +16,11 @@ use super::Subject;
 use super::reach;
 use super::run_command::{CommandWatch, Signals, exit};
 use super::sampler::probe_target;
-use super::sampling::how_it_ended;
 use crate::cli::{Config, TraceConfig};
 use crate::failure::{Exit, Failure};
 use crate::stderr;
 use callers::Callers;
+use engine::ending;
 use probe::{BpfSource, Source as _};
 use profile::TimeRange;
 use recording::Recording;
@@ -117,7 +117,7 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
             ended = command.ended() => {
                 let status = ended?;
                 how = Some(status.map_or_else(String::new, |status| {
-                    how_it_ended(&subject.target.words, status)
+                    ending::words(&subject.target.words, status)
                 }));
             }
             // Yields, because signals are taken in by the event loop, which has its turn

@@ -316,10 +316,16 @@ fn states_are_said_when_they_change() {
     assert!(!talk.ask("top").contains("FILE "));
     let mut ended = (**DEMO).clone();
     ended.generation = 99;
-    ended.run.target = TargetState::Exited("postgres[4121] ended, killed by SIGSEGV".into());
+    ended.run.target = TargetState::Exited {
+        words: "postgres[4121] was killed by SIGSEGV".into(),
+        at_ns: 0,
+    };
     talk.feed.send_replace(Arc::new(ended));
     let said = talk.ask("top 1");
-    assert!(said.starts_with("EXITED postgres[4121] ended"), "{said}");
+    assert!(
+        said.starts_with("EXITED postgres[4121] was killed by SIGSEGV at "),
+        "{said}"
+    );
     assert!(!talk.ask("top 1").contains("EXITED"));
     assert!(talk.ask("status").contains("EXITED"));
 }

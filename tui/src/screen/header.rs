@@ -203,7 +203,7 @@ fn live_word(app: &App) -> &'static str {
         TargetState::Recorded => "FILE",
         TargetState::Running if app.shown.source.recording.is_some() => "READING",
         TargetState::Running => "LIVE",
-        TargetState::Exited(_) => "EXITED",
+        TargetState::Exited { .. } => "EXITED",
         TargetState::Failed(_) => "FAILED",
     }
 }

@@ -35,7 +35,10 @@ fn keys(app: &App, state: &State) -> String {
     let (gap, hint) = match state {
         State::Frozen { .. } => ("  ", hint(&app.context(), Action::Freeze, "go on")),
         State::NoMatch { .. } => ("  ", hint(&app.context(), Action::Back, "end the find")),
-        State::KeepsNothing { .. } => ("  ", hint(&app.context(), Action::Back, "undo")),
+        State::KeepsNothing { .. } => {
+            let edit = hint(&app.context(), Action::EditFilter, "edit");
+            return and("", "  ", [hint(&app.context(), Action::Back, "undo"), edit]);
+        }
         State::Idle => {
             let longer = key(&app.context(), Action::LongerWindow);
             let longer = longer.map(|key| format!("Longer window: {key}"));
@@ -47,7 +50,7 @@ fn keys(app: &App, state: &State) -> String {
         }
         State::Failed(_)
         | State::Stopped
-        | State::Exited(_)
+        | State::Exited { .. }
         | State::Ended(_)
         | State::Behind(_)
         | State::Broken(_)
@@ -71,7 +74,7 @@ fn waits(app: &App) -> Option<String> {
 pub fn sentence(app: &App, state: &State) -> String {
     match state {
         State::Failed(why) => format!("FAILED {}", without_numbers(why)),
-        State::Exited(who) => format!("EXITED {}. Data kept.", who.trim_end_matches('.')),
+        State::Exited { words, at_ns } => exited(app, words, *at_ns),
         State::Frozen { ago, newer } => format!(
             "FROZEN {} ago; {} wait{}.",
             units::clock(*ago),
@@ -89,7 +92,7 @@ pub fn sentence(app: &App, state: &State) -> String {
         ),
         State::KeepsNothing { offered } => format!(
             "NO MATCH filter {} keeps 0 of {}.",
-            text::cut_middle(&app.knobs.filter.to_string(), 24),
+            text::cut_middle(&app.knobs.filter.to_string(), 16),
             units::count(*offered)
         ),
         State::Stopped => format!(
@@ -133,6 +136,20 @@ pub fn sentence(app: &App, state: &State) -> String {
             cause.label().replace('_', " ")
         ),
     }
+}
+
+/// Returns the sentence about a target that is gone, such as `EXITED postgres[4121] was killed
+/// by SIGSEGV at 14:05:10 UTC. Data kept.`
+fn exited(app: &App, words: &str, at_ns: u64) -> String {
+    let words = words.trim_end_matches('.');
+    let view = app.shown.view.as_ref();
+    let epoch_ms = view.map_or(0, |view| view.info().epoch_unix_ms);
+    if epoch_ms == 0 {
+        return format!("EXITED {words}. Data kept.");
+    }
+    let ms = (at_ns / 1_000_000) as i64 + epoch_ms;
+    let (time, zone) = (calendar::of_day(ms), calendar::zone(ms));
+    format!("EXITED {words} at {time} {zone}. Data kept.")
 }
 
 /// Returns the sentence about a recording, such as `FILE   60 s from db-01, 3 days ago

@@ -360,8 +360,10 @@ fn states() {
     let state = |hand: &Hand| hand.frame().lines().nth(3).unwrap_or_default().to_owned();
 
     let exited = with(|s| {
-        s.run.target =
-            TargetState::Exited("postgres[4121] ended 14:05:10, killed by SIGSEGV".into());
+        s.run.target = TargetState::Exited {
+            words: "postgres[4121] was killed by SIGSEGV".into(),
+            at_ns: 0,
+        };
     });
     exited.looks_like("exited");
     with(|s| s.health.lost = 1_126).looks_like("lost");

@@ -126,7 +126,10 @@ fn cut() -> Snapshot {
 
 fn ended() -> Snapshot {
     let mut snapshot = plain();
-    snapshot.run.target = TargetState::Exited("postgres[4121] ended, killed by SIGSEGV".into());
+    snapshot.run.target = TargetState::Exited {
+        words: "postgres[4121] was killed by SIGSEGV".into(),
+        at_ns: 0,
+    };
     snapshot
 }
 

@@ -220,7 +220,7 @@ fn a_filter_is_typed_and_says_where_it_is_wrong() {
     hand.keys("\\fn:nothing_like_it\n");
     assert_eq!(
         line(&hand, 3),
-        r" ■ NO MATCH filter focus:fn:nothing_like_it keeps 0 of 3,277.  Bksp: undo"
+        r" ■ NO MATCH filter focus:fn:n…ke_it keeps 0 of 3,277.  Bksp: undo, \: edit"
     );
     hand.keys("\u{8}");
     assert_eq!(hand.app.shown.report.samples, 3_277);

@@ -95,7 +95,10 @@ fn what_cannot_be_probed_is_refused_before_anything_is_attached() {
     by_perf.source.engine = Some(probe::EngineKind::Perf);
     refused(by_perf, "j", "samples are taken by perf");
     let mut ended = tree_step(0);
-    ended.run.target = TargetState::Exited("postgres[4121] ended".into());
+    ended.run.target = TargetState::Exited {
+        words: "postgres[4121] ended".into(),
+        at_ns: 0,
+    };
     refused(ended, "j", "nothing is sampled any more");
 }
 

@@ -352,7 +352,10 @@ fn they_end_when_somebody_says_so_and_with_the_target() {
 
     let mut hand = repeating();
     let mut ended = tree_step(1);
-    ended.run.target = TargetState::Exited("postgres[4121] ended".into());
+    ended.run.target = TargetState::Exited {
+        words: "postgres[4121] ended".into(),
+        at_ns: 0,
+    };
     hand.show(ended);
     assert_eq!(next_path(&mut hand, 10_000).as_deref(), Some("a-2.pft"));
     done(&mut hand);

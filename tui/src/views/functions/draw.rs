@@ -318,7 +318,7 @@ fn render_empty(cx: &Context<'_>, frame: &mut Frame, area: Rect) {
         // The line above says what keeps none.
         TargetState::Running if cx.shown.health.taken_run > 0 => "no samples",
         TargetState::Running => "waiting for the first samples…",
-        TargetState::Recorded | TargetState::Exited(_) | TargetState::Failed(_) => "no samples",
+        TargetState::Recorded | TargetState::Exited { .. } | TargetState::Failed(_) => "no samples",
     };
     let room = usize::from(area.width.saturating_sub(2));
     if area.height > 1 {

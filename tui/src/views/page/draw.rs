@@ -383,7 +383,9 @@ impl<'a> Painter<'a> {
             },
         };
         let room = usize::from(line.width).saturating_sub(11 + end.len());
-        let seconds = &answer.seconds[SECONDS - room.min(SECONDS)..];
+        // Seconds before the first sample could have been taken are not drawn.
+        let passed = self.cx.shown.run.elapsed.as_secs_f64().ceil() as usize;
+        let seconds = &answer.seconds[SECONDS - room.min(SECONDS).min(passed.max(1))..];
         let head = format!(" LAST {}s ", seconds.len());
         let buffer = frame.buffer_mut();
         buffer.set_string(line.x, line.y, &head, Style::new());

@@ -1,0 +1,170 @@
+//! How a process ended: with which status, or by which signal.
+
+use rustix::fd::OwnedFd;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
+/// The end of `who` as a sentence without its period, such as `postgres[4121] was killed by
+/// SIGSEGV`.
+pub fn words(who: &str, status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => match signal_name(signal) {
+            Some(name) => format!("{who} was killed by {name}"),
+            None => format!("{who} was killed by signal {signal}"),
+        },
+        (None, Some(0)) => format!("{who} ended"),
+        (None, code) => format!("{who} ended with status {}", code.unwrap_or(-1)),
+    }
+}
+
+/// The name of a signal that ends processes by itself (signal(7)).
+fn signal_name(signal: i32) -> Option<&'static str> {
+    use rustix::process::Signal as S;
+    let named = [
+        (S::HUP, "SIGHUP"),
+        (S::INT, "SIGINT"),
+        (S::QUIT, "SIGQUIT"),
+        (S::ILL, "SIGILL"),
+        (S::TRAP, "SIGTRAP"),
+        (S::ABORT, "SIGABRT"),
+        (S::BUS, "SIGBUS"),
+        (S::FPE, "SIGFPE"),
+        (S::KILL, "SIGKILL"),
+        (S::USR1, "SIGUSR1"),
+        (S::SEGV, "SIGSEGV"),
+        (S::USR2, "SIGUSR2"),
+        (S::PIPE, "SIGPIPE"),
+        (S::ALARM, "SIGALRM"),
+        (S::TERM, "SIGTERM"),
+        (S::XCPU, "SIGXCPU"),
+        (S::XFSZ, "SIGXFSZ"),
+        (S::SYS, "SIGSYS"),
+    ];
+    let found = named
+        .into_iter()
+        .find(|(named, _)| named.as_raw() == signal);
+    found.map(|(_, name)| name)
+}
+
+/// A process whose status can be asked for after it has ended, although it is no child of
+/// ours.
+pub struct Watched {
+    pid: u32,
+    /// Refers to this process and to no later one with its pid.
+    process: OwnedFd,
+}
+
+impl Watched {
+    /// Watches a process that runs. None if it does not, or before Linux 5.3.
+    pub fn new(pid: u32) -> Option<Self> {
+        let raw = Pid::from_raw(pid.try_into().ok()?)?;
+        let process = pidfd_open(raw, PidfdFlags::empty()).ok()?;
+        Some(Self { pid, process })
+    }
+
+    /// The status of a process that has ended. None where the kernel does not tell it: before
+    /// Linux 6.15 only until its parent has asked for it.
+    pub fn status(&self) -> Option<ExitStatus> {
+        kernel::exit_code(&self.process)
+            .or_else(|| zombies_code(self.pid))
+            .map(ExitStatus::from_raw)
+    }
+}
+
+/// The status of a process that has ended and whose parent has not asked for it yet: the last
+/// field of its line, which we may read as root (proc_pid_stat(5)). Its pid is not given to
+/// another process before.
+fn zombies_code(pid: u32) -> Option<i32> {
+    let line = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name may have any characters, and parentheses.
+    let end = line.iter().rposition(|byte| *byte == b')')?;
+    let fields = String::from_utf8_lossy(&line[end + 1..]).into_owned();
+    let mut fields = fields.split_ascii_whitespace();
+    if fields.next()? != "Z" {
+        return None;
+    }
+    fields.last()?.parse().ok()
+}
+
+/// What the kernel keeps of a process for those that hold a descriptor of it: PIDFD_GET_INFO
+/// (include/uapi/linux/pidfd.h).
+mod kernel {
+    use rustix::fd::AsFd;
+    use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
+
+    /// `struct pidfd_info` in its first version, which later kernels take, too.
+    #[repr(C)]
+    #[derive(Default)]
+    struct PidfdInfo {
+        /// What is asked for; when the call returns, what was told.
+        mask: u64,
+        cgroup: u64,
+        pid: u32,
+        tgid: u32,
+        ppid: u32,
+        /// Real, effective, saved and file system ids, of the user and of the group.
+        ids: [u32; 8],
+        exit_code: i32,
+    }
+
+    /// Asks for `exit_code`; since Linux 6.15.
+    const PIDFD_INFO_EXIT: u64 = 1 << 3;
+
+    const PIDFD_GET_INFO: Opcode = opcode::read_write::<PidfdInfo>(0xff, 11);
+
+    /// The status with which a process ended, as wait(2) returns it. None while it runs or
+    /// until its parent has asked for it, and of a kernel that does not tell.
+    pub fn exit_code(process: impl AsFd) -> Option<i32> {
+        let mut info = PidfdInfo {
+            mask: PIDFD_INFO_EXIT,
+            ..PidfdInfo::default()
+        };
+        // SAFETY: the number holds the size of the structure, of which the kernel reads and
+        // writes no more.
+        let asked = unsafe { ioctl(process, Updater::<PIDFD_GET_INFO, _>::new(&mut info)) };
+        (asked.is_ok() && info.mask & PIDFD_INFO_EXIT != 0).then_some(info.exit_code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+    use test_support::wait_until;
+
+    /// What is told of a shell that runs this, before and after its parent has asked.
+    fn told(script: &str) -> [Option<String>; 2] {
+        let mut child: Child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let watched = Watched::new(child.id()).unwrap();
+        wait_until("a status", || watched.status().is_some());
+        let words = || watched.status().map(|status| words("sh", status));
+        let before = words();
+        child.wait().unwrap();
+        [before, words()]
+    }
+
+    #[test]
+    fn how_a_process_ended_is_known_before_its_parent_asks() {
+        let [ended, _] = told("sleep 0.05");
+        assert_eq!(ended.as_deref(), Some("sh ended"));
+        let [failed, _] = told("sleep 0.05; exit 7");
+        assert_eq!(failed.as_deref(), Some("sh ended with status 7"));
+        let [killed, _] = told("sleep 0.05; kill -SEGV $$");
+        assert_eq!(killed.as_deref(), Some("sh was killed by SIGSEGV"));
+    }
+
+    #[test]
+    fn how_a_process_ended_is_known_afterwards_where_the_kernel_tells() {
+        let [before, after] = told("sleep 0.05; kill -ABRT $$");
+        // Before Linux 6.15 it is not known any more, which is not another answer.
+        assert!(after.is_none() || after == before, "{after:?}");
+    }
+
+    #[test]
+    fn a_running_process_has_no_status() {
+        let watched = Watched::new(std::process::id()).unwrap();
+        assert_eq!(watched.status(), None);
+        assert!(Watched::new(0).is_none() && Watched::new(u32::MAX).is_none());
+    }
+}
