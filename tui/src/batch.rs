@@ -13,7 +13,6 @@
 mod csv;
 mod json;
 mod markdown;
-mod plain;
 mod text;
 
 use crate::choices::Format;

@@ -251,7 +251,11 @@ pub struct DiffConfig {
     pub a: Operand,
     pub b: Operand,
     pub filter: Filter,
-    pub rows_max: usize,
+    /// None: all.
+    pub rows_max: Option<usize>,
+    pub format: Format,
+    /// How long a text in Markdown may be, in tokens.
+    pub tokens_max: usize,
     /// If a function's share of all samples grows by more percentage points than this,
     /// `diff` fails.
     pub fail_over_points: Option<f64>,
@@ -316,7 +320,9 @@ pub enum ConfigTask {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DoctorConfig {
     pub pid: Option<u32>,
-    pub json: bool,
+    pub format: Format,
+    /// How long a text in Markdown may be, in tokens.
+    pub tokens_max: usize,
 }
 
 /// What `symbolize` answers, and how.

@@ -18,6 +18,8 @@ use test_support::Random;
 mod bush;
 /// Source text and instructions.
 mod code;
+/// The fields of JSON.
+mod fields;
 /// Probes of functions.
 mod probes;
 /// A profile with stacks.
@@ -27,6 +29,7 @@ mod waiting;
 
 pub use bush::bush;
 pub use code::MadeUp;
+pub use fields::json_fields;
 pub use probes::probed;
 pub use tree::{tree_of_build, tree_of_rates, tree_of_source, tree_of_stripped_libc, tree_step};
 pub use waiting::waiting;

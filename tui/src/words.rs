@@ -12,12 +12,16 @@ pub mod explain;
 pub mod fit;
 /// Keys that sentences name.
 pub mod keys;
+/// Text with headings of a given length, for programs that read language.
+pub mod markdown;
 /// What is counted.
 pub mod metric;
 /// Names as they are shown in rows.
 pub mod names;
 /// Who owns a process.
 pub mod person;
+/// Text without characters that a terminal acts on.
+pub mod plain;
 /// Samples that a timer counts too late, for a function that ran after the one it was for.
 pub mod skid;
 /// Places in source text.

@@ -3,7 +3,7 @@
 //! quoted, and control characters are written out, so a record is one line.
 
 use super::BatchReport;
-use super::plain::plain;
+use crate::words::plain::plain;
 use profile::{FunctionRow, Waits, percent};
 use std::borrow::Cow;
 

@@ -1,22 +1,15 @@
 //! A report as a short text with headings, for a language model, a ticket or a chat: what
 //! uses the CPUs, who calls it, what is missing and how exact the numbers are, in a given
 //! number of tokens.
-//!
-//! Names may be any text: they are put between backquotes, and backquotes in them are
-//! replaced.
 
 use super::BatchReport;
-use super::plain::plain;
+use crate::words::markdown::{self, Lines, code, quoted, share};
+use crate::words::plain::plain;
 use crate::words::unnamed::why_unnamed;
-use crate::words::{names, skid, text, units, waits};
+use crate::words::{names, skid, units, waits};
 use profile::query::{CallTree, Direction, GroupBy, Neighbour, NeighbourKind, Node, NodeKind};
 use profile::{Cancel, FunctionRow, Role, Selection};
 
-/// How many bytes a token has at least. It is few, because names in code are split into
-/// short tokens.
-const BYTES_PER_TOKEN: usize = 3;
-/// Longer names are cut in the middle.
-const NAME_WIDTH_MAX: usize = 80;
 /// The share of its caller's samples that a function on the hot path has at least.
 const HOT_SHARE: f64 = 0.5;
 /// How many functions of the hot path are named: the innermost ones, which say most.
@@ -31,12 +24,12 @@ const SURE_PART: usize = 3;
 /// Returns the report, which has no more than the tokens that it was given. Whole lines are
 /// left out at the end of a section that has no room.
 pub(super) fn render(report: &BatchReport<'_>) -> String {
-    let bytes = report.tokens_max.saturating_mul(BYTES_PER_TOKEN);
+    let bytes = markdown::bytes(report.tokens_max);
     // How sure the numbers are stands at the end, but is written first: it has its room
     // whatever else there is to say, and leaves to the rest what it does not need.
     let mut sure = Lines::new(bytes / SURE_PART);
     how_sure(report, &mut sure);
-    let mut lines = Lines::new(bytes.saturating_sub(sure.text.len()));
+    let mut lines = Lines::new(bytes.saturating_sub(sure.len()));
     let asked = Asked::of(report);
     lines.push(&title(report));
     lines.push(&hottest(report, asked.as_ref()));
@@ -45,38 +38,7 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     }
     processes(report, &mut lines);
     functions(report, asked.as_ref(), &mut lines);
-    lines.text + &sure.text
-}
-
-/// Text that takes lines as long as there is room for a whole one. `room` is in bytes.
-struct Lines {
-    text: String,
-    room: usize,
-}
-
-impl Lines {
-    fn new(room: usize) -> Self {
-        Lines {
-            text: String::new(),
-            room,
-        }
-    }
-
-    /// Adds a line if there is room for it, and says whether there was.
-    fn push(&mut self, line: &str) -> bool {
-        let fits = self.text.len() + line.len() < self.room;
-        if fits {
-            self.text.push_str(line);
-            self.text.push('\n');
-        }
-        fits
-    }
-
-    /// Begins a section. False if there is no room for it: then its lines are left out as
-    /// well.
-    fn head(&mut self, words: &str) -> bool {
-        self.push(&format!("\n## {words}\n"))
-    }
+    lines.into_text() + &sure.into_text()
 }
 
 /// What is needed besides the report: the samples, for callers, and the call tree.
@@ -337,26 +299,6 @@ fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
     }
 }
 
-/// Returns the short name of a function between backquotes.
-fn code(name: &str) -> String {
-    quoted(&names::short(name))
-}
-
-/// Returns foreign text between backquotes, without characters that would end the quotation
-/// or act on a terminal.
-fn quoted(text: &str) -> String {
-    let cut = text::cut_middle(text, NAME_WIDTH_MAX);
-    format!("`{}`", plain(&cut).replace('`', "'"))
-}
-
-/// Returns a share in percent. It is rounded so that only all of it is 100%.
-fn share(part: u64, all: u64) -> String {
-    match all {
-        0 => "none".to_owned(),
-        _ => format!("{}%", units::completeness(part, all).trim()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::batch::Format;
@@ -405,7 +347,7 @@ Hottest: `hash_search_with_hash_value` 14.2% ±1.2 itself, 14.9% with what it ca
             batch.tokens_max = tokens;
             let text = batch.render(Format::Md, true);
             assert!(
-                text.len() <= tokens * super::BYTES_PER_TOKEN,
+                text.len() <= tokens * crate::words::markdown::BYTES_PER_TOKEN,
                 "{}",
                 text.len()
             );

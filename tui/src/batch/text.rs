@@ -8,8 +8,8 @@
 //!  85.8    -      -    - 416 more                     -
 //! ```
 
-use super::plain::plain;
 use super::{BatchReport, NOTHING};
+use crate::words::plain::plain;
 use crate::words::{names, text, waits};
 use probe::EngineKind;
 use profile::{FunctionRow, Report, percent};

@@ -116,8 +116,14 @@ pub struct Doctor {
     #[arg(short, long, value_name = "PID", value_parser = values::id)]
     pub pid: Option<u32>,
     /// Print one JSON object; see docs/doctor-json.md
-    #[arg(long)]
+    #[arg(long, conflicts_with = "format")]
     pub json: bool,
+    /// Format of what is printed: text, json or md [default: text]
+    #[arg(long, value_name = "FORMAT", value_parser = format_of_answers())]
+    pub format: Option<Format>,
+    /// With --format md: about how long the text may be [default: 1500]
+    #[arg(long, value_name = "N", value_parser = values::tokens)]
+    pub budget_tokens: Option<u32>,
 }
 
 // What to sample: shared by all that sample.
@@ -370,12 +376,18 @@ pub struct Diff {
     /// POINTS percentage points
     #[arg(long, value_name = "POINTS", value_parser = values::points)]
     pub fail_over: Option<f64>,
-    /// Functions to print
-    #[arg(long, value_name = "K", default_value_t = 20, value_parser = values::count)]
-    pub top: u32,
+    /// Functions to print [default: 20; all with --format json]
+    #[arg(long, value_name = "K", value_parser = values::count)]
+    pub top: Option<u32>,
     /// Count only samples that pass this filter; proftop man describes filters
     #[arg(long, value_name = "EXPR", value_parser = values::filter)]
     pub filter: Option<Filter>,
+    /// Format of what is printed: text, json (see docs/diff-json.md) or md [default: text]
+    #[arg(long, value_name = "FORMAT", value_parser = format_of_answers())]
+    pub format: Option<Format>,
+    /// With --format md: about how long the text may be [default: 1500]
+    #[arg(long, value_name = "N", value_parser = values::tokens)]
+    pub budget_tokens: Option<u32>,
 }
 
 // The words after `merge`.
@@ -536,6 +548,14 @@ fn command(words: &[OsString]) -> clap::Command {
 
 /// Reads the format of `trace`, which has all but Markdown.
 fn trace_format() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(["text", "csv", "json"])
-        .try_map(|word| Format::from_str(&word, false))
+    one_of(&["text", "csv", "json"])
+}
+
+/// Reads the format of `diff` and `doctor`, which have all but CSV.
+fn format_of_answers() -> impl TypedValueParser<Value = Format> {
+    one_of(&["text", "json", "md"])
+}
+
+fn one_of(formats: &'static [&'static str]) -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(formats).try_map(|word| Format::from_str(&word, false))
 }

@@ -55,10 +55,17 @@ pub fn request(
     configuration: impl FnOnce() -> Configuration,
 ) -> Result<Request, Failure> {
     match words.subcommand {
-        Some(Sub::Doctor(doctor)) => Ok(Request::Doctor(DoctorConfig {
-            pid: doctor.pid,
-            json: doctor.json,
-        })),
+        Some(Sub::Doctor(doctor)) => {
+            let format = match doctor.json {
+                true => Format::Json,
+                false => doctor.format.unwrap_or(Format::Text),
+            };
+            Ok(Request::Doctor(DoctorConfig {
+                pid: doctor.pid,
+                format,
+                tokens_max: tokens_max(doctor.budget_tokens, format)?,
+            }))
+        }
         Some(Sub::Symbolize(symbolize)) => symbolize_config(symbolize).map(Request::Symbolize),
         Some(Sub::Record(words)) => {
             record(*words, configuration()).map(|config| Request::Top(Box::new(config)))
@@ -82,13 +89,19 @@ pub fn request(
         Some(Sub::Completions(words)) => Ok(Request::Completions(words.shell)),
         Some(Sub::Man) => Ok(Request::Manual),
         Some(Sub::Report(words)) => Ok(Request::Report(report(words)?)),
-        Some(Sub::Diff(words)) => Ok(Request::Diff(DiffConfig {
-            a: words.a,
-            b: words.b,
-            filter: words.filter.unwrap_or_default(),
-            rows_max: words.top as usize,
-            fail_over_points: words.fail_over,
-        })),
+        Some(Sub::Diff(words)) => {
+            let format = words.format.unwrap_or(Format::Text);
+            let rows_max = words.top.map(|rows| rows as usize);
+            Ok(Request::Diff(DiffConfig {
+                a: words.a,
+                b: words.b,
+                filter: words.filter.unwrap_or_default(),
+                rows_max: rows_max.or(rows_default(format)),
+                format,
+                tokens_max: tokens_max(words.budget_tokens, format)?,
+                fail_over_points: words.fail_over,
+            }))
+        }
         Some(Sub::Merge(words)) => Ok(Request::Merge(MergeConfig {
             files: words.files,
             format: recorded_format(Some(&words.output), "")?,

@@ -188,7 +188,7 @@ fn doctor_has_options_of_its_own() {
     let Ok(Request::Doctor(doctor)) = parse_line("doctor -p 12 --json") else {
         panic!()
     };
-    assert_eq!((doctor.pid, doctor.json), (Some(12), true));
+    assert_eq!((doctor.pid, doctor.format), (Some(12), Format::Json));
     assert!(error("doctor -F 99").contains("-F"));
     assert!(error("-p 12 doctor").contains("doctor"));
 }

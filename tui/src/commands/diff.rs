@@ -1,16 +1,21 @@
 //! `diff`: what takes more time in a later recording than in an earlier one.
 
-/// What is printed.
+/// As one JSON object.
+mod json;
+/// As a short text with headings.
+mod markdown;
+/// As a table.
 mod table;
 
 use super::open_file;
 use super::open_file::Opened;
-use crate::choices::Operand;
+use crate::choices::{Format, Operand};
 use crate::cli::DiffConfig;
 use crate::commands::input;
 use crate::commands::live::{self, Live};
 use crate::failure::{Exit, Failure};
 use crate::stderr;
+use crate::words::names;
 use profile::diff::{Diff, DiffRow};
 use profile::{Cancel, Metric, Query, Selection};
 use std::thread;
@@ -45,28 +50,52 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
     let metric = a.view.info().metric.clone();
     let (a, b) = (select(&a, config), select(&b, config));
     let diff = Diff::new(&a, &b);
+    let limit = config.fail_over_points;
+    let exceeding = limit.and_then(|limit| diff.rows.iter().find(|row| exceeds(&diff, row, limit)));
     let mut shown = diff.clone();
-    // The table shows and tests amounts of time where both sides know it; the limit is one
-    // of shares, for which `diff` stays as it is.
+    // Amounts of time are shown and tested where both sides know it; the limit is one of
+    // shares, for which `diff` stays as it is.
     shown.compare_time();
-    super::print(&table::render(&shown, &metric, config.rows_max))?;
+    let compared = Compared {
+        diff: &shown,
+        metric: &metric,
+        names: [&config.a, &config.b].map(operand_name),
+        rows_max: config.rows_max.unwrap_or(usize::MAX),
+        limit,
+        exceeding,
+    };
+    super::print(&match config.format {
+        Format::Json => json::render(&compared),
+        Format::Md => markdown::render(&compared, config.tokens_max),
+        Format::Text | Format::Csv => table::render(&shown, &metric, compared.rows_max),
+    })?;
     if diff.a.samples == 0 || diff.b.samples == 0 {
         return Ok(Exit::NoSamples);
     }
-    let Some(limit) = config.fail_over_points else {
+    let (Some(limit), Some(row)) = (limit, exceeding) else {
         return Ok(Exit::Done);
     };
-    match diff.rows.iter().find(|row| exceeds(&diff, row, limit)) {
-        None => Ok(Exit::Done),
-        Some(row) => {
-            let points = points(&diff, row);
-            stderr::say(format_args!(
-                "{} takes {points:.1} percentage points more of all samples; the limit is {limit}",
-                row.name
-            ));
-            Ok(Exit::Exceeded)
-        }
-    }
+    let points = points(&diff, row);
+    stderr::say(format_args!(
+        "{} takes {points:.1} percentage points more of all samples; the limit is {limit}",
+        names::short(&row.name)
+    ));
+    Ok(Exit::Exceeded)
+}
+
+/// What is printed of a comparison.
+struct Compared<'a> {
+    /// By time where both sides know it, else by shares.
+    diff: &'a Diff,
+    /// What both sides count.
+    metric: &'a Metric,
+    /// What A and B are called.
+    names: [String; 2],
+    rows_max: usize,
+    /// By how many percentage points a function's share may grow, and the first one that
+    /// surely grew by more.
+    limit: Option<f64>,
+    exceeding: Option<&'a DiffRow>,
 }
 
 /// Returns an error if the sides count different things, as samples on CPUs and nanoseconds
@@ -119,4 +148,80 @@ fn points(diff: &Diff, row: &DiffRow) -> f64 {
 /// chance do not count, so that they fail no build.
 fn exceeds(diff: &Diff, row: &DiffRow, limit: f64) -> bool {
     row.sure && points(diff, row) > limit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Compared, exceeds};
+    use profile::diff::Diff;
+    use profile::{
+        Cancel, Ending, Frame, FrameKind, Info, Limits, Metric, ModuleId, NameState, NewSample,
+        ProcessId, Query, Rates, Selection, Store,
+    };
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// Ten seconds at 99 Hz: so many samples of three functions.
+    fn side(counts: [u64; 3]) -> Selection {
+        let mut store = Store::new(Limits::default());
+        store.set_info(Info {
+            rates: Rates::always(99),
+            ..Info::default()
+        });
+        store.add_module(ModuleId(0), "server", "/usr/bin/server");
+        store.set_build_id(ModuleId(0), b"one build");
+        store.add_process(ProcessId(1), 7, "server");
+        store.begin(SECOND_NS);
+        for (at, weight) in (0..).zip(counts).filter(|(_, weight)| *weight > 0) {
+            let frame = Frame {
+                module: ModuleId(0),
+                address: at * 0x1000,
+                kind: FrameKind::User,
+            };
+            store.add_sample(NewSample {
+                time_ns: SECOND_NS * (2 + at),
+                cpu: 0,
+                process: ProcessId(1),
+                tid: 7,
+                comm: "server",
+                frames: &[frame],
+                kernel_frames: 0,
+                ending: Ending::Root,
+                weight,
+            });
+        }
+        store.end(11 * SECOND_NS);
+        for id in store.frames_to_name(10) {
+            let at = store.frame(id).expect("it was asked for").address / 0x1000;
+            let name = ["work<`x`>", "rest", "old"][at as usize];
+            store.set_name(id, NameState::Named(name.into()));
+        }
+        let selection = store.view().select(&Query::default(), &Cancel::new());
+        selection.expect("nobody cancels it")
+    }
+
+    fn with<R>(a: [u64; 3], b: [u64; 3], act: impl FnOnce(&Compared<'_>) -> R) -> R {
+        let diff = Diff::new(&side(a), &side(b));
+        let limit = 5.0;
+        let mut shown = diff.clone();
+        shown.compare_time();
+        act(&Compared {
+            diff: &shown,
+            metric: &Metric::default(),
+            names: ["before.pft", "after.pft"].map(String::from),
+            rows_max: usize::MAX,
+            limit: Some(limit),
+            exceeding: diff.rows.iter().find(|row| exceeds(&diff, row, limit)),
+        })
+    }
+
+    /// One function takes much more than before, and one is gone.
+    pub fn compared<R>(act: impl FnOnce(&Compared<'_>) -> R) -> R {
+        with([100, 500, 20], [400, 500, 0], act)
+    }
+
+    /// Nothing but chance.
+    pub fn same<R>(act: impl FnOnce(&Compared<'_>) -> R) -> R {
+        with([100, 500, 20], [104, 495, 21], act)
+    }
 }

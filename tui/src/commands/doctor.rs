@@ -9,10 +9,12 @@
 
 mod elf;
 mod json;
+mod markdown;
 mod process;
 mod terminal;
 
 use super::print;
+use crate::choices::Format;
 use crate::cli::DoctorConfig;
 use crate::failure::{Exit, Failure};
 use probe::features::{self, Finding, Level};
@@ -34,13 +36,14 @@ struct Diagnosis {
     process: Option<process::ProcessFacts>,
 }
 
-/// Runs `doctor`: prints what was found, as text or JSON. The exit status says whether
+/// Runs `doctor`: prints what was found. The exit status says whether
 /// something makes sampling impossible.
 pub fn run(config: &DoctorConfig) -> Result<Exit, Failure> {
     let diagnosis = Diagnosis::make(config.pid, process::sample)?;
-    let text = match config.json {
-        true => json::render(&diagnosis)?,
-        false => diagnosis.to_text(),
+    let text = match config.format {
+        Format::Json => json::render(&diagnosis)?,
+        Format::Md => markdown::render(&diagnosis, config.tokens_max),
+        Format::Text | Format::Csv => diagnosis.to_text(),
     };
     print(&text)?;
     Ok(diagnosis.exit())
@@ -102,14 +105,17 @@ impl Diagnosis {
                 let _ = writeln!(text, "      {label}: {fix}");
             }
         }
-        let _ = writeln!(
-            text,
-            "{}, {}. Exit status {}",
-            counted(self.count(Level::Fail), "problem"),
-            counted(self.count(Level::Warn), "warning"),
-            self.exit().code()
-        );
+        let _ = writeln!(text, "{}. Exit status {}", self.sum(), self.exit().code());
         text
+    }
+
+    /// Returns how much was found that is wrong, such as `1 problem, no warnings`.
+    fn sum(&self) -> String {
+        format!(
+            "{}, {}",
+            counted(self.count(Level::Fail), "problem"),
+            counted(self.count(Level::Warn), "warning")
+        )
     }
 }
 

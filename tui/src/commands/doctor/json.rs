@@ -187,6 +187,7 @@ fn module_row(module: &ModuleFacts) -> ModuleRow<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::json_fields;
     use serde_json::Value;
     use std::collections::BTreeSet;
 
@@ -196,24 +197,6 @@ mod tests {
         let sample = |_| Ok(SampledFacts::example());
         let diagnosis = Diagnosis::make(Some(std::process::id()), sample).unwrap();
         serde_json::from_str(&render(&diagnosis).unwrap()).unwrap()
-    }
-
-    /// Every field by its path: `process.modules[].path`.
-    fn fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
-        match value {
-            Value::Object(map) => {
-                for (key, value) in map {
-                    let path = format!("{path}{key}");
-                    found.insert(path.clone());
-                    fields(value, &format!("{path}."), found);
-                }
-            }
-            Value::Array(items) => {
-                let path = format!("{}[].", path.trim_end_matches('.'));
-                items.iter().for_each(|item| fields(item, &path, found));
-            }
-            _ => {}
-        }
     }
 
     fn documented(prefix: &str) -> BTreeSet<String> {
@@ -226,9 +209,7 @@ mod tests {
 
     #[test]
     fn every_field_is_in_the_document_and_no_other() {
-        let mut emitted = BTreeSet::new();
-        fields(&own_output(), "", &mut emitted);
-        assert_eq!(documented("| field `"), emitted);
+        assert_eq!(documented("| field `"), json_fields(&own_output(), &[]));
     }
 
     #[test]
@@ -246,10 +227,7 @@ mod tests {
         let (_, rest) = DOCUMENT.split_once("```json\n").unwrap();
         let (example, _) = rest.split_once("```").unwrap();
         let example: Value = serde_json::from_str(example).unwrap();
-        let (mut shown, mut emitted) = (BTreeSet::new(), BTreeSet::new());
-        fields(&example, "", &mut shown);
-        fields(&own_output(), "", &mut emitted);
-        assert_eq!(shown, emitted);
+        assert_eq!(json_fields(&example, &[]), json_fields(&own_output(), &[]));
         assert_eq!(example["schema"], SCHEMA);
     }
 

@@ -13,6 +13,7 @@ const KEYS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/keys.md");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const PFT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/pft.md");
 const RECIPES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/recipes.md");
+const AGENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/agents.md");
 
 const INTRODUCTION: &str = "\
 # Keys
@@ -197,17 +198,17 @@ fn the_tests_of_the_invariants_are_there() {
 /// Where explanations begin, unless a command is longer.
 const COMMAND_WIDTH: usize = 42;
 
-/// The commands in README.md and docs/recipes.md are ones that proftop takes.
+/// The commands in README.md, docs/recipes.md and docs/agents.md are ones that proftop takes.
 #[test]
 fn the_commands_of_the_documents_are_understood() {
-    let texts = [README, RECIPES].map(|path| fs::read_to_string(path).expect(path));
+    let texts = [README, RECIPES, AGENTS].map(|path| fs::read_to_string(path).expect(path));
     let lines = texts.iter().flat_map(|text| text.lines());
     let lines = lines.filter_map(|line| line.strip_prefix("    "));
     let mut read = 0;
     for line in lines {
         // What follows the program's name, up to the explanation or a pipe.
         let line = match line.split_at_checked(COMMAND_WIDTH) {
-            Some((command, _)) if command.ends_with(' ') => command,
+            Some((command, _)) if command.ends_with("  ") => command,
             _ => line,
         };
         for part in line.split([';', '|']).flat_map(|part| part.split("  ")) {

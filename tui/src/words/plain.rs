@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 /// `text` with such characters written out, as in `\x1b` or `\u{202e}`.
-pub(super) fn plain(text: &str) -> Cow<'_, str> {
+pub fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(is_active) {
         return Cow::Borrowed(text);
     }

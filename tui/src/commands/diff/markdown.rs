@@ -1,0 +1,197 @@
+//! A difference as a short text with headings, for a language model, a ticket or a chat: what
+//! surely changed, what may be chance, and what was compared.
+
+use super::Compared;
+use crate::words::markdown::{self, Lines, code, quoted};
+use crate::words::{metric, names};
+use profile::diff::{DiffRow, Side};
+
+/// What was compared may take one part in this many of the text.
+const SIDES_PART: usize = 3;
+
+/// Returns the difference, which has no more than so many tokens. Whole lines are left out at
+/// the end of a section that has no room.
+pub fn render(compared: &Compared<'_>, tokens_max: usize) -> String {
+    let bytes = markdown::bytes(tokens_max);
+    // It is written first, so that it has its room whatever else there is to say.
+    let mut how = Lines::new(bytes / SIDES_PART);
+    how_compared(compared, &mut how);
+    let mut lines = Lines::new(bytes.saturating_sub(how.len()));
+    lines.push(&title(compared));
+    let (sure, rest): (Vec<&DiffRow>, Vec<&DiffRow>) =
+        compared.diff.rows.iter().partition(|row| row.sure);
+    lines.push(&summary(compared, &sure));
+    if let Some(limit) = compared.limit {
+        lines.push(&verdict(compared, limit));
+    }
+    rows(compared, "Surely changed", &sure, &mut lines);
+    rows(compared, "Could be chance", &rest, &mut lines);
+    lines.into_text() + &how.into_text()
+}
+
+fn title(compared: &Compared<'_>) -> String {
+    let [a, b] = &compared.names;
+    let counted = match *compared.metric == profile::Metric::default() {
+        true => String::new(),
+        false => format!(" ({})", quoted(&compared.metric.name)),
+    };
+    format!("# Difference{counted}: from {} to {}", quoted(a), quoted(b))
+}
+
+/// Returns the first sentence: whether anything surely changed, and what changed most.
+fn summary(compared: &Compared<'_>, sure: &[&DiffRow]) -> String {
+    let diff = compared.diff;
+    if diff.a.samples == 0 || diff.b.samples == 0 {
+        return "Nothing can be compared: a side has no samples.".to_owned();
+    }
+    let Some(first) = sure.first() else {
+        return "No difference: whatever changed could be chance.".to_owned();
+    };
+    format!("Changed most: {}.", row(compared, first))
+}
+
+/// Returns what the limit says.
+fn verdict(compared: &Compared<'_>, limit: f64) -> String {
+    match compared.exceeding {
+        Some(row) => format!(
+            "Limit exceeded: {} surely takes over {limit} percentage points more of all samples.",
+            code(&row.name)
+        ),
+        None => format!(
+            "Within the limit: no function surely takes over {limit} percentage points more of all \
+             samples."
+        ),
+    }
+}
+
+/// Writes a section of functions, as many as were asked for and there is room for, and how
+/// many are left out.
+fn rows(compared: &Compared<'_>, head: &str, all: &[&DiffRow], lines: &mut Lines) {
+    if all.is_empty() || !lines.head(head) {
+        return;
+    }
+    let mut written = 0;
+    for (number, function) in (1..).zip(all.iter().take(compared.rows_max)) {
+        if !lines.push(&format!("{number}. {}", row(compared, function))) {
+            break;
+        }
+        written += 1;
+    }
+    let left = all.len() - written;
+    if left > 0 {
+        lines.push(&format!("- {left} more are left out"));
+    }
+}
+
+/// Returns how much a function took before and takes now.
+fn row(compared: &Compared<'_>, row: &DiffRow) -> String {
+    let diff = compared.diff;
+    let sides = diff.sides();
+    let change = sides.change(row.a_self, row.b_self);
+    let (a, b) = (
+        sides.amount(&diff.a, row.a_self),
+        sides.amount(&diff.b, row.b_self),
+    );
+    let unit = match diff.tests_time() {
+        true => " ms of CPU a second",
+        false => "% of all",
+    };
+    let mark = match (row.is_new(), row.is_gone()) {
+        (true, _) => ", new in B",
+        (_, true) => ", gone in B",
+        _ => "",
+    };
+    let module = names::module(&row.module);
+    let module = match module.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", quoted(module)),
+    };
+    format!(
+        "{}{module} {change:+.1}: {a:.1} -> {b:.1}{unit}{mark}",
+        code(&row.name)
+    )
+}
+
+/// Writes what both sides are, and by what functions were told to be the same.
+fn how_compared(compared: &Compared<'_>, lines: &mut Lines) {
+    let diff = compared.diff;
+    lines.head("What was compared");
+    for (letter, side, name) in [
+        ("A", &diff.a, &compared.names[0]),
+        ("B", &diff.b, &compared.names[1]),
+    ] {
+        lines.push(&format!(
+            "- {letter} {}: {}",
+            quoted(name),
+            counted(compared, side)
+        ));
+    }
+    let [a, b] = [&diff.a, &diff.b].map(|side| side.cpu_ms_per_s(side.samples));
+    if let (Some(a), Some(b)) = (a, b) {
+        lines.push(&format!("- all: {a:.1} -> {b:.1} ms of CPU a second"));
+    }
+    lines.push(&format!(
+        "- numbers are of the function itself, without what it calls; the same function by \
+         build-id {}, by module and name {}",
+        diff.same_by_build_id, diff.same_by_module
+    ));
+    lines.push("- of the changes called sure, one in twenty may be chance");
+}
+
+fn counted(compared: &Compared<'_>, side: &Side) -> String {
+    let counted = metric::counted_by(Some(compared.metric), side.samples);
+    let rate = match side.rate_hz {
+        0 => String::new(),
+        rate => format!(" at {rate} Hz"),
+    };
+    format!("{counted}, {:.1} s{rate}", side.seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{compared, same};
+    use super::*;
+
+    #[test]
+    fn it_says_what_surely_changed_first() {
+        let text = compared(|compared| render(compared, 1500));
+        let mut lines = text.lines();
+        assert_eq!(
+            lines.next(),
+            Some("# Difference: from `before.pft` to `after.pft`")
+        );
+        let first = lines.next().unwrap();
+        assert!(first.starts_with("Changed most: `work<…>`"), "{first}");
+        assert!(
+            first.contains("+303.0: 101.0 -> 404.0 ms of CPU a second"),
+            "{first}"
+        );
+        let verdict = lines.next().unwrap();
+        assert!(
+            verdict.starts_with("Limit exceeded: `work<…>`"),
+            "{verdict}"
+        );
+        assert!(text.contains("gone in B"), "{text}");
+        assert!(text.contains("- A `before.pft`: "), "{text}");
+        for line in text.lines() {
+            assert_eq!(line.matches('`').count() % 2, 0, "{line}");
+        }
+    }
+
+    #[test]
+    fn no_difference_is_said_at_once() {
+        let text = same(|compared| render(compared, 1500));
+        let first = text.lines().nth(1).unwrap();
+        assert_eq!(first, "No difference: whatever changed could be chance.");
+        assert!(text.contains("Within the limit"), "{text}");
+    }
+
+    #[test]
+    fn it_is_no_longer_than_it_may_be() {
+        for tokens in [200, 300, 1500] {
+            let text = compared(|compared| render(compared, tokens));
+            assert!(text.len() <= markdown::bytes(tokens), "{}", text.len());
+            assert!(text.starts_with("# Difference"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Markdown of a given length: for a language model, a ticket or a chat.
+//!
+//! Names may be any text: they are put between backquotes, and backquotes in them are
+//! replaced.
+
+use super::plain::plain;
+use super::{names, text, units};
+
+/// How many bytes a token has at least. It is few, because names in code are split into
+/// short tokens.
+pub const BYTES_PER_TOKEN: usize = 3;
+/// Longer names are cut in the middle.
+const NAME_WIDTH_MAX: usize = 80;
+
+/// How many bytes so many tokens may have.
+pub fn bytes(tokens: usize) -> usize {
+    tokens.saturating_mul(BYTES_PER_TOKEN)
+}
+
+/// Text that takes lines as long as there is room for a whole one. `room` is in bytes.
+pub struct Lines {
+    text: String,
+    room: usize,
+}
+
+impl Lines {
+    /// No lines yet, and room for so many bytes.
+    pub fn new(room: usize) -> Self {
+        Lines {
+            text: String::new(),
+            room,
+        }
+    }
+
+    /// Adds a line if there is room for it, and says whether there was.
+    pub fn push(&mut self, line: &str) -> bool {
+        let fits = self.text.len() + line.len() < self.room;
+        if fits {
+            self.text.push_str(line);
+            self.text.push('\n');
+        }
+        fits
+    }
+
+    /// Begins a section. False if there is no room for it: then its lines are left out as
+    /// well.
+    pub fn head(&mut self, words: &str) -> bool {
+        self.push(&format!("\n## {words}\n"))
+    }
+
+    /// Length of what was added, in bytes.
+    pub fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    pub fn into_text(self) -> String {
+        self.text
+    }
+}
+
+/// Returns the short name of a function between backquotes.
+pub fn code(name: &str) -> String {
+    quoted(&names::short(name))
+}
+
+/// Returns foreign text between backquotes, without characters that would end the quotation
+/// or act on a terminal.
+pub fn quoted(text: &str) -> String {
+    let cut = text::cut_middle(text, NAME_WIDTH_MAX);
+    format!("`{}`", plain(&cut).replace('`', "'"))
+}
+
+/// Returns a share in percent. It is rounded so that only all of it is 100%.
+pub fn share(part: u64, all: u64) -> String {
+    match all {
+        0 => "none".to_owned(),
+        _ => format!("{}%", units::completeness(part, all).trim()),
+    }
+}
