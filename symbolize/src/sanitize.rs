@@ -40,8 +40,8 @@ fn escape(bytes: &[u8]) -> String {
     out
 }
 
-/// Whether a character would not be seen as itself.
-fn is_unsafe(char: char) -> bool {
+/// Whether a character would not be seen as itself: those that [`sanitize`] makes visible.
+pub fn is_unsafe(char: char) -> bool {
     char.is_control() || is_invisible(char)
 }
 

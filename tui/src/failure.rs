@@ -14,6 +14,7 @@ pub mod rights;
 
 use std::borrow::Cow;
 use std::fmt;
+use symbolize::sanitize;
 
 /// How proftop ends, as scripts see it. The numbers never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -154,9 +155,9 @@ impl std::error::Error for Failure {}
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "proftop: {}", without_numbers(&self.message))?;
+        writeln!(f, "proftop: {}", one_line(&self.message))?;
         for detail in &self.details {
-            writeln!(f, "  {}", without_numbers(detail))?;
+            writeln!(f, "  {}", one_line(detail))?;
         }
         match self.remedies.len() {
             0 => {}
@@ -171,6 +172,12 @@ impl fmt::Display for Failure {
             None => Ok(()),
         }
     }
+}
+
+/// Returns a sentence as it is printed. A name in it that has several lines does not break
+/// it: what follows could look like a line of ours.
+fn one_line(sentence: &str) -> String {
+    sanitize(without_numbers(sentence).as_bytes()).into_owned()
 }
 
 /// Returns a sentence without the numbers of system errors, as in `No such file or
@@ -270,6 +277,15 @@ mod tests {
         let failure = Failure::from(missing);
         assert_eq!(failure.exit, Exit::CommandNotFound);
         assert_eq!(failure.to_string(), "proftop: command not found: nope\n");
+    }
+
+    #[test]
+    fn names_with_several_lines_make_no_lines_of_ours() {
+        let failure = Failure::failed("no file a\nproftop: b").detail("c\n  d");
+        assert_eq!(
+            failure.to_string(),
+            "proftop: no file a\\nproftop: b\n  c\\n  d\n"
+        );
     }
 
     #[test]

@@ -6,7 +6,9 @@ use probe::cgroup::{Cgroup, CgroupError, Hierarchy};
 use probe::privilege::{Capability, Rights};
 use regex::Regex;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
+use symbolize::sanitize;
 
 /// How many users can be given: the BPF program has no room for more.
 const USERS_MAX: usize = 1024;
@@ -84,7 +86,7 @@ impl Target {
     /// the last part of the program's path.
     pub fn of_command(self, pid: u32, program: &str, spec: &TargetSpec) -> Target {
         let name = program.rsplit('/').next().unwrap_or(program);
-        let process = format!("{}[{pid}]", clean(name));
+        let process = format!("{}[{pid}]", sanitize(name.as_bytes()));
         Target {
             pids: vec![pid],
             words: words(&[process], &[], None, spec).into(),
@@ -125,15 +127,18 @@ fn words(
         several => parts.extend(count(several, "threads")),
     }
     if let Some(cgroup) = cgroup {
-        parts.push(format!("cgroup {}", clean(&cgroup.path.to_string_lossy())));
+        parts.push(format!(
+            "cgroup {}",
+            sanitize(cgroup.path.as_os_str().as_bytes())
+        ));
     }
     match &spec.users[..] {
         [] => {}
-        [user] => parts.push(format!("user {}", clean(user))),
+        [user] => parts.push(format!("user {}", sanitize(user.as_bytes()))),
         several => parts.extend(count(several, "users")),
     }
     if let Some(comm) = &spec.comm {
-        parts.push(format!("comm ~ {}", clean(comm.as_str())));
+        parts.push(format!("comm ~ {}", sanitize(comm.as_str().as_bytes())));
     }
     if !spec.cpus.is_empty() {
         let cpus = probe::cpus::list(spec.cpus.iter().copied());
@@ -224,7 +229,7 @@ fn find_cgroup(name: &str) -> Result<Cgroup, Failure> {
 fn each_user(users: &[String]) -> Result<Vec<u32>, Failure> {
     let find = |user: &String| {
         let uid = probe::privilege::uid_of(user).or_else(|| user.parse().ok());
-        uid.ok_or_else(|| Failure::failed(format!("no user '{}'", clean(user))))
+        uid.ok_or_else(|| Failure::failed(format!("no user '{}'", sanitize(user.as_bytes()))))
     };
     let uids: Vec<u32> = users.iter().map(find).collect::<Result<_, _>>()?;
     if uids.len() > USERS_MAX {
@@ -270,16 +275,9 @@ fn read_status(id: u32) -> Option<Status> {
     let status = String::from_utf8_lossy(&status);
     let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
     Some(Status {
-        name: clean(field("Name:\t")?),
+        name: sanitize(field("Name:\t")?.as_bytes()).into_owned(),
         tgid: field("Tgid:\t")?.trim().parse().ok()?,
     })
-}
-
-/// Replaces control characters, as the text is foreign and goes to a terminal.
-fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
 }
 
 #[cfg(test)]
@@ -362,7 +360,7 @@ mod tests {
         };
         assert_eq!(
             words(&["a[1]".into()], &["b[2]".into()], Some(&cgroup), &spec),
-            "a[1], thread b[2], cgroup /system.slice/x?.service, user bo?b, comm ~ ^ann, cpu 0-2,7"
+            "a[1], thread b[2], cgroup /system.slice/x\\u{1b}.service, user bo\\tb, comm ~ ^ann, cpu 0-2,7"
         );
     }
 
@@ -375,7 +373,7 @@ mod tests {
         assert_eq!(uids(&["root", "4711"]), Ok(vec![0, 4711]));
         assert_eq!(
             uids(&["no-such\nuser"]),
-            Err("no user 'no-such?user'".into())
+            Err("no user 'no-such\\nuser'".into())
         );
     }
 

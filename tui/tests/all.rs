@@ -15,6 +15,7 @@ mod ends_at_once;
 mod faults;
 mod filters;
 mod forged;
+mod hostile_names;
 mod hung;
 mod newcomer;
 mod plain;

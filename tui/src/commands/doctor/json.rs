@@ -7,6 +7,7 @@ use super::{Diagnosis, Section, level_word};
 use crate::failure::Failure;
 use probe::features::Level;
 use serde::Serialize;
+use symbolize::sanitize::is_unsafe;
 
 /// Goes up when a field changes its meaning or goes away.
 const SCHEMA: u32 = 1;
@@ -99,7 +100,24 @@ pub fn render(diagnosis: &Diagnosis) -> Result<String, Failure> {
     let mut text = serde_json::to_string_pretty(&document)
         .map_err(|error| Failure::failed(format!("failed to write JSON: {error}")))?;
     text.push('\n');
-    Ok(text)
+    Ok(without_active(&text))
+}
+
+/// Returns JSON that says the same and has nothing that a terminal would act on: paths are
+/// told as they are, for scripts, and others choose what is in them. Such a character can
+/// only be part of a string, where an escape stands for it as well.
+fn without_active(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\n' || !is_unsafe(c) {
+            escaped.push(c);
+            continue;
+        }
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            escaped.push_str(&format!("\\u{unit:04x}"));
+        }
+    }
+    escaped
 }
 
 /// Returns a finding with the word of its section.
@@ -239,5 +257,16 @@ mod tests {
         assert!(value["process"].is_null());
         let fails = value["problems"].as_u64().unwrap() > 0;
         assert_eq!(value["exit_status"], if fails { 4 } else { 0 });
+    }
+
+    #[test]
+    fn the_document_says_the_same_without_what_acts() {
+        let path = "/tmp/\u{1b}[2J\u{9b}x\u{202e}\u{e0041}\n\"größe";
+        let json = serde_json::to_string_pretty(&[path]).expect("a string");
+        let escaped = without_active(&json);
+        let acts = |c: char| c != '\n' && is_unsafe(c);
+        assert!(json.contains(acts) && !escaped.contains(acts), "{escaped}");
+        let read: Vec<String> = serde_json::from_str(&escaped).expect("still JSON");
+        assert_eq!(read, [path]);
     }
 }

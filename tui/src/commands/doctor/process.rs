@@ -17,11 +17,12 @@ pub use sampled::{Sampled, SampledFacts, sample};
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use symbolize::debug_file::{self, DebugFiles};
 use symbolize::object::Object;
-use symbolize::{FileSource, Files, Reason};
+use symbolize::{FileSource, Files, Reason, sanitize};
 
 /// A process maps a few hundred files at most; this bounds one that maps files to harm us.
 const MODULES_MAX: usize = 2_000;
@@ -415,13 +416,9 @@ fn shares_namespace(pid: u32, kind: &str) -> Option<bool> {
     Some(theirs == ours)
 }
 
-/// Returns a path for printing. Its control characters are replaced, because others choose
-/// what is in a path.
+/// Returns a path for printing.
 fn show(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
+    sanitize(path.as_os_str().as_bytes()).into_owned()
 }
 
 #[cfg(test)]

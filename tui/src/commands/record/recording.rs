@@ -113,8 +113,8 @@ impl Recording {
             let (minutes, seconds) = (seconds / 60, seconds % 60);
             let lost = snapshot.health.lost_run;
             let line = self.summary();
-            stderr::write(format_args!(
-                "\r{minutes}:{seconds:02}  {line}, {lost} lost  (^C ends)\x1b[K"
+            stderr::write_over_line(format_args!(
+                "{minutes}:{seconds:02}  {line}, {lost} lost  (^C ends)"
             ));
         }
     }
@@ -127,7 +127,7 @@ impl Recording {
 
     fn clear_line(&self) {
         if self.is_shown {
-            stderr::write("\r\x1b[K");
+            stderr::write_over_line("");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::modules;
 use super::tables::SUFFIX;
+use crate::commands::input;
 use crate::failure::{Exit, Failure};
 use crate::stderr;
 use crate::user_files::UserFiles;
@@ -13,7 +14,7 @@ use symbolize::{OpenError, Resolver};
 pub fn build(directory: &Path, files: &[impl AsRef<Path>]) -> Result<Exit, Failure> {
     let made = UserFiles::current().make_folder(directory, 0o777);
     made.map_err(|error| {
-        let directory = directory.display();
+        let directory = input::name(directory);
         Failure::failed(format!("cannot make the cache `{directory}`: {error}"))
     })?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -26,7 +27,10 @@ pub fn build(directory: &Path, files: &[impl AsRef<Path>]) -> Result<Exit, Failu
                 super::super::print(&line)?;
             }
             Err(why) => {
-                stderr::say(format_args!("cannot resolve `{}`: {why}", file.display()));
+                stderr::say(format_args!(
+                    "cannot resolve `{}`: {why}",
+                    input::name(file)
+                ));
                 exit = Exit::Failed;
             }
         }

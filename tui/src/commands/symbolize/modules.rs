@@ -2,6 +2,7 @@
 
 use super::fetch;
 use super::tables::Tables;
+use crate::commands::input;
 use crate::failure::Failure;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -110,7 +111,7 @@ impl Modules {
     /// Answers only from the tables in this directory. An error if it cannot be read.
     pub fn of_cache(directory: &Path) -> Result<Modules, Failure> {
         let tables = Tables::list(directory).map_err(|error| {
-            let directory = directory.display();
+            let directory = input::name(directory);
             Failure::failed(format!("cannot read the cache `{directory}`: {error}"))
                 .remedy("proftop symbolize --build-cache DIR FILE…", "makes one")
         })?;
@@ -128,7 +129,7 @@ impl Modules {
             None => open_file(path),
         };
         let module = module.map_err(|why| {
-            Failure::failed(format!("cannot symbolize `{}`: {why}", path.display()))
+            Failure::failed(format!("cannot symbolize `{}`: {why}", input::name(path)))
         })?;
         let module = Opened::new(module);
         let mut named = self.named.borrow_mut();
