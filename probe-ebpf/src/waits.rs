@@ -214,8 +214,11 @@ pub struct Thread {
     pub times: [u32; state::COUNT],
     /// How often its time in the queue was in each slot; begins anew at 2^32.
     pub delays: [u32; DELAY_SLOTS],
+    /// Who had the lock that it waits for, or waited for last, as that lock says; 0 if it does
+    /// not.
+    pub owner_tid: u32,
     /// Unused: the structure keeps its size.
-    pub room: [u32; 7],
+    pub room: [u32; 6],
 }
 
 impl Thread {
@@ -232,12 +235,73 @@ impl Thread {
         ns: [0; state::COUNT],
         times: [0; state::COUNT],
         delays: [0; DELAY_SLOTS],
-        room: [0; 7],
+        owner_tid: 0,
+        room: [0; 6],
     };
 }
 
 const _: () = assert!(size_of::<Thread>() == 56 + 8 * (state::COUNT + state::SLOTS));
 const _: () = assert!(state::SLOTS <= state::COUNT + DELAY_SLOTS);
+
+/// The system call futex(2).
+pub const FUTEX: i64 = 202;
+
+/// How many words of a lock are read.
+pub const LOCK_WORDS: usize = 5;
+
+/// FUTEX_WAIT, FUTEX_WAIT_BITSET, FUTEX_LOCK_PI and FUTEX_LOCK_PI2 of
+/// include/uapi/linux/futex.h, as bits; flags stand above them.
+const FUTEX_WAITS: u32 = 1 << 0 | 1 << 9 | 1 << 6 | 1 << 13;
+const FUTEX_COMMAND: u64 = 0x7f;
+/// Bits of the word of a lock that says who has it.
+const FUTEX_WAITERS: u32 = 1 << 31;
+const FUTEX_OWNER: u32 = (1 << 30) - 1;
+/// What a mutex of glibc holds that somebody waits for.
+const CONTENDED: u32 = 2;
+
+/// Whether a call of futex(2) with these arguments waits for a lock that may say who has it.
+#[inline(always)]
+pub fn may_have_owner(operation: u64, expected: u64) -> bool {
+    let command = (operation & FUTEX_COMMAND) as u32;
+    let expected = expected as u32;
+    let is_plain = command == 0 || command == 9;
+    command <= 13
+        && FUTEX_WAITS >> command & 1 != 0
+        && (!is_plain || expected == CONTENDED || expected & FUTEX_WAITERS != 0)
+}
+
+/// Which thread has the lock that a call of futex(2) waits for; 0 if the lock does not say it.
+/// `operation` and `expected` are arguments of the call, `words` what is in memory at the lock.
+/// The first rule that fits:
+///
+/// 1. It does not wait, or not for a lock: 0.
+/// 2. The bit that somebody waits is set (`FUTEX_WAITERS`): the rest of the word is the owner.
+///    So do locks with priority inheritance, robust ones, and those of musl.
+/// 3. A `pthread_mutex_t` of glibc, which waits for the word to leave 2. Its words are lock,
+///    count, owner, users and kind; other locks that wait for the same have other numbers there.
+///
+/// The owner is a thread id in the program's own namespace. Whether such a thread is of the
+/// same process is for the caller to see.
+#[inline(always)]
+pub fn lock_owner(operation: u64, expected: u64, words: &[u32; LOCK_WORDS]) -> u32 {
+    /// More users at once, or other bits in the kind, no mutex has.
+    const USERS_MAX: u32 = 1 << 20;
+    const KIND_MAX: u32 = 1 << 10;
+
+    if !may_have_owner(operation, expected) {
+        return 0;
+    }
+    let [lock, _, owner, users, kind] = *words;
+    if lock & FUTEX_WAITERS != 0 {
+        return lock & FUTEX_OWNER;
+    }
+    let is_mutex = lock == CONTENDED
+        && expected as u32 == CONTENDED
+        && users != 0
+        && users < USERS_MAX
+        && kind < KIND_MAX;
+    if is_mutex { owner & FUTEX_OWNER } else { 0 }
+}
 
 /// What user space asks for, and may change at any time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -252,8 +316,8 @@ pub struct Orders {
 
 /// Words in front of the frames of a wait's record: nanoseconds that its wait stands for,
 /// nanoseconds that its time in the queue stands for, how long both really were, the
-/// [`state`], and who ended it: tgid and tid.
-pub const WAIT_WORDS: usize = 5;
+/// [`state`], who ended it and who had the lock that was waited for last: tgid and tid each.
+pub const WAIT_WORDS: usize = 6;
 
 /// Words of the record of a thread that has ended: its [`Thread`] as words.
 pub const THREAD_WORDS: usize = size_of::<Thread>() / 8;
@@ -292,7 +356,6 @@ mod tests {
     use super::*;
 
     const READ: i64 = 0;
-    const FUTEX: i64 = 202;
     const EPOLL_WAIT: i64 = 232;
     const NANOSLEEP: i64 = 35;
     const FSYNC: i64 = 74;
@@ -370,6 +433,45 @@ mod tests {
                 let state = state_of(waiting(call, task_state));
                 assert!((state as usize) < state::COUNT && state != state::RUN);
             }
+        }
+    }
+
+    /// Of `FUTEX_WAIT_PRIVATE`, as glibc calls it.
+    const WAIT_PRIVATE: u64 = 128;
+
+    #[test]
+    fn a_lock_says_who_has_it() {
+        // A mutex of glibc: lock, count, owner, users, kind; one with error checking, too.
+        assert_eq!(lock_owner(WAIT_PRIVATE, 2, &[2, 0, 1234, 1, 0]), 1234);
+        assert_eq!(lock_owner(WAIT_PRIVATE, 2, &[2, 1, 1234, 3, 2]), 1234);
+        // With a time limit: FUTEX_WAIT_BITSET and the clock's flag.
+        assert_eq!(lock_owner(9 | 128 | 256, 2, &[2, 0, 7, 1, 0]), 7);
+        // With priority inheritance; robust; of musl.
+        let waited_for = 1 << 31 | 1234;
+        assert_eq!(lock_owner(6, 0, &[waited_for, 0, 1, 1, 32]), 1234);
+        assert_eq!(lock_owner(13, 0, &[waited_for, 0, 1, 1, 32]), 1234);
+        assert_eq!(
+            lock_owner(128, waited_for.into(), &[waited_for, 9, 9, 9, 9]),
+            1234
+        );
+    }
+
+    #[test]
+    fn what_is_no_such_lock_has_no_owner() {
+        // Given back in the meantime; a condition; a lock of Rust with data behind it.
+        assert_eq!(lock_owner(WAIT_PRIVATE, 2, &[0, 0, 0, 0, 0]), 0);
+        assert_eq!(lock_owner(WAIT_PRIVATE, 4, &[4, 0, 1234, 1, 0]), 0);
+        assert_eq!(lock_owner(WAIT_PRIVATE, 2, &[2, 0, 1234, 0, 0]), 0);
+        assert_eq!(lock_owner(WAIT_PRIVATE, 2, &[2, 0, 1234, 1 << 20, 0]), 0);
+        assert_eq!(lock_owner(WAIT_PRIVATE, 2, &[2, 0, 1234, 1, 1 << 10]), 0);
+        // FUTEX_WAKE, and commands that there are not.
+        assert_eq!(lock_owner(1 | 128, 2, &[2, 0, 1234, 1, 0]), 0);
+        for operation in [14, 31, 32, 64, 127, u64::MAX] {
+            assert_eq!(
+                lock_owner(operation, 2, &[2, 0, 1234, 1, 0]),
+                0,
+                "{operation}"
+            );
         }
     }
 }

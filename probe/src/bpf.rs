@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::events::call::{CallMaps, Calls};
 use crate::events::wait::Waits;
 use crate::events::{Event, tick};
+use crate::files;
 use crate::loader::{self, Settings};
 use crate::python::Python;
 use crate::sample::{Batch, Counters};
@@ -107,7 +108,8 @@ impl BpfSource {
         let tables = Tables::new(maps, &config.tables).map_err(Error::Tables)?;
         let unwinding = Unwinding::new(tables, settings.max_user_frames as usize)
             .keeping_walks(config.keep_walks);
-        let waits = { loaded.waits }.map(|maps| Waits::start(maps, &config.target));
+        let waits = { loaded.waits }
+            .map(|maps| Waits::start(maps, &config.target, &files::for_those_aside()));
         // SAFETY: the ring's descriptor is open as long as `loaded.samples` is there.
         let ring = unsafe { BorrowedFd::borrow_raw(loaded.samples.as_raw_fd()) };
         let wakeup = Wakeup::of(ring).map_err(Error::Ring)?;

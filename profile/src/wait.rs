@@ -94,6 +94,9 @@ pub struct Now {
     pub for_ns: u64,
     /// It did so already when it was seen first: for longer than `for_ns`.
     pub is_longer: bool,
+    /// The thread that has the lock which it waits for; `None` if it waits for none, or that
+    /// is not known.
+    pub owner: Option<u32>,
 }
 
 impl Activity {

@@ -10,6 +10,8 @@ pub mod cpus;
 pub mod explain;
 /// Text that has to fit into a line.
 pub mod fit;
+/// For whom threads wait.
+pub mod held;
 /// Keys that sentences name.
 pub mod keys;
 /// Text with headings of a given length, for programs that read language.

@@ -5,8 +5,10 @@ use crate::common;
 
 use common::{list, machine, number, proftop, run, text};
 use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use test_support::{Scratch, compile, skip};
+use std::process::{Command, Stdio};
+use test_support::{Process, Scratch, compile, skip};
 
 /// The program, recorded from its beginning to its end. `None` where that cannot be.
 fn recorded(scratch: &Scratch) -> Option<String> {
@@ -93,4 +95,50 @@ fn waits_are_as_many_and_as_long_as_they_were() {
     let idle = report(&file, "state:idle");
     assert!(function(&idle, "ten_waits_for_work").is_some());
     assert!(function(&idle, "twenty_naps_of_30_ms").is_none());
+}
+
+#[test]
+fn who_has_a_lock_is_told_also_of_waits_that_began_before() {
+    let Some(_machine) = machine() else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/locks.c");
+    let program = scratch.join("locks");
+    if compile(&source, &program, ["-O1", "-g", "-pthread"]).is_none() {
+        return;
+    }
+    let mut locks = Process::start(Command::new(&program).stdout(Stdio::piped()));
+    let mut ready = String::new();
+    let printed = locks.stdout.take().expect("it is piped");
+    BufReader::new(printed).read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    let pid = locks.pid().to_string();
+    let args = "-b -n 1 -d 3 --metric off-cpu --format json -p";
+    let args: Vec<&str> = args.split(' ').chain([&*pid]).collect();
+    let output = run(&mut proftop(&args));
+    if output.status.code() == Some(4) {
+        return skip(text(&output.stderr));
+    }
+    let report: Value = serde_json::from_slice(&output.stdout).expect("one object");
+    let threads = list(&report, "threads");
+    let find = |name: &str| threads.iter().find(|thread| thread["comm"] == name);
+    let thread = |name: &str| find(name).unwrap_or_else(|| panic!("{name}: {report}"));
+    let has_its_lock = |name: &str, owner: &str| {
+        assert_eq!(thread(name)["lock_owner"], thread(owner)["tid"], "{name}");
+    };
+    has_its_lock("low", "mid");
+    has_its_lock("mid", "top");
+    has_its_lock("one", "other");
+    has_its_lock("other", "one");
+    assert!(thread("top")["lock_owner"].is_null());
+    // Nearly all of what one waited was for who had the lock.
+    let held = { list(&report, "holders").iter() }
+        .filter(|held| held["waiter"] == thread("waiter")["tid"] && held["state"] == "lock");
+    let (its, others): (Vec<&Value>, Vec<&Value>) = held.partition(|held| {
+        held["kind"] == "owner" && held["holder_thread"] == thread("holder")["tid"]
+    });
+    let sum = |held: &[&Value]| held.iter().map(|held| number(held, "ns")).sum::<u64>();
+    assert!(sum(&its) > 1_000_000_000, "{report}");
+    assert!(sum(&others) * 50 < sum(&its), "{others:?}");
 }

@@ -16,7 +16,7 @@
 //! reports.
 
 use crate::settings::Counted;
-use crate::snapshot::{Held, Stretch, ThreadStates, Waited};
+use crate::snapshot::{Held, HeldBy, Stretch, ThreadStates, Waited};
 use probe::{Batch, RawWait, ThreadTotals, WaitCounters, WaitState};
 use profile::{
     DELAY_SLOTS, Delays, EventId, Frame, FrameKind, Metric, ModuleId, NameState, NewSample, Store,
@@ -137,12 +137,17 @@ impl Waiting {
             store.add_wait_of(self.off_cpu, sample, part);
             store.add_wait_of(self.wall, sample, part);
         }
+        // Who had the lock made it wait; who gave it back is the same, or another one that
+        // had it later.
+        let owner = wait.owner.map(|thread| (HeldBy::Owner, thread));
         let waker = wait.waker.filter(|_| has_waker(wait.state));
-        if let Some((pid, tid)) = waker {
+        let waker = waker.map(|thread| (HeldBy::Waker, thread));
+        if let Some((by, (holder, holder_thread))) = owner.or(waker) {
             let held = Held {
                 waiter: sample.tid,
-                holder: pid,
-                holder_thread: tid,
+                holder,
+                holder_thread,
+                by,
                 state: wait.state,
                 ns: wait.waited_ns,
                 waits: 1,
@@ -209,7 +214,7 @@ impl Waiting {
         let held = { self.held.iter() }
             .filter(|(time_ns, _)| *time_ns > window.start_ns && *time_ns <= window.end_ns);
         for (_, held) in held {
-            let key = (held.waiter, held.holder_thread, held.state);
+            let key = (held.waiter, held.holder_thread, held.by, held.state);
             let sum = pairs.entry(key).or_insert(Held {
                 ns: 0,
                 waits: 0,
@@ -364,6 +369,7 @@ impl Course {
             delays,
             state: self.newest.state,
             state_since_ns: self.newest.state_since_ns,
+            owner: self.newest.owner,
             was_so_before: self.newest.state_since_ns == self.newest.since_ns,
             has_ended: self.newest.has_ended,
             course: self.stretches.iter().copied().collect(),
@@ -390,6 +396,7 @@ mod tests {
             has_ended,
             state: WaitState::Sleep,
             state_since_ns: until_ns,
+            owner: None,
             ns,
             times: [0; WaitState::ALL.len()],
             // Each second one of them.
@@ -483,6 +490,7 @@ mod tests {
             queued_ns: 10,
             away_ns: 40,
             waker: Some((1, 8)),
+            owner: None,
         };
         waiting.add_wait(sample, wait, &mut store);
         waiting.add_tick(sample, 60, &mut store);
@@ -519,6 +527,20 @@ mod tests {
         let waited = waiting.waited(window(0, 10));
         let held = waited.holders[0];
         assert_eq!((held.waiter, held.holder_thread, held.ns), (7, 8, 30));
+        assert_eq!(held.by, HeldBy::Waker);
+        // Who had the lock says more than who woke.
+        let owned = RawWait {
+            owner: Some((1, 9)),
+            waited_ns: 50,
+            away_ns: 60,
+            ..wait
+        };
+        waiting.add_wait(sample, owned, &mut store);
+        let held = waiting.waited(window(0, 10)).holders[0];
+        assert_eq!(
+            (held.holder, held.holder_thread, held.by),
+            (1, 9, HeldBy::Owner)
+        );
         assert_eq!(waiting.waited(window(6, 10)).holders, []);
     }
 }

@@ -19,7 +19,40 @@ pub struct Waited {
     pub holders: Vec<Held>,
 }
 
+/// A thread that another one waits for, directly or through others.
+#[derive(Debug, Clone, Copy)]
+pub struct Link<'a> {
+    /// Which thread.
+    pub thread: &'a ThreadStates,
+    /// It stands in the chain before already: all of them wait for each other, for ever.
+    pub is_circle: bool,
+}
+
+/// A chain is not followed further than this.
+const CHAIN_MAX: usize = 16;
+
 impl Waited {
+    /// The threads that a thread waits for now: the owner of the lock that it waits for, the
+    /// owner of the one which that thread waits for, and so on to one that waits for no lock,
+    /// or whose lock does not say its owner. Empty if it waits for nobody that is known.
+    pub fn chain(&self, tid: u32) -> Vec<Link<'_>> {
+        let find = |tid: u32| {
+            let mut threads = self.threads.iter();
+            threads.find(|thread| thread.tid == tid && !thread.has_ended)
+        };
+        let mut chain: Vec<Link<'_>> = Vec::new();
+        let mut next = find(tid).and_then(|thread| thread.owner);
+        while let Some(thread) = next.and_then(find)
+            && chain.len() < CHAIN_MAX
+        {
+            let is_circle =
+                thread.tid == tid || chain.iter().any(|link| link.thread.tid == thread.tid);
+            chain.push(Link { thread, is_circle });
+            next = thread.owner.filter(|_| !is_circle);
+        }
+        chain
+    }
+
     /// Tells the rows of a report, which is of this query, what threads did; nothing if the
     /// window is another one. Those that waited all the time have no sample, and get a row
     /// unless a filter asks for something.
@@ -41,6 +74,7 @@ impl Waited {
                     state: thread.state.number(),
                     for_ns: own.end_ns.saturating_sub(thread.state_since_ns),
                     is_longer: thread.was_so_before,
+                    owner: thread.owner,
                 }),
             },
         };
@@ -72,6 +106,9 @@ pub struct ThreadStates {
     pub state_since_ns: u64,
     /// It did so already when it was seen first.
     pub was_so_before: bool,
+    /// If it waits for a lock now: the thread of its process that has it. `None` where the
+    /// lock does not say it.
+    pub owner: Option<u32>,
     /// It has ended.
     pub has_ended: bool,
     /// What it did most, reading by reading, as far back as they are kept: rising.
@@ -100,15 +137,26 @@ impl ThreadStates {
     }
 }
 
-/// How long one thread waited until another woke it, by the stacks that were taken.
+/// How it is known for whom a thread waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HeldBy {
+    /// The lock said that this thread had it when the wait began.
+    Owner,
+    /// This thread ended the wait.
+    Waker,
+}
+
+/// How long one thread waited for another, by the stacks that were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
     /// The thread that waited.
     pub waiter: u32,
-    /// The process of the one that woke it.
+    /// The process of the one that it waited for.
     pub holder: u32,
-    /// The thread that did.
+    /// That thread.
     pub holder_thread: u32,
+    /// How that is known.
+    pub by: HeldBy,
     /// What it waited for.
     pub state: WaitState,
     /// Nanoseconds.
@@ -147,6 +195,7 @@ mod tests {
                 state: WaitState::Lock,
                 state_since_ns: 7 * SECOND,
                 was_so_before: true,
+                owner: None,
                 has_ended: false,
                 course: Arc::default(),
             }],
@@ -172,6 +221,41 @@ mod tests {
         };
         waited().tell(&mut report, &view(), query);
         report
+    }
+
+    #[test]
+    fn a_chain_of_locks_is_followed_to_its_end() {
+        let one = waited().threads.remove(0);
+        let thread = |tid, owner| ThreadStates {
+            tid,
+            owner,
+            ..one.clone()
+        };
+        let waited = Waited {
+            // The first waits for the second, that one for the third, which runs; two wait for
+            // each other; one for itself; one for a thread that is not there.
+            threads: vec![
+                thread(1, Some(2)),
+                thread(2, Some(3)),
+                thread(3, None),
+                thread(4, Some(5)),
+                thread(5, Some(4)),
+                thread(6, Some(6)),
+                thread(7, Some(99)),
+            ],
+            ..waited()
+        };
+        let chain = |tid| -> Vec<(u32, bool)> {
+            let links = waited.chain(tid).into_iter();
+            links
+                .map(|link| (link.thread.tid, link.is_circle))
+                .collect()
+        };
+        assert_eq!(chain(1), [(2, false), (3, false)]);
+        assert_eq!(chain(3), []);
+        assert_eq!(chain(4), [(5, false), (4, true)]);
+        assert_eq!(chain(6), [(6, true)]);
+        assert_eq!((chain(7), chain(8)), (vec![], vec![]));
     }
 
     #[test]

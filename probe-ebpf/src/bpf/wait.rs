@@ -32,8 +32,8 @@ use aya_ebpf::programs::BtfTracePointContext;
 use core::ffi::c_void;
 use probe_ebpf::record::event;
 use probe_ebpf::waits::{
-    DELAY_SLOTS, Leaving, TASK_DEAD, THREAD_WORDS, Thread, WAIT_KERNEL_FRAMES_MAX, WAIT_WORDS,
-    counter, delay_slot, state, state_of,
+    DELAY_SLOTS, FUTEX, LOCK_WORDS, Leaving, TASK_DEAD, THREAD_WORDS, Thread,
+    WAIT_KERNEL_FRAMES_MAX, WAIT_WORDS, counter, delay_slot, lock_owner, state, state_of,
 };
 
 /// `sched_switch(preempt, prev, next, prev_state)`: runs in `prev`.
@@ -104,10 +104,15 @@ fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
     }
     let tgid: u32 = field(task, WAIT_TGID_OFFSET.load());
     // SAFETY: helpers made for the current task; fields of what they return.
-    let (call, cs) = unsafe {
+    let (call, cs, lock) = unsafe {
         let task = helpers::bpf_get_current_task_btf();
         let entry = helpers::bpf_task_pt_regs(task) as *const pt_regs;
-        ((*entry).orig_rax as i64, (*entry).cs)
+        let lock = Lock {
+            at: (*entry).rdi,
+            operation: (*entry).rsi,
+            expected: (*entry).rdx,
+        };
+        ((*entry).orig_rax as i64, (*entry).cs, lock)
     };
     let iowait: u8 = field(task, WAIT_IOWAIT_OFFSET.load());
     let state = state_of(Leaving {
@@ -128,6 +133,13 @@ fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
     add(known, state::RUN, now_ns.wrapping_sub(known.since_ns));
     known.since_ns = now_ns;
     known.state = state;
+    if state == state::LOCK {
+        known.owner_tid = if call == FUTEX {
+            owner_of(lock, tgid)
+        } else {
+            0
+        };
+    }
     let runs = known.times[state::RUN as usize];
     if runs & runs.wrapping_sub(1) == 0 {
         // Now and then: a thread gets its name soon, and most keep it.
@@ -135,6 +147,45 @@ fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
     }
     if task_state & TASK_DEAD != 0 {
         end(thread, tid, now_ns);
+    }
+}
+
+/// The arguments of a call of futex(2).
+#[derive(Clone, Copy)]
+struct Lock {
+    at: u64,
+    operation: u64,
+    expected: u64,
+}
+
+/// Which thread of the same process has the lock that the current thread waits for; 0 if that
+/// cannot be told.
+#[inline(always)]
+fn owner_of(lock: Lock, tgid: u32) -> u32 {
+    let mut words = [0u32; LOCK_WORDS];
+    // SAFETY: the helper writes as much as there is room for, or zeros.
+    let failed = unsafe {
+        helpers::bpf_probe_read_user(
+            &raw mut words as *mut c_void,
+            size_of::<[u32; LOCK_WORDS]>() as u32,
+            lock.at as *const c_void,
+        )
+    };
+    if failed != 0 {
+        return 0;
+    }
+    let owner = lock_owner(lock.operation, lock.expected, &words);
+    if owner == 0 {
+        return 0;
+    }
+    let Some(thread) = THREADS.get_ptr(&owner) else {
+        return 0;
+    };
+    // SAFETY: a value of a live map.
+    if unsafe { (*thread).tgid } == tgid {
+        owner
+    } else {
+        0
     }
 }
 
@@ -201,6 +252,7 @@ fn join(task: *const u8, now_ns: u64) {
         (*pending).words[2] = away_ns;
         (*pending).words[3] = state as u64;
         (*pending).words[4] = (known.waker_tgid as u64) << 32 | known.waker_tid as u64;
+        (*pending).words[5] = (known.tgid as u64) << 32 | known.owner_tid as u64;
         (*pending).words[0] = scaled(waited_ns, away_ns, period_ns);
         (*pending).words[1] = scaled(away_ns.wrapping_sub(waited_ns), away_ns, period_ns);
     }

@@ -7,10 +7,12 @@
 //! | `record` | a wait, and a thread's sums, as the kernel side tells them |
 //! | `maps` | what the programs share with us |
 //! | `asleep` | threads that waited already when we came |
+//! | `owners` | who has the locks that those waited for |
 //! | `pace` | how long a wait must be to give its stack for certain |
 
 mod asleep;
 mod maps;
+mod owners;
 mod pace;
 mod record;
 mod state;
@@ -23,7 +25,9 @@ pub use probe_ebpf::waits::{DELAY_SLOTS, delay_end_ns};
 
 use crate::target::Target;
 use crate::time::now_ns;
+use owners::Owners;
 use pace::Pace;
+use symbolize::Files;
 
 /// The program in `probe-ebpf/src/bpf/wait.rs` that takes stacks.
 pub const STACK: &str = "wait_stack";
@@ -46,20 +50,27 @@ pub struct Waits {
     /// `None` until somebody takes what comes: before, stacks would fill the rings.
     pace: Option<Pace>,
     counters: WaitCounters,
+    owners: Owners,
 }
 
 impl Waits {
     /// Takes over the programs, which run already, and tells them of the threads that wait
-    /// since before.
-    pub fn start(mut maps: WaitMaps, target: &Target) -> Self {
-        for (tid, thread) in asleep::threads(target, now_ns()) {
-            // It has moved since, and is known.
-            _ = maps.add(tid, &thread);
+    /// since before. Memory of targets is read by `files`.
+    pub fn start(mut maps: WaitMaps, target: &Target, files: &Files) -> Self {
+        let mut owners = Owners::default();
+        for (tid, thread, blocked) in asleep::threads(target, now_ns()) {
+            // Else it has moved since, and is known.
+            if maps.add(tid, &thread)
+                && let Some(blocked) = blocked
+            {
+                owners.ask(blocked, files);
+            }
         }
         Self {
             maps,
             pace: None,
             counters: WaitCounters::default(),
+            owners,
         }
     }
 
@@ -68,6 +79,13 @@ impl Waits {
         let mut threads: Vec<_> = ended.iter().map(ThreadTotals::of_ended).collect();
         if all {
             self.maps.read_threads(&mut threads);
+            for thread in &mut threads {
+                // Still in the wait in which we met it.
+                let is_first = thread.state_since_ns == thread.since_ns;
+                if thread.owner.is_none() && thread.state == WaitState::Lock && is_first {
+                    thread.owner = self.owners.of(thread.tid);
+                }
+            }
         }
         self.maps.empty_nudges();
         self.counters = self.maps.counters();

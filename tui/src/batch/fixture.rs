@@ -157,6 +157,7 @@ fn waited() -> Waited {
             state,
             state_since_ns: 0,
             was_so_before: false,
+            owner: None,
             has_ended: false,
             course: Default::default(),
         }
@@ -168,6 +169,7 @@ fn waited() -> Waited {
             waiter: 4121,
             holder: 4121,
             holder_thread: 4199,
+            by: engine::snapshot::HeldBy::Waker,
             state: WaitState::Lock,
             ns: 9_000_000_000,
             waits: 3,

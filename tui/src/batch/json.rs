@@ -2,7 +2,7 @@
 //! every field; a test here holds the two together.
 
 use super::BatchReport;
-use engine::snapshot::{TargetState, ThreadStates, Waited};
+use engine::snapshot::{HeldBy, TargetState, ThreadStates, Waited};
 use probe::{EngineKind, WaitState};
 use profile::{Delays, FrameKind, FunctionRow, ProcessRow, Report, RowName, TREND_LEN, ThreadRow};
 use serde::Serialize;
@@ -156,6 +156,8 @@ struct Thread<'a> {
     /// None if it never was in the queue.
     delay_p50_ns: Option<u64>,
     delay_p99_ns: Option<u64>,
+    /// The thread that has the lock which this one waits for at the end of the window.
+    lock_owner: Option<u32>,
 }
 
 /// Nanoseconds in each state, by its word.
@@ -300,6 +302,7 @@ fn threads<'a>(report: &'a Report, waited: Option<&'a Waited>) -> Vec<Thread<'a>
             states: own.map(|own| states([own].into_iter())),
             delay_p50_ns: delay(50),
             delay_p99_ns: delay(99),
+            lock_owner: own.and_then(|own| own.owner),
             ..thread(row)
         }
     });
@@ -315,6 +318,7 @@ fn threads<'a>(report: &'a Report, waited: Option<&'a Waited>) -> Vec<Thread<'a>
         states: Some(states([own].into_iter())),
         delay_p50_ns: delay_ns(&own.delays, 50),
         delay_p99_ns: delay_ns(&own.delays, 99),
+        lock_owner: own.owner,
     }));
     threads
 }
@@ -342,7 +346,10 @@ fn holders(waited: &Waited) -> Vec<Holder> {
         waiter: held.waiter,
         holder: held.holder,
         holder_thread: held.holder_thread,
-        kind: "waker",
+        kind: match held.by {
+            HeldBy::Owner => "owner",
+            HeldBy::Waker => "waker",
+        },
         state: held.state.word(),
         ns: held.ns,
         waits: held.waits,
@@ -363,6 +370,7 @@ fn thread(row: &ThreadRow) -> Thread<'_> {
         states: None,
         delay_p50_ns: None,
         delay_p99_ns: None,
+        lock_owner: None,
     }
 }
 

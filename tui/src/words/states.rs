@@ -124,6 +124,7 @@ mod tests {
                 state,
                 for_ns: 112_000_000_000,
                 is_longer,
+                owner: None,
             });
             activity
         };

@@ -1,16 +1,18 @@
 //! Threads that waited already when we came: the kernel side meets a thread when it leaves
 //! its CPU, which they may not do for hours. What they wait for is read from /proc.
 
+use super::owners::Blocked;
 use crate::family::descendants_of;
 use crate::target::Target;
 use probe_ebpf::record::COMM_LEN;
-use probe_ebpf::waits::{Leaving, Thread, state, state_of};
+use probe_ebpf::waits::{FUTEX, Leaving, Thread, may_have_owner, state, state_of};
 use std::fs;
 use std::path::Path;
 
 /// The threads of the targets as far as processes or threads were named, else all; none
-/// where targets are chosen by what only the kernel side asks.
-pub fn threads(target: &Target, now_ns: u64) -> Vec<(u32, Thread)> {
+/// where targets are chosen by what only the kernel side asks. With each the lock that it waits
+/// for, if that may say who has it.
+pub fn threads(target: &Target, now_ns: u64) -> Vec<(u32, Thread, Option<Blocked>)> {
     if target.comm.is_some() || !target.uids.is_empty() || target.cgroup.is_some() {
         return Vec::new();
     }
@@ -33,8 +35,8 @@ pub fn threads(target: &Target, now_ns: u64) -> Vec<(u32, Thread)> {
                 continue;
             }
             let folder = folder.join("task").join(tid.to_string());
-            if let Some(thread) = thread(&folder, pid, now_ns) {
-                threads.push((tid, thread));
+            if let Some((thread, blocked)) = thread(&folder, pid, tid, now_ns) {
+                threads.push((tid, thread, blocked));
             }
         }
     }
@@ -49,7 +51,7 @@ fn numbers(folder: &Path) -> Vec<u32> {
 }
 
 /// `None` if it has ended.
-fn thread(folder: &Path, pid: u32, now_ns: u64) -> Option<Thread> {
+fn thread(folder: &Path, pid: u32, tid: u32, now_ns: u64) -> Option<(Thread, Option<Blocked>)> {
     let stat = fs::read(folder.join("stat")).ok()?;
     let call = fs::read_to_string(folder.join("syscall")).ok();
     let comm = fs::read(folder.join("comm")).ok()?;
@@ -63,7 +65,26 @@ fn thread(folder: &Path, pid: u32, now_ns: u64) -> Option<Thread> {
     };
     let length = comm.len().saturating_sub(1).min(COMM_LEN - 1);
     thread.comm[..length].copy_from_slice(&comm[..length]);
-    Some(thread)
+    let blocked = call.filter(|_| state == state::LOCK);
+    let blocked = blocked.and_then(|call| blocked_in(&call, pid, tid));
+    Some((thread, blocked))
+}
+
+/// The lock that a thread waits for, by its `syscall`: `202 0x7f… 0x80 0x2 …`. `None` if it
+/// waits for none that may say who has it.
+fn blocked_in(call: &str, pid: u32, tid: u32) -> Option<Blocked> {
+    let mut words = call.split_whitespace();
+    let number: i64 = words.next()?.parse().ok()?;
+    let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    let (at, operation, expected) = (argument()?, argument()?, argument()?);
+    let is_lock = number == FUTEX && may_have_owner(operation, expected);
+    is_lock.then_some(Blocked {
+        pid,
+        tid,
+        at,
+        operation,
+        expected,
+    })
 }
 
 /// By /proc/PID/task/TID/stat and …/syscall (proc_pid_stat(5), proc_pid_syscall(5)). The
@@ -113,14 +134,29 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_that_may_say_who_has_it_is_told_from_others() {
+        let at = |call| blocked_in(call, 7, 8).map(|blocked| blocked.at);
+        assert_eq!(
+            at("202 0x7f00 0x80 0x2 0x0 0x0 0x0 0x7ffe 0x7f01"),
+            Some(0x7f00)
+        );
+        // It wakes; it waits for another number; it is another call; it runs.
+        assert_eq!(at("202 0x7f00 0x81 0x2 0x0"), None);
+        assert_eq!(at("202 0x7f00 0x80 0x4 0x0"), None);
+        assert_eq!(at("35 0x7f00 0x80 0x2 0x0"), None);
+        assert_eq!(at("running\n"), None);
+        assert_eq!(at("202 0x7f00"), None);
+    }
+
+    #[test]
     fn our_own_threads_are_found() {
         let target = Target {
             pids: vec![std::process::id()],
             ..Target::default()
         };
         let found = threads(&target, 7);
-        let own = found.iter().find(|(tid, _)| *tid == std::process::id());
-        let (_, own) = own.expect("the first thread");
+        let own = found.iter().find(|(tid, ..)| *tid == std::process::id());
+        let (_, own, _) = own.expect("the first thread");
         assert_eq!((own.tgid, own.since_ns), (std::process::id(), 7));
     }
 }

@@ -21,20 +21,25 @@ pub struct RawWait {
     /// Who woke it: process and thread. `None` where an interrupt did on an idle CPU, or
     /// nobody had to.
     pub waker: Option<(u32, u32)>,
+    /// Who had the lock when the wait began: process and thread. `None` where the lock does
+    /// not say it.
+    pub owner: Option<(u32, u32)>,
 }
 
 impl RawWait {
     /// The words in front of the frames. `None` if they cannot be.
     pub fn from_words(words: &[u64; WAIT_WORDS]) -> Option<Self> {
-        let [waited_ns, queued_ns, away_ns, state, waker] = *words;
+        let [waited_ns, queued_ns, away_ns, state, waker, owner] = *words;
         let state = WaitState::of_number(state)?;
-        let waker = ((waker >> 32) as u32, waker as u32);
+        let of_word = |word: u64| ((word >> 32) as u32, word as u32);
+        let (waker, owner) = (of_word(waker), of_word(owner));
         Some(Self {
             state,
             waited_ns,
             queued_ns,
             away_ns,
             waker: (waker.1 != 0 && state != WaitState::Queue).then_some(waker),
+            owner: (owner.1 != 0 && state == WaitState::Lock).then_some(owner),
         })
     }
 
@@ -72,6 +77,9 @@ pub struct ThreadTotals {
     pub state: WaitState,
     /// Since when it was doing that.
     pub state_since_ns: u64,
+    /// If it waits for a lock: the thread of its process that has it. `None` where the lock
+    /// does not say it.
+    pub owner: Option<u32>,
     /// Nanoseconds in each of [`WaitState::ALL`], what it was doing last included.
     pub ns: [u64; state::COUNT],
     /// How often it was in each and left it; begins anew at 2^32.
@@ -110,6 +118,7 @@ impl ThreadTotals {
             has_ended: false,
             state,
             state_since_ns,
+            owner: Some(thread.owner_tid).filter(|owner| *owner != 0 && state == WaitState::Lock),
             ns,
             times: thread.times,
             delays: thread.delays,
@@ -128,6 +137,7 @@ impl ThreadTotals {
             has_ended: true,
             state: WaitState::Run,
             state_since_ns: thread.since_ns,
+            owner: None,
             ns: thread.ns,
             times: thread.times,
             delays: thread.delays,
@@ -187,6 +197,7 @@ pub(super) fn thread_of_words(words: &[u64; THREAD_WORDS]) -> Thread {
     {
         *into = count;
     }
+    thread.owner_tid = counts.next().unwrap_or(0);
     thread
 }
 
@@ -240,18 +251,18 @@ mod tests {
 
     #[test]
     fn a_wait_arrives() {
-        let words = [10, 2, 12, 2, 7 << 32 | 8];
+        let words = [10, 2, 12, 2, 7 << 32 | 8, 7 << 32 | 9];
         let wait = RawWait::from_words(&words).unwrap();
         assert_eq!(wait.state, WaitState::Lock);
         assert_eq!((wait.weight_ns(), wait.away_ns), (12, 12));
-        assert_eq!(wait.waker, Some((7, 8)));
+        assert_eq!((wait.waker, wait.owner), (Some((7, 8)), Some((7, 9))));
         let parts: Vec<_> = wait.parts().collect();
         assert_eq!(parts, [(WaitState::Lock, 10), (WaitState::Queue, 2)]);
         // Who is preempted is not woken, whoever woke it earlier.
-        let preempted = RawWait::from_words(&[0, 5, 5, 1, 7 << 32 | 8]).unwrap();
+        let preempted = RawWait::from_words(&[0, 5, 5, 1, 7 << 32 | 8, 0]).unwrap();
         assert_eq!(preempted.waker, None);
         assert_eq!(preempted.parts().count(), 1);
-        assert_eq!(RawWait::from_words(&[1, 1, 1, 99, 0]), None);
+        assert_eq!(RawWait::from_words(&[1, 1, 1, 99, 0, 0]), None);
     }
 
     fn asleep() -> Thread {
@@ -318,6 +329,13 @@ mod tests {
         // Two in a word: nine of the states, then the delays.
         assert_eq!((thread.times[1], thread.times[2]), (0, 17));
         assert_eq!((thread.delays[0], thread.delays[1]), (0, 21));
+        assert_eq!(
+            (thread.delays[14], thread.delays[15], thread.owner_tid),
+            (0, 28, 0)
+        );
+        words[28] = 9 << 32;
+        assert_eq!(thread_of_words(&words).owner_tid, 9);
+        words[28] = 28;
         let ended = EndedThread::new(9, &words).unwrap();
         let totals = ThreadTotals::of_ended(&ended);
         assert_eq!((totals.pid, totals.tid, &*totals.comm), (77, 9, "postgres"));

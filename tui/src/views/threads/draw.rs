@@ -14,7 +14,7 @@ use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row, STATES_HEAD};
 use crate::widgets::theme::Theme;
 use crate::widgets::{table, trend};
-use crate::words::{names, person, states, text};
+use crate::words::{held, names, person, states, text};
 use profile::{TREND_LEN, ThreadRow};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -210,7 +210,7 @@ impl Layout {
             };
             cells.push((blocks, theme.trend()));
         }
-        cells.push((top_function(thread), plain));
+        cells.push((top_function(thread, cx), plain));
         Row {
             cells,
             selected: line.selected,
@@ -219,12 +219,16 @@ impl Layout {
     }
 }
 
+/// A wait that goes on for so long is told.
+const LONG_NS: u64 = 1_000_000_000;
+
 /// Returns what a thread did most or, if it only waited, for what and since when.
-fn top_function(thread: &ThreadRow) -> String {
+fn top_function(thread: &ThreadRow, cx: &Context<'_>) -> String {
     let open = thread.activity.as_ref().filter(|_| thread.samples == 0);
+    let waited = cx.shown.waited.as_deref();
     match (
         thread.top_function.as_deref(),
-        open.and_then(states::open_wait),
+        open.and_then(|open| held::now(open, thread.tid, waited)),
     ) {
         (Some(name), _) => names::short(name).into_owned(),
         (None, Some(open)) => open,
@@ -242,8 +246,14 @@ fn thread(line: &Line<'_, ThreadRow>, cx: &Context<'_>) -> String {
     match &thread.activity {
         _ if line.gone => {}
         Some(activity) => {
+            let waited = cx.shown.waited.as_deref();
+            // A long wait that is not over is what one looks for.
+            let is_long = { activity.open_wait() }.is_some_and(|wait| wait.for_ns >= LONG_NS);
+            let now = is_long.then(|| held::now(activity, thread.tid, waited));
+            parts.extend(now.flatten().map(|now| format!("now {now}")));
             parts.push(states::sums(activity));
-            parts.extend(states::open_wait(activity).map(|open| format!("now {open}")));
+            let one = waited.filter(|_| line.count() == 1);
+            parts.extend(one.and_then(|waited| held::holders(thread.tid, waited)));
             parts.extend(states::delays(activity));
         }
         None if cx.counts_time() => {}

@@ -1,0 +1,103 @@
+//! Who has the locks that threads waited for already when we came: the kernel side asks a lock
+//! when its thread leaves its CPU, which these did before. Their memory is read aside, as a
+//! target may keep a reader waiting.
+
+use crate::aside::Aside;
+use crate::owner::real_uid;
+use crate::shares::NOBODY;
+use probe_ebpf::waits::{LOCK_WORDS, lock_owner};
+use std::collections::HashMap;
+use std::path::Path;
+use symbolize::Files;
+
+/// A thread that waits in futex(2), and the arguments of its call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocked {
+    pub pid: u32,
+    pub tid: u32,
+    /// Where the lock is in its memory.
+    pub at: u64,
+    pub operation: u64,
+    pub expected: u64,
+}
+
+/// Asks locks who has them.
+#[derive(Default)]
+pub struct Owners {
+    /// `None` before the first question, or if there can be no thread.
+    reader: Option<Aside<Blocked, (u32, u32)>>,
+    /// By the thread that waits.
+    known: HashMap<u32, u32>,
+}
+
+impl Owners {
+    /// Asks for the owner of a lock, whose memory is read by `files`; it is known some time
+    /// later, if ever.
+    pub fn ask(&mut self, blocked: Blocked, files: &Files) {
+        if self.reader.is_none() {
+            let files = files.clone();
+            let read = move |blocked: Blocked| Some((blocked.tid, owner_of(blocked, &files)?));
+            self.reader = Aside::start("locks", "reading locks", read).ok();
+        }
+        if let Some(reader) = &self.reader {
+            // Of more locks than can wait nobody is told.
+            reader.ask(real_uid(blocked.pid).unwrap_or(NOBODY), blocked);
+        }
+    }
+
+    /// Who has the lock that a thread waited for when we came.
+    pub fn of(&mut self, tid: u32) -> Option<u32> {
+        while let Some((tid, owner)) = self.reader.as_ref().and_then(Aside::answer) {
+            self.known.insert(tid, owner);
+        }
+        self.known.get(&tid).copied()
+    }
+}
+
+/// `None` if its lock does not say it, or says what is no thread of its process: in another pid
+/// namespace threads have other numbers.
+fn owner_of(blocked: Blocked, files: &Files) -> Option<u32> {
+    let bytes = files.memory(blocked.pid, blocked.at, (LOCK_WORDS * 4) as u32);
+    let bytes = bytes.ok()?;
+    let mut words = [0; LOCK_WORDS];
+    for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    let owner = lock_owner(blocked.operation, blocked.expected, &words);
+    let thread = format!("/proc/{}/task/{owner}", blocked.pid);
+    (owner != 0 && Path::new(&thread).exists()).then_some(owner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use test_support::wait_until;
+
+    #[test]
+    fn a_lock_is_asked_who_has_it() {
+        let own = std::process::id();
+        // As a mutex of glibc that the first thread has.
+        let lock: [u32; LOCK_WORDS] = [2, 0, own, 1, 0];
+        let blocked = |words: &[u32; LOCK_WORDS]| Blocked {
+            pid: own,
+            tid: 8,
+            at: words.as_ptr() as u64,
+            operation: 128,
+            expected: 2,
+        };
+        let files = Files::default();
+        assert_eq!(owner_of(blocked(&lock), &files), Some(own));
+        // Of no thread of this process; given back; not readable.
+        assert_eq!(owner_of(blocked(&[2, 0, 1, 1, 0]), &files), None);
+        assert_eq!(owner_of(blocked(&[0; LOCK_WORDS]), &files), None);
+        let nowhere = Blocked {
+            at: 8,
+            ..blocked(&lock)
+        };
+        assert_eq!(owner_of(nowhere, &files), None);
+        let mut owners = Owners::default();
+        owners.ask(blocked(&lock), &files);
+        wait_until("the owner", || owners.of(8).is_some());
+        assert_eq!((owners.of(8), owners.of(9)), (Some(own), None));
+    }
+}
