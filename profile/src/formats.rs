@@ -319,7 +319,7 @@ pub enum FormatError {
     #[error("it is empty")]
     Empty,
     /// The first bytes are of no format that is read.
-    #[error("it is no profile that proftop reads")]
+    #[error("it is not a profile that proftop can read")]
     Unknown,
     /// A later version of `.pft`: the file's, and the newest that is read.
     #[error("made by a newer proftop: version {0} of the format, this one reads up to {1}")]

@@ -181,6 +181,8 @@ impl Scope {
 pub enum FilterAction {
     Focus,
     Exclude,
+    /// The processes or threads that are marked, or else selected.
+    ExcludeRows,
     Hide,
     /// The whole module of the function.
     FoldModule,

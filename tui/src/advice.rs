@@ -320,12 +320,17 @@ fn lacking_client(
     }
 }
 
+/// What helps with a file that was built by its user.
+const NOT_STRIPPED: &str = "No package has this file. Build it without `-s` and do not strip it; \
+                            or, if the unstripped file is in some DIR: `w`, and `proftop resolve \
+                            FILE.pft --debug-dir DIR`.";
+
 /// A file that no package has: only who built it has its symbols.
 fn of_nobody(code: &Code, means: &Means) -> Advice {
     let note = match code.reason {
         _ if means.has_servers && !means.has_client && code.has_build_id => CLIENT_IS_MISSING,
         Reason::NotCovered => Reason::NotCovered.remedy(),
-        _ => "No package has this file: build it without `-s` and do not run `strip` on it.",
+        _ => NOT_STRIPPED,
     };
     Advice {
         note: note.into(),

@@ -5,6 +5,7 @@ use crate::action::{Action, Keymap};
 use crate::knobs::{Knobs, Unit};
 use crate::view_id::{Feature, ViewId};
 use engine::snapshot::Snapshot;
+use profile::Metric;
 use profile::diff::Diff;
 use std::sync::Arc;
 
@@ -66,6 +67,27 @@ impl<'a> Context<'a> {
         match view.map(|view| view.info().metric.per_second()) {
             Some(ns @ 1..) => ns,
             _ => self.shown.report.rate_hz,
+        }
+    }
+
+    /// The unit as it is written behind numbers. Where time waited is counted, what would be
+    /// CPUs are threads that waited, on average at a time.
+    pub fn unit_words(&self) -> &'static str {
+        match self.unit() {
+            Unit::Cpus if self.counts_time() => "threads",
+            Unit::CpuMs if self.counts_time() => "ms/s",
+            unit => unit.words(),
+        }
+    }
+
+    /// The head of a column of CPUs, or of threads that waited.
+    pub fn cpus_head(&self) -> &'static str {
+        let metric = self.shown.view.as_ref().map(|view| &view.info().metric);
+        match metric {
+            _ if !self.counts_time() => "CPUS",
+            Some(metric) if *metric == Metric::off_cpu() => "WAIT",
+            Some(metric) if *metric == Metric::wall() => "WALL",
+            _ => "TIME",
         }
     }
 

@@ -117,6 +117,7 @@ fn defaults() -> Vec<Binding> {
         "freeze"         Everywhere   Freeze                              => "space Z",         "freeze",     "freeze, or go on";
         "write"          Everywhere   Write                               => "w",               "write",      "write to a file";
         "group"          People       Group                               => "o",               "group",      "same name or unit together";
+        "exclude-rows"   People       Filter(FilterAction::ExcludeRows)     => "x",               "exclude",    "all but it, or the marked";
         "sort-right"     Tables       SortRight                           => "> s f6",          "sort",       "sort by the next column";
         "sort-left"      Tables       SortLeft                            => "<",               "",           "sort by previous column";
         "invert"         Tables       Invert                              => "I",               "invert",     "invert the order";

@@ -36,7 +36,7 @@ impl App {
     /// Hands an answer to the view that asked for it. Answers that nobody waits for any
     /// more are dropped.
     pub(super) fn receive_answer(&mut self, answer: Answer) {
-        let is_calm = self.freezing.frozen.is_none() && self.calm.may_sort(self.now);
+        let is_calm = self.freezing.frozen.is_some() || self.calm.may_sort(self.now);
         if let Some(answer) = answer.of::<ReportAnswer>() {
             return self.receive_report(&answer);
         }
@@ -53,10 +53,11 @@ impl App {
         }
     }
 
-    /// Shows answers that came while the user was pressing keys.
+    /// Shows answers that came while the user was pressing keys. On a frozen screen, too:
+    /// they are about what it shows, and after the last one nothing changes any more.
     pub(super) fn take_waiting(&mut self) {
-        let is_calm = self.freezing.frozen.is_none() && self.calm.may_sort(self.now);
-        if !is_calm {
+        let is_frozen = self.freezing.frozen.is_some();
+        if !is_frozen && !self.calm.may_sort(self.now) {
             return;
         }
         let mut is_shown = false;

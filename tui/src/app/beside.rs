@@ -5,7 +5,7 @@
 use super::App;
 use crate::app::mode::Detail;
 use crate::app::parts::{Parts, Strip};
-use crate::geometry::Part;
+use crate::geometry::{Part, WIDTH_WIDE};
 use crate::notice::Notice;
 use crate::view_id::ViewId;
 use crate::views::PaneId;
@@ -118,6 +118,10 @@ impl App {
 
     /// Shows or hides what is beside the view. Afterwards the open view has the keys.
     pub(super) fn toggle_pane(&mut self) {
+        if self.size.width < WIDTH_WIDE {
+            self.detail = Detail::Notice(Notice::NoPane);
+            return;
+        }
         self.pane_state.is_wanted = !self.pane_state.is_wanted;
         self.pane_state.focus = None;
     }

@@ -10,8 +10,9 @@ pub(super) struct Calm {
     pub(super) pending: bool,
 }
 
-/// The shortest time between two sorts.
-const SORT_EVERY: Duration = Duration::from_secs(1);
+/// The shortest time between two sorts: a little less than snapshots are apart, so that each
+/// of them comes sorted.
+const SORT_EVERY: Duration = Duration::from_millis(800);
 /// How long rows stay where they are after a key was pressed.
 const SORT_AFTER_KEY: Duration = Duration::from_millis(700);
 /// How long a notice that only confirms a key stays.

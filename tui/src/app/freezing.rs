@@ -62,6 +62,11 @@ impl App {
                     since: self.now,
                     waiting: None,
                 });
+                // What stays is in order.
+                self.take_waiting();
+                if self.calm.pending {
+                    self.refresh(true);
+                }
             }
             Some(frozen) => {
                 if let Some(snapshot) = frozen.waiting {

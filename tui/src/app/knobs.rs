@@ -7,7 +7,7 @@ use crate::app::history::Place;
 use crate::app::mode::Detail;
 use crate::context::Context;
 use crate::desk::Question;
-use crate::knobs::{Knobs, Window};
+use crate::knobs::{Knobs, Part, Window};
 use crate::notice::Notice;
 use crate::order::Order;
 use crate::views::PaneId;
@@ -15,7 +15,7 @@ use crate::views::report::{ReportAnswer, ReportKey, ReportQuestion};
 use engine::snapshot::{Baseline, Span, TargetState};
 use profile::Filter;
 use profile::diff::Diff;
-use profile::filter::{Action, Clause, FrameTest, SampleTest, States};
+use profile::filter::{Action, Clause, FrameTest, Ranges, SampleTest, States};
 use std::sync::Arc;
 
 /// Which questions were sent to the engine and to the profile.
@@ -386,6 +386,7 @@ impl App {
             FilterAction::Focus => self.function_clause(Action::Focus),
             FilterAction::Exclude => self.function_clause(Action::Exclude),
             FilterAction::Hide => self.function_clause(Action::Hide),
+            FilterAction::ExcludeRows => self.people_clause(),
             FilterAction::FoldModule => self
                 .selected_function()
                 .map(|(_, module)| Clause::module(Action::Hide, &module)),
@@ -412,6 +413,27 @@ impl App {
         let view = self.views.get(pane);
         let function = view.selected_function(&self.context_of(pane));
         function.is_some_and(|function| function.named.is_some() && function.id.is_none())
+    }
+
+    /// The clause that drops the processes or threads that are marked, or else selected.
+    fn people_clause(&self) -> Option<Clause> {
+        let pane = self.pane_here();
+        let narrowing = self.views.get(pane).narrowing(&self.context_of(pane))?;
+        let report = &self.shown.report;
+        let one = |number: u32| (number, number);
+        let test = match narrowing.part {
+            Part::Processes(ids) => {
+                let rows = report.processes.iter().filter(|row| ids.contains(&row.id));
+                SampleTest::Pid(Ranges(rows.map(|row| one(row.pid)).collect()))
+            }
+            Part::Threads(threads) => {
+                SampleTest::Tid(Ranges(threads.iter().map(|(_, tid)| one(*tid)).collect()))
+            }
+        };
+        Some(Clause::Sample {
+            test,
+            negated: true,
+        })
     }
 
     fn function_clause(&self, action: Action) -> Option<Clause> {
@@ -444,7 +466,16 @@ impl App {
             action,
             test: test.clone(),
         };
+        let other = match test {
+            FrameTest::Kernel => FrameTest::User,
+            _ => FrameTest::Kernel,
+        };
         self.turn(|knobs| {
+            // One kind alone, and then the other one: nothing is of both.
+            knobs.filter.remove(&Clause::Stack {
+                action: Action::Only,
+                test: other,
+            });
             if knobs.filter.remove(&clause(Action::Hide)) {
                 knobs.filter.push(clause(Action::Only));
             } else if !knobs.filter.remove(&clause(Action::Only)) {

@@ -171,7 +171,7 @@ pub fn back(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 /// which it is.
 pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if words.is_empty() {
-        let words = dialog.session.app.context().unit().words();
+        let words = dialog.session.app.context().unit_words();
         return sentence(format!("numbers are in {words}"));
     }
     parsed(dialog, Kind::Unit, words)

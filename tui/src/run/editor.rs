@@ -16,8 +16,10 @@ impl Run {
     pub(super) async fn edit(&mut self, path: &Path, line: u32) -> io::Result<()> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let wanted = variable("VISUAL").or_else(|| variable("EDITOR"));
-        let Some(wanted) = wanted.and_then(|wanted| wanted.into_string().ok()) else {
-            let why = "set EDITOR to the editor that you want".to_owned();
+        // As sudo and cron do if nobody says what.
+        let wanted = wanted.unwrap_or_else(|| "vi".into());
+        let Ok(wanted) = wanted.into_string() else {
+            let why = "EDITOR is no text".to_owned();
             return self.handle_quiet_event(Event::Edited(Err(why)));
         };
         let Some((program, arguments)) = command(&wanted, path, line) else {
@@ -32,7 +34,9 @@ impl Run {
         UserRights::current().apply_to(&mut editor);
         let edited = match editor.spawn() {
             Ok(child) => wait(child).await,
-            Err(error) => Err(format!("{program} does not start: {error}")),
+            Err(error) => Err(format!(
+                "{program} does not start: {error}; EDITOR names the editor that you want"
+            )),
         };
         // Keys of the editor, such as ^C, were signals for us as well.
         self.signals.forget();

@@ -18,7 +18,11 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, area: Rect) {
     let room = usize::from(area.width);
     let heads = Rect { height: 1, ..area };
     buffer.set_style(heads, theme.heads());
-    let words = format!("    CPU     PID {:<USER_WIDTH$} COMMAND", "USER");
+    let head = match cx.counts_time() {
+        true => cx.cpus_head(),
+        false => "CPU",
+    };
+    let words = format!("{head:>7}     PID {:<USER_WIDTH$} COMMAND", "USER");
     buffer.set_stringn(area.x, area.y, words, room, theme.heads());
     let report = &cx.shown.report;
     let rows = report.processes.iter();
@@ -33,12 +37,12 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, area: Rect) {
     }
 }
 
-/// Returns the line of a process: CPUs or, if no rate is known, its share; pid, user,
+/// Returns the line of a process: CPUs or threads that waited or, if no rate is known, its share; pid, user,
 /// command.
 fn line(row: &ProcessRow, cx: &Context<'_>, room: usize) -> String {
     let report = &cx.shown.report;
     let seconds = report.window.seconds();
-    let amount = match units::cpus(row.samples, report.rate_hz, seconds) {
+    let amount = match units::cpus(row.samples, cx.per_second(), seconds) {
         Some(cpus) => format!("{cpus:.2}"),
         None => format!("{}%", units::share(report, row.samples, report.samples)),
     };

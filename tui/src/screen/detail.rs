@@ -270,7 +270,7 @@ pub fn say(app: &App, notice: &Notice) -> String {
         }
         Notice::NoSuchKey => {
             let keys = [hint(cx, Action::Help, "the keys of this view")];
-            and("this key does nothing", ": ", keys)
+            and("this key does nothing here", "; ", keys)
         }
         Notice::RowGone => "this row has no samples now: select one that has".into(),
         Notice::Runs(true) => "every frame has a row of its own".into(),

@@ -5,7 +5,7 @@ use crate::action::{Action, Binding, FoldAction};
 use crate::app::App;
 use crate::app::mode::FilterPrompt;
 use crate::lists::find::Prompt;
-use crate::view_id::Feature;
+use crate::view_id::{Feature, ViewId};
 use crate::widgets::theme::Theme;
 use crate::words::{text, units};
 use engine::snapshot::Snapshot;
@@ -179,8 +179,13 @@ pub fn found(app: &App, rows: usize, samples: u64) -> String {
     if !view.has(Feature::Sums) {
         return format!("in {rows}");
     }
+    // Totals hold one another as well.
+    let own = match view {
+        ViewId::Functions => " itself",
+        _ => "",
+    };
     format!(
-        "{}% of scope in {rows}",
+        "{}% of scope{own} in {rows}",
         units::share(&snapshot.report, samples, snapshot.report.samples),
     )
 }

@@ -211,7 +211,7 @@ fn live_word(app: &App) -> &'static str {
 /// Returns line 2: what is counted. The number is how many segments go to the left.
 fn query(app: &App) -> (Vec<Segment>, usize) {
     let [scope, inside] = scope(app);
-    let unit = format!("unit {}", app.context().unit().words());
+    let unit = format!("unit {}", app.context().unit_words());
     // A unit that the user has chosen is shown at any width.
     let unit = match app.knobs.unit {
         Some(_) => Segment::new(8, [unit]),

@@ -71,7 +71,7 @@ pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, f
 fn found(palette: &Palette, count: usize, is_all: bool) -> String {
     match palette.chosen.min(count.saturating_sub(1)) {
         _ if count == 0 && is_all => "nothing is called so".into(),
-        _ if count == 0 => "a word behind it is wanted".into(),
+        _ if count == 0 => "type what it needs behind it".into(),
         at => format!("{} of {count}   Enter: do it, Esc: leave it", at + 1),
     }
 }

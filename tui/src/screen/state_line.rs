@@ -75,17 +75,30 @@ pub fn sentence(app: &App, state: &State) -> String {
     match state {
         State::Failed(why) => format!("FAILED {}", without_numbers(why)),
         State::Exited { words, at_ns } => exited(app, words, *at_ns),
+        // They are of all that is sampled.
+        State::Frozen { ago, .. } if !app.knobs.scope.is_empty() => {
+            format!("FROZEN {} ago; newer samples wait.", units::clock(*ago))
+        }
         State::Frozen { ago, newer } => format!(
             "FROZEN {} ago; {} wait{}.",
             units::clock(*ago),
             units::counted(*newer, "newer sample"),
             if *newer == 1 { "s" } else { "" }
         ),
-        State::NoMatch { pattern, rows } => format!(
-            "NO MATCH /{}/ finds nothing in {}.",
-            text::cut_end(pattern, 30),
-            units::counted(*rows as u64, "row")
-        ),
+        State::NoMatch { pattern, rows } => {
+            let rows = units::counted(*rows as u64, "row");
+            match app.focus() {
+                // Who did nothing has no row.
+                ViewId::Processes | ViewId::Threads => format!(
+                    "NO MATCH /{}/ is in none of {rows} with samples.",
+                    text::cut_end(pattern, 17)
+                ),
+                _ => format!(
+                    "NO MATCH /{}/ finds nothing in {rows}.",
+                    text::cut_end(pattern, 30)
+                ),
+            }
+        }
         State::Behind(took) => format!(
             "BEHIND the terminal takes {:.1} s for a frame; some are left out",
             took.as_secs_f64()

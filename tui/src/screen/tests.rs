@@ -513,7 +513,7 @@ fn rows_move_only_when_nobody_is_looking() {
     hand.wait(2_000).show(postgres());
     hand.wait(500).show(changed.clone());
     assert_eq!(order(&hand), before, "sorted half a second ago");
-    hand.wait(400).code(KeyCode::Right).wait(600);
+    hand.wait(200).code(KeyCode::Right).wait(600);
     assert_eq!(order(&hand), before, "a key was pressed just now");
     hand.wait(100);
     assert_ne!(order(&hand), before);

@@ -44,7 +44,8 @@ pub enum Topic {
     Whole,
     /// User stacks that ended early, for this cause.
     Cut(Ending),
-    NoUserStack,
+    /// Samples without such a stack, for this cause.
+    NoUserStack(Ending),
     /// A module in which stacks were cut, by its place in the list.
     Stop(usize),
     Named,
@@ -504,7 +505,7 @@ fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
         let topic = if ending.is_user_stack() {
             Topic::Cut(*ending)
         } else {
-            Topic::NoUserStack
+            Topic::NoUserStack(*ending)
         };
         lines.push(Finding {
             topic,

@@ -233,6 +233,7 @@ impl Scale {
             (text, _) if text == "-" => text,
             (text, Unit::Share | Unit::Machine) => format!("{text}%"),
             (text, Unit::CpuMs) => format!("{text} ms/s"),
+            (text, Unit::Cpus) if self.is_time => format!("{text} threads"),
             (text, Unit::Cpus) => format!("{text} CPU"),
         }
     }

@@ -42,7 +42,7 @@ impl FileKind {
     /// Returns words on what reads such a file.
     pub fn purpose(self) -> &'static str {
         match self {
-            FileKind::Profile(Format::Pft) => "everything; opens here again, all views",
+            FileKind::Profile(Format::Pft) => "all samples; opens here again, all views",
             FileKind::Profile(Format::Pprof) => "go tool pprof, Pyroscope, Parca",
             FileKind::Profile(Format::Folded) => "flamegraph.pl, inferno, flamelens",
             FileKind::Profile(Format::Speedscope) => "speedscope.app",

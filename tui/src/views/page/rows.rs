@@ -102,15 +102,25 @@ pub fn rows(answer: &PageAnswer, place: &Place, width: u16, height: usize) -> Ve
         true => STACK_LINES.max(height / STACK_PART),
         false => 1,
     };
-    let stack = &stack[stack.len().saturating_sub(stack_lines)..];
     let gone = |of: fn(&Before) -> &Neighbours| {
         let gone = &of(answer.before.as_ref()?).gone;
         (!gone.is_empty()).then(|| PageRow::Gone(gone.clone()))
     };
     let (callers_gone, callees_gone) = (gone(|b| &b.callers), gone(|b| &b.callees));
     // The function, the heads of callees and stack, the time line.
-    let fixed = 4 + stack.len() + if has_blanks { 2 } else { 0 };
+    let fixed = 4 + if has_blanks { 2 } else { 0 };
     let fixed = fixed + usize::from(callers_gone.is_some()) + usize::from(callees_gone.is_some());
+    // Lines that callers and callees do not need are for the stack, too.
+    let needed = page.callers.len().max(ROWS_MIN) + page.callees.len().max(ROWS_MIN);
+    let stack_lines = stack_lines.max(height.saturating_sub(fixed + needed));
+    let cut = stack.len().saturating_sub(stack_lines);
+    let mut stack = stack[cut..].to_vec();
+    if cut > 0
+        && let Some(first) = stack.first_mut()
+    {
+        first.insert_str(0, "… ");
+    }
+    let fixed = fixed + stack.len();
     let room = height.saturating_sub(fixed);
     let (callers, callees) = share(room, page.callers.len(), page.callees.len());
 

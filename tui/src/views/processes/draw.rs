@@ -289,7 +289,7 @@ pub fn head(cx: &Context<'_>) -> &'static str {
         Unit::Machine => "MACH%",
         Unit::Samples => "SMP",
         Unit::CpuMs => "MS/S",
-        Unit::Cpus => "CPUS",
+        Unit::Cpus => cx.cpus_head(),
     }
 }
 
