@@ -357,6 +357,21 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_another_length_is_another_module() {
+        use std::io::Write as _;
+        // As stripping one of them does.
+        let Some((_directory, [whole, shorter])) = copies(["whole", "shorter"]) else {
+            return;
+        };
+        let mut file = std::fs::File::options().append(true).open(&whole).unwrap();
+        file.write_all(b"names").unwrap();
+        drop(file);
+        let mut modules = Modules::new();
+        let first = module_of(&mut modules, &whole);
+        assert_ne!(module_of(&mut modules, &shorter), first);
+    }
+
+    #[test]
     fn a_build_id_joins_the_files_of_one_user() {
         use std::os::unix::fs::{PermissionsExt as _, chown};
         let Some((_directory, [ours, same, shared, theirs])) =

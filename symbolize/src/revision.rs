@@ -89,6 +89,11 @@ impl Revision {
         self.device
     }
 
+    /// Its length in bytes.
+    pub fn size(&self) -> u64 {
+        self.len
+    }
+
     /// As `st_ino` tells it.
     pub fn inode(&self) -> u64 {
         self.inode

@@ -119,6 +119,47 @@ pub enum Action {
     Kill,
 }
 
+impl Action {
+    /// Whether it does something with the rows of a view, or the selected one.
+    pub fn needs_rows(self) -> bool {
+        match self {
+            Action::Up
+            | Action::Down
+            | Action::PageUp
+            | Action::PageDown
+            | Action::HalfUp
+            | Action::HalfDown
+            | Action::Top
+            | Action::Bottom
+            | Action::Page
+            | Action::Callers
+            | Action::Code
+            | Action::Follow
+            | Action::Fold(_)
+            | Action::Narrow
+            | Action::MarkRow
+            | Action::FindNext
+            | Action::FindPrevious
+            | Action::Copy
+            | Action::CopyStack
+            | Action::Explain
+            | Action::Probe
+            | Action::SameName
+            | Action::HotPath
+            | Action::HotNext
+            | Action::HotPrevious
+            | Action::Left
+            | Action::Right
+            | Action::Zoom
+            | Action::MarkTime
+            | Action::UseTime
+            | Action::Edit => true,
+            Action::Filter(filter) => filter.is_of_row(),
+            _ => false,
+        }
+    }
+}
+
 /// Where a binding works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
@@ -191,6 +232,23 @@ pub enum FilterAction {
     Idle,
     Kernel,
     User,
+}
+
+impl FilterAction {
+    /// Whether it is about the selected row.
+    pub fn is_of_row(self) -> bool {
+        match self {
+            FilterAction::Focus
+            | FilterAction::Exclude
+            | FilterAction::ExcludeRows
+            | FilterAction::Hide
+            | FilterAction::FoldModule => true,
+            FilterAction::FoldRecursion
+            | FilterAction::Idle
+            | FilterAction::Kernel
+            | FilterAction::User => false,
+        }
+    }
 }
 
 /// What a key opens or closes in the call tree.

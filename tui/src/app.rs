@@ -3,6 +3,7 @@
 //! waits for nothing and asks no clock.
 
 use crate::action::{Action, Keymap};
+use crate::app::ahead::Ahead;
 use crate::app::beside::PaneState;
 use crate::app::calm::Calm;
 use crate::app::history::History;
@@ -31,6 +32,8 @@ use std::time::Duration;
 
 /// Actions of one view.
 mod act;
+/// Keys that wait for rows.
+mod ahead;
 /// What views ask for, and when the answers are shown.
 mod answers;
 /// What is asked for is checked and done.
@@ -123,6 +126,7 @@ pub struct App {
     pub own_pid: u32,
     pub(crate) cut_shown: bool,
     calm: Calm,
+    ahead: Ahead,
     /// The result of the last order that did not come from a key, until `take_reply`
     /// fetches it.
     reply: Option<Result<Option<Notice>, Notice>>,
@@ -173,6 +177,7 @@ impl App {
             own_pid,
             cut_shown: false,
             calm: Calm::default(),
+            ahead: Ahead::default(),
             reply: None,
             probes_said: 0,
             find_in_vain: None,
@@ -190,7 +195,7 @@ impl App {
             Event::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
             Event::Key(key) => {
                 self.calm.key_at = Some(now);
-                keys::press(self, key)
+                self.press_in_turn(key)
             }
             Event::Mouse(mouse) => mouse::point(self, mouse),
             Event::Head(head) => {
@@ -267,6 +272,7 @@ impl App {
                 self.write_if_due()
             }
         };
+        effects.extend(self.press_those_ahead());
         effects.extend(self.ask_for_report());
         effects.extend(self.ask_about_file());
         self.settle();

@@ -175,6 +175,11 @@ impl<W: Clone + Eq, A> Desk<W, A> {
         })
     }
 
+    /// Whether a question is under way and there was no answer before.
+    pub fn awaits_first(&self) -> bool {
+        self.asked.is_some() && self.shown.is_none()
+    }
+
     /// Takes an answer, to be shown by [`Self::take_waiting`]. Returns false, and drops it,
     /// if it is not for the question under way. It counts as the answer to `what`, as
     /// finding it may have decided a part of the question.

@@ -5,11 +5,12 @@
 //! ```text
 //! (device, inode, generation, path) ──► the file as it was written ──► module
 //!                                       the same file, by another path ──┤
-//!            the same build-id, of files that one user alone can write to ┘
+//!  the same build-id and length, of files that one user alone can write to ┘
 //! ```
 //!
 //! Anybody can give a file the build-id of another one: it joins only files whose
-//! content the same user decides.
+//! content the same user decides. A stripped copy has the build-id of the whole file, and
+//! neither its names nor its length: which of them was seen first must not matter.
 
 use super::Seen;
 use crate::ids::ModuleId;
@@ -52,6 +53,7 @@ struct Known {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Build {
     user: u32,
+    size: u64,
     id: Vec<u8>,
 }
 
@@ -171,6 +173,7 @@ fn build(file: &FileIdentity, id: &[u8]) -> Option<Build> {
     let user = file.writers.only()?;
     Some(Build {
         user,
+        size: file.revision.size(),
         id: id.to_vec(),
     })
 }

@@ -371,14 +371,7 @@ impl App {
     /// Changes the filter as a key asks for, with the selected function where it is about
     /// one.
     pub(super) fn filter_by(&mut self, action: FilterAction) {
-        let is_of_row = !matches!(
-            action,
-            FilterAction::FoldRecursion
-                | FilterAction::Idle
-                | FilterAction::Kernel
-                | FilterAction::User
-        );
-        if is_of_row && self.is_row_gone() {
+        if action.is_of_row() && self.is_row_gone() {
             self.detail = Detail::Notice(Notice::RowGone);
             return;
         }

@@ -1,7 +1,7 @@
 //! Orders in, effects and replies out: no picture.
 
 use super::{App, Effect, Event};
-use crate::app::mode::Detail;
+use crate::app::mode::{Detail, Mode};
 use crate::choices::Theme;
 use crate::code::Syntax;
 use crate::fixture::{postgres, tree_step};
@@ -130,6 +130,50 @@ fn a_notice_that_confirms_a_key_does_not_stay_for_ever() {
     );
     app.update(Event::Tick, Duration::from_secs(60));
     assert!(matches!(app.detail, Detail::Notice(Notice::NoBack)));
+}
+
+#[test]
+fn keys_wait_for_the_rows_that_they_need() {
+    let press = |app: &mut App, code, ms| {
+        let key = KeyEvent::new(code, KeyModifiers::NONE);
+        app.update(Event::Key(key), Duration::from_millis(ms))
+    };
+    let opened = || {
+        let mut app = app();
+        app.update(Event::Snapshot(Arc::new(tree_step(0))), Duration::ZERO);
+        let asked = press(&mut app, KeyCode::Char('2'), 5_000);
+        let question = asked.into_iter().find_map(|effect| match effect {
+            Effect::Ask(question) => Some(question),
+            _ => None,
+        });
+        (app, question.expect("for the tree"))
+    };
+    // Sent together, as a slow line does: the path is opened when the tree is there.
+    let (mut app, question) = opened();
+    assert_eq!(press(&mut app, KeyCode::Char('*'), 5_001), []);
+    assert_eq!(press(&mut app, KeyCode::Char('w'), 5_002), []);
+    assert_eq!(app.detail, Detail::Row);
+    assert!(matches!(app.mode, Mode::Browse));
+    let mut library = crate::fixture::MadeUp;
+    let answer = question.answer(&mut library, &profile::Cancel::new());
+    let answer = Event::Answer(answer.expect("nobody cancels it"));
+    app.update(answer, Duration::from_millis(5_003));
+    assert!(
+        matches!(app.mode, Mode::Write(_)),
+        "the key behind it was pressed, too"
+    );
+    // Without an answer it is pressed late, and says why nothing happens; Esc forgets it.
+    let (mut app, _) = opened();
+    press(&mut app, KeyCode::Char('f'), 5_001);
+    app.update(Event::Tick, Duration::from_millis(6_900));
+    assert_eq!(app.detail, Detail::Row);
+    app.update(Event::Tick, Duration::from_millis(7_001));
+    assert_eq!(app.detail, Detail::Notice(Notice::NothingSelected));
+    let (mut app, _) = opened();
+    press(&mut app, KeyCode::Char('f'), 5_001);
+    press(&mut app, KeyCode::Esc, 5_002);
+    app.update(Event::Tick, Duration::from_millis(9_000));
+    assert_eq!(app.detail, Detail::Notice(Notice::NoBack));
 }
 
 #[test]

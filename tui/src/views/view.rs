@@ -110,6 +110,11 @@ pub trait View: Debug {
         None
     }
 
+    /// Whether it has asked and there are no rows before the answer.
+    fn awaits_rows(&self) -> bool {
+        false
+    }
+
     /// Takes an answer, if it is the one to this view's question. `is_calm` is true if rows may
     /// move now: no key was pressed a moment ago, and the screen is not frozen. Else the answer
     /// may be kept for [`View::take_waiting`]. Returns whether it is shown.

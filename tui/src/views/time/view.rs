@@ -31,6 +31,10 @@ impl View for Time {
         self.question(cx.shown).map(Question::new)
     }
 
+    fn awaits_rows(&self) -> bool {
+        self.desk.awaits_first()
+    }
+
     fn receive(&mut self, answer: &Answer, is_calm: bool) -> bool {
         let answer = answer.of::<TimeAnswer>();
         answer.is_some_and(|answer| self.receive(answer, is_calm))

@@ -56,6 +56,11 @@ impl TreeDesk {
         is_shown
     }
 
+    /// Whether the first answer is under way.
+    pub fn awaits_first(&self) -> bool {
+        self.desk.awaits_first()
+    }
+
     /// The answer on the screen; None before the first.
     pub fn shown(&self) -> Option<&Arc<TreeAnswer>> {
         self.desk.shown()

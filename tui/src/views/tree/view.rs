@@ -94,6 +94,10 @@ impl View for Tree {
         self.question(cx.shown).map(Question::new)
     }
 
+    fn awaits_rows(&self) -> bool {
+        self.desk.awaits_first()
+    }
+
     fn receive(&mut self, answer: &Answer, is_calm: bool) -> bool {
         let answer = answer.of::<TreeAnswer>();
         answer.is_some_and(|answer| self.receive(answer, is_calm))
