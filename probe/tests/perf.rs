@@ -5,8 +5,8 @@
 mod burn;
 mod common;
 
-use common::{Seen, TwoUsers, alone, assert_only_on, on_one_cpu, only, unless_forbidden};
-use probe::{Config, Ending, PerfSource, Sample, Source, Target};
+use common::{Burnt, Seen, TwoUsers, alone, assert_only_on, on_one_cpu, only, unless_forbidden};
+use probe::{Config, Ending, PerfSource, Source, Target};
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -57,19 +57,22 @@ fn samples_are_busy_time_times_rate() {
         return;
     };
     let threads = burn::Threads::start(2);
-    let before = burn::cpu_seconds();
-    let first = Seen::until(&mut source, "a sample", |seen| seen.counters.taken > 0);
-    let seen = Seen::until(&mut source, "2000 more samples", |seen| {
-        seen.counters.taken > first.counters.taken + 2_000
-    });
-    let busy = burn::cpu_seconds() - before;
+    Seen::samples(&mut source, 20);
+    let burnt = Burnt::of(&mut source, &threads, 3.0);
     drop(threads);
-    let ratio = seen.counters.taken as f64 / (busy * 499.0);
-    // Ticks in the kernel are missing where we may not see them.
-    assert!((0.85..1.05).contains(&ratio), "{ratio} of expected");
+    assert_near(&burnt, 499);
     // Some are, where others keep us from reading; they are told.
-    let lost = seen.counters.lost;
-    assert!(lost * 50 < seen.counters.taken, "{lost} lost");
+    let (lost, samples) = (burnt.lost as f64, burnt.samples);
+    assert!(lost * 50.0 < samples, "{lost} lost");
+}
+
+/// Ticks in the kernel are missing where we may not see them.
+#[track_caller]
+fn assert_near(burnt: &Burnt, rate_hz: u32) {
+    let expected = burnt.seconds * f64::from(rate_hz);
+    let [all, in_user] = [burnt.samples, burnt.in_user].map(|count| count / expected);
+    let told = format!("{all} of expected, {in_user} not in the kernel");
+    assert!(all > 0.85 && in_user < 1.05, "{told}, {} lost", burnt.lost);
 }
 
 #[test]
@@ -85,23 +88,11 @@ fn the_rate_of_single_threads_stays_and_that_of_all_changes() {
     };
     let threads = burn::Threads::start(2);
     // What is mapped has its tables by then, and all processes have been told.
-    let first = Seen::samples(&mut source, 100);
-    let from_ns = source.set_rate(499).unwrap();
-    let before = burn::cpu_seconds();
-    let seen = Seen::samples(&mut source, 2_500);
-    let busy = burn::cpu_seconds() - before;
+    Seen::samples(&mut source, 100);
+    source.set_rate(499).unwrap();
+    let burnt = Burnt::of(&mut source, &threads, 3.0);
     drop(threads);
-    // Reading, which is our work as well, is not done by the burning threads.
-    let own = std::process::id();
-    let is_ours = |sample: &&Sample| first.pids.get(&sample.process.0) == Some(&own);
-    let ours = seen.samples.iter().filter(is_ours);
-    let taken = ours.filter(|sample| sample.time_ns > from_ns).count() as f64;
-    let ratio = taken / (busy * 499.0);
-    assert!(
-        (0.85..1.1).contains(&ratio),
-        "{ratio} of expected, lost {}",
-        seen.counters.lost
-    );
+    assert_near(&burnt, 499);
 }
 
 #[test]

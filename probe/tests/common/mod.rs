@@ -2,13 +2,13 @@
 #![allow(dead_code, reason = "the other tests use the rest of it")]
 
 use crate::burn;
-use probe::{Counters, Ending, ModuleKind, Sample, Source, Target};
+use probe::{Counters, Ending, ModuleKind, Sample, Source, Target, now_ns};
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
-use test_support::{Process, skip, wait_for};
+use test_support::{Process, skip, wait_for, wait_until};
 
 /// One at a time: each counts what the machine does.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -89,6 +89,43 @@ impl Seen {
 
     pub fn pid_of(&self, sample: &Sample) -> u32 {
         self.pids[&sample.process.0]
+    }
+}
+
+/// What burning threads did in a while, and how often they were met at it.
+pub struct Burnt {
+    /// CPU time.
+    pub seconds: f64,
+    pub samples: f64,
+    /// Those of the samples that were not in the kernel: an interrupt, which somebody else
+    /// may have asked for, takes a sample of the thread that it interrupts, and not of its
+    /// CPU time.
+    pub in_user: f64,
+    pub lost: u64,
+}
+
+impl Burnt {
+    /// Waits until threads have used that much CPU time.
+    #[track_caller]
+    pub fn of(source: &mut dyn Source, threads: &burn::Threads, seconds: f64) -> Self {
+        let (from_ns, before) = (now_ns(), threads.cpu_seconds());
+        let mut seen = Seen::until(source, "CPU time of the burning threads", |_| {
+            threads.cpu_seconds() >= before + seconds
+        });
+        let (seconds, to_ns) = (threads.cpu_seconds() - before, now_ns());
+        wait_until("all samples up to then", || seen.take(source) >= to_ns);
+        let tids = threads.tids();
+        let is_meant = |sample: &&Sample| {
+            (from_ns..to_ns).contains(&sample.time_ns) && tids.contains(&sample.tid)
+        };
+        let samples = seen.samples.iter().filter(is_meant);
+        let in_user = samples.clone().filter(|sample| sample.kernel_frames == 0);
+        Self {
+            seconds,
+            samples: samples.clone().count() as f64,
+            in_user: in_user.count() as f64,
+            lost: seen.counters.lost,
+        }
     }
 }
 
