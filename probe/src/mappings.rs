@@ -60,8 +60,13 @@ impl Mappings {
     }
 
     /// All of them, by address.
-    pub fn iter(&self) -> impl Iterator<Item = &Mapping> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Mapping> {
         self.sorted.iter()
+    }
+
+    /// One of them by its number in the order of addresses.
+    pub fn get(&self, number: usize) -> Option<&Mapping> {
+        self.sorted.get(number)
     }
 
     /// Whether there is room for one more.

@@ -24,9 +24,25 @@ pub struct Walked {
     pub stopped_at: u64,
 }
 
-/// Walks a copied stack by the tables of the process's mappings, which must be
-/// sorted.
-pub fn walk(stack: &StackCopy, mappings: &[Mapping], tables: &Reader, frames_max: usize) -> Walked {
+/// The executable mappings of a process and their tables, by number in the order of their
+/// addresses. A process may have thousands, and a walk asks for a few: each is looked up when
+/// it is asked for.
+pub trait Mapped {
+    /// How many there are.
+    fn count(&self) -> usize;
+    /// Where one begins.
+    fn start(&self, number: usize) -> Option<u64>;
+    /// One as the walk sees it.
+    fn mapping(&self, number: usize) -> Option<Mapping>;
+}
+
+/// Walks a copied stack by the tables of the process's mappings.
+pub fn walk<M: Mapped>(
+    stack: &StackCopy,
+    mappings: &M,
+    tables: &Reader,
+    frames_max: usize,
+) -> Walked {
     let mut world = Copied {
         stack,
         mappings,
@@ -37,7 +53,7 @@ pub fn walk(stack: &StackCopy, mappings: &[Mapping], tables: &Reader, frames_max
     let mut walk = Walk {
         registers: stack.registers,
         scratch: stack.scratch,
-        length: mappings.len() as u32,
+        length: mappings.count() as u32,
         is_exact: 1,
         is_leaf: 1,
         status: status::CALLER,
@@ -76,9 +92,9 @@ pub fn walk(stack: &StackCopy, mappings: &[Mapping], tables: &Reader, frames_max
     }
 }
 
-struct Copied<'a> {
+struct Copied<'a, M> {
     stack: &'a StackCopy,
-    mappings: &'a [Mapping],
+    mappings: &'a M,
     tables: &'a Reader,
     /// By the rule of the frame that is being walked.
     cfa_is_above_sp: bool,
@@ -86,7 +102,7 @@ struct Copied<'a> {
     has_lacked: bool,
 }
 
-impl<'a> World for Copied<'a> {
+impl<'a, M: Mapped> World for Copied<'a, M> {
     type Chunk = TableWords<'a>;
 
     fn read(&mut self, address: u64) -> Option<u64> {
@@ -103,14 +119,12 @@ impl<'a> World for Copied<'a> {
     }
 
     fn mapping_start(&self, number: u32) -> u64 {
-        self.mappings
-            .get(number as usize)
-            .map_or(0, |mapping| mapping.start)
+        self.mappings.start(number as usize).unwrap_or_default()
     }
 
     fn load_mapping(&self, number: u32, into: &mut Mapping) {
-        if let Some(mapping) = self.mappings.get(number as usize) {
-            *into = *mapping;
+        if let Some(mapping) = self.mappings.mapping(number as usize) {
+            *into = mapping;
         }
     }
 
@@ -127,7 +141,7 @@ impl<'a> World for Copied<'a> {
     }
 }
 
-impl Copied<'_> {
+impl<M> Copied<'_, M> {
     /// What lies below the stack pointer is not in the copy. Tables still speak
     /// of it in an epilogue: compilers do not say that a register has been
     /// popped. With a cfa above the stack pointer the only one that is asked for

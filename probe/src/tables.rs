@@ -185,9 +185,9 @@ impl Tables {
         self.lists.publish(tgid, user, layout, now_ns, resolve)
     }
 
-    /// What a layout means to the walk now.
-    pub fn resolve(&self, layout: &[MappedRange]) -> Vec<Mapping> {
-        self.files.resolve(layout)
+    /// What an executable mapping means to the walk now.
+    pub fn mapping(&self, range: &MappedRange) -> Mapping {
+        self.files.mapping(range)
     }
 
     /// The user that a published process is counted as.

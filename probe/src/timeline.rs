@@ -303,7 +303,7 @@ impl Timeline {
                 self.give(raw, located, batch);
             }
             Some(stack) if !located.in_exec && !located.over_share => {
-                self.unwinding.hold(raw, located, stack)
+                self.unwinding.hold(raw, located, stack, now_ns);
             }
             _ => self.give(raw, located, batch),
         }

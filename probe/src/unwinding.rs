@@ -26,7 +26,7 @@ mod starting;
 
 use crate::decode::RawSample;
 use crate::ids::ModuleId;
-use crate::mappings::{Backing, Mappings};
+use crate::mappings::{Backing, Mapping, Mappings};
 use crate::memory;
 use crate::native;
 use crate::resolve::Located;
@@ -36,11 +36,11 @@ use crate::sideband::record::{Event, What};
 use crate::stack::StackCopy;
 use crate::tables::{Content, Job, MappedRange, Reader, Tables};
 use crate::time::now_ns;
-use probe_ebpf::{Ending, UserFrame};
+use probe_ebpf::{Ending, UserFrame, table};
 use shares::Shares;
 use starting::Starting;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use symbolize::Files;
 use symbolize::python::Trampoline;
@@ -56,6 +56,13 @@ const HELD_BYTES_MAX: usize = 64 << 20;
 /// is mapped counts as our memory.
 const OPEN_MAX: usize = 4;
 
+/// So many mappings are looked through at each sample for files without tables: more than
+/// nearly all programs have.
+const HURRIED_ALWAYS: usize = 512;
+
+/// How often those of a process that has more are looked through.
+const HURRY_NS: u64 = 250_000_000;
+
 /// Files, each with an open descriptor, whose tables are asked for once more when there is
 /// room for them; of more, the stacks stay as they are.
 const WITHOUT_ROOM_MAX: usize = 1024;
@@ -65,6 +72,9 @@ struct Held {
     raw: RawSample,
     located: Located,
     stack: StackCopy,
+    /// When it came to be held. That may be long after it was taken, where somebody has the
+    /// sampler read very many events; only from then on tables are asked for.
+    since_ns: u64,
 }
 
 /// How many lists of a process are remembered: a turn publishes few.
@@ -109,8 +119,10 @@ pub struct Unwinding {
     held_bytes: usize,
     /// Of users whose stacks took more than their share: how many were walked early.
     given_up: BTreeMap<u32, usize>,
-    /// Files whose table is not known yet, with the samples that wanted it.
+    /// Files whose table is not known yet.
     unknown: HashMap<ModuleId, Job>,
+    /// When missing tables of a process with very many mappings are asked for again.
+    hurried: HashMap<u32, u64>,
     /// Files for whose tables there was no room.
     without_room: HashMap<ModuleId, Job>,
     /// What stacks that are held were walked with last: looking into a chunk of tables means
@@ -136,6 +148,7 @@ impl Unwinding {
             held_bytes: 0,
             given_up: BTreeMap::new(),
             unknown: HashMap::new(),
+            hurried: HashMap::new(),
             without_room: HashMap::new(),
             reader: None,
             was_waiting: false,
@@ -192,6 +205,7 @@ impl Unwinding {
             content,
             hotness: 0,
             user,
+            wanted_by: user,
         };
         self.tables.want(job.clone());
         self.unknown.insert(file, job);
@@ -275,27 +289,42 @@ impl Unwinding {
             // By the tables that there are it would be walked by frame pointers
             // in between. Without any, its stacks are sent here.
             self.forget(pid, now_ns);
-            self.hurry(mappings);
+            self.hurry(pid, user, mappings, now_ns);
         }
     }
 
-    /// Asks for the missing tables of a process before others.
-    fn hurry(&mut self, mappings: &Mappings) {
-        for file in files(mappings) {
-            if let Some(job) = self.unknown.get_mut(&file) {
-                job.hotness += 1;
-                self.tables.want(job.clone());
+    /// Asks for the missing tables of a user's process before others. That is work for each
+    /// mapping: where there are very many, it is not done for each sample.
+    fn hurry(&mut self, pid: u32, user: u32, mappings: &Mappings, now_ns: u64) {
+        if mappings.iter().len() > HURRIED_ALWAYS {
+            let due_ns = self.hurried.entry(pid).or_default();
+            if now_ns < *due_ns {
+                return;
+            }
+            *due_ns = now_ns + HURRY_NS;
+        }
+        let is_unknown = |file: &ModuleId| self.unknown.contains_key(file);
+        // One file may be mapped thousands of times.
+        let wanted: BTreeSet<ModuleId> = files(mappings).filter(is_unknown).collect();
+        for file in wanted {
+            if let Some(job) = self.unknown.get(&file) {
+                self.tables.want(Job {
+                    hotness: 1,
+                    wanted_by: user,
+                    ..job.clone()
+                });
             }
         }
     }
 
     /// Keeps a sample until it can be walked.
-    pub fn hold(&mut self, raw: RawSample, located: Located, stack: StackCopy) {
+    pub fn hold(&mut self, raw: RawSample, located: Located, stack: StackCopy, now_ns: u64) {
         self.held_bytes += stack.bytes.size();
         self.held.push_back(Held {
             raw,
             located,
             stack,
+            since_ns: now_ns,
         });
     }
 
@@ -319,7 +348,7 @@ impl Unwinding {
         let mut bytes = 0;
         let mut surplus = surplus_by_user(&self.held, HELD_BYTES_MAX);
         for mut held in std::mem::take(&mut self.held) {
-            let is_old = now_ns.saturating_sub(held.raw.time_ns) > HELD_NS;
+            let is_old = now_ns.saturating_sub(held.since_ns) > HELD_NS;
             let surplus = surplus.get_mut(&held.located.user);
             let is_surplus = surplus.as_ref().is_some_and(|surplus| **surplus > 0);
             if !is_old && !is_surplus && !self.has_tables(&held.located.mappings) {
@@ -333,15 +362,14 @@ impl Unwinding {
             if is_surplus && !is_old && !self.has_tables(&held.located.mappings) {
                 *self.given_up.entry(held.located.user).or_default() += 1;
             }
-            let layout = layout(&held.located.mappings);
-            let mappings = self.tables.resolve(&layout);
+            let mappings = self.by_tables(&held.located.mappings);
             let found = native::walk(&held.stack, &mappings, &reader, self.frames_max);
             if self.keeps_walks {
                 self.kept_walks.push(KeptWalk {
                     pid: held.raw.tgid,
                     registers: held.stack.registers,
                     stack: held.stack.bytes.clone(),
-                    mappings: layout,
+                    mappings: layout(&held.located.mappings),
                     frames: found.frames.clone(),
                     ending: found.ending,
                 });
@@ -391,6 +419,7 @@ impl Unwinding {
     pub fn sweep(&mut self, now_ns: u64) {
         self.tables.sweep(now_ns);
         self.reader = None;
+        self.hurried.retain(|_, due_ns| now_ns < *due_ns);
         self.ask_again();
         self.starting.sweep(now_ns);
         self.shares.sweep(now_ns);
@@ -404,7 +433,7 @@ impl Unwinding {
     /// Walks once more what was walked by tables already.
     pub fn check(&mut self, raw: &RawSample, located: &Located, stack: &StackCopy) {
         let reader = self.tables.reader();
-        let mappings = self.tables.resolve(&layout(&located.mappings));
+        let mappings = self.by_tables(&located.mappings);
         let again = native::walk(stack, &mappings, &reader, self.frames_max);
         check::compare(raw, &again, &mut self.walks);
     }
@@ -412,6 +441,23 @@ impl Unwinding {
     /// How the second walks compared with the first.
     pub fn walks(&self) -> &WalkCheck {
         &self.walks
+    }
+
+    /// The mappings of a process as the walk is to see them now.
+    fn by_tables<'a>(&'a self, mappings: &'a Mappings) -> ByTables<'a> {
+        // Not the `vsyscall` page: nothing runs there, and the walk compares addresses as
+        // signed numbers.
+        let is_of_kernel = |number: &usize| {
+            let mapping = mappings.get(number - 1);
+            mapping.is_some_and(|mapping| mapping.end > i64::MAX as u64)
+        };
+        let all = mappings.iter().len();
+        let of_kernel = (1..=all).rev().take_while(is_of_kernel).count();
+        ByTables {
+            mappings,
+            tables: &self.tables,
+            count: all - of_kernel,
+        }
     }
 
     /// The tables, for figures.
@@ -493,7 +539,11 @@ fn files(mappings: &Mappings) -> impl Iterator<Item = ModuleId> {
 }
 
 fn layout(mappings: &Mappings) -> Vec<MappedRange> {
-    let range = |mapping: &crate::mappings::Mapping| MappedRange {
+    mappings.iter().map(range).collect()
+}
+
+fn range(mapping: &Mapping) -> MappedRange {
+    MappedRange {
         start: mapping.start,
         end: mapping.end,
         file_offset: match mapping.backing {
@@ -504,8 +554,28 @@ fn layout(mappings: &Mappings) -> Vec<MappedRange> {
             Backing::Module(module) | Backing::Trampolines { table: module, .. } => Some(module),
             Backing::Anonymous => None,
         },
-    };
-    mappings.iter().map(range).collect()
+    }
+}
+
+/// The mappings of a process, by the tables that there are.
+struct ByTables<'a> {
+    mappings: &'a Mappings,
+    tables: &'a Tables,
+    count: usize,
+}
+
+impl native::Mapped for ByTables<'_> {
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn start(&self, number: usize) -> Option<u64> {
+        Some(self.mappings.get(number)?.start)
+    }
+
+    fn mapping(&self, number: usize) -> Option<table::Mapping> {
+        Some(self.tables.mapping(&range(self.mappings.get(number)?)))
+    }
 }
 
 /// The vDSO is the same in every 64-bit process; ours can be read.

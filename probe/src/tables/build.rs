@@ -173,6 +173,7 @@ fn work(duty: Duty, shared: &Shared, sender: &SyncSender<Built>) {
             file,
             content,
             user,
+            wanted_by,
             ..
         } = job;
         let begun = Instant::now();
@@ -187,7 +188,7 @@ fn work(duty: Duty, shared: &Shared, sender: &SyncSender<Built>) {
             Err(_) => (Err(NoTable::Damaged), None),
         };
         let now = Instant::now();
-        shared.queue().took(user, now - begun, now);
+        shared.queue().took(wanted_by, now - begun, now);
         let to_store = new_key.zip(table.as_ref().ok().cloned());
         if sender.send(Built { file, user, table }).is_err() {
             return;

@@ -155,13 +155,21 @@ impl Files {
 
     /// The list for a layout, by the tables that there are.
     pub fn resolve(&self, ranges: &[MappedRange]) -> Vec<Mapping> {
-        let table_of = |file: ModuleId| match &self.by_id.get(&file)?.state {
-            State::Ready { loaded, segments } => Some((loaded.handle, segments)),
-            State::Wanted | State::None(_) => None,
-        };
-        let (mappings, was_cut) = layout::resolve(ranges, table_of);
+        let (mappings, was_cut) = layout::resolve(ranges, |file| self.ready(file));
         self.cut.set(self.cut.get() + u64::from(was_cut));
         mappings
+    }
+
+    /// What one range means to the walk, by the tables that there are.
+    pub fn mapping(&self, range: &MappedRange) -> Mapping {
+        layout::mapping(range, range.file.and_then(|file| self.ready(file)))
+    }
+
+    fn ready(&self, file: ModuleId) -> Option<layout::TableOf<'_>> {
+        match &self.by_id.get(&file)?.state {
+            State::Ready { loaded, segments } => Some((loaded.handle, segments)),
+            State::Wanted | State::None(_) => None,
+        }
     }
 
     /// Tables that are loaded, and their rows.

@@ -91,7 +91,8 @@ pub fn resolve<'a>(
     (mappings, too_many)
 }
 
-fn mapping(range: &MappedRange, table: Option<TableOf<'_>>) -> Mapping {
+/// What one range means to the walk.
+pub fn mapping(range: &MappedRange, table: Option<TableOf<'_>>) -> Mapping {
     let found = table.and_then(|(handle, segments)| {
         let link = segments.to_link(FileOffset(range.file_offset))?;
         Some((handle, range.start.wrapping_sub(link.0)))

@@ -37,6 +37,7 @@ fn job(file: ModuleId, content: Content, hotness: u64) -> Job {
         content,
         hotness,
         user: 0,
+        wanted_by: 0,
     }
 }
 

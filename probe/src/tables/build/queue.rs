@@ -17,21 +17,27 @@ pub struct Job {
     pub file: ModuleId,
     /// Where its bytes come from.
     pub content: Content,
-    /// Samples that would have needed it.
+    /// Samples that would have needed it since it was asked for last.
     pub hotness: u64,
     /// Whose word the file is.
     pub user: u32,
+    /// Who runs what has mapped it: it is built when it is their turn.
+    pub wanted_by: u32,
 }
 
 /// Hotter is greater; of two equals the older one is.
 type Rank = (u64, Reverse<u64>);
 
-/// The files whose tables are to be built. Of one user the hottest comes first; whose is next
-/// is told by the time that theirs took.
+/// The files whose tables are to be built. Each user has a list, in which the hottest comes
+/// first; whose is next is told by the time that theirs took. Who runs a program that maps
+/// very many files, be they of others, has them all built in their own turns.
 #[derive(Debug, Default)]
 pub struct Queue {
     by_user: HashMap<u32, BTreeMap<Rank, Job>>,
-    ranks: HashMap<ModuleId, (u32, Rank)>,
+    /// In whose lists a file is, and where.
+    ranks: HashMap<ModuleId, Vec<(u32, Rank)>>,
+    /// How many entries all lists have.
+    entries: usize,
     /// From when a thread takes one until the table is taken from it.
     building: HashMap<ModuleId, Duty>,
     turns: Turns,
@@ -40,32 +46,32 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Adds a file, or makes one hotter that waits already; `None` for one that
-    /// is being built, but that the thread which may take its time has begun and
-    /// samples wait for now. If there are too many, the coldest one of the user who has
-    /// most is returned.
+    /// Adds a file to the list of a user, or makes it hotter if it is there already; `None`
+    /// for one that is being built, but that the thread which may take its time has begun and
+    /// samples wait for now. If there are too many, the user who has most gives up the coldest
+    /// one; it is returned if nobody else waits for it.
     pub fn push(&mut self, job: Job) -> Option<ModuleId> {
         if let Some(duty) = self.building.get(&job.file)
             && (*duty == Duty::Wanted || job.hotness < Duty::Wanted.hotness_min())
         {
             return None;
         }
-        if let Some((_, rank)) = self.ranks.get(&job.file).copied() {
-            if rank.0 < job.hotness {
-                self.remove(job.file);
-                self.insert((job.hotness, rank.1), job);
+        if let Some(rank) = self.rank(job.file, job.wanted_by) {
+            if job.hotness > 0 {
+                self.remove(job.file, job.wanted_by);
+                self.insert((rank.0.saturating_add(job.hotness), rank.1), job);
             }
             return None;
         }
         self.next += 1;
         self.insert((job.hotness, Reverse(self.next)), job);
-        if self.ranks.len() <= WAITING_MAX {
+        if self.entries <= WAITING_MAX {
             return None;
         }
-        let most = self.by_user.values().max_by_key(|jobs| jobs.len())?;
-        let coldest = most.values().next()?.file;
-        self.remove(coldest);
-        Some(coldest)
+        let (user, most) = self.by_user.iter().max_by_key(|(_, jobs)| jobs.len())?;
+        let (user, coldest) = (*user, most.values().next()?.file);
+        self.remove(coldest, user);
+        (!self.ranks.contains_key(&coldest)).then_some(coldest)
     }
 
     /// The next one that a thread of this duty may build.
@@ -73,8 +79,8 @@ impl Queue {
         let may = |job: &&Job| !self.building.contains_key(&job.file) || duty == Duty::Wanted;
         let mut hottest: Vec<(Rank, u32, ModuleId)> = { self.by_user.iter() }
             .filter_map(|(user, jobs)| {
-                let job = jobs.values().rev().find(may)?;
-                Some((self.ranks.get(&job.file)?.1, *user, job.file))
+                let (rank, job) = jobs.iter().rev().find(|(_, job)| may(job))?;
+                Some((*rank, *user, job.file))
             })
             .filter(|(rank, ..)| rank.0 >= duty.hotness_min())
             .collect();
@@ -83,12 +89,13 @@ impl Queue {
         let users = hottest.iter().map(|(_, user, _)| *user);
         let user = self.turns.next(users, now)?;
         let (_, _, file) = *hottest.iter().find(|(_, of, _)| *of == user)?;
-        let job = self.remove(file)?;
-        self.building.insert(job.file, duty);
+        let job = self.remove(file, user)?;
+        self.remove_from_all(file);
+        self.building.insert(file, duty);
         Some(job)
     }
 
-    /// A table of a user took so long to build.
+    /// A table that a user wanted took so long to build.
     pub fn took(&mut self, user: u32, time: Duration, now: Instant) {
         self.turns.took(user, time, now);
     }
@@ -96,7 +103,7 @@ impl Queue {
     /// A file's table has been taken: nobody waits for it any more.
     pub fn done(&mut self, file: ModuleId) {
         self.building.remove(&file);
-        self.remove(file);
+        self.remove_from_all(file);
     }
 
     /// How many files wait.
@@ -114,19 +121,39 @@ impl Queue {
         self.is_closed
     }
 
-    fn insert(&mut self, rank: Rank, job: Job) {
-        self.ranks.insert(job.file, (job.user, rank));
-        { self.by_user.entry(job.user).or_default() }.insert(rank, job);
+    fn rank(&self, file: ModuleId, user: u32) -> Option<Rank> {
+        let mut places = self.ranks.get(&file)?.iter();
+        let (_, rank) = places.find(|(of, _)| *of == user)?;
+        Some(*rank)
     }
 
-    fn remove(&mut self, file: ModuleId) -> Option<Job> {
-        let (user, rank) = self.ranks.remove(&file)?;
+    fn insert(&mut self, rank: Rank, job: Job) {
+        let user = job.wanted_by;
+        self.ranks.entry(job.file).or_default().push((user, rank));
+        self.by_user.entry(user).or_default().insert(rank, job);
+        self.entries += 1;
+    }
+
+    fn remove(&mut self, file: ModuleId, user: u32) -> Option<Job> {
+        let rank = self.rank(file, user)?;
+        let places = self.ranks.get_mut(&file)?;
+        places.retain(|(of, _)| *of != user);
+        if places.is_empty() {
+            self.ranks.remove(&file);
+        }
+        self.entries -= 1;
         let jobs = self.by_user.get_mut(&user)?;
         let job = jobs.remove(&rank);
         if jobs.is_empty() {
             self.by_user.remove(&user);
         }
         job
+    }
+
+    fn remove_from_all(&mut self, file: ModuleId) {
+        while let Some((user, _)) = self.ranks.get(&file).and_then(|places| places.first()) {
+            self.remove(file, *user);
+        }
     }
 }
 
@@ -140,6 +167,7 @@ mod tests {
             content: Content::Bytes([].into()),
             hotness,
             user: 0,
+            wanted_by: 0,
         })
     }
 
@@ -229,7 +257,8 @@ mod tests {
                 file: ModuleId(file),
                 content: Content::Bytes([].into()),
                 hotness,
-                user,
+                user: 0,
+                wanted_by: user,
             };
             assert_eq!(queue.push(job), None);
         }
@@ -250,7 +279,8 @@ mod tests {
                 file: ModuleId(file),
                 content: Content::Bytes([].into()),
                 hotness: u64::from(file),
-                user,
+                user: 0,
+                wanted_by: user,
             })
         };
         assert_eq!(push(&mut queue, 0, 8), None);
@@ -259,5 +289,40 @@ mod tests {
         }
         assert_eq!(push(&mut queue, 9_999, 7), Some(ModuleId(1)));
         assert_eq!(push(&mut queue, 9_998, 8), Some(ModuleId(2)));
+    }
+
+    #[test]
+    fn a_file_that_several_want_is_built_once_in_the_turn_of_the_first() {
+        let mut queue = Queue::default();
+        let now = Instant::now();
+        let push = |queue: &mut Queue, file, user, hotness| {
+            let job = Job {
+                file: ModuleId(file),
+                content: Content::Bytes([].into()),
+                hotness,
+                user: 0,
+                wanted_by: user,
+            };
+            assert_eq!(queue.push(job), None);
+        };
+        // Somebody maps files of everybody and is sampled all the time.
+        for file in 1..=100 {
+            push(&mut queue, file, 7, 500);
+        }
+        queue.took(7, Duration::from_millis(50), now);
+        push(&mut queue, 60, 8, 1);
+        push(&mut queue, 60, 8, 1);
+        push(&mut queue, 61, 8, 1);
+        assert_eq!(queue.len(), 100);
+        let mut next = || {
+            let job = queue.pop(Duty::Wanted, now).unwrap();
+            queue.done(job.file);
+            (job.file.0, job.wanted_by)
+        };
+        assert_eq!(next(), (60, 8), "their samples, and not those of the other");
+        assert_eq!(next(), (61, 8));
+        assert_eq!(next(), (1, 7));
+        let rest: Vec<_> = std::iter::from_fn(|| queue.pop(Duty::Any, now)).collect();
+        assert_eq!((rest.len(), queue.len(), queue.entries), (97, 0, 0));
     }
 }

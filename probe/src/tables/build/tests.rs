@@ -23,6 +23,7 @@ fn want(builder: &Builder, file: ModuleId, content: Content, hotness: u64) -> Op
         content,
         hotness,
         user: 0,
+        wanted_by: 0,
     })
 }
 
