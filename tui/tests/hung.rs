@@ -52,13 +52,14 @@ struct Scene {
     burn: Process,
     // Last: what waits for it goes on then.
     fuse: Fuse,
+    _folder: tempfile::TempDir,
     _machine: Machine,
 }
 
 impl Scene {
     fn new() -> Option<Self> {
         let machine = machine()?;
-        let program = program()?;
+        let (folder, program) = program()?;
         let fuse = Fuse::mount(fs::read(&program).expect("it was made"));
         let fuse = fuse.map_err(|why| skip(&why)).ok()?;
         let on_it = (0..PROCESSES).map(|_| Process::start(&mut Command::new(fuse.program())));
@@ -76,6 +77,7 @@ impl Scene {
             with_tmp_on_it,
             burn: burning(1),
             fuse,
+            _folder: folder,
             _machine: machine,
         };
         wait_until("all run", || scene.all_run());
@@ -103,18 +105,18 @@ impl Scene {
     }
 }
 
-/// The program, made once.
-fn program() -> Option<PathBuf> {
+/// The program, in a folder that is not in `/tmp`, and goes when it is dropped.
+fn program() -> Option<(tempfile::TempDir, PathBuf)> {
     if !cfg!(target_arch = "x86_64") {
         skip("code made at run time is written for x86-64 only");
         return None;
     }
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let program = folder.join(format!("hung-{}", std::process::id()));
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let program = folder.path().join("hung");
     let source = program.with_extension("c");
     fs::write(&source, SOURCE).expect("a place for it");
     compile(&source, &program, ["-O1", "-static"])?;
-    Some(program)
+    Some((folder, program))
 }
 
 #[test]
@@ -271,7 +273,9 @@ impl Watch for Careless {
 
 #[test]
 fn paths_that_lead_into_it_end_before_it() {
-    let Some(program) = program() else { return };
+    let Some((_folder, program)) = program() else {
+        return;
+    };
     let bytes = fs::read(&program).expect("it was made");
     let fuse = match Fuse::mount(bytes) {
         Ok(fuse) => fuse,

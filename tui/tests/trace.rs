@@ -737,7 +737,8 @@ fn what_cannot_be_probed_says_why() {
     let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
-    let pid = std::process::id().to_string();
+    let burn = burning(1);
+    let pid = burn.pid().to_string();
     let all = [
         ("no_such_function_here", "no function is called"),
         ("vfs_read", "function of the kernel"),
