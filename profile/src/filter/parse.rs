@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
         };
         let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase());
         if is_key && !after.starts_with(':') {
-            let message = format!("unknown key `{key}`; there are {}", KEYS.join(", "));
+            let message = format!("unknown key `{key}`: {}", KEYS.join(" "));
             return Err(self.error(at, message));
         }
         Ok(())

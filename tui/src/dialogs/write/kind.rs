@@ -61,9 +61,10 @@ impl FileKind {
         format.or(is_text.then_some(FileKind::Text))
     }
 
-    /// Returns what such a file cannot contain. Empty if it can contain everything.
+    /// Returns what such a file does not contain. Empty if it contains everything.
     pub fn loses(self) -> String {
         match self {
+            FileKind::Profile(Format::Pft) => "command lines of processes".into(),
             FileKind::Profile(format) => format.loses().join(", "),
             FileKind::Text => "all that is not on the screen".into(),
         }

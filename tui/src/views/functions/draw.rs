@@ -327,6 +327,9 @@ fn render_empty(cx: &Context<'_>, frame: &mut Frame, area: Rect) {
     }
 }
 
+/// Room for the numbers of a function in the line below the rows.
+const NUMBERS_WIDTH: usize = 48;
+
 /// `233 smp self ±0.9 pp / 1,036 total ±1.6 pp   /usr/bin/postgres+0x8f2c0`
 fn line(
     selected: &Line<'_, FunctionRow>,
@@ -342,9 +345,13 @@ fn line(
     // has only a part of it, numbers, why there is no name, the source line, the place in the
     // file.
     let mut parts = Vec::new();
-    if is_cut(cx, function, view, theme) {
-        parts.push(text::clean(&function.name).into_owned());
-    }
+    let name = is_cut(cx, function, view, theme).then(|| text::clean(&function.name).into_owned());
+    // A name that takes the whole line stands behind the numbers.
+    let (name, long_name) = match name {
+        Some(name) if text::width(&name) + NUMBERS_WIDTH > width => (None, Some(name)),
+        name => (name, None),
+    };
+    parts.extend(name);
     if skid::is_likely(function) {
         parts.extend(hint(cx, Action::Explain, "clock artefact"));
     }
@@ -365,6 +372,7 @@ fn line(
             units::band_text(&cx.shown.report, total, base)
         ),
     });
+    parts.extend(long_name);
     match function.name_state {
         RowName::Named => {}
         RowName::Pending => parts.push("name on its way".into()),

@@ -207,7 +207,9 @@ fn cell(map: &HeatMap, second: u64, row: usize) -> Option<u64> {
 fn is_free(buffer: &Buffer, x: u16, label: &str, area: Rect) -> bool {
     let end = x + text::width(label) as u16;
     let is_blank = |x: u16| buffer[(x, area.y)].symbol() == " ";
-    end <= area.right() && (x..area.right().min(end + 1)).all(is_blank)
+    // With a cell between it and what stands before and behind it.
+    let begin = x.saturating_sub(1).max(area.x);
+    end <= area.right() && (begin..area.right().min(end + 1)).all(is_blank)
 }
 
 impl<'a> Painter<'a> {

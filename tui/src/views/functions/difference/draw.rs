@@ -142,8 +142,8 @@ fn cells(row: &DiffRow, diff: &Diff, theme: &Theme) -> Vec<(String, Style)> {
     let module = names::module(&row.module);
     // The words stand where they take no room of the name.
     let (name, module) = match (row.is_new(), row.is_gone()) {
-        (true, _) => (format!("+ {name}"), format!("new in B, {module}")),
-        (_, true) => (format!("- {name}"), format!("gone in B, {module}")),
+        (true, _) => (format!("+ {name}"), format!("new, {module}")),
+        (_, true) => (format!("- {name}"), format!("gone, {module}")),
         _ => (name.into_owned(), module.to_owned()),
     };
     vec![
