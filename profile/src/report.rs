@@ -101,7 +101,7 @@ pub struct FunctionRow {
     pub waits: Option<Waits>,
     /// Self samples of the ten seconds before the window's end, oldest first,
     /// even if the window is shorter.
-    pub trend: [u32; TREND_LEN],
+    pub trend: [u64; TREND_LEN],
 }
 
 /// One process.
@@ -127,7 +127,7 @@ pub struct ProcessRow {
     pub details: ProcessDetails,
     /// Samples of the ten seconds before the window's end, oldest first, even if the window
     /// is shorter.
-    pub trend: [u32; TREND_LEN],
+    pub trend: [u64; TREND_LEN],
     /// What its threads did together; `None` if that was not told for this window.
     pub activity: Option<Activity>,
 }
@@ -151,7 +151,7 @@ pub struct ThreadRow {
     pub top_function: Option<Arc<str>>,
     /// Samples of the ten seconds before the window's end, oldest first, even if the window
     /// is shorter.
-    pub trend: [u32; TREND_LEN],
+    pub trend: [u64; TREND_LEN],
     /// What it did; `None` if that was not told for this window.
     pub activity: Option<Activity>,
 }

@@ -236,8 +236,8 @@ fn check_sums(report: &Report) {
     }
 }
 
-fn trend_sum(trends: impl Iterator<Item = [u32; TREND_LEN]>) -> u64 {
-    trends.flatten().map(u64::from).sum()
+fn trend_sum(trends: impl Iterator<Item = [u64; TREND_LEN]>) -> u64 {
+    trends.flatten().sum()
 }
 
 /// The counts of a window, the slow way.

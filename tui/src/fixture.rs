@@ -150,7 +150,7 @@ pub fn first_samples() -> Snapshot {
     for (row, own) in report.functions.iter_mut().zip([21, 13, 12, 6]) {
         (row.self_samples, row.total_samples) = (own, own);
         row.trend = [0; TREND_LEN];
-        row.trend[TREND_LEN - 1] = own as u32;
+        row.trend[TREND_LEN - 1] = own as u64;
     }
     report.functions[0].name_state = RowName::Pending;
     report.samples = 52;
@@ -186,7 +186,7 @@ pub fn step(step: u64) -> Snapshot {
         row.self_samples = before * (50 + random.below(100)) / 100;
         row.total_samples += row.self_samples;
         row.trend.rotate_left(1);
-        row.trend[TREND_LEN - 1] = row.self_samples as u32 / 10;
+        row.trend[TREND_LEN - 1] = row.self_samples / 10;
     }
     if step > 3 {
         named(&mut report.functions, &mut report.owners);
@@ -234,7 +234,7 @@ fn function(at: u32, name: &str, module: &str, own: u64, total: u64) -> Function
     let mut trend = [0; TREND_LEN];
     for (second, count) in trend.iter_mut().enumerate() {
         let wave = (u64::from(at) * 3 + second as u64 * 5) % 7;
-        *count = (own * (7 + wave) / 100) as u32;
+        *count = own * (7 + wave) / 100;
     }
     FunctionRow {
         id: FrameId(FIRST + at),
@@ -347,7 +347,7 @@ fn processes() -> Vec<ProcessRow> {
         top_function: Some(top.into()),
         exited: pid == 7_731,
         details: details(pid),
-        trend: [(samples / 10) as u32; TREND_LEN],
+        trend: [(samples / 10); TREND_LEN],
         activity: None,
     };
     rows.into_iter().enumerate().map(process).collect()
@@ -391,7 +391,7 @@ fn threads() -> Vec<ThreadRow> {
             samples,
             kernel_samples,
             top_function: Some(top.into()),
-            trend: [(samples / 10) as u32; TREND_LEN],
+            trend: [(samples / 10); TREND_LEN],
             activity: None,
         };
     rows.into_iter().map(thread).collect()

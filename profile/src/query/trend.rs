@@ -12,7 +12,7 @@ use crate::{FunctionId, ProcessId, TREND_LEN, TimeRange};
 use std::collections::HashMap;
 use std::time::Duration;
 
-type Trend = [u32; TREND_LEN];
+type Trend = [u64; TREND_LEN];
 
 /// Made with a report, for the rows of functions, threads and processes.
 pub(super) struct Trends {
@@ -41,7 +41,7 @@ impl Trends {
                 };
                 let age = (stamps.last - sample.stamp) / STAMPS_PER_SECOND;
                 let second = TREND_LEN - 1 - age as usize;
-                let weight = u32::try_from(sample.weight).unwrap_or(u32::MAX);
+                let weight = sample.weight;
                 functions.add(leaf.0, second, weight);
                 threads.add(sample.thread.0, second, weight);
             });
@@ -139,7 +139,7 @@ impl Table {
     /// Counts in one second of the trend of that number; stops at the highest count
     /// there is.
     #[inline]
-    fn add(&mut self, number: u32, second: usize, weight: u32) {
+    fn add(&mut self, number: u32, second: usize, weight: u64) {
         let place = &mut self.places[number as usize];
         if *place == 0 {
             self.trends.push(Trend::default());

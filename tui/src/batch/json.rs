@@ -118,7 +118,7 @@ struct Function<'a> {
     /// Half the width of the 95 % band of `self`, in percentage points of all samples.
     err_pp: f64,
     /// Samples of its own in each of the last seconds, the oldest first.
-    trend: [u32; TREND_LEN],
+    trend: [u64; TREND_LEN],
     file: Option<&'a str>,
     /// None where the report has 0 for a line that is not known.
     line: Option<u32>,
@@ -135,7 +135,7 @@ struct Process<'a> {
     top_function: Option<&'a str>,
     /// Whether it has ended.
     exited: bool,
-    trend: [u32; TREND_LEN],
+    trend: [u64; TREND_LEN],
     states: Option<States>,
     delay_p50_ns: Option<u64>,
     delay_p99_ns: Option<u64>,
@@ -150,7 +150,7 @@ struct Thread<'a> {
     samples: u64,
     kernel_samples: u64,
     top_function: Option<&'a str>,
-    trend: [u32; TREND_LEN],
+    trend: [u64; TREND_LEN],
     /// None unless waits are counted.
     states: Option<States>,
     /// None if it never was in the queue.

@@ -95,11 +95,11 @@ impl Busy {
     /// 2. the range of numbers, and a block for each CPU: `0-3 █ ▄ `,
     /// 3. the range, and a block for the busiest of each few CPUs.
     fn cells(&self, room: usize) -> String {
-        let full = match self.full {
+        let full = u64::from(match self.full {
             Full::Always(full, _) => full,
             Full::Busiest(most) => most,
-        };
-        let block = |samples: u32| trend::blocks(&[samples], full);
+        });
+        let block = |samples: u32| trend::blocks(&[samples.into()], full);
         let numbered = self.samples.iter();
         let numbered = numbered.map(|(cpu, samples)| format!("{cpu}{}", block(*samples)));
         let numbered = numbered.collect::<Vec<_>>().join(" ");
@@ -110,7 +110,8 @@ impl Busy {
         }
         let range = format!("{cpus} ");
         let left = room.saturating_sub(range.len()).max(1);
-        let samples: Vec<u32> = self.samples.iter().map(|(_, samples)| *samples).collect();
+        let samples = self.samples.iter().map(|(_, samples)| u64::from(*samples));
+        let samples: Vec<u64> = samples.collect();
         if samples.len() <= left {
             return format!("{range}{}", trend::blocks(&samples, full));
         }
@@ -120,7 +121,7 @@ impl Busy {
         let left = room.saturating_sub(range.len()).max(1);
         let each = samples.len().div_ceil(left);
         let busiest = samples.chunks(each);
-        let busiest: Vec<u32> = busiest
+        let busiest: Vec<u64> = busiest
             .map(|cpus| cpus.iter().copied().max().unwrap_or(0))
             .collect();
         let range = format!("{cpus}, the busiest of each {each} ");

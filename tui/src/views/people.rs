@@ -164,8 +164,8 @@ pub fn sum_of_activities<'a>(all: impl Iterator<Item = &'a Activity>) -> Option<
 }
 
 /// Returns the samples of several, second by second.
-pub fn sum_of_trends<'a>(all: impl Iterator<Item = &'a [u32; TREND_LEN]>) -> [u32; TREND_LEN] {
-    let mut sum = [0u32; TREND_LEN];
+pub fn sum_of_trends<'a>(all: impl Iterator<Item = &'a [u64; TREND_LEN]>) -> [u64; TREND_LEN] {
+    let mut sum = [0u64; TREND_LEN];
     for trend in all {
         for (sum, samples) in sum.iter_mut().zip(trend) {
             *sum = sum.saturating_add(*samples);
@@ -214,9 +214,9 @@ mod tests {
         assert_eq!(sum.map(|sum| sum.ns[0]), Some(6));
         assert_eq!(sum_of_activities([].iter()), None);
         let (mut first, mut second) = ([0; TREND_LEN], [1; TREND_LEN]);
-        (first[9], second[0]) = (7, u32::MAX);
+        (first[9], second[0]) = (7, u64::MAX);
         let mut expected = [1; TREND_LEN];
-        (expected[0], expected[9]) = (u32::MAX, 8);
+        (expected[0], expected[9]) = (u64::MAX, 8);
         assert_eq!(sum_of_trends([first, second].iter()), expected);
         second[0] = 1;
         assert_eq!(sum_of_trends([second, second].iter()), [2; TREND_LEN]);

@@ -5,17 +5,18 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 
 /// Returns a block for each second. `max` is the largest number of any row, so that rows
 /// can be compared. A second without samples is blank.
-pub fn blocks(seconds: &[u32], max: u32) -> String {
+pub fn blocks(seconds: &[u64], max: u64) -> String {
     seconds.iter().map(|count| block(*count, max)).collect()
 }
 
-fn block(count: u32, max: u32) -> char {
+fn block(count: u64, max: u64) -> char {
     if count == 0 {
         return ' ';
     }
     let last = BLOCKS.len() as u64 - 1;
-    let step = u64::from(count) * last / u64::from(max.max(1));
-    BLOCKS[step.min(last) as usize]
+    // In 128 bits, as a second of many waits has many nanoseconds.
+    let step = u128::from(count) * u128::from(last) / u128::from(max.max(1));
+    BLOCKS[step.min(last.into()) as usize]
 }
 
 #[cfg(test)]

@@ -223,7 +223,7 @@ impl Layout {
         line: &Line<'_, FunctionRow>,
         report: &Report,
         scale: &Scale,
-        trend_max: u32,
+        trend_max: u64,
         theme: &Theme,
     ) -> Row {
         let function = line.row;
@@ -304,7 +304,7 @@ fn name(function: &FunctionRow) -> String {
 
 /// Returns the largest number of any second of any row: all rows are drawn on one scale, so
 /// that a tall block is many samples in whatever row it stands.
-fn trend_max(report: &Report) -> u32 {
+fn trend_max(report: &Report) -> u64 {
     let counts = report.functions.iter().flat_map(|row| row.trend);
     counts.max().unwrap_or(0)
 }

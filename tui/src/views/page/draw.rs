@@ -389,12 +389,8 @@ impl<'a> Painter<'a> {
         let head = format!(" LAST {}s ", seconds.len());
         let buffer = frame.buffer_mut();
         buffer.set_string(line.x, line.y, &head, Style::new());
-        let seconds: Vec<u32> = seconds
-            .iter()
-            .map(|n| u32::try_from(*n).unwrap_or(u32::MAX))
-            .collect();
         let max = seconds.iter().copied().max().unwrap_or(0);
-        let blocks = trend::blocks(&seconds, max);
+        let blocks = trend::blocks(seconds, max);
         let x = line.x + head.len() as u16;
         let (x, _) = buffer.set_stringn(x, line.y, blocks, room, self.theme.trend());
         // The peak is told only if its block is drawn.

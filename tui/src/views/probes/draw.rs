@@ -239,7 +239,11 @@ fn render_row(
 /// Returns a block for each of the last seconds.
 fn last_seconds(seen: &Seen, seconds: usize, max: u32) -> String {
     let from = seen.trend.len().saturating_sub(seconds);
-    trend::blocks(&seen.trend[from..], max)
+    let seconds: Vec<u64> = seen.trend[from..]
+        .iter()
+        .map(|calls| u64::from(*calls))
+        .collect();
+    trend::blocks(&seconds, max.into())
 }
 
 /// Draws the selected probe below the list, as far as there are lines:

@@ -189,7 +189,7 @@ fn cells(
     line: &Line<'_, ProcessRow>,
     cx: &Context<'_>,
     columns: &[Column<ProcessColumn>],
-    trend_max: u32,
+    trend_max: u64,
     theme: &Theme,
 ) -> Row {
     let process = line.row;

@@ -30,14 +30,10 @@ pub fn render(seconds: &Seconds, cx: &Context<'_>, theme: &Theme, frame: &mut Fr
     let room = usize::from(line.width).saturating_sub(HEAD + longest + 2);
     let seconds = &answer.samples[answer.samples.len().saturating_sub(room)..];
     let words = words(seconds, answer, cx);
-    let counts = seconds
-        .iter()
-        .map(|n| u32::try_from(*n).unwrap_or(u32::MAX));
-    let counts: Vec<u32> = counts.collect();
-    let most = counts.iter().copied().max().unwrap_or(0);
+    let most = seconds.iter().copied().max().unwrap_or(0);
     let head = format!(" LAST {:2}s ", seconds.len());
     let (x, _) = buffer.set_stringn(line.x, line.y, head, HEAD, Style::new());
-    let (x, _) = buffer.set_stringn(x, line.y, trend::blocks(&counts, most), room, theme.trend());
+    let (x, _) = buffer.set_stringn(x, line.y, trend::blocks(seconds, most), room, theme.trend());
     let left = usize::from(line.right() - x).saturating_sub(2);
     buffer.set_stringn(x + 2, line.y, words, left, Style::new());
 }

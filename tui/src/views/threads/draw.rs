@@ -157,7 +157,7 @@ impl Layout {
         &self,
         line: &Line<'_, ThreadRow>,
         cx: &Context<'_>,
-        trend_max: u32,
+        trend_max: u64,
         theme: &Theme,
     ) -> Row {
         let thread = line.row;

@@ -400,17 +400,17 @@ impl<'a> Painter<'a> {
     }
 
     /// Returns the samples of each second on the screen, all rows together.
-    fn sums(&self, map: &HeatMap) -> Vec<u32> {
+    fn sums(&self, map: &HeatMap) -> Vec<u64> {
         let sum = |second| {
             let cells = (0..map.rows).filter_map(|row| cell(map, second, row));
-            u32::try_from(cells.sum::<u64>()).unwrap_or(u32::MAX)
+            cells.sum()
         };
         self.seconds.clone().map(sum).collect()
     }
 
     /// Says what the shades stand for, and how much the highest bar of the totals is. `total`
     /// is the number of samples of the second that has most.
-    fn legend(&self, total: u32, room: usize) -> String {
+    fn legend(&self, total: u64, room: usize) -> String {
         if !self.threads.is_empty() {
             return states::SHORT_LEGEND.into();
         }
