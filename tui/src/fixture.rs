@@ -150,7 +150,7 @@ pub fn first_samples() -> Snapshot {
     for (row, own) in report.functions.iter_mut().zip([21, 13, 12, 6]) {
         (row.self_samples, row.total_samples) = (own, own);
         row.trend = [0; TREND_LEN];
-        row.trend[TREND_LEN - 1] = own as u64;
+        row.trend[TREND_LEN - 1] = own;
     }
     report.functions[0].name_state = RowName::Pending;
     report.samples = 52;

@@ -442,9 +442,9 @@ impl<'a> Painter<'a> {
             None => format!("{} more in {span}", shades[3]),
         };
         let second = words::in_unit(self.time, self.cx, SECOND_NS);
-        let total = match second.beside(total.into()) {
+        let total = match second.beside(total) {
             Some(words) => format!("; total: █ {words}"),
-            None => format!("; total: █ {} a second", unit.bare(total.into())),
+            None => format!("; total: █ {} a second", unit.bare(total)),
         };
         let mut legend = format!("{ranges}{most}");
         if let Some((_, name)) = &self.answer.own {
