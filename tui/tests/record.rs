@@ -59,7 +59,7 @@ fn a_report_from_a_pipe_needs_no_rights() {
     let (code, _, error) = piped(&mut proftop(&["report", "-"]), b"a text of some words\n");
     assert_eq!(code, Some(1));
     assert!(
-        error.contains("it is no profile that proftop reads"),
+        error.contains("it is not a profile that proftop can read"),
         "{error}"
     );
 }

@@ -106,7 +106,7 @@ fn keys_do_what_they_say() {
     terminal.keys(&["/"]);
     terminal.keys(&["t", "h", "i", "r", "t", "y"]);
     terminal.wait("the share", |screen| {
-        screen.contains("% of scope in 1 function")
+        screen.contains("% of scope itself in 1 function")
     });
     terminal.keys(&["Enter"]);
     terminal.wait("a selected match", |screen| {

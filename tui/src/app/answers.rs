@@ -36,7 +36,7 @@ impl App {
     /// Hands an answer to the view that asked for it. Answers that nobody waits for any
     /// more are dropped.
     pub(super) fn receive_answer(&mut self, answer: Answer) {
-        let is_calm = self.freezing.frozen.is_some() || self.calm.may_sort(self.now);
+        let is_calm = self.freezing.frozen.is_some() || self.calm.may_answer(self.now);
         if let Some(answer) = answer.of::<ReportAnswer>() {
             return self.receive_report(&answer);
         }
@@ -44,12 +44,8 @@ impl App {
             return self.seconds.receive(answer);
         }
         // Each view takes only the answer to its own question.
-        let mut is_shown = false;
         for pane in PaneId::ALL {
-            is_shown |= self.views.get_mut(*pane).receive(&answer, is_calm);
-        }
-        if is_shown {
-            self.calm.sorted(self.now);
+            self.views.get_mut(*pane).receive(&answer, is_calm);
         }
     }
 
@@ -57,15 +53,11 @@ impl App {
     /// they are about what it shows, and after the last one nothing changes any more.
     pub(super) fn take_waiting(&mut self) {
         let is_frozen = self.freezing.frozen.is_some();
-        if !is_frozen && !self.calm.may_sort(self.now) {
+        if !is_frozen && !self.calm.may_answer(self.now) {
             return;
         }
-        let mut is_shown = false;
         for pane in self.panes() {
-            is_shown |= self.views.get_mut(pane).take_waiting();
-        }
-        if is_shown {
-            self.calm.sorted(self.now);
+            self.views.get_mut(pane).take_waiting();
         }
     }
 

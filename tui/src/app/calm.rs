@@ -36,6 +36,13 @@ impl Calm {
             || passed(self.sorted_at, SORT_EVERY) && passed(self.key_at, SORT_AFTER_KEY)
     }
 
+    /// Whether an answer may be shown: the user presses no key. It comes once for each
+    /// snapshot, and belongs to the rows that were sorted with that.
+    pub(super) fn may_answer(&self, now: Duration) -> bool {
+        self.key_at
+            .is_none_or(|key_at| now.saturating_sub(key_at) >= SORT_AFTER_KEY)
+    }
+
     /// Notes that rows were just sorted.
     pub(super) fn sorted(&mut self, now: Duration) {
         self.sorted_at = Some(now);

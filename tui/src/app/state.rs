@@ -4,6 +4,7 @@
 
 use crate::app::App;
 use crate::knobs::Part;
+use crate::words::held::{self, Deadlock};
 use engine::snapshot::{Snapshot, TargetState};
 use profile::Ending;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub enum State {
         pattern: String,
         rows: usize,
     },
+    /// Threads wait for each other.
+    Deadlock(Deadlock),
     Idle,
     /// The processes that the scope was narrowed to have ended.
     Ended(Arc<str>),
@@ -83,6 +86,7 @@ impl State {
             .or_else(|| ended(app))
             .or_else(|| snapshot.run.is_stopped.then_some(State::Stopped))
             .or_else(|| no_match(app))
+            .or_else(|| deadlock(snapshot))
             .or_else(|| broken(snapshot))
             .or_else(|| keeps_nothing(app))
             .or_else(|| is_idle(snapshot).then_some(State::Idle))
@@ -104,6 +108,15 @@ pub fn shows_cut(snapshot: &Snapshot, shown: bool) -> bool {
         CUT_SHOWN_FROM
     };
     stacks >= STACKS_MIN && cut * 100 >= stacks * limit
+}
+
+/// Of threads that are looked at now; a file has none.
+fn deadlock(snapshot: &Snapshot) -> Option<State> {
+    let waited = snapshot.waited.as_deref()?;
+    held::deadlocks(waited)
+        .into_iter()
+        .next()
+        .map(State::Deadlock)
 }
 
 fn of_target(target: &TargetState) -> Option<State> {

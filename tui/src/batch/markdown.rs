@@ -6,7 +6,8 @@ use super::BatchReport;
 use crate::words::markdown::{self, Lines, code, quoted, share};
 use crate::words::plain::plain;
 use crate::words::unnamed::why_unnamed;
-use crate::words::{names, skid, units, waits};
+use crate::words::{held, names, skid, units, waits};
+use engine::snapshot::HeldBy;
 use profile::query::{CallTree, Direction, GroupBy, Neighbour, NeighbourKind, Node, NodeKind};
 use profile::{Cancel, FunctionRow, Role, Selection};
 
@@ -36,6 +37,7 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     if let Some(path) = asked.as_ref().and_then(hot_path) {
         lines.push(&path);
     }
+    who_waits(report, &mut lines);
     processes(report, &mut lines);
     functions(report, asked.as_ref(), &mut lines);
     lines.into_text() + &sure.into_text()
@@ -139,6 +141,65 @@ fn hot_path(asked: &Asked) -> Option<String> {
         share(end.samples, samples),
         names.join(" › ")
     ))
+}
+
+/// A wait that goes on for so long is told.
+const LONG_NS: u64 = 1_000_000_000;
+/// At most this many threads and those that they waited for are named.
+const HOLDERS_MAX: usize = 5;
+
+/// Writes which threads wait for each other, and for whom threads waited longest.
+fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
+    let Some(waited) = report.snapshot.waited.as_deref() else {
+        return;
+    };
+    let name = |tid: u32| {
+        let mut threads = waited.threads.iter();
+        let comm = threads
+            .find(|thread| thread.tid == tid)
+            .map(|thread| &*thread.comm);
+        format!("{} ({tid})", quoted(comm.unwrap_or("thread")))
+    };
+    let deadlocks = held::deadlocks(waited);
+    let since_ns = |ns: u64| waited.window.end_ns.saturating_sub(ns);
+    let waits = waited.threads.iter();
+    // Shorter ones come and go.
+    let waits = waits.filter(|thread| since_ns(thread.state_since_ns) >= LONG_NS);
+    let waits = waits.filter_map(|thread| Some((thread, thread.owner?)));
+    let held: Vec<_> = waits.take(HOLDERS_MAX).collect();
+    let holders = waited.holders.iter().take(HOLDERS_MAX);
+    let is_empty = deadlocks.is_empty() && held.is_empty() && waited.holders.is_empty();
+    if is_empty || !lines.head("Who waits for whom") {
+        return;
+    }
+    for deadlock in deadlocks {
+        let (who, since) = (quoted(&deadlock.who), deadlock.since);
+        lines.push(&format!(
+            "- DEADLOCK: {who} wait for locks that they have, for {since}"
+        ));
+    }
+    for (thread, owner) in held {
+        lines.push(&format!(
+            "- now {} waits for a lock that {} has, since {}{}",
+            name(thread.tid),
+            name(owner),
+            if thread.was_so_before { ">" } else { "" },
+            units::nanoseconds(since_ns(thread.state_since_ns))
+        ));
+    }
+    for held in holders {
+        lines.push(&format!(
+            "- {} waited {} for {}, which {}, in {}",
+            name(held.waiter),
+            units::nanoseconds(held.ns),
+            name(held.holder_thread),
+            match held.by {
+                HeldBy::Owner => "had the lock",
+                HeldBy::Waker => "woke it",
+            },
+            units::counted(held.waits, "wait")
+        ));
+    }
 }
 
 /// Writes the processes with most samples. A single one is named in the title.
@@ -316,6 +377,10 @@ mod tests {
 # CPU profile of `postgres[4121]` on `db-01`: 3,277 samples in 10.0 s, 3.31 CPUs busy
 Hottest: `hash_search_with_hash_value` 14.2% ±1.2 itself, 14.9% with what it calls \
 (`postgres`); then `LWLockAcquire` 9.8%, `heap_hot_search_buffer` 7.1%.
+
+## Who waits for whom
+
+- `postgres` (4121) waited 9.00s for `postgres` (4199), which woke it, in 3 waits
 
 ## Functions, by samples of their own
 

@@ -77,7 +77,7 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
     };
     let points = points(&diff, row);
     stderr::say(format_args!(
-        "{} takes {points:.1} percentage points more of all samples; the limit is {limit}",
+        "the share of {} grew by {points:.1} percentage points of all samples; the limit is {limit}",
         names::short(&row.name)
     ));
     Ok(Exit::Exceeded)

@@ -39,10 +39,20 @@ fn keys(app: &App, state: &State) -> String {
             let edit = hint(&app.context(), Action::EditFilter, "edit");
             return and("", "  ", [hint(&app.context(), Action::Back, "undo"), edit]);
         }
+        // A wait that goes on has no sample, however long the window is.
+        State::Idle if app.shown.counts_time() && app.view != ViewId::Threads => {
+            let threads = key(&app.context(), Action::View(ViewId::Threads));
+            let threads = threads.map(|key| format!("Waits that go on: {key} Thread"));
+            return and("", " ", [threads]);
+        }
         State::Idle => {
             let longer = key(&app.context(), Action::LongerWindow);
             let longer = longer.map(|key| format!("Longer window: {key}"));
             return and("", " ", [longer, waits(app)]);
+        }
+        State::Deadlock(_) => {
+            let threads = key(&app.context(), Action::View(ViewId::Threads));
+            ("  ", threads.map(|key| format!("{key} Thread")))
         }
         State::Lost { .. } | State::Cut { .. } => {
             let health = key(&app.context(), Action::View(ViewId::Health));
@@ -113,6 +123,9 @@ pub fn sentence(app: &App, state: &State) -> String {
             app.shown.run.scope
         ),
         State::Ended(who) => format!("ENDED  {who} has ended; its samples stay for a while."),
+        State::Deadlock(deadlock) => {
+            format!("DEADLOCK {} for {}.", deadlock.who, deadlock.since)
+        }
         State::Idle => {
             // The narrowest part that is counted: that one had nothing to count.
             let scope = match app.knobs.scope.last() {

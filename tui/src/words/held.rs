@@ -8,35 +8,35 @@ use profile::{Activity, STATES};
 const HOLDERS_MAX: usize = 2;
 
 /// What a thread waits for that is not over, since when, and who has the lock:
-/// `lock since 112s, held by worker[4123], which waits for worker[4124] (sleep)`. None if it
-/// waits for nothing.
+/// `held by worker[4123], which waits for worker[4124] (sleep), lock since 112s`. What is most
+/// important comes first, as narrow columns cut the rest. None if it waits for nothing.
 pub fn now(activity: &Activity, tid: u32, waited: Option<&Waited>) -> Option<String> {
-    let mut line = states::open_wait(activity)?;
+    let line = states::open_wait(activity)?;
     let Some(owner) = activity.open_wait().and_then(|now| now.owner) else {
         return Some(line);
     };
     let chain = waited.map_or_else(Vec::new, |waited| waited.chain(tid));
     let Some((first, rest)) = chain.split_first() else {
-        return Some(format!("{line}, held by thread {owner}"));
+        return Some(format!("held by thread {owner}, {line}"));
     };
     let last = rest.last().unwrap_or(first);
     if last.is_circle && last.thread.tid == tid {
         let others = &chain[..chain.len() - 1];
         let others: Vec<String> = others.iter().map(|link| thread(link.thread)).collect();
         return Some(match others.is_empty() {
-            true => format!("{line}, DEADLOCK: it has this lock itself"),
-            false => format!("{line}, DEADLOCK with {}", others.join(" and ")),
+            true => format!("DEADLOCK: it has this lock itself, {line}"),
+            false => format!("DEADLOCK with {}, {line}", others.join(" and ")),
         });
     }
-    line += &format!(", held by {}", thread(first.thread));
+    let mut told = format!("held by {}", thread(first.thread));
     for link in rest {
-        line += &format!(", which waits for {}", thread(link.thread));
+        told += &format!(", which waits for {}", thread(link.thread));
     }
-    line += &match last.is_circle {
+    told += &match last.is_circle {
         true => ": DEADLOCK".to_owned(),
         false => format!(" ({})", doing(last.thread)),
     };
-    Some(line)
+    Some(format!("{told}, {line}"))
 }
 
 /// Those that a thread waited for longest in the window: `waited for worker[4123] 4.70s (3
@@ -59,6 +59,52 @@ pub fn holders(tid: u32, waited: &Waited) -> Option<String> {
     });
     let words: Vec<String> = words.collect();
     (!words.is_empty()).then(|| format!("waited for {}", words.join(", ")))
+}
+
+/// How many circles are told.
+const DEADLOCKS_MAX: usize = 3;
+
+/// Threads that wait for each other, for ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deadlock {
+    /// `dead-1[7] and dead-2[8]`; one thread may have the lock itself that it waits for.
+    pub who: String,
+    /// Since all of them do: `25.1s`, or `>25.1s`.
+    pub since: String,
+}
+
+/// Threads that wait for each other, each circle once.
+pub fn deadlocks(waited: &Waited) -> Vec<Deadlock> {
+    let mut told = Vec::new();
+    let waiting = waited.threads.iter().filter(|one| one.owner.is_some());
+    for first in waiting {
+        let chain = waited.chain(first.tid);
+        let Some((last, others)) = chain.split_last() else {
+            continue;
+        };
+        // Each circle begins at each of its threads: the one with the lowest number tells it.
+        let is_lowest = others.iter().all(|link| link.thread.tid > first.tid);
+        if !last.is_circle || last.thread.tid != first.tid || !is_lowest {
+            continue;
+        }
+        let since_ns = { others.iter() }
+            .map(|link| link.thread.state_since_ns)
+            .fold(first.state_since_ns, u64::max);
+        let since = units::nanoseconds(waited.window.end_ns.saturating_sub(since_ns));
+        let sign = if first.was_so_before { ">" } else { "" };
+        let names: Vec<String> = std::iter::once(first)
+            .chain(others.iter().map(|link| link.thread))
+            .map(thread)
+            .collect();
+        told.push(Deadlock {
+            who: names.join(" and "),
+            since: format!("{sign}{since}"),
+        });
+        if told.len() == DEADLOCKS_MAX {
+            break;
+        }
+    }
+    told
 }
 
 fn thread(thread: &ThreadStates) -> String {
@@ -122,26 +168,49 @@ mod tests {
         let told = |tid, owner| now(&waiting(owner), tid, Some(&waited)).unwrap();
         assert_eq!(
             told(2, Some(3)),
-            "lock since 112s, held by worker[3] (sleep)"
+            "held by worker[3] (sleep), lock since 112s"
         );
         assert_eq!(
             told(1, Some(2)),
-            "lock since 112s, held by worker[2], which waits for worker[3] (sleep)"
+            "held by worker[2], which waits for worker[3] (sleep), lock since 112s"
         );
-        assert_eq!(told(4, Some(5)), "lock since 112s, DEADLOCK with worker[5]");
+        assert_eq!(told(4, Some(5)), "DEADLOCK with worker[5], lock since 112s");
         assert_eq!(
             told(6, Some(4)),
-            "lock since 112s, held by worker[4], which waits for worker[5], which waits for \
-             worker[4]: DEADLOCK"
+            "held by worker[4], which waits for worker[5], which waits for worker[4]: DEADLOCK, \
+             lock since 112s"
         );
         assert_eq!(
             told(7, Some(7)),
-            "lock since 112s, DEADLOCK: it has this lock itself"
+            "DEADLOCK: it has this lock itself, lock since 112s"
         );
         // It is known by its number alone, or not at all.
-        assert_eq!(told(9, Some(99)), "lock since 112s, held by thread 99");
+        assert_eq!(told(9, Some(99)), "held by thread 99, lock since 112s");
         assert_eq!(told(9, None), "lock since 112s");
         assert_eq!(now(&Activity::default(), 9, None), None);
+    }
+
+    #[test]
+    fn each_circle_is_told_once() {
+        let mut waited = Waited {
+            threads: vec![
+                one(1, WaitState::Lock, Some(2)),
+                one(2, WaitState::Lock, Some(3)),
+                one(3, WaitState::Lock, Some(2)),
+                one(4, WaitState::Sleep, None),
+            ],
+            ..Waited::default()
+        };
+        waited.window.end_ns = 25_100_000_000;
+        let told = |who: &str| Deadlock {
+            who: who.into(),
+            since: "25.1s".into(),
+        };
+        assert_eq!(deadlocks(&waited), [told("worker[2] and worker[3]")]);
+        waited.threads[2].owner = Some(4);
+        assert!(deadlocks(&waited).is_empty());
+        waited.threads[0].owner = Some(1);
+        assert_eq!(deadlocks(&waited), [told("worker[1]")]);
     }
 
     #[test]

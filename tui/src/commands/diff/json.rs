@@ -52,8 +52,9 @@ struct Function<'a> {
     module: &'a str,
     change: f64,
     sure: bool,
-    /// The chance that there is no such change, before the correction for many tests.
-    chance: f64,
+    /// The chance that there is no such change, before the correction for many tests; None of
+    /// too few samples, which are not tested.
+    chance: Option<f64>,
     is_new: bool,
     is_gone: bool,
     a: Amounts,
@@ -116,7 +117,7 @@ impl<'a> Function<'a> {
             module: &row.module,
             change: diff.sides().change(row.a_self, row.b_self),
             sure: row.sure,
-            chance: row.chance,
+            chance: { diff.corrected_chance(row.a_self, row.b_self) }.map(|_| row.chance),
             is_new: row.is_new(),
             is_gone: row.is_gone(),
             a: Amounts::new(&diff.a, row.a_self, row.a_total),

@@ -18,8 +18,10 @@ pub fn render(compared: &Compared<'_>, tokens_max: usize) -> String {
     how_compared(compared, &mut how);
     let mut lines = Lines::new(bytes.saturating_sub(how.len()));
     lines.push(&title(compared));
-    let (sure, rest): (Vec<&DiffRow>, Vec<&DiffRow>) =
-        compared.diff.rows.iter().partition(|row| row.sure);
+    let (sure, rest): (Vec<&DiffRow>, Vec<&DiffRow>) = { compared.diff.rows.iter() }
+        // Of what only calls others, its own samples say nothing.
+        .filter(|row| row.a_self + row.b_self > 0)
+        .partition(|row| row.sure);
     lines.push(&summary(compared, &sure));
     if let Some(limit) = compared.limit {
         lines.push(&verdict(compared, limit));
@@ -54,12 +56,13 @@ fn summary(compared: &Compared<'_>, sure: &[&DiffRow]) -> String {
 fn verdict(compared: &Compared<'_>, limit: f64) -> String {
     match compared.exceeding {
         Some(row) => format!(
-            "Limit exceeded: {} surely takes over {limit} percentage points more of all samples.",
+            "Limit exceeded: the share of {} surely grew by over {limit} percentage points of all \
+             samples.",
             code(&row.name)
         ),
         None => format!(
-            "Within the limit: no function surely takes over {limit} percentage points more of all \
-             samples."
+            "Within the limit: no function's share surely grew by over {limit} percentage points of \
+             all samples."
         ),
     }
 }
@@ -168,7 +171,7 @@ mod tests {
         );
         let verdict = lines.next().unwrap();
         assert!(
-            verdict.starts_with("Limit exceeded: `work<…>`"),
+            verdict.starts_with("Limit exceeded: the share of `work<…>`"),
             "{verdict}"
         );
         assert!(text.contains("gone in B"), "{text}");

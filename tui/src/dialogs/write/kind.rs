@@ -62,8 +62,12 @@ impl FileKind {
     }
 
     /// Returns what such a file does not contain. Empty if it contains everything.
-    pub fn loses(self) -> String {
+    /// `has_waits` says whether time waited is counted.
+    pub fn loses(self, has_waits: bool) -> String {
         match self {
+            FileKind::Profile(Format::Pft) if has_waits => {
+                "command lines, states of threads, waits that go on".into()
+            }
             FileKind::Profile(Format::Pft) => "command lines of processes".into(),
             FileKind::Profile(format) => format.loses().join(", "),
             FileKind::Text => "all that is not on the screen".into(),
