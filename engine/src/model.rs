@@ -365,6 +365,9 @@ impl Model {
         let notes = self.notes();
         self.set_info(notes.clone());
         self.count_calls();
+        // A file that is written of it ends where its window does, so that both have the same
+        // samples in their last seconds.
+        self.store.end(due.end_ns);
         let view = self.store.view();
         let query = Query {
             window: TimeRange::last(due.window, due.end_ns),
