@@ -223,7 +223,7 @@ fn hostile_documents_are_refused_in_a_sentence() {
         ("{\"traceEvents\":[]}".into(), "trace of events"),
         ("\u{7f}ELF\0\0 3\n".into(), "not a profile"),
         ("\n<!DOCTYPE html>\n<svg 3\n".into(), "page or a picture"),
-        ("{\"what\":1}".into(), "no profile"),
+        ("{\"what\":1}".into(), "not a profile"),
         ("{".into(), "damaged"),
     ] {
         match opened(file.as_bytes()) {
