@@ -97,6 +97,13 @@ const PEOPLE_WORDS: &[(&str, &str)] = &[
     ("", "their sums: threads of a"),
     ("", "process with one name, or"),
     ("", "processes of one unit"),
+    ("WAIT", "threads that waited, on"),
+    ("", "average; a wait counts"),
+    ("", "when it ends"),
+    ("STATES", "R runs, Q ready, L lock,"),
+    ("", "D disk, N socket or pipe,"),
+    ("", "S timer, F page of memory,"),
+    ("", "T stopped, O other"),
     ("(us)", "this proftop"),
     ("(ended)", "it ran in the window"),
 ];
@@ -111,15 +118,13 @@ const MOUSE: &[(&str, &str)] = &[
 /// for one column only.
 pub fn columns(keymap: &Keymap, view: ViewId, ascii: bool) -> [Vec<HelpLine>; 2] {
     let mut left = Vec::new();
-    if view != ViewId::Health {
-        left.push(heading("HERE"));
-        left.extend(keys(
-            keymap,
-            view,
-            |scope| scope != Scope::Everywhere,
-            ascii,
-        ));
-    }
+    left.push(heading("HERE"));
+    left.extend(keys(
+        keymap,
+        view,
+        |scope| scope != Scope::Everywhere,
+        ascii,
+    ));
     left.push(heading("WORDS"));
     let words = match view {
         ViewId::Tree => TREE_WORDS,

@@ -61,6 +61,11 @@ impl View for Health {
         self.selected_command()
     }
 
+    /// The line below explains the selected one already.
+    fn offers(&self, _: &Context<'_>, action: Action) -> bool {
+        action != Action::Explain
+    }
+
     fn explain(&self, cx: &Context<'_>) -> Option<String> {
         let finding = self.lines(cx.shown).into_iter().nth(self.index())?;
         Some(finding.explain)
