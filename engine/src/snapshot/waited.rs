@@ -13,7 +13,7 @@ const SHIFT_NS: u64 = 1_500_000_000;
 pub struct Waited {
     /// What it is of.
     pub window: Window,
-    /// By number.
+    /// Rising by number, so that one is found by it.
     pub threads: Vec<ThreadStates>,
     /// The longest first.
     pub holders: Vec<Held>,
@@ -32,14 +32,22 @@ pub struct Link<'a> {
 const CHAIN_MAX: usize = 16;
 
 impl Waited {
+    /// A thread by its number.
+    pub fn thread(&self, tid: u32) -> Option<&ThreadStates> {
+        let at = self.threads.binary_search_by_key(&tid, |thread| thread.tid);
+        at.ok().map(|at| &self.threads[at])
+    }
+
+    /// For how long a thread has been doing what it does.
+    pub fn for_ns(&self, thread: &ThreadStates) -> u64 {
+        self.window.end_ns.saturating_sub(thread.state_since_ns)
+    }
+
     /// The threads that a thread waits for now: the owner of the lock that it waits for, the
     /// owner of the one which that thread waits for, and so on to one that waits for no lock,
     /// or whose lock does not say its owner. Empty if it waits for nobody that is known.
     pub fn chain(&self, tid: u32) -> Vec<Link<'_>> {
-        let find = |tid: u32| {
-            let mut threads = self.threads.iter();
-            threads.find(|thread| thread.tid == tid && !thread.has_ended)
-        };
+        let find = |tid: u32| self.thread(tid).filter(|thread| !thread.has_ended);
         let mut chain: Vec<Link<'_>> = Vec::new();
         let mut next = find(tid).and_then(|thread| thread.owner);
         while let Some(thread) = next.and_then(find)
@@ -72,7 +80,7 @@ impl Waited {
                 delays: thread.delays,
                 now: (!thread.has_ended).then(|| Now {
                     state: thread.state.number(),
-                    for_ns: own.end_ns.saturating_sub(thread.state_since_ns),
+                    for_ns: self.for_ns(thread),
                     is_longer: thread.was_so_before,
                     owner: thread.owner,
                 }),

@@ -6,8 +6,7 @@ use super::BatchReport;
 use crate::words::markdown::{self, Lines, code, quoted, share};
 use crate::words::plain::plain;
 use crate::words::unnamed::why_unnamed;
-use crate::words::{held, names, skid, units, waits};
-use engine::snapshot::HeldBy;
+use crate::words::{held, names, skid, states, units, waits};
 use profile::query::{CallTree, Direction, GroupBy, Neighbour, NeighbourKind, Node, NodeKind};
 use profile::{Cancel, FunctionRow, Role, Selection};
 
@@ -143,8 +142,6 @@ fn hot_path(asked: &Asked) -> Option<String> {
     ))
 }
 
-/// A wait that goes on for so long is told.
-const LONG_NS: u64 = 1_000_000_000;
 /// At most this many threads and those that they waited for are named.
 const HOLDERS_MAX: usize = 5;
 
@@ -154,17 +151,12 @@ fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
         return;
     };
     let name = |tid: u32| {
-        let mut threads = waited.threads.iter();
-        let comm = threads
-            .find(|thread| thread.tid == tid)
-            .map(|thread| &*thread.comm);
+        let comm = waited.thread(tid).map(|thread| &*thread.comm);
         format!("{} ({tid})", quoted(comm.unwrap_or("thread")))
     };
     let deadlocks = held::deadlocks(waited);
-    let since_ns = |ns: u64| waited.window.end_ns.saturating_sub(ns);
     let waits = waited.threads.iter();
-    // Shorter ones come and go.
-    let waits = waits.filter(|thread| since_ns(thread.state_since_ns) >= LONG_NS);
+    let waits = waits.filter(|thread| waited.for_ns(thread) >= held::LONG_NS);
     let waits = waits.filter_map(|thread| Some((thread, thread.owner?)));
     let held: Vec<_> = waits.take(HOLDERS_MAX).collect();
     let holders = waited.holders.iter().take(HOLDERS_MAX);
@@ -180,11 +172,10 @@ fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
     }
     for (thread, owner) in held {
         lines.push(&format!(
-            "- now {} waits for a lock that {} has, since {}{}",
+            "- now {} waits for a lock that {} has, since {}",
             name(thread.tid),
             name(owner),
-            if thread.was_so_before { ">" } else { "" },
-            units::nanoseconds(since_ns(thread.state_since_ns))
+            states::lasting(waited.for_ns(thread), thread.was_so_before)
         ));
     }
     for held in holders {
@@ -193,10 +184,7 @@ fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
             name(held.waiter),
             units::nanoseconds(held.ns),
             name(held.holder_thread),
-            match held.by {
-                HeldBy::Owner => "had the lock",
-                HeldBy::Waker => "woke it",
-            },
+            held::how(held.by),
             units::counted(held.waits, "wait")
         ));
     }

@@ -4,6 +4,9 @@ use super::{states, text, units};
 use engine::snapshot::{HeldBy, ThreadStates, Waited};
 use profile::{Activity, STATES};
 
+/// A wait that goes on for so long is told; shorter ones come and go.
+pub const LONG_NS: u64 = 1_000_000_000;
+
 /// How many of those that a thread waited for are named.
 const HOLDERS_MAX: usize = 2;
 
@@ -44,13 +47,9 @@ pub fn now(activity: &Activity, tid: u32, waited: Option<&Waited>) -> Option<Str
 pub fn holders(tid: u32, waited: &Waited) -> Option<String> {
     let held = waited.holders.iter().filter(|held| held.waiter == tid);
     let words = held.take(HOLDERS_MAX).map(|held| {
-        let mut threads = waited.threads.iter();
-        let holder = threads.find(|thread| thread.tid == held.holder_thread);
+        let holder = waited.thread(held.holder_thread);
         let who = holder.map_or_else(|| format!("thread {}", held.holder_thread), thread);
-        let how = match held.by {
-            HeldBy::Owner => "had the lock",
-            HeldBy::Waker => "woke it",
-        };
+        let how = how(held.by);
         let (time, waits) = (
             units::nanoseconds(held.ns),
             units::counted(held.waits, "wait"),
@@ -59,6 +58,14 @@ pub fn holders(tid: u32, waited: &Waited) -> Option<String> {
     });
     let words: Vec<String> = words.collect();
     (!words.is_empty()).then(|| format!("waited for {}", words.join(", ")))
+}
+
+/// Why a thread is known to have been waited for: it `had the lock`, or `woke it`.
+pub fn how(by: HeldBy) -> &'static str {
+    match by {
+        HeldBy::Owner => "had the lock",
+        HeldBy::Waker => "woke it",
+    }
 }
 
 /// How many circles are told.
@@ -87,18 +94,18 @@ pub fn deadlocks(waited: &Waited) -> Vec<Deadlock> {
         if !last.is_circle || last.thread.tid != first.tid || !is_lowest {
             continue;
         }
-        let since_ns = { others.iter() }
-            .map(|link| link.thread.state_since_ns)
-            .fold(first.state_since_ns, u64::max);
-        let since = units::nanoseconds(waited.window.end_ns.saturating_sub(since_ns));
-        let sign = if first.was_so_before { ">" } else { "" };
-        let names: Vec<String> = std::iter::once(first)
-            .chain(others.iter().map(|link| link.thread))
-            .map(thread)
-            .collect();
+        let others = others.iter().map(|link| link.thread);
+        let circle: Vec<&ThreadStates> = std::iter::once(first).chain(others).collect();
+        let for_ns = circle.iter().map(|one| waited.for_ns(one)).min();
+        let for_ns = for_ns.unwrap_or_default();
+        // An owner is the one of the moment in which a wait began: a short circle may be none.
+        if for_ns < LONG_NS {
+            continue;
+        }
+        let names: Vec<String> = circle.into_iter().map(thread).collect();
         told.push(Deadlock {
             who: names.join(" and "),
-            since: format!("{sign}{since}"),
+            since: states::lasting(for_ns, first.was_so_before),
         });
         if told.len() == DEADLOCKS_MAX {
             break;

@@ -64,9 +64,16 @@ pub fn delays(activity: &Activity) -> Option<String> {
 pub fn open_wait(activity: &Activity) -> Option<String> {
     let now = activity.open_wait()?;
     let word = STATES.get(now.state)?;
-    let sign = if now.is_longer { ">" } else { "" };
-    let time = units::nanoseconds(now.for_ns);
-    Some(format!("{word} since {sign}{time}"))
+    Some(format!(
+        "{word} since {}",
+        lasting(now.for_ns, now.is_longer)
+    ))
+}
+
+/// `112s`, or `>112s` of what began before it was seen first.
+pub fn lasting(for_ns: u64, is_longer: bool) -> String {
+    let sign = if is_longer { ">" } else { "" };
+    format!("{sign}{}", units::nanoseconds(for_ns))
 }
 
 #[cfg(test)]

@@ -219,9 +219,6 @@ impl Layout {
     }
 }
 
-/// A wait that goes on for so long is told.
-const LONG_NS: u64 = 1_000_000_000;
-
 /// Returns what a thread did most or, if it only waited, for what and since when.
 fn top_function(thread: &ThreadRow, cx: &Context<'_>) -> String {
     let open = thread.activity.as_ref().filter(|_| thread.samples == 0);
@@ -248,7 +245,7 @@ fn thread(line: &Line<'_, ThreadRow>, cx: &Context<'_>) -> String {
         Some(activity) => {
             let waited = cx.shown.waited.as_deref();
             // A long wait that is not over is what one looks for.
-            let is_long = { activity.open_wait() }.is_some_and(|wait| wait.for_ns >= LONG_NS);
+            let is_long = { activity.open_wait() }.is_some_and(|wait| wait.for_ns >= held::LONG_NS);
             let now = is_long.then(|| held::now(activity, thread.tid, waited));
             parts.extend(now.flatten().map(|now| format!("now {now}")));
             parts.push(states::sums(activity));
