@@ -124,8 +124,9 @@ impl Modules {
         self.anonymous.get(&process).copied()
     }
 
-    /// The number of a kind of Python's trampolines, and whether it is new: no frame is ever
-    /// of it, so that nobody else is told. `None` if there are more kinds than there can be.
+    /// The number of the module for a kind of Python's trampolines, and whether it is new. The
+    /// module is not announced to the engine, as no frame ever belongs to it. `None` for kinds
+    /// beyond [`TRAMPOLINES_MAX`].
     pub fn trampolines(&mut self, kind: Trampoline) -> Option<(ModuleId, bool)> {
         if let Some(id) = self.trampolines.get(&kind) {
             return Some((*id, false));

@@ -31,7 +31,7 @@ pub struct Course {
 /// The end of a target.
 struct End {
     at_ns: u64,
-    /// Who ended how, if that was told.
+    /// The sentence about the end, if the front end gave one; None: the target is asked.
     words: Option<String>,
 }
 

@@ -525,8 +525,8 @@ impl Desk {
         }
     }
 
-    /// Takes an order off the list and says why it is refused. One that was to stay remains
-    /// listed: each of them is told at the end.
+    /// Takes an order off the list and says why it is refused. An order of `record --probe`
+    /// remains listed, because the recording names every function that was asked for.
     fn drop_refused(&mut self, at: usize, why: &str) {
         let shown = Arc::clone(self.entries[at].place.shown());
         if self.entries[at].stays {

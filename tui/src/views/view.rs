@@ -116,8 +116,8 @@ pub trait View: Debug {
     }
 
     /// Takes an answer, if it is the one to this view's question. `is_calm` is true if rows may
-    /// move now: no key was pressed a moment ago, and the screen is not frozen. Else the answer
-    /// may be kept for [`View::take_waiting`]. Returns whether it is shown.
+    /// move now: no key was pressed a moment ago, or the screen is frozen, which then gets the
+    /// last answer about what it shows. Else the answer may be kept for [`View::take_waiting`]. Returns whether it is shown.
     fn receive(&mut self, _answer: &Answer, _is_calm: bool) -> bool {
         false
     }

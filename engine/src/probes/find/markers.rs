@@ -1,8 +1,9 @@
 //! Probes at places that a programmer has marked (USDT).
 //!
-//! A marker may be in several places, each with its arguments elsewhere. What is read is told
-//! to the kernel once for a probe, so that places are one probe if all that is wanted is where
-//! it is in the others: without values all of them are.
+//! A marker may be in several places of a file, and each place may have the arguments in other
+//! registers. The kernel side is given one list of values for a probe. So places become one
+//! probe if all values that the user wants are in the same registers; without values all
+//! places of a marker are one probe.
 
 use super::{Found, Refused, Search, plan};
 use crate::probes::expression::Values;
@@ -66,7 +67,7 @@ pub fn find(modules: &[&Module], name: &str, pattern: Option<&Regex>, search: &S
             }
         }
     }
-    // Where others have the arguments, a place without them is told and left out.
+    // A place that lacks an argument is left out, with a note, if other places have it.
     if let (true, Some(why)) = (found.is_empty(), without) {
         return Err(why);
     }

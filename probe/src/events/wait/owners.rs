@@ -40,7 +40,7 @@ impl Owners {
             self.reader = Aside::start("locks", "reading locks", read).ok();
         }
         if let Some(reader) = &self.reader {
-            // Of more locks than can wait nobody is told.
+            // If the queue is full the owner of this lock stays unknown.
             reader.ask(real_uid(blocked.pid).unwrap_or(NOBODY), blocked);
         }
     }
