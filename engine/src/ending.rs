@@ -76,15 +76,21 @@ impl Watched {
 /// field of its line, which we may read as root (proc_pid_stat(5)). Its pid is not given to
 /// another process before.
 fn zombies_code(pid: u32) -> Option<i32> {
-    let line = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The name may have any characters, and parentheses.
-    let end = line.iter().rposition(|byte| *byte == b')')?;
-    let fields = String::from_utf8_lossy(&line[end + 1..]).into_owned();
+    let fields = fields_behind_name(pid)?;
     let mut fields = fields.split_ascii_whitespace();
     if fields.next()? != "Z" {
         return None;
     }
     fields.last()?.parse().ok()
+}
+
+/// The fields of `/proc/PID/stat` behind the name, of which the first is the state
+/// (proc_pid_stat(5)). None if there is no such process.
+pub fn fields_behind_name(pid: u32) -> Option<String> {
+    let line = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name may have any characters, and parentheses.
+    let end = line.iter().rposition(|byte| *byte == b')')?;
+    Some(String::from_utf8_lossy(&line[end + 1..]).into_owned())
 }
 
 /// What the kernel keeps of a process for those that hold a descriptor of it: PIDFD_GET_INFO
@@ -97,7 +103,7 @@ mod kernel {
     #[repr(C)]
     #[derive(Default)]
     struct PidfdInfo {
-        /// What is asked for; when the call returns, what was told.
+        /// Bits of the fields that we ask for; after the call, of those that the kernel wrote.
         mask: u64,
         cgroup: u64,
         pid: u32,
@@ -133,7 +139,8 @@ mod tests {
     use std::process::{Child, Command};
     use test_support::wait_until;
 
-    /// What is told of a shell that runs this, before and after its parent has asked.
+    /// Runs a script in a shell, and returns the sentences about its end: before and after we,
+    /// its parent, have asked for its status.
     fn told(script: &str) -> [Option<String>; 2] {
         let mut child: Child = Command::new("sh").args(["-c", script]).spawn().unwrap();
         let watched = Watched::new(child.id()).unwrap();

@@ -23,6 +23,7 @@ mod workers;
 
 use crate::alike::ending;
 use crate::clock::{Due, SnapshotClock, State};
+use crate::ending::fields_behind_name;
 use crate::probes::ProbeOrder;
 use crate::sampler::{News, Wish};
 use crate::settings::{Command, Schedule, Settings};
@@ -489,10 +490,8 @@ const STOPPED_MAX: usize = 16;
 /// Whether all of these are stopped (proc_pid_stat(5): `T`, and `t` by a debugger).
 fn are_stopped(pids: &[u32]) -> bool {
     let is_stopped = |pid: &u32| {
-        let status = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-        // The name before it may have any characters, and parentheses.
-        let end = status.iter().rposition(|byte| *byte == b')')?;
-        Some(matches!(status.get(end + 2)?, b'T' | b't'))
+        let fields = fields_behind_name(*pid)?;
+        Some(fields.trim_start().starts_with(['T', 't']))
     };
     let is_few = !pids.is_empty() && pids.len() <= STOPPED_MAX;
     is_few && pids.iter().all(|pid| is_stopped(pid) == Some(true))

@@ -120,18 +120,10 @@ pub enum Action {
 }
 
 impl Action {
-    /// Whether it does something with the rows of a view, or the selected one.
-    pub fn needs_rows(self) -> bool {
+    /// Whether it does something with the selected row of a view. Motions are not asked for.
+    pub fn is_of_row(self) -> bool {
         match self {
-            Action::Up
-            | Action::Down
-            | Action::PageUp
-            | Action::PageDown
-            | Action::HalfUp
-            | Action::HalfDown
-            | Action::Top
-            | Action::Bottom
-            | Action::Page
+            Action::Page
             | Action::Callers
             | Action::Code
             | Action::Follow

@@ -6,6 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::reader::Reader;
 use crate::user_files::{Created, Manner, NewFile, Refusal, UserFiles};
 use probe::privilege::{InvokingUser, UserRights};
+use serde::Serialize;
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
 use std::os::fd::AsFd as _;
@@ -19,6 +20,14 @@ static WRITING: AtomicBool = AtomicBool::new(false);
 /// thread.
 pub fn is_writing() -> bool {
     WRITING.load(Ordering::Relaxed)
+}
+
+/// Returns a document as JSON on one line, with a newline at its end.
+pub fn json_line(document: &impl Serialize) -> String {
+    let mut line = serde_json::to_string(document)
+        .expect("strings, numbers and maps with string keys can be written");
+    line.push('\n');
+    line
 }
 
 /// Returns the width of the terminal in cells. None if standard output is no terminal.

@@ -76,13 +76,18 @@ int main(void) {
 }
 "#;
 
+/// The program of which no call became a jump. None where there is no compiler.
+fn with_every_call() -> Option<Program> {
+    let flags = ["-O1", "-pthread", "-fno-optimize-sibling-calls"];
+    Program::compile("traced.c", C, &flags)
+}
+
 #[test]
 fn counts_are_those_of_the_program() {
     let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
-    let flags = ["-O1", "-pthread", "-fno-optimize-sibling-calls"];
-    let Some(program) = Program::compile("traced.c", C, &flags) else {
+    let Some(program) = with_every_call() else {
         return;
     };
     let names = [
@@ -262,8 +267,7 @@ fn what_was_traced_is_kept_and_told_again() {
     let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
-    let flags = ["-O1", "-pthread", "-fno-optimize-sibling-calls"];
-    let Some(program) = Program::compile("traced.c", C, &flags) else {
+    let Some(program) = with_every_call() else {
         return;
     };
     let scratch = Scratch::new();
@@ -337,8 +341,7 @@ fn a_recording_has_samples_and_every_call() {
     let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
-    let flags = ["-O1", "-pthread", "-fno-optimize-sibling-calls"];
-    let Some(program) = Program::compile("traced.c", C, &flags) else {
+    let Some(program) = with_every_call() else {
         return;
     };
     let scratch = Scratch::new();
@@ -536,8 +539,7 @@ fn stacks_are_whole_while_returns_are_watched() {
     let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
-    let flags = ["-O1", "-pthread", "-fno-optimize-sibling-calls"];
-    let Some(program) = Program::compile("traced.c", C, &flags) else {
+    let Some(program) = with_every_call() else {
         return;
     };
     // Twenty return addresses of each of these stacks are the kernel's.

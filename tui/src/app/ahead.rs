@@ -68,7 +68,7 @@ impl App {
     /// Whether a key does something with the rows of the view that has the keys.
     fn needs_rows(&self, key: KeyEvent) -> bool {
         let action = self.keymap.find(key, self.focus());
-        action.is_some_and(|action| action.needs_rows())
+        action.is_some_and(|action| keys::as_motion(action).is_some() || action.is_of_row())
     }
 
     /// Whether the view that has the keys has asked for its first answer.

@@ -36,7 +36,7 @@ impl App {
     /// Hands an answer to the view that asked for it. Answers that nobody waits for any
     /// more are dropped.
     pub(super) fn receive_answer(&mut self, answer: Answer) {
-        let is_calm = self.freezing.frozen.is_some() || self.calm.may_answer(self.now);
+        let is_calm = self.may_show_answers();
         if let Some(answer) = answer.of::<ReportAnswer>() {
             return self.receive_report(&answer);
         }
@@ -49,11 +49,16 @@ impl App {
         }
     }
 
-    /// Shows answers that came while the user was pressing keys. On a frozen screen, too:
-    /// they are about what it shows, and after the last one nothing changes any more.
+    /// Whether answers are shown as they come: the user presses no key, or the screen is
+    /// frozen. Then they are about what it shows, and after the last one nothing changes any
+    /// more.
+    fn may_show_answers(&self) -> bool {
+        self.freezing.frozen.is_some() || self.calm.may_answer(self.now)
+    }
+
+    /// Shows answers that came while the user was pressing keys.
     pub(super) fn take_waiting(&mut self) {
-        let is_frozen = self.freezing.frozen.is_some();
-        if !is_frozen && !self.calm.may_answer(self.now) {
+        if !self.may_show_answers() {
             return;
         }
         for pane in self.panes() {

@@ -209,7 +209,7 @@ fn close_innermost(app: &mut App) -> bool {
 }
 
 /// Returns the movement that an action is; None if it is no movement.
-fn as_motion(action: Action) -> Option<Motion> {
+pub(super) fn as_motion(action: Action) -> Option<Motion> {
     let page = |down, half| Motion::Page { down, half };
     Some(match action {
         Action::Up => Motion::Up(1),

@@ -2,6 +2,7 @@
 //! every field; a test here holds the two together.
 
 use super::BatchReport;
+use crate::output::json_line;
 use engine::snapshot::{HeldBy, TargetState, ThreadStates, Waited};
 use probe::{EngineKind, WaitState};
 use profile::{Delays, FrameKind, FunctionRow, ProcessRow, Report, RowName, TREND_LEN, ThreadRow};
@@ -14,10 +15,7 @@ const SCHEMA: u32 = 1;
 
 /// Returns the report as one line, with a newline at its end.
 pub(super) fn render(report: &BatchReport<'_>) -> String {
-    let mut line = serde_json::to_string(&Object::new(report))
-        .expect("strings, numbers and maps with string keys can be written");
-    line.push('\n');
-    line
+    json_line(&Object::new(report))
 }
 
 /// The whole report. Fields stand in the order in which `docs/batch-json.md` lists them;

@@ -15,8 +15,8 @@ use crate::commands::input;
 use crate::commands::live::{self, Live};
 use crate::failure::{Exit, Failure};
 use crate::stderr;
-use crate::words::names;
-use profile::diff::{Diff, DiffRow};
+use crate::words::{metric, names};
+use profile::diff::{Diff, DiffRow, Side};
 use profile::{Cancel, Metric, Query, Selection};
 use std::thread;
 
@@ -67,7 +67,7 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
     super::print(&match config.format {
         Format::Json => json::render(&compared),
         Format::Md => markdown::render(&compared, config.tokens_max),
-        Format::Text | Format::Csv => table::render(&shown, &metric, compared.rows_max),
+        Format::Text | Format::Csv => table::render(&compared),
     })?;
     if diff.a.samples == 0 || diff.b.samples == 0 {
         return Ok(Exit::NoSamples);
@@ -96,6 +96,25 @@ struct Compared<'a> {
     /// surely grew by more.
     limit: Option<f64>,
     exceeding: Option<&'a DiffRow>,
+}
+
+impl Compared<'_> {
+    /// Returns what a side is: `3,277 samples, 10.0 s at 99 Hz`.
+    fn side(&self, side: &Side) -> String {
+        let counted = metric::counted_by(Some(self.metric), side.samples);
+        let rate = match side.rate_hz {
+            0 => String::new(),
+            rate => format!(" at {rate} Hz"),
+        };
+        format!("{counted}, {:.1} s{rate}", side.seconds)
+    }
+
+    /// Returns the milliseconds of CPU in a second of A and of B; None if a side does not know
+    /// them.
+    fn all(&self) -> Option<[f64; 2]> {
+        let all = |side: &Side| side.cpu_ms_per_s(side.samples);
+        Some([all(&self.diff.a)?, all(&self.diff.b)?])
+    }
 }
 
 /// Returns an error if the sides count different things, as samples on CPUs and nanoseconds

@@ -162,13 +162,7 @@ mod tests {
     use super::*;
 
     fn push(queue: &mut Queue, file: u32, hotness: u64) -> Option<ModuleId> {
-        queue.push(Job {
-            file: ModuleId(file),
-            content: Content::Bytes([].into()),
-            hotness,
-            user: 0,
-            wanted_by: 0,
-        })
+        queue.push(wanted(file, 0, hotness))
     }
 
     fn pop(queue: &mut Queue, duty: Duty) -> Option<Job> {
@@ -177,6 +171,17 @@ mod tests {
 
     fn drain(mut queue: Queue) -> Vec<u32> {
         std::iter::from_fn(|| pop(&mut queue, Duty::Any).map(|job| job.file.0)).collect()
+    }
+
+    /// The table of a file of root that a user's programs need.
+    fn wanted(file: u32, user: u32, hotness: u64) -> Job {
+        Job {
+            file: ModuleId(file),
+            content: Content::Bytes([].into()),
+            hotness,
+            user: 0,
+            wanted_by: user,
+        }
     }
 
     #[test]
@@ -253,14 +258,7 @@ mod tests {
         let mut queue = Queue::default();
         let now = Instant::now();
         for (file, user, hotness) in [(1, 7, 900), (2, 7, 800), (3, 8, 1), (4, 8, 2)] {
-            let job = Job {
-                file: ModuleId(file),
-                content: Content::Bytes([].into()),
-                hotness,
-                user: 0,
-                wanted_by: user,
-            };
-            assert_eq!(queue.push(job), None);
+            assert_eq!(queue.push(wanted(file, user, hotness)), None);
         }
         let next = |queue: &mut Queue| queue.pop(Duty::Wanted, now).unwrap().file.0;
         assert_eq!(next(&mut queue), 1, "the hottest");
@@ -274,15 +272,7 @@ mod tests {
     #[test]
     fn who_fills_the_queue_gives_up_their_own() {
         let mut queue = Queue::default();
-        let push = |queue: &mut Queue, file, user| {
-            queue.push(Job {
-                file: ModuleId(file),
-                content: Content::Bytes([].into()),
-                hotness: u64::from(file),
-                user: 0,
-                wanted_by: user,
-            })
-        };
+        let push = |queue: &mut Queue, file, user| queue.push(wanted(file, user, u64::from(file)));
         assert_eq!(push(&mut queue, 0, 8), None);
         for file in 1..WAITING_MAX as u32 {
             assert_eq!(push(&mut queue, file, 7), None);
@@ -296,14 +286,7 @@ mod tests {
         let mut queue = Queue::default();
         let now = Instant::now();
         let push = |queue: &mut Queue, file, user, hotness| {
-            let job = Job {
-                file: ModuleId(file),
-                content: Content::Bytes([].into()),
-                hotness,
-                user: 0,
-                wanted_by: user,
-            };
-            assert_eq!(queue.push(job), None);
+            assert_eq!(queue.push(wanted(file, user, hotness)), None);
         };
         // Somebody maps files of everybody and is sampled all the time.
         for file in 1..=100 {

@@ -2,6 +2,7 @@
 //! test here holds the two together.
 
 use super::Compared;
+use crate::output::json_line;
 use profile::diff::{DiffRow, Side};
 use serde::Serialize;
 
@@ -10,10 +11,7 @@ const SCHEMA: u32 = 1;
 
 /// Returns the difference as one line, with a newline at its end.
 pub fn render(compared: &Compared<'_>) -> String {
-    let mut line = serde_json::to_string(&Object::new(compared))
-        .expect("strings and finite numbers can be written");
-    line.push('\n');
-    line
+    json_line(&Object::new(compared))
 }
 
 /// The whole difference. Fields stand in the order in which `docs/diff-json.md` lists them.

@@ -3,8 +3,8 @@
 
 use super::Compared;
 use crate::words::markdown::{self, Lines, code, quoted};
-use crate::words::{metric, names};
-use profile::diff::{DiffRow, Side};
+use crate::words::names;
+use profile::diff::DiffRow;
 
 /// What was compared may take one part in this many of the text.
 const SIDES_PART: usize = 3;
@@ -126,11 +126,10 @@ fn how_compared(compared: &Compared<'_>, lines: &mut Lines) {
         lines.push(&format!(
             "- {letter} {}: {}",
             quoted(name),
-            counted(compared, side)
+            compared.side(side)
         ));
     }
-    let [a, b] = [&diff.a, &diff.b].map(|side| side.cpu_ms_per_s(side.samples));
-    if let (Some(a), Some(b)) = (a, b) {
+    if let Some([a, b]) = compared.all() {
         lines.push(&format!("- all: {a:.1} -> {b:.1} ms of CPU a second"));
     }
     lines.push(&format!(
@@ -139,15 +138,6 @@ fn how_compared(compared: &Compared<'_>, lines: &mut Lines) {
         diff.same_by_build_id, diff.same_by_module
     ));
     lines.push("- of the changes called sure, one in twenty may be chance");
-}
-
-fn counted(compared: &Compared<'_>, side: &Side) -> String {
-    let counted = metric::counted_by(Some(compared.metric), side.samples);
-    let rate = match side.rate_hz {
-        0 => String::new(),
-        rate => format!(" at {rate} Hz"),
-    };
-    format!("{counted}, {:.1} s{rate}", side.seconds)
 }
 
 #[cfg(test)]

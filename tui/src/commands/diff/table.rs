@@ -1,6 +1,7 @@
 //! A difference as text. Where both sides know time, what changed is how much time each
 //! function takes in a second, and that is tested; else it is its share of all samples.
 
+use super::Compared;
 use crate::words::{metric, names, text};
 use profile::Metric;
 use profile::diff::{Diff, DiffRow, Side};
@@ -8,27 +9,20 @@ use std::fmt::Write as _;
 
 /// Returns the table with a head of two lines about the sides, at most `rows_max`
 /// functions, and a sum of the others. `metric` is what both sides count.
-pub fn render(diff: &Diff, metric: &Metric, rows_max: usize) -> String {
+pub fn render(compared: &Compared<'_>) -> String {
     let mut out = String::new();
-    write(diff, metric, rows_max, &mut out).expect("a string takes everything");
+    write(compared, &mut out).expect("a string takes everything");
     out
 }
 
 /// Writes the table. Rows are in the order of the difference: the largest changes first.
-fn write(diff: &Diff, metric: &Metric, rows_max: usize, out: &mut String) -> std::fmt::Result {
-    let side = |side: &Side| {
-        let counted = metric::counted_by(Some(metric), side.samples);
-        let rate = match side.rate_hz {
-            0 => String::new(),
-            rate => format!(" at {rate} Hz"),
-        };
-        format!("{counted}, {:.1} s{rate}", side.seconds)
-    };
+fn write(compared: &Compared<'_>, out: &mut String) -> std::fmt::Result {
+    let (diff, metric) = (compared.diff, compared.metric);
     if *metric != Metric::default() {
         writeln!(out, "# counted: {}", text::clean(&metric.name))?;
     }
-    writeln!(out, "# A {}", side(&diff.a))?;
-    writeln!(out, "# B {}", side(&diff.b))?;
+    writeln!(out, "# A {}", compared.side(&diff.a))?;
+    writeln!(out, "# B {}", compared.side(&diff.b))?;
     writeln!(
         out,
         "# the same by build-id {}, by module and name {}; ~ could be chance",
@@ -46,7 +40,7 @@ fn write(diff: &Diff, metric: &Metric, rows_max: usize, out: &mut String) -> std
         out,
         "  {change:>10}  {a:>8}  {b:>8}  {other_a:>8}  {other_b:>8}  SURE  FUNCTION  MODULE"
     )?;
-    let shown = diff.rows.len().min(rows_max);
+    let shown = diff.rows.len().min(compared.rows_max);
     for row in &diff.rows[..shown] {
         write_row(diff, metric, row, out)?;
     }
@@ -55,8 +49,7 @@ fn write(diff: &Diff, metric: &Metric, rows_max: usize, out: &mut String) -> std
         let sum: f64 = rest.iter().map(|row| change_of(diff, row)).sum();
         writeln!(out, "  {sum:+10.1}  {} more", rest.len())?;
     }
-    let [a, b] = [&diff.a, &diff.b].map(|side| side.cpu_ms_per_s(side.samples));
-    if let (Some(a), Some(b)) = (a, b) {
+    if let Some([a, b]) = compared.all() {
         writeln!(out, "# all {a:.1} -> {b:.1} ms of CPU per second")?;
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! The report as one JSON object on one line: docs/trace-json.md describes every field.
 
 use super::Report;
+use crate::output::json_line;
 use serde::Serialize;
 use std::iter;
 use std::sync::Arc;
@@ -11,15 +12,12 @@ const SCHEMA: u32 = 1;
 
 /// Returns the whole report, with a newline at its end. `time` is how long was counted.
 pub fn render(probes: &[Report<'_>], time: Duration) -> String {
-    let document = Document {
+    json_line(&Document {
         schema: SCHEMA,
         version: env!("CARGO_PKG_VERSION"),
         time_s: time.as_secs_f64(),
         probes: probes.iter().map(Probe::of).collect(),
-    };
-    let mut line = serde_json::to_string(&document).expect("strings and numbers can be written");
-    line.push('\n');
-    line
+    })
 }
 
 /// The whole report: one object for each probe, in the order in which they were placed.
