@@ -50,6 +50,7 @@ mod resolve;
 mod ring;
 pub mod sample;
 pub mod shares;
+mod short_lived;
 mod sideband;
 pub mod source;
 mod stack;

@@ -20,6 +20,7 @@ use crate::process::ProcessTable;
 use crate::python::Python;
 use crate::resolve::{Located, Resolver};
 use crate::sample::{Batch, Sample};
+use crate::short_lived;
 use crate::sideband::record::{Event, What};
 use crate::stack::StackCopy;
 use crate::startup::StartupScan;
@@ -162,6 +163,8 @@ impl Timeline {
     ///    batch is complete until is just before the oldest that is still held. Those with
     ///    frames of Python that are being read are held as well.
     /// 4. A copy of a stack whose sample never came is dropped.
+    /// 5. What a process mapped that ended without a sample is not looked at
+    ///    ([`short_lived`]).
     pub fn replay(&mut self, settled_ns: u64, batch: &mut Batch) {
         let now_ns = now_ns();
         self.processes.begin_turn(now_ns);
@@ -169,7 +172,9 @@ impl Timeline {
             python.begin_turn(now_ns);
         }
         self.mark_trampolines();
-        let (events, samples) = self.take_settled(settled_ns);
+        let (mut events, samples) = self.take_settled(settled_ns);
+        let read = samples.iter().chain(&self.waiting_samples);
+        short_lived::drop_mappings(&mut events, read.map(|sample| sample.tgid));
         if !events.is_empty() {
             self.last_event = Instant::now();
             self.processes.prepare(&events);
