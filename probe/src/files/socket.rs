@@ -16,6 +16,10 @@ pub const FILES_MAX: usize = 2;
 /// The list of mappings of a process is the longest.
 const BYTES_MAX: usize = 20 << 20;
 
+/// Room for what is received at once.
+const PIECE_MIN: usize = 4 << 10;
+const PIECE_MAX: usize = 64 << 10;
+
 /// A message begins with its length, in four bytes, and the number of its files, in one.
 ///
 /// The number is needed because a stream socket may deliver the end of one message and
@@ -97,31 +101,43 @@ impl Inbox {
         Ok(Some((message, self.files.drain(..count).collect())))
     }
 
+    /// Appends what has come to the bytes. Most messages are short, so that little room is
+    /// made for the first piece of one, and more only where its head announces more.
     fn fill(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
-        let mut piece = [0; 64 << 10];
+        let had = self.bytes.len();
+        self.bytes
+            .resize(had + self.missing().clamp(PIECE_MIN, PIECE_MAX), 0);
         let received = recvmsg(
             socket,
-            &mut [IoSliceMut::new(&mut piece)],
+            &mut [IoSliceMut::new(&mut self.bytes[had..])],
             &mut control,
             RecvFlags::CMSG_CLOEXEC,
         );
-        let received = match received {
-            Ok(received) => received.bytes,
+        let bytes = received.as_ref().map_or(0, |received| received.bytes);
+        self.bytes.truncate(had + bytes);
+        match received {
+            Ok(_) => {}
             Err(rustix::io::Errno::INTR) => return Ok(()),
             Err(error) => return Err(error.into()),
-        };
+        }
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(files) = message {
                 self.files.extend(files);
             }
         }
-        if received == 0 {
+        if bytes == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        self.bytes.extend_from_slice(&piece[..received]);
         Ok(())
+    }
+
+    /// How many bytes of the first message have not come yet, as its head tells.
+    fn missing(&self) -> usize {
+        let len = self.bytes.first_chunk::<4>();
+        let len = len.map_or(0, |len| u32::from_le_bytes(*len) as usize);
+        (HEAD + len).saturating_sub(self.bytes.len())
     }
 }
 
