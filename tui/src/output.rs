@@ -32,9 +32,9 @@ pub fn json_line(document: &impl Serialize) -> String {
 
 /// Returns the width of the terminal in cells. None if standard output is no terminal.
 pub fn stdout_width() -> Option<usize> {
-    let is_terminal = io::stdout().is_terminal();
-    let (width, _) = crossterm::terminal::size().ok().filter(|_| is_terminal)?;
-    Some(usize::from(width))
+    // crossterm's `size` starts the program `tput` if it finds no terminal.
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
 /// Returns an error if standard output is a terminal, for what is no text.

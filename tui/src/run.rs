@@ -549,8 +549,12 @@ async fn frame_due(at: Option<Instant>) {
 }
 
 fn terminal_size() -> io::Result<Size> {
-    let (width, height) = crossterm::terminal::size()?;
-    Ok(Size { width, height })
+    // Not `size`, which starts the program `tput` where the terminal is gone.
+    let crossterm::terminal::WindowSize { columns, rows, .. } = crossterm::terminal::window_size()?;
+    Ok(Size {
+        width: columns,
+        height: rows,
+    })
 }
 
 /// Turns a panic that happened too often into the error that ends the screen.
