@@ -57,6 +57,11 @@ impl BatchReport<'_> {
         }
     }
 
+    /// Returns what Markdown says of how sure the numbers are, and of what is missing.
+    pub fn doubt(&self) -> String {
+        markdown::doubt(self)
+    }
+
     /// What is counted, as `--metric` calls it.
     fn metric_word(&self) -> &str {
         match self.snapshot.view.as_ref().map(View::info) {

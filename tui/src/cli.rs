@@ -38,6 +38,7 @@ pub enum Request {
     Export(ExportConfig),
     Diff(DiffConfig),
     Open(OpenConfig),
+    Mcp(McpConfig),
     Merge(MergeConfig),
     Resolve(ResolveConfig),
     Configuration(ConfigTask),
@@ -259,6 +260,13 @@ pub struct DiffConfig {
     /// If a function's share of all samples grows by more percentage points than this,
     /// `diff` fails.
     pub fail_over_points: Option<f64>,
+}
+
+/// What the server of `mcp` may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct McpConfig {
+    /// Whether clients may count calls of functions, which puts breakpoints into programs.
+    pub allows_probes: bool,
 }
 
 /// Which recordings `merge` joins.

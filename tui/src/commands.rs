@@ -8,6 +8,7 @@ mod documents;
 mod export;
 mod input;
 mod live;
+mod mcp;
 mod merge;
 mod open;
 mod open_file;
@@ -55,6 +56,7 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
             open::run(&config)
         }
         Request::Export(config) => export::run(&config),
+        Request::Mcp(config) => mcp::run(&config),
         Request::Merge(config) => merge::run(&config),
         Request::Resolve(config) => resolve::run(&config),
         Request::Configuration(task) => configuration::run(task),

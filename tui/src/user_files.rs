@@ -200,6 +200,11 @@ impl<'a> UserFiles<'a> {
         self.rights.run(|| read(path, bytes_max))
     }
 
+    /// Opens a regular file. An error if it is larger than `bytes_max`.
+    pub fn open(self, path: &Path, bytes_max: u64) -> io::Result<File> {
+        self.rights.run(|| open(path, bytes_max))
+    }
+
     /// Runs work with the user's rights; its own refusals are passed on.
     fn run<T: Send>(self, work: impl FnOnce() -> Result<T, Refusal> + Send) -> Result<T, Refusal> {
         self.rights.run(|| Ok(work()))?
@@ -207,6 +212,14 @@ impl<'a> UserFiles<'a> {
 }
 
 fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path, bytes_max)?
+        .take(bytes_max)
+        .read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn open(path: &Path, bytes_max: u64) -> io::Result<File> {
     // NONBLOCK: if it is a pipe, opening it must not wait for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
@@ -219,9 +232,7 @@ fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
         let what = format!("it has {bytes} bytes, more than {bytes_max}");
         return Err(io::Error::other(what));
     }
-    let mut bytes = Vec::new();
-    file.take(bytes_max).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    Ok(file)
 }
 
 #[cfg(test)]

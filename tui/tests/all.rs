@@ -17,6 +17,7 @@ mod filters;
 mod forged;
 mod hostile_names;
 mod hung;
+mod mcp;
 mod newcomer;
 mod plain;
 mod probe_rounds;

@@ -42,6 +42,13 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     lines.into_text() + &sure.into_text()
 }
 
+/// Returns how exact the numbers are, which has no more than the tokens of the report.
+pub(super) fn doubt(report: &BatchReport<'_>) -> String {
+    let mut lines = Lines::new(markdown::bytes(report.tokens_max));
+    how_sure(report, &mut lines);
+    lines.into_text()
+}
+
 /// What is needed besides the report: the samples, for callers, and the call tree.
 struct Asked {
     selection: Selection,

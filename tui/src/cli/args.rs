@@ -55,6 +55,9 @@ pub enum Sub {
     Diff(Diff),
     /// Put several recordings into one
     Merge(Merge),
+    /// Answer an assistant: a server of the Model Context Protocol on standard input and
+    /// output, which reads and changes nothing
+    Mcp(Mcp),
     /// Add names of functions to a recording that was made without them
     Resolve(Resolve),
     /// Show the configuration, or write one to begin with
@@ -403,6 +406,15 @@ pub struct Merge {
     /// Overwrite the file if it is there
     #[arg(short, long)]
     pub force: bool,
+}
+
+// The words after `mcp`.
+#[derive(Debug, Args)]
+pub struct Mcp {
+    /// Offer a tool that counts and times calls of functions: it puts breakpoints into
+    /// running programs, for a minute at most
+    #[arg(long)]
+    pub allow_probes: bool,
 }
 
 // The words after `resolve`.

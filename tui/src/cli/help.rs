@@ -28,7 +28,7 @@ SHOW    --window TIME (10s)  --sort self|total|name  --unit UNIT  -d SECS (1)
         --view  --filter EXPR  --baseline FILE  --freeze-after TIME  --fresh
 OUTPUT  -b, --batch -n N --top K  --format text|csv|json|md  -o FILE -f  --plain
         --color WHEN  --theme NAME  --ascii  --no-mouse  --source-map FROM=TO
-More: proftop --help, --version, config, man, completions bash|zsh|fish
+More: proftop --help, --version, config, mcp, man, completions bash|zsh|fish
 ";
 
 /// The usage of `--help`, and what a mistake in a subcommand is answered with, line by
@@ -44,6 +44,7 @@ pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
        proftop resolve FILE [--debug-dir DIR]... [-o OUT]
        proftop diff A B [--fail-over 5%] [--filter EXPR]
        proftop doctor [-p PID] [--json]
+       proftop mcp [--allow-probes]
        proftop symbolize [OPTIONS] FILE|-p PID [ADDR]...";
 
 /// Stands at the beginning of `--help`, and in the manual.
@@ -146,13 +147,14 @@ fn lone_word(error: &clap::Error) -> Option<String> {
 }
 
 /// The subcommands that start no command, and are not to be taken for part of one.
-const TAKES_NO_COMMAND: [&str; 12] = [
+const TAKES_NO_COMMAND: [&str; 13] = [
     "doctor",
     "config",
     "open",
     "demo",
     "report",
     "export",
+    "mcp",
     "merge",
     "resolve",
     "diff",
@@ -182,6 +184,7 @@ fn meant_instead(word: &str) -> String {
         "open",
         "report",
         "export",
+        "mcp",
         "merge",
         "resolve",
         "diff",

@@ -7,8 +7,8 @@ use super::args::{
     Export, LookArgs, Record, Report, SampleArgs, Sub, Symbolize, TargetArgs, Top, Words,
 };
 use super::{
-    BatchConfig, CommandLine, Config, DiffConfig, DoctorConfig, ExportConfig, Look, MergeConfig,
-    Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request, ResolveConfig,
+    BatchConfig, CommandLine, Config, DiffConfig, DoctorConfig, ExportConfig, Look, McpConfig,
+    MergeConfig, Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request, ResolveConfig,
     SampleConfig, ShowConfig, SymbolizeConfig, SymbolizeTask,
 };
 use crate::choices::{Color, EngineChoice, Format, Sort, Theme};
@@ -107,6 +107,9 @@ pub fn request(
             format: recorded_format(Some(&words.output), "")?,
             output: words.output,
             overwrite: words.force,
+        })),
+        Some(Sub::Mcp(words)) => Ok(Request::Mcp(McpConfig {
+            allows_probes: words.allow_probes,
         })),
         Some(Sub::Resolve(words)) => {
             check_is_pft(words.output.as_deref())?;

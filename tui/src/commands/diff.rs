@@ -46,7 +46,7 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
         let notes = opened.notes.iter();
         notes.for_each(|note| stderr::say(format_args!("{name}: {note}")));
     }
-    check_same_metric(&a, &b)?;
+    check_same_metric(&a.view.info().metric, &b.view.info().metric)?;
     let metric = a.view.info().metric.clone();
     let (a, b) = (select(&a, config), select(&b, config));
     let diff = Diff::new(&a, &b);
@@ -81,6 +81,29 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
         names::short(&row.name)
     ));
     Ok(Exit::Exceeded)
+}
+
+/// Returns what changed from A to B as a short text with headings, of no more than so many
+/// tokens. An error if they count different things.
+pub fn markdown(
+    a: &Selection,
+    b: &Selection,
+    names: [String; 2],
+    tokens_max: usize,
+) -> Result<String, Failure> {
+    let [before, after] = [a, b].map(|side| &side.view().info().metric);
+    check_same_metric(before, after)?;
+    let mut diff = Diff::new(a, b);
+    diff.compare_time();
+    let compared = Compared {
+        diff: &diff,
+        metric: after,
+        names,
+        rows_max: usize::MAX,
+        limit: None,
+        exceeding: None,
+    };
+    Ok(markdown::render(&compared, tokens_max))
 }
 
 /// What is printed of a comparison.
@@ -119,8 +142,7 @@ impl Compared<'_> {
 
 /// Returns an error if the sides count different things, as samples on CPUs and nanoseconds
 /// of waiting: no difference of theirs means anything.
-fn check_same_metric(a: &Opened, b: &Opened) -> Result<(), Failure> {
-    let (a, b) = (&a.view.info().metric, &b.view.info().metric);
+fn check_same_metric(a: &Metric, b: &Metric) -> Result<(), Failure> {
     if a == b {
         return Ok(());
     }

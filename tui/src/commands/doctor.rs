@@ -49,6 +49,15 @@ pub fn run(config: &DoctorConfig) -> Result<Exit, Failure> {
     Ok(diagnosis.exit())
 }
 
+/// Returns what was found on this machine, and of a process if one is given, as a short text
+/// with headings. Terminals are left out: whoever reads it has none.
+pub fn markdown(pid: Option<u32>, tokens_max: usize) -> Result<String, Failure> {
+    let mut diagnosis = Diagnosis::make(pid, process::sample)?;
+    let findings = &mut diagnosis.findings;
+    findings.retain(|(section, _)| *section != Section::Terminal);
+    Ok(markdown::render(&diagnosis, tokens_max))
+}
+
 impl Diagnosis {
     /// Asks for everything; `sample` takes samples of the process. An error if the process is
     /// not there, or if our own rights cannot be read; all else that cannot be asked becomes a

@@ -74,7 +74,12 @@ pub fn open_demo(progress: &mut dyn Progress) -> Result<Opened, Failure> {
 
 /// Reads a recording from a stream until its end.
 pub fn read_all(input: Box<dyn Read>) -> Result<Opened, FormatError> {
-    read(input, None, &mut AtOnce)
+    read_metric(input, None)
+}
+
+/// Reads a stream as [`read_all`] does, with the metric of this name. None takes the first.
+pub fn read_metric(input: Box<dyn Read>, metric: Option<&str>) -> Result<Opened, FormatError> {
+    read(input, metric, &mut AtOnce)
 }
 
 fn read(

@@ -45,12 +45,12 @@ pub fn code(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         answer.say("no sample hit its own code");
         return Ok(answer);
     }
-    let least = if is_all { 0 } else { least(&rows) };
+    let least = if is_all { 0 } else { words::least(&rows, ROWS) };
     let rows_max = if is_all { ROWS_MAX } else { ROWS };
     let all = found.samples();
-    let is_listed = |row: &&CodeRow| is_all || row.samples() >= least.max(1);
+    let is_listed = |row: &&CodeRow| is_all || row.samples() >= least;
     for row in rows.iter().filter(is_listed).take(rows_max) {
-        let place = place(&found, row);
+        let place = words::short_place(&found, row);
         let code = words::row(&found, row, syntax);
         let code = code.trim();
         match row.samples() {
@@ -90,23 +90,6 @@ fn title(found: &CodeAnswer, answer: &mut Answer) {
     let body = &found.body;
     for missing in [&body.no_text, &body.no_assembly].into_iter().flatten() {
         answer.say(missing.as_str());
-    }
-}
-
-/// Returns how many samples a row needs to be among the [`ROWS`] heaviest; 1 if there are
-/// no more rows than that.
-fn least(rows: &[CodeRow]) -> u64 {
-    let mut samples: Vec<u64> = rows.iter().map(CodeRow::samples).collect();
-    samples.sort_unstable_by(|a, b| b.cmp(a));
-    samples.get(ROWS - 1).copied().unwrap_or(1)
-}
-
-/// Returns where a row is: its line, or its offset in the function.
-fn place(found: &CodeAnswer, row: &CodeRow) -> String {
-    match row {
-        CodeRow::Line { place, .. } => format!("line {}", place.line),
-        CodeRow::Instruction { at, offset, .. } => words::offset(found, *at, *offset),
-        _ => String::new(),
     }
 }
 

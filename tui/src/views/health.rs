@@ -9,7 +9,7 @@ pub mod draw;
 mod modules;
 mod view;
 
-pub use causes::{CauseAnswer, CauseWanted, lines as cause_lines};
+pub use causes::{CauseAnswer, CauseRow, CauseWanted, lines as cause_lines};
 pub use modules::{ModuleRow, modules};
 
 use crate::desk::{Ask, Desk};

@@ -253,6 +253,24 @@ pub fn place(answer: &CodeAnswer, row: &CodeRow) -> Option<(String, String)> {
     Some((words, path.unwrap_or_else(|| file.to_string())))
 }
 
+/// Returns where a row is: its line, or its offset in the function. Empty where it is a sum.
+pub fn short_place(answer: &CodeAnswer, row: &CodeRow) -> String {
+    match row {
+        CodeRow::Line { place, .. } => format!("line {}", place.line),
+        CodeRow::Instruction { at, offset: to, .. } => offset(answer, *at, *to),
+        _ => String::new(),
+    }
+}
+
+/// Returns how many samples a row needs to be among so many heaviest; 1 if there are no more
+/// rows than that.
+pub fn least(rows: &[CodeRow], rows_max: usize) -> u64 {
+    let mut samples: Vec<u64> = rows.iter().map(CodeRow::samples).collect();
+    samples.sort_unstable_by(|a, b| b.cmp(a));
+    let least = rows_max.checked_sub(1).and_then(|at| samples.get(at));
+    least.copied().unwrap_or(1).max(1)
+}
+
 /// Says in words how many samples a row has.
 pub fn number(answer: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
     let all = answer.samples();

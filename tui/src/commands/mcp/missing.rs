@@ -1,0 +1,98 @@
+//! `explain_missing`: what is missing of stacks and names, why, and what to type to get it.
+
+use super::arguments::Arguments;
+use super::kept::Kept;
+use super::samples::Lot;
+use crate::code::Library;
+use crate::commands::doctor;
+use crate::desk::Desk;
+use crate::views::health::{CauseAnswer, CauseRow, CauseWanted};
+use crate::words::markdown::{self, Lines, quoted, share};
+use crate::words::unnamed::why_unnamed;
+use profile::{Cancel, NoName};
+
+/// How many causes, and how many files of each, are named.
+const CAUSES_MAX: usize = 4;
+const FILES_MAX: usize = 4;
+
+/// Returns what is missing of samples, if some are named, else what `doctor` finds on this
+/// machine or of a process.
+pub fn answer(
+    arguments: &Arguments,
+    kept: &mut Kept,
+    cancel: &Cancel,
+    tokens_max: usize,
+) -> Result<String, String> {
+    match (arguments.text("samples")?, arguments.id("pid")?) {
+        (Some(_), Some(_)) => Err("give `samples` or `pid`, not both".into()),
+        (Some(name), None) => {
+            let lot = kept.samples.find(name, None)?;
+            of_samples(&lot, &mut kept.library, cancel, tokens_max)
+        }
+        (None, pid) => doctor::markdown(pid, tokens_max).map_err(|failure| failure.to_string()),
+    }
+}
+
+fn of_samples(
+    lot: &Lot,
+    library: &mut dyn Library,
+    cancel: &Cancel,
+    tokens_max: usize,
+) -> Result<String, String> {
+    let mut lines = Lines::new(markdown::bytes(tokens_max));
+    lines.push(&format!("# What is missing of {}", quoted(&lot.name)));
+    let doubt = lot.report(tokens_max / 2).doubt();
+    for line in doubt.trim_end().lines() {
+        lines.push(line);
+    }
+    let lacks = &lot.snapshot.report.completeness;
+    for (reason, frames) in lacks.unnamed.iter().take(CAUSES_MAX) {
+        let cause = cause(lot, *reason, library, cancel)?;
+        let head = format!(
+            "{} of the frames: {}",
+            share(*frames, lacks.frames),
+            why_unnamed(*reason)
+        );
+        if cause.rows.is_empty() || !lines.head(&head) {
+            continue;
+        }
+        for row in cause.rows.iter().take(FILES_MAX) {
+            lines.push(&file(row, lacks.frames));
+        }
+        let rest = cause.rows.len().saturating_sub(FILES_MAX) + cause.others.0;
+        if rest > 0 {
+            lines.push(&format!("- {rest} more files"));
+        }
+    }
+    Ok(lines.into_text())
+}
+
+/// Asks which files have frames without a name for this reason.
+fn cause(
+    lot: &Lot,
+    reason: NoName,
+    library: &mut dyn Library,
+    cancel: &Cancel,
+) -> Result<CauseAnswer, String> {
+    let wanted = CauseWanted::of(reason, &lot.snapshot);
+    let ask = Desk::<_, CauseAnswer>::default().ask(&lot.snapshot, wanted);
+    let ask = ask.ok_or("it has no samples")?;
+    CauseAnswer::new(&ask, library, cancel).ok_or_else(|| "cancelled".into())
+}
+
+/// Returns a file, its part of all frames, and what would bring names.
+fn file(row: &CauseRow, frames: u64) -> String {
+    let mut line = format!(
+        "- {} ({})",
+        quoted(&row.nameless.path),
+        share(row.nameless.frames, frames)
+    );
+    if let Some(package) = &row.advice.package {
+        line += &format!(", of the package {}", quoted(package));
+    }
+    let help = row.advice.line();
+    if !help.is_empty() {
+        line += &format!(". What helps: {}", quoted(help));
+    }
+    line
+}

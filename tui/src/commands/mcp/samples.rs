@@ -1,0 +1,240 @@
+//! What was sampled or read, kept for later questions about the same samples.
+
+use crate::batch::BatchReport;
+use crate::commands::{open_file, recorded};
+use crate::user_files::UserFiles;
+use crate::words::text;
+use engine::snapshot::{Asked, Recording, Snapshot};
+use profile::{Cancel, Filter, Query, Selection};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How many looks are kept; the oldest leave first. Each has 64 MB at most.
+const LOOKS_MAX: usize = 6;
+/// What the names of looks begin with.
+const LOOK: &str = "look-";
+/// How long a file may be: what it takes in memory is bounded as for every recording.
+const FILE_MAX: u64 = 1 << 30;
+/// How long a file's name may be in an answer, in cells.
+const NAME_CELLS: usize = 60;
+
+/// Samples, and what they are called in answers.
+#[derive(Debug, Clone)]
+pub struct Lot {
+    pub name: String,
+    pub snapshot: Arc<Snapshot>,
+}
+
+/// The samples of one connection.
+#[derive(Debug, Default)]
+pub struct Samples {
+    /// The newest at the end.
+    looks: VecDeque<Lot>,
+    /// How many looks there were.
+    count: u64,
+    /// The recordings that were read last: two, because two are compared.
+    files: VecDeque<(FileKey, Lot)>,
+}
+
+/// What tells whether a file is still the one that was read.
+#[derive(Debug, PartialEq, Eq)]
+struct FileKey {
+    path: PathBuf,
+    metric: Option<String>,
+    /// Device, inode, length, and time of writing.
+    revision: (u64, u64, u64, i64, i64),
+}
+
+impl Samples {
+    /// Keeps the samples of a look, and gives them a name.
+    pub fn keep(&mut self, snapshot: Arc<Snapshot>) -> Lot {
+        self.count += 1;
+        let name = format!("{LOOK}{}", self.count);
+        let lot = Lot { name, snapshot };
+        self.looks.push_back(lot.clone());
+        if self.looks.len() > LOOKS_MAX {
+            self.looks.pop_front();
+        }
+        lot
+    }
+
+    /// Returns the newest look.
+    pub fn newest(&self) -> Result<Lot, String> {
+        let none = "there are no samples yet: call `look` first, or name a recording in `samples`";
+        self.looks.back().cloned().ok_or_else(|| none.to_owned())
+    }
+
+    /// Returns a look by its name, or reads a recording.
+    pub fn find(&mut self, name: &str, metric: Option<&str>) -> Result<Lot, String> {
+        let number = name.strip_prefix(LOOK);
+        let is_look = number.is_some_and(|number| number.parse::<u64>().is_ok());
+        if !is_look {
+            return self.read(Path::new(name), metric);
+        }
+        let mut looks = self.looks.iter();
+        let found = looks.find(|lot| lot.name == name).cloned();
+        found.ok_or_else(|| {
+            let kept: Vec<&str> = self.looks.iter().map(|lot| lot.name.as_str()).collect();
+            match kept.as_slice() {
+                [] => "there was no look yet".to_owned(),
+                kept => format!("that look is not kept; there are: {}", kept.join(", ")),
+            }
+        })
+    }
+
+    /// Returns what is named, else the newest look.
+    pub fn find_or_newest(&mut self, name: Option<&str>) -> Result<Lot, String> {
+        match name {
+            Some(name) => self.find(name, None),
+            None => self.newest(),
+        }
+    }
+
+    /// Reads a recording with the rights of the user who started the server: whoever asks may
+    /// name any file.
+    fn read(&mut self, path: &Path, metric: Option<&str>) -> Result<Lot, String> {
+        let shown = text::cut_middle(&path.to_string_lossy(), NAME_CELLS).into_owned();
+        let why = |error: &dyn std::fmt::Display| format!("cannot read that file: {error}");
+        if path == Path::new("-") {
+            return Err("standard input is where messages come from, and no recording".into());
+        }
+        let file = UserFiles::current().open(path, FILE_MAX);
+        let file = file.map_err(|error| why(&error))?;
+        let key = FileKey {
+            path: path.to_owned(),
+            metric: metric.map(str::to_owned),
+            revision: revision(&file).map_err(|error| why(&error))?,
+        };
+        if let Some((_, lot)) = self.files.iter().find(|(known, _)| *known == key) {
+            return Ok(lot.clone());
+        }
+        let opened = open_file::read_metric(Box::new(file), metric);
+        let opened = opened.map_err(|error| why(&error))?;
+        let selection = opened.view.select(&Query::default(), &Cancel::new());
+        let selection = selection.map_err(|error| why(&error))?;
+        let recording = Recording {
+            lacks: opened.lacks,
+            ..Recording::default()
+        };
+        let snapshot = recorded::snapshot(&opened.view, &opened.notes, recording, true, &selection);
+        let lot = Lot {
+            name: shown,
+            snapshot: Arc::new(snapshot),
+        };
+        if self.files.len() == 2 {
+            self.files.pop_front();
+        }
+        self.files.push_back((key, lot.clone()));
+        Ok(lot)
+    }
+}
+
+fn revision(file: &File) -> std::io::Result<(u64, u64, u64, i64, i64)> {
+    let of = file.metadata()?;
+    Ok((of.dev(), of.ino(), of.len(), of.mtime(), of.mtime_nsec()))
+}
+
+impl Lot {
+    /// Returns the samples that a filter keeps.
+    pub fn select(&self, filter: Filter, cancel: &Cancel) -> Result<Selection, String> {
+        let view = self.snapshot.view.as_ref().ok_or("it has no samples")?;
+        let query = Query {
+            filter,
+            ..self.snapshot.asked.query.clone()
+        };
+        view.select(&query, cancel)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Returns what of it passes a filter, as samples of the same name.
+    pub fn narrowed(self, filter: Filter, cancel: &Cancel) -> Result<Lot, String> {
+        if filter == self.snapshot.asked.query.filter {
+            return Ok(self);
+        }
+        let selection = self.select(filter, cancel)?;
+        let mut report = selection.report();
+        if let Some(recording) = &self.snapshot.source.recording {
+            recording.correct(true, &mut report);
+        }
+        let snapshot = Snapshot {
+            report: Arc::new(report),
+            asked: Asked {
+                query: selection.query().clone(),
+                turn: self.snapshot.asked.turn + 1,
+                window: self.snapshot.asked.window,
+            },
+            offered: selection.offered(),
+            // Who waits for whom is known of all threads alone.
+            waited: None,
+            ..(*self.snapshot).clone()
+        };
+        Ok(Lot {
+            name: self.name,
+            snapshot: Arc::new(snapshot),
+        })
+    }
+
+    /// Returns what is said of the samples as a report.
+    pub fn report(&self, tokens_max: usize) -> BatchReport<'_> {
+        BatchReport {
+            snapshot: &self.snapshot,
+            version: env!("CARGO_PKG_VERSION"),
+            // Markdown says no time of day.
+            time_unix_ms: 0,
+            pids: &[],
+            has_other_filters: false,
+            top: None,
+            width: None,
+            tokens_max,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_have_names_and_the_oldest_leave() {
+        let mut samples = Samples::default();
+        assert!(samples.newest().is_err());
+        for number in 1..=LOOKS_MAX + 1 {
+            let lot = samples.keep(Arc::default());
+            assert_eq!(lot.name, format!("look-{number}"));
+        }
+        assert_eq!(samples.newest().unwrap().name, "look-7");
+        assert!(samples.find("look-2", None).is_ok());
+        let why = samples.find("look-1", None).unwrap_err();
+        assert!(why.contains("look-2, look-3"), "{why}");
+    }
+
+    #[test]
+    fn only_files_with_samples_are_read() {
+        let mut samples = Samples::default();
+        for name in [
+            "/dev/zero",
+            "/proc/self/mem",
+            "/",
+            "/etc/passwd",
+            "no such",
+            "-",
+        ] {
+            let why = samples.find(name, None).unwrap_err();
+            assert!(!why.contains("root:"), "{why}");
+        }
+        let demo = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/demo.pft");
+        let lot = samples.find(demo, None).unwrap();
+        assert!(lot.snapshot.report.samples > 0);
+        let all = lot.snapshot.report.samples;
+        let again = samples.find(demo, None).unwrap();
+        assert!(Arc::ptr_eq(&lot.snapshot, &again.snapshot), "read once");
+        let comm = again.snapshot.report.processes[0].comm.to_string();
+        let filter = crate::values::filter(&format!("comm:\"{comm}\"")).unwrap();
+        let part = lot.narrowed(filter, &Cancel::new()).unwrap();
+        assert!(part.snapshot.report.samples < all);
+        assert_eq!(part.snapshot.offered, all);
+    }
+}
