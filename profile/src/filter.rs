@@ -14,6 +14,7 @@
 //! | `hide:TEST` | charges such frames to their callers |
 //! | `fold:MODULE` | charges a whole module's frames to their callers |
 //! | `only:TEST` | hides all other frames |
+//! | `show:interpreter` | shows what an interpreter (CPython) does itself below a function that it runs; else that is charged to the function |
 //! | `fold:recursion` | a function that calls itself is one frame |
 //! | `pid: tid: cpu: comm: cgroup: user:` | keeps samples by who ran where; `!` turns it round |
 //! | `state:` | keeps samples by what the thread did: `run`, or what it waited for; `idle`: it waited for work |
@@ -60,6 +61,8 @@ pub enum Clause {
     },
     /// A function that calls itself is one frame: the repeated ones are taken out.
     FoldRecursion,
+    /// Functions of an interpreter itself stay on the stacks of those that it runs.
+    ShowInterpreter,
 }
 
 /// What a filter does by a [`FrameTest`].

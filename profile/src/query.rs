@@ -38,6 +38,7 @@ mod flame;
 mod functions;
 mod groups;
 mod heat;
+mod internals;
 mod nameless;
 mod page;
 mod report;

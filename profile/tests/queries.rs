@@ -28,7 +28,7 @@ struct Given {
 
 fn given() -> impl Strategy<Value = Given> {
     let who = (0..1000u64, 0..4u16, 0..3u32, 0..5u32);
-    let frames = prop::collection::vec(0..12u64, 0..7);
+    let frames = prop::collection::vec(0..14u64, 0..7);
     (who, frames, 0..Ending::ALL.len(), 1..4u64).prop_map(
         |((stamp, cpu, process, tid), frames, ending, weight)| Given {
             stamp,
@@ -42,7 +42,21 @@ fn given() -> impl Strategy<Value = Given> {
     )
 }
 
+/// A function of an interpreter, and one that it runs.
+const INTERPRETER: u64 = 12;
+const RUN: u64 = 13;
+
 fn frame(address: u64) -> Frame {
+    let of = |module, kind| Frame {
+        module: ModuleId(module),
+        address,
+        kind,
+    };
+    match address {
+        INTERPRETER => return of(3, FrameKind::User),
+        RUN => return of(4, FrameKind::Python),
+        _ => {}
+    }
     Frame {
         module: ModuleId((address % 3) as u32),
         address,
@@ -57,7 +71,13 @@ fn frame(address: u64) -> Frame {
 /// called after themselves, by twos.
 fn store(samples: &[Given]) -> Store {
     let mut store = Store::new(Limits::default());
-    for (id, name) in [(0, "[kernel]"), (1, "libc.so.6"), (2, "postgres")] {
+    for (id, name) in [
+        (0, "[kernel]"),
+        (1, "libc.so.6"),
+        (2, "postgres"),
+        (3, "libpython3.12.so.1.0"),
+        (4, "app.py"),
+    ] {
         store.add_module(ModuleId(id), name, &format!("/usr/lib/{name}"));
     }
     for id in 0..3 {
@@ -81,6 +101,7 @@ fn store(samples: &[Given]) -> Store {
         let address = store.frame(id).expect("asked for").address;
         let name = match address {
             9 => NameState::Unnamed(NoName::Stripped),
+            RUN => NameState::Named("run".into()),
             _ => NameState::Named(format!("f{}", address / 2).into()),
         };
         store.set_name(id, name);
@@ -182,6 +203,9 @@ fn clauses() -> impl Strategy<Value = Vec<&'static str>> {
         "tid:1-3",
         "kind:user",
         "file:a.c",
+        "lang:python",
+        "hide:lang:python",
+        "show:interpreter",
     ];
     prop::collection::vec(prop::sample::select(known), 0..4)
 }
@@ -448,6 +472,28 @@ fn hiding_charges_the_caller_and_hiding_all_is_shown() {
     assert_eq!(own("hide:f1"), "inl");
     assert_eq!(own("hide:f1 hide:kind:inlined"), "f2");
     assert_eq!(own("fold:libc.so.6 fold:postgres"), "[hidden]");
+}
+
+#[test]
+fn an_interpreter_is_charged_to_what_it_runs() {
+    let (own, run) = (INTERPRETER, RUN);
+    for (stack, by, expected) in [
+        (vec![0, own, run, own, 6], "", vec!["f3", "run", "f0"]),
+        (vec![own, run], "show:interpreter", vec!["run", "f6"]),
+        // It is there for the other clauses.
+        (vec![own, run], "f6", vec!["run"]),
+        // Nobody else is to be charged.
+        (vec![own, 6], "", vec!["f3", "f6"]),
+        (vec![own, run], "only:mod:libpython3.12", vec!["f6"]),
+    ] {
+        let view = store(&[one(&stack, Ending::Root)]).view();
+        let selection = select(&view, &filter(by));
+        let tree = tree(&selection, Direction::TopDown, GroupBy::None);
+        let (stack, _) = tree.stacks().next().unwrap();
+        let names: Vec<_> = stack.iter().map(|kind| tree.name(*kind)).collect();
+        let names: Vec<_> = names.iter().map(|name| &**name).collect();
+        assert_eq!(names, expected, "{by}");
+    }
 }
 
 #[test]

@@ -224,6 +224,8 @@ pub enum FilterAction {
     Idle,
     Kernel,
     User,
+    /// What an interpreter does itself.
+    Interpreter,
 }
 
 impl FilterAction {
@@ -238,7 +240,8 @@ impl FilterAction {
             FilterAction::FoldRecursion
             | FilterAction::Idle
             | FilterAction::Kernel
-            | FilterAction::User => false,
+            | FilterAction::User
+            | FilterAction::Interpreter => false,
         }
     }
 }

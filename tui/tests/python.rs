@@ -98,19 +98,23 @@ fn a_recording_keeps_them() {
         export("folded", "fn:python.burn").contains("burn")
     });
     // One stack, of C and Python in turn: what called the callback is between them.
-    let folded = export("folded", "fn:python.burn");
-    let is_mixed = |line: &str| {
+    let folded = export("folded", "fn:python.burn show:interpreter");
+    fn between(line: &str) -> Option<Vec<&str>> {
         let steps: Vec<&str> = line.split(';').collect();
         let place = |name: &str| steps.iter().position(|step| step.contains(name));
         let between = place("one_quarter_[p]")? + 1..place("<lambda>_[p]")?;
-        let between = steps.get(between)?;
+        steps.get(between).map(Vec::from)
+    }
+    let is_mixed = |steps: Vec<&str>| {
         let is_native = |step: &&str| !step.ends_with("_[p]");
-        Some(!between.is_empty() && between.iter().all(is_native))
+        !steps.is_empty() && steps.iter().all(is_native)
     };
-    assert!(
-        folded.lines().any(|line| is_mixed(line) == Some(true)),
-        "{folded}"
-    );
+    let mut lines = folded.lines().filter_map(between);
+    assert!(lines.any(is_mixed), "{folded}");
+    // What called it is the interpreter's own.
+    let folded = export("folded", "fn:python.burn");
+    let mut lines = folded.lines().filter_map(between);
+    assert!(lines.any(|steps| steps.is_empty()), "{folded}");
     let only = export("folded", "only:lang:python");
     let steps = |line: &str| {
         let stack = line

@@ -3,14 +3,14 @@
 //! ```text
 //! filter  = clause*                        separated by spaces
 //! clause  = ["!"] [action ":"] test
-//! action  = focus | exclude | hide | fold | only
+//! action  = focus | exclude | hide | fold | only | show
 //! test    = key ":" value | key "~" regex | value
 //! value   = word | '"' … '"'               with \ before " and \
 //! ```
 //!
 //! `!x` and `exclude:x` are the same; without an action it is `focus`. Keys of frames
 //! (`fn`, `mod`, `file`, `kind`, `lang`) go with every action but `fold`, which takes a
-//! module or the word `recursion`; those of samples only with `focus` and `exclude`. A
+//! module or the word `recursion`; `show` takes the word `interpreter`; those of samples only with `focus` and `exclude`. A
 //! value without a key is a part of a function's name.
 
 use super::{Action, Clause, FrameTest, Ranges, SampleTest, States, Text};
@@ -29,7 +29,7 @@ pub struct FilterError {
 const KEYS: [&str; 12] = [
     "fn", "mod", "file", "kind", "lang", "pid", "tid", "cpu", "comm", "cgroup", "user", "state",
 ];
-const ACTIONS: [&str; 5] = ["focus", "exclude", "hide", "fold", "only"];
+const ACTIONS: [&str; 6] = ["focus", "exclude", "hide", "fold", "only", "show"];
 
 /// All clauses of a text, in its order; the first error ends it.
 pub(super) fn clauses(text: &str) -> Result<Vec<Clause>, FilterError> {
@@ -83,6 +83,13 @@ impl<'a> Reader<'a> {
         }
         if action == Some("fold") {
             return self.fold();
+        }
+        if action == Some("show") {
+            let at = self.at;
+            return match &*self.value()? {
+                "interpreter" => Ok(Clause::ShowInterpreter),
+                _ => Err(self.error(at, "`show:` takes the word `interpreter`")),
+            };
         }
         let at = self.at;
         if let Some((key, operator)) = self.key(&KEYS) {
@@ -354,6 +361,7 @@ mod tests {
             ("hide:\":\" ::new", "hide:\":\" \"::new\""),
             ("a\\b", "a\\b"),
             ("state:disk,lock !state:idle", "state:lock,disk !state:idle"),
+            ("show:interpreter main", "show:interpreter main"),
         ] {
             let filter = read(text);
             let shown = filter.to_string();
@@ -380,6 +388,7 @@ mod tests {
             ("state~lock", 1, "takes words"),
             ("hide:state:lock", 6, "about frames"),
             ("fold:fn:x", 6, "takes a module"),
+            ("show:python", 6, "takes the word"),
         ] {
             let error = text.parse::<Filter>().expect_err(text);
             assert_eq!(error.column, column, "{text}: {error}");

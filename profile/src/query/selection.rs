@@ -1,5 +1,6 @@
 //! A *selection*: the samples that a query asks for, counted by stack.
 
+use super::internals::Internals;
 use super::scope::Admission;
 use super::shape::{Shaper, Step};
 use super::{Cancel, Cancelled, Query};
@@ -46,6 +47,8 @@ pub struct Selection {
     pub(super) shapes: Vec<u32>,
     /// By stack.
     pub(super) shape_of: Vec<ShapeAt>,
+    /// What is folded on them; `None` if nothing is.
+    pub(super) internals: Option<Internals>,
     /// By [`ThreadSlot`](crate::tables::ThreadSlot).
     pub(super) threads: Vec<Tally>,
     pub(super) cpus: BTreeMap<u16, Tally>,
@@ -131,6 +134,7 @@ impl Selection {
             waits: Vec::new(),
             shapes: Vec::new(),
             shape_of: vec![ShapeAt::UNSEEN; tables.stacks.len()],
+            internals: None,
             threads: vec![Tally::default(); tables.processes.thread_slots()],
             cpus: BTreeMap::new(),
             endings: [0; Ending::ALL.len()],
@@ -333,6 +337,7 @@ impl Selection {
                 self.tags[tags[crate::intern::NO_STACK.0 as usize].index()] -= samples;
             }
         }
+        self.internals = shaper.into_internals();
         Ok(())
     }
 

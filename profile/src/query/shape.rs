@@ -6,6 +6,7 @@
 //! an earlier one hid is not there for a later one.
 
 use super::Scope;
+use super::internals::Internals;
 use super::state::StateTest;
 use crate::filter::{Action, Clause, Filter, FrameTest, SampleTest};
 use crate::function::short_module;
@@ -38,6 +39,8 @@ pub(super) struct Shaper<'a> {
     /// Which samples count by what their threads did.
     states: Vec<StateTest>,
     rules: Vec<Rule>,
+    /// What is folded after all rules: a rule may be about it.
+    internals: Option<Internals>,
     /// The functions of which a stack must have one, by number.
     wanted: Option<Vec<bool>>,
 }
@@ -89,7 +92,7 @@ impl<'a> Shaper<'a> {
         });
         let rule = |clause: &Clause| {
             Some(match clause {
-                Clause::Sample { .. } => return None,
+                Clause::Sample { .. } | Clause::ShowInterpreter => return None,
                 Clause::FoldRecursion => Rule::FoldRecursion,
                 Clause::Stack { action, test } => {
                     let functions = matching(view, test);
@@ -125,8 +128,14 @@ impl<'a> Shaper<'a> {
             view,
             states: filter.clauses().iter().filter_map(state).collect(),
             rules: filter.clauses().iter().filter_map(rule).collect(),
+            internals: Internals::new(view, filter),
             wanted,
         }
+    }
+
+    /// What is folded; `None` if nothing is.
+    pub(super) fn into_internals(self) -> Option<Internals> {
+        self.internals
     }
 
     /// Appends a stack's shape to `arena`; `false`, and nothing is appended, if
@@ -153,6 +162,12 @@ impl<'a> Shaper<'a> {
             steps.any(|step| wanted[step.function().0 as usize])
         });
         let kept = kept && self.rules.iter().all(|rule| rule.apply(arena, start));
+        if kept && let Some(internals) = &self.internals {
+            let mut functions = arena[start..].iter().map(|step| Step(*step).function());
+            if internals.fold_in(&mut functions) {
+                retain(arena, start, |step| !internals.is_own(step.function()));
+            }
+        }
         if !kept {
             arena.truncate(start);
         // Its samples count, so it must be something: a row that says it is hidden.

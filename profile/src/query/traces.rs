@@ -2,7 +2,7 @@
 //! files are written from that hold more than names.
 
 use super::selection::Selection;
-use crate::intern::{HIDDEN, RESERVED, StackId, stopped};
+use crate::intern::{RESERVED, StackId, stopped};
 use crate::query::shape::Step;
 use crate::tables::ThreadSlot;
 use crate::time::STAMP_NS;
@@ -95,12 +95,20 @@ impl Selection {
         let tables = &*self.view.tables;
         let frames = tables.stacks.frames(trace.stack);
         let shape = self.shape(self.shape_of[trace.stack.0 as usize]);
-        let links = |frame: &u32| tables.sources.inlined_in(FrameId(*frame)).len() + 1;
-        // A filter only ever takes steps away, or all of them.
-        let is_whole =
-            shape[0] != HIDDEN.0 && frames.iter().map(links).sum::<usize>() == shape.len();
+        let owner = |frame: FrameId| self.view.function_of(frame);
+        let all = frames.iter().copied().map(FrameId);
+        let folding = self.internals.as_ref();
+        let folding = folding.filter(|internals| internals.fold_in(all.clone().map(owner)));
+        let is_shown = |frame: &FrameId| folding.is_none_or(|it| !it.is_own(owner(*frame)));
+        let shown = all.filter(is_shown);
+        let steps = shown.clone().flat_map(|frame| {
+            let inlined = tables.sources.inlined_in(frame).iter();
+            inlined.map(|link| link.function).chain([owner(frame)])
+        });
+        // Nothing but what is folded is missing.
+        let is_whole = steps.eq(shape.iter().map(|step| Step(*step).function()));
         let mut places: Vec<Place> = if is_whole {
-            frames.iter().map(|frame| place(FrameId(*frame))).collect()
+            shown.map(place).collect()
         } else {
             shape
                 .iter()

@@ -48,6 +48,10 @@ const CLAUSES: &[(&str, &str)] = &[
         "shows a function that calls itself as one frame",
     ),
     (
+        "show:interpreter",
+        "shows what CPython does itself below a Python function; else that function gets its samples",
+    ),
+    (
         "pid:, tid:, cpu: NUMBERS",
         "keeps samples of these, as in cpu:0-3,7; with ! before it drops them",
     ),
