@@ -4,7 +4,10 @@
 
 use libfuzzer_sys::fuzz_target;
 use symbolize::Reason;
-use symbolize::python::{Layout, LineTable, Lines, Version, module_of, read_code, read_threads};
+use symbolize::python::{
+    Layout, LineTable, Lines, Version, find_threading, module_of, read_code, read_thread_names,
+    read_threads,
+};
 
 /// Where the bytes are in the memory of the process. Pointers to there are easily made.
 const START: u64 = 0x1000;
@@ -14,7 +17,9 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let memory = |address: u64, length: u32| {
-        let start = address.checked_sub(START).and_then(|at| usize::try_from(at).ok());
+        let start = address
+            .checked_sub(START)
+            .and_then(|at| usize::try_from(at).ok());
         let rest = start.and_then(|start| bytes.get(start..));
         let piece = rest.and_then(|rest| rest.get(..length as usize));
         piece.map(Vec::from).ok_or(Reason::FileGone)
@@ -36,7 +41,9 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(threads) = read_threads(&memory, START, &layout, 100) {
         assert!(threads.len() <= 100);
     }
+    _ = find_threading(&memory, START, &layout);
     for address in [START, START + 64, START + 512] {
         _ = read_code(&memory, address, &layout, |_, _| true);
+        _ = read_thread_names(&memory, address, &layout);
     }
 });

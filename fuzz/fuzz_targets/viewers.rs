@@ -18,7 +18,9 @@ fuzz_target!(|bytes: &[u8]| {
     let selection = select(&opened.store);
     for format in [Format::Firefox, Format::Speedscope] {
         let mut again = Vec::new();
-        format.write(&selection, &mut again).expect("memory takes everything");
+        format
+            .write(&selection, &mut again)
+            .expect("memory takes everything");
         let again = formats::read(&again[..], limits).expect("we wrote it");
         assert!(again.notes.is_empty(), "{:?}", again.notes);
         // Units of time are fractions there.

@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use probe_ebpf::rule::{Extended, Rule};
-use probe_ebpf::table::{Mapping, Words};
 use probe_ebpf::ending::ending;
 use probe_ebpf::registers::{Registers, SCRATCH_REGISTERS};
+use probe_ebpf::rule::{Extended, Rule};
 use probe_ebpf::status;
+use probe_ebpf::table::{Mapping, Words};
 use probe_ebpf::walk::{Walk, frame, rule_for};
 use probe_ebpf::world::World;
 
@@ -133,7 +133,10 @@ fuzz_target!(|bytes: &[u8]| {
     let mut frames = 0;
     while frames < FRAMES_MAX {
         frames += 1;
-        let pc = walk.registers.ip.wrapping_sub(u64::from(walk.is_exact == 0));
+        let pc = walk
+            .registers
+            .ip
+            .wrapping_sub(u64::from(walk.is_exact == 0));
         let rule = rule_for(&mut walk, &world, pc);
         if frame(rule, &mut walk, &mut world) != status::CALLER {
             break;

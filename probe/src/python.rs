@@ -82,9 +82,16 @@ pub struct PythonParts {
     missing: Option<Missing>,
     /// The process runs Python at all.
     is_python: bool,
+    /// What the program calls the thread.
+    thread_name: Option<Arc<str>>,
 }
 
 impl PythonParts {
+    /// What the program calls the thread.
+    pub fn thread_name(&self) -> Option<&Arc<str>> {
+        self.thread_name.as_ref()
+    }
+
     /// Whether nothing of them is still to be read.
     pub fn are_read(&self) -> bool {
         self.parts.iter().all(|part| match part {
@@ -225,6 +232,7 @@ impl Python {
             _ => Some(Missing::NoThread),
         };
         let user = process.user();
+        let thread_name = process.name(raw.tid);
         let met = process.trampolines.meet(&raw.user, mappings, now_ns);
         let unmarked = met.unmarked.into_iter();
         let pid = raw.tgid;
@@ -245,6 +253,7 @@ impl Python {
             parts,
             missing,
             is_python: true,
+            thread_name,
         }
     }
 

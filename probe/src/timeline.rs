@@ -28,8 +28,10 @@ use crate::targets::Targets;
 use crate::thread_names::ThreadNames;
 use crate::time::now_ns;
 use crate::unwinding::Unwinding;
+use probe_ebpf::record::COMM_LEN;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often the dead are forgotten and what is unused is freed.
@@ -344,11 +346,24 @@ impl Timeline {
     /// The sample, with its frames in modules, and those of Python among them.
     fn finish(&mut self, raw: &RawSample, located: &Located) -> Sample {
         let mut sample = self.resolver.resolve(raw, located, &mut self.processes);
+        if let Some(name) = located.python.thread_name()
+            && self.has_no_better_name(raw.tgid, &sample.comm, name)
+        {
+            sample.comm = Arc::clone(name);
+        }
         if let Some(python) = &mut self.python {
             let modules = &mut self.processes.modules;
             python.merge(&mut sample, &located.python, &located.mappings, modules);
         }
         sample
+    }
+
+    /// Whether a thread is to be called as its program calls it: what it has told the kernel is
+    /// what other tools show. From 3.14 on CPython tells the kernel as much as there is room for.
+    fn has_no_better_name(&self, pid: u32, told: &str, name: &str) -> bool {
+        let is_inherited = || self.processes.comm_of(pid).as_deref() == Some(told);
+        let is_cut = || told.len() + 1 == COMM_LEN && name.starts_with(told);
+        is_inherited() || is_cut()
     }
 
     /// Has mappings with Python's trampolines walked by their rules from now on.

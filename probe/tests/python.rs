@@ -167,6 +167,58 @@ fn what_perf_has_made_of_functions_is_walked_and_shown_once() {
     }
 }
 
+#[test]
+fn threads_are_called_as_their_programs_call_them() {
+    let _alone = alone();
+    let interpreters = pythons();
+    if interpreters.is_empty() {
+        skip(NO_PYTHON);
+    }
+    for (version, python) in interpreters {
+        let scratch = Scratch::new();
+        let out = scratch.join("names");
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/names.py");
+        let process = Process::start(Command::new(python).arg(program).arg(&out));
+        let config = Config {
+            target: only(process.pid()),
+            rate_hz: 199,
+            ..Config::default()
+        };
+        let needs = "needs CAP_BPF and CAP_PERFMON";
+        let Some(mut source) = unless_forbidden(BpfSource::start(&config), needs) else {
+            return;
+        };
+        let mut told = HashMap::new();
+        let mut shown: HashMap<u32, String> = HashMap::new();
+        wait_for("names of all threads", || {
+            if let Ok(text) = std::fs::read_to_string(&out) {
+                let pair = |line: &str| {
+                    let (tid, name) = line.split_once('\t').unwrap();
+                    (tid.parse().unwrap(), name.to_string())
+                };
+                told = text.lines().map(pair).collect();
+            }
+            let batch = source.poll(Duration::from_millis(20)).unwrap();
+            for sample in batch.samples {
+                let native = ["python3", "ld-linux-x86-64"];
+                let is_known = told.get(&sample.tid) == Some(&sample.comm.to_string());
+                let is_early = native.iter().any(|name| sample.comm.starts_with(name));
+                let is_cut = |name: &String| name.starts_with(&*sample.comm);
+                let is_right = told.is_empty() || is_known || is_early;
+                assert!(
+                    is_right || told.get(&sample.tid).is_some_and(is_cut),
+                    "{version}: {} for {told:?}",
+                    sample.comm
+                );
+                shown.insert(sample.tid, sample.comm.to_string());
+            }
+            (!told.is_empty() && shown == told).then_some(())
+        });
+        println!("Python {version}: {shown:?}");
+        assert_eq!(told.len(), 8, "{version}");
+    }
+}
+
 /// Holds the stacks of a program against what it says of itself. `None` if there are no
 /// rights to sample.
 fn check(what: &str, python: &Path, options: &[&str]) -> Option<()> {

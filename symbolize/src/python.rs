@@ -7,6 +7,8 @@
 //! | `parts` | all places of a function that was split, by its jumps |
 //! | `layout` | where each version keeps what: one file for each |
 //! | `threads` | the threads of an interpreter |
+//! | `thread_names` | the names that the program gave them |
+//! | `dict` | dictionaries and attributes |
 //! | `code` | a code object: its name, file and lines |
 //! | `trampoline` | the code of `-X perf` around calls of the loop |
 //! | `lines` | which line each instruction is of |
@@ -18,6 +20,7 @@
 //! an end, and an address is only ever given back to the kernel to read from.
 
 mod code;
+mod dict;
 mod interpreter;
 mod layout;
 mod lines;
@@ -25,14 +28,18 @@ mod memory;
 mod module_name;
 mod parts;
 mod text;
+mod thread_names;
 mod threads;
 mod trampoline;
 
 pub use code::{Code, Found, IDENTITY_WORDS, read_code};
 pub use interpreter::{Interpreter, Version};
-pub use layout::{CodeLayout, FrameLayout, Groups, Layout, LineTable, ThreadLayout};
+pub use layout::{
+    Attributes, CodeLayout, FrameLayout, Groups, Layout, LineTable, Objects, ThreadLayout,
+};
 pub use lines::Lines;
 pub use memory::{Lack, Memory, memory_of};
 pub use module_name::module_of;
+pub use thread_names::{find_threading, read_thread_names};
 pub use threads::{Thread, read_threads};
 pub use trampoline::{LOOKED_AT, Trampoline};

@@ -47,7 +47,7 @@ fn functions_have_their_shares() {
                 .collect::<Vec<_>>()
         };
         let reports = reports_until(&mut command, "samples of known functions", |reports| {
-            sum(&named(reports), "samples") > 200
+            sum(&named(reports), "samples") > 400
         });
         let reports = named(&reports);
         let samples = sum(&reports, "samples");

@@ -18,6 +18,11 @@ use symbolize::python::{Groups, Lack, Layout};
 const AGAIN_NS: u64 = 50_000_000;
 const AGAIN_MAX_NS: u64 = 5_000_000_000;
 
+/// How soon names of threads are read again; each time that none is new the wait is twice as
+/// long, up to the second.
+const NAMES_NS: u64 = 1_000_000_000;
+const NAMES_MAX_NS: u64 = 30_000_000_000;
+
 /// A process with an interpreter.
 pub struct Process {
     look: Look,
@@ -32,6 +37,12 @@ pub struct Process {
     /// Not before that it is looked at once more.
     again_ns: u64,
     wait_ns: u64,
+    threading: Vec<u64>,
+    /// What the program calls its threads.
+    names: HashMap<u32, Arc<str>>,
+    /// Not before that they are read again.
+    names_again_ns: u64,
+    names_wait_ns: u64,
     codes: Codes,
     pub trampolines: Trampolines,
 }
@@ -53,6 +64,10 @@ impl Process {
             foreign: HashSet::new(),
             again_ns: 0,
             wait_ns: AGAIN_NS,
+            threading: Vec::new(),
+            names: HashMap::new(),
+            names_again_ns: 0,
+            names_wait_ns: NAMES_NS,
             codes: Codes::default(),
             trampolines: Trampolines::default(),
         }
@@ -85,7 +100,10 @@ impl Process {
         };
         let is_under_way = self.looking.0.strong_count() > 0;
         let is_early = now_ns < self.again_ns;
-        if !is_wanted || is_under_way || is_early || !budget.take_look(self.user) {
+        let may_have_names = self.is_walked() && self.threads.len() > 1;
+        let has_old_names = may_have_names && now_ns >= self.names_again_ns;
+        let is_due = is_wanted && !is_early || has_old_names;
+        if !is_due || is_under_way || !budget.take_look(self.user) {
             return None;
         }
         let ticket = Ticket::default();
@@ -99,6 +117,7 @@ impl Process {
         Some(Wanted::Look {
             look: self.look.clone(),
             layout,
+            threading: self.threading.clone(),
             ticket,
         })
     }
@@ -120,7 +139,15 @@ impl Process {
         let tid = *tid;
         let known = self.threads.contains_key(&tid);
         match seen {
-            Ok(seen) => self.walk(*seen, maps),
+            Ok(seen) => {
+                let is_same = seen.names == self.names;
+                self.names_wait_ns = match is_same {
+                    true => (2 * self.names_wait_ns).min(NAMES_MAX_NS),
+                    false => NAMES_NS,
+                };
+                self.names_again_ns = now_ns + self.names_wait_ns;
+                self.walk(*seen, maps);
+            }
             Err(lack) => {
                 self.withdraw(maps);
                 // What has ended, and has no memory any more, lacks nothing.
@@ -192,6 +219,11 @@ impl Process {
         self.codes.forget_unread();
     }
 
+    /// What the program calls a thread that is not its first.
+    pub fn name(&self, tid: u32) -> Option<Arc<str>> {
+        self.names.get(&tid).cloned()
+    }
+
     pub fn user(&self) -> u32 {
         self.user
     }
@@ -201,7 +233,11 @@ impl Process {
             layout,
             threads,
             foreign,
+            threading,
+            names,
         } = seen;
+        self.threading = threading;
+        self.names = names;
         for tid in self.threads.keys().filter(|tid| !threads.contains_key(tid)) {
             maps.remove_thread(*tid);
         }

@@ -13,15 +13,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use symbolize::object::Object;
 use symbolize::python::{
-    Interpreter, LOOKED_AT, Lack, Layout, Memory, Trampoline, memory_of, read_threads,
+    Interpreter, LOOKED_AT, Lack, Layout, Memory, Trampoline, find_threading, memory_of,
+    read_thread_names, read_threads,
 };
-use symbolize::{Files, Reason};
+use symbolize::{Files, Reason, sanitize};
 
 /// How long one piece of this work goes on reading a process that answers late.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// Threads of a process that have ended, and that its interpreter still has.
 const ENDED_MAX: usize = 64;
+
+/// Characters of a thread's name that are shown: the kernel keeps 15.
+const NAME_MAX: usize = 64;
 
 /// What is known of a process before it is looked at.
 #[derive(Debug, Clone)]
@@ -44,10 +48,11 @@ pub enum Wanted {
         file: Arc<OwnedFd>,
         name: Vec<u8>,
     },
-    /// The threads of a process, and its layout unless that is known.
+    /// The threads of a process, and what of it is not known yet.
     Look {
         look: Look,
         layout: Option<Layout>,
+        threading: Vec<u64>,
         ticket: Ticket,
     },
     /// Whether the mapping of a process that starts there has trampolines.
@@ -84,6 +89,10 @@ pub struct Seen {
     pub threads: HashMap<u32, ThreadState>,
     /// Threads that have never run Python.
     pub foreign: HashSet<u32>,
+    /// Where the module `threading` has its names, for each interpreter.
+    pub threading: Vec<u64>,
+    /// What the program calls its threads, but for the first.
+    pub names: HashMap<u32, Arc<str>>,
 }
 
 /// Starts the thread; `None` if that is not possible.
@@ -103,10 +112,11 @@ fn read(wanted: Wanted, way: &Files) -> Option<Came> {
         Wanted::Look {
             look,
             layout,
+            threading,
             ticket,
         } => {
             let memory = within(memory_of(look.pid, way), until);
-            let seen = look_at(&look, layout, &memory).map(Box::new);
+            let seen = look_at(&look, layout, threading, &memory).map(Box::new);
             let is_there = seen.is_ok() || {
                 let mappings = way.code_mappings(look.pid);
                 mappings.is_ok_and(|lines| !lines.is_empty())
@@ -149,7 +159,12 @@ fn interpreter(file: &Arc<OwnedFd>, name: &[u8]) -> Option<Interpreter> {
     Interpreter::find(&object, name).ok()?
 }
 
-fn look_at(look: &Look, layout: Option<Layout>, memory: &impl Memory) -> Result<Seen, Lack> {
+fn look_at(
+    look: &Look,
+    layout: Option<Layout>,
+    threading: Vec<u64>,
+    memory: &impl Memory,
+) -> Result<Seen, Lack> {
     let Look {
         pid,
         interpreter,
@@ -162,8 +177,10 @@ fn look_at(look: &Look, layout: Option<Layout>, memory: &impl Memory) -> Result<
     let tids = tids::of_process(*pid);
     let threads = read_threads(memory, *runtime, &layout, tids.len() + ENDED_MAX)?;
     let mut found = HashMap::new();
+    let mut by_pthread = HashMap::new();
     for thread in &threads {
         if let Some(tid) = tids::find(thread, &tids, memory) {
+            by_pthread.insert(thread.pthread, tid);
             let state = ThreadState {
                 address: thread.state,
                 identity: thread.tid.unwrap_or(thread.pthread),
@@ -183,11 +200,47 @@ fn look_at(look: &Look, layout: Option<Layout>, memory: &impl Memory) -> Result<
         return Err(Lack::Implausible("threads of Python"));
     }
     let is_foreign = |tid: &u32| !found.contains_key(tid);
+    by_pthread.retain(|_, tid| tid != pid);
+    let (threading, names) = match by_pthread.is_empty() {
+        true => (threading, HashMap::new()),
+        false => names(look, &layout, threading, &by_pthread, memory),
+    };
     Ok(Seen {
         layout,
+        threading,
+        names,
         foreign: tids.into_values().filter(is_foreign).collect(),
         threads: found,
     })
+}
+
+/// What a program calls its threads, and where its names are. What cannot be read has none.
+fn names(
+    look: &Look,
+    layout: &Layout,
+    mut threading: Vec<u64>,
+    tids: &HashMap<u64, u32>,
+    memory: &impl Memory,
+) -> (Vec<u64>, HashMap<u32, Arc<str>>) {
+    if threading.is_empty() {
+        threading = find_threading(memory, look.runtime, layout).unwrap_or_default();
+    }
+    let mut names = HashMap::new();
+    for module in &threading {
+        let Ok(found) = read_thread_names(memory, *module, layout) else {
+            // It is another module by now, or none.
+            return (Vec::new(), names);
+        };
+        for (pthread, name) in found {
+            if let Some(tid) = tids.get(&pthread)
+                && !name.is_empty()
+            {
+                let name: String = name.chars().take(NAME_MAX).collect();
+                names.insert(*tid, sanitize(name.as_bytes()).into());
+            }
+        }
+    }
+    (threading, names)
 }
 
 #[cfg(test)]

@@ -33,6 +33,10 @@ pub struct Layout {
     pub frame: FrameLayout,
     /// Code objects.
     pub code: CodeLayout,
+    /// Of an interpreter: the pointer to the dictionary of its modules.
+    pub interpreter_modules: u32,
+    /// How dictionaries and attributes are kept.
+    pub objects: Objects,
     /// Of a string of ASCII characters: its first one.
     pub ascii_data: u32,
     /// Of another string: its first character.
@@ -119,6 +123,39 @@ pub enum LineTable {
     Ranges,
     /// `co_linetable` from 3.11 on (PEP 657).
     Locations,
+}
+
+/// How dictionaries and the attributes of objects are kept, which changed more often than
+/// anything else that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Objects {
+    /// Where attributes are.
+    pub attributes: Attributes,
+    /// Of a type that a program made: the pointer to the names of its objects' attributes.
+    pub cached_keys: u32,
+}
+
+/// Where the attributes of an object are whose class a program made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attributes {
+    /// In a dictionary, the type says where: up to 3.10.
+    Dict,
+    /// In an array, or in a dictionary, by two pointers before the object: 3.11.
+    TwoPointers,
+    /// The same by one pointer, whose lowest bit says which it is: 3.12.
+    OnePointer,
+    /// Behind the object, unless the pointer before it leads to a dictionary: from 3.13 on.
+    Inline,
+}
+
+impl Objects {
+    /// From the start of an array of values to its first one.
+    pub(super) fn values_start(&self) -> u64 {
+        match self.attributes {
+            Attributes::Inline => 8,
+            Attributes::Dict | Attributes::TwoPointers | Attributes::OnePointer => 0,
+        }
+    }
 }
 
 impl Layout {

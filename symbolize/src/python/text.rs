@@ -54,6 +54,16 @@ pub fn read_text(memory: &impl Memory, address: u64, layout: &Layout) -> Result<
     })
 }
 
+/// Whether an address is that of a string with these ASCII characters.
+pub fn is_text(memory: &impl Memory, address: u64, text: &str, layout: &Layout) -> bool {
+    let bytes = memory.read(address, layout.ascii_data + text.len() as u32);
+    bytes.is_ok_and(|bytes| {
+        let is_ascii = half(&bytes, STATE).is_ok_and(|state| state >> 5 & 3 == 3);
+        let length = word(&bytes, LENGTH).unwrap_or(0);
+        is_ascii && length == text.len() as u64 && bytes.ends_with(text.as_bytes())
+    })
+}
+
 /// Bytes; more than [`BYTES_MAX`] is an error.
 pub fn read_bytes(memory: &impl Memory, address: u64) -> Result<Vec<u8>, Lack> {
     let fields = memory.read(address, BYTES_SIZE + 8)?;

@@ -29,12 +29,7 @@ pub fn read_threads(
 ) -> Result<Vec<Thread>, Lack> {
     let mut threads = Vec::new();
     let mut seen = HashSet::new();
-    let head = memory.read(runtime.wrapping_add(layout.runtime_interpreters.into()), 8)?;
-    let mut interpreter = pointer(&head, 0)?;
-    for _ in 0..INTERPRETERS_MAX {
-        if interpreter == 0 || !seen.insert(interpreter) {
-            break;
-        }
+    for interpreter in read_interpreters(memory, runtime, layout)? {
         let head = memory.read(
             interpreter.wrapping_add(layout.interpreter_threads.into()),
             8,
@@ -47,10 +42,28 @@ pub fn read_threads(
             &mut threads,
             max,
         )?;
+    }
+    Ok(threads)
+}
+
+/// The addresses of the interpreters of a process, [`INTERPRETERS_MAX`] at most.
+pub fn read_interpreters(
+    memory: &impl Memory,
+    runtime: u64,
+    layout: &Layout,
+) -> Result<Vec<u64>, Lack> {
+    let mut interpreters = Vec::new();
+    let head = memory.read(runtime.wrapping_add(layout.runtime_interpreters.into()), 8)?;
+    let mut interpreter = pointer(&head, 0)?;
+    while interpreter != 0
+        && interpreters.len() < INTERPRETERS_MAX
+        && !interpreters.contains(&interpreter)
+    {
+        interpreters.push(interpreter);
         let next = memory.read(interpreter.wrapping_add(layout.interpreter_next.into()), 8)?;
         interpreter = word(&next, 0)?;
     }
-    Ok(threads)
+    Ok(interpreters)
 }
 
 fn read_list(

@@ -2,7 +2,9 @@
 //! (`_Py_DebugOffsets` in `Include/internal/pycore_debug_offsets.h`). That structure is
 //! another one in each version.
 
-use super::{CodeLayout, FrameLayout, Groups, Layout, LineTable, ThreadLayout};
+use super::{
+    Attributes, CodeLayout, FrameLayout, Groups, Layout, LineTable, Objects, ThreadLayout,
+};
 use crate::python::Version;
 use crate::python::memory::{Lack, Memory, word};
 
@@ -26,6 +28,8 @@ pub struct Told {
     pub runtime_interpreters: u32,
     pub interpreter_next: u32,
     pub interpreter_threads: u32,
+    /// `interpreter_state.imports_modules`.
+    pub interpreter_modules: u32,
     /// `thread_state.next`.
     pub thread_next: u32,
     /// `thread_state.current_frame`.
@@ -43,6 +47,8 @@ pub struct Told {
     /// Bytes of a frame and of a code object that hold all that is read of them.
     pub frame_bytes: u32,
     pub code_bytes: u32,
+    /// `ht_cached_keys` of `PyHeapTypeObject`, which is not told.
+    pub cached_keys: u32,
     /// Whether the chain of every thread ends with a frame that no call made.
     pub has_base: bool,
 }
@@ -97,6 +103,11 @@ impl Told {
                 lines: LineTable::Locations,
                 identity: offset(self.code_file)?,
                 start: offset(self.code_start)?,
+            },
+            interpreter_modules: offset(self.interpreter_modules)?,
+            objects: Objects {
+                attributes: Attributes::Inline,
+                cached_keys: self.cached_keys,
             },
             ascii_data: 40,
             wide_data: 56,

@@ -1,6 +1,8 @@
 //! CPython 3.11: frames are no objects any more, and one call of the loop runs several.
 
-use super::{CodeLayout, FrameLayout, Groups, Layout, LineTable, ThreadLayout};
+use super::{
+    Attributes, CodeLayout, FrameLayout, Groups, Layout, LineTable, Objects, ThreadLayout,
+};
 
 pub const LAYOUT: Layout = Layout {
     runtime_interpreters: 40,
@@ -32,6 +34,11 @@ pub const LAYOUT: Layout = Layout {
         lines: LineTable::Locations,
         identity: 112,
         start: 184,
+    },
+    interpreter_modules: 888,
+    objects: Objects {
+        attributes: Attributes::TwoPointers,
+        cached_keys: 872,
     },
     ascii_data: 48,
     wide_data: 72,

@@ -1,6 +1,8 @@
 //! CPython 3.12: a frame of C is behind each group of frames; strings are shorter.
 
-use super::{CodeLayout, FrameLayout, Groups, Layout, LineTable, ThreadLayout};
+use super::{
+    Attributes, CodeLayout, FrameLayout, Groups, Layout, LineTable, Objects, ThreadLayout,
+};
 
 pub const LAYOUT: Layout = Layout {
     runtime_interpreters: 40,
@@ -32,6 +34,11 @@ pub const LAYOUT: Layout = Layout {
         lines: LineTable::Locations,
         identity: 112,
         start: 192,
+    },
+    interpreter_modules: 944,
+    objects: Objects {
+        attributes: Attributes::OnePointer,
+        cached_keys: 880,
     },
     ascii_data: 40,
     wide_data: 56,

@@ -6,6 +6,7 @@ pub const TOLD: Told = Told {
     runtime_interpreters: 40,
     interpreter_next: 64,
     interpreter_threads: 72,
+    interpreter_modules: 88,
     thread_next: 168,
     thread_frame: 184,
     thread_id: 192,
@@ -14,5 +15,6 @@ pub const TOLD: Told = Told {
     code_start: 344,
     frame_bytes: 72,
     code_bytes: 208,
+    cached_keys: 880,
     has_base: false,
 };

@@ -7,6 +7,7 @@ pub const TOLD: Told = Told {
     runtime_interpreters: 40,
     interpreter_next: 64,
     interpreter_threads: 72,
+    interpreter_modules: 96,
     thread_next: 192,
     thread_frame: 208,
     thread_id: 216,
@@ -15,5 +16,6 @@ pub const TOLD: Told = Told {
     code_start: 384,
     frame_bytes: 80,
     code_bytes: 216,
+    cached_keys: 880,
     has_base: false,
 };

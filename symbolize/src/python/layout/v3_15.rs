@@ -6,6 +6,7 @@ pub const TOLD: Told = Told {
     runtime_interpreters: 40,
     interpreter_next: 64,
     interpreter_threads: 72,
+    interpreter_modules: 96,
     thread_next: 192,
     thread_frame: 208,
     thread_id: 240,
@@ -14,5 +15,6 @@ pub const TOLD: Told = Told {
     code_start: 448,
     frame_bytes: 80,
     code_bytes: 216,
+    cached_keys: 888,
     has_base: true,
 };

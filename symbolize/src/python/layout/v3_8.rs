@@ -1,6 +1,8 @@
 //! CPython 3.8.
 
-use super::{CodeLayout, FrameLayout, Groups, Layout, LineTable, ThreadLayout};
+use super::{
+    Attributes, CodeLayout, FrameLayout, Groups, Layout, LineTable, Objects, ThreadLayout,
+};
 
 pub const LAYOUT: Layout = Layout {
     runtime_interpreters: 32,
@@ -33,6 +35,11 @@ pub const LAYOUT: Layout = Layout {
         // From `co_cell2arg` on; what follows `co_lnotab` is written to.
         identity: 96,
         start: 0,
+    },
+    interpreter_modules: 56,
+    objects: Objects {
+        attributes: Attributes::Dict,
+        cached_keys: 872,
     },
     ascii_data: 48,
     wide_data: 72,

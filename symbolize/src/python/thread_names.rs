@@ -1,0 +1,207 @@
+//! The names that a program gave to its threads: those of `threading.Thread`. The module
+//! `threading` has all that run in its `_active`, by their `pthread_t`.
+//!
+//! Nothing is stopped, and what is read may change meanwhile: an entry that is another one
+//! afterwards is left out.
+
+use std::collections::HashMap;
+
+use super::dict::{Item, read_attributes, read_dict, read_word};
+use super::layout::Layout;
+use super::memory::{Lack, Memory, is_alive};
+use super::text::{is_text, read_text};
+use super::threads::read_interpreters;
+
+/// Threads whose names are read.
+const NAMES_MAX: usize = 1024;
+
+/// `md_dict` of `PyModuleObject`.
+const MODULE_DICT: u64 = 16;
+
+/// The dictionaries of the module `threading`, one for each interpreter of a process that has
+/// imported it.
+pub fn find_threading(
+    memory: &impl Memory,
+    runtime: u64,
+    layout: &Layout,
+) -> Result<Vec<u64>, Lack> {
+    let mut found = Vec::new();
+    for interpreter in read_interpreters(memory, runtime, layout)? {
+        let modules = read_word(
+            memory,
+            interpreter.wrapping_add(layout.interpreter_modules.into()),
+        )?;
+        if modules == 0 {
+            // It has just begun.
+            continue;
+        }
+        if let Some(module) = value_of(
+            memory,
+            &read_dict(memory, modules, layout)?,
+            "threading",
+            layout,
+        ) {
+            found.push(read_word(memory, module.wrapping_add(MODULE_DICT))?);
+        }
+    }
+    Ok(found)
+}
+
+/// The names of threads by their `pthread_t`, of a module's dictionary that
+/// [`find_threading`] found.
+pub fn read_thread_names(
+    memory: &impl Memory,
+    threading: u64,
+    layout: &Layout,
+) -> Result<HashMap<u64, String>, Lack> {
+    let items = read_dict(memory, threading, layout)?;
+    let Some(active) = value_of(memory, &items, "_active", layout) else {
+        return Ok(HashMap::new());
+    };
+    let threads = read_dict(memory, active, layout)?;
+    let mut names = HashMap::new();
+    for item in threads
+        .iter()
+        .filter(|item| item.value != 0)
+        .take(NAMES_MAX)
+    {
+        // The hash of a number is that number.
+        if let (Some(pthread), Ok(name)) = (item.hash, name_of(memory, item.value, layout)) {
+            names.insert(pthread, name);
+        }
+    }
+    let after = read_dict(memory, active, layout)?;
+    let is_there = |pthread: &u64| {
+        let own = |items: &[Item]| {
+            items
+                .iter()
+                .copied()
+                .find(|item| item.hash == Some(*pthread))
+        };
+        own(&threads) == own(&after)
+    };
+    names.retain(|pthread, _| is_there(pthread));
+    Ok(names)
+}
+
+/// The `_name` of a `threading.Thread`.
+fn name_of(memory: &impl Memory, thread: u64, layout: &Layout) -> Result<String, Lack> {
+    const NO_THREAD: Lack = Lack::Implausible("a thread of the module threading");
+    if !is_alive(&memory.read(thread, 8)?) {
+        return Err(NO_THREAD);
+    }
+    let attributes = read_attributes(memory, thread, layout)?;
+    let name = value_of(memory, &attributes, "_name", layout).ok_or(NO_THREAD)?;
+    read_text(memory, name, layout)
+}
+
+/// The value of a key that is a string of ASCII characters.
+fn value_of(memory: &impl Memory, items: &[Item], key: &str, layout: &Layout) -> Option<u64> {
+    let has_it = |item: &&Item| item.value != 0 && is_text(memory, item.key, key, layout);
+    Some(items.iter().find(has_it)?.value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reason;
+    use crate::python::Version;
+
+    /// Memory with words at addresses, and zeros between them.
+    fn names(words: &[(u64, u64)]) -> Result<HashMap<u64, String>, Lack> {
+        let words: HashMap<u64, u64> = words.iter().copied().collect();
+        let memory = |address: u64, length: u32| -> Result<Vec<u8>, Reason> {
+            let word = |at: u64| words.get(&(address + at)).copied().unwrap_or(0);
+            let all = (0..u64::from(length))
+                .step_by(8)
+                .flat_map(|at| word(at).to_le_bytes());
+            Ok(all.take(length as usize).collect())
+        };
+        let version = Version {
+            major: 3,
+            minor: 12,
+        };
+        let layout = Layout::of(version, &memory, 0)?;
+        read_thread_names(&memory, DICT, &layout)
+    }
+
+    const DICT: u64 = 0x1_0000;
+    const KEYS: u64 = 0x2_0000;
+    const ACTIVE: u64 = 0x3_0000;
+    const ACTIVE_KEYS: u64 = 0x4_0000;
+    const THREAD: u64 = 0x5_0000;
+    const TYPE: u64 = 0x6_0000;
+    const TYPE_KEYS: u64 = 0x7_0000;
+    const VALUES: u64 = 0x8_0000;
+    const TEXTS: u64 = 0x9_0000;
+
+    /// A string of up to 16 ASCII characters.
+    fn text(number: u64, text: &str) -> Vec<(u64, u64)> {
+        let at = TEXTS + 0x100 * number;
+        let mut bytes = [0; 16];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        let halves = bytes.as_chunks::<8>().0;
+        let state = 1 << 2 | 1 << 5 | 1 << 6;
+        vec![
+            (at, 1),
+            (at + 16, text.len() as u64),
+            (at + 32, state),
+            (at + 40, u64::from_le_bytes(halves[0])),
+            (at + 48, u64::from_le_bytes(halves[1])),
+        ]
+    }
+
+    /// The module `threading` of 3.12 with one thread, whose attributes are in an array.
+    fn one_thread() -> Vec<(u64, u64)> {
+        let mut words = vec![
+            (DICT + 32, KEYS),
+            (KEYS + 8, 1 << 16 | 3 << 8),
+            (KEYS + 24, 1),
+            (KEYS + 40, TEXTS),
+            (KEYS + 48, ACTIVE),
+            (ACTIVE + 32, ACTIVE_KEYS),
+            (ACTIVE_KEYS + 8, 3 << 8),
+            (ACTIVE_KEYS + 24, 1),
+            (ACTIVE_KEYS + 40, 0x7f00_0000_1700),
+            (ACTIVE_KEYS + 48, 0x1234),
+            (ACTIVE_KEYS + 56, THREAD),
+            (THREAD, 1),
+            (THREAD + 8, TYPE),
+            (THREAD - 24, VALUES - 1),
+            (TYPE + 880, TYPE_KEYS),
+            (TYPE_KEYS + 8, 2 << 16 | 3 << 8),
+            (TYPE_KEYS + 24, 1),
+            (TYPE_KEYS + 40, TEXTS + 0x100),
+            (VALUES, TEXTS + 0x200),
+        ];
+        words.extend(text(0, "_active"));
+        words.extend(text(1, "_name"));
+        words.extend(text(2, "worker"));
+        words
+    }
+
+    #[test]
+    fn a_thread_and_its_name() {
+        let found = names(&one_thread()).unwrap();
+        assert_eq!(found, [(0x7f00_0000_1700, "worker".into())].into());
+    }
+
+    #[test]
+    fn what_is_none_has_no_name() {
+        let with = |at: u64, value: u64| {
+            let mut words = one_thread();
+            words.push((at, value));
+            names(&words)
+        };
+        let none = Ok(HashMap::new());
+        // Freed; without a value; a name that is no string; no names at all.
+        assert_eq!(with(THREAD, 0), none);
+        assert_eq!(with(VALUES, 0), none);
+        assert_eq!(with(TEXTS + 0x200 + 32, 0), none);
+        assert_eq!(with(TYPE_KEYS + 24, u64::MAX), none);
+        assert_eq!(with(TYPE_KEYS + 8, 0xff00), none);
+        assert_eq!(with(THREAD - 24, u64::MAX), none);
+        let implausible = Err(Lack::Implausible("a dictionary"));
+        assert_eq!(with(KEYS + 24, 1 << 40), implausible);
+    }
+}
