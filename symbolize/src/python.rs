@@ -33,7 +33,7 @@ mod threads;
 mod trampoline;
 
 pub use code::{Code, Found, IDENTITY_WORDS, read_code};
-pub use interpreter::{Interpreter, Version};
+pub use interpreter::{Build, Interpreter, Version};
 pub use layout::{
     Attributes, CodeLayout, FrameLayout, Groups, Layout, LineTable, Objects, ThreadLayout,
 };

@@ -49,6 +49,8 @@ impl fmt::Display for Version {
 pub struct Interpreter {
     /// Its version.
     pub version: Version,
+    /// How it was built, as far as its symbols tell.
+    pub build: Build,
     /// Where its `_PyRuntime` is.
     pub runtime: LinkAddr,
     /// Where in the file its loop is, in one piece or several, by place.
@@ -56,6 +58,21 @@ pub struct Interpreter {
     /// Functions that only lead from one Python function to the next, by place.
     glue: Vec<Range<u64>>,
     segments: Segments,
+}
+
+/// How an interpreter was built. Stripped files tell less of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Build {
+    /// 1 of 3.12.1; `None` where no symbol tells it, as before 3.11.
+    pub micro: Option<u8>,
+    /// The program uses it as a library.
+    pub is_shared: bool,
+    /// It counts references and checks itself: `--with-pydebug`.
+    pub is_debug: bool,
+    /// It has a function for each instruction, which end in calls of each other.
+    pub has_tail_calls: bool,
+    /// It can make native code of what is run often.
+    pub has_jit: bool,
 }
 
 /// The interpreter's loop. Compilers put what is rarely run of it elsewhere.
@@ -105,11 +122,14 @@ const GLUE: [&[u8]; 37] = [
     b"py_trampoline_evaluator",
 ];
 
+/// How the name of a function begins that runs one instruction.
+const TAIL_CALL: &[u8] = b"_TAIL_CALL_";
+
 /// How the names of more of them begin.
 const GLUE_BEGINNINGS: [&[u8]; 5] = [
     // Builds that have a function for each instruction, which end in calls of each other:
     // behind them is the loop's function, which called the first.
-    b"_TAIL_CALL_",
+    TAIL_CALL,
     b"cfunction_vectorcall_",
     b"cfunction_call",
     b"method_vectorcall_",
@@ -128,6 +148,10 @@ impl Interpreter {
         };
         let (mut runtime, mut number) = (None, None);
         let (mut evaluation, mut glue) = (Vec::new(), Vec::new());
+        let mut build = Build {
+            is_shared: file_name.starts_with(b"lib"),
+            ..Build::default()
+        };
         let segments = object.segments();
         elf::for_each_symbol(object, |name, start, size| {
             if name == b"_PyRuntime" {
@@ -135,6 +159,9 @@ impl Interpreter {
             } else if name == b"Py_Version" {
                 number = segments.to_file(start);
             }
+            build.is_debug |= name == b"_Py_NegativeRefcount";
+            build.has_tail_calls |= name.starts_with(TAIL_CALL);
+            build.has_jit |= name == b"_PyJIT_Compile";
             let places = if EVALUATION.contains(&name) {
                 &mut evaluation
             } else if is_glue(name) {
@@ -151,8 +178,10 @@ impl Interpreter {
                 .source()
                 .read(offset, 4, "the version of Python")
                 .ok()?;
-            Version::of_number(u32::from_le_bytes(bytes.try_into().ok()?).into())
+            Some(u32::from_le_bytes(bytes.try_into().ok()?))
         });
+        build.micro = told.map(|number| (number >> 8) as u8);
+        let told = told.and_then(|number| Version::of_number(number.into()));
         sort(&mut evaluation);
         // What the file does not tell is not guessed: the symbols are all there is then.
         let evaluation = all_parts(object, evaluation.clone()).unwrap_or(evaluation);
@@ -161,6 +190,7 @@ impl Interpreter {
         Ok(match runtime {
             Some(runtime) if !evaluation.is_empty() => Some(Interpreter {
                 version: told.unwrap_or(by_name),
+                build,
                 runtime,
                 evaluation,
                 glue,

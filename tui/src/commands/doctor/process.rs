@@ -176,7 +176,8 @@ pub fn findings(facts: &ProcessFacts) -> Vec<Finding> {
             findings.extend(modules.iter().map(judge));
         }
     }
-    findings.extend(facts.python.as_ref().map(python::judge));
+    let judge = |python| python::judge(python, facts.sampled.as_ref().ok());
+    findings.extend(facts.python.as_ref().map(judge));
     findings.extend(judge_anonymous_code(facts));
     findings.push(sampled::judge(facts.pid, &facts.sampled));
     findings

@@ -1,18 +1,24 @@
 //! Whether the functions of Python in a process will be shown.
 
 use super::maps::CodeMapping;
+use super::sampled::SampledFacts;
+use crate::words::units::{count, counted};
 use probe::features::Finding;
 use symbolize::object::Object;
-use symbolize::python::{Interpreter, Lack, Layout, Version, memory_of, read_threads};
+use symbolize::python::{Build, Interpreter, Lack, Layout, Version, memory_of, read_threads};
 use symbolize::{FileOffset, Files, Mapping, ProcessAddr, Reason};
 
 /// How many threads are counted at most.
 const THREADS_MAX: usize = 16_384;
 
+/// If more samples than this have no function of Python, something is missing.
+const SAMPLES_MIN: u64 = 20;
+
 /// The Python interpreter of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PythonFacts {
     version: Version,
+    build: Build,
     /// How many threads run Python, or why that cannot be told.
     threads: Result<usize, Lack>,
 }
@@ -34,6 +40,7 @@ pub fn inspect(pid: u32, mappings: &[CodeMapping], way: &Files) -> Option<Python
         let runtime = interpreter.runtime_at(&place)?;
         Some(PythonFacts {
             version: interpreter.version,
+            build: interpreter.build,
             threads: threads(pid, interpreter.version, runtime, way),
         })
     })
@@ -46,33 +53,68 @@ fn threads(pid: u32, version: Version, runtime: u64, way: &Files) -> Result<usiz
     Ok(read_threads(&memory, runtime, &layout, THREADS_MAX)?.len())
 }
 
-/// Says whether functions of Python will be shown, and if not, why.
-pub fn judge(facts: &PythonFacts) -> Finding {
-    let PythonFacts { version, threads } = facts;
+/// Says which Python it is, whether its functions will be shown, in how many samples they were,
+/// and if not, why.
+pub fn judge(facts: &PythonFacts, sampled: Option<&SampledFacts>) -> Finding {
+    const ID: &str = "process-python";
+    let PythonFacts { threads, .. } = facts;
+    let name = name(facts);
     match threads {
         Ok(threads) => {
-            let threads = match threads {
-                1 => "1 thread".to_string(),
-                threads => format!("{threads} threads"),
-            };
-            let what =
-                format!("Python {version}, {threads}: its functions are shown by name and line");
-            Finding::ok("process-python", what)
+            let threads = counted(*threads as u64, "thread");
+            let shown = sampled
+                .filter(|sampled| sampled.samples > 0)
+                .map(|sampled| {
+                    let (python, all) = (count(sampled.python), count(sampled.samples));
+                    format!(", {python} of {all} samples have some")
+                });
+            let what = format!(
+                "{name}, {threads}: its functions are shown by name and line{}",
+                shown.unwrap_or_default()
+            );
+            match sampled {
+                Some(sampled) if sampled.python == 0 && sampled.samples > SAMPLES_MIN => {
+                    Finding::warn(ID, what)
+                }
+                _ => Finding::ok(ID, what),
+            }
         }
         Err(lack @ Lack::Unreadable(Reason::NoPermission)) => {
-            let what = format!("Python {version}: its functions are not shown: {lack}");
-            Finding::warn("process-python", what).fix("run as root, or give proftop cap_sys_ptrace")
+            let what = format!("{name}: its functions are not shown: {lack}");
+            Finding::warn(ID, what).fix("run as root, or give proftop cap_sys_ptrace")
         }
         Err(lack) => {
-            let what = format!("Python {version}: its functions are not shown: {lack}");
-            Finding::warn("process-python", what)
+            let what = format!("{name}: its functions are not shown: {lack}");
+            Finding::warn(ID, what)
         }
     }
+}
+
+/// `Python 3.14.0 (shared library, debug build)`
+fn name(facts: &PythonFacts) -> String {
+    let PythonFacts { version, build, .. } = facts;
+    let micro = build.micro.map(|micro| format!(".{micro}"));
+    let kind = match build.is_shared {
+        true => "shared library",
+        false => "in the program itself",
+    };
+    let parts = [
+        (true, kind),
+        (build.is_debug, "debug build"),
+        (build.has_tail_calls, "with tail calls"),
+        (build.has_jit, "with a JIT"),
+    ];
+    let parts: Vec<&str> = { parts.into_iter() }
+        .filter_map(|(is_so, words)| is_so.then_some(words))
+        .collect();
+    let micro = micro.unwrap_or_default();
+    format!("Python {version}{micro} ({})", parts.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use probe::features::Level;
 
     #[test]
     fn it_says_whether_functions_are_shown() {
@@ -80,14 +122,37 @@ mod tests {
             major: 3,
             minor: 16,
         };
-        let what = |threads| judge(&PythonFacts { version, threads }).what;
+        let build = Build {
+            micro: Some(2),
+            is_shared: true,
+            has_jit: true,
+            ..Build::default()
+        };
+        let facts = |build, threads| PythonFacts {
+            version,
+            build,
+            threads,
+        };
+        let sampled = SampledFacts {
+            samples: 190,
+            python: 188,
+            ..SampledFacts::default()
+        };
         assert_eq!(
-            what(Ok(1)),
-            "Python 3.16, 1 thread: its functions are shown by name and line"
+            judge(&facts(build, Ok(1)), Some(&sampled)).what,
+            "Python 3.16.2 (shared library, with a JIT), 1 thread: its functions are shown by \
+             name and line, 188 of 190 samples have some"
         );
+        let none = SampledFacts {
+            python: 0,
+            ..sampled
+        };
+        let level = |sampled| judge(&facts(build, Ok(1)), sampled).level;
+        assert_eq!((level(Some(&none)), level(None)), (Level::Warn, Level::Ok));
+        let lack = Err(Lack::UnknownVersion(version));
         assert_eq!(
-            what(Err(Lack::UnknownVersion(version))),
-            "Python 3.16: its functions are not shown: \
+            judge(&facts(Build::default(), lack), None).what,
+            "Python 3.16 (in the program itself): its functions are not shown: \
              the structures of Python 3.16 are not known"
         );
     }

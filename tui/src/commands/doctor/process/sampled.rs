@@ -4,6 +4,7 @@
 use crate::commands::live::{self, Live};
 use crate::words::units::{completeness, count, percent};
 use probe::features::Finding;
+use profile::filter::FilterError;
 use profile::query::Nameless;
 use profile::{Cancel, Filter, NoName, Query};
 use std::path::Path;
@@ -30,6 +31,8 @@ pub struct SampledFacts {
     /// Samples with a user stack, and those of them whose stack is whole.
     pub stacks: u64,
     pub whole: u64,
+    /// Samples with a function of Python.
+    pub python: u64,
     /// Frames of all samples, and those of them that have no name.
     pub frames: u64,
     pub unnamed: u64,
@@ -62,12 +65,19 @@ pub fn sample(pid: u32) -> Sampled {
     let cancelled = |_| "it was interrupted".to_owned();
     let cancel = Cancel::new();
     let selection = opened.view.select(&query, &cancel).map_err(cancelled)?;
+    let python = Query {
+        filter: { format!("pid:{pid} lang:python").parse() }
+            .map_err(|error: FilterError| error.to_string())?,
+        ..Query::default()
+    };
+    let python = opened.view.select(&python, &cancel).map_err(cancelled)?;
     let nameless = selection.nameless(&cancel).map_err(cancelled)?;
     let found = selection.completeness();
     Ok(SampledFacts {
         samples: selection.samples(),
         stacks: found.user_stacks,
         whole: found.whole,
+        python: python.samples(),
         frames: found.frames,
         unnamed: nameless.iter().map(|row| row.frames).sum(),
         files: nameless.into_iter().map(UnnamedRow::from).collect(),
@@ -167,6 +177,7 @@ impl SampledFacts {
     pub fn example() -> Self {
         SampledFacts {
             samples: 198,
+            python: 0,
             stacks: 190,
             whole: 190,
             frames: 4_000,
