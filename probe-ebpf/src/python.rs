@@ -59,7 +59,19 @@ pub struct Layout {
     /// Of a code object: the words that identify it.
     pub code_identity: u32,
     pub reserved: u32,
+    /// Where the process's global lock is; 0 if that is not known.
+    pub gil: u64,
 }
+
+/// Bytes of the global lock (`struct _gil_runtime_state`), in all of which a thread that
+/// waits for it may wait: a condition and a mutex of its own, and two for handing it over.
+pub const GIL_BYTES: u64 = 208;
+
+/// Of the global lock: the pointer to the state of the thread that has it, or had it last.
+pub const GIL_HOLDER: u64 = 8;
+
+/// Of a `pthread_t` of glibc: the thread's number (`struct pthread` of `nptl/descr.h`).
+pub const TID_IN_PTHREAD: u64 = 720;
 
 /// Where the interpreter keeps what it knows of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +83,7 @@ pub struct ThreadState {
 }
 
 const _: () = {
-    assert!(size_of::<Layout>() == 56);
+    assert!(size_of::<Layout>() == 64);
     assert!(size_of::<ThreadState>() == 16);
 };
 

@@ -6,7 +6,9 @@ mod burn;
 mod common;
 
 use common::{Seen, alone, only, unless_forbidden};
-use probe::{BpfSource, Config, Ending, Missing, ModuleKind, PythonStats, Sample, Source as _};
+use probe::{
+    BpfSource, Config, Ending, Missing, ModuleKind, PythonStats, Sample, Source as _, WaitState,
+};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -264,6 +266,55 @@ fn threads_are_called_as_their_programs_call_them() {
         });
         println!("Python {version}: {shown:?}");
         assert_eq!(told.len(), 8, "{version}");
+    }
+}
+
+#[test]
+fn who_has_the_global_lock_is_told_to_who_waits_for_it() {
+    let _alone = alone();
+    let interpreters = pythons();
+    if interpreters.is_empty() {
+        skip(NO_PYTHON);
+    }
+    for (version, python) in interpreters {
+        let scratch = Scratch::new();
+        let out = scratch.join("tids");
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/gil.py");
+        let process = Process::start(Command::new(python).arg(program).arg(&out));
+        let config = Config {
+            target: only(process.pid()),
+            waits: true,
+            ..Config::default()
+        };
+        let needs = "needs CAP_BPF and CAP_PERFMON";
+        let Some(mut source) = unless_forbidden(BpfSource::start(&config), needs) else {
+            return;
+        };
+        let text = wait_for("two threads", || std::fs::read_to_string(&out).ok());
+        let tids: Vec<u32> = text.split(' ').map(|tid| tid.parse().unwrap()).collect();
+        let [holds, wants] = tids[..] else {
+            panic!("{text}");
+        };
+        let (mut told, mut untold) = (0, 0);
+        wait_for("waits for the lock", || {
+            for sample in source.poll(Duration::from_millis(20)).unwrap().samples {
+                let wait = sample.wait.filter(|wait| wait.state == WaitState::Lock);
+                let Some(wait) = wait.filter(|_| sample.tid == wants) else {
+                    continue;
+                };
+                match wait.owner {
+                    Some(owner) => {
+                        assert_eq!(owner, (process.pid(), holds), "{version}");
+                        told += 1;
+                    }
+                    // Until the process is known.
+                    None => untold += 1,
+                }
+            }
+            (told > 30).then_some(())
+        });
+        println!("Python {version}: {told} told, {untold} not");
+        assert!(untold <= told, "{version}: {told} told, {untold} not");
     }
 }
 

@@ -35,11 +35,11 @@ mod trampoline;
 pub use code::{Code, Found, IDENTITY_WORDS, read_code};
 pub use interpreter::{Build, Interpreter, Version};
 pub use layout::{
-    Attributes, CodeLayout, FrameLayout, Groups, Layout, LineTable, Objects, ThreadLayout,
+    Attributes, CodeLayout, FrameLayout, Gil, Groups, Layout, LineTable, Objects, ThreadLayout,
 };
 pub use lines::Lines;
 pub use memory::{Lack, Memory, memory_of};
 pub use module_name::module_of;
 pub use thread_names::{find_threading, read_thread_names};
-pub use threads::{Thread, read_threads};
+pub use threads::{Thread, find_gil, read_threads};
 pub use trampoline::{LOOKED_AT, Trampoline};

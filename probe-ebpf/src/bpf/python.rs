@@ -9,7 +9,8 @@ use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 use probe_ebpf::limits::{FRAMES_MAX, PYTHON_FRAMES_MAX};
 use probe_ebpf::python::{
-    Entry, FRAME_ROOM, IDENTITY_WORDS, Layout, NONE, OWNER_C, Summary, check, status, style,
+    Entry, FRAME_ROOM, GIL_BYTES, GIL_HOLDER, IDENTITY_WORDS, Layout, NONE, OWNER_C, Summary,
+    TID_IN_PTHREAD, check, status, style,
 };
 
 /// Bits of a pointer to an object that are no address: objects begin at multiples of 8.
@@ -69,6 +70,29 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
     // SAFETY: as above.
     unsafe { (*scratch).header.python = Summary::new(entries, status).0 };
     0
+}
+
+/// Which thread has the global lock of a process, if a futex at this address is of that lock: a
+/// number of a thread in the program's own namespace. 0 if it is another lock.
+#[inline(always)]
+pub fn lock_holder(futex: u64, tgid: u32) -> u32 {
+    let Some(layout) = PYTHON_PROCESSES.get_ptr(&tgid) else {
+        return 0;
+    };
+    // SAFETY: a value of a live map.
+    let (gil, identity, style) =
+        unsafe { ((*layout).gil, (*layout).thread_identity, (*layout).style) };
+    if gil == 0 || futex.wrapping_sub(gil) >= GIL_BYTES {
+        return 0;
+    }
+    let thread = read(gil.wrapping_add(GIL_HOLDER));
+    let identity = read(thread.wrapping_add(identity as u64));
+    if style == style::EACH {
+        // Up to 3.10 the interpreter knows a thread's `pthread_t` only.
+        read(identity.wrapping_add(TID_IN_PTHREAD)) as u32
+    } else {
+        identity as u32
+    }
 }
 
 /// The innermost frame of a thread; 0 if it runs no Python.

@@ -24,7 +24,7 @@ use super::maps::{
     THREADS, WAIT_COUNTERS, WAIT_FLAGS_OFFSET, WAIT_IOWAIT_BIT, WAIT_IOWAIT_OFFSET, WAIT_ORDERS,
     WAIT_PID_OFFSET, WAIT_TGID_OFFSET, count_in,
 };
-use super::{record, registers};
+use super::{python, record, registers};
 use aya_ebpf::bindings::{BPF_RB_FORCE_WAKEUP, pt_regs, task_struct};
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid, generated as helpers};
 use aya_ebpf::macros::btf_tracepoint;
@@ -174,8 +174,12 @@ fn owner_of(lock: Lock, tgid: u32) -> u32 {
     if failed != 0 {
         return 0;
     }
-    let owner = lock_owner(lock.operation, lock.expected, &words);
+    let mut owner = lock_owner(lock.operation, lock.expected, &words);
     if owner == 0 {
+        owner = python::lock_holder(lock.at, tgid);
+    }
+    // Who waits for the global lock of Python may have been the last to have it.
+    if owner == 0 || owner == bpf_get_current_pid_tgid() as u32 {
         return 0;
     }
     let Some(thread) = THREADS.get_ptr(&owner) else {

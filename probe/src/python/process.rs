@@ -231,6 +231,7 @@ impl Process {
     fn walk(&mut self, seen: Seen, maps: &mut PythonMaps) {
         let Seen {
             layout,
+            gil,
             threads,
             foreign,
             threading,
@@ -249,14 +250,14 @@ impl Process {
         self.foreign = foreign;
         self.threads = threads;
         if !matches!(self.state, State::Walked(_)) {
-            maps.add_process(self.look.pid, &for_kernel(&layout));
+            maps.add_process(self.look.pid, &for_kernel(&layout, gil));
         }
         self.state = State::Walked(layout);
     }
 }
 
 /// The layout as the kernel side wants it.
-fn for_kernel(layout: &Layout) -> python::Layout {
+fn for_kernel(layout: &Layout, gil: Option<u64>) -> python::Layout {
     let Layout {
         thread,
         frame,
@@ -283,5 +284,6 @@ fn for_kernel(layout: &Layout) -> python::Layout {
         code_first_line: code.first_line,
         code_identity: code.identity,
         reserved: 0,
+        gil: gil.unwrap_or(0),
     }
 }

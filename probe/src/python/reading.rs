@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use symbolize::object::Object;
 use symbolize::python::{
-    Interpreter, LOOKED_AT, Lack, Layout, Memory, Trampoline, find_threading, memory_of,
+    Interpreter, LOOKED_AT, Lack, Layout, Memory, Trampoline, find_gil, find_threading, memory_of,
     read_thread_names, read_threads,
 };
 use symbolize::{Files, Reason, sanitize};
@@ -85,6 +85,8 @@ pub enum Came {
 /// What a process looked like.
 pub struct Seen {
     pub layout: Layout,
+    /// Where its global lock is.
+    pub gil: Option<u64>,
     /// Where the frames of each thread are.
     pub threads: HashMap<u32, ThreadState>,
     /// Threads that have never run Python.
@@ -207,6 +209,7 @@ fn look_at(
     };
     Ok(Seen {
         layout,
+        gil: find_gil(memory, *runtime, &layout).ok(),
         threading,
         names,
         foreign: tids.into_values().filter(is_foreign).collect(),

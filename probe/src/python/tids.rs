@@ -1,6 +1,7 @@
 //! Which thread of the kernel a thread of the interpreter is.
 
 use crate::owner::inner_tid;
+use probe_ebpf::python::TID_IN_PTHREAD;
 use std::collections::HashMap;
 use std::fs;
 use symbolize::python::{Memory, Thread};
@@ -8,9 +9,9 @@ use symbolize::python::{Memory, Thread};
 /// Threads of one process that are looked at.
 const TIDS_MAX: usize = 16_384;
 
-/// Where a `pthread_t` points to the tid, in glibc and in musl on x86-64: `struct pthread`
-/// of `nptl/descr.h`, and of `src/internal/pthread_impl.h`.
-const TID_IN_PTHREAD: [u64; 2] = [720, 48];
+/// Where a `pthread_t` points to the tid, in glibc and in musl on x86-64: the latter's
+/// `struct pthread` is in `src/internal/pthread_impl.h`.
+const TIDS_IN_PTHREAD: [u64; 2] = [TID_IN_PTHREAD, 48];
 
 /// The threads of a process: by the tid that the process itself sees, the kernel's.
 pub fn of_process(pid: u32) -> HashMap<u64, u32> {
@@ -42,7 +43,7 @@ pub fn find(thread: &Thread, tids: &HashMap<u64, u32>, memory: &impl Memory) -> 
     if let Some(own) = thread.tid {
         return tids.get(&own).copied();
     }
-    TID_IN_PTHREAD.iter().find_map(|offset| {
+    TIDS_IN_PTHREAD.iter().find_map(|offset| {
         let start = thread.pthread.checked_add(*offset)?;
         let bytes = memory.read(start, 4).ok()?;
         let own = u32::from_le_bytes(bytes.try_into().ok()?);

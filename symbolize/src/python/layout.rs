@@ -35,6 +35,8 @@ pub struct Layout {
     pub code: CodeLayout,
     /// Of an interpreter: the pointer to the dictionary of its modules.
     pub interpreter_modules: u32,
+    /// Where the global lock is.
+    pub gil: Gil,
     /// How dictionaries and attributes are kept.
     pub objects: Objects,
     /// Of a string of ASCII characters: its first one.
@@ -123,6 +125,15 @@ pub enum LineTable {
     Ranges,
     /// `co_linetable` from 3.11 on (PEP 657).
     Locations,
+}
+
+/// Where the global lock is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gil {
+    /// In `_PyRuntime`, so far from its start: up to 3.11.
+    Runtime(u32),
+    /// An interpreter has a pointer to it there.
+    Interpreter(u32),
 }
 
 /// How dictionaries and the attributes of objects are kept, which changed more often than

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::layout::Layout;
+use super::layout::{Gil, Layout};
 use super::memory::{Lack, Memory, pointer, word};
 
 /// Interpreters in one process.
@@ -64,6 +64,20 @@ pub fn read_interpreters(
         interpreter = word(&next, 0)?;
     }
     Ok(interpreters)
+}
+
+/// Where the global lock of the first interpreter is, which others use as well unless they were
+/// made with one of their own.
+pub fn find_gil(memory: &impl Memory, runtime: u64, layout: &Layout) -> Result<u64, Lack> {
+    match layout.gil {
+        Gil::Runtime(at) => Ok(runtime.wrapping_add(at.into())),
+        Gil::Interpreter(at) => {
+            let interpreters = read_interpreters(memory, runtime, layout)?;
+            // The list begins with the newest.
+            let first = interpreters.last().copied().unwrap_or(0);
+            pointer(&memory.read(first.wrapping_add(at.into()), 8)?, 0)
+        }
+    }
 }
 
 fn read_list(

@@ -3,7 +3,7 @@
 //! another one in each version.
 
 use super::{
-    Attributes, CodeLayout, FrameLayout, Groups, Layout, LineTable, Objects, ThreadLayout,
+    Attributes, CodeLayout, FrameLayout, Gil, Groups, Layout, LineTable, Objects, ThreadLayout,
 };
 use crate::python::Version;
 use crate::python::memory::{Lack, Memory, word};
@@ -30,6 +30,8 @@ pub struct Told {
     pub interpreter_threads: u32,
     /// `interpreter_state.imports_modules`.
     pub interpreter_modules: u32,
+    /// `interpreter_state.ceval_gil`.
+    pub gil: u32,
     /// `thread_state.next`.
     pub thread_next: u32,
     /// `thread_state.current_frame`.
@@ -105,6 +107,7 @@ impl Told {
                 start: offset(self.code_start)?,
             },
             interpreter_modules: offset(self.interpreter_modules)?,
+            gil: Gil::Interpreter(offset(self.gil)?),
             objects: Objects {
                 attributes: Attributes::Inline,
                 cached_keys: self.cached_keys,

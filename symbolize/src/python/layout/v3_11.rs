@@ -1,7 +1,7 @@
 //! CPython 3.11: frames are no objects any more, and one call of the loop runs several.
 
 use super::{
-    Attributes, CodeLayout, FrameLayout, Groups, Layout, LineTable, Objects, ThreadLayout,
+    Attributes, CodeLayout, FrameLayout, Gil, Groups, Layout, LineTable, Objects, ThreadLayout,
 };
 
 pub const LAYOUT: Layout = Layout {
@@ -36,6 +36,7 @@ pub const LAYOUT: Layout = Layout {
         start: 184,
     },
     interpreter_modules: 888,
+    gil: Gil::Runtime(360),
     objects: Objects {
         attributes: Attributes::TwoPointers,
         cached_keys: 872,

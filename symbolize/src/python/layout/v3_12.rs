@@ -1,7 +1,7 @@
 //! CPython 3.12: a frame of C is behind each group of frames; strings are shorter.
 
 use super::{
-    Attributes, CodeLayout, FrameLayout, Groups, Layout, LineTable, Objects, ThreadLayout,
+    Attributes, CodeLayout, FrameLayout, Gil, Groups, Layout, LineTable, Objects, ThreadLayout,
 };
 
 pub const LAYOUT: Layout = Layout {
@@ -36,6 +36,7 @@ pub const LAYOUT: Layout = Layout {
         start: 192,
     },
     interpreter_modules: 944,
+    gil: Gil::Interpreter(384),
     objects: Objects {
         attributes: Attributes::OnePointer,
         cached_keys: 880,

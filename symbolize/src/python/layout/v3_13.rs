@@ -7,6 +7,7 @@ pub const TOLD: Told = Told {
     interpreter_next: 64,
     interpreter_threads: 72,
     interpreter_modules: 88,
+    gil: 112,
     thread_next: 168,
     thread_frame: 184,
     thread_id: 192,

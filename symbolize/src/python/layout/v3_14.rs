@@ -8,6 +8,7 @@ pub const TOLD: Told = Told {
     interpreter_next: 64,
     interpreter_threads: 72,
     interpreter_modules: 96,
+    gil: 120,
     thread_next: 192,
     thread_frame: 208,
     thread_id: 216,

@@ -1,7 +1,7 @@
 //! CPython 3.8.
 
 use super::{
-    Attributes, CodeLayout, FrameLayout, Groups, Layout, LineTable, Objects, ThreadLayout,
+    Attributes, CodeLayout, FrameLayout, Gil, Groups, Layout, LineTable, Objects, ThreadLayout,
 };
 
 pub const LAYOUT: Layout = Layout {
@@ -37,6 +37,7 @@ pub const LAYOUT: Layout = Layout {
         start: 0,
     },
     interpreter_modules: 56,
+    gil: Gil::Runtime(1152),
     objects: Objects {
         attributes: Attributes::Dict,
         cached_keys: 872,
