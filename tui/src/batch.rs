@@ -13,6 +13,8 @@
 mod csv;
 mod json;
 mod markdown;
+/// Which functions of programs' own code cause what is hot.
+mod own;
 mod text;
 
 use crate::choices::Format;

@@ -2,7 +2,7 @@
 //! uses the CPUs, who calls it, what is missing and how exact the numbers are, in a given
 //! number of tokens.
 
-use super::BatchReport;
+use super::{BatchReport, own};
 use crate::words::markdown::{self, Lines, code, quoted, share};
 use crate::words::plain::plain;
 use crate::words::unnamed::why_unnamed;
@@ -33,6 +33,11 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     let asked = Asked::of(report);
     lines.push(&title(report));
     lines.push(&hottest(report, asked.as_ref()));
+    if let Some(own) =
+        { asked.as_ref() }.and_then(|asked| own::line(&asked.selection, &Cancel::new()))
+    {
+        lines.push(&own);
+    }
     if let Some(path) = asked.as_ref().and_then(hot_path) {
         lines.push(&path);
     }

@@ -1,0 +1,194 @@
+//! A program's *own code*: not its libraries, not the runtime of its language, not the kernel.
+//! What these take is charged to the function of its own that asked for it, because that is
+//! the one that somebody can change.
+//!
+//! It is told by where files lie and what names begin with, which is a guess: a library that
+//! was copied into a program's folder counts as its own.
+
+use crate::words::markdown::{code, share};
+use profile::filter::{Action, Clause, FrameTest, Text};
+use profile::{Cancel, Role, Selection};
+use std::sync::LazyLock;
+
+/// How many functions are named.
+const FUNCTIONS_MAX: usize = 3;
+/// The smallest part of all samples that one of them has, in percent.
+const PERCENT_MIN: u64 = 5;
+
+/// Files that are no program's own: what is no file (code made at run time is one's own),
+/// libraries of the system, and interpreters, whose programs are what they run.
+const MODULES: [&str; 4] = [
+    r"^\[(vdso|waiting)",
+    r"^/(usr/)?(local/)?lib(32|64|x32)?/.*\.so[.0-9]*$",
+    r"/(python|node|nodejs|java|ruby|perl|php)[-.0-9]*$",
+    r"/lib(python|node|jvm|ruby|perl)[^/]*\.so",
+];
+
+/// Sources of standard libraries, and of packages that were fetched.
+const SOURCES: [&str; 3] = [
+    r"^/rustc/|/rustlib/src/|/\.cargo/registry/|^/usr/(include|src|share)/",
+    r"^/usr/(local/|lib/)go[^/]*/src/|/go/pkg/mod/|/lib/python[.0-9]+/|^<frozen",
+    r"^node:|/node_modules/|/sysdeps/",
+];
+
+/// The same by name, for programs without debug information: C++ and Rust, node, then the
+/// packages of Go.
+const NAMES: [&str; 5] = [
+    r"^<?&?(mut )?(std|core|alloc|__gnu_cxx)::|^__(rust|cxa|gxx)_|@plt$",
+    // Parts of Rust's library that are there for every type, and those of its own types.
+    r"^<([A-Z]|&?str|bool|char|[uif](8|16|32|64|128|size)|\[.*\]) as |^<(\[.*\]|str|[uif][0-9]+)>::",
+    r"^Builtins_",
+    r"^(runtime|reflect|sync|syscall|strings|bytes|fmt|sort|strconv|bufio|io|os|net|time|math|regexp|errors|context)(/[a-z0-9/]+)?\.|^type:\.|^gogo$",
+    r"^(internal|encoding|compress|crypto|hash|unicode|container|database|html|text)/[a-z0-9/]+\.",
+];
+
+/// Steps of a filter that charge to its callers what is not a program's own code.
+static FOREIGN: LazyLock<Vec<Clause>> = LazyLock::new(|| {
+    let hide = |test| Clause::Stack {
+        action: Action::Hide,
+        test,
+    };
+    let text = |expression: &&str| Text::regex(expression).expect("a test reads it");
+    let mut steps = vec![hide(FrameTest::Kernel)];
+    steps.extend(MODULES.iter().map(|of| hide(FrameTest::Module(text(of)))));
+    steps.extend(SOURCES.iter().map(|of| hide(FrameTest::File(text(of)))));
+    steps.extend(NAMES.iter().map(|of| hide(FrameTest::Name(text(of)))));
+    steps
+});
+
+/// Returns a line with the functions of programs' own code that cause most samples. None if
+/// there is none, or if it would only say again that the hottest function is hottest.
+pub(super) fn line(selection: &Selection, cancel: &Cancel) -> Option<String> {
+    let mut query = selection.query().clone();
+    for clause in FOREIGN.iter() {
+        query.filter.push(clause.clone());
+    }
+    let view = selection.view();
+    let own = view.select(&query, cancel).ok()?;
+    let all = selection.samples();
+    let mut rows = own.functions();
+    rows.retain(|row| {
+        let is_much = row.self_samples * 100 >= all * PERCENT_MIN;
+        is_much && view.function(row.id).role == Role::Function
+    });
+    rows.sort_by_key(|row| std::cmp::Reverse(row.self_samples));
+    let first = rows.first()?;
+    let hottest = selection.functions();
+    let hottest = hottest.iter().max_by_key(|row| row.self_samples);
+    if hottest.is_some_and(|row| row.id == first.id) && rows.len() == 1 {
+        return None;
+    }
+    let named = rows.iter().take(FUNCTIONS_MAX);
+    let named = named.map(|row| format!("{} {}", code(&row.name), share(row.self_samples, all)));
+    let named: Vec<String> = named.collect();
+    Some(format!(
+        "Asked for by programs' own code: {} (with what each calls in libraries and the kernel).",
+        named.join(", ")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use profile::{
+        Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Query, Store,
+    };
+
+    /// Samples of one stack, its frames from the leaf to the root: name and module.
+    fn selection(stack: &[(&str, &str)]) -> Selection {
+        let mut store = Store::new(Limits::default());
+        store.add_process(ProcessId(1), 7, "server");
+        store.begin(0);
+        let mut frames = Vec::new();
+        for (at, (_, path)) in (0..).zip(stack) {
+            let name = path.rsplit('/').next().unwrap();
+            store.add_module(ModuleId(at), name, path);
+            frames.push(Frame {
+                module: ModuleId(at),
+                address: 0x1000,
+                kind: FrameKind::User,
+            });
+        }
+        store.add_sample(NewSample {
+            time_ns: 1,
+            cpu: 0,
+            process: ProcessId(1),
+            tid: 7,
+            comm: "server",
+            frames: &frames,
+            kernel_frames: 0,
+            ending: Ending::Root,
+            weight: 100,
+        });
+        store.end(2);
+        for id in store.frames_to_name(100) {
+            let module = store.frame(id).expect("it was asked for").module;
+            let (name, _) = stack[module.0 as usize];
+            store.set_name(id, NameState::Named(name.into()));
+        }
+        let all = store.view().select(&Query::default(), &Cancel::new());
+        all.expect("nobody cancels it")
+    }
+
+    fn named(stack: &[(&str, &str)]) -> Option<String> {
+        let line = line(&selection(stack), &Cancel::new())?;
+        line.split('`').nth(1).map(str::to_owned)
+    }
+
+    #[test]
+    fn libraries_are_charged_to_who_asks_for_them() {
+        const OWN: &str = "/srv/shop/server";
+        let main = ("main", OWN);
+        for foreign in [
+            ("__memmove_avx", "/usr/lib/x86_64-linux-gnu/libc.so.6"),
+            ("[waiting: lock]", "[waiting]"),
+            ("core::hash::sip::write", OWN),
+            (
+                "<alloc::string::String as core::fmt::Write>::write_str",
+                OWN,
+            ),
+            ("<&mut core::x::Y as core::fmt::Write>::write_str", OWN),
+            ("<T as alloc::slice::ToVec>::to_vec", OWN),
+            (
+                "<u8 as <[_]>::to_vec_in::ConvertVec>::to_vec::<Global>",
+                OWN,
+            ),
+            ("<[u8]>::copy_from_slice", OWN),
+            ("std::_Rb_tree<int>::_M_insert", OWN),
+            ("runtime.mallocgc", OWN),
+            ("encoding/json.mapEncoder.encode", OWN),
+            ("_PyEval_EvalFrameDefault", "/usr/bin/python3.11"),
+            ("Builtins_ArrayTimSort", OWN),
+            ("memcpy@plt", OWN),
+        ] {
+            let found = named(&[foreign, ("load_orders", OWN), main]);
+            assert_eq!(found.as_deref(), Some("load_orders"), "{foreign:?}");
+        }
+        // Names that only look like those.
+        for own in [
+            "standard_planner",
+            "iota",
+            "corelate",
+            "net_read",
+            "main.run",
+            "<shop::Order as core::clone::Clone>::clone",
+            "time_it",
+        ] {
+            let libc = ("read", "/lib/x86_64-linux-gnu/libc.so.6");
+            let found = named(&[libc, (own, OWN), main]);
+            assert_eq!(found.as_deref(), Some(own));
+        }
+        let plugin = ("filter_image", "/opt/shop/lib/libplugin.so");
+        let libc = ("read", "/lib/x86_64-linux-gnu/libc.so.6");
+        assert_eq!(
+            named(&[libc, plugin, main]).as_deref(),
+            Some("filter_image")
+        );
+    }
+
+    #[test]
+    fn what_is_said_already_is_not_said_again() {
+        assert_eq!(named(&[("work", "/srv/a"), ("main", "/srv/a")]), None);
+        assert_eq!(named(&[("read", "/lib/libc.so.6")]), None, "nobody asks");
+    }
+}
