@@ -4,7 +4,7 @@
 //! |---|---|
 //! | the sampling clock ticks | `tick` |
 //! | a function is called that has a probe | `call`, with `values` |
-//! | a thread has waited | `wait` |
+//! | a thread has waited | `wait`, and `open_wait` of those that wait still |
 //!
 //! and the others hold what events share: who is a target (`filter`), registers and
 //! stacks of the current task (`registers`, `stacks`, `walk` over its `world`), a
@@ -18,6 +18,7 @@ mod clock;
 mod filter;
 mod finish;
 mod maps;
+mod open_wait;
 mod probed;
 mod processes;
 mod python;

@@ -9,7 +9,9 @@
 //! Every moment of a thread's life is in one state, so that the sums of all states are
 //! its whole life.
 
+use crate::Registers;
 use crate::record::COMM_LEN;
+use crate::registers::SCRATCH_REGISTERS;
 
 /// What a thread can be doing.
 pub mod state {
@@ -304,7 +306,7 @@ pub fn lock_owner(operation: u64, expected: u64, words: &[u32; LOCK_WORDS]) -> u
 }
 
 /// What user space asks for, and may change at any time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Orders {
     /// A wait of this length or longer gives its stack, a shorter one as often as it is a
@@ -312,6 +314,35 @@ pub struct Orders {
     pub period_ns: u64,
     /// Stacks that one CPU takes in a second at most.
     pub stacks_per_second: u64,
+    /// Which waits that are not over are told when they are asked for: those that began later
+    /// than this,
+    pub open_from_ns: u64,
+    /// and no later than that.
+    pub open_to_ns: u64,
+}
+
+/// A wait that is not over, and what the stack of its thread is walked from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct OpenWait {
+    /// When it began.
+    pub since_ns: u64,
+    /// The thread.
+    pub tid: u32,
+    /// Its process.
+    pub tgid: u32,
+    /// A [`state`].
+    pub state: u32,
+    /// Frames of the kernel.
+    pub kernel_frames: u32,
+    /// Its name.
+    pub comm: [u8; COMM_LEN],
+    /// The registers with which it entered the kernel.
+    pub registers: Registers,
+    /// The others of them.
+    pub scratch: [u64; SCRATCH_REGISTERS],
+    /// Addresses in the kernel, innermost first.
+    pub kernel: [u64; WAIT_KERNEL_FRAMES_MAX],
 }
 
 /// Words in front of the frames of a wait's record: nanoseconds that its wait stands for,

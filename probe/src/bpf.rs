@@ -8,6 +8,7 @@ use crate::events::wait::Waits;
 use crate::events::{Event, tick};
 use crate::files;
 use crate::loader::{self, Settings};
+use crate::open_waits::OpenWaits;
 use crate::python::Python;
 use crate::sample::{Batch, Counters};
 use crate::source::{EngineKind, RateError, Source, SourceError, SourceInfo, wait_for_any};
@@ -77,7 +78,7 @@ pub struct BpfSource {
     info: SourceInfo,
     verified: Vec<(&'static str, u32)>,
     calls: Option<Result<CallMaps, Error>>,
-    waits: Option<Waits>,
+    waits: Option<(Waits, OpenWaits)>,
     _loaded: loader::Object,
 }
 
@@ -108,8 +109,11 @@ impl BpfSource {
         let tables = Tables::new(maps, &config.tables).map_err(Error::Tables)?;
         let unwinding = Unwinding::new(tables, settings.max_user_frames as usize)
             .keeping_walks(config.keep_walks);
-        let waits = { loaded.waits }
-            .map(|maps| Waits::start(maps, &config.target, &files::for_those_aside()));
+        let waits = loaded.waits.map(|maps| {
+            let files = files::for_those_aside();
+            let waits = Waits::start(maps, &config.target, &files);
+            (waits, OpenWaits::new(&files))
+        });
         // SAFETY: the ring's descriptor is open as long as `loaded.samples` is there.
         let ring = unsafe { BorrowedFd::borrow_raw(loaded.samples.as_raw_fd()) };
         let wakeup = Wakeup::of(ring).map_err(Error::Ring)?;
@@ -222,9 +226,10 @@ impl Source for BpfSource {
             self.clocks.follow_hotplug();
         }
         let ended = self.timeline.take_ended_threads();
-        if let Some(waits) = &mut self.waits {
-            batch.threads = waits.take(&ended, is_new_second);
-            batch.waits = waits.counters();
+        if let Some((waits, open)) = &mut self.waits {
+            for record in open.turn(waits, &ended, is_new_second, &mut batch) {
+                self.timeline.push(record);
+            }
         }
         Ok(batch)
     }

@@ -37,6 +37,7 @@ mod mappings;
 pub mod memory;
 mod modules;
 mod native;
+mod open_waits;
 mod owner;
 pub mod perf;
 mod perf_event;

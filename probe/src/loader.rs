@@ -14,7 +14,9 @@ use crate::tables::BpfMaps;
 use crate::target::Target;
 use crate::{btf, cpus};
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
-use aya::programs::{BtfTracePoint, PerfEvent, ProgramError, ProgramFd, RawTracePoint, UProbe};
+use aya::programs::{
+    BtfTracePoint, Iter, PerfEvent, ProgramError, ProgramFd, RawTracePoint, UProbe,
+};
 use aya::{Btf, Ebpf, EbpfLoader};
 use probe_ebpf::calls::{PROBES_MAX, STARTS_MAX};
 use probe_ebpf::limits::THREADS_MAX;
@@ -144,6 +146,11 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
         Ok((begins, parts.load_call(call::ENDS)?))
     });
     let waits_attached = waiting.is_some_and(|offsets| parts.waits(offsets.err()));
+    let open_waits = if waits_attached {
+        parts.open_waits()
+    } else {
+        None
+    };
     let Parts {
         notes, verified, ..
     } = parts;
@@ -165,6 +172,7 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
             threads: take(&mut object, "THREADS")?,
             orders: take(&mut object, "WAIT_ORDERS")?,
             counters: take(&mut object, "WAIT_COUNTERS")?,
+            open: open_waits,
             nudges: { wait::NUDGES.iter() }
                 .map(|name| take(&mut object, name))
                 .collect::<Result<_, _>>()?,
@@ -367,6 +375,30 @@ impl<'a> Parts<'a> {
             program.attach().map_err(refused(name))?;
         }
         Ok(())
+    }
+
+    /// Loads the program that tells of waits which are not over. `None` if it is refused, with
+    /// a note.
+    fn open_waits(&mut self) -> Option<ProgramFd> {
+        match self.load_open_waits() {
+            Ok(program) => Some(program),
+            Err(error) => {
+                self.notes
+                    .push(format!("waits that are not over have no stack: {error}"));
+                None
+            }
+        }
+    }
+
+    fn load_open_waits(&mut self) -> Result<ProgramFd, Error> {
+        let types = Btf::from_sys_fs().map_err(Error::Types)?;
+        let name = wait::OPEN;
+        let program: &mut Iter = program(self.object, name)?;
+        program.load("task", &types).map_err(refused(name))?;
+        let fd = program.fd().and_then(|fd| Ok(fd.try_clone()?));
+        let fd = fd.map_err(refused(name))?;
+        self.note_verified(name);
+        Ok(fd)
     }
 
     fn note_verified(&mut self, name: &'static str) {

@@ -528,6 +528,69 @@ fn who_waits_since_before_is_known() {
     waiter.join().unwrap();
 }
 
+/// Who began to wait before and after we came: both are told while they wait, by whole stacks,
+/// and all that is told of a wait adds up to it when it is over.
+#[test]
+fn waits_are_told_before_they_end() {
+    let _alone = alone();
+    let (tell, told_of) = mpsc::channel();
+    let waiter = |tell: mpsc::Sender<u32>| {
+        let (go_on, may_go_on) = mpsc::channel::<()>();
+        let waiter = std::thread::spawn(move || {
+            tell.send(gettid().as_raw_nonzero().get() as u32).unwrap();
+            _ = may_go_on.recv();
+        });
+        (go_on, waiter)
+    };
+    let before = waiter(tell.clone());
+    let tid_before = told_of.recv().unwrap();
+    wait_until("it waits", || {
+        let stat = fs::read_to_string(format!("/proc/self/task/{tid_before}/stat")).unwrap();
+        stat.contains(") S ")
+    });
+    let Some(mut told) = Told::start(only(std::process::id())) else {
+        return;
+    };
+    let after = waiter(tell);
+    let tid_after = told_of.recv().unwrap();
+    let both = [tid_before, tid_after];
+    for tid in both {
+        wait_until("it has been told three times", || {
+            told.take();
+            told.of(tid).filter(|(_, wait)| wait.is_open).count() == 3
+        });
+        let open = told.of(tid).filter(|(_, wait)| wait.is_open);
+        let mut until_ns = 0;
+        for (sample, wait) in open {
+            assert_eq!((wait.state, sample.ending), (WaitState::Lock, Ending::Root));
+            assert!(sample.kernel_frames > 0 && sample.frames.len() > sample.kernel_frames);
+            assert_eq!((sample.weight, wait.queued_ns), (wait.waited_ns, 0));
+            assert!(wait.away_ns > until_ns, "each tells of the time since");
+            until_ns = wait.away_ns;
+        }
+        let lived = told.threads[&tid].ns_in(WaitState::Lock);
+        assert!(told.sampled(tid, WaitState::Lock) <= lived);
+    }
+    drop((before.0, after.0));
+    before.1.join().unwrap();
+    after.1.join().unwrap();
+    for tid in both {
+        let thread = wait_for("the end of the thread", || {
+            told.take();
+            let thread = told.threads.get(&tid)?;
+            let is_over = told.of(tid).any(|(_, wait)| wait.told_ns > 0);
+            (thread.has_ended && is_over).then(|| thread.clone())
+        });
+        let long = told.of(tid).filter(|(_, wait)| wait.away_ns > CERTAIN_NS);
+        let parts = long.flat_map(|(_, wait)| wait.parts());
+        let lock = parts.filter(|(state, _)| *state == WaitState::Lock);
+        let sum: u64 = lock.map(|(_, ns)| ns).sum();
+        let all = thread.ns_in(WaitState::Lock);
+        assert!(sum <= all && sum + CERTAIN_NS >= all, "{sum} of {all}");
+    }
+    assert_eq!(told.counters.open_without_stack, 0);
+}
+
 #[test]
 fn short_waits_count_as_if_all_gave_their_stacks() {
     let _alone = alone();

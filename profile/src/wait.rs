@@ -8,6 +8,9 @@
 //!   ├──────── for a lock: WaitPart::first ────────┤── in the queue: WaitPart::second ──┤
 //!   ├───────────────────────────────── one wait ──────────────────────────────────────┤
 //! ```
+//!
+//! Long waits are told before they end ([`WaitPart::open`]), a piece at a time. Their time counts
+//! as it passes, and the wait itself when it ends.
 
 /// How many [`STATES`] there are.
 pub const STATE_COUNT: usize = 9;
@@ -125,9 +128,16 @@ pub struct WaitPart {
     /// 0 for a sample that is of no wait.
     length_ns: u64,
     /// How long the other part was: above zero the one before this, below zero the one
-    /// behind it; 0 if this is the whole wait.
+    /// behind it; 0 if this is the whole wait. [`OPEN`] if the wait is not over.
     other_ns: i64,
 }
+
+/// The other part of a wait that is not over: no wait is so long.
+const OPEN: i64 = i64::MIN;
+
+/// Every wait of this length or longer gives its stack when it ends, and may have been told in
+/// part before. Whoever samples draws only among shorter ones.
+const TOLD_NS: u64 = 1_400_000_000;
 
 impl WaitPart {
     /// A sample that is of no wait.
@@ -152,6 +162,11 @@ impl WaitPart {
         Self::of(length_ns, i64::try_from(first_ns).unwrap_or(i64::MAX))
     }
 
+    /// A piece of a wait that is not over and has been as long as this by now.
+    pub fn open(length_ns: u64) -> Self {
+        Self::of(length_ns, OPEN)
+    }
+
     /// As a recording has it.
     pub(crate) fn of(length_ns: u64, other_ns: i64) -> Self {
         Self {
@@ -169,21 +184,22 @@ impl WaitPart {
 /// What is known of many waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Waits {
-    /// How many there were. A stack that was drawn by chance, as its wait was short, stands
+    /// How many ended. A stack that was drawn by chance, as its wait was short, stands
     /// for all the waits that were as likely to be drawn.
     pub count: u64,
     /// How many of them gave their stack. Fewer than `count`: that one is an estimate.
     pub drawn: u64,
-    /// Nanoseconds in all of them.
+    /// Nanoseconds in all of them, from their beginning on.
     pub ns: u64,
-    /// The longest that gave its stack, in nanoseconds.
+    /// The longest that gave its stack, in nanoseconds; of one that is not over as long as it
+    /// was by then.
     pub longest_ns: u64,
 }
 
 impl Waits {
-    /// Nanoseconds of one wait.
-    pub fn mean_ns(&self) -> u64 {
-        self.ns / self.count.max(1)
+    /// Nanoseconds of one wait; `None` if none has ended.
+    pub fn mean_ns(&self) -> Option<u64> {
+        self.ns.checked_div(self.count)
     }
 
     /// Whether every wait was seen, so that the count is no estimate.
@@ -199,6 +215,8 @@ pub(crate) struct WaitSum {
     first: Counted,
     second: Counted,
     ns: u64,
+    /// Samples of waits that are not over.
+    open: u64,
     longest_part_ns: u64,
     /// With the first part, where it is a second one.
     longest_ns: u64,
@@ -226,8 +244,19 @@ impl WaitSum {
         if length_ns == 0 {
             return;
         }
+        self.longest_part_ns = self.longest_part_ns.max(length_ns);
+        if part.other_ns == OPEN {
+            self.open += 1;
+            self.longest_ns = self.longest_ns.max(length_ns);
+            return;
+        }
+        // Some of it may have been told before.
+        let whole_ns = match length_ns.saturating_add(part.other_ns.unsigned_abs()) {
+            TOLD_NS.. => length_ns,
+            _ => weight_ns,
+        };
         let counted = Counted {
-            waits: weight_ns as f64 / length_ns as f64,
+            waits: whole_ns as f64 / length_ns as f64,
             drawn: 1,
         };
         match part.other_ns {
@@ -235,8 +264,7 @@ impl WaitSum {
             ..0 => self.first.add(counted),
             1.. => self.second.add(counted),
         }
-        self.ns = self.ns.saturating_add(weight_ns);
-        self.longest_part_ns = self.longest_part_ns.max(length_ns);
+        self.ns = self.ns.saturating_add(whole_ns);
         let with_first_ns = length_ns.saturating_add_signed(part.other_ns.max(0));
         self.longest_ns = self.longest_ns.max(with_first_ns);
     }
@@ -247,6 +275,7 @@ impl WaitSum {
         self.first.add(other.first);
         self.second.add(other.second);
         self.ns = self.ns.saturating_add(other.ns);
+        self.open += other.open;
         self.longest_part_ns = self.longest_part_ns.max(other.longest_part_ns);
         self.longest_ns = self.longest_ns.max(other.longest_ns);
     }
@@ -258,7 +287,7 @@ impl WaitSum {
         let is_paired = self.first.drawn >= self.second.drawn;
         let mut counted = if is_paired { self.first } else { self.second };
         counted.add(self.whole);
-        (counted.drawn > 0).then(|| Waits {
+        (counted.drawn > 0 || self.open > 0).then(|| Waits {
             // Those that are known to have been are the least.
             count: (counted.waits.round() as u64).max(counted.drawn),
             drawn: counted.drawn,
@@ -288,12 +317,15 @@ mod tests {
         sum.add_part(queued, 10 * MS);
         let waits = sum.waits().unwrap();
         assert_eq!((waits.count, waits.drawn), (1, 1));
-        assert_eq!((waits.mean_ns(), waits.longest_ns), (40 * MS, 40 * MS));
+        assert_eq!(
+            (waits.mean_ns(), waits.longest_ns),
+            (Some(40 * MS), 40 * MS)
+        );
         assert!(waits.is_exact());
         // A thread that was preempted on the same stack.
         sum.add_part(WaitPart::whole(2 * MS), 2 * MS);
         let waits = sum.waits().unwrap();
-        assert_eq!((waits.count, waits.mean_ns()), (2, 21 * MS));
+        assert_eq!((waits.count, waits.mean_ns()), (2, Some(21 * MS)));
     }
 
     #[test]
@@ -303,7 +335,7 @@ mod tests {
         queue.add_part(WaitPart::second(8 * MS, 30 * MS), 8 * MS);
         queue.add_part(WaitPart::whole(6 * MS), 6 * MS);
         let waits = queue.waits().unwrap();
-        assert_eq!((waits.count, waits.mean_ns()), (3, 8 * MS));
+        assert_eq!((waits.count, waits.mean_ns()), (3, Some(8 * MS)));
         assert_eq!(waits.longest_ns, 10 * MS);
         // With the parts before it is the waits that count.
         let mut all = WaitSum::default();
@@ -312,6 +344,24 @@ mod tests {
         all.add(&queue);
         let waits = all.waits().unwrap();
         assert_eq!((waits.count, waits.longest_ns), (3, 40 * MS));
+    }
+
+    #[test]
+    fn a_wait_counts_when_it_ends() {
+        let mut sum = WaitSum::default();
+        for second in 2..5 {
+            sum.add_part(WaitPart::open(second * 1000 * MS), 1000 * MS);
+        }
+        let open = sum.waits().unwrap();
+        assert_eq!((open.count, open.mean_ns()), (0, None));
+        assert_eq!(open.longest_ns, 4000 * MS);
+        // Most of it was told before.
+        sum.add_part(WaitPart::first(4500 * MS, 10 * MS), 500 * MS);
+        sum.add_part(WaitPart::second(10 * MS, 4500 * MS), 10 * MS);
+        let over = sum.waits().unwrap();
+        assert!(over.is_exact());
+        assert_eq!((over.count, over.mean_ns()), (1, Some(4510 * MS)));
+        assert_eq!(over.longest_ns, 4510 * MS);
     }
 
     #[test]
@@ -341,7 +391,7 @@ mod tests {
         }
         let waits = sum.waits().unwrap();
         assert_eq!((waits.count, waits.drawn), (120, 3));
-        assert_eq!((waits.mean_ns(), waits.longest_ns), (MS / 4, MS / 4));
+        assert_eq!((waits.mean_ns(), waits.longest_ns), (Some(MS / 4), MS / 4));
         assert!(!waits.is_exact());
     }
 }

@@ -132,8 +132,18 @@ impl Files {
         reply.map(|reply| reply.bytes).map_err(io_error)
     }
 
-    /// What a process has in its memory there.
+    /// What a process has in its memory there: so many bytes, or none.
     pub fn memory(&self, pid: u32, start: u64, len: u32) -> io::Result<Vec<u8>> {
+        let bytes = self.memory_up_to(pid, start, len)?;
+        let is_all = bytes.len() == len as usize;
+        is_all
+            .then_some(bytes)
+            .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// What a process has in its memory from there on, as far as there is any, and so many
+    /// bytes at most.
+    pub fn memory_up_to(&self, pid: u32, start: u64, len: u32) -> io::Result<Vec<u8>> {
         let reply = self.perform(&Request::Memory { pid, start, len });
         reply.map(|reply| reply.bytes).map_err(io_error)
     }

@@ -114,7 +114,7 @@ fn who_has_a_lock_is_told_also_of_waits_that_began_before() {
     BufReader::new(printed).read_line(&mut ready).unwrap();
     assert_eq!(ready, "ready\n");
     let pid = locks.pid().to_string();
-    let args = "-b -n 1 -d 3 --metric off-cpu --format json -p";
+    let args = "-b -n 1 -d 6 --metric off-cpu --format json -p";
     let args: Vec<&str> = args.split(' ').chain([&*pid]).collect();
     let output = run(&mut proftop(&args));
     if output.status.code() == Some(4) {
@@ -132,6 +132,13 @@ fn who_has_a_lock_is_told_also_of_waits_that_began_before() {
     has_its_lock("one", "other");
     has_its_lock("other", "one");
     assert!(thread("top")["lock_owner"].is_null());
+    // Where they wait is known, although none of these waits is over.
+    for name in ["low", "mid", "one", "other"] {
+        let function = function(&report, name).unwrap_or_else(|| panic!("{name}: {report}"));
+        assert!(number(function, "total_ns") > 1_000_000_000, "{function}");
+        assert_eq!(number(function, "waits"), 0, "{function}");
+        assert!(function["mean_wait_ns"].is_null(), "{function}");
+    }
     // Nearly all of what one waited was for who had the lock.
     let held = { list(&report, "holders").iter() }
         .filter(|held| held["waiter"] == thread("waiter")["tid"] && held["state"] == "lock");

@@ -118,7 +118,8 @@ impl Waiting {
         if !store.has_module(MODULE) {
             store.add_module(MODULE, WAITING_MODULE, WAITING_MODULE);
         }
-        self.sampled_ns = self.sampled_ns.saturating_add(wait.weight_ns());
+        let untold_ns = wait.weight_ns().saturating_sub(wait.told_ns);
+        self.sampled_ns = self.sampled_ns.saturating_add(untold_ns);
         for (state, ns) in wait.parts() {
             let mut frames = Vec::with_capacity(sample.frames.len() + 1);
             frames.push(Frame {
@@ -138,19 +139,26 @@ impl Waiting {
             store.add_wait_of(self.wall, sample, part);
         }
         // Who had the lock made it wait; who gave it back is the same, or another one that
-        // had it later.
-        let owner = wait.owner.map(|thread| (HeldBy::Owner, thread));
+        // had it later. Who wakes it is known when the wait is over.
+        let owner = wait.owner;
+        let owner = owner.map(|thread| {
+            (
+                HeldBy::Owner,
+                thread,
+                wait.waited_ns.saturating_sub(wait.told_ns),
+            )
+        });
         let waker = wait.waker.filter(|_| has_waker(wait.state));
-        let waker = waker.map(|thread| (HeldBy::Waker, thread));
-        if let Some((by, (holder, holder_thread))) = owner.or(waker) {
+        let waker = waker.map(|thread| (HeldBy::Waker, thread, wait.waited_ns));
+        if let Some((by, (holder, holder_thread), ns)) = owner.or(waker) {
             let held = Held {
                 waiter: sample.tid,
                 holder,
                 holder_thread,
                 by,
                 state: wait.state,
-                ns: wait.waited_ns,
-                waits: 1,
+                ns,
+                waits: u64::from(!wait.is_open),
             };
             self.held.push_back((sample.time_ns, held));
         }
@@ -243,6 +251,11 @@ impl Waiting {
             (waits > 0)
                 .then(|| format!("{waits} waits, {share:.1}% of the time, lack stacks: {why}"))
         };
+        let open = counters.open_without_stack > 0;
+        let open = open.then(|| {
+            let waits = counters.open_without_stack;
+            format!("{waits} waits that were not over have no stack: it could not be read")
+        });
         let no_room = counters.no_room > 0;
         let no_room = no_room.then(|| {
             format!(
@@ -260,6 +273,7 @@ impl Waiting {
                 counters.missed,
                 "the thread was gone before it could be taken",
             ),
+            open,
             no_room,
             ends,
         ]
@@ -277,6 +291,7 @@ fn part_of(wait: RawWait, state: WaitState) -> WaitPart {
     };
     let (waited_ns, queued_ns) = (scaled(wait.waited_ns), scaled(wait.queued_ns));
     match (wait.waited_ns, wait.queued_ns) {
+        _ if wait.is_open => WaitPart::open(wait.away_ns),
         (0, _) => WaitPart::whole(queued_ns),
         (_, 0) => WaitPart::whole(waited_ns),
         _ if state == WaitState::Queue => WaitPart::second(queued_ns, waited_ns),
@@ -491,6 +506,8 @@ mod tests {
             away_ns: 40,
             waker: Some((1, 8)),
             owner: None,
+            told_ns: 0,
+            is_open: false,
         };
         waiting.add_wait(sample, wait, &mut store);
         waiting.add_tick(sample, 60, &mut store);
@@ -513,9 +530,9 @@ mod tests {
             (waits.count, waits.mean_ns(), waits.longest_ns)
         };
         // One wait, whose thread then stood in the queue.
-        assert_eq!(waits("program+0x1000"), (1, 40, 40));
-        assert_eq!(waits("[waiting: lock]"), (1, 30, 30));
-        assert_eq!(waits("[waiting: queue]"), (1, 10, 10));
+        assert_eq!(waits("program+0x1000"), (1, Some(40), 40));
+        assert_eq!(waits("[waiting: lock]"), (1, Some(30), 30));
+        assert_eq!(waits("[waiting: queue]"), (1, Some(10), 10));
         let own: BTreeMap<_, _> = { off.functions.iter() }
             .filter(|row| row.self_samples > 0)
             .map(|row| (&*row.name, row.self_samples))
@@ -542,5 +559,51 @@ mod tests {
             (1, 9, HeldBy::Owner)
         );
         assert_eq!(waiting.waited(window(6, 10)).holders, []);
+    }
+
+    #[test]
+    fn a_wait_that_is_not_over_is_told_once() {
+        let mut store = Store::new(profile::Limits::default());
+        let mut waiting = Waiting::new(Counted::OffCpu, &mut store).unwrap();
+        let at = |second: u64| NewSample {
+            time_ns: second * SECOND,
+            cpu: 0,
+            process: profile::ProcessId(1),
+            tid: 7,
+            comm: "program",
+            frames: &[],
+            kernel_frames: 0,
+            ending: profile::Ending::Root,
+            weight: 1,
+        };
+        let open = |waited_ns, away_ns| RawWait {
+            state: WaitState::Lock,
+            waited_ns,
+            queued_ns: 0,
+            away_ns,
+            waker: None,
+            owner: Some((1, 9)),
+            told_ns: 0,
+            is_open: true,
+        };
+        waiting.add_wait(at(5), open(3 * SECOND, 3 * SECOND), &mut store);
+        waiting.add_wait(at(6), open(SECOND, 4 * SECOND), &mut store);
+        let held = waiting.waited(window(0, 10)).holders[0];
+        assert_eq!((held.ns, held.waits), (4 * SECOND, 0));
+        let over = RawWait {
+            told_ns: 4 * SECOND,
+            is_open: false,
+            ..open(5 * SECOND, 5 * SECOND)
+        };
+        waiting.add_wait(at(7), over, &mut store);
+        let held = waiting.waited(window(0, 10)).holders[0];
+        assert_eq!((held.ns, held.waits), (5 * SECOND, 1));
+        let view = store.view().of_event(waiting.off_cpu).unwrap();
+        let selected = view.select(&profile::Query::default(), &profile::Cancel::new());
+        let report = selected.unwrap().report();
+        assert_eq!(report.samples, 5 * SECOND);
+        let waits = report.functions[0].waits.unwrap();
+        assert_eq!((waits.count, waits.mean_ns()), (1, Some(5 * SECOND)));
+        assert_eq!(waiting.sampled_ns, 5 * SECOND);
     }
 }

@@ -184,6 +184,10 @@ pub static THREADS: HashMap<u32, waits::Thread, THREADS_MAX> = HashMap::new();
 #[btf_map]
 pub static WAIT_ORDERS: Array<waits::Orders, 1> = Array::new();
 
+/// The wait that is being told to whoever asks for those that are not over: one at a time.
+#[btf_map]
+pub static OPEN_WAIT: Array<waits::OpenWait, 1> = Array::new();
+
 /// Counters of each CPU, by [`waits::counter`].
 #[btf_map]
 pub static WAIT_COUNTERS: PerCpuArray<u64, { waits::counter::COUNT as usize }> = PerCpuArray::new();

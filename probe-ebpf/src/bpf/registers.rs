@@ -4,7 +4,8 @@ use super::maps::{Scratch, TASK_FLAGS_OFFSET};
 use aya_ebpf::bindings::pt_regs;
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
-use probe_ebpf::status;
+use probe_ebpf::registers::SCRATCH_REGISTERS;
+use probe_ebpf::{Registers, status};
 
 /// `cs` of 32-bit user code, `__USER32_CS` of the x86-64 kernel.
 const USER32_CS: u64 = 0x23;
@@ -45,8 +46,7 @@ pub fn at_entry(scratch: *mut Scratch) -> u32 {
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
     let walk = unsafe { &mut (*scratch).walk };
     let mut cs = 0;
-    // SAFETY: helpers made for this; every read is checked by the kernel, and
-    // the offsets in pt_regs are part of the x86-64 ABI.
+    // SAFETY: helpers made for this; every read is checked by the kernel.
     unsafe {
         let task = helpers::bpf_get_current_task_btf();
         let entry = helpers::bpf_task_pt_regs(task) as *const pt_regs;
@@ -55,27 +55,41 @@ pub fn at_entry(scratch: *mut Scratch) -> u32 {
         if is_exiting(task as *const u8) {
             walk.status = status::EXITING;
         }
-        read_kernel(&mut walk.registers.ip, &raw const (*entry).rip);
-        read_kernel(&mut walk.registers.sp, &raw const (*entry).rsp);
-        read_kernel(&mut walk.registers.bp, &raw const (*entry).rbp);
-        // A page fault can hit where a cfa is counted from r10; a system call
-        // cannot.
-        read_kernel(&mut walk.scratch[0], &raw const (*entry).r10);
-        read_kernel(&mut walk.scratch[1], &raw const (*entry).rax);
-        read_kernel(&mut walk.scratch[2], &raw const (*entry).rcx);
-        read_kernel(&mut walk.scratch[3], &raw const (*entry).rsi);
-        read_kernel(&mut walk.scratch[4], &raw const (*entry).rdi);
-        read_kernel(&mut walk.scratch[5], &raw const (*entry).r8);
-        read_kernel(&mut walk.scratch[6], &raw const (*entry).r9);
-        read_kernel(&mut walk.scratch[7], &raw const (*entry).r11);
-        read_kernel(&mut walk.scratch[8], &raw const (*entry).r13);
-        read_kernel(&mut walk.scratch[9], &raw const (*entry).rdx);
-        read_kernel(&mut walk.scratch[10], &raw const (*entry).r12);
-        read_kernel(&mut walk.scratch[11], &raw const (*entry).r14);
-        read_kernel(&mut walk.scratch[12], &raw const (*entry).r15);
-        read_kernel(&mut walk.scratch[13], &raw const (*entry).rbx);
+        read_entry(entry, &mut walk.registers, &mut walk.scratch);
     }
     0
+}
+
+/// Reads what a task entered the kernel with. The offsets in pt_regs are part of the x86-64
+/// ABI.
+#[inline(always)]
+pub fn read_entry(
+    entry: *const pt_regs,
+    registers: &mut Registers,
+    scratch: &mut [u64; SCRATCH_REGISTERS],
+) {
+    // SAFETY: only addresses of fields are made; every read is checked by the kernel.
+    unsafe {
+        read_kernel(&mut registers.ip, &raw const (*entry).rip);
+        read_kernel(&mut registers.sp, &raw const (*entry).rsp);
+        read_kernel(&mut registers.bp, &raw const (*entry).rbp);
+        // A page fault can hit where a cfa is counted from r10; a system call
+        // cannot.
+        read_kernel(&mut scratch[0], &raw const (*entry).r10);
+        read_kernel(&mut scratch[1], &raw const (*entry).rax);
+        read_kernel(&mut scratch[2], &raw const (*entry).rcx);
+        read_kernel(&mut scratch[3], &raw const (*entry).rsi);
+        read_kernel(&mut scratch[4], &raw const (*entry).rdi);
+        read_kernel(&mut scratch[5], &raw const (*entry).r8);
+        read_kernel(&mut scratch[6], &raw const (*entry).r9);
+        read_kernel(&mut scratch[7], &raw const (*entry).r11);
+        read_kernel(&mut scratch[8], &raw const (*entry).r13);
+        read_kernel(&mut scratch[9], &raw const (*entry).rdx);
+        read_kernel(&mut scratch[10], &raw const (*entry).r12);
+        read_kernel(&mut scratch[11], &raw const (*entry).r14);
+        read_kernel(&mut scratch[12], &raw const (*entry).r15);
+        read_kernel(&mut scratch[13], &raw const (*entry).rbx);
+    }
 }
 
 /// Whether the task has begun to end: then its stack may be gone already.

@@ -8,15 +8,18 @@
 //! | `maps` | what the programs share with us |
 //! | `asleep` | threads that waited already when we came |
 //! | `owners` | who has the locks that those waited for |
+//! | `iterator` | what the kernel side tells of waits that are not over |
 //! | `pace` | how long a wait must be to give its stack for certain |
 
 mod asleep;
+mod iterator;
 mod maps;
 mod owners;
 mod pace;
 mod record;
 mod state;
 
+pub use iterator::OpenWait;
 pub use maps::WaitMaps;
 pub use record::{EndedThread, RawWait, ThreadTotals, WaitCounters};
 pub use state::WaitState;
@@ -27,12 +30,16 @@ use crate::target::Target;
 use crate::time::now_ns;
 use owners::Owners;
 use pace::Pace;
+use probe_ebpf::waits::Orders;
 use symbolize::Files;
 
 /// The program in `probe-ebpf/src/bpf/wait.rs` that takes stacks.
 pub const STACK: &str = "wait_stack";
 
-/// All of its programs, and the tracepoint of each. The one that asks for stacks comes
+/// The program in `probe-ebpf/src/bpf/open_wait.rs`.
+pub const OPEN: &str = "wait_open";
+
+/// All programs that follow switches, and the tracepoint of each. The one that asks for stacks comes
 /// last.
 pub const PROGRAMS: [(&str, &str); 4] = [
     (STACK, "irq_work_entry"),
@@ -49,6 +56,8 @@ pub struct Waits {
     maps: WaitMaps,
     /// `None` until somebody takes what comes: before, stacks would fill the rings.
     pace: Option<Pace>,
+    /// What the kernel side was told last.
+    orders: Orders,
     counters: WaitCounters,
     owners: Owners,
 }
@@ -69,6 +78,7 @@ impl Waits {
         Self {
             maps,
             pace: None,
+            orders: Orders::default(),
             counters: WaitCounters::default(),
             owners,
         }
@@ -89,19 +99,41 @@ impl Waits {
         }
         self.maps.empty_nudges();
         self.counters = self.maps.counters();
-        let orders = match &mut self.pace {
-            Some(pace) => pace.follow(self.counters.wanted(), now_ns()),
-            None => Some(self.pace.insert(Pace::new(now_ns())).orders()),
-        };
-        if let Some(orders) = orders {
-            // With the old ones there are more stacks, or fewer.
-            _ = self.maps.set_orders(orders);
-        }
+        self.follow_pace();
         threads
     }
 
     /// What was counted of stacks by the last call of [`Waits::take`].
     pub fn counters(&self) -> WaitCounters {
         self.counters
+    }
+
+    /// The waits that are not over and began later than `from_ns` and no later than `to_ns`.
+    pub fn open(&mut self, from_ns: u64, to_ns: u64) -> Vec<OpenWait> {
+        (self.orders.open_from_ns, self.orders.open_to_ns) = (from_ns, to_ns);
+        if self.maps.set_orders(self.orders).is_err() {
+            return Vec::new();
+        }
+        let told = self.maps.open.as_ref().map(iterator::read);
+        told.and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// Has more stacks taken, or fewer.
+    fn follow_pace(&mut self) {
+        let orders = match &mut self.pace {
+            Some(pace) => pace.follow(self.counters.wanted(), now_ns()),
+            None => Some(self.pace.insert(Pace::new(now_ns())).orders()),
+        };
+        if let Some(Orders {
+            period_ns,
+            stacks_per_second,
+            ..
+        }) = orders
+        {
+            self.orders.period_ns = period_ns;
+            self.orders.stacks_per_second = stacks_per_second;
+            // With the old ones there are more stacks, or fewer.
+            _ = self.maps.set_orders(self.orders);
+        }
     }
 }

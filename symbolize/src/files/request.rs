@@ -87,7 +87,7 @@ pub enum Request<'a> {
         /// The process.
         pid: u32,
     },
-    /// A piece of a process's memory.
+    /// A piece of a process's memory, as far as there is any from its start on.
     Memory {
         /// The process.
         pid: u32,
@@ -265,9 +265,12 @@ fn executable_lines(maps: impl Read) -> io::Result<Vec<u8>> {
     Ok(kept)
 }
 
+/// As far as there is memory from there on.
 fn memory(pid: u32, start: u64, len: u32) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; len.min(MEMORY_BYTES_MAX) as usize];
-    File::open(format!("/proc/{pid}/mem"))?.read_exact_at(&mut bytes, start)?;
+    let file = File::open(format!("/proc/{pid}/mem"))?;
+    let read = file.read_at(&mut bytes, start)?;
+    bytes.truncate(read);
     Ok(bytes)
 }
 

@@ -44,8 +44,8 @@ fn record(report: &BatchReport<'_>, row: &FunctionRow) -> String {
     let samples = report.snapshot.report.samples;
     let seconds = report.time_unix_ms / 1000;
     let millis = report.time_unix_ms % 1000;
-    let waits = |of: fn(&Waits) -> u64| {
-        let number = row.waits.as_ref().map(of);
+    let waits = |of: fn(&Waits) -> Option<u64>| {
+        let number = row.waits.as_ref().and_then(of);
         number.map_or_else(String::new, |number| number.to_string())
     };
     let fields: [String; COLUMNS.len()] = [
@@ -66,9 +66,9 @@ fn record(report: &BatchReport<'_>, row: &FunctionRow) -> String {
         quote(&row.name).into_owned(),
         quote(&row.module).into_owned(),
         format!("{:#x}", row.address),
-        waits(|waits| waits.count),
-        waits(|waits| waits.mean_ns()),
-        waits(|waits| waits.longest_ns),
+        waits(|waits| Some(waits.count)),
+        waits(Waits::mean_ns),
+        waits(|waits| Some(waits.longest_ns)),
     ];
     fields.join(",") + "\n"
 }

@@ -253,7 +253,7 @@ fn function<'a>(row: &'a FunctionRow, batch: &BatchReport<'_>) -> Function<'a> {
         total_ns: ns(row.total_samples),
         waits: row.waits.map(|waits| waits.count),
         waits_drawn: row.waits.map(|waits| waits.drawn),
-        mean_wait_ns: row.waits.map(|waits| waits.mean_ns()),
+        mean_wait_ns: row.waits.and_then(|waits| waits.mean_ns()),
         longest_wait_ns: row.waits.map(|waits| waits.longest_ns),
         err_pp: report.band_points(row.self_samples, report.samples),
         trend: row.trend,

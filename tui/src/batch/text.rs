@@ -167,7 +167,7 @@ fn cells(row: &FunctionRow, batch: &BatchReport<'_>, has_waits: bool) -> Cells {
                 let sign = if waits.is_exact() { "" } else { "~" };
                 [
                     format!("{sign}{}", waits.count),
-                    fine_ms(waits.mean_ns()),
+                    waits.mean_ns().map_or_else(|| "-".to_string(), fine_ms),
                     fine_ms(waits.longest_ns),
                 ]
             }

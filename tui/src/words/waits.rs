@@ -19,14 +19,24 @@ pub fn number(waits: &Waits) -> String {
     }
 }
 
-/// `~1,203 waits, mean 4.39ms, longest 300ms`
+/// The mean of waits; a dash while none is over.
+pub fn mean(waits: &Waits) -> String {
+    let mean = waits.mean_ns().map(units::nanoseconds);
+    mean.unwrap_or_else(|| "-".to_owned())
+}
+
+/// `~1,203 waits, mean 4.39ms, longest 300ms`; `no wait over yet, longest 112s` of those that
+/// are not.
 pub fn brief(waits: &Waits) -> String {
+    let longest = units::nanoseconds(waits.longest_ns);
+    if waits.count == 0 {
+        return format!("no wait over yet, longest {longest}");
+    }
     let sign = if waits.is_exact() { "" } else { "~" };
     format!(
-        "{sign}{}, mean {}, longest {}",
+        "{sign}{}, mean {}, longest {longest}",
         units::counted(waits.count, "wait"),
-        units::nanoseconds(waits.mean_ns()),
-        units::nanoseconds(waits.longest_ns)
+        mean(waits),
     )
 }
 
@@ -34,6 +44,7 @@ pub fn brief(waits: &Waits) -> String {
 pub fn explain(waits: &Waits) -> String {
     let brief = brief(waits);
     match waits.is_exact() {
+        true if waits.count == 0 => brief,
         true => format!("{brief}; each of them gave its stack"),
         false => format!(
             "{brief}; {} of them gave their stack: long ones always do, short ones by chance, \

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::plain::Plain;
 use crate::time::now_ns;
 use aya::maps::{Array, HashMap, IterableMap as _, MapData, PerCpuArray, RingBuf};
+use aya::programs::ProgramFd;
 use probe_ebpf::limits::THREADS_MAX;
 use probe_ebpf::waits::{Orders, THREAD_WORDS, Thread};
 use std::io;
@@ -24,6 +25,8 @@ pub struct WaitMaps {
     pub orders: Array<MapData, Plain<Orders>>,
     /// What was counted.
     pub counters: PerCpuArray<MapData, u64>,
+    /// The program that tells of waits which are not over. `None` if the kernel refused it.
+    pub open: Option<ProgramFd>,
     /// Written to for their interrupts alone.
     pub nudges: Vec<RingBuf<MapData>>,
 }

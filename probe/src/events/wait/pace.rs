@@ -40,6 +40,7 @@ impl Pace {
         Orders {
             period_ns: self.period_ns,
             stacks_per_second: STACKS_PER_SECOND_MAX,
+            ..Orders::default()
         }
     }
 

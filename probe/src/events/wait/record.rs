@@ -24,6 +24,11 @@ pub struct RawWait {
     /// Who had the lock when the wait began: process and thread. `None` where the lock does
     /// not say it.
     pub owner: Option<(u32, u32)>,
+    /// Of `waited_ns`, what samples told of while the wait was not over.
+    pub told_ns: u64,
+    /// It is not over: `waited_ns` is what no sample before told of, and `away_ns` how long it
+    /// is by now.
+    pub is_open: bool,
 }
 
 impl RawWait {
@@ -40,18 +45,20 @@ impl RawWait {
             away_ns,
             waker: (waker.1 != 0 && state != WaitState::Queue).then_some(waker),
             owner: (owner.1 != 0 && state == WaitState::Lock).then_some(owner),
+            told_ns: 0,
+            is_open: false,
         })
     }
 
-    /// All the time that it stands for.
+    /// All the time that it stands for, told before or not.
     pub fn weight_ns(&self) -> u64 {
         self.waited_ns.saturating_add(self.queued_ns)
     }
 
-    /// The states that its time is of, and how much of it in each.
+    /// The states that its time is of which was not told before, and how much of it in each.
     pub fn parts(self) -> impl Iterator<Item = (WaitState, u64)> {
         let parts = [
-            (self.state, self.waited_ns),
+            (self.state, self.waited_ns.saturating_sub(self.told_ns)),
             (WaitState::Queue, self.queued_ns),
         ];
         parts.into_iter().filter(|(_, ns)| *ns > 0)
@@ -212,6 +219,8 @@ pub struct WaitCounters {
     pub over_rate: (u64, u64),
     /// Those whose thread was gone before.
     pub missed: (u64, u64),
+    /// Waits that are not over and whose stack could not be had.
+    pub open_without_stack: u64,
     /// Threads that are not followed for lack of room.
     pub no_room: u64,
     /// Threads whose sums were lost when they ended.
@@ -228,6 +237,7 @@ impl WaitCounters {
             lost: (slot(counter::LOST), slot(counter::LOST_NS)),
             over_rate: (slot(counter::OVER_RATE), slot(counter::OVER_RATE_NS)),
             missed: (slot(counter::MISSED), slot(counter::MISSED_NS)),
+            open_without_stack: 0,
             no_room: slot(counter::NO_ROOM),
             ends_lost: slot(counter::ENDS_LOST),
             stacks_ns: slot(counter::SPENT_NS),

@@ -275,7 +275,7 @@ fn wait_cells(waits: Option<&Waits>) -> [String; 3] {
     match waits {
         Some(waits) => [
             waits::number(waits),
-            units::nanoseconds(waits.mean_ns()),
+            waits::mean(waits),
             units::nanoseconds(waits.longest_ns),
         ],
         None => ["-", "-", "-"].map(String::from),

@@ -1,0 +1,648 @@
+//! Waits that are not over. A thread that waits gives no event, and may do so for hours: what
+//! it waits for, and in which functions, is what a user wants to see of a program that hangs.
+//!
+//! ```text
+//!  wait begins        2 s: its stack is read        each second           it ends
+//!  ├──────────────────────┼──────────────────────┼───────────┼──────────────┤
+//!                         told: all until here    told: the rest since      told: what is left
+//! ```
+//!
+//! 1. Once a second the sums of all threads are read. Waits that are [`OPEN_NS`] old by then
+//!    are asked for: the kernel side tells the registers and frames of the kernel
+//!    ([`Waits::open`]), and the stack is read from the process's memory, aside.
+//! 2. If the thread is in the same wait after that, nothing of it has moved meanwhile, and the
+//!    stack is walked like any copy of one: a sample, with the time until then. Where it was too
+//!    deep for what was read, more is read.
+//! 3. Each second the sample is told again, with the time since.
+//! 4. The sample of the whole wait, when it ends, has what is left ([`RawWait::told_ns`]). A
+//!    wait so long always gives one: [`OPEN_NS`] is longer than any period.
+
+use crate::aside::Aside;
+use crate::decode::{PythonFrames, RawSample, Record};
+use crate::events::Event;
+use crate::events::wait::{EndedThread, OpenWait, RawWait, ThreadTotals, WaitState, Waits};
+use crate::owner::real_uid;
+use crate::sample::{Batch, Sample};
+use crate::shares::NOBODY;
+use crate::stack::{StackBytes, StackCopy};
+use crate::time::now_ns;
+use probe_ebpf::{Ending, UserFrame};
+use std::collections::{HashMap, VecDeque};
+use symbolize::Files;
+
+/// How old a wait is when it is told before its end: more than the longest period, so that
+/// its end always gives a sample as well.
+const OPEN_NS: u64 = 1_500_000_000;
+
+/// Waits whose stacks are kept; of more, the newest have none.
+const OPEN_MAX: usize = 8192;
+
+/// Waits that are told in a second. Of more, each is told every few seconds.
+const TOLD_MAX: usize = 2048;
+
+/// So much of a stack is read: threads that wait for something seldom have deeper ones.
+const STACK_BYTES: u32 = 64 << 10;
+
+/// So much is read if that did not do: all that is read at once.
+const DEEP_STACK_BYTES: u32 = 1 << 20;
+
+/// How long a wait that has ended is remembered: its last sample may still be held.
+const REMEMBERED_NS: u64 = 10_000_000_000;
+
+/// All waits that are not over.
+pub struct OpenWaits {
+    /// `None` if there can be no thread.
+    reader: Option<Aside<Asked, Read>>,
+    /// Told by the kernel side; their stacks have not been asked for.
+    backlog: VecDeque<Asked>,
+    /// Their stacks have been read since the sums of threads were read last.
+    read: Vec<Read>,
+    /// Waits that began up to then have been asked for.
+    asked_ns: u64,
+    by_thread: HashMap<u32, Open>,
+    /// Counts the seconds.
+    second: u32,
+    /// Waits whose stack could not be had.
+    without: u64,
+}
+
+/// A wait whose stack is wanted.
+#[derive(Debug, Clone)]
+struct Asked {
+    told: OpenWait,
+    /// How much of it, at most.
+    bytes: u32,
+}
+
+/// A wait and what its stack is walked from.
+struct Read {
+    asked: Asked,
+    /// From the stack pointer on. `None` if it could not be read.
+    stack: Option<Vec<u8>>,
+    /// Where the thread ran last.
+    cpu: u32,
+}
+
+/// A wait that a sample tells of, or soon will.
+struct Open {
+    since_ns: u64,
+    /// When it was seen last. `None` if it has been seen to be over.
+    seen_ns: Option<u64>,
+    /// Until then samples have told of it.
+    told_until_ns: u64,
+    stage: Stage,
+}
+
+/// What has become of the stack of a wait.
+enum Stage {
+    /// It is being walked.
+    Walked(Box<Asked>),
+    /// It has been walked: the sample, which is told again and again.
+    Told(Box<Sample>),
+}
+
+impl OpenWaits {
+    /// Memory of targets is read by `files`.
+    pub fn new(files: &Files) -> Self {
+        let files = files.clone();
+        let read = move |asked: Asked| Some(read(asked, &files));
+        Self {
+            reader: Aside::start("open waits", "reading stacks of threads that wait", read).ok(),
+            backlog: VecDeque::new(),
+            read: Vec::new(),
+            asked_ns: 0,
+            by_thread: HashMap::new(),
+            second: 0,
+            without: 0,
+        }
+    }
+
+    /// Takes what is new of waits, and puts into the batch of a turn: the sums of threads that have
+    /// `ended` and, if it is a new second, of those that live; samples of waits that are not
+    /// over. Returns samples of such waits that are still to be walked.
+    pub fn turn(
+        &mut self,
+        waits: &mut Waits,
+        ended: &[EndedThread],
+        is_new_second: bool,
+        batch: &mut Batch,
+    ) -> Vec<Record> {
+        self.correct(batch);
+        if is_new_second {
+            // What was read before the sums are is whole if they say that the wait goes on.
+            self.take_read();
+        }
+        batch.threads = waits.take(ended, is_new_second);
+        let mut to_walk = Vec::new();
+        if is_new_second {
+            let now_ns = now_ns();
+            if let Some((from_ns, to_ns)) = self.follow(&batch.threads, now_ns) {
+                self.take_told(waits.open(from_ns, to_ns));
+            }
+            to_walk = self.samples(&batch.threads, now_ns);
+            self.tell(batch);
+        }
+        batch.waits = waits.counters();
+        batch.waits.open_without_stack = self.without;
+        to_walk
+    }
+
+    /// Takes the stacks that have been read.
+    fn take_read(&mut self) {
+        if let Some(reader) = &self.reader {
+            self.read.extend(std::iter::from_fn(|| reader.answer()));
+        }
+    }
+
+    /// Compares with the sums of all threads, as read just now. Returns from when and until when
+    /// waits began that are to be asked for, if there are such.
+    fn follow(&mut self, threads: &[ThreadTotals], now_ns: u64) -> Option<(u64, u64)> {
+        let waiting: HashMap<u32, &ThreadTotals> = { threads.iter() }
+            .filter(|thread| is_waiting(thread))
+            .map(|thread| (thread.tid, thread))
+            .collect();
+        self.second = self.second.wrapping_add(1);
+        for (tid, open) in &mut self.by_thread {
+            let same = waiting.get(tid);
+            let same = same.filter(|thread| thread.state_since_ns == open.since_ns);
+            open.seen_ns = same.map(|thread| thread.until_ns);
+        }
+        self.by_thread.retain(|_, open| {
+            open.seen_ns.is_some() || now_ns.saturating_sub(open.told_until_ns) < REMEMBERED_NS
+        });
+        let to_ns = now_ns.saturating_sub(OPEN_NS);
+        let is_new = |thread: &&ThreadTotals| {
+            thread.state_since_ns > self.asked_ns && thread.state_since_ns <= to_ns
+        };
+        if !waiting.values().any(is_new) {
+            return None;
+        }
+        let from_ns = std::mem::replace(&mut self.asked_ns, to_ns);
+        Some((from_ns, to_ns))
+    }
+
+    /// Takes what the kernel side told of waits.
+    fn take_told(&mut self, told: Vec<OpenWait>) {
+        let room = OPEN_MAX.saturating_sub(self.by_thread.len() + self.backlog.len());
+        self.without += told.len().saturating_sub(room) as u64;
+        let asked = told.into_iter().map(|told| Asked {
+            told,
+            bytes: STACK_BYTES,
+        });
+        self.backlog.extend(asked.take(room));
+    }
+
+    /// Has stacks read, and returns samples with those that have been. `threads` are those that
+    /// [`OpenWaits::follow`] was given.
+    fn samples(&mut self, threads: &[ThreadTotals], now_ns: u64) -> Vec<Record> {
+        while let (Some(reader), Some(asked)) = (&self.reader, self.backlog.front()) {
+            let user = real_uid(asked.told.tgid).unwrap_or(NOBODY);
+            if !reader.ask(user, asked.clone()) {
+                break;
+            }
+            self.backlog.pop_front();
+        }
+        if self.read.is_empty() {
+            return Vec::new();
+        }
+        let by_tid: HashMap<u32, &ThreadTotals> =
+            threads.iter().map(|thread| (thread.tid, thread)).collect();
+        let read = std::mem::take(&mut self.read);
+        let mut samples = Vec::with_capacity(2 * read.len());
+        // Two of one time and CPU could not be told apart.
+        for (time_ns, read) in (now_ns..).zip(read) {
+            let told = &read.asked.told;
+            let thread = by_tid.get(&told.tid);
+            let is_same = |thread: &&&ThreadTotals| {
+                is_waiting(thread) && thread.state_since_ns == told.since_ns
+            };
+            // Else it is over, and its own sample tells of it.
+            let Some(thread) = thread.filter(is_same) else {
+                continue;
+            };
+            let Some(state) = WaitState::of_number(told.state.into()) else {
+                continue;
+            };
+            self.without += u64::from(read.stack.is_none());
+            self.by_thread.insert(
+                told.tid,
+                Open {
+                    since_ns: told.since_ns,
+                    seen_ns: Some(thread.until_ns),
+                    told_until_ns: told.since_ns,
+                    stage: Stage::Walked(Box::new(read.asked.clone())),
+                },
+            );
+            let (sample, stack) = sample(read, state, thread, time_ns);
+            samples.extend(stack.map(Record::Stack));
+            samples.push(Record::Sample(sample));
+        }
+        samples
+    }
+
+    /// Corrects what the samples of a turn say of waits that were told before they ended, and
+    /// keeps those that are to be told again.
+    fn correct(&mut self, batch: &mut Batch) {
+        if self.by_thread.is_empty() {
+            return;
+        }
+        batch.samples.retain_mut(|sample| {
+            let (Some(wait), time_ns) = (&mut sample.wait, sample.time_ns) else {
+                return true;
+            };
+            let since_ns = time_ns.saturating_sub(wait.away_ns);
+            let open = self.by_thread.get_mut(&sample.tid);
+            let open = open.filter(|open| open.since_ns == since_ns);
+            let Some(open) = open else {
+                return !wait.is_open;
+            };
+            if !wait.is_open {
+                open.seen_ns = None;
+                wait.told_ns = open
+                    .told_until_ns
+                    .saturating_sub(since_ns)
+                    .min(wait.waited_ns);
+                sample.weight = sample.weight.saturating_sub(wait.told_ns);
+                // What is walked only now is told by this.
+                open.told_until_ns = open.told_until_ns.max(time_ns);
+                return true;
+            }
+            if open.told_until_ns >= time_ns {
+                return false;
+            }
+            if sample.ending == Ending::CopyCut
+                && let Stage::Walked(asked) = &open.stage
+                && asked.bytes < DEEP_STACK_BYTES
+            {
+                self.backlog.push_back(Asked {
+                    told: asked.told.clone(),
+                    bytes: DEEP_STACK_BYTES,
+                });
+                return false;
+            }
+            open.told_until_ns = time_ns;
+            open.stage = Stage::Told(Box::new(sample.clone()));
+            true
+        });
+    }
+
+    /// Tells once more of each wait that is not over, with the time since it was told last.
+    fn tell(&mut self, batch: &mut Batch) {
+        let known = self.by_thread.len();
+        let every = (known / TOLD_MAX + 1) as u32;
+        for (tid, open) in &mut self.by_thread {
+            let is_due = tid.wrapping_add(self.second).is_multiple_of(every);
+            let (Some(seen_ns), Stage::Told(sample)) = (open.seen_ns, &open.stage) else {
+                continue;
+            };
+            let ns = seen_ns.saturating_sub(open.told_until_ns);
+            let Some(wait) = sample.wait.filter(|_| is_due && ns > 0) else {
+                continue;
+            };
+            open.told_until_ns = seen_ns;
+            batch.samples.push(Sample {
+                time_ns: batch.complete_until_ns,
+                weight: ns,
+                wait: Some(RawWait {
+                    waited_ns: ns,
+                    away_ns: seen_ns - open.since_ns,
+                    ..wait
+                }),
+                ..Sample::clone(sample)
+            });
+        }
+    }
+}
+
+/// Whether it waits for something, and not for a CPU.
+fn is_waiting(thread: &ThreadTotals) -> bool {
+    !thread.has_ended && !matches!(thread.state, WaitState::Run | WaitState::Queue)
+}
+
+/// The sample of a wait that began some time ago, and the copy of its stack.
+fn sample(
+    read: Read,
+    state: WaitState,
+    thread: &ThreadTotals,
+    time_ns: u64,
+) -> (RawSample, Option<StackCopy>) {
+    let Read { asked, stack, cpu } = read;
+    let Asked { told, bytes: most } = asked;
+    let age_ns = time_ns.saturating_sub(told.since_ns);
+    let raw = RawSample {
+        event: Event::Wait,
+        weight: age_ns,
+        time_ns,
+        cgroup_id: 0,
+        stopped_at: told.registers.ip,
+        tgid: told.tgid,
+        tid: told.tid,
+        cpu,
+        ending: Ending::ReadFault,
+        comm: told.comm,
+        kernel: told.kernel,
+        user: vec![UserFrame::exact(told.registers.ip)],
+        stack_follows: stack.is_some(),
+        python: PythonFrames::default(),
+        is_checked: false,
+        wait: Some(RawWait {
+            state,
+            waited_ns: age_ns,
+            queued_ns: 0,
+            away_ns: age_ns,
+            waker: None,
+            owner: thread.owner.map(|owner| (told.tgid, owner)),
+            told_ns: 0,
+            is_open: true,
+        }),
+    };
+    let copy = stack.map(|bytes| {
+        // If it goes on behind that, what lies there was not read.
+        let reach = (bytes.len() >= most as usize).then_some(u64::MAX);
+        StackCopy {
+            time_ns,
+            cpu,
+            registers: told.registers,
+            scratch: told.scratch,
+            bytes: StackBytes::new(0, &bytes, reach),
+        }
+    });
+    (raw, copy)
+}
+
+/// Reads the stack of a thread that waits.
+fn read(asked: Asked, files: &Files) -> Read {
+    let told = &asked.told;
+    let stack = files.memory_up_to(told.tgid, told.registers.sp, asked.bytes);
+    let stat = std::fs::read(format!("/proc/{}/task/{}/stat", told.tgid, told.tid));
+    Read {
+        stack: stack.ok().filter(|stack| !stack.is_empty()),
+        cpu: stat.ok().and_then(|stat| cpu_in(&stat)).unwrap_or(0),
+        asked,
+    }
+}
+
+/// The CPU in /proc/PID/task/TID/stat (proc_pid_stat(5)).
+fn cpu_in(stat: &[u8]) -> Option<u32> {
+    /// Behind the name, where the third field comes first.
+    const PROCESSOR: usize = 39 - 3;
+    // The name before it may have any characters, and parentheses.
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let fields = str::from_utf8(stat.get(end + 1..)?).ok()?;
+    fields.split_whitespace().nth(PROCESSOR)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ProcessId;
+
+    const TID: u32 = 8;
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A thread that has slept since `since_ns`.
+    fn asleep(since_ns: u64, now_ns: u64) -> ThreadTotals {
+        ThreadTotals {
+            pid: 7,
+            tid: TID,
+            comm: "worker".into(),
+            since_ns: 0,
+            until_ns: now_ns,
+            has_ended: false,
+            state: WaitState::Sleep,
+            state_since_ns: since_ns,
+            owner: None,
+            ns: Default::default(),
+            times: Default::default(),
+            delays: Default::default(),
+        }
+    }
+
+    fn asked(since_ns: u64) -> Asked {
+        let told = OpenWait {
+            since_ns,
+            tid: TID,
+            tgid: 7,
+            state: WaitState::Sleep.number() as u32,
+            comm: *b"worker\0\0\0\0\0\0\0\0\0\0",
+            registers: Default::default(),
+            scratch: Default::default(),
+            kernel: vec![1, 2],
+        };
+        Asked {
+            told,
+            bytes: STACK_BYTES,
+        }
+    }
+
+    /// What becomes of a raw sample on its way.
+    fn walked(raw: &RawSample) -> Sample {
+        Sample {
+            event: raw.event,
+            weight: raw.weight,
+            time_ns: raw.time_ns,
+            cpu: raw.cpu,
+            process: ProcessId(1),
+            tid: raw.tid,
+            comm: "worker".into(),
+            cgroup_id: 0,
+            frames: Vec::new(),
+            kernel_frames: 0,
+            ending: Ending::Root,
+            stopped_at: 0,
+            over_share: false,
+            wait: raw.wait,
+        }
+    }
+
+    fn batch(samples: Vec<Sample>, complete_until_ns: u64) -> Batch {
+        Batch {
+            samples,
+            complete_until_ns,
+            ..Batch::default()
+        }
+    }
+
+    /// Its stack has been read, and it is in its wait still: the sample of that.
+    fn opened(waits: &mut OpenWaits, since_ns: u64, now_ns: u64) -> Sample {
+        waits.read.push(Read {
+            asked: asked(since_ns),
+            stack: Some(vec![0; 64]),
+            cpu: 3,
+        });
+        let samples = waits.samples(&[asleep(since_ns, now_ns)], now_ns);
+        let [Record::Stack(copy), Record::Sample(raw)] = &samples[..] else {
+            panic!("{samples:?}");
+        };
+        assert_eq!((copy.cpu, copy.time_ns), (raw.cpu, raw.time_ns));
+        walked(raw)
+    }
+
+    /// The sample of a wait that ended.
+    fn ended(since_ns: u64, woken_ns: u64, end_ns: u64) -> Sample {
+        let raw = walked(&sample_of_end(since_ns, woken_ns, end_ns));
+        assert!(!raw.wait.unwrap().is_open);
+        raw
+    }
+
+    fn sample_of_end(since_ns: u64, woken_ns: u64, end_ns: u64) -> RawSample {
+        let read = Read {
+            asked: asked(since_ns),
+            stack: None,
+            cpu: 0,
+        };
+        let (mut raw, _) = sample(read, WaitState::Sleep, &asleep(since_ns, end_ns), end_ns);
+        let wait = raw.wait.as_mut().unwrap();
+        wait.is_open = false;
+        wait.waited_ns = woken_ns - since_ns;
+        wait.queued_ns = end_ns - woken_ns;
+        raw
+    }
+
+    #[test]
+    fn only_waits_that_are_old_are_asked_for_and_each_once() {
+        let mut waits = OpenWaits::new(&Files::default());
+        let mut ask = |since_ns, now_ns| waits.follow(&[asleep(since_ns, now_ns)], now_ns);
+        assert_eq!(ask(SECOND, 2 * SECOND), None);
+        let to_ns = 3 * SECOND - OPEN_NS;
+        assert_eq!(ask(SECOND, 3 * SECOND), Some((0, to_ns)));
+        assert_eq!(ask(SECOND, 4 * SECOND), None);
+        let later = Some((to_ns, 9 * SECOND - OPEN_NS));
+        assert_eq!(ask(4 * SECOND, 9 * SECOND), later);
+    }
+
+    #[test]
+    fn all_samples_of_a_wait_add_up_to_it() {
+        let mut waits = OpenWaits::new(&Files::default());
+        let first = opened(&mut waits, SECOND, 4 * SECOND);
+        assert_eq!(first.weight, 3 * SECOND);
+        let mut turn = batch(vec![first], 4 * SECOND);
+        waits.correct(&mut turn);
+        waits.tell(&mut turn);
+        assert_eq!(turn.samples.len(), 1, "it has just been told");
+        let mut sum = turn.samples[0].weight;
+        for second in [5, 6] {
+            let now_ns = second * SECOND;
+            waits.follow(&[asleep(SECOND, now_ns)], now_ns);
+            let mut turn = batch(Vec::new(), now_ns - 5);
+            waits.correct(&mut turn);
+            waits.tell(&mut turn);
+            let [again] = &turn.samples[..] else {
+                panic!("{}", turn.samples.len());
+            };
+            let wait = again.wait.unwrap();
+            assert!(wait.is_open);
+            assert_eq!((again.time_ns, wait.away_ns), (now_ns - 5, now_ns - SECOND));
+            sum += again.weight;
+        }
+        assert_eq!(sum, 5 * SECOND);
+        let mut turn = batch(vec![ended(SECOND, 8 * SECOND, 9 * SECOND)], 9 * SECOND);
+        waits.correct(&mut turn);
+        let wait = turn.samples[0].wait.unwrap();
+        assert_eq!((wait.told_ns, turn.samples[0].weight), (sum, 3 * SECOND));
+        let parts: Vec<_> = wait.parts().collect();
+        let expected = [(WaitState::Sleep, 2 * SECOND), (WaitState::Queue, SECOND)];
+        assert_eq!(parts, expected);
+        // It is over: another one of the same thread is not told by its stack.
+        waits.follow(&[asleep(9 * SECOND, 10 * SECOND)], 10 * SECOND);
+        let mut turn = batch(Vec::new(), 10 * SECOND);
+        waits.tell(&mut turn);
+        assert!(turn.samples.is_empty());
+        waits.follow(&[], 9 * SECOND + REMEMBERED_NS);
+        assert!(waits.by_thread.is_empty());
+    }
+
+    #[test]
+    fn a_wait_that_ended_before_its_stack_was_walked_counts_once() {
+        let mut waits = OpenWaits::new(&Files::default());
+        let first = opened(&mut waits, SECOND, 4 * SECOND);
+        let end = ended(SECOND, 5 * SECOND, 5 * SECOND);
+        let mut turn = batch(vec![end, first], 5 * SECOND);
+        waits.correct(&mut turn);
+        let weights: Vec<_> = turn.samples.iter().map(|sample| sample.weight).collect();
+        assert_eq!(weights, [4 * SECOND]);
+    }
+
+    #[test]
+    fn of_a_deep_stack_more_is_read() {
+        let mut waits = OpenWaits::new(&Files::default());
+        let cut = |sample| Sample {
+            ending: Ending::CopyCut,
+            ..sample
+        };
+        let first = cut(opened(&mut waits, SECOND, 4 * SECOND));
+        let mut turn = batch(vec![first.clone()], 4 * SECOND);
+        waits.correct(&mut turn);
+        assert!(turn.samples.is_empty());
+        let deep = waits.backlog.pop_front().unwrap();
+        assert_eq!(deep.bytes, DEEP_STACK_BYTES);
+        waits.read.push(Read {
+            asked: deep,
+            stack: Some(vec![0; 64]),
+            cpu: 0,
+        });
+        let samples = waits.samples(&[asleep(SECOND, 5 * SECOND)], 5 * SECOND);
+        let [_, Record::Sample(second)] = &samples[..] else {
+            panic!("{samples:?}");
+        };
+        let second = cut(walked(second));
+        let mut turn = batch(vec![second], 5 * SECOND);
+        waits.correct(&mut turn);
+        assert_eq!(turn.samples[0].weight, 4 * SECOND, "there is no more");
+        assert!(waits.backlog.is_empty());
+    }
+
+    #[test]
+    fn a_stack_of_a_thread_that_moved_is_not_used() {
+        let mut waits = OpenWaits::new(&Files::default());
+        waits.read.push(Read {
+            asked: asked(SECOND),
+            stack: Some(vec![0; 64]),
+            cpu: 0,
+        });
+        let now_ns = 4 * SECOND;
+        let another = asleep(2 * SECOND, now_ns);
+        assert!(waits.samples(&[another], now_ns).is_empty());
+        assert!(waits.by_thread.is_empty());
+    }
+
+    #[test]
+    fn very_many_are_told_in_turns_and_nothing_is_lost() {
+        let mut waits = OpenWaits::new(&Files::default());
+        let sample = opened(&mut waits, SECOND, 4 * SECOND);
+        let threads = 3 * TOLD_MAX as u32;
+        for tid in 0..threads {
+            let open = Open {
+                since_ns: SECOND,
+                seen_ns: Some(0),
+                told_until_ns: 4 * SECOND,
+                stage: Stage::Told(Box::new(sample.clone())),
+            };
+            waits.by_thread.insert(tid, open);
+        }
+        let mut sum = 0;
+        for second in 5..13 {
+            let now_ns = second * SECOND;
+            let asleep = |tid| ThreadTotals {
+                tid,
+                ..asleep(SECOND, now_ns)
+            };
+            let threads: Vec<_> = (0..threads).map(asleep).collect();
+            waits.follow(&threads, now_ns);
+            let mut turn = batch(Vec::new(), now_ns);
+            waits.tell(&mut turn);
+            assert!(turn.samples.len() <= TOLD_MAX, "{}", turn.samples.len());
+            sum += turn.samples.iter().map(|sample| sample.weight).sum::<u64>();
+        }
+        let untold = { waits.by_thread.values() }.map(|open| 12 * SECOND - open.told_until_ns);
+        assert_eq!(sum + untold.sum::<u64>(), 8 * SECOND * u64::from(threads));
+    }
+
+    #[test]
+    fn the_cpu_of_a_thread_is_read() {
+        let fields: Vec<_> = (3..53).map(|field| field.to_string()).collect();
+        let stat = format!("8 (a) b) {}", fields.join(" "));
+        assert_eq!(cpu_in(stat.as_bytes()), Some(39));
+        assert_eq!(cpu_in(b"8 (a) S"), None);
+    }
+}
