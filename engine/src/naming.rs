@@ -278,6 +278,11 @@ impl NamedModule {
         }
     }
 
+    /// Whether it is the kernel with its modules.
+    pub fn is_kernel(&self) -> bool {
+        matches!(self.place, Place::Kernel)
+    }
+
     /// What tells the file from others, if it is one.
     pub fn build(&self) -> Option<Build<'_>> {
         match &self.place {

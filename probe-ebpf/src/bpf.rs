@@ -4,6 +4,7 @@
 //! |---|---|
 //! | the sampling clock ticks | `tick` |
 //! | a function is called that has a probe | `call`, with `values` |
+//! | the kernel passes a tracepoint that has a probe | `point` |
 //! | a thread has waited | `wait`, and `open_wait` of those that wait still |
 //!
 //! and the others hold what events share: who is a target (`filter`), registers and
@@ -19,6 +20,7 @@ mod filter;
 mod finish;
 mod maps;
 mod open_wait;
+mod point;
 mod probed;
 mod processes;
 mod python;

@@ -5,6 +5,20 @@ pub mod histogram;
 /// Probes at one time.
 pub const PROBES_MAX: usize = 64;
 
+/// Probes of them that can be at tracepoints of the kernel, each of which needs a program of
+/// its own. They have the last numbers.
+pub const POINTS_MAX: usize = 16;
+
+/// The number of the first of those.
+pub const FIRST_POINT: usize = PROBES_MAX - POINTS_MAX;
+
+/// Arguments of a tracepoint; the kernel has no more (`MAX_BPF_FUNC_REG_ARGS` and
+/// `bpf_trace_run12`).
+pub const POINT_ARGUMENTS_MAX: usize = 12;
+
+/// Processes that a probe can be narrowed to, besides what the run is narrowed to.
+pub const FEW_MAX: usize = 8;
+
 /// Expressions of one probe.
 pub const VALUES_MAX: usize = 8;
 
@@ -81,6 +95,8 @@ pub mod order {
     pub const SLOW_STACKS: u32 = 16;
     /// Whoever hits it counts, target or not.
     pub const EVERYBODY: u32 = 32;
+    /// Only hits of the processes in [`Orders::few`](super::Orders::few) count.
+    pub const FEW: u32 = 64;
 }
 
 /// What the program does for one probe, besides counting.
@@ -93,6 +109,10 @@ pub struct Orders {
     pub stack_odds: u32,
     /// Shorter calls are counted, and nothing else.
     pub min_ns: u64,
+    /// Processes whose hits count, if they are few; 0 for none.
+    pub few: [u32; FEW_MAX],
+    /// How many arguments a tracepoint has.
+    pub arguments: u64,
     /// What is read of each call; the last ones may be of kind [`value::NONE`].
     pub values: [Value; VALUES_MAX],
 }
@@ -148,7 +168,7 @@ pub struct Step {
 }
 
 /// Numbers of registers in [`Chain::base`]: 0 to 15 are those of instructions (0 is rax, 4
-/// rsp, 15 r15).
+/// rsp, 15 r15); of a tracepoint, its arguments.
 pub mod register {
     /// The stack pointer at the function's entry: the return address is there.
     pub const ENTRY_SP: u32 = 16;
@@ -268,10 +288,11 @@ pub struct TextKey {
 const _: () = {
     assert!(size_of::<Chain>() == 80);
     assert!(size_of::<Value>() == 168);
-    assert!(size_of::<Orders>() == 16 + VALUES_MAX * 168);
+    assert!(size_of::<Orders>() == 24 + FEW_MAX * 4 + VALUES_MAX * 168);
     assert!(size_of::<Tally>() == (10 + VALUES_MAX + histogram::BUCKETS) * 8);
     assert!(size_of::<StartKey>() == 24);
     assert!(size_of::<NumberKey>() == 16);
     assert!(size_of::<TextKey>() == 80);
+    assert!(POINT_ARGUMENTS_MAX <= register::ENTRY_SP as usize);
     assert!(PROBES_MAX.is_power_of_two() && VALUES_MAX.is_power_of_two());
 };

@@ -7,7 +7,7 @@
 
 use crate::error::Error;
 use crate::events::Event;
-use crate::events::call::{self, CallMaps};
+use crate::events::call::{self, CallMaps, Points};
 use crate::events::wait::{self, WaitMaps};
 use crate::python::PythonMaps;
 use crate::tables::BpfMaps;
@@ -22,6 +22,7 @@ use probe_ebpf::calls::{PROBES_MAX, STARTS_MAX};
 use probe_ebpf::limits::THREADS_MAX;
 use probe_ebpf::settings::filter;
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The object, built from `probe-ebpf/` by `cargo xtask ebpf`.
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../assets/proftop.bpf.o");
@@ -69,7 +70,7 @@ pub struct Loaded {
 }
 
 /// Keeps the programs that are attached.
-pub struct Object(#[expect(dead_code, reason = "held for its Drop")] Ebpf);
+pub struct Object(Arc<Mutex<Ebpf>>);
 
 /// Loads everything; nothing is sampled yet.
 pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
@@ -156,6 +157,7 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
     } = parts;
     let calls = match call_programs {
         Some(Ok((begins, ends))) => Some(Ok(CallMaps {
+            points: Points::default(),
             begins,
             ends,
             orders: take(&mut object, "CALL_ORDERS")?,
@@ -180,7 +182,7 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
     } else {
         None
     };
-    Ok(Loaded {
+    let mut loaded = Loaded {
         events,
         calls,
         waits,
@@ -204,8 +206,17 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
         },
         notes,
         verified,
-        object: Object(object),
-    })
+        object: Object(Arc::new(Mutex::new(object))),
+    };
+    if let Some(Ok(calls)) = &mut loaded.calls {
+        let object = Arc::downgrade(&loaded.object.0);
+        calls.points = Points::loaded_by(Box::new(move |place| {
+            let object = object.upgrade().ok_or(Error::Ended)?;
+            let mut object = object.lock().unwrap_or_else(PoisonError::into_inner);
+            load_point(&mut object, place)
+        }));
+    }
+    Ok(loaded)
 }
 
 /// Where the kernel keeps what a probe has replaced: see `probe-ebpf/src/bpf/probed.rs`.
@@ -405,6 +416,16 @@ impl<'a> Parts<'a> {
         let verified = verified_instructions(self.object, name);
         self.verified.push((name, verified));
     }
+}
+
+/// Loads the program of a tracepoint: that at this place among them.
+fn load_point(object: &mut Ebpf, place: usize) -> Result<ProgramFd, Error> {
+    let name = call::POINTS.get(place);
+    let name = *name.ok_or(Error::Foreign("program for so many tracepoints"))?;
+    let program: &mut RawTracePoint = program(object, name)?;
+    program.load().map_err(refused(name))?;
+    let fd = program.fd().and_then(|fd| Ok(fd.try_clone()?));
+    fd.map_err(refused(name))
 }
 
 fn attach(object: &mut Ebpf, name: &'static str, tracepoint: &str) -> Result<(), Error> {

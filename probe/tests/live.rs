@@ -5,6 +5,8 @@ mod burn;
 mod common;
 
 use common::{Burnt, Seen, TwoUsers, alone, assert_only_on, on_one_cpu, only, unless_forbidden};
+use probe::call::AttachError;
+use probe::call_orders::{Orders, POINTS_MAX};
 use probe::{BpfSource, Config, Ending, ModuleKind, Sample, Source as _, Target};
 use std::collections::HashMap;
 use std::fs::File;
@@ -70,7 +72,20 @@ fn the_verifier_has_little_to_do() {
         return;
     };
     // Says why, where the kernel refused them.
-    drop(source.take_calls().unwrap());
+    let mut calls = source.take_calls().unwrap();
+    let orders = Orders::default();
+    for _ in 0..POINTS_MAX {
+        let (number, cost_ns) = calls.place_point("sched_process_exec", &orders).unwrap();
+        let instructions = calls.verified_instructions(number);
+        println!("tracepoint {number}: {instructions} instructions, {cost_ns} ns");
+        assert!(instructions < 20_000, "{number}: {instructions}");
+    }
+    let refused = calls.place_point("sched_process_exec", &orders);
+    assert!(
+        matches!(refused, Err(AttachError::TooManyPoints)),
+        "{refused:?}"
+    );
+    drop(calls);
     println!(
         "verified instructions: {:?}",
         source.verified_instructions()

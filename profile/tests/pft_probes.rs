@@ -84,6 +84,7 @@ fn tally(log: &ProbeLog, probe: usize, number: u64) -> CallTally {
         stacks: number % 13,
         stacks_lost: number % 2,
         values_lost: number % 5,
+        missed: number % 3,
         sum_ns: number.wrapping_mul(1_000),
         max_ns: number % 1_000_000,
         cpu_samples: number % 99,

@@ -5,6 +5,7 @@ mod btf;
 mod core;
 mod current;
 mod kallsyms;
+mod tracepoints;
 
 pub use bpf::{
     BpfCode, BpfExtent, BpfKernel, BpfPlace, BpfProgram, BpfProgramInfo, BpfTypes, CurrentBpf,
@@ -15,3 +16,4 @@ pub use core::KernelCore;
 pub use core::made_up as made_up_core;
 pub use current::{CurrentKernel, KernelFrame};
 pub use kallsyms::{KernelSymbol, KernelSymbols};
+pub use tracepoints::{Parameter, Tracepoint, Tracepoints};

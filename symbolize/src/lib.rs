@@ -21,8 +21,8 @@
 //! # Ok::<(), symbolize::Reason>(())
 //! ```
 //!
-//! It is not a debugger's library: no types, no variables. It has no global
-//! state, and no thread of it outlives a call.
+//! It is not a debugger's library: of types it knows where members lie ([`types`]), of variables
+//! nothing. It has no global state, and no thread of it outlives a call.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -59,6 +59,7 @@ pub mod source;
 pub mod symbolizer;
 pub mod table;
 pub mod table_cache;
+pub mod types;
 pub mod unwind;
 pub mod vdso;
 mod writers;

@@ -201,7 +201,7 @@ mod tests {
             "view page",
             "perf maybe",
             "unprobe 7",
-            "value argh",
+            "value arg0",
         ] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }

@@ -30,6 +30,7 @@ mod streams;
 mod symbolize;
 mod ten_tasks;
 mod trace;
+mod tracepoints;
 mod twenty_functions;
 mod user_files;
 mod waits;

@@ -6,6 +6,8 @@
 //! *(*(arg1+8)+4):i16      memory behind memory
 //! str(arg1)               a text that ends with a zero, up to 64 bytes of it
 //! str(%r8, %r9)           one whose length is known
+//! prev.comm  prev->mm     members by their names, where types are known
+//! arg1:job.id             the same of the address of a `job`
 //! ```
 //!
 //! The grammar, with blanks between any two words:
@@ -13,8 +15,9 @@
 //! ```text
 //! expression = sum | "str(" sum ["," sum] ")"
 //! sum        = primary (("+" | "-") number)*
-//! primary    = "*" (primary | "(" sum ")") [":" type]
-//!            | "(" sum ")" | number | ("%" register | name) [":" type]
+//! primary    = "*" (primary | "(" sum ")") of | "(" sum ")" of | number
+//!            | ("%" register | name) of
+//! of         = [":" type] | [":" structure] (("." | "->") member)+ [":" type]
 //! ```
 //!
 //! The kernel reads a chain: it starts at a base, then adds and reads memory, step by
@@ -24,9 +27,13 @@
 //! *(*(arg1+8)+4):i16      base rdi, step (+8, 8 bytes), step (+4, 2 bytes), then +0
 //! ```
 
+mod fields;
+
+use fields::{Fields, Known, What};
 use probe::call_orders::{
     Chain, Orders, STEPS_MAX, Step, VALUES_MAX, Value, order, register, value,
 };
+use symbolize::kernel::{Tracepoint, Tracepoints};
 use symbolize::sites::{Argument, ArgumentPlace, Language};
 
 /// A value to show.
@@ -39,6 +46,8 @@ pub struct Expression {
     pub number: NumberType,
     /// Where a marker has the argument, in the words of the assembler. Empty for functions.
     operand: String,
+    /// Names of numbers, if it is an enumeration.
+    names: Vec<(i64, String)>,
 }
 
 /// What is shown: a number, a text that ends with a zero, or one of a length.
@@ -57,6 +66,8 @@ struct Path {
     steps: Vec<(i64, u64)>,
     /// What is added at the end, after all readings.
     then: i64,
+    /// Names in front of the steps, which have to be found before it can be read.
+    fields: Option<Box<Fields>>,
 }
 
 /// Where a path begins.
@@ -182,6 +193,7 @@ impl Expression {
             kind,
             number,
             operand: String::new(),
+            names: Vec::new(),
         };
         let is_end = |path: &&Path| path.base == Base::Return;
         let ends = expression.paths().filter(is_end).count();
@@ -289,7 +301,105 @@ impl Expression {
             kind,
             number,
             operand: operands.join(", "),
+            names: Vec::new(),
         })
+    }
+
+    /// Whether names are in it that only types can tell.
+    pub fn has_names(&self) -> bool {
+        self.paths().any(Path::has_names)
+    }
+
+    /// Why it is no value of a function: a sentence. `None` if it is one.
+    pub fn refusal(&self) -> Option<String> {
+        let unknown = "is no value: arg1 to arg9, ret, this, %r8 …";
+        self.has_names()
+            .then(|| format!("`{}` {unknown}", self.text))
+    }
+
+    /// The value at a tracepoint of the kernel, whose arguments have names and types.
+    pub fn at_point(
+        &self,
+        types: &Tracepoints<'_>,
+        point: &Tracepoint,
+    ) -> Result<Expression, String> {
+        let parameters: Vec<_> = { point.parameters.iter() }
+            .map(|it| (it.name.clone(), it.kind))
+            .collect();
+        let known = Known {
+            types,
+            parameters: &parameters,
+        };
+        let mut at_point = self.with_types(known)?;
+        let mut operands = Vec::new();
+        let mut place = |path: &mut Path| {
+            match path.base {
+                Base::Number => {}
+                Base::Argument(number) => {
+                    let at = number as usize - 1;
+                    let (name, _) = { parameters.get(at) }
+                        .ok_or_else(|| format!("it has {} arguments", parameters.len()))?;
+                    operands.push(name.clone());
+                    path.base = Base::Register(at as u32);
+                }
+                Base::Return => return Err("a tracepoint returns nothing".into()),
+                Base::Register(_) => return Err("a tracepoint has no registers".to_string()),
+            }
+            Ok(())
+        };
+        match &mut at_point.kind {
+            Kind::Number(path) | Kind::Text(path) => place(path)?,
+            Kind::CountedText(path, length) => {
+                place(path)?;
+                place(length)?;
+            }
+        }
+        at_point.operand = operands.join(", ");
+        Ok(at_point)
+    }
+
+    /// The value with names found, and as types say that it is shown. The error is a clause.
+    fn with_types(&self, known: Known<'_>) -> Result<Expression, String> {
+        let mut typed = self.clone();
+        match &self.kind {
+            Kind::Number(path) => {
+                let resolved = path.resolve(known)?;
+                typed.kind = Kind::Number(resolved.path.clone());
+                match resolved.what {
+                    What::Unknown => {}
+                    What::Number(number, names) => {
+                        if self.number == WORD {
+                            typed.number = number;
+                            typed.names = names;
+                        }
+                    }
+                    What::Letters => typed.kind = Kind::Text(resolved.path),
+                    What::Structure => {
+                        return Err(format!("`{}` is a structure: name a member", self.text));
+                    }
+                }
+            }
+            // A text is read from an address: that of letters, or what a pointer says.
+            Kind::Text(path) => typed.kind = Kind::Text(path.resolve(known)?.path),
+            Kind::CountedText(path, length) => {
+                let (path, length) = (path.resolve(known)?, length.resolve(known)?);
+                typed.kind = Kind::CountedText(path.path, length.path);
+            }
+        }
+        Ok(typed)
+    }
+
+    /// A number as it is meant: by its name, if it has one.
+    pub fn show(&self, number: u64) -> String {
+        let shown = self.number.show(number);
+        match self
+            .names
+            .iter()
+            .find(|(value, _)| value.to_string() == shown)
+        {
+            Some((_, name)) => symbolize::sanitize(name.as_bytes()).into_owned(),
+            None => shown,
+        }
     }
 
     /// The register of an argument, or where it is, in words.
@@ -312,6 +422,7 @@ impl Path {
             base,
             steps: Vec::new(),
             then: 0,
+            fields: None,
         }
     }
 
@@ -442,15 +553,21 @@ impl<'t> Words<'t> {
             } else {
                 self.primary()?.0
             };
-            let number = self.number_type()?;
+            let (number, cast) = self.number_type()?;
             path.steps.push((path.then, u64::from(number.bytes)));
             path.then = 0;
-            return Ok((path, number));
+            return self.members(path, number, cast, None);
         }
         if self.take("(") {
-            let inner = self.sum()?;
+            let (path, number) = self.sum()?;
             self.expect(")")?;
-            return Ok(inner);
+            return match self.rest.starts_with([':', '.']) || self.rest.starts_with("->") {
+                true => {
+                    let (_, cast) = self.number_type()?;
+                    self.members(path, number, cast, None)
+                }
+                false => Ok((path, number)),
+            };
         }
         if let Some(number) = self.number() {
             let then = i64::try_from(number).map_err(|_| "that number is too large")?;
@@ -462,29 +579,72 @@ impl<'t> Words<'t> {
         }
         let is_register = self.take("%");
         let word = self.word();
+        let mut parameter = None;
         let base = if is_register {
             let number = REGISTERS.iter().position(|name| *name == word);
             let number = number.ok_or_else(|| format!("`%{word}` is no 64-bit register"))?;
             Base::Register(number as u32)
+        } else if is_name(word) {
+            parameter = Some(word.to_string());
+            Base::Number
         } else {
             named(word)?
         };
-        let number = self.number_type()?;
-        Ok((Path::of(base), number))
+        let (number, cast) = self.number_type()?;
+        self.members(Path::of(base), number, cast, parameter)
     }
 
-    /// `:u32`, or nothing: then it is a whole word.
-    fn number_type(&mut self) -> Result<NumberType, String> {
-        if !self.take(":") {
-            return Ok(WORD);
+    /// `.member` or `->member`, as often as that comes, and a type behind them.
+    fn members(
+        &mut self,
+        of: Path,
+        mut number: NumberType,
+        cast: Option<String>,
+        parameter: Option<String>,
+    ) -> Result<(Path, NumberType), String> {
+        let mut members = Vec::new();
+        while self.take(".") || self.take("->") {
+            let word = self.word();
+            if word.is_empty() {
+                return Err("behind a dot comes the name of a member".into());
+            }
+            members.push(word.to_string());
         }
-        let word = self.word();
+        if members.is_empty() && cast.is_none() && parameter.is_none() {
+            return Ok((of, number));
+        }
+        if !members.is_empty() {
+            let (typed, other) = self.number_type()?;
+            if let Some(word) = other {
+                return Err(format!("`{word}` is no type of a number"));
+            }
+            number = typed;
+        }
+        let path = Path {
+            fields: Some(Box::new(Fields {
+                of: of.clone(),
+                parameter,
+                cast,
+                members,
+            })),
+            ..Path::of(of.base)
+        };
+        Ok((path, number))
+    }
+
+    /// `:u32`, or nothing: then it is a whole word. Before a member it is the name of a
+    /// structure.
+    fn number_type(&mut self) -> Result<(NumberType, Option<String>), String> {
+        if !self.take(":") {
+            return Ok((WORD, None));
+        }
+        let word = self.type_name();
         let sized = |bytes, is_signed| NumberType {
             bytes,
             is_signed,
             is_pointer: false,
         };
-        Ok(match word {
+        let number = match word {
             "u8" => sized(1, false),
             "u16" => sized(2, false),
             "u32" => sized(4, false),
@@ -497,8 +657,20 @@ impl<'t> Words<'t> {
                 is_pointer: true,
                 ..WORD
             },
+            _ if self.rest.starts_with(['.', '-']) => return Ok((WORD, Some(word.to_string()))),
             _ => return Err(format!("`{word}` is no type: u8 to u64, i8 to i64, ptr")),
-        })
+        };
+        Ok((number, None))
+    }
+
+    /// The name of a type: `job`, `ns::Job`.
+    fn type_name(&mut self) -> &'t str {
+        self.skip_blanks();
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+        let end = self.rest.find(|c: char| !is_part(c));
+        let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.rest = rest;
+        word
     }
 
     /// A number, decimal or with `0x`; `None` if there is none, or one of more than 64
@@ -515,10 +687,12 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// Letters and digits up to what is neither.
+    /// Letters and digits up to what is neither; `_` is a letter.
     fn word(&mut self) -> &'t str {
         self.skip_blanks();
-        let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric());
+        let end = self
+            .rest
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
         self.rest = rest;
         word
@@ -547,6 +721,16 @@ impl<'t> Words<'t> {
     fn skip_blanks(&mut self) {
         self.rest = self.rest.trim_start();
     }
+}
+
+/// Whether a word can be what a parameter is called, and is none of the words that are always
+/// there.
+fn is_name(word: &str) -> bool {
+    let digits = word.strip_prefix("arg").unwrap_or_default();
+    let is_argument = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && !is_argument
+        && !["ret", "this", "str"].contains(&word)
 }
 
 /// The base that a word stands for.

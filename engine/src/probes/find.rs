@@ -10,16 +10,21 @@
 //! a line, `scan.c:120`      one probe, with a site for each piece of code of the line
 //! an offset, `app+0x1a40`   the function there
 //! a row of the screen       the function of that file, in all copies of it
+//! a tracepoint              a place in the kernel; of a pattern each is one probe
 //! ```
 
 /// Places that a programmer has marked (USDT), with their arguments.
 mod markers;
+/// Tracepoints of the kernel.
+mod tracepoints;
 
-use super::expression::Values;
+use super::expression::{Expression, Values};
+use super::guard::{Guard, Limits};
 use super::modules::Module;
 use super::order::Sampled;
 use super::wanted::{Wanted, What};
-use probe::call::{EndPlan, FunctionPlan, SitePlan};
+use probe::call::{AttachError, Calls, Cost, EndPlan, FunctionPlan, Scope, SitePlan};
+use probe::call_orders::{Orders, order};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -28,6 +33,7 @@ use symbolize::sites::{
     self, Ends, Function, Language, NoLine, Placed, Refusal, Returns, Site, Wish,
 };
 use symbolize::{FileOffset, Symbolizer};
+pub use tracepoints::Point;
 
 /// What is wanted of the calls.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +42,17 @@ pub struct Search {
     pub returns: bool,
     /// What is read of each call.
     pub values: Values,
+}
+
+impl Search {
+    /// Refuses names of members where nothing tells of them.
+    fn check_names(&self, what: &What) -> Result<(), String> {
+        let is_typed = matches!(what, What::Tracepoint(..));
+        match self.values.iter().find_map(Expression::refusal) {
+            Some(refusal) if !is_typed => Err(refusal),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A function that gets one probe, and all its copies.
@@ -63,6 +80,8 @@ pub struct Found {
     pub extents: Vec<Extent>,
     /// What is read of each call, with arguments where this place has them.
     pub values: Values,
+    /// It is this tracepoint of the kernel, and no function.
+    pub point: Option<Point>,
 }
 
 /// The code of one copy of a function.
@@ -103,6 +122,7 @@ pub fn find(
     if let (Some(name), true) = (&wanted.module, meant.is_empty()) {
         return Err(format!("no file `{name}` with code is mapped"));
     }
+    search.check_names(&wanted.what)?;
     let (mut found, mut refused) = (BTreeMap::new(), Vec::new());
     // Asked once: it reads through the files.
     let has_exceptions = search.returns && modules.iter().any(throws);
@@ -130,6 +150,9 @@ pub fn find(
             found
                 .values_mut()
                 .for_each(|probe| probe.name.clone_from(&wanted.text));
+        }
+        What::Tracepoint(subsystem, name, pattern) => {
+            return tracepoints::find(subsystem.as_deref(), name, pattern.as_ref(), search);
         }
         What::Marker(name, pattern) => {
             return markers::find(&meant, name, pattern.as_ref(), search);
@@ -364,6 +387,7 @@ fn add(
                     is_program: module.is_program,
                     extents: Vec::new(),
                     values: search.values.clone(),
+                    point: None,
                 });
                 probe.add(module, &function, &placed);
             }
@@ -410,6 +434,74 @@ fn wish(function: &Function, ends: Ends, search: &Search) -> Wish {
 }
 
 impl Found {
+    /// Places its probe, and gives its number in the kernel and what a hit costs. A call of it
+    /// has all its hits.
+    pub fn place(
+        &self,
+        calls: &mut Calls,
+        orders: &mut Orders,
+        scope: &Scope,
+        cost: Cost,
+        limits: Limits,
+    ) -> Result<(u8, Guard), AttachError> {
+        let Some(point) = &self.point else {
+            let number = calls.place(&self.plans, orders, scope)?;
+            let timed = orders.flags & order::TIMED != 0;
+            let guard = Guard::new(&self.sites, self.return_sites, timed, cost, limits);
+            return Ok((number, guard));
+        };
+        orders.arguments = point.arguments;
+        if !point.has_stacks {
+            orders.flags &= !order::STACKS;
+        }
+        // Every process passes it, so that who is meant is looked up at each hit.
+        if let Scope::Processes(pids) = scope {
+            orders.flags |= order::FEW;
+            let few = orders.few.get_mut(..pids.len());
+            few.ok_or(AttachError::TooManyProcesses)?
+                .copy_from_slice(pids);
+        }
+        let (number, hit_ns) = calls.place_point(&point.name, orders)?;
+        Ok((number, Guard::of_point(hit_ns, limits)))
+    }
+
+    /// The frames of a stack that are a caller's: without those of the function itself, or of
+    /// what runs programs at a tracepoint. `is_own` says whether the first one is.
+    pub fn callers<'f, F>(
+        &self,
+        frames: &'f [F],
+        kernel_address: impl Fn(&F) -> Option<u64>,
+        is_own: bool,
+    ) -> &'f [F] {
+        let Some(point) = &self.point else {
+            return frames.get(usize::from(is_own)..).unwrap_or_default();
+        };
+        let is_runner = |frame: &F| {
+            let address = kernel_address(frame);
+            address.is_some_and(|at| point.runners.iter().any(|code| code.contains(&at)))
+        };
+        let first = frames.get(..RUNNERS_MAX).unwrap_or(frames);
+        let last = first.iter().rposition(is_runner);
+        &frames[last.map_or(0, |last| last + 1)..]
+    }
+
+    /// Where calls are seen, in a word.
+    pub fn site(&self) -> &'static str {
+        match (&self.point, self.sites.first()) {
+            (Some(_), _) => "tracepoint",
+            (None, Some(site)) => site.kind.label(),
+            (None, None) => "",
+        }
+    }
+
+    /// Copies of it that have the probe.
+    pub fn copies(&self) -> usize {
+        match self.point {
+            Some(_) => 1,
+            None => self.sites.len(),
+        }
+    }
+
     /// Adds one copy of the function. What holds for the probe is what holds for every
     /// copy.
     fn add(&mut self, module: &Module, function: &Function, placed: &Placed) {
@@ -439,6 +531,10 @@ impl Found {
         });
     }
 }
+
+/// Frames at the beginning of a stack among which those are that run programs at a tracepoint:
+/// our own, which are a few, and theirs.
+const RUNNERS_MAX: usize = 16;
 
 fn plan(site: &Site) -> SitePlan {
     SitePlan {

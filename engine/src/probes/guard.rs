@@ -109,6 +109,16 @@ impl Guard {
         }
     }
 
+    /// The guard of a probe at a tracepoint, of which a hit costs so much.
+    pub fn of_point(cost_ns: u64, limits: Limits) -> Self {
+        Self {
+            cost_ns,
+            floor_ns: 0,
+            limits,
+            last_hits: 0,
+        }
+    }
+
     /// Hits in a second since the last judgement.
     pub fn per_second(&self, hits: u64, since: Duration) -> f64 {
         hits.saturating_sub(self.last_hits) as f64 / since.as_secs_f64().max(1e-3)

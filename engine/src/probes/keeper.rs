@@ -617,9 +617,9 @@ impl Desk {
             });
         if let Some(watched) = watched {
             if let Some(track) = &mut watched.track {
-                callers::record(&stack, track, &mut self.recorder);
+                callers::record(&stack, &watched.found, track, &mut self.recorder);
             }
-            watched.callers.take(stack);
+            watched.callers.take(stack, &watched.found);
         }
     }
 

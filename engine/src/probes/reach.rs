@@ -43,6 +43,10 @@ impl Reach {
     /// is no target is left out when it is hit. A library is probed in the targets that
     /// there are now alone: everybody else has it mapped as well.
     pub fn scope(&self, found: &Found) -> Scope {
+        // The run's own filter says whose hits of a tracepoint count.
+        if found.point.is_some() {
+            return Scope::All;
+        }
         // What a command loads or starts is not there yet when its probes are placed.
         let has_later = found.is_program || self.program.is_some();
         if self.pids.is_empty() || (self.children && has_later) {

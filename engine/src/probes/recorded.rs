@@ -10,6 +10,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Where hits are seen of a tracepoint of the kernel, as recordings have it.
+const POINT: &str = "tracepoint";
+
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Values, stacks and threads that are shown of a probe.
@@ -78,6 +81,7 @@ fn seen(log: &ProbeLog, record: &ProbeRecord, range: TimeRange, window: Window) 
             cpu_ns: tally.cpu_ns,
         }),
         values: values(record, &tally),
+        missed: tally.missed,
         values_lost: tally.values_lost,
         callers: callers(log, record, &tally, STACKS_SHOWN),
         threads: threads(record, &tally),
@@ -94,6 +98,7 @@ fn site(about: &ProbeAbout) -> Site {
         is_stepped: about.is_stepped || about.breakpoints > about.copies,
         is_timed: about.is_timed,
         repeats: about.repeats,
+        is_point: &*about.site == POINT,
     }
 }
 

@@ -212,6 +212,7 @@ impl Recorder {
             others: reading.others,
             stacks: reading.stacks,
             stacks_lost: reading.stacks_lost,
+            missed: reading.missed,
             values_lost: reading.values_lost,
             sum_ns: reading.sum_ns,
             max_ns: match reading.returns {
@@ -229,8 +230,7 @@ impl Recorder {
                 ..ValueTally::default()
             };
             let numbers = texts.numbers.iter().filter(|number| number.slot == slot);
-            let numbers =
-                numbers.map(|number| (expression.number.show(number.number), number.count));
+            let numbers = numbers.map(|number| (expression.show(number.number), number.count));
             let as_text = texts.texts.iter().filter(|text| text.slot == slot);
             let as_text = as_text.map(|text| {
                 let cut = if text.is_cut { "…" } else { "" };
@@ -281,12 +281,10 @@ fn about(found: &Found, placing: Placing<'_>) -> ProbeAbout {
         module: found.module.as_str().into(),
         address: found.address,
         language: found.language.label().into(),
-        site: { found.sites.first() }
-            .map_or("", |site| site.kind.label())
-            .into(),
+        site: found.site().into(),
         whose: placing.whose.into(),
-        copies: found.sites.len() as u32,
-        breakpoints: (found.sites.len() + found.return_sites) as u32,
+        copies: found.copies() as u32,
+        breakpoints: (found.copies() + found.return_sites) as u32,
         is_stepped,
         is_timed: found.sees_ends,
         repeats: found.sites.iter().any(|site| site.repeats),

@@ -76,6 +76,8 @@ pub struct Seen {
     pub returns: u64,
     /// Hits of processes that are no targets.
     pub others: u64,
+    /// Hits of a tracepoint that the kernel left out.
+    pub missed: u64,
     /// Calls in a second, lately.
     pub calls_per_second: f64,
     /// Calls of each of the last seconds, the newest last; at most [`TREND_MAX`].
@@ -119,6 +121,8 @@ pub struct Site {
     pub is_timed: bool,
     /// A loop begins at its first instruction: each round counts as a call.
     pub repeats: bool,
+    /// It is a tracepoint of the kernel, and no function: there is no breakpoint.
+    pub is_point: bool,
 }
 
 /// What a probe takes from the programs that hit it.
@@ -239,6 +243,7 @@ mod tests {
                 cpu_ns: samples * 10_000_000,
             }),
             values: Vec::new(),
+            missed: 0,
             values_lost: 0,
             callers: Shares::default(),
             threads: Shares::default(),

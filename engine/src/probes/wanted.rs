@@ -3,7 +3,7 @@
 use regex::Regex;
 
 /// Which functions are meant: `malloc`, `libc.so.6!malloc`, `app+0x1a40`, `^pg_.*`,
-/// `scan.c:120`, `usdt:postgresql:query__start`.
+/// `scan.c:120`, `usdt:postgresql:query__start`, `tracepoint:sched:sched_switch`.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     /// As it was typed.
@@ -23,6 +23,9 @@ pub enum What {
     Offset(u64),
     /// A place that a programmer has marked, `provider:name`; a pattern, if it can be one.
     Marker(String, Option<Regex>),
+    /// A tracepoint of the kernel: its subsystem, if that was typed, and its name; a pattern of
+    /// names, if it can be one.
+    Tracepoint(Option<String>, String, Option<Regex>),
     /// A line of source text.
     Line(String, u32),
 }
@@ -68,6 +71,19 @@ impl Wanted {
             Some((module, name)) if !module.is_empty() => (Some(module), name),
             _ => (None, text),
         };
+        if let (None, Some(point)) = (module, name.strip_prefix("tracepoint:")) {
+            let (subsystem, name) = match point.split_once(':') {
+                Some((subsystem, name)) => (Some(subsystem.to_string()), name),
+                None => (None, point),
+            };
+            if name.is_empty() || subsystem.as_ref().is_some_and(String::is_empty) {
+                return Err(format!(
+                    "`{text}`: a tracepoint is tracepoint:SUBSYSTEM:NAME"
+                ));
+            }
+            let what = What::Tracepoint(subsystem, name.to_string(), pattern(name));
+            return Ok(wanted(None, what));
+        }
         if let Some(marker) = name.strip_prefix("usdt:") {
             let is_whole = { marker.split_once(':') }
                 .is_some_and(|(provider, name)| !provider.is_empty() && !name.is_empty());
@@ -149,6 +165,14 @@ mod tests {
             matches!(wanted.what, What::Marker(name, None) if name == "postgresql:query__start")
         );
         assert!(Wanted::parse("usdt:postgresql").is_err());
+        let wanted = Wanted::parse("tracepoint:sched:sched_switch").unwrap();
+        assert!(matches!(
+            wanted.what,
+            What::Tracepoint(Some(of), name, None) if of == "sched" && name == "sched_switch"
+        ));
+        let wanted = Wanted::parse("tracepoint:sched_.*").unwrap();
+        assert!(matches!(wanted.what, What::Tracepoint(None, _, Some(_))));
+        assert!(Wanted::parse("tracepoint:sched:").is_err());
         assert!(Wanted::parse("libc!").is_err());
         assert!(Wanted::parse("a+0xzz").is_err());
     }

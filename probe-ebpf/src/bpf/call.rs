@@ -42,7 +42,7 @@ fn begins(regs: *mut pt_regs, ctx: *mut c_void) {
     if cookie.has(site::UNLESS_TAKEN) && is_below_or_equal(unsafe { (*regs).eflags }) {
         return;
     }
-    let Some((orders, tally)) = probe(cookie) else {
+    let Some((orders, tally)) = probe(cookie.probe()) else {
         return;
     };
     let id = bpf_get_current_pid_tgid();
@@ -74,7 +74,7 @@ fn ends(regs: *mut pt_regs, ctx: *mut c_void) {
     let end_ns = now_ns();
     // SAFETY: a helper that takes the context.
     let cookie = Cookie(unsafe { helpers::bpf_get_attach_cookie(ctx) });
-    let Some((orders, tally)) = probe(cookie) else {
+    let Some((orders, tally)) = probe(cookie.probe()) else {
         return;
     };
     let id = bpf_get_current_pid_tgid();
@@ -115,8 +115,8 @@ fn ends(regs: *mut pt_regs, ctx: *mut c_void) {
 
 /// What is to be done for the probe, and where it is counted.
 #[inline(always)]
-fn probe(cookie: Cookie) -> Option<(*const Orders, *mut Tally)> {
-    let number = cookie.probe() & (PROBES_MAX as u32 - 1);
+pub fn probe(number: u32) -> Option<(*const Orders, *mut Tally)> {
+    let number = number & (PROBES_MAX as u32 - 1);
     Some((
         CALL_ORDERS.get_ptr(number)?,
         CALL_TALLIES.get_ptr_mut(number)?,
@@ -124,7 +124,7 @@ fn probe(cookie: Cookie) -> Option<(*const Orders, *mut Tally)> {
 }
 
 #[inline(always)]
-fn count(tally: *mut Tally, word: impl FnOnce(&mut Tally) -> *mut u64) {
+pub fn count(tally: *mut Tally, word: impl FnOnce(&mut Tally) -> *mut u64) {
     // SAFETY: a value of a live map, in which `word` chooses a word.
     unsafe { add(word(&mut *tally), 1) };
 }
@@ -178,7 +178,7 @@ fn is_below_or_equal(flags: u64) -> bool {
 
 /// Whether this call is one of those that give their stack.
 #[inline(always)]
-fn is_drawn(orders: *const Orders) -> bool {
+pub fn is_drawn(orders: *const Orders) -> bool {
     // SAFETY: a helper without arguments, and a value of a live map.
     unsafe { helpers::bpf_get_prandom_u32() <= (*orders).stack_odds }
 }

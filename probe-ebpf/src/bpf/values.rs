@@ -1,4 +1,5 @@
-//! The values of a call: registers, and memory read through them.
+//! The values of a call: registers, and memory read through them. Of a tracepoint, its
+//! arguments instead of registers, and memory of the kernel as well.
 
 use super::maps::{CALL_NUMBERS, CALL_TEXTS};
 use aya_ebpf::bindings::pt_regs;
@@ -6,8 +7,8 @@ use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 use probe_ebpf::atomic::add;
 use probe_ebpf::calls::{
-    Chain, NumberKey, Orders, STEPS_MAX, TEXT_BYTES, Tally, TextKey, VALUES_MAX, Value, register,
-    value,
+    Chain, NumberKey, Orders, POINT_ARGUMENTS_MAX, STEPS_MAX, TEXT_BYTES, Tally, TextKey,
+    VALUES_MAX, Value, register, value,
 };
 
 /// What the loop's body needs, on the program's stack.
@@ -17,6 +18,9 @@ struct Place {
     tally: *mut Tally,
     probe: u32,
     at_end: u32,
+    /// Not 0: memory of the kernel may be read, where an address is one of it. A program's own
+    /// arguments could name any.
+    in_kernel: u32,
     registers: [u64; register::COUNT],
 }
 
@@ -36,6 +40,7 @@ pub fn read(
         tally,
         probe,
         at_end,
+        in_kernel: 0,
         registers: [0; register::COUNT],
     };
     let r = &mut place.registers;
@@ -59,9 +64,45 @@ pub fn read(
         r[15] = (*regs).r15;
     }
     r[register::ENTRY_SP as usize] = sp;
+    read_all(&mut place);
+}
+
+/// Reads the values of a probe at a tracepoint, whose arguments are the words of the context.
+#[inline(always)]
+pub fn read_of_point(
+    arguments: *const c_void,
+    count: u64,
+    orders: *const Orders,
+    tally: *mut Tally,
+    probe: u32,
+) {
+    let mut place = Place {
+        orders,
+        tally,
+        probe,
+        at_end: 0,
+        in_kernel: 1,
+        registers: [0; register::COUNT],
+    };
+    let count = if count > POINT_ARGUMENTS_MAX as u64 {
+        POINT_ARGUMENTS_MAX as u32
+    } else {
+        count as u32
+    };
+    let into = &raw mut place.registers as *mut c_void;
+    // Read as memory and not as the context's words: a program that has words which a tracepoint
+    // lacks is refused there.
+    // SAFETY: the helper checks the address, and the array has room for as much.
+    unsafe { helpers::bpf_probe_read_kernel(into, count * 8, arguments) };
+    read_all(&mut place);
+}
+
+#[inline(always)]
+fn read_all(place: &mut Place) {
     let body = one_value as *mut c_void;
+    let place = place as *mut Place as *mut c_void;
     // SAFETY: the body reads `place`, which outlives the loop.
-    unsafe { helpers::bpf_loop(VALUES_MAX as u32, body, &raw mut place as *mut c_void, 0) };
+    unsafe { helpers::bpf_loop(VALUES_MAX as u32, body, place, 0) };
 }
 
 /// The loop's body. Not exported: the kernel demands a static function.
@@ -128,7 +169,13 @@ fn follow(place: *const Place, chain: *const Chain, into: &mut u64) -> u32 {
             let bytes = if bytes > 8 { 8 } else { bytes as u32 };
             let mut read = 0u64;
             let into = &raw mut read as *mut c_void;
-            if helpers::bpf_probe_read_user(into, bytes, from as *const c_void) != 0 {
+            let from = from as *const c_void;
+            let failed = if is_kernels(place, from as u64) {
+                helpers::bpf_probe_read_kernel(into, bytes, from)
+            } else {
+                helpers::bpf_probe_read_user(into, bytes, from)
+            };
+            if failed != 0 {
                 return 1;
             }
             word = read;
@@ -136,6 +183,15 @@ fn follow(place: *const Place, chain: *const Chain, into: &mut u64) -> u32 {
         *into = word.wrapping_add((*chain).then as u64);
     }
     0
+}
+
+/// Whether an address is one of the kernel's memory that may be read: those have the highest
+/// bit, on x86-64.
+#[inline(always)]
+fn is_kernels(place: *const Place, address: u64) -> bool {
+    // SAFETY: the callers' own.
+    let in_kernel = unsafe { (*place).in_kernel };
+    in_kernel != 0 && address >> 63 != 0
 }
 
 #[inline(always)]
@@ -180,10 +236,17 @@ unsafe fn keep_text(place: *const Place, slot: u32, from: u64, len: u64) -> u32 
         bytes: [0; TEXT_BYTES],
     };
     let into = &raw mut key.bytes as *mut c_void;
+    let in_kernel = is_kernels(place, from);
+    let from = from as *const c_void;
     if len == u64::MAX {
-        // SAFETY: the helper checks the address and writes at most the bytes there are.
+        let room = TEXT_BYTES as u32;
+        // SAFETY: the helpers check the address and write at most the bytes there are.
         let read = unsafe {
-            helpers::bpf_probe_read_user_str(into, TEXT_BYTES as u32, from as *const c_void)
+            if in_kernel {
+                helpers::bpf_probe_read_kernel_str(into, room, from)
+            } else {
+                helpers::bpf_probe_read_user_str(into, room, from)
+            }
         };
         if read < 0 {
             return 1;
@@ -196,7 +259,14 @@ unsafe fn keep_text(place: *const Place, slot: u32, from: u64, len: u64) -> u32 
             len as u32
         };
         // SAFETY: as above.
-        if unsafe { helpers::bpf_probe_read_user(into, bytes, from as *const c_void) } != 0 {
+        let failed = unsafe {
+            if in_kernel {
+                helpers::bpf_probe_read_kernel(into, bytes, from)
+            } else {
+                helpers::bpf_probe_read_user(into, bytes, from)
+            }
+        };
+        if failed != 0 {
             return 1;
         }
     }

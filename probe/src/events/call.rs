@@ -6,6 +6,7 @@
 //! | `attach` | a breakpoint at an instruction of a file |
 //! | `changing` | attaching and taking away, one at a time and whole |
 //! | `leaving` | probes that are in place, and those that are being taken away |
+//! | `point` | probes at tracepoints of the kernel |
 //! | `maps` | what the programs share with us |
 //! | `reading` | what was counted, of all CPUs together |
 //! | `cost` | what a hit costs on this machine, measured |
@@ -15,17 +16,19 @@ mod changing;
 mod cost;
 mod leaving;
 mod maps;
+mod point;
 mod reading;
 
 pub use attach::{AttachError, Scope};
 pub use changing::leave_to_exit;
 pub use cost::Cost;
 pub use maps::CallMaps;
+pub(crate) use point::Points;
 pub use reading::{Reading, Texts};
 
 use attach::{Link, Uprobes};
 use leaving::{Leaving, Placed};
-use probe_ebpf::calls::{Cookie, Orders, PROBES_MAX, site};
+use probe_ebpf::calls::{Cookie, Orders, POINTS_MAX, PROBES_MAX, order, site};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
@@ -37,6 +40,13 @@ use std::time::{Duration, Instant};
 pub const BEGINS: &str = "call_begins";
 /// The program for the end of a call.
 pub const ENDS: &str = "call_ends";
+
+/// The programs for tracepoints of the kernel, in the order of their numbers, in
+/// `probe-ebpf/src/bpf/point.rs`.
+pub(crate) const POINTS: [&str; POINTS_MAX] = [
+    "point_0", "point_1", "point_2", "point_3", "point_4", "point_5", "point_6", "point_7",
+    "point_8", "point_9", "point_10", "point_11", "point_12", "point_13", "point_14", "point_15",
+];
 
 /// A sample stands for one call, whose stack was taken.
 pub const WEIGHT: u64 = 1;
@@ -126,6 +136,42 @@ impl Calls {
         }
         self.placed.insert(number, placed);
         Ok(number)
+    }
+
+    /// Places a probe at a tracepoint of the kernel, and gives its number and what a hit of it
+    /// costs, in nanoseconds.
+    pub fn place_point(
+        &mut self,
+        tracepoint: &str,
+        orders: &Orders,
+    ) -> Result<(u8, u64), AttachError> {
+        let is_free = |number: &u8| !self.placed.contains_key(number) && !self.leaving.has(*number);
+        let number = point::numbers().find(is_free);
+        let number = number.ok_or(AttachError::TooManyPoints)?;
+        let loaded = self.maps.points.load(number);
+        loaded.map_err(|error| AttachError::Program(error.to_string()))?;
+        // Nothing of the measurement is told: neither stacks, nor what was counted.
+        let measured = Orders {
+            flags: orders.flags & !(order::STACKS | order::FEW) | order::EVERYBODY,
+            ..*orders
+        };
+        self.maps
+            .begin(number, &measured)
+            .map_err(AttachError::Maps)?;
+        let cost_ns = self.maps.points.cost_ns(number);
+        let cost_ns = cost_ns.map_err(AttachError::Cost)?;
+        self.maps.begin(number, orders).map_err(AttachError::Maps)?;
+        let mut placed = Placed::default();
+        placed.missed_before = self.maps.points.missed(number);
+        placed.point = Some(self.maps.points.attach(number, tracepoint)?);
+        self.placed.insert(number, placed);
+        Ok((number, cost_ns))
+    }
+
+    /// Instructions of the program of a tracepoint that the verifier looked at, by the number
+    /// of its probe.
+    pub fn verified_instructions(&self, number: u8) -> u32 {
+        self.maps.points.verified(number)
     }
 
     /// One that no probe has. If there is none, those of the measurement make room.
@@ -222,7 +268,12 @@ impl Calls {
 
     /// What was counted of a probe so far.
     pub fn read(&self, number: u8) -> io::Result<Reading> {
-        self.maps.read(number)
+        let mut reading = self.maps.read(number)?;
+        if let Some(placed) = self.placed.get(&number).filter(|it| it.point.is_some()) {
+            let missed = self.maps.points.missed(number);
+            reading.missed = missed.saturating_sub(placed.missed_before);
+        }
+        Ok(reading)
     }
 
     /// What was read of the values of a probe so far.

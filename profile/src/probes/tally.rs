@@ -16,6 +16,9 @@ pub struct CallTally {
     pub short: u64,
     /// Hits of processes that are no targets.
     pub others: u64,
+    /// Hits of a tracepoint that are in no other count: the kernel left them out, as it was
+    /// running the probe's program on that CPU already.
+    pub missed: u64,
     /// Stacks that were taken.
     pub stacks: u64,
     /// Stacks that were due and could not be taken, or not be kept.
@@ -100,6 +103,7 @@ impl CallTally {
             strangers: self.strangers.saturating_sub(before.strangers),
             short: self.short.saturating_sub(before.short),
             others: self.others.saturating_sub(before.others),
+            missed: self.missed.saturating_sub(before.missed),
             stacks: self.stacks.saturating_sub(before.stacks),
             stacks_lost: self.stacks_lost.saturating_sub(before.stacks_lost),
             values_lost: self.values_lost.saturating_sub(before.values_lost),
@@ -125,6 +129,7 @@ impl CallTally {
             (&mut self.strangers, more.strangers),
             (&mut self.short, more.short),
             (&mut self.others, more.others),
+            (&mut self.missed, more.missed),
             (&mut self.stacks, more.stacks),
             (&mut self.stacks_lost, more.stacks_lost),
             (&mut self.values_lost, more.values_lost),

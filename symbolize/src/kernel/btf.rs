@@ -14,6 +14,8 @@ const TYPE_BYTES: usize = 12;
 pub mod kind {
     /// `BTF_KIND_INT`
     pub const INT: u32 = 1;
+    /// `BTF_KIND_PTR`
+    pub const PTR: u32 = 2;
     /// `BTF_KIND_ARRAY`
     pub const ARRAY: u32 = 3;
     /// `BTF_KIND_STRUCT`
@@ -22,6 +24,14 @@ pub mod kind {
     pub const UNION: u32 = 5;
     /// `BTF_KIND_ENUM`
     pub const ENUM: u32 = 6;
+    /// `BTF_KIND_TYPEDEF`
+    pub const TYPEDEF: u32 = 8;
+    /// `BTF_KIND_VOLATILE`
+    pub const VOLATILE: u32 = 9;
+    /// `BTF_KIND_CONST`
+    pub const CONST: u32 = 10;
+    /// `BTF_KIND_RESTRICT`
+    pub const RESTRICT: u32 = 11;
     /// `BTF_KIND_FUNC`
     pub const FUNC: u32 = 12;
     /// `BTF_KIND_FUNC_PROTO`
@@ -32,6 +42,8 @@ pub mod kind {
     pub const DATASEC: u32 = 15;
     /// `BTF_KIND_DECL_TAG`
     pub const DECL_TAG: u32 = 17;
+    /// `BTF_KIND_TYPE_TAG`
+    pub const TYPE_TAG: u32 = 18;
     /// `BTF_KIND_ENUM64`
     pub const ENUM64: u32 = 19;
 }
@@ -52,6 +64,9 @@ pub struct BtfType<'b> {
     pub kind: u32,
     /// Whether bit fields are told in the offsets of members.
     pub flag: bool,
+    /// How many bytes it has; the number of another type where the kind has one: what a
+    /// pointer leads to, what a name stands for, what a function returns.
+    pub size_or_type: u32,
     /// Members, parameters or values, as the kind has it.
     pub rest: &'b [u8],
 }
@@ -76,6 +91,7 @@ impl<'b> Btf<'b> {
         let mut left = self.types;
         std::iter::from_fn(move || {
             let (info, name) = (u32_in(left, 4)?, u32_in(left, 0)?);
+            let size_or_type = u32_in(left, 8)?;
             let kind = info >> 24 & 31;
             let end = TYPE_BYTES + bytes_behind(kind, info as usize & 0xffff);
             let rest = left.get(TYPE_BYTES..end)?;
@@ -84,6 +100,7 @@ impl<'b> Btf<'b> {
                 name,
                 kind,
                 flag: info >> 31 == 1,
+                size_or_type,
                 rest,
             })
         })

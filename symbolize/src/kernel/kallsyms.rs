@@ -120,6 +120,14 @@ impl KernelSymbols {
         Some(start..end)
     }
 
+    /// Where the function of this name starts, in the kernel itself.
+    pub fn start_of(&self, name: &str) -> Option<u64> {
+        let is_it = |entry: &&Entry| {
+            entry.name != HOLE && entry.module == 0 && entry.name(&self.names) == name
+        };
+        { self.entries.iter() }.find(is_it).map(|entry| entry.start)
+    }
+
     /// Whether the kernel keeps the addresses to itself.
     pub fn is_hidden(&self) -> bool {
         self.hidden

@@ -216,6 +216,12 @@ impl App {
         self.may_change_probes()?;
         let probe = { self.shown.probes.list.iter() }.find(|probe| probe.number == number);
         let known = probe.and_then(|probe| probe.seen.as_ref());
+        let is_point = known.is_some_and(|seen| seen.site.is_point);
+        if let (Some(refusal), false) =
+            (expression.as_ref().and_then(Expression::refusal), is_point)
+        {
+            return Err(Notice::Refused(refusal));
+        }
         let known = known.map_or(&[][..], |seen| &seen.values);
         // These texts were made from expressions, so that they can be read again.
         let known = known

@@ -223,7 +223,8 @@ pub struct Record {
 #[derive(Debug, Args)]
 pub struct Trace {
     /// Functions by name, by a regular expression, as MODULE!NAME, or as MODULE+0xOFFSET; lines as
-    /// FILE:LINE, markers as usdt:PROVIDER:NAME; several with commas between them
+    /// FILE:LINE, markers as usdt:PROVIDER:NAME, places in the kernel as
+    /// tracepoint:SUBSYSTEM:NAME; several with commas between them
     #[arg(value_name = "FUNCTION", required = true)]
     pub functions: Vec<String>,
     #[command(flatten)]
@@ -238,7 +239,7 @@ pub struct Trace {
     #[arg(long, value_name = "N", value_parser = values::arguments)]
     pub args: Option<u32>,
     /// Show how often which values of this come: arg1, ret, %r8, *(arg1+16):u32,
-    /// str(arg1,arg2); may be given more than once
+    /// str(arg1,arg2), of tracepoints prev.comm; may be given more than once
     #[arg(long = "value", value_name = "EXPR")]
     pub values: Vec<String>,
     /// Show how often which values are returned

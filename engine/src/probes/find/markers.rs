@@ -120,6 +120,7 @@ fn add(
                 is_program: module.is_program,
                 extents: Vec::new(),
                 values,
+                point: None,
             });
             found.last_mut().expect("it was added")
         }

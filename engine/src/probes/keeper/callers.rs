@@ -9,7 +9,7 @@ use super::Stack;
 use crate::naming::NamedModule;
 use crate::probes::finder::NamedFrames;
 use crate::probes::shown::Shares;
-use crate::probes::{Recorder, Track};
+use crate::probes::{Found, Recorder, Track};
 use profile::ModuleId;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -45,13 +45,13 @@ pub struct Callers {
 
 impl Callers {
     /// Counts one stack, and the thread that it is of.
-    pub fn take(&mut self, stack: Stack) {
+    pub fn take(&mut self, stack: Stack, found: &Found) {
         self.all += 1;
         let thread = (stack.tid, stack.comm);
         if self.threads.len() < THREADS_MAX || self.threads.contains_key(&thread) {
             *self.threads.entry(thread).or_default() += 1;
         }
-        let callers = stack.frames.iter().skip(1);
+        let callers = found.callers(&stack.frames, kernel_address, true).iter();
         let key: Box<[Frame]> = callers.map(|(module, at)| (module.id(), *at)).collect();
         let has_room = self.stacks.len() < STACKS_MAX;
         match self.stacks.get_mut(&key) {
@@ -179,6 +179,9 @@ impl Names {
 
 /// The short name of a module's file.
 fn file_of(module: Option<&Arc<NamedModule>>) -> Arc<str> {
+    if module.is_some_and(|module| module.is_kernel()) {
+        return "[kernel]".into();
+    }
     let file = module.and_then(|module| {
         let name = module.path()?.file_name()?.as_encoded_bytes();
         Some(symbolize::sanitize(name).into_owned())
@@ -186,9 +189,14 @@ fn file_of(module: Option<&Arc<NamedModule>>) -> Arc<str> {
     file.map_or_else(|| "[no file]".into(), Arc::from)
 }
 
+/// The address of a frame, if it is one of the kernel.
+fn kernel_address((module, address): &(Arc<NamedModule>, u64)) -> Option<u64> {
+    module.is_kernel().then_some(*address)
+}
+
 /// Counts one stack in the log.
-pub fn record(stack: &Stack, track: &mut Track, recorder: &mut Recorder) {
-    let callers = stack.frames.iter().skip(1);
+pub fn record(stack: &Stack, found: &Found, track: &mut Track, recorder: &mut Recorder) {
+    let callers = found.callers(&stack.frames, kernel_address, true).iter();
     let keys = callers.map(|(module, at)| (module.id().0, *at));
     let module = |id: u32| {
         let found = stack.frames.iter().find(|(module, _)| module.id().0 == id);

@@ -173,9 +173,8 @@ impl Entry {
         if is_exact {
             orders.flags |= order::EVERYBODY;
         }
-        let placed = calls.place(&found.plans, &orders, &scope);
-        let probe = placed.map_err(|error| error.to_string())?;
-        let guard = Guard::new(&found.sites, found.return_sites, is_timed, cost, limits);
+        let placed = found.place(calls, &mut orders, &scope, cost, limits);
+        let (probe, guard) = placed.map_err(|error| error.to_string())?;
         let now = Instant::now();
         let placed_ns = probe::now_ns();
         let placing = Placing {

@@ -51,8 +51,9 @@ fn of_watched(watched: &Watched, names: &Names) -> Option<Seen> {
         site: Site {
             address: found.address,
             language: found.language.label().into(),
-            copies: found.sites.len(),
-            breakpoints: found.sites.len() + found.return_sites,
+            copies: found.copies(),
+            breakpoints: found.copies() + found.return_sites,
+            is_point: found.point.is_some(),
             is_stepped: is_stepped || found.return_sites > 0,
             is_timed: watched.is_timed,
             repeats: found.sites.iter().any(|site| site.repeats),
@@ -77,6 +78,7 @@ fn of_watched(watched: &Watched, names: &Names) -> Option<Seen> {
                 value(slot, expression, found.language, reading, &watched.texts)
             })
             .collect(),
+        missed: reading.missed,
         values_lost: reading.values_lost,
         callers: watched.callers.shares(names),
         threads: match watched.callers.threads() {
@@ -119,7 +121,7 @@ fn value(
     });
     let numbers = texts.numbers.iter().filter(|number| number.slot == slot);
     let numbers = numbers.map(|number| {
-        let shown = expression.number.show(number.number);
+        let shown = expression.show(number.number);
         (Arc::from(shown), number.count)
     });
     let mut top: Vec<(Arc<str>, u64)> = as_text.chain(numbers).collect();

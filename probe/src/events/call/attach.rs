@@ -3,7 +3,7 @@
 use super::{SitePlan, changing};
 use crate::perf_event::{Attributes, PerfEvent, Tasks};
 use aya::programs::ProgramFd;
-use probe_ebpf::calls::Cookie;
+use probe_ebpf::calls::{Cookie, FEW_MAX};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
@@ -27,6 +27,23 @@ pub enum AttachError {
     /// No number is free.
     #[error("there are 64 probes already")]
     TooMany,
+    /// No program for tracepoints is free.
+    #[error("there are 16 probes at tracepoints already")]
+    TooManyPoints,
+    /// All processes pass a tracepoint.
+    #[error("a tracepoint is counted of {} processes at most, or of all", FEW_MAX)]
+    TooManyProcesses,
+    /// The kernel refused the program of a tracepoint: a sentence.
+    #[error("{0}")]
+    Program(String),
+    /// It has no such tracepoint, or none for us.
+    #[error("the kernel refused a probe at its tracepoint {name}: {source}")]
+    Point {
+        /// The tracepoint.
+        name: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// The programs could not be told what to do.
     #[error("a map could not be written: {0}")]
     Maps(io::Error),

@@ -3,6 +3,7 @@
 use super::attach::Link;
 use super::changing;
 use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -10,6 +11,10 @@ use std::thread;
 #[derive(Default)]
 pub struct Placed {
     pub links: Vec<Link>,
+    /// The link to a tracepoint of the kernel.
+    pub point: Option<OwnedFd>,
+    /// Hits that the kernel had left out by then.
+    pub missed_before: u64,
 }
 
 impl Drop for Placed {

@@ -1,5 +1,6 @@
 //! What the programs of calls share with us.
 
+use super::point::Points;
 use super::reading::{self, Reading, Texts};
 use crate::plain::Plain;
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, PerCpuValues};
@@ -25,6 +26,8 @@ pub struct CallMaps {
     pub begins: ProgramFd,
     /// The program for its end.
     pub ends: ProgramFd,
+    /// The programs for tracepoints of the kernel.
+    pub(crate) points: Points,
     /// What to do for each probe, by its number.
     pub orders: Array<MapData, Plain<Orders>>,
     /// What was counted of each probe, by its number.

@@ -5,14 +5,19 @@ use std::ops::Deref;
 
 /// What was counted of one probe since it was placed.
 #[derive(Debug, Clone, Copy)]
-pub struct Reading(Tally);
+pub struct Reading {
+    tally: Tally,
+    /// Hits of a tracepoint that are in no other number: the kernel was running the probe's
+    /// program on that CPU already, and left them out.
+    pub missed: u64,
+}
 
 /// The counters themselves are read as those of one CPU are.
 impl Deref for Reading {
     type Target = Tally;
 
     fn deref(&self) -> &Tally {
-        &self.0
+        &self.tally
     }
 }
 
@@ -22,7 +27,10 @@ impl Reading {
         for tally in tallies {
             all.add(tally);
         }
-        Self(all)
+        Self {
+            tally: all,
+            missed: 0,
+        }
     }
 
     /// The bucket in which the call is that is longer than this share of all, as the

@@ -25,7 +25,10 @@ pub fn open(maps: BpfMaps) -> io::Result<TableMaps> {
         rules: Arc::new(shared(&maps.rules, RULES_BYTES)?),
         extended: Arc::new(shared(&maps.extended, EXTENDED_BYTES)?),
         mappings: Arc::new(shared(&maps.mappings, MAPPINGS_BYTES)?),
-        chunks: Box::new(BpfChunks(maps.chunks)),
+        chunks: Box::new(BpfChunks {
+            chunks: maps.chunks,
+            _open: [maps.rules, maps.extended, maps.mappings],
+        }),
         processes: Box::new(BpfProcesses(
             HashMap::try_from(maps.processes).map_err(io_error)?,
         )),
@@ -39,21 +42,26 @@ fn shared(map: &Map, bytes: usize) -> io::Result<Shared> {
     }
 }
 
-struct BpfChunks(Map);
+struct BpfChunks {
+    chunks: Map,
+    /// Their memory is mapped, which would be enough for us. But programs that are loaded
+    /// later (`events/call/point.rs`) name their maps by these descriptors.
+    _open: [Map; 3],
+}
 
 impl Chunks for BpfChunks {
     // The kernel waits for running programs before it returns from changes of
     // an array of maps: some 10 ms, asleep.
     fn create(&mut self, index: u32) -> io::Result<Chunk> {
         let chunk = ChunkMap::create(1, MMAPABLE).map_err(io_error)?;
-        ArrayOfMaps::<_, ChunkMap>::try_from(&mut self.0)
+        ArrayOfMaps::<_, ChunkMap>::try_from(&mut self.chunks)
             .and_then(|mut chunks| chunks.set(index, &chunk, 0))
             .map_err(io_error)?;
         Ok(Chunk::map(chunk.map().fd().as_fd().try_clone_to_owned()?))
     }
 
     fn remove(&mut self, index: u32) -> io::Result<()> {
-        match &self.0 {
+        match &self.chunks {
             Map::ArrayOfMaps(data) => delete_element(data.fd().as_fd(), index),
             _ => Err(io::Error::other("not an array of maps")),
         }

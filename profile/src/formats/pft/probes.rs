@@ -276,6 +276,8 @@ fn put_tally(out: &mut Vec<u8>, tally: &CallTally) {
         put(out, value.unreadable);
         put_counts(out, value.texts.iter());
     }
+    // Versions before had none; they leave alone what is behind.
+    put(out, tally.missed);
 }
 
 /// Writes how many, then of each its number and how often it came.
@@ -463,6 +465,9 @@ fn read_tally(mut bytes: Bytes<'_>, probe: &ProbeRecord) -> Result<CallTally, Fo
             unreadable: bytes.number()?,
             texts: read_counts(&mut bytes, probe.texts().len())?,
         });
+    }
+    if !bytes.is_empty() {
+        tally.missed = bytes.number()?;
     }
     Ok(tally)
 }

@@ -29,7 +29,11 @@ impl Callers {
                 continue;
             }
             let file = |module: u32| self.file_of(ModuleId(module));
-            watch.take_stack(probe, is_slow, sample, file);
+            let kernel_address = |frame: &Frame| {
+                let is_kernel = matches!(self.modules.get(&frame.module), Some(ModuleKind::Kernel));
+                is_kernel.then_some(frame.address)
+            };
+            watch.take_stack(probe, is_slow, sample, file, kernel_address);
         }
     }
 
@@ -68,6 +72,10 @@ impl Callers {
                     ..FileSource::new(path)
                 };
                 named(symbolizer, source, FileOffset(frame.address))
+            }
+            ModuleKind::Kernel => {
+                let frame = symbolizer.kernel(&[frame.address]).pop()?.ok()?;
+                Some(sanitize(&frame.name).into_owned())
             }
             ModuleKind::Python { names, .. } => {
                 let name = names.get(frame.address).ok()?;

@@ -14,6 +14,9 @@ use std::time::Duration;
 /// How many values, and how many stacks, are shown of each probe.
 const TOP: usize = 10;
 
+/// Where hits of a tracepoint are seen, in the word that recordings have.
+const POINT: &str = "tracepoint";
+
 /// What is told beside the numbers.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
@@ -120,10 +123,16 @@ struct ValueReport<'r> {
 }
 
 impl Report<'_> {
+    /// Whether it is a tracepoint of the kernel, and no function.
+    fn is_point(&self) -> bool {
+        &*self.about.site == POINT
+    }
+
     /// Returns the class of instruction of the slowest of its sites, on which the cost of a
-    /// hit depends.
+    /// hit depends. A tracepoint has no breakpoint.
     fn class(&self) -> &'static str {
         match self.about.is_stepped {
+            _ if self.is_point() => POINT,
             true => "stepped",
             false => "emulated",
         }

@@ -222,19 +222,12 @@ impl<'c> Watch<'c> {
         if reach.is_exact(&scope) {
             orders.flags |= order::EVERYBODY;
         }
-        let placed = self.calls.place(&found.plans, &orders, &scope);
-        let number = placed.map_err(|error| {
+        let calls = &mut self.calls;
+        let placed = found.place(calls, &mut orders, &scope, self.cost, self.limits);
+        let (number, guard) = placed.map_err(|error| {
             let (name, module) = (&found.name, &found.module);
             Failure::failed(format!("no probe on {name} ({module}): {error}"))
         })?;
-        let timed = orders.flags & order::TIMED != 0;
-        let guard = Guard::new(
-            &found.sites,
-            found.return_sites,
-            timed,
-            self.cost,
-            self.limits,
-        );
         let placing = Placing {
             whose: "",
             hit_ns: guard.cost_ns,
@@ -362,6 +355,7 @@ impl<'c> Watch<'c> {
         is_slow: bool,
         sample: &Sample,
         file: impl Fn(u32) -> Arc<str>,
+        kernel_address: impl Fn(&Frame) -> Option<u64>,
     ) {
         // A number is given again when its probe was removed.
         let mut probes = self.probes.iter_mut().rev();
@@ -378,8 +372,8 @@ impl<'c> Watch<'c> {
         };
         let first = sample.frames.first();
         let own = !is_slow || first.is_some_and(|frame| is_own(frame.address));
-        let callers = sample.frames.iter().skip(usize::from(own));
-        let keys = callers.map(|frame| (frame.module.0, frame.address));
+        let callers = probe.found.callers(&sample.frames, kernel_address, own);
+        let keys = callers.iter().map(|frame| (frame.module.0, frame.address));
         // Aliases would be given in the order in which threads come, and a file that grows
         // could give one of them to two.
         let comm = match self.config.hide_names {
@@ -486,6 +480,7 @@ const MARKER: &str = "marker";
 fn kind(wanted: &Wanted) -> &'static str {
     match wanted.what {
         What::Marker(..) => MARKER,
+        What::Tracepoint(..) => "tracepoint",
         _ => "function",
     }
 }

@@ -76,7 +76,8 @@ pub fn sentences(cx: &Context<'_>, probe: &Probe) -> Vec<String> {
 /// `12,345 calls in 12 s by postgres[4121], 3 not back yet; 7 by others`. Calls that are
 /// under way are told only if returns are seen.
 fn counted(cx: &Context<'_>, probe: &Probe, seen: &Seen) -> String {
-    let calls = units::counted(seen.calls, "call");
+    let noun = if seen.site.is_point { "hit" } else { "call" };
+    let calls = units::counted(seen.calls, noun);
     let whose = whose(cx, probe);
     let mut line = format!("{calls} in {} by {whose}", seconds(seen.time));
     let open = seen.calls.saturating_sub(seen.returns);
@@ -122,6 +123,9 @@ fn costs(probe: &Probe, seen: &Seen) -> String {
 /// Says how long calls took, and which part of that time they ran; or that their ends are
 /// not seen. None until one has returned.
 fn lasted(seen: &Seen) -> Option<String> {
+    if seen.site.is_point {
+        return None;
+    }
     if !seen.site.is_timed {
         return Some("counted only: where its calls end cannot be told from its code".into());
     }
@@ -159,6 +163,10 @@ fn but(seen: &Seen) -> Option<String> {
             "an empty call shows as {floor}: so much is the probe's own"
         ));
     }
+    if seen.missed > 0 {
+        let hits = units::counted(seen.missed, "hit");
+        all.push(format!("{hits} left out, in the middle of another one"));
+    }
     if seen.values_lost > 0 {
         let lost = units::counted(seen.values_lost, "value");
         all.push(format!("{lost} found no room"));
@@ -192,6 +200,11 @@ pub fn explain(probe: &Probe) -> String {
         return "nothing was counted yet".into();
     };
     let site = &seen.site;
+    if site.is_point {
+        return "Each time that the kernel passes this place is counted by a program of the \
+                kernel's own virtual machine; whose it is, is who runs on that CPU then."
+            .into();
+    }
     let copies = match site.copies {
         0 | 1 => String::new(),
         many => format!(", in {many} copies"),

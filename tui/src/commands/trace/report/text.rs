@@ -35,20 +35,26 @@ fn were(number: u64) -> &'static str {
 /// several copies, a loop, calls of others) stands above them.
 fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::fmt::Result {
     let (about, tally) = (report.about, &report.tally);
-    writeln!(
-        text,
-        "{}  ({}+{:#x})",
-        about.name, about.module, about.address
-    )?;
+    match report.is_point() {
+        true => writeln!(text, "{}", about.name)?,
+        false => writeln!(
+            text,
+            "{}  ({}+{:#x})",
+            about.name, about.module, about.address
+        )?,
+    }
+    let (noun, how) = match report.is_point() {
+        true => ("hit", String::new()),
+        false => ("call", format!(" ({} instruction)", report.class())),
+    };
     // A run that ended at once must not divide by zero.
     let seconds = report.time.as_secs_f64().max(1e-3);
     let per_second = tally.calls as f64 / seconds;
     writeln!(
         text,
-        "  {} in {seconds:.1} s, {per_second:.1}/s; a hit costs {} ({} instruction), {:.2} % of a CPU",
-        number_of(tally.calls, "call"),
+        "  {} in {seconds:.1} s, {per_second:.1}/s; a hit costs {}{how}, {:.2} % of a CPU",
+        number_of(tally.calls, noun),
         nanoseconds(about.hit_ns),
-        report.class(),
         // ns per second to percent of one CPU: 1 % is 10,000,000 ns in a second.
         per_second * about.hit_ns as f64 / 1e7,
     )?;
@@ -79,17 +85,25 @@ fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::f
         writeln!(
             text,
             "  {} by others, which are no target",
-            number_of(tally.others, "call")
+            number_of(tally.others, noun)
+        )?;
+    }
+    if tally.missed > 0 {
+        writeln!(
+            text,
+            "  {} left out by the kernel: they came in the middle of another one",
+            number_of(tally.missed, noun)
         )?;
     }
     match (about.is_timed, manner.is_timed) {
         (true, _) => write_times(text, report)?,
         // It is a place, and no call.
-        (false, Some(true)) if matches!(&*about.site, "marker" | "inside") => {}
+        (false, Some(true)) if matches!(&*about.site, "marker" | "inside" | "tracepoint") => {}
         (false, Some(true)) => writeln!(
             text,
             "  counted only: where its calls end cannot be told from its code"
         )?,
+        (false, None) if report.is_point() => {}
         (false, None) => writeln!(text, "  counted only")?,
         (false, Some(false)) => {}
     }
@@ -182,11 +196,11 @@ fn write_callers(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
     text.push('\n');
     for (callers, count) in &report.callers.rows {
         let share = *count as f64 / tally.stacks.max(1) as f64 * 100.0;
-        write!(text, "    {share:>5.1} %  {}", about.name)?;
-        for caller in callers.iter() {
-            write!(text, " < {caller}")?;
-        }
-        text.push('\n');
+        // What has a tracepoint is its first caller.
+        let own = { !report.is_point() }.then_some(&*about.name);
+        let names = own.into_iter().chain(callers.iter().map(|name| &**name));
+        let names: Vec<&str> = names.collect();
+        writeln!(text, "    {share:>5.1} %  {}", names.join(" < "))?;
     }
     Ok(())
 }

@@ -1,0 +1,51 @@
+//! Types of values: what a number means, and where the members of a structure lie.
+//!
+//! Two sources tell of them, the kernel's BTF and debug information of programs, and both
+//! answer the same few questions. What is read may be anybody's: nothing that it says is used
+//! as an index without a check, and chains of names end.
+
+/// The number of a type in its source.
+pub type TypeId = u64;
+
+/// What a type is, names of it left aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shape {
+    /// A number of so many bytes; a truth value is one.
+    Number {
+        /// 1, 2, 4 or 8.
+        bytes: u32,
+        /// Its highest bit is its sign.
+        is_signed: bool,
+        /// The names of its values, if it is an enumeration.
+        names: Vec<(i64, String)>,
+    },
+    /// An address of something of that type. `None` if it is not known what is there.
+    Pointer(Option<TypeId>),
+    /// It has members.
+    Structure,
+    /// Letters, one behind the other, and how many there is room for.
+    Letters(u64),
+    /// What cannot be shown: other arrays, floating point numbers, functions.
+    Other,
+}
+
+/// A member of a structure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Member {
+    /// Bytes from the beginning of the structure.
+    pub offset: u64,
+    /// What it is.
+    pub kind: TypeId,
+    /// It does not begin at a whole byte, or ends within one.
+    pub is_bits: bool,
+}
+
+/// A source of types.
+pub trait Types {
+    /// What a type is. `None` if there is no such type.
+    fn shape(&self, of: TypeId) -> Option<Shape>;
+    /// A member of a structure, also one of a structure without a name that lies in it.
+    fn member(&self, of: TypeId, name: &str) -> Option<Member>;
+    /// The structure, or other type, of a name.
+    fn named(&self, name: &str) -> Option<TypeId>;
+}
