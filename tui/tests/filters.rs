@@ -2,6 +2,7 @@
 
 use crate::common;
 
+use common::group::Group;
 use common::{
     BURN_THREADS, Machine, burning, list, number, proftop, reports_until, shared_machine,
 };
@@ -9,9 +10,9 @@ use common::{reports, run, sum};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use test_support::{Process, skip, wait_for, wait_until};
+use test_support::{Process, wait_for};
 
 /// The threads of all reports of a run, which goes on until those are enough. Everything
 /// else is as the last report says it.
@@ -138,44 +139,17 @@ fn children_or_not() {
     );
 }
 
-/// A control group that goes away with the test.
-struct Group(PathBuf);
-
-impl Group {
-    fn make(name: &str) -> Option<Self> {
-        let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
-        let unified = mounts.lines().find_map(|line| {
-            let fields: Vec<&str> = line.split(' ').collect();
-            (fields.get(2) == Some(&"cgroup2")).then(|| PathBuf::from(fields[1]))
-        })?;
-        let path = unified.join(format!("{name}-{}", std::process::id()));
-        fs::create_dir(&path).ok()?;
-        Some(Self(path))
-    }
-
-    fn add(&self, pid: u32) {
-        fs::write(self.0.join("cgroup.procs"), pid.to_string()).expect("it lives");
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        wait_until("the group is empty", || fs::remove_dir(&self.0).is_ok());
-    }
-}
-
 #[test]
 fn a_control_group() {
     let Some(_machine) = shared_machine() else {
         return;
     };
     let Some(group) = Group::make("proftop-test") else {
-        skip("needs a writable cgroup2 hierarchy");
         return;
     };
     let (burn, _other) = (burning(1), burning(1));
     group.add(burn.pid());
-    let name = group.0.to_str().expect("UTF-8");
+    let name = group.name();
     let (seen, report) = report(&["-g", name], "samples", Seen::has_many);
     assert_eq!(seen.pids, [u64::from(burn.pid())].into());
     let last = Path::new(name).file_name().and_then(|name| name.to_str());

@@ -2,6 +2,7 @@
 
 use crate::common;
 
+use common::group::Group;
 use common::traced::{Program, can_trace, own_count, probe, top, trace};
 use common::{
     BURN_FUNCTIONS, burning, machine, proftop, run, shared_machine, side_by_side, start_sampling,
@@ -498,6 +499,47 @@ const ENDLESS: &str = r#"
 __attribute__((noinline)) int turn(int n) { __asm__ volatile("nop\n nop\n nop"); return n * 3 + 1; }
 int main(void) { for (int n = 0;;) { n = turn(n); usleep(500); } }
 "#;
+
+#[test]
+fn of_a_control_group_its_own_processes_are_probed() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(group) = Group::make("proftop-trace") else {
+        return;
+    };
+    let Some(program) = Program::compile("endless.c", ENDLESS, &["-O2"]) else {
+        return;
+    };
+    let start = || Process::start(Command::new(program.path()).stdout(Stdio::null()));
+    let outside = start();
+    // Nobody in the group has it.
+    let words = ["trace", "-g", group.name(), "turn", "-d", "1s"];
+    let output = run(&mut proftop(&[&words[..], &["--format", "json"]].concat()));
+    assert!(!output.status.success(), "{}", text(&output.stdout));
+    let inside = start();
+    group.add(inside.pid());
+    for (function, has_others) in [("turn", true), ("libc.so.6!usleep", false)] {
+        let words = [
+            "trace",
+            "-g",
+            group.name(),
+            function,
+            "-d",
+            "1s",
+            "--format",
+            "json",
+        ];
+        let output = run(&mut proftop(&words));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+        let calls = &report["probes"][0];
+        assert!(calls["count"].as_u64() > Some(0), "{calls}");
+        // A program is probed wherever it runs, as the group may start it again; a library in
+        // the processes of the group.
+        assert_eq!(calls["others"].as_u64() > Some(0), has_others, "{calls}");
+    }
+    drop((inside, outside));
+}
 
 #[test]
 fn a_trace_that_is_killed_keeps_what_it_has_counted() {

@@ -3,11 +3,14 @@
 use super::Found;
 use probe::call::Scope;
 use probe::descendants_of;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 /// Processes whose files are looked through, where no process is named.
 const PROCESSES_MAX: usize = 10_000;
+
+/// How deeply control groups are looked into.
+const GROUPS_DEPTH_MAX: u32 = 64;
 
 /// The target, as far as probes have to know it.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +21,8 @@ pub struct Reach {
     pub children: bool,
     /// Nothing but `pids` says who is a target.
     pub is_by_pid: bool,
+    /// The directory of a control group; the processes in it and below it.
+    pub cgroup: Option<PathBuf>,
     /// The program of a command that has not begun to run.
     pub program: Option<PathBuf>,
 }
@@ -25,6 +30,11 @@ pub struct Reach {
 impl Reach {
     /// The processes whose files are looked through now.
     pub fn processes(&self) -> Vec<u32> {
+        if let (true, Some(group)) = (self.pids.is_empty(), &self.cgroup) {
+            let mut all = Vec::new();
+            add_processes_of(group, GROUPS_DEPTH_MAX, &mut all);
+            return all;
+        }
         if self.pids.is_empty() {
             let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
             let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -49,7 +59,10 @@ impl Reach {
         }
         // What a command loads or starts is not there yet when its probes are placed.
         let has_later = found.is_program || self.program.is_some();
-        if self.pids.is_empty() || (self.children && has_later) {
+        let is_group = self.cgroup.is_some() && self.pids.is_empty();
+        if is_group && !found.is_program {
+            Scope::Processes(self.processes())
+        } else if self.pids.is_empty() || (self.children && has_later) {
             Scope::All
         } else {
             Scope::Processes(self.processes())
@@ -65,6 +78,25 @@ impl Reach {
     /// Whether all processes that were named are gone.
     pub fn has_ended(&self) -> bool {
         !self.pids.is_empty() && self.pids.iter().all(|pid| has_ended(*pid))
+    }
+}
+
+/// Adds the processes of a control group, and of those below it. One that cannot be read has
+/// gone.
+fn add_processes_of(group: &Path, depth: u32, all: &mut Vec<u32>) {
+    let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
+    let room = PROCESSES_MAX.saturating_sub(all.len());
+    // 0 is a process of another pid namespace.
+    let pids =
+        { listed.lines() }.filter_map(|line| line.parse().ok().filter(|pid: &u32| *pid != 0));
+    all.extend(pids.take(room));
+    if depth == 0 || all.len() >= PROCESSES_MAX {
+        return;
+    }
+    for entry in fs::read_dir(group).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            add_processes_of(&entry.path(), depth - 1, all);
+        }
     }
 }
 

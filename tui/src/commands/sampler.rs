@@ -172,6 +172,7 @@ pub fn reach(target: &Target) -> Reach {
         is_by_pid: !filters,
         pids,
         children,
+        cgroup: target.cgroup.as_ref().map(|group| group.directory.clone()),
         program: None,
     }
 }

@@ -5,6 +5,8 @@
 pub mod dialog;
 /// A file system that hangs when it is told to.
 pub mod fuse;
+/// A control group.
+pub mod group;
 /// A database under load.
 pub mod postgres;
 /// A terminal of bytes, whose other end is ours.
