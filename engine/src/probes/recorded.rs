@@ -3,6 +3,7 @@
 use super::order::{Place, Whose};
 use super::shown::{
     Latency, OnCpu, Probe, ProbeCost, ProbeValue, Probes, Seen, Shares, Site, Stage, TREND_MAX,
+    folded,
 };
 use profile::probes::{CallTally, ProbeAbout, ProbeLog, ProbeRecord};
 use profile::{TimeRange, View, Window};
@@ -83,7 +84,7 @@ fn seen(log: &ProbeLog, record: &ProbeRecord, range: TimeRange, window: Window) 
         values: values(record, &tally),
         missed: tally.missed,
         values_lost: tally.values_lost,
-        callers: callers(log, record, &tally, STACKS_SHOWN),
+        callers: callers(log, record, &tally, STACKS_SHOWN, folded),
         threads: threads(record, &tally),
         stacks_lost: tally.stacks_lost,
     })
@@ -174,15 +175,21 @@ pub fn top_values(
     (top, others)
 }
 
-/// The most frequent stacks, of those that have the same names one.
-pub fn callers(log: &ProbeLog, record: &ProbeRecord, tally: &CallTally, count: usize) -> Shares {
+/// The most frequent stacks, of those that have the same names one. `fold` may shorten them.
+pub fn callers(
+    log: &ProbeLog,
+    record: &ProbeRecord,
+    tally: &CallTally,
+    count: usize,
+    fold: impl Fn(Vec<Arc<str>>) -> Vec<Arc<str>>,
+) -> Shares {
     let mut by_names: BTreeMap<Vec<Arc<str>>, u64> = BTreeMap::new();
     let mut all = 0u64;
     for (stack, count) in &tally.callers {
         all = all.saturating_add(*count);
         if let Some(frames) = record.stacks().get(*stack as usize) {
             let names = frames.iter().map(|frame| log.frame_name(*frame));
-            *by_names.entry(names.collect()).or_default() += count;
+            *by_names.entry(fold(names.collect())).or_default() += count;
         }
     }
     let rows = by_names

@@ -220,9 +220,29 @@ pub struct Shares {
     pub all: u64,
 }
 
+/// The callers of a recursion as one: of `f < f < f < main` is told `f (recursive) < main`, as
+/// a user wants to know who began it, and not how deep each call was.
+pub fn folded(names: Vec<Arc<str>>) -> Vec<Arc<str>> {
+    let runs = names.chunk_by(|a, b| a == b);
+    let one = |run: &[Arc<str>]| match run {
+        [name] => Arc::clone(name),
+        run => format!("{} (recursive)", run[0]).into(),
+    };
+    runs.map(one).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn callers_of_a_recursion_are_one() {
+        let names = |text: &str| text.split(' ').map(Arc::from).collect::<Vec<Arc<str>>>();
+        assert_eq!(folded(names("f g main")), names("f g main"));
+        let deep = folded(names("f f f main"));
+        assert_eq!(deep, folded(names("f f main")));
+        assert_eq!(deep.join(" < "), "f (recursive) < main");
+    }
 
     fn seen(samples: u64) -> Seen {
         Seen {

@@ -8,7 +8,7 @@
 use super::Stack;
 use crate::naming::NamedModule;
 use crate::probes::finder::NamedFrames;
-use crate::probes::shown::Shares;
+use crate::probes::shown::{Shares, folded};
 use crate::probes::{Found, Recorder, Track};
 use profile::ModuleId;
 use std::collections::{BTreeMap, HashMap};
@@ -81,9 +81,8 @@ impl Callers {
         let mut by_names: BTreeMap<Vec<Arc<str>>, u64> = BTreeMap::new();
         for (frames, count) in self.first() {
             let name = |frame: &Frame| names.of(*frame, &self.modules);
-            *by_names
-                .entry(frames.iter().map(name).collect())
-                .or_default() += count;
+            let names = folded(frames.iter().map(name).collect());
+            *by_names.entry(names).or_default() += count;
         }
         let rows = by_names.into_iter();
         top(

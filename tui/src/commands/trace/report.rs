@@ -55,7 +55,7 @@ pub fn render(view: &View, manner: Manner) -> String {
     let reports: Vec<Report<'_>> = { each.enumerate() }
         .map(|(number, (record, probe))| {
             let tally = record.total(TimeRange::ALL);
-            let callers = probes::callers(log, record, &tally, TOP);
+            let callers = probes::callers(log, record, &tally, TOP, |names| names);
             let values = record.about().values.iter().enumerate();
             Report {
                 about: record.about(),
