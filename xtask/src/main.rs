@@ -1,7 +1,8 @@
 //! Chores of the workspace: `cargo xtask ebpf [--check]`, `cargo xtask layers`,
-//! `cargo xtask demo`.
+//! `cargo xtask demo`, `cargo xtask dist [--check]`.
 
 mod demo;
+mod dist;
 mod ebpf;
 mod fingerprint;
 mod layers;
@@ -10,14 +11,17 @@ mod strip;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask ebpf [--check] | layers | demo
+const USAGE: &str = "usage: cargo xtask ebpf [--check] | layers | demo | dist [--check]
 
   ebpf           build the BPF object and put it, with the hash of its sources
                  and the versions of its toolchain, under assets/
   ebpf --check   build it elsewhere and compare every byte with assets/
   layers         refuse circles between modules, and imports that go up the
                  layers that ARCHITECTURE.md lists
-  demo           draw the picture of the README (takes tmux)";
+  demo           draw the picture of the README (takes tmux)
+  dist           build what is given to others into target/package/: a static
+                 program, archives, a list of the crates in it, checksums
+  dist --check   build the last commit in two folders and compare every byte";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -26,6 +30,8 @@ fn main() -> Result<()> {
         ["ebpf", "--check"] => ebpf::check(),
         ["layers"] => layers::check(fingerprint::workspace()),
         ["demo"] => demo::draw(),
+        ["dist"] => dist::make(),
+        ["dist", "--check"] => dist::check(),
         _ => bail!("{USAGE}"),
     }
 }

@@ -1,0 +1,86 @@
+//! Which files are installed, and where.
+
+use super::gzip::packed;
+use anyhow::{Context as _, Result, bail};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// A file in an archive.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Below the root, without a slash in front.
+    pub path: String,
+    pub mode: u32,
+    pub bytes: Vec<u8>,
+}
+
+impl File {
+    /// A file that everybody may read.
+    pub fn new(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> File {
+        File {
+            path: path.into(),
+            mode: 0o644,
+            bytes: bytes.into(),
+        }
+    }
+}
+
+/// Returns the files of an installation. Manual and completions are what the program prints.
+pub fn files(root: &Path, program: &Path, bom: &[u8]) -> Result<Vec<File>> {
+    let printed = |words: &[&str]| -> Result<Vec<u8>> {
+        let output = Command::new(program).args(words).output();
+        let output = output.with_context(|| format!("cannot start {}", program.display()))?;
+        if !output.status.success() || output.stdout.is_empty() {
+            bail!("proftop {} prints nothing", words.join(" "));
+        }
+        Ok(output.stdout)
+    };
+    let kept =
+        |name: &str| fs::read(root.join(name)).with_context(|| format!("there is no {name}"));
+    let doc = "usr/share/doc/proftop";
+    Ok(vec![
+        File {
+            path: "usr/bin/proftop".into(),
+            mode: 0o755,
+            bytes: fs::read(program)?,
+        },
+        File::new(
+            "usr/share/man/man1/proftop.1.gz",
+            packed(&printed(&["man"])?)?,
+        ),
+        File::new(
+            "usr/share/bash-completion/completions/proftop",
+            printed(&["completions", "bash"])?,
+        ),
+        File::new(
+            "usr/share/zsh/vendor-completions/_proftop",
+            printed(&["completions", "zsh"])?,
+        ),
+        File::new(
+            "usr/share/fish/vendor_completions.d/proftop.fish",
+            printed(&["completions", "fish"])?,
+        ),
+        File::new(format!("{doc}/README.md"), kept("README.md")?),
+        File::new(
+            format!("{doc}/changelog.gz"),
+            packed(&kept("CHANGELOG.md")?)?,
+        ),
+        File::new(format!("{doc}/LICENSE-MIT"), kept("LICENSE-MIT")?),
+        File::new(format!("{doc}/LICENSE-APACHE"), kept("LICENSE-APACHE")?),
+        File::new(format!("{doc}/proftop.cdx.json"), bom),
+    ])
+}
+
+/// Returns the files in one folder, for whoever unpacks them by hand.
+pub fn below(files: &[File], folder: &str) -> Vec<File> {
+    let short = |path: &str| match path {
+        "usr/bin/proftop" => "proftop".to_owned(),
+        path => path.trim_start_matches("usr/").to_owned(),
+    };
+    let moved = |file: &File| File {
+        path: format!("{folder}/{}", short(&file.path)),
+        ..file.clone()
+    };
+    files.iter().map(moved).collect()
+}

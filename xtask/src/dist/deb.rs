@@ -1,0 +1,129 @@
+//! A Debian package, written by hand: an `ar` archive of three members (deb(5)).
+
+use super::contents::File;
+use super::tar;
+use anyhow::Result;
+
+/// What the program may do when a member of the group `proftop` starts it, so that nobody
+/// needs `sudo` for it: load BPF programs and open clocks, read what other users' processes
+/// have mapped, and the addresses of the kernel.
+const CAPABILITIES: &str = "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_syslog,\
+                            cap_checkpoint_restore";
+
+/// Returns the package.
+pub fn of(files: &[File], version: &str, time: u64) -> Result<Vec<u8>> {
+    let bytes: usize = files.iter().map(|file| file.bytes.len()).sum();
+    let script = |name: &str, text: String| File {
+        mode: 0o755,
+        ..File::new(name, text)
+    };
+    let control = [
+        File::new("control", control(version, bytes.div_ceil(1024))),
+        script("postinst", after_install()),
+        script("postrm", after_removal()),
+    ];
+    let mut out = b"!<arch>\n".to_vec();
+    member(&mut out, "debian-binary", b"2.0\n", time);
+    member(&mut out, "control.tar.gz", &tar::gz(&control, time)?, time);
+    member(&mut out, "data.tar.gz", &tar::gz(files, time)?, time);
+    Ok(out)
+}
+
+fn member(out: &mut Vec<u8>, name: &str, bytes: &[u8], time: u64) {
+    let len = bytes.len();
+    let head = format!(
+        "{name:<16}{time:<12}{:<6}{:<6}{:<8}{len:<10}`\n",
+        0, 0, 100_644
+    );
+    out.extend(head.into_bytes());
+    out.extend(bytes);
+    if len % 2 == 1 {
+        out.push(b'\n');
+    }
+}
+
+fn control(version: &str, kilobytes: usize) -> String {
+    format!(
+        "Package: proftop\n\
+         Version: {version}\n\
+         Architecture: amd64\n\
+         Maintainer: the maintainers of proftop <maintainers@users.noreply.a-seed-0bc8a8e8.example>\n\
+         Installed-Size: {kilobytes}\n\
+         Recommends: libcap2-bin\n\
+         Suggests: debuginfod\n\
+         Section: utils\n\
+         Priority: optional\n\
+         Description: top for code\n \
+         Shows live which functions use the CPUs of a machine, and in which processes and\n \
+         threads, with whole stacks and without restarting anything. Members of the group\n \
+         proftop use it without sudo; all others cannot start it.\n"
+    )
+}
+
+/// Makes the group, and gives it the program with its rights. Where the rights cannot be
+/// given (no `setcap`, a file system without attributes) `sudo proftop` works all the same.
+fn after_install() -> String {
+    format!(
+        "#!/bin/sh\n\
+         set -e\n\
+         [ \"$1\" = configure ] || exit 0\n\
+         getent group proftop >/dev/null || groupadd --system proftop\n\
+         chown root:proftop /usr/bin/proftop\n\
+         chmod 0750 /usr/bin/proftop\n\
+         if ! setcap {CAPABILITIES}=ep /usr/bin/proftop 2>/dev/null; then\n    \
+             echo 'proftop: its rights could not be set (setcap is in libcap2-bin): use sudo' >&2\n\
+         fi\n"
+    )
+}
+
+/// The group goes when nothing of the package is to stay.
+fn after_removal() -> String {
+    "#!/bin/sh\n\
+     set -e\n\
+     [ \"$1\" = purge ] || exit 0\n\
+     ! getent group proftop >/dev/null || groupdel proftop || true\n"
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::process::Command;
+
+    #[test]
+    fn dpkg_reads_what_was_written() {
+        let files = [File {
+            mode: 0o755,
+            ..File::new("usr/bin/proftop", "#!/bin/sh\n")
+        }];
+        let package = of(&files, "1.2.3", 1_000_000_000).unwrap();
+        assert!(package.starts_with(b"!<arch>\ndebian-binary   1000000000"));
+        assert_eq!(package.len() % 2, 0);
+        let path = std::env::temp_dir().join(format!("proftop-{}.deb", std::process::id()));
+        fs::write(&path, package).unwrap();
+        let read = |option: &str| {
+            let read = Command::new("dpkg-deb").arg(option).arg(&path).output();
+            read.ok().map(|output| {
+                assert!(output.status.success(), "{output:?}");
+                String::from_utf8(output.stdout).unwrap()
+            })
+        };
+        let (info, contents) = (read("--info"), read("--contents"));
+        fs::remove_file(&path).unwrap();
+        let (Some(info), Some(contents)) = (info, contents) else {
+            println!("skipped: there is no dpkg-deb");
+            return;
+        };
+        assert!(info.contains("Version: 1.2.3"), "{info}");
+        assert!(contents.contains("./usr/bin/proftop"), "{contents}");
+    }
+
+    #[test]
+    fn the_scripts_are_scripts() {
+        for script in [after_install(), after_removal()] {
+            let checked = Command::new("sh").args(["-n", "-c", &script]).status();
+            assert!(checked.unwrap().success(), "{script}");
+        }
+    }
+}
