@@ -33,8 +33,10 @@ pub mod state {
     pub const STOPPED: u32 = 7;
     /// For something else: a child, a signal.
     pub const OTHER: u32 = 8;
+    /// For the global lock of Python.
+    pub const GIL: u32 = 9;
     /// How many there are.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 10;
     /// A power of two above them: a mask keeps any number below it. The verifier of Linux
     /// 6.1 cannot follow the comparison that a compiler makes of a check of bounds.
     pub const SLOTS: usize = 16;
@@ -220,7 +222,7 @@ pub struct Thread {
     /// not.
     pub owner_tid: u32,
     /// Unused: the structure keeps its size.
-    pub room: [u32; 6],
+    pub room: [u32; 5],
 }
 
 impl Thread {
@@ -238,7 +240,7 @@ impl Thread {
         times: [0; state::COUNT],
         delays: [0; DELAY_SLOTS],
         owner_tid: 0,
-        room: [0; 6],
+        room: [0; 5],
     };
 }
 

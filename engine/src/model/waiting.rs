@@ -304,7 +304,11 @@ fn part_of(wait: RawWait, state: WaitState) -> WaitPart {
 /// the interrupt found running.
 fn has_waker(state: WaitState) -> bool {
     match state {
-        WaitState::Lock | WaitState::Net | WaitState::Stopped | WaitState::Other => true,
+        WaitState::Lock
+        | WaitState::Gil
+        | WaitState::Net
+        | WaitState::Stopped
+        | WaitState::Other => true,
         WaitState::Run
         | WaitState::Queue
         | WaitState::Disk

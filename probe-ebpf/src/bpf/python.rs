@@ -72,19 +72,27 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
     0
 }
 
-/// Which thread has the global lock of a process, if a futex at this address is of that lock: a
-/// number of a thread in the program's own namespace. 0 if it is another lock.
+/// Whether a futex at this address is of the global lock of a process.
 #[inline(always)]
-pub fn lock_holder(futex: u64, tgid: u32) -> u32 {
+pub fn is_global_lock(futex: u64, tgid: u32) -> bool {
+    let Some(layout) = PYTHON_PROCESSES.get_ptr(&tgid) else {
+        return false;
+    };
+    // SAFETY: a value of a live map.
+    let gil = unsafe { (*layout).gil };
+    gil != 0 && futex.wrapping_sub(gil) < GIL_BYTES
+}
+
+/// Which thread has the global lock of a process, or had it last, as a number in the program's
+/// own namespace; 0 if that cannot be told.
+#[inline(always)]
+pub fn lock_holder(tgid: u32) -> u32 {
     let Some(layout) = PYTHON_PROCESSES.get_ptr(&tgid) else {
         return 0;
     };
     // SAFETY: a value of a live map.
     let (gil, identity, style) =
         unsafe { ((*layout).gil, (*layout).thread_identity, (*layout).style) };
-    if gil == 0 || futex.wrapping_sub(gil) >= GIL_BYTES {
-        return 0;
-    }
     let thread = read(gil.wrapping_add(GIL_HOLDER));
     let identity = read(thread.wrapping_add(identity as u64));
     if style == style::EACH {

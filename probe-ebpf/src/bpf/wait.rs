@@ -134,11 +134,13 @@ fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
     known.since_ns = now_ns;
     known.state = state;
     if state == state::LOCK {
-        known.owner_tid = if call == FUTEX {
-            owner_of(lock, tgid)
-        } else {
-            0
-        };
+        known.owner_tid = 0;
+        if call == FUTEX && python::is_global_lock(lock.at, tgid) {
+            known.state = state::GIL;
+            known.owner_tid = thread_of(python::lock_holder(tgid), tid, tgid);
+        } else if call == FUTEX {
+            known.owner_tid = owner_of(lock, tgid);
+        }
     }
     let runs = known.times[state::RUN as usize];
     if runs & runs.wrapping_sub(1) == 0 {
@@ -174,12 +176,15 @@ fn owner_of(lock: Lock, tgid: u32) -> u32 {
     if failed != 0 {
         return 0;
     }
-    let mut owner = lock_owner(lock.operation, lock.expected, &words);
-    if owner == 0 {
-        owner = python::lock_holder(lock.at, tgid);
-    }
-    // Who waits for the global lock of Python may have been the last to have it.
-    if owner == 0 || owner == bpf_get_current_pid_tgid() as u32 {
+    let owner = lock_owner(lock.operation, lock.expected, &words);
+    thread_of(owner, 0, tgid)
+}
+
+/// A thread that is said to have a lock, if it is one of that process, and not the one that
+/// cannot have it: who waits for the global lock of Python may have been the last to have it.
+#[inline(always)]
+fn thread_of(owner: u32, other_than: u32, tgid: u32) -> u32 {
+    if owner == 0 || owner == other_than {
         return 0;
     }
     let Some(thread) = THREADS.get_ptr(&owner) else {

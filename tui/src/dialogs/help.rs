@@ -103,6 +103,7 @@ const PEOPLE_WORDS: &[(&str, &str)] = &[
     ("STATES", "R runs, Q ready, L lock,"),
     ("", "D disk, N socket or pipe,"),
     ("", "S timer, F page of memory,"),
+    ("", "G Python's global lock,"),
     ("", "T stopped, O other"),
     ("(us)", "this proftop"),
     ("(ended)", "it ran in the window"),

@@ -180,7 +180,7 @@ impl Theme {
         match profile::STATES.get(state) {
             Some(&"run") => self.colored(GREEN),
             Some(&"queue" | &"fault") => self.colored(ORANGE),
-            Some(&"lock" | &"stopped") => self.colored(MAGENTA),
+            Some(&"lock" | &"gil" | &"stopped") => self.colored(MAGENTA),
             Some(&"disk") => self.colored(BLUE),
             Some(&"net") => self.colored(CYAN),
             _ => self.dim(),

@@ -44,7 +44,7 @@ impl RawWait {
             queued_ns,
             away_ns,
             waker: (waker.1 != 0 && state != WaitState::Queue).then_some(waker),
-            owner: (owner.1 != 0 && state == WaitState::Lock).then_some(owner),
+            owner: (owner.1 != 0 && state.has_owner()).then_some(owner),
             told_ns: 0,
             is_open: false,
         })
@@ -125,7 +125,7 @@ impl ThreadTotals {
             has_ended: false,
             state,
             state_since_ns,
-            owner: Some(thread.owner_tid).filter(|owner| *owner != 0 && state == WaitState::Lock),
+            owner: Some(thread.owner_tid).filter(|owner| *owner != 0 && state.has_owner()),
             ns,
             times: thread.times,
             delays: thread.delays,
@@ -335,17 +335,16 @@ mod tests {
         );
         assert_eq!((thread.tgid, thread.state), (77, 2));
         assert_eq!(until_zero(&thread.comm), b"postgres");
-        assert_eq!((thread.ns[0], thread.times[0]), (7, 16));
-        // Two in a word: nine of the states, then the delays.
-        assert_eq!((thread.times[1], thread.times[2]), (0, 17));
-        assert_eq!((thread.delays[0], thread.delays[1]), (0, 21));
+        assert_eq!((thread.ns[0], thread.times[0]), (7, 17));
+        // Two in a word: those of the states, then the delays.
+        assert_eq!((thread.times[1], thread.times[2]), (0, 18));
+        assert_eq!((thread.delays[0], thread.delays[1]), (22, 0));
         assert_eq!(
             (thread.delays[14], thread.delays[15], thread.owner_tid),
-            (0, 28, 0)
+            (29, 0, 30)
         );
-        words[28] = 9 << 32;
+        words[30] = 9;
         assert_eq!(thread_of_words(&words).owner_tid, 9);
-        words[28] = 28;
         let ended = EndedThread::new(9, &words).unwrap();
         let totals = ThreadTotals::of_ended(&ended);
         assert_eq!((totals.pid, totals.tid, &*totals.comm), (77, 9, "postgres"));

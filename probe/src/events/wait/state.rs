@@ -24,6 +24,8 @@ pub enum WaitState {
     Stopped,
     /// For something else: a child, a signal.
     Other,
+    /// For the global lock of Python.
+    Gil,
 }
 
 impl WaitState {
@@ -38,6 +40,7 @@ impl WaitState {
         WaitState::Fault,
         WaitState::Stopped,
         WaitState::Other,
+        WaitState::Gil,
     ];
 
     /// The state of this number; `None` for one that this build does not know.
@@ -62,7 +65,13 @@ impl WaitState {
             WaitState::Fault => "fault",
             WaitState::Stopped => "stopped",
             WaitState::Other => "other",
+            WaitState::Gil => "gil",
         }
+    }
+
+    /// Whether it is a wait for a lock, which may say who has it.
+    pub fn has_owner(self) -> bool {
+        matches!(self, WaitState::Lock | WaitState::Gil)
     }
 
     /// What a thread in it waits for, as a part of a sentence.
@@ -77,6 +86,7 @@ impl WaitState {
             WaitState::Fault => "a page of memory",
             WaitState::Stopped => "the end of a stop",
             WaitState::Other => "something else",
+            WaitState::Gil => "Python's global lock",
         }
     }
 }
@@ -91,7 +101,7 @@ mod tests {
             assert_eq!(state.number(), number);
             assert_eq!(WaitState::of_number(number as u64), Some(state));
         }
-        assert_eq!(WaitState::of_number(9), None);
+        assert_eq!(WaitState::of_number(10), None);
         assert_eq!(WaitState::Queue.number(), state::QUEUE as usize);
         assert_eq!(WaitState::Stopped.number(), state::STOPPED as usize);
     }
