@@ -262,9 +262,13 @@ fn render_detail(cx: &Context<'_>, probe: &Probe, theme: &Theme, frame: &mut Fra
     }
     let width = usize::from(area.width);
     // The address is known once the breakpoint is placed.
-    let place = probe.seen.as_ref().map_or_else(String::new, |seen| {
-        format!("  {}+{:#x}", probe.module, seen.site.address)
-    });
+    let place = probe
+        .seen
+        .as_ref()
+        .map_or_else(String::new, |seen| match seen.site.is_point {
+            true => format!("  {}", probe.module),
+            false => format!("  {}+{:#x}", probe.module, seen.site.address),
+        });
     let title = format!(" {}{place}", probe.name);
     let buffer = frame.buffer_mut();
     buffer.set_stringn(area.x, area.y, "─".repeat(width), width, theme.dim());
