@@ -282,7 +282,8 @@ fn subject_words(app: &App, subject: Subject) -> String {
     match subject {
         Subject::All => {
             let kept = shown.view.as_ref().map_or(0, View::samples);
-            format!("all that is kept: {}", samples(kept))
+            // They are counted here, and not what they stand for.
+            format!("all that is kept: {}", units::counted(kept, "sample"))
         }
         Subject::Shown => {
             let window = match app.knobs.window {

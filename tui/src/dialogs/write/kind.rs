@@ -66,7 +66,7 @@ impl FileKind {
     pub fn loses(self, has_waits: bool) -> String {
         match self {
             FileKind::Profile(Format::Pft) if has_waits => {
-                "command lines, states of threads, waits that go on".into()
+                "command lines, states of threads, who waits for whom".into()
             }
             FileKind::Profile(Format::Pft) => "command lines of processes".into(),
             FileKind::Profile(format) => format.loses().join(", "),
