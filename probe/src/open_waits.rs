@@ -23,7 +23,7 @@ use crate::events::Event;
 use crate::events::wait::{EndedThread, OpenWait, RawWait, ThreadTotals, WaitState, Waits};
 use crate::owner::real_uid;
 use crate::sample::{Batch, Sample};
-use crate::shares::NOBODY;
+use crate::shares::{NOBODY, may_have_more};
 use crate::stack::{StackBytes, StackCopy};
 use crate::time::now_ns;
 use probe_ebpf::{Ending, UserFrame};
@@ -34,17 +34,23 @@ use symbolize::Files;
 /// its end always gives a sample as well.
 const OPEN_NS: u64 = 1_500_000_000;
 
-/// Waits whose stacks are kept; of more, the newest have none.
-const OPEN_MAX: usize = 8192;
+/// Waits whose stacks are kept, in shares; of more, the newest have none.
+const OPEN_MAX: usize = 4096;
+
+/// Bytes of stacks that are asked for at a time: they stay in memory until they are walked.
+const ASKED_BYTES_MAX: u64 = 8 << 20;
 
 /// Waits that are told in a second. Of more, each is told every few seconds.
 const TOLD_MAX: usize = 2048;
 
-/// So much of a stack is read: threads that wait for something seldom have deeper ones.
-const STACK_BYTES: u32 = 64 << 10;
+/// So much of a stack is read at first: threads that wait for something seldom have deeper ones.
+const STACK_BYTES: u32 = 16 << 10;
 
-/// So much is read if that did not do: all that is read at once.
-const DEEP_STACK_BYTES: u32 = 1 << 20;
+/// Of a deeper one this many times as much is read, and again if that does not do,
+const DEEPER: u32 = 8;
+
+/// up to this: all that is read at once.
+const STACK_BYTES_MAX: u32 = 1 << 20;
 
 /// How long a wait that has ended is remembered: its last sample may still be held.
 const REMEMBERED_NS: u64 = 10_000_000_000;
@@ -55,6 +61,8 @@ pub struct OpenWaits {
     reader: Option<Aside<Asked, Read>>,
     /// Told by the kernel side; their stacks have not been asked for.
     backlog: VecDeque<Asked>,
+    /// Bytes of stacks that have been asked for and did not come yet.
+    asked_bytes: u64,
     /// Their stacks have been read since the sums of threads were read last.
     read: Vec<Read>,
     /// Waits that began up to then have been asked for.
@@ -70,6 +78,8 @@ pub struct OpenWaits {
 #[derive(Debug, Clone)]
 struct Asked {
     told: OpenWait,
+    /// Who started its process.
+    user: u32,
     /// How much of it, at most.
     bytes: u32,
 }
@@ -86,6 +96,7 @@ struct Read {
 /// A wait that a sample tells of, or soon will.
 struct Open {
     since_ns: u64,
+    user: u32,
     /// When it was seen last. `None` if it has been seen to be over.
     seen_ns: Option<u64>,
     /// Until then samples have told of it.
@@ -109,6 +120,7 @@ impl OpenWaits {
         Self {
             reader: Aside::start("open waits", "reading stacks of threads that wait", read).ok(),
             backlog: VecDeque::new(),
+            asked_bytes: 0,
             read: Vec::new(),
             asked_ns: 0,
             by_thread: HashMap::new(),
@@ -150,7 +162,11 @@ impl OpenWaits {
     /// Takes the stacks that have been read.
     fn take_read(&mut self) {
         if let Some(reader) = &self.reader {
-            self.read.extend(std::iter::from_fn(|| reader.answer()));
+            for read in std::iter::from_fn(|| reader.answer()) {
+                let bytes = u64::from(read.asked.bytes);
+                self.asked_bytes = self.asked_bytes.saturating_sub(bytes);
+                self.read.push(read);
+            }
         }
     }
 
@@ -181,25 +197,41 @@ impl OpenWaits {
         Some((from_ns, to_ns))
     }
 
-    /// Takes what the kernel side told of waits.
+    /// Takes what the kernel side told of waits, as far as there is room for their users.
     fn take_told(&mut self, told: Vec<OpenWait>) {
-        let room = OPEN_MAX.saturating_sub(self.by_thread.len() + self.backlog.len());
-        self.without += told.len().saturating_sub(room) as u64;
-        let asked = told.into_iter().map(|told| Asked {
-            told,
-            bytes: STACK_BYTES,
-        });
-        self.backlog.extend(asked.take(room));
+        let mut by_user: HashMap<u32, usize> = HashMap::new();
+        let known = self.by_thread.values().map(|open| open.user);
+        for user in known.chain(self.backlog.iter().map(|asked| asked.user)) {
+            *by_user.entry(user).or_default() += 1;
+        }
+        let mut all: usize = by_user.values().sum();
+        let mut users = HashMap::new();
+        for told in told {
+            let user = users.entry(told.tgid);
+            let user = *user.or_insert_with(|| real_uid(told.tgid).unwrap_or(NOBODY));
+            let own = by_user.entry(user).or_default();
+            if !may_have_more(*own, all, OPEN_MAX) {
+                self.without += 1;
+                continue;
+            }
+            (*own, all) = (*own + 1, all + 1);
+            self.backlog.push_back(Asked {
+                told,
+                user,
+                bytes: STACK_BYTES,
+            });
+        }
     }
 
     /// Has stacks read, and returns samples with those that have been. `threads` are those that
     /// [`OpenWaits::follow`] was given.
     fn samples(&mut self, threads: &[ThreadTotals], now_ns: u64) -> Vec<Record> {
         while let (Some(reader), Some(asked)) = (&self.reader, self.backlog.front()) {
-            let user = real_uid(asked.told.tgid).unwrap_or(NOBODY);
-            if !reader.ask(user, asked.clone()) {
+            let bytes = self.asked_bytes + u64::from(asked.bytes);
+            if bytes > ASKED_BYTES_MAX || !reader.ask(asked.user, asked.clone()) {
                 break;
             }
+            self.asked_bytes = bytes;
             self.backlog.pop_front();
         }
         if self.read.is_empty() {
@@ -228,6 +260,7 @@ impl OpenWaits {
                 told.tid,
                 Open {
                     since_ns: told.since_ns,
+                    user: read.asked.user,
                     seen_ns: Some(thread.until_ns),
                     told_until_ns: told.since_ns,
                     stage: Stage::Walked(Box::new(read.asked.clone())),
@@ -272,11 +305,11 @@ impl OpenWaits {
             }
             if sample.ending == Ending::CopyCut
                 && let Stage::Walked(asked) = &open.stage
-                && asked.bytes < DEEP_STACK_BYTES
+                && asked.bytes < STACK_BYTES_MAX
             {
                 self.backlog.push_back(Asked {
-                    told: asked.told.clone(),
-                    bytes: DEEP_STACK_BYTES,
+                    bytes: STACK_BYTES_MAX.min(asked.bytes * DEEPER),
+                    ..Asked::clone(asked)
                 });
                 return false;
             }
@@ -327,7 +360,9 @@ fn sample(
     time_ns: u64,
 ) -> (RawSample, Option<StackCopy>) {
     let Read { asked, stack, cpu } = read;
-    let Asked { told, bytes: most } = asked;
+    let Asked {
+        told, bytes: most, ..
+    } = asked;
     let age_ns = time_ns.saturating_sub(told.since_ns);
     let raw = RawSample {
         event: Event::Wait,
@@ -431,6 +466,7 @@ mod tests {
         };
         Asked {
             told,
+            user: 0,
             bytes: STACK_BYTES,
         }
     }
@@ -574,21 +610,23 @@ mod tests {
         let mut turn = batch(vec![first.clone()], 4 * SECOND);
         waits.correct(&mut turn);
         assert!(turn.samples.is_empty());
-        let deep = waits.backlog.pop_front().unwrap();
-        assert_eq!(deep.bytes, DEEP_STACK_BYTES);
-        waits.read.push(Read {
-            asked: deep,
-            stack: Some(vec![0; 64]),
-            cpu: 0,
-        });
-        let samples = waits.samples(&[asleep(SECOND, 5 * SECOND)], 5 * SECOND);
-        let [_, Record::Sample(second)] = &samples[..] else {
-            panic!("{samples:?}");
-        };
-        let second = cut(walked(second));
-        let mut turn = batch(vec![second], 5 * SECOND);
-        waits.correct(&mut turn);
-        assert_eq!(turn.samples[0].weight, 4 * SECOND, "there is no more");
+        for (second, bytes) in [(5, 128 << 10), (6, 1 << 20)] {
+            let deep = waits.backlog.pop_front().unwrap();
+            assert_eq!(deep.bytes, bytes);
+            waits.read.push(Read {
+                asked: deep,
+                stack: Some(vec![0; 64]),
+                cpu: 0,
+            });
+            let now_ns = second * SECOND;
+            let samples = waits.samples(&[asleep(SECOND, now_ns)], now_ns);
+            let [_, Record::Sample(again)] = &samples[..] else {
+                panic!("{samples:?}");
+            };
+            turn = batch(vec![cut(walked(again))], now_ns);
+            waits.correct(&mut turn);
+        }
+        assert_eq!(turn.samples[0].weight, 5 * SECOND, "there is no more");
         assert!(waits.backlog.is_empty());
     }
 
@@ -614,6 +652,7 @@ mod tests {
         for tid in 0..threads {
             let open = Open {
                 since_ns: SECOND,
+                user: 0,
                 seen_ns: Some(0),
                 told_until_ns: 4 * SECOND,
                 stage: Stage::Told(Box::new(sample.clone())),
@@ -636,6 +675,32 @@ mod tests {
         }
         let untold = { waits.by_thread.values() }.map(|open| 12 * SECOND - open.told_until_ns);
         assert_eq!(sum + untold.sum::<u64>(), 8 * SECOND * u64::from(threads));
+    }
+
+    #[test]
+    fn nobody_takes_all_the_room() {
+        let mut waits = OpenWaits::new(&Files::default());
+        // Processes that are not there are nobody's.
+        let told = |tgid, tid| OpenWait {
+            tid,
+            tgid,
+            ..asked(SECOND).told
+        };
+        let many = (0..2 * OPEN_MAX as u32).map(|tid| told(u32::MAX, tid));
+        waits.take_told(many.collect());
+        let taken = waits.backlog.len();
+        assert_eq!(taken, OPEN_MAX - OPEN_MAX / 8);
+        assert_eq!(waits.without, 2 * OPEN_MAX as u64 - taken as u64);
+        let own = std::process::id();
+        waits.take_told(vec![told(own, own), told(u32::MAX, 0)]);
+        let last = waits.backlog.back().unwrap();
+        assert_eq!((last.told.tgid, waits.backlog.len()), (own, taken + 1));
+        // Not all of them are asked for at once.
+        waits.samples(&[], SECOND);
+        assert_eq!(waits.asked_bytes, ASKED_BYTES_MAX);
+        let left = waits.backlog.len() as u64;
+        let asked = ASKED_BYTES_MAX / u64::from(STACK_BYTES);
+        assert_eq!(left, taken as u64 + 1 - asked);
     }
 
     #[test]
