@@ -255,7 +255,7 @@ fn signals_find_the_terminal_as_it_was() {
         return;
     };
     for (signal, status) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130)] {
-        terminal.type_line("clear");
+        terminal.clear();
         terminal.start("");
         kill_process(pid_in(&terminal), signal).expect("it runs");
         terminal.wait_for_shell();
@@ -478,7 +478,7 @@ fn what_is_no_recording_ends_with_a_sentence() {
         terminal.wait_for(&format!("status {status}"));
         let screen = terminal.wait_for_shell();
         assert!(screen.contains(sentence), "{screen}");
-        terminal.type_line("clear");
+        terminal.clear();
     }
     terminal.start("open a.folded");
     let screen = terminal.wait_for("FILE a.folded");
@@ -520,7 +520,7 @@ fn what_is_on_the_screen_goes_to_a_file() {
     terminal.wait_for("all.pft, ");
     terminal.keys(&["q"]);
     terminal.wait_for_shell();
-    terminal.type_line("clear");
+    terminal.clear();
     terminal.start("open all.pft");
     terminal.wait_for("FILE all.pft");
     terminal.keys(&["q"]);

@@ -58,6 +58,13 @@ impl Terminal {
         self.keys(&["Enter"]);
     }
 
+    /// Clears the screen. What is typed before that is done would be cleared as well, and what the
+    /// shell is doing could not be seen.
+    pub fn clear(&self) {
+        self.type_line("clear");
+        self.wait("an empty screen", |screen| screen.trim() == PROMPT.trim());
+    }
+
     /// Starts proftop with these arguments, and waits for its screen.
     pub fn start(&self, args: &str) {
         self.type_line(&format!("\"$PROFTOP\" {args}"));
