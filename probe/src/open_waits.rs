@@ -2,18 +2,18 @@
 //! it waits for, and in which functions, is what a user wants to see of a program that hangs.
 //!
 //! ```text
-//!  wait begins        2 s: its stack is read        each second           it ends
-//!  ├──────────────────────┼──────────────────────┼───────────┼──────────────┤
+//!  wait begins     1.5 s: its stack is read      each quarter of a second       it ends
+//!  ├──────────────────────┼──────────────────────┼───────────┼─────────────────────┤
 //!                         told: all until here    told: the rest since      told: what is left
 //! ```
 //!
-//! 1. Once a second the sums of all threads are read. Waits that are [`OPEN_NS`] old by then
+//! 1. Four times a second the sums of all threads are read, of very many once. Waits that are [`OPEN_NS`] old by then
 //!    are asked for: the kernel side tells the registers and frames of the kernel
 //!    ([`Waits::open`]), and the stack is read from the process's memory, aside.
 //! 2. If the thread is in the same wait after that, nothing of it has moved meanwhile, and the
 //!    stack is walked like any copy of one: a sample, with the time until then. Where it was too
 //!    deep for what was read, more is read.
-//! 3. Each second the sample is told again, with the time since.
+//! 3. Each time the sample is told again, with the time since.
 //! 4. The sample of the whole wait, when it ends, has what is left ([`RawWait::told_ns`]). A
 //!    wait so long always gives one: [`OPEN_NS`] is longer than any period.
 
@@ -40,7 +40,12 @@ const OPEN_MAX: usize = 4096;
 /// Bytes of stacks that are asked for at a time: they stay in memory until they are walked.
 const ASKED_BYTES_MAX: u64 = 8 << 20;
 
-/// Waits that are told in a second. Of more, each is told every few seconds.
+/// How often the sums of threads are looked at where there are few of them, and how many these
+/// are; else it is done once a second.
+const LOOK_SOON_NS: u64 = 250_000_000;
+const LOOK_SOON_MAX: usize = 1024;
+
+/// Waits that are told at once. Of more, each is told every few times.
 const TOLD_MAX: usize = 2048;
 
 /// So much of a stack is read at first: threads that wait for something seldom have deeper ones.
@@ -68,8 +73,11 @@ pub struct OpenWaits {
     /// Waits that began up to then have been asked for.
     asked_ns: u64,
     by_thread: HashMap<u32, Open>,
-    /// Counts the seconds.
-    second: u32,
+    /// When the sums of threads were looked at last, and how many there were.
+    looked_ns: u64,
+    threads: usize,
+    /// Counts how often.
+    looks: u32,
     /// Waits whose stack could not be had.
     without: u64,
 }
@@ -124,7 +132,9 @@ impl OpenWaits {
             read: Vec::new(),
             asked_ns: 0,
             by_thread: HashMap::new(),
-            second: 0,
+            looked_ns: 0,
+            threads: 0,
+            looks: 0,
             without: 0,
         }
     }
@@ -140,23 +150,34 @@ impl OpenWaits {
         batch: &mut Batch,
     ) -> Vec<Record> {
         self.correct(batch);
-        if is_new_second {
+        let is_few = self.threads <= LOOK_SOON_MAX;
+        let is_soon = is_few && now_ns().saturating_sub(self.looked_ns) >= LOOK_SOON_NS;
+        if is_new_second || is_soon {
             // What was read before the sums are is whole if they say that the wait goes on.
             self.take_read();
         }
         batch.threads = waits.take(ended, is_new_second);
         let mut to_walk = Vec::new();
         if is_new_second {
-            let now_ns = now_ns();
-            if let Some((from_ns, to_ns)) = self.follow(&batch.threads, now_ns) {
-                self.take_told(waits.open(from_ns, to_ns));
-            }
-            to_walk = self.samples(&batch.threads, now_ns);
+            to_walk = self.look(&batch.threads, waits, now_ns());
+            self.tell(batch);
+        } else if is_soon {
+            to_walk = self.look(&waits.threads(), waits, now_ns());
             self.tell(batch);
         }
         batch.waits = waits.counters();
         batch.waits.open_without_stack = self.without;
         to_walk
+    }
+
+    /// Compares with the sums of all threads, as read just now, has stacks read, and returns samples
+    /// of those that have been.
+    fn look(&mut self, threads: &[ThreadTotals], waits: &mut Waits, now_ns: u64) -> Vec<Record> {
+        (self.looked_ns, self.threads) = (now_ns, threads.len());
+        if let Some((from_ns, to_ns)) = self.follow(threads, now_ns) {
+            self.take_told(waits.open(from_ns, to_ns));
+        }
+        self.samples(threads, now_ns)
     }
 
     /// Takes the stacks that have been read.
@@ -177,7 +198,7 @@ impl OpenWaits {
             .filter(|thread| is_waiting(thread))
             .map(|thread| (thread.tid, thread))
             .collect();
-        self.second = self.second.wrapping_add(1);
+        self.looks = self.looks.wrapping_add(1);
         for (tid, open) in &mut self.by_thread {
             let same = waiting.get(tid);
             let same = same.filter(|thread| thread.state_since_ns == open.since_ns);
@@ -324,7 +345,7 @@ impl OpenWaits {
         let known = self.by_thread.len();
         let every = (known / TOLD_MAX + 1) as u32;
         for (tid, open) in &mut self.by_thread {
-            let is_due = tid.wrapping_add(self.second).is_multiple_of(every);
+            let is_due = tid.wrapping_add(self.looks).is_multiple_of(every);
             let (Some(seen_ns), Stage::Told(sample)) = (open.seen_ns, &open.stage) else {
                 continue;
             };

@@ -221,6 +221,7 @@ impl Python {
         let look = process.follow(raw, budget, now_ns);
         let (parts, codes) = process.parts(raw, modules, &mut self.names, budget);
         let missing = match raw.python.status {
+            _ if raw.wait.is_some_and(|wait| wait.is_open) => Some(Missing::Waits),
             status::WHOLE => None,
             status::NO_PYTHON => Some(match process.lack() {
                 Some(_) => Missing::NotWalked,

@@ -23,9 +23,6 @@ use engine::snapshot::{Snapshot, TargetState};
 use profile::{FunctionRow, Metric, View, percent};
 use std::borrow::Cow;
 
-/// What is said of a report without samples.
-const NOTHING: &str = "nothing was sampled: nothing ran, or nothing that the filter keeps";
-
 /// What a report is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchReport<'a> {
@@ -92,6 +89,17 @@ impl BatchReport<'_> {
     /// Whether weights are nanoseconds, and no samples.
     fn counts_time(&self) -> bool {
         self.snapshot.counts_time()
+    }
+
+    /// Says why nothing was sampled.
+    fn nothing(&self) -> &'static str {
+        let is_filtered = !self.snapshot.asked.query.filter.is_empty();
+        match (is_filtered, self.counts_time()) {
+            (true, _) => "nothing ran, or nothing that the filter keeps",
+            (false, true) => "no wait ended, and those that go on are known after two seconds",
+            (false, false) if self.snapshot.source.recording.is_some() => "nothing ran",
+            (false, false) => "nothing ran (--metric off-cpu tells what threads wait for)",
+        }
     }
 
     /// Returns the functions to show, and the others.

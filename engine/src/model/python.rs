@@ -38,6 +38,7 @@ pub fn notes(stats: &PythonStats) -> Vec<String> {
 /// Why samples lack functions, to go behind their number.
 fn cause(why: Missing) -> &'static str {
     match why {
+        Missing::Waits => "are of waits that are not over",
         Missing::Early => "were taken before the process was known",
         Missing::NotWalked => "are of processes whose frames are not walked",
         Missing::NoThread => "were taken before the thread was known",

@@ -88,18 +88,25 @@ impl Waits {
     pub fn take(&mut self, ended: &[EndedThread], all: bool) -> Vec<ThreadTotals> {
         let mut threads: Vec<_> = ended.iter().map(ThreadTotals::of_ended).collect();
         if all {
-            self.maps.read_threads(&mut threads);
-            for thread in &mut threads {
-                // Still in the wait in which we met it.
-                let is_first = thread.state_since_ns == thread.since_ns;
-                if thread.owner.is_none() && thread.state == WaitState::Lock && is_first {
-                    thread.owner = self.owners.of(thread.tid);
-                }
-            }
+            threads.extend(self.threads());
         }
         self.maps.empty_nudges();
         self.counters = self.maps.counters();
         self.follow_pace();
+        threads
+    }
+
+    /// The sums of the threads that live.
+    pub fn threads(&mut self) -> Vec<ThreadTotals> {
+        let mut threads = Vec::new();
+        self.maps.read_threads(&mut threads);
+        for thread in &mut threads {
+            // Still in the wait in which we met it.
+            let is_first = thread.state_since_ns == thread.since_ns;
+            if thread.owner.is_none() && thread.state == WaitState::Lock && is_first {
+                thread.owner = self.owners.of(thread.tid);
+            }
+        }
         threads
     }
 

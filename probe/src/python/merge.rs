@@ -93,7 +93,7 @@ pub fn merge(sample: &mut Sample, python: &PythonStack, place: impl Fn(&Frame) -
     }
     let is_cut = sample.ending != Ending::Root;
     let skipped = match missing {
-        Some(why @ (Missing::Early | Missing::NotWalked | Missing::NoThread)) => {
+        Some(why @ (Missing::Waits | Missing::Early | Missing::NotWalked | Missing::NoThread)) => {
             return Merged::Missing(*why);
         }
         Some(why) if groups.is_empty() => return Merged::Missing(*why),
@@ -263,6 +263,7 @@ mod tests {
             assert_eq!(came, (native.into(), Ending::Root, mismatch));
         }
         for missing in [
+            Missing::Waits,
             Missing::Early,
             Missing::NotWalked,
             Missing::NoThread,

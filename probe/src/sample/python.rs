@@ -58,6 +58,8 @@ pub struct PythonStack {
 /// Why the Python frames of a sample are missing, or not all there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Missing {
+    /// It is of a wait that is not over, whose stack is not read by the kernel side.
+    Waits,
     /// The process was not known to run Python yet.
     Early,
     /// The frames of its process are not walked: see [`PythonStats::lacks`].

@@ -109,7 +109,7 @@ fn hottest(report: &BatchReport<'_>, asked: Option<&Asked>) -> String {
     let samples = report.snapshot.report.samples;
     let functions = &report.snapshot.report.functions;
     let Some(first) = functions.first().filter(|row| row.self_samples > 0) else {
-        return "Nothing was sampled: nothing ran, or nothing that the filter keeps.".to_owned();
+        return format!("Nothing was sampled: {}.", report.nothing());
     };
     let mut line = format!("Hottest: {}", function(report, first, asked));
     let others: Vec<String> = functions[1..]
@@ -197,7 +197,7 @@ fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
             units::nanoseconds(held.ns),
             name(held.holder_thread),
             held::how(held.by),
-            units::counted(held.waits, "wait")
+            held::waits(held)
         ));
     }
 }

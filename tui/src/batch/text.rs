@@ -8,7 +8,7 @@
 //!  85.8    -      -    - 416 more                     -
 //! ```
 
-use super::{BatchReport, NOTHING};
+use super::BatchReport;
 use crate::words::plain::plain;
 use crate::words::{names, text, waits};
 use probe::EngineKind;
@@ -128,8 +128,9 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     if shown.iter().any(waits::is_estimate) {
         writeln!(out, "# note: {}", waits::ESTIMATED)?;
     }
-    let nothing = (report.samples == 0).then_some(NOTHING);
-    let nothing = nothing.into_iter().map(Cow::Borrowed);
+    let is_empty = report.samples == 0;
+    let nothing = is_empty.then(|| format!("nothing was sampled: {}", batch.nothing()));
+    let nothing = nothing.into_iter().map(Cow::Owned);
     { nothing.chain(batch.notes()) }.try_for_each(|note| writeln!(out, "# note: {}", plain(&note)))
 }
 

@@ -32,8 +32,7 @@ pub fn activity(cx: &Context<'_>, samples: u64, who: &str, activity: &Activity) 
         states::sums(activity),
         states::delays(activity).map_or_else(String::new, |delays| format!("; {delays}")),
         open.map_or_else(String::new, |open| format!(
-            "; now {open} (> if it did when we came), counted in its state and by no stack, as a wait \
-             gives that when it ends"
+            "; now {open} (> if it did when we came); the stack of such a wait counts from 2 s on"
         )),
         states::LEGEND,
     )

@@ -1,7 +1,7 @@
 //! For whom a thread waits: who has the lock, and what that one does.
 
 use super::{states, text, units};
-use engine::snapshot::{HeldBy, ThreadStates, Waited};
+use engine::snapshot::{Held, HeldBy, ThreadStates, Waited};
 use profile::{Activity, STATES};
 
 /// A wait that goes on for so long is told; shorter ones come and go.
@@ -50,14 +50,19 @@ pub fn holders(tid: u32, waited: &Waited) -> Option<String> {
         let holder = waited.thread(held.holder_thread);
         let who = holder.map_or_else(|| format!("thread {}", held.holder_thread), thread);
         let how = how(held.by);
-        let (time, waits) = (
-            units::nanoseconds(held.ns),
-            units::counted(held.waits, "wait"),
-        );
+        let (time, waits) = (units::nanoseconds(held.ns), waits(held));
         format!("{who} {time} ({waits}, {how})")
     });
     let words: Vec<String> = words.collect();
     (!words.is_empty()).then(|| format!("waited for {}", words.join(", ")))
+}
+
+/// How many waits: `3 waits`, or that it is one which is not over.
+pub fn waits(held: &Held) -> String {
+    match held.waits {
+        0 => "a wait that is not over".to_owned(),
+        waits => units::counted(waits, "wait"),
+    }
 }
 
 /// Why a thread is known to have been waited for: it `had the lock`, or `woke it`.
