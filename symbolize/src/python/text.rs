@@ -1,7 +1,7 @@
 //! Strings and bytes of Python, read from memory (`Include/cpython/unicodeobject.h`).
 
 use super::layout::Layout;
-use super::memory::{Lack, Memory, half, word};
+use super::memory::{Lack, Memory, half, is_alive, word};
 
 /// Characters of a string; the rest is left out.
 const CHARACTERS_MAX: u64 = 4096;
@@ -11,30 +11,41 @@ const BYTES_MAX: u64 = 1 << 20;
 
 /// `ob_size` and `ob_sval` of `PyBytesObject`.
 const BYTES_SIZE: u32 = 16;
-const BYTES_DATA: u64 = 32;
+const BYTES_DATA: u32 = 32;
 
 /// `length` and `state` of `PyASCIIObject`.
 const LENGTH: u32 = 16;
 const STATE: u32 = 32;
 
-/// A string.
+/// Bytes that are read at once of an object whose size is not known yet: most names and
+/// tables of lines are shorter.
+const GUESS: u32 = 256;
+
+/// Pages have this size, or a multiple of it.
+const PAGE: u64 = 4096;
+
+/// A string. What was freed is an error.
 pub fn read_text(memory: &impl Memory, address: u64, layout: &Layout) -> Result<String, Lack> {
-    let fields = memory.read(address, STATE + 4)?;
-    let length = word(&fields, LENGTH)?;
-    let state = half(&fields, STATE)?;
-    // Two bits of `interned`, three of `kind`, one of `compact`, one of `ascii`.
-    let (kind, is_compact, is_ascii) = (state >> 2 & 7, state >> 5 & 1 != 0, state >> 6 & 1 != 0);
-    let is_whole = matches!(kind, 1 | 2 | 4) && is_compact && !(is_ascii && kind != 1);
-    if !is_whole || length > 1 << 40 {
-        return Err(Lack::Implausible("a string"));
-    }
-    let data = if is_ascii {
-        layout.ascii_data
-    } else {
-        layout.wide_data
+    let parts = |object: &[u8]| {
+        let length = word(object, LENGTH)?;
+        let state = half(object, STATE)?;
+        // Two bits of `interned`, three of `kind`, one of `compact`, one of `ascii`.
+        let (kind, is_compact, is_ascii) =
+            (state >> 2 & 7, state >> 5 & 1 != 0, state >> 6 & 1 != 0);
+        let is_whole = matches!(kind, 1 | 2 | 4) && is_compact && !(is_ascii && kind != 1);
+        if !is_whole || length > 1 << 40 {
+            return Err(Lack::Implausible("a string"));
+        }
+        let data = match is_ascii {
+            true => layout.ascii_data,
+            false => layout.wide_data,
+        };
+        Ok((kind, data, length.min(CHARACTERS_MAX) as u32 * kind))
     };
-    let length = length.min(CHARACTERS_MAX) as u32;
-    let bytes = memory.read(address.wrapping_add(data.into()), length * kind)?;
+    let size = |object: &[u8]| parts(object).map(|(_, data, length)| data + length);
+    let object = read_object(memory, address, STATE + 4, size)?;
+    let (kind, data, _) = parts(&object)?;
+    let bytes = object.get(data as usize..).unwrap_or_default();
     let replacement = char::REPLACEMENT_CHARACTER;
     Ok(match kind {
         1 => bytes.iter().map(|byte| char::from(*byte)).collect(),
@@ -64,14 +75,36 @@ pub fn is_text(memory: &impl Memory, address: u64, text: &str, layout: &Layout) 
     })
 }
 
-/// Bytes; more than [`BYTES_MAX`] is an error.
+/// Bytes; more than [`BYTES_MAX`] is an error, and so is what was freed.
 pub fn read_bytes(memory: &impl Memory, address: u64) -> Result<Vec<u8>, Lack> {
-    let fields = memory.read(address, BYTES_SIZE + 8)?;
-    match word(&fields, BYTES_SIZE)? {
-        0 => Ok(Vec::new()),
-        length @ 1..=BYTES_MAX => Ok(memory.read(address.wrapping_add(BYTES_DATA), length as u32)?),
+    let size = |object: &[u8]| match word(object, BYTES_SIZE)? {
+        length @ 0..=BYTES_MAX => Ok(BYTES_DATA + length as u32),
         _ => Err(Lack::Implausible("a table of lines")),
+    };
+    let mut object = read_object(memory, address, BYTES_DATA, size)?;
+    Ok(object.split_off(BYTES_DATA as usize))
+}
+
+/// An object in use, whole. What is in its first `head` bytes tells its size.
+fn read_object(
+    memory: &impl Memory,
+    address: u64,
+    head: u32,
+    size: impl Fn(&[u8]) -> Result<u32, Lack>,
+) -> Result<Vec<u8>, Lack> {
+    // The next page may not be there, if the object ends before it.
+    let in_page = (PAGE - address % PAGE) as u32;
+    let mut object = memory.read(address, in_page.clamp(head, GUESS))?;
+    let size_first = size(&object)?;
+    if size_first as usize > object.len() {
+        object = memory.read(address, size_first)?;
     }
+    // Another object may have come between the two reads.
+    if !is_alive(&object) || size(&object)? != size_first {
+        return Err(Lack::Implausible("an object that is in use"));
+    }
+    object.truncate(size_first as usize);
+    Ok(object)
 }
 
 #[cfg(test)]
@@ -82,6 +115,7 @@ mod tests {
 
     fn string(kind: u32, is_ascii: bool, data: &[u8], wide: usize, length: u64) -> Vec<u8> {
         let mut bytes = vec![0; if is_ascii { 40 } else { wide }];
+        bytes[0] = 1;
         bytes[16..24].copy_from_slice(&length.to_le_bytes());
         let state = kind << 2 | 1 << 5 | u32::from(is_ascii) << 6 | 1;
         bytes[32..36].copy_from_slice(&state.to_le_bytes());
@@ -89,7 +123,10 @@ mod tests {
         bytes
     }
 
+    /// Reads a string that begins a page of memory, which is the only one.
     fn read(bytes: &[u8]) -> Result<String, Lack> {
+        let mut bytes = bytes.to_vec();
+        bytes.resize(PAGE as usize, 0);
         let memory = |address: u64, length: u32| {
             let from = usize::try_from(address - 0x1000).unwrap();
             let piece = bytes.get(from..from + length as usize);
@@ -127,7 +164,20 @@ mod tests {
         assert_eq!(read(&string(3, false, b"", 56, 0)), implausible);
         assert_eq!(read(&string(2, true, b"", 56, 0)), implausible);
         assert_eq!(read(&string(1, true, b"", 56, u64::MAX)), implausible);
-        let cut = read(&string(1, true, b"short", 56, 4000));
+        let cut = read(&string(1, true, b"short", 56, 4090));
         assert_eq!(cut, Err(Lack::Unreadable(Reason::FileGone)));
+        let mut freed = string(1, true, b"freed", 56, 5);
+        freed[..8].copy_from_slice(&0x7f00_0000_1230_u64.to_le_bytes());
+        let freed = read(&freed);
+        assert_eq!(freed, Err(Lack::Implausible("an object that is in use")));
+    }
+
+    #[test]
+    fn what_is_longer_than_one_read_is_whole() {
+        let long = "x".repeat(3000);
+        assert_eq!(
+            read(&string(1, true, long.as_bytes(), 56, 3000)).unwrap(),
+            long
+        );
     }
 }
