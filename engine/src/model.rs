@@ -27,7 +27,7 @@ use crate::ending::fields_behind_name;
 use crate::probes::ProbeOrder;
 use crate::sampler::{News, Wish};
 use crate::settings::{Command, Schedule, Settings};
-use crate::snapshot::{Asked, Comparison, Metered, Names, Run, Snapshot};
+use crate::snapshot::{Asked, Comparison, Metered, Names, Run, Snapshot, Waited};
 use crate::users::Users;
 use account::Account;
 use course::Course;
@@ -217,7 +217,7 @@ impl Model {
             }
         });
         if let Some(waiting) = &mut self.waiting {
-            waiting.add_batch(batch);
+            waiting.add_batch(batch, &mut self.store);
         }
         self.account.add(batch, &mut self.users);
         self.course.advance(batch);
@@ -377,7 +377,7 @@ impl Model {
         };
         let (mut report, offered, view) = self.report(&query, view, due);
         let (health, busy_cpus) = self.account.health(report.window, &self.modules, notes);
-        let waited = { self.waiting.as_ref() }.map(|waiting| waiting.waited(report.window));
+        let waited = { self.waiting.as_ref() }.map(|_| Waited::of(&view, report.window));
         if let Some(waited) = &waited {
             waited.tell(&mut report, &view, &query);
         }
@@ -459,6 +459,12 @@ impl Model {
         notes.extend(self.workers.notes());
         notes.extend(self.waiting.iter().flat_map(Waiting::notes));
         notes.extend(faults::seen().iter().map(ToString::to_string));
+        let forgotten = self.store.states().forgotten();
+        if forgotten > 0 {
+            notes.push(format!(
+                "what threads did is not known of all the time: {forgotten} parts of it did not fit"
+            ));
+        }
         let stats = self.store.stats();
         if stats.refused_memory > 0 {
             notes.push(format!(

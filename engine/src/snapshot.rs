@@ -24,7 +24,7 @@ pub use people::People;
 pub use run::{Run, TargetState};
 pub use source::{Lacks, Recording, Sampler, Source};
 pub use span::Span;
-pub use waited::{Held, HeldBy, Link, Stretch, ThreadStates, Waited};
+pub use waited::{Link, Stretch, ThreadStates, Waited};
 
 use crate::probes::Probes;
 use profile::{Health, Query, Report, View};

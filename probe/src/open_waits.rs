@@ -140,8 +140,8 @@ impl OpenWaits {
     }
 
     /// Takes what is new of waits, and puts into the batch of a turn: the sums of threads that have
-    /// `ended` and, if it is a new second, of those that live; samples of waits that are not
-    /// over. Returns samples of such waits that are still to be walked.
+    /// `ended` and, when it is time to look at them, of those that live; samples of waits that are
+    /// not over. Returns samples of such waits that are still to be walked.
     pub fn turn(
         &mut self,
         waits: &mut Waits,
@@ -162,8 +162,10 @@ impl OpenWaits {
             to_walk = self.look(&batch.threads, waits, now_ns());
             self.tell(batch);
         } else if is_soon {
-            to_walk = self.look(&waits.threads(), waits, now_ns());
+            let living = waits.threads();
+            to_walk = self.look(&living, waits, now_ns());
             self.tell(batch);
+            batch.threads.extend(living);
         }
         batch.waits = waits.counters();
         batch.waits.open_without_stack = self.without;

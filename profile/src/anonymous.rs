@@ -48,9 +48,11 @@ impl View {
         let modules = tables.modules.moved(|path| directories.of_path(path));
         let sources = tables.sources.moved(|path| directories.of_path(path));
         let probes = Arc::new(tables.probes.anonymous(|comm| commands.of(comm)));
+        let states = Arc::new(tables.states.renamed(|comm| commands.of(comm)));
         View {
             tables: Arc::new(crate::tables::Tables {
                 probes,
+                states,
                 sources,
                 modules,
                 processes,

@@ -36,6 +36,7 @@ pub mod probes;
 pub mod query;
 mod rates;
 pub mod report;
+mod states;
 pub mod store;
 mod tables;
 mod time;
@@ -57,6 +58,7 @@ pub use rates::Reweighed;
 pub use report::{
     Completeness, CpuRow, FunctionRow, Health, ProcessRow, Report, Stop, TREND_LEN, ThreadRow,
 };
+pub use states::{DoingThen, Held, HeldBy, StateLog, StateStretch, StateThread, ThreadDid};
 pub use store::{Limits, NewSample, Store, StoreStats};
 pub use tables::EventId;
 pub use time::{Pause, TimeRange, Window};

@@ -14,6 +14,7 @@ use crate::intern::{
     Frames, HIDDEN, NO_STACK, RESERVED, STACK_DEPTH_MAX, StackId, Stacks, stopped,
 };
 use crate::probes::ProbeLog;
+use crate::states::StateLog;
 use crate::tables::{EventId, Histories, Modules, Names, Processes, Sample, Sources, Tables};
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
 use crate::{
@@ -142,6 +143,8 @@ pub struct Store {
     info: Arc<Info>,
     /// What probes counted, which has a bound of its own.
     probes: Arc<ProbeLog>,
+    /// What threads did, which has bounds of its own.
+    states: Arc<StateLog>,
     /// The frame numbers of a new stack, kept for its room.
     scratch: Vec<FrameId>,
 }
@@ -180,6 +183,7 @@ impl Store {
             generation: 0,
             info: Arc::default(),
             probes: Arc::default(),
+            states: Arc::default(),
             scratch: Vec::new(),
         }
     }
@@ -348,6 +352,7 @@ impl Store {
                 processes: self.processes.table().clone(),
                 info: Arc::clone(&self.info),
                 probes: Arc::clone(&self.probes),
+                states: Arc::clone(&self.states),
                 begin_ns: self.begin_ns,
                 end_ns: self.end_of_history(),
                 kept_seconds: self.kept_seconds(),
@@ -374,6 +379,16 @@ impl Store {
     /// Says what probes have counted so far, in the place of what was said before.
     pub fn set_probes(&mut self, probes: Arc<ProbeLog>) {
         self.probes = probes;
+    }
+
+    /// What is known of what threads did.
+    pub fn states(&self) -> &StateLog {
+        &self.states
+    }
+
+    /// What is known of what threads did, to add to it.
+    pub fn states_mut(&mut self) -> &mut StateLog {
+        Arc::make_mut(&mut self.states)
     }
 
     /// What probes have counted so far, to add to it.

@@ -27,6 +27,7 @@ pub(crate) use sources::{CHAIN_MAX, Link, SourceTable, Sources};
 
 use crate::intern::StackTable;
 use crate::probes::ProbeLog;
+use crate::states::StateLog;
 use crate::{Frame, Info};
 use std::sync::Arc;
 
@@ -46,6 +47,8 @@ pub(crate) struct Tables {
     pub(crate) info: Arc<Info>,
     /// What probes counted beside the samples.
     pub(crate) probes: Arc<ProbeLog>,
+    /// What threads did, where time waited is counted.
+    pub(crate) states: Arc<StateLog>,
     pub(crate) begin_ns: Option<u64>,
     pub(crate) end_ns: Option<u64>,
     pub(crate) kept_seconds: f64,

@@ -5,6 +5,7 @@
 
 use crate::intern::RESERVED;
 use crate::probes::ProbeLog;
+use crate::states::StateLog;
 use crate::tables::{EventId, Module, Tables};
 use crate::time::{TimeRange, Window};
 use crate::{
@@ -133,6 +134,11 @@ impl View {
     /// What probes counted beside the samples.
     pub fn probes(&self) -> &Arc<ProbeLog> {
         &self.tables.probes
+    }
+
+    /// What threads did and for whom they waited; empty where time waited is not counted.
+    pub fn states(&self) -> &Arc<StateLog> {
+        &self.tables.states
     }
 
     /// Whether a process has ended: it was told so, or nothing is known of it any more.

@@ -4,10 +4,11 @@ use profile::filter::{Clause, SampleTest, States};
 use profile::formats::pft;
 use profile::merge::merge;
 use profile::{
-    Cancel, Ending, EventId, Filter, Frame, FrameKind, FunctionRow, Info, Limits, Metric, ModuleId,
-    NameState, NewSample, ProcessId, Query, Report, STATES, Store, View, WAITING_MODULE, WaitPart,
-    Waits, waiting_name,
+    Cancel, Delays, DoingThen, Ending, EventId, Filter, Frame, FrameKind, FunctionRow, Held,
+    HeldBy, Info, Limits, Metric, ModuleId, NameState, NewSample, ProcessId, Query, Report, STATES,
+    StateStretch, StateThread, Store, View, WAITING_MODULE, WaitPart, Waits, waiting_name,
 };
+use std::sync::Arc;
 
 const MS: u64 = 1_000_000;
 const WAITING: ModuleId = ModuleId(9);
@@ -227,6 +228,107 @@ fn a_state_is_known_before_its_frame_has_its_name() {
     let samples = |view: &View| view.select(&query, &Cancel::new()).unwrap().samples();
     assert_eq!(samples(&unnamed), MS);
     assert_eq!(samples(&view), 320 * MS);
+}
+
+/// Two threads for 25 s: one waits for a lock that the other one has, which runs half of the time.
+fn with_states() -> Store {
+    let mut store = empty();
+    let part = WaitPart::open(1_000 * MS);
+    add(&mut store, Some("lock"), &["worker"], part, 1_000 * MS);
+    let thread = |tid, comm: &str| {
+        Arc::new(StateThread {
+            pid: 7,
+            tid,
+            comm: comm.into(),
+            since_ns: 0,
+        })
+    };
+    let (stuck, busy) = (thread(8, "secret-stuck"), thread(9, "secret-busy"));
+    for second in 0..25 {
+        let span = (second * 1_000 * MS, (second + 1) * 1_000 * MS);
+        let mut add = |thread, ns: [u64; STATES.len()], delays, then| {
+            let stretch = StateStretch::new(thread, span, &ns, &delays, Some(then));
+            store.states_mut().add(stretch.expect("it can be"));
+        };
+        let then = |state, since_ns, owner| DoingThen {
+            state,
+            since_ns,
+            owner,
+        };
+        let mut ns = [0; STATES.len()];
+        ns[2] = 1_000 * MS;
+        add(&stuck, ns, Delays::default(), then(2, 0, Some(9)));
+        (ns[0], ns[1], ns[2]) = (500 * MS, 100 * MS, 400 * MS);
+        let mut delays = Delays::default();
+        delays.0[3] = 5;
+        add(&busy, ns, delays, then(0, span.1 - MS, None));
+        let held = Held {
+            waiter: 8,
+            holder: 7,
+            holder_thread: 9,
+            by: HeldBy::Owner,
+            state: 2,
+            ns: 1_000 * MS,
+            waits: 0,
+        };
+        store.states_mut().add_held(second, held);
+    }
+    store
+}
+
+/// What threads of [`with_states`] are known to have done from the 5th to the 15th second.
+fn check_states(view: &View) {
+    let did = view.states().between(5_000 * MS, 15_000 * MS);
+    let [stuck, busy] = &did[..] else {
+        panic!("{did:?}");
+    };
+    assert_eq!((stuck.thread.tid, stuck.ns[2]), (8, 10_000 * MS));
+    let then = stuck.then.expect("it lives");
+    assert_eq!((then.state, then.since_ns, then.owner), (2, 0, Some(9)));
+    assert_eq!(busy.ns[..3], [5_000 * MS, 1_000 * MS, 4_000 * MS]);
+    assert_eq!(busy.delays.0[3], 50);
+    let last = view.states().between(24_000 * MS, 25_000 * MS);
+    assert_eq!(last[1].then.expect("it lives").since_ns, 24_999 * MS);
+    let held = view.states().held_between(5_000 * MS, 15_000 * MS);
+    let [held] = held[..] else {
+        panic!("{held:?}");
+    };
+    assert_eq!((held.waiter, held.holder_thread), (8, 9));
+    assert_eq!((held.by, held.ns), (HeldBy::Owner, 10_000 * MS));
+}
+
+#[test]
+fn a_recording_keeps_what_threads_did_and_for_whom_they_waited() {
+    let view = with_states().view();
+    check_states(&view);
+    let mut file = Vec::new();
+    pft::write(&view, &mut file).unwrap();
+    let read = |file: &[u8]| {
+        let (store, notes) = pft::read(file, Limits::default()).unwrap();
+        assert_eq!(notes, [""; 0]);
+        store.view()
+    };
+    check_states(&read(&file));
+    // In pieces, as while it is recorded, and all of it again from what was read.
+    let pieces = {
+        let mut file = Vec::new();
+        let mut writer = pft::Writer::new(&mut file).unwrap();
+        writer.append(&view, None).unwrap();
+        writer.append(&view, None).unwrap();
+        writer.finish(&view).unwrap();
+        file
+    };
+    check_states(&read(&pieces));
+    let mut again = Vec::new();
+    pft::write(&read(&pieces), &mut again).unwrap();
+    check_states(&read(&again));
+    // Names that are to be hidden are not in it.
+    let mut hidden = Vec::new();
+    pft::write(&view.anonymous(), &mut hidden).unwrap();
+    let hidden = read(&hidden);
+    check_states(&hidden);
+    let did = hidden.states().between(0, 25_000 * MS);
+    assert!({ did.iter() }.all(|did| !did.thread.comm.contains("secret")));
 }
 
 #[test]

@@ -97,6 +97,23 @@ fn waits_are_as_many_and_as_long_as_they_were() {
     assert!(function(&idle, "twenty_naps_of_30_ms").is_none());
 }
 
+/// Each thread of a report lived all the time: its states add up to the window.
+#[track_caller]
+fn check_sums(report: &Value) {
+    let window_ns = report["window_s"].as_f64().expect("it is a number") * 1e9;
+    let threads = list(report, "threads");
+    assert!(!threads.is_empty(), "{report}");
+    for thread in threads {
+        let states = thread["states"].as_object().expect("they are known");
+        let sum: f64 = states
+            .values()
+            .map(|ns| ns.as_f64().expect("nanoseconds"))
+            .sum();
+        let off = (sum / window_ns - 1.0).abs();
+        assert!(off < 0.01, "{sum} of {window_ns}: {thread}");
+    }
+}
+
 #[test]
 fn who_has_a_lock_is_told_also_of_waits_that_began_before() {
     let Some(_machine) = machine() else {
@@ -120,8 +137,21 @@ fn who_has_a_lock_is_told_also_of_waits_that_began_before() {
     if output.status.code() == Some(4) {
         return skip(text(&output.stderr));
     }
-    let report: Value = serde_json::from_slice(&output.stdout).expect("one object");
-    let threads = list(&report, "threads");
+    check_locks(&serde_json::from_slice(&output.stdout).expect("one object"));
+    // A recording knows all of it as well.
+    let file = scratch.join("locks.pft").display().to_string();
+    let args = ["record", "--metric", "off-cpu", "-d", "6s", "-o", &file];
+    run(&mut proftop(&[&args[..], &["-p", &pid]].concat()));
+    check_locks(&report(&file, ""));
+    let page = run(&mut proftop(&["report", &file, "--format", "md"]));
+    let page = text(&page.stdout);
+    assert!(page.contains("DEADLOCK"), "{page}");
+}
+
+/// What a report tells of the program `locks`.
+#[track_caller]
+fn check_locks(report: &Value) {
+    let threads = list(report, "threads");
     let find = |name: &str| threads.iter().find(|thread| thread["comm"] == name);
     let thread = |name: &str| find(name).unwrap_or_else(|| panic!("{name}: {report}"));
     let has_its_lock = |name: &str, owner: &str| {
@@ -132,15 +162,16 @@ fn who_has_a_lock_is_told_also_of_waits_that_began_before() {
     has_its_lock("one", "other");
     has_its_lock("other", "one");
     assert!(thread("top")["lock_owner"].is_null());
+    check_sums(report);
     // Where they wait is known, although none of these waits is over.
     for name in ["low", "mid", "one", "other"] {
-        let function = function(&report, name).unwrap_or_else(|| panic!("{name}: {report}"));
+        let function = function(report, name).unwrap_or_else(|| panic!("{name}: {report}"));
         assert!(number(function, "total_ns") > 1_000_000_000, "{function}");
         assert_eq!(number(function, "waits"), 0, "{function}");
         assert!(function["mean_wait_ns"].is_null(), "{function}");
     }
     // Nearly all of what one waited was for who had the lock.
-    let held = { list(&report, "holders").iter() }
+    let held = { list(report, "holders").iter() }
         .filter(|held| held["waiter"] == thread("waiter")["tid"] && held["state"] == "lock");
     let (its, others): (Vec<&Value>, Vec<&Value>) = held.partition(|held| {
         held["kind"] == "owner" && held["holder_thread"] == thread("holder")["tid"]

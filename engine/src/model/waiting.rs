@@ -12,68 +12,37 @@
 //! ```
 //!
 //! What each thread did does not come from stacks: the kernel side keeps sums of time
-//! by state for every thread. They are read once a second and kept for windows of
-//! reports.
+//! by state for every thread. They are read some times a second, and what each thread did
+//! between two readings goes into the store's log of states, beside who waited for whom.
 
 use crate::settings::Counted;
-use crate::snapshot::{Held, HeldBy, Stretch, ThreadStates, Waited};
 use probe::{Batch, RawWait, ThreadTotals, WaitCounters, WaitState};
 use profile::{
-    DELAY_SLOTS, Delays, EventId, Frame, FrameKind, Metric, ModuleId, NameState, NewSample, Store,
-    WAITING_MODULE, WaitPart, Window, waiting_name,
+    Delays, DoingThen, EventId, Frame, FrameKind, Held, HeldBy, Metric, ModuleId, NameState,
+    NewSample, StateStretch, StateThread, Store, WAITING_MODULE, WaitPart, waiting_name,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The module of the frames that say what was waited for. No module of a program has this
 /// number: they count from 0.
 const MODULE: ModuleId = ModuleId(u32::MAX);
 
-/// How many readings of a thread's sums are kept, one a second: windows of reports are
-/// shorter.
-const READINGS_MAX: usize = 130;
-
-/// Pairs of a waiting thread and its waker that a report has; beyond, those that waited
-/// least are left out.
-const HOLDERS_MAX: usize = 4096;
-
-/// Waits with a known waker that are kept; beyond, the oldest are dropped.
-const HELD_MAX: usize = 16 * HOLDERS_MAX;
+/// A thread that was not looked at for so long is gone, though nobody told its end.
+const GONE_NS: u64 = 10_000_000_000;
 
 /// What was counted of waits.
 pub struct Waiting {
     off_cpu: EventId,
     wall: EventId,
     counted: Counted,
-    /// By thread id.
-    threads: BTreeMap<u32, Course>,
-    /// Time, and what stacks say that was waited then for whom.
-    held: VecDeque<(u64, Held)>,
+    /// By number and when it was seen first: the sums of each thread that lives, as they were
+    /// looked at last.
+    threads: BTreeMap<(u32, u64), ThreadTotals>,
     /// What could not be had, in the whole run.
     counters: WaitCounters,
     /// Waited time that stacks stand for, in the whole run.
     sampled_ns: u64,
-}
-
-/// The sums of a thread at some time.
-#[derive(Debug, Clone, Copy)]
-struct Reading {
-    time_ns: u64,
-    /// Nanoseconds in each state by then.
-    ns: [u64; WaitState::ALL.len()],
-    /// How often its time in the queue was in each slot by then.
-    delays: [u32; DELAY_SLOTS],
-}
-
-/// The sums of a thread as time went on.
-///
-/// A thread id may be given to another thread: a reading that began at another time is
-/// of that one, and the course begins anew.
-struct Course {
-    newest: ThreadTotals,
-    /// What its sums were at some times.
-    readings: VecDeque<Reading>,
-    /// What it did most between each reading and the one before.
-    stretches: VecDeque<Stretch>,
 }
 
 impl Waiting {
@@ -90,7 +59,6 @@ impl Waiting {
             wall,
             counted,
             threads: BTreeMap::new(),
-            held: VecDeque::new(),
             counters: WaitCounters::default(),
             sampled_ns: 0,
         })
@@ -156,11 +124,13 @@ impl Waiting {
                 holder,
                 holder_thread,
                 by,
-                state: wait.state,
+                state: wait.state.number(),
                 ns,
                 waits: u64::from(!wait.is_open),
             };
-            self.held.push_back((sample.time_ns, held));
+            store
+                .states_mut()
+                .add_held(sample.time_ns / 1_000_000_000, held);
         }
     }
 
@@ -187,57 +157,22 @@ impl Waiting {
     }
 
     /// Takes what is new of threads.
-    pub fn add_batch(&mut self, batch: &Batch) {
+    pub fn add_batch(&mut self, batch: &Batch, store: &mut Store) {
         self.counters = batch.waits;
         for totals in &batch.threads {
-            let course = self.threads.entry(totals.tid);
-            let course = course.or_insert_with(|| Course::begin(totals));
-            if course.newest.since_ns != totals.since_ns {
-                // Another thread has its number.
-                *course = Course::begin(totals);
+            let key = (totals.tid, totals.since_ns);
+            let before = self.threads.remove(&key);
+            if let Some(stretch) = stretch_of(totals, before.as_ref()) {
+                store.states_mut().add(stretch);
             }
-            course.go_on(totals);
+            if !totals.has_ended {
+                self.threads.insert(key, totals.clone());
+            }
         }
         if !batch.threads.is_empty() {
-            self.forget_the_old(batch.complete_until_ns);
-        }
-    }
-
-    /// Drops threads that ended longer ago than any window reaches back, and waits as
-    /// old.
-    fn forget_the_old(&mut self, now_ns: u64) {
-        let oldest_ns = now_ns.saturating_sub(READINGS_MAX as u64 * 1_000_000_000);
-        self.threads
-            .retain(|_, course| !course.newest.has_ended || course.newest.until_ns >= oldest_ns);
-        self.held.retain(|(time_ns, _)| *time_ns >= oldest_ns);
-        let surplus = self.held.len().saturating_sub(HELD_MAX);
-        self.held.drain(..surplus);
-    }
-
-    /// What threads did in a window, and for whom they waited. Sums are read once a second:
-    /// those that are nearest are taken.
-    pub fn waited(&self, window: Window) -> Waited {
-        let threads = { self.threads.values() }.filter_map(|course| course.between(window));
-        let mut pairs = BTreeMap::new();
-        let held = { self.held.iter() }
-            .filter(|(time_ns, _)| *time_ns > window.start_ns && *time_ns <= window.end_ns);
-        for (_, held) in held {
-            let key = (held.waiter, held.holder_thread, held.by, held.state);
-            let sum = pairs.entry(key).or_insert(Held {
-                ns: 0,
-                waits: 0,
-                ..*held
-            });
-            sum.ns += held.ns;
-            sum.waits += held.waits;
-        }
-        let mut holders: Vec<Held> = pairs.into_values().collect();
-        holders.sort_by_key(|held| std::cmp::Reverse(held.ns));
-        holders.truncate(HOLDERS_MAX);
-        Waited {
-            window,
-            threads: threads.collect(),
-            holders,
+            let oldest_ns = batch.complete_until_ns.saturating_sub(GONE_NS);
+            self.threads
+                .retain(|_, totals| totals.until_ns >= oldest_ns);
         }
     }
 
@@ -317,88 +252,43 @@ fn has_waker(state: WaitState) -> bool {
     }
 }
 
-impl Course {
-    /// A thread has done nothing when it begins.
-    fn begin(totals: &ThreadTotals) -> Self {
-        Self {
-            newest: totals.clone(),
-            readings: [Reading {
-                time_ns: totals.since_ns,
-                ns: [0; WaitState::ALL.len()],
-                delays: [0; DELAY_SLOTS],
-            }]
-            .into(),
-            stretches: VecDeque::new(),
+/// What a thread did since it was looked at the time before; all of its life if it was not.
+/// `None` if that is nothing.
+fn stretch_of(totals: &ThreadTotals, before: Option<&ThreadTotals>) -> Option<StateStretch> {
+    let start_ns = before.map_or(totals.since_ns, |before| before.until_ns);
+    let mut ns = totals.ns;
+    let mut delays = Delays(totals.delays);
+    if let Some(before) = before {
+        for (sum, before) in ns.iter_mut().zip(before.ns) {
+            *sum = sum.saturating_sub(before);
         }
-    }
-
-    /// Takes the sums of one more second.
-    fn go_on(&mut self, totals: &ThreadTotals) {
-        self.newest = totals.clone();
-        if let Some(before) = self.readings.back() {
-            let of = |state: &WaitState| {
-                let at = state.number();
-                totals.ns[at].saturating_sub(before.ns[at])
-            };
-            let most = WaitState::ALL.into_iter().max_by_key(of);
-            self.stretches.extend(most.map(|state| Stretch {
-                start_ns: before.time_ns,
-                end_ns: totals.until_ns,
-                state,
-            }));
-        }
-        self.readings.push_back(Reading {
-            time_ns: totals.until_ns,
-            ns: totals.ns,
-            delays: totals.delays,
-        });
-        if self.readings.len() > READINGS_MAX {
-            self.readings.pop_front();
-            self.stretches.pop_front();
-        }
-    }
-
-    /// `None` if nothing is known of it in that window.
-    fn between(&self, window: Window) -> Option<ThreadStates> {
-        let at = |time_ns: u64| {
-            let readings = self.readings.iter();
-            readings.min_by_key(|reading| reading.time_ns.abs_diff(time_ns))
-        };
-        let end = at(window.end_ns)?;
-        // It ended before the window.
-        if self.newest.has_ended && end.time_ns <= window.start_ns {
-            return None;
-        }
-        let start = at(window.start_ns)?;
-        let mut ns = [0; WaitState::ALL.len()];
-        for (sum, (end, start)) in ns.iter_mut().zip(end.ns.iter().zip(start.ns)) {
-            *sum = end.saturating_sub(start);
-        }
-        let mut delays = Delays::default();
-        let counts = end.delays.into_iter().zip(start.delays);
-        for (count, (end, start)) in delays.0.iter_mut().zip(counts) {
+        for (count, before) in delays.0.iter_mut().zip(before.delays) {
             // They begin anew at 2^32.
-            *count = end.wrapping_sub(start);
+            *count = count.wrapping_sub(before);
         }
-        Some(ThreadStates {
-            pid: self.newest.pid,
-            tid: self.newest.tid,
-            comm: self.newest.comm.clone(),
-            ns,
-            delays,
-            state: self.newest.state,
-            state_since_ns: self.newest.state_since_ns,
-            owner: self.newest.owner,
-            was_so_before: self.newest.state_since_ns == self.newest.since_ns,
-            has_ended: self.newest.has_ended,
-            course: self.stretches.iter().copied().collect(),
-        })
     }
+    let thread = Arc::new(StateThread {
+        pid: totals.pid,
+        tid: totals.tid,
+        comm: Arc::clone(&totals.comm),
+        since_ns: totals.since_ns,
+    });
+    let then = (!totals.has_ended).then_some(DoingThen {
+        state: totals.state.number(),
+        since_ns: totals.state_since_ns,
+        owner: totals.owner,
+    });
+    let span = (start_ns, totals.until_ns);
+    let is_nothing = totals.until_ns <= start_ns && !totals.has_ended;
+    (!is_nothing).then(|| StateStretch::new(&thread, span, &ns, &delays, then))?
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::snapshot::Waited;
+    use probe::DELAY_SLOTS;
+    use profile::Window;
 
     fn totals(since_ns: u64, until_ns: u64, has_ended: bool) -> ThreadTotals {
         let mut ns = [0; WaitState::ALL.len()];
@@ -425,12 +315,13 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn window(start: u64, end: u64) -> Window {
-        Window {
+    fn waited(store: &Store, start: u64, end: u64) -> Waited {
+        let window = Window {
             start_ns: start * SECOND,
             end_ns: end * SECOND,
             paused_ns: 0,
-        }
+        };
+        Waited::of(&store.view(), window)
     }
 
     #[test]
@@ -439,34 +330,36 @@ mod tests {
         assert!(Waiting::new(Counted::OnCpu, &mut store).is_none());
         let mut waiting = Waiting::new(Counted::OffCpu, &mut store).unwrap();
         for second in 101..=110 {
-            waiting.add_batch(&Batch {
+            let batch = Batch {
                 threads: vec![totals(100 * SECOND, second * SECOND, false)],
                 ..Batch::default()
-            });
+            };
+            waiting.add_batch(&batch, &mut store);
         }
-        let done = |waiting: &Waiting, start, end| {
-            let waited = waiting.waited(window(start, end));
-            let own = waited.threads.first().map(|thread| thread.ns);
+        let done = |store: &Store, start, end| {
+            let waited = waited(store, start, end);
+            let own = waited.thread(7).map(|thread| thread.ns);
             own.map(|ns| {
                 [WaitState::Run, WaitState::Sleep].map(|state| ns[state.number()] / 1_000_000)
             })
         };
-        assert_eq!(done(&waiting, 100, 110), Some([1000, 9000]));
-        let own = &waiting.waited(window(100, 110)).threads[0];
+        assert_eq!(done(&store, 100, 110), Some([1000, 9000]));
+        let own = &waited(&store, 100, 110).threads[0];
         assert_eq!(own.delays, Delays([10; DELAY_SLOTS]));
-        assert_eq!(waiting.waited(window(104, 106)).threads[0].delays.0[3], 2);
+        assert_eq!(waited(&store, 104, 106).threads[0].delays.0[3], 2);
         assert_eq!(own.state_at(105 * SECOND), Some(WaitState::Sleep));
         assert_eq!(own.state_at(111 * SECOND), None);
-        assert_eq!(done(&waiting, 104, 106), Some([200, 1800]));
+        assert_eq!(done(&store, 104, 106), Some([200, 1800]));
         // The window begins before the thread.
-        assert_eq!(done(&waiting, 90, 102), Some([200, 1800]));
+        assert_eq!(done(&store, 90, 102), Some([200, 1800]));
         // Another thread gets the number, and ends.
-        waiting.add_batch(&Batch {
+        let batch = Batch {
             threads: vec![totals(111 * SECOND, 112 * SECOND, true)],
             ..Batch::default()
-        });
-        assert_eq!(done(&waiting, 104, 112), Some([100, 900]));
-        assert_eq!(done(&waiting, 112, 114), None);
+        };
+        waiting.add_batch(&batch, &mut store);
+        assert_eq!(done(&store, 104, 112), Some([100, 900]));
+        assert_eq!(done(&store, 112, 114), None);
     }
 
     #[test]
@@ -545,8 +438,7 @@ mod tests {
         assert_eq!(own, expected.into());
         assert_eq!((off.samples, report(waiting.wall).samples), (40, 100));
         assert_eq!(waiting.event(), waiting.wall);
-        let waited = waiting.waited(window(0, 10));
-        let held = waited.holders[0];
+        let held = waited(&store, 0, 10).holders[0];
         assert_eq!((held.waiter, held.holder_thread, held.ns), (7, 8, 30));
         assert_eq!(held.by, HeldBy::Waker);
         // Who had the lock says more than who woke.
@@ -557,12 +449,12 @@ mod tests {
             ..wait
         };
         waiting.add_wait(sample, owned, &mut store);
-        let held = waiting.waited(window(0, 10)).holders[0];
+        let held = waited(&store, 0, 10).holders[0];
         assert_eq!(
             (held.holder, held.holder_thread, held.by),
             (1, 9, HeldBy::Owner)
         );
-        assert_eq!(waiting.waited(window(6, 10)).holders, []);
+        assert_eq!(waited(&store, 6, 10).holders, []);
     }
 
     #[test]
@@ -592,7 +484,7 @@ mod tests {
         };
         waiting.add_wait(at(5), open(3 * SECOND, 3 * SECOND), &mut store);
         waiting.add_wait(at(6), open(SECOND, 4 * SECOND), &mut store);
-        let held = waiting.waited(window(0, 10)).holders[0];
+        let held = waited(&store, 0, 10).holders[0];
         assert_eq!((held.ns, held.waits), (4 * SECOND, 0));
         let over = RawWait {
             told_ns: 4 * SECOND,
@@ -600,7 +492,7 @@ mod tests {
             ..open(5 * SECOND, 5 * SECOND)
         };
         waiting.add_wait(at(7), over, &mut store);
-        let held = waiting.waited(window(0, 10)).holders[0];
+        let held = waited(&store, 0, 10).holders[0];
         assert_eq!((held.ns, held.waits), (5 * SECOND, 1));
         let view = store.view().of_event(waiting.off_cpu).unwrap();
         let selected = view.select(&profile::Query::default(), &profile::Cancel::new());

@@ -2,18 +2,23 @@
 
 use probe::WaitState;
 use profile::query::Doing;
-use profile::{Activity, Delays, Now, Query, Report, View, Window};
+use profile::{Activity, Delays, Held, Now, Query, Report, ThreadDid, View, Window};
 use std::sync::Arc;
 
-/// Sums are read once a second: those of a window may be of one that is so much shifted.
+/// Two windows of snapshots that follow each other may be shifted so much, and are taken for one.
 const SHIFT_NS: u64 = 1_500_000_000;
+
+/// Pairs of a waiting thread and who it waited for that are told; beyond, those that waited least
+/// are left out.
+const HOLDERS_MAX: usize = 4096;
 
 /// What is known of waits in a window.
 #[derive(Debug, Clone, Default)]
 pub struct Waited {
     /// What it is of.
     pub window: Window,
-    /// Rising by number, so that one is found by it.
+    /// Rising by number, so that one is found by it; where several had a number, the oldest
+    /// first.
     pub threads: Vec<ThreadStates>,
     /// The longest first.
     pub holders: Vec<Held>,
@@ -32,10 +37,24 @@ pub struct Link<'a> {
 const CHAIN_MAX: usize = 16;
 
 impl Waited {
-    /// A thread by its number.
+    /// What the log of a view tells of a window.
+    pub fn of(view: &View, window: Window) -> Self {
+        let log = view.states();
+        let did = log.between(window.start_ns, window.end_ns);
+        let mut holders = log.held_between(window.start_ns, window.end_ns);
+        holders.truncate(HOLDERS_MAX);
+        Self {
+            window,
+            threads: did.into_iter().filter_map(ThreadStates::of).collect(),
+            holders,
+        }
+    }
+
+    /// A thread by its number; the last that had it.
     pub fn thread(&self, tid: u32) -> Option<&ThreadStates> {
-        let at = self.threads.binary_search_by_key(&tid, |thread| thread.tid);
-        at.ok().map(|at| &self.threads[at])
+        let behind = self.threads.partition_point(|thread| thread.tid <= tid);
+        let last = self.threads[..behind].last();
+        last.filter(|thread| thread.tid == tid)
     }
 
     /// For how long a thread has been doing what it does.
@@ -117,13 +136,13 @@ pub struct ThreadStates {
     /// If it waits for a lock now: the thread of its process that has it. `None` where the
     /// lock does not say it.
     pub owner: Option<u32>,
-    /// It has ended.
+    /// It has ended by the end of the window, or nothing tells what it was doing then.
     pub has_ended: bool,
-    /// What it did most, reading by reading, as far back as they are kept: rising.
+    /// What it did most in each stretch of its life, further back than a short window: rising.
     pub course: Arc<[Stretch]>,
 }
 
-/// What a thread did most between two readings of its sums.
+/// What a thread did most in a stretch of its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     /// From when, on the clock of the samples.
@@ -135,6 +154,38 @@ pub struct Stretch {
 }
 
 impl ThreadStates {
+    /// `None` if it has a state that there is no word for.
+    fn of(did: ThreadDid) -> Option<Self> {
+        let course = did.course.iter().map(|(start_ns, end_ns, state)| {
+            Some(Stretch {
+                start_ns: *start_ns,
+                end_ns: *end_ns,
+                state: WaitState::of_number(*state as u64)?,
+            })
+        });
+        let course: Arc<[Stretch]> = course.collect::<Option<_>>()?;
+        let then = did.then;
+        let state = then.map(|then| then.state as u64);
+        let state = match state {
+            Some(state) => WaitState::of_number(state)?,
+            None => course.last().map_or(WaitState::Run, |last| last.state),
+        };
+        let state_since_ns = then.map_or(did.thread.since_ns, |then| then.since_ns);
+        Some(Self {
+            pid: did.thread.pid,
+            tid: did.thread.tid,
+            comm: Arc::clone(&did.thread.comm),
+            ns: did.ns,
+            delays: did.delays,
+            state,
+            state_since_ns,
+            was_so_before: state_since_ns == did.thread.since_ns,
+            owner: then.and_then(|then| then.owner),
+            has_ended: then.is_none(),
+            course,
+        })
+    }
+
     /// What it did most around a moment; `None` if that is not known.
     pub fn state_at(&self, time_ns: u64) -> Option<WaitState> {
         let after = self
@@ -143,34 +194,6 @@ impl ThreadStates {
         let stretch = self.course.get(after)?;
         (stretch.start_ns <= time_ns).then_some(stretch.state)
     }
-}
-
-/// How it is known for whom a thread waited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum HeldBy {
-    /// The lock said that this thread had it when the wait began.
-    Owner,
-    /// This thread ended the wait.
-    Waker,
-}
-
-/// How long one thread waited for another, by the stacks that were taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
-    /// The thread that waited.
-    pub waiter: u32,
-    /// The process of the one that it waited for.
-    pub holder: u32,
-    /// That thread.
-    pub holder_thread: u32,
-    /// How that is known.
-    pub by: HeldBy,
-    /// What it waited for.
-    pub state: WaitState,
-    /// Nanoseconds.
-    pub ns: u64,
-    /// How many waits were seen.
-    pub waits: u64,
 }
 
 #[cfg(test)]

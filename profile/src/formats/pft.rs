@@ -9,12 +9,14 @@
 //! - [`tables`]: what a file has defined so far, for the reader
 //! - [`naming`]: names and sources, for the reader
 //! - [`probes`]: what probes counted, both ways
+//! - [`states`]: what threads did, both ways
 
 mod block;
 mod columns;
 mod naming;
 mod probes;
 mod reader;
+mod states;
 mod tables;
 mod writer;
 
@@ -32,7 +34,7 @@ pub const MAGIC: [u8; 8] = *b"\x89PFT\r\n\x1a\n";
 /// Files of a higher one cannot be read.
 pub(super) const VERSION: u16 = 2;
 /// Sections that are not known are left out.
-pub(super) const VERSION_MINOR: u16 = 4;
+pub(super) const VERSION_MINOR: u16 = 5;
 
 /// What a block consists of: parts, each with its tag and length.
 pub(super) mod section {
@@ -63,6 +65,8 @@ pub(super) mod section {
     pub(crate) const PAUSES: u64 = 21;
     /// Since 2.4, and only if time waited is counted.
     pub(crate) const WAITS: u64 = 20;
+    /// Since 2.5, and only if time waited is counted.
+    pub(crate) const STATES: u64 = 22;
 }
 
 /// Writes all of a view as one finished file.

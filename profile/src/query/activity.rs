@@ -51,7 +51,13 @@ impl Report {
             sum.add(&doing.activity);
             *waiting += 1;
             match row {
-                Some(at) => self.threads[*at].activity = Some(doing.activity),
+                Some(at) => {
+                    // Another thread may have had the number before.
+                    let before = self.threads[*at].activity.replace(doing.activity);
+                    if let (Some(before), Some(sum)) = (before, &mut self.threads[*at].activity) {
+                        sum.add(&before);
+                    }
+                }
                 None if with_others && is_whole && is_in(scope, process, doing.tid) => {
                     others.push(ThreadRow {
                         activity: Some(doing.activity),

@@ -25,6 +25,9 @@ impl Store {
             self.drop_oldest_second();
         }
         self.processes.sweep(self.newest_second);
+        if self.states.oldest_second().is_some_and(|s| s < oldest) {
+            self.states_mut().forget_before(oldest);
+        }
         if self.is_full {
             // One second alone had reached the bound; it goes as a whole.
             self.drop_oldest_second();

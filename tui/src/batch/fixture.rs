@@ -2,7 +2,7 @@
 
 use super::BatchReport;
 use crate::fixture;
-use engine::snapshot::{Held, Run, Snapshot, Source, TargetState, ThreadStates, Waited};
+use engine::snapshot::{Run, Snapshot, Source, TargetState, ThreadStates, Waited};
 use probe::WaitState;
 use profile::{
     Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, Host, NoName, ProcessId,
@@ -165,12 +165,12 @@ fn waited() -> Waited {
     Waited {
         window: profile::Window::default(),
         threads: vec![thread(4121, WaitState::Lock), thread(4199, WaitState::Disk)],
-        holders: vec![Held {
+        holders: vec![profile::Held {
             waiter: 4121,
             holder: 4121,
             holder_thread: 4199,
-            by: engine::snapshot::HeldBy::Waker,
-            state: WaitState::Lock,
+            by: profile::HeldBy::Waker,
+            state: WaitState::Lock.number(),
             ns: 9_000_000_000,
             waits: 3,
         }],

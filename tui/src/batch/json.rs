@@ -3,9 +3,12 @@
 
 use super::BatchReport;
 use crate::output::json_line;
-use engine::snapshot::{HeldBy, TargetState, ThreadStates, Waited};
+use engine::snapshot::{TargetState, ThreadStates, Waited};
 use probe::{EngineKind, WaitState};
-use profile::{Delays, FrameKind, FunctionRow, ProcessRow, Report, RowName, TREND_LEN, ThreadRow};
+use profile::{
+    Delays, FrameKind, FunctionRow, HeldBy, ProcessRow, Report, RowName, STATES, TREND_LEN,
+    ThreadRow,
+};
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -348,7 +351,7 @@ fn holders(waited: &Waited) -> Vec<Holder> {
             HeldBy::Owner => "owner",
             HeldBy::Waker => "waker",
         },
-        state: held.state.word(),
+        state: STATES[held.state],
         ns: held.ns,
         waits: held.waits,
     });

@@ -1,7 +1,7 @@
 //! A recording as a snapshot: what screen and reports show of it.
 
 use engine::probes;
-use engine::snapshot::{Asked, Lacks, Recording, Run, Snapshot, Source, Span, TargetState};
+use engine::snapshot::{Asked, Lacks, Recording, Run, Snapshot, Source, Span, TargetState, Waited};
 use profile::{Health, Selection, View};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,6 +20,10 @@ pub fn snapshot(
     let mut report = selection.report();
     recording.correct(is_over, &mut report);
     let window = report.window;
+    let waited = (!view.states().is_empty()).then(|| Waited::of(view, window));
+    if let Some(waited) = &waited {
+        waited.tell(&mut report, view, selection.query());
+    }
     // Times of a file without times are made up: no clock is shown.
     let elapsed_ns = match recording.lacks.time && recording.taken.is_none() {
         true => 0,
@@ -52,6 +56,7 @@ pub fn snapshot(
             elapsed: Duration::from_nanos(elapsed_ns),
             ..Run::default()
         },
+        waited: waited.map(Arc::new),
         source: Source {
             host: Arc::new(info.host.clone()),
             rate_hz: info.rates.first_hz,

@@ -130,7 +130,7 @@ fn remark(app: &App, dialog: &WriteDialog, theme: &Theme) -> (&'static str, Stri
         ),
         (Some(Problem::Failed(why)), _) => ("", why.clone(), theme.warning()),
         (None, Some(words)) => ("", words, plain),
-        (None, None) => match dialog.kind().loses(app.context().counts_time()) {
+        (None, None) => match dialog.kind().loses() {
             nothing if nothing.is_empty() => ("Loses", "nothing".into(), plain),
             loses => ("Loses", loses, plain),
         },

@@ -6,7 +6,7 @@ use crate::code::Library;
 use crate::desk::{Answer, Answerable, Lane};
 use crate::knobs::Knobs;
 use engine::probes::recorded;
-use engine::snapshot::{BaselineLacks, People, Snapshot, TargetState};
+use engine::snapshot::{BaselineLacks, People, Snapshot, TargetState, Waited};
 use profile::Cancel;
 use profile::diff::Diff;
 use std::sync::Arc;
@@ -70,6 +70,9 @@ impl ReportQuestion {
         snapshot.view = Some(view.clone());
         if let Some(recording) = &snapshot.source.recording {
             recording.correct(snapshot.run.target == TargetState::Recorded, &mut report);
+        }
+        if !view.states().is_empty() {
+            snapshot.waited = Some(Arc::new(Waited::of(view, report.window)));
         }
         if let Some(waited) = &snapshot.waited {
             waited.tell(&mut report, view, &query);

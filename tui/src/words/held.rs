@@ -1,8 +1,8 @@
 //! For whom a thread waits: who has the lock, and what that one does.
 
 use super::{states, text, units};
-use engine::snapshot::{Held, HeldBy, ThreadStates, Waited};
-use profile::{Activity, STATES};
+use engine::snapshot::{ThreadStates, Waited};
+use profile::{Activity, Held, HeldBy, STATES};
 
 /// A wait that goes on for so long is told; shorter ones come and go.
 pub const LONG_NS: u64 = 1_000_000_000;
@@ -131,7 +131,6 @@ fn doing(thread: &ThreadStates) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::snapshot::Held;
     use probe::WaitState;
     use profile::Now;
 
@@ -232,7 +231,7 @@ mod tests {
             holder: 1,
             holder_thread,
             by,
-            state: WaitState::Lock,
+            state: WaitState::Lock.number(),
             ns: ms * 1_000_000,
             waits: ms / 1_000,
         };

@@ -4,7 +4,7 @@ use super::block::{self, Next, Unpacker};
 use super::naming::Reasons;
 use super::tables::Tables;
 use super::{MAGIC, VERSION};
-use super::{naming, probes, section};
+use super::{naming, probes, section, states};
 use crate::formats::FormatError;
 use crate::formats::wire::Bytes;
 use crate::store::{Added, KnownStack};
@@ -36,6 +36,8 @@ pub struct Reader<R> {
     input: R,
     unpacker: Unpacker,
     tables: Tables,
+    /// Threads that it tells what they did.
+    threads: states::Threads,
     /// Whole blocks that were read.
     blocks: u64,
     /// Their contents, unpacked; at most [`RAW_BYTES_MAX`].
@@ -92,6 +94,7 @@ impl<R: Read> Reader<R> {
             input,
             unpacker: Unpacker::new(),
             tables: Tables::new(),
+            threads: states::Threads::default(),
             blocks: 0,
             raw_bytes: 0,
             weight: 0,
@@ -220,6 +223,10 @@ impl<R: Read> Reader<R> {
                 section::PROBES => {
                     let unknown = probes::read(part, &self.tables, store.probes_mut())?;
                     self.unknown_sections += unknown;
+                }
+                section::STATES => {
+                    let log = store.states_mut();
+                    self.unknown_sections += self.threads.read(part, &self.tables, log)?;
                 }
                 section::END => {
                     self.is_finished = true;

@@ -8,6 +8,7 @@ use super::block::Packer;
 use super::columns::{self, kind};
 use super::probes;
 use super::section;
+use super::states;
 use super::{MAGIC, VERSION, VERSION_MINOR};
 use crate::formats::FormatError;
 use crate::formats::wire::{put, put_bytes, put_signed};
@@ -62,6 +63,8 @@ pub struct Writer<W> {
     stacks_written: u32,
     /// What the file has of what probes counted.
     probes: probes::Written,
+    /// What the file has of what threads did.
+    states: states::Written,
     /// When it ended, if that is known.
     end_ns: Option<u64>,
     /// How many samples of each second are in the file.
@@ -114,6 +117,7 @@ struct Block {
     waits: Vec<u8>,
     samples: Vec<u8>,
     probes: Vec<u8>,
+    states: Vec<u8>,
     end: Vec<u8>,
 }
 
@@ -130,7 +134,8 @@ impl Block {
         let rows: usize = rows.into_iter().map(Vec::len).sum();
         let new = self.new_frames.len() * 3 + self.new_stacks.len();
         let named = self.names.len() + self.sources.len();
-        rows + new + self.stacks.len() + named + self.samples.len() + self.probes.len()
+        let beside = self.probes.len() + self.states.len();
+        rows + new + self.stacks.len() + named + self.samples.len() + beside
     }
 
     /// In the order in which a reader needs them.
@@ -140,7 +145,7 @@ impl Block {
     /// and sources stand behind the samples: a store takes names only for frames that
     /// it has, and it has them from samples. Rates and sampled CPUs change the info
     /// before them.
-    fn sections(self) -> [(u64, Vec<u8>); 16] {
+    fn sections(self) -> [(u64, Vec<u8>); 17] {
         [
             (section::INFO, self.info),
             (section::RATES, self.rates),
@@ -157,6 +162,7 @@ impl Block {
             (section::NAME_COLUMNS, self.names.write()),
             (section::SOURCE_COLUMNS, self.sources.write()),
             (section::PROBES, self.probes),
+            (section::STATES, self.states),
             (section::END, self.end),
         ]
     }
@@ -184,6 +190,7 @@ impl<W: Write> Writer<W> {
             stacks: Vec::new(),
             stacks_written: 0,
             probes: probes::Written::default(),
+            states: states::Written::default(),
             end_ns: None,
             written: BTreeMap::new(),
             block: Block::default(),
@@ -252,12 +259,14 @@ impl<W: Write> Writer<W> {
         self.add_processes(view);
         self.add_names(view)?;
         self.add_probes(view)?;
+        self.add_states(view, false)?;
         self.flush()
     }
 
     /// Says that nothing more comes, after a last [`Writer::append`].
     pub fn finish(&mut self, view: &View) -> Result<(), FormatError> {
         self.add_info(view);
+        self.add_states(view, true)?;
         let end = self.end_ns.or(view.end_ns());
         put(&mut self.block.end, self.samples);
         put(
@@ -635,6 +644,31 @@ impl<W: Write> Writer<W> {
             self.flush()?;
         }
         self.probes = written;
+        Ok(())
+    }
+
+    /// What threads have done since the last time; what may still change if this `is_last`.
+    fn add_states(&mut self, view: &View, is_last: bool) -> Result<(), FormatError> {
+        let log = view.states();
+        if log.is_empty() {
+            return Ok(());
+        }
+        let mut written = std::mem::take(&mut self.states);
+        let mut records = std::mem::take(&mut self.block.states);
+        // Each record may bring a string, which is longer than the record.
+        let size = RAW_TARGET / 8;
+        while !written.write(
+            log,
+            &mut |text| self.string(text),
+            &mut records,
+            size,
+            is_last,
+        ) {
+            self.block.states = std::mem::take(&mut records);
+            self.flush()?;
+        }
+        self.block.states = records;
+        self.states = written;
         Ok(())
     }
 

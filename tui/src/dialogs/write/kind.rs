@@ -62,12 +62,8 @@ impl FileKind {
     }
 
     /// Returns what such a file does not contain. Empty if it contains everything.
-    /// `has_waits` says whether time waited is counted.
-    pub fn loses(self, has_waits: bool) -> String {
+    pub fn loses(self) -> String {
         match self {
-            FileKind::Profile(Format::Pft) if has_waits => {
-                "command lines, states of threads, who waits for whom".into()
-            }
             FileKind::Profile(Format::Pft) => "command lines of processes".into(),
             FileKind::Profile(format) => format.loses().join(", "),
             FileKind::Text => "all that is not on the screen".into(),

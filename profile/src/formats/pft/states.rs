@@ -1,0 +1,264 @@
+//! What threads did and for whom they waited, as records of one section: what the file has
+//! not yet, and back.
+//!
+//! A record is its kind, its length and its contents, so that a reader leaves out kinds that
+//! it does not know.
+
+use super::tables::Tables;
+use crate::formats::FormatError;
+use crate::formats::wire::{Bytes, put, put_bytes};
+use crate::states::{DoingThen, Held, HeldBy, StateLog, StateStretch, StateThread};
+use crate::wait::{DELAY_SLOTS, Delays, STATE_COUNT};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Kinds of records.
+mod kind {
+    pub(super) const THREAD: u64 = 1;
+    pub(super) const STRETCH: u64 = 2;
+    pub(super) const HELD: u64 = 3;
+}
+
+/// Who waited for whom in so many of the newest seconds is not written yet: what is told late may
+/// still be added.
+const LATE_SECONDS: u64 = 3;
+
+/// Threads that one file may tell of.
+const THREADS_MAX: usize = 4 << 20;
+
+/// How much of a log is in the file.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    /// By process, thread, when it was seen first, and name: its number.
+    threads: HashMap<(u32, u32, u64, Arc<str>), u64>,
+    /// How many stretches of each second.
+    stretches: BTreeMap<u64, usize>,
+    /// Up to which second, without it, it is told who waited for whom.
+    held_until: u64,
+    /// How many last stretches of threads that live.
+    living: usize,
+}
+
+/// Gives the number of a string, which is defined if it is new.
+type Strings<'s> = &'s mut dyn FnMut(&Arc<str>) -> u32;
+
+/// Adds a record.
+fn put_record(out: &mut Vec<u8>, kind: u64, contents: &[u8]) {
+    put(out, kind);
+    put_bytes(out, contents);
+}
+
+impl Written {
+    /// Writes what the log has and the file has not, up to some size: false if there is more.
+    /// What may still change is written if this `is_last`; nothing comes behind that.
+    pub(super) fn write(
+        &mut self,
+        log: &StateLog,
+        string: Strings<'_>,
+        out: &mut Vec<u8>,
+        size: usize,
+        is_last: bool,
+    ) -> bool {
+        for (second, stretches) in log.closed() {
+            let done = self.stretches.get(&second).copied().unwrap_or(0);
+            for (at, stretch) in stretches.iter().enumerate().skip(done) {
+                if out.len() > size {
+                    return false;
+                }
+                self.put_stretch(stretch, string, out);
+                self.stretches.insert(second, at + 1);
+            }
+        }
+        // Seconds that the log has dropped do not come again.
+        if let Some(oldest) = log.oldest_second() {
+            self.stretches = self.stretches.split_off(&oldest);
+        }
+        let newest = log.held().last().map_or(0, |(second, _)| second);
+        let is_settled = |second: u64| is_last || second.saturating_add(LATE_SECONDS) <= newest;
+        for (second, pairs) in log.held() {
+            if second < self.held_until || !is_settled(second) {
+                continue;
+            }
+            if out.len() > size {
+                return false;
+            }
+            pairs.iter().for_each(|held| put_held(second, held, out));
+            self.held_until = second.saturating_add(1);
+        }
+        for stretch in log.living().skip(self.living).take_while(|_| is_last) {
+            if out.len() > size {
+                return false;
+            }
+            self.put_stretch(stretch, string, out);
+            self.living += 1;
+        }
+        true
+    }
+
+    fn put_stretch(&mut self, stretch: &StateStretch, string: Strings<'_>, out: &mut Vec<u8>) {
+        let thread = self.number(&stretch.thread, string, out);
+        let mut record = Vec::new();
+        put(&mut record, thread);
+        put(&mut record, stretch.start_ns);
+        put(&mut record, stretch.end_ns - stretch.start_ns);
+        let (states, delays) = (stretch.states(), stretch.delays());
+        put(&mut record, states.len() as u64);
+        for (state, ns) in states {
+            record.push(*state);
+            put(&mut record, *ns);
+        }
+        put(&mut record, delays.len() as u64);
+        for (slot, count) in delays {
+            record.push(*slot);
+            put(&mut record, (*count).into());
+        }
+        // Nothing more of one that ended.
+        if let Some(then) = stretch.then {
+            record.push(then.state as u8);
+            put(&mut record, stretch.end_ns - then.since_ns);
+            put(
+                &mut record,
+                then.owner.map_or(0, |owner| u64::from(owner) + 1),
+            );
+        }
+        put_record(out, kind::STRETCH, &record);
+    }
+
+    fn number(&mut self, thread: &StateThread, string: Strings<'_>, out: &mut Vec<u8>) -> u64 {
+        let comm = Arc::clone(&thread.comm);
+        let key = (thread.pid, thread.tid, thread.since_ns, comm);
+        let next = self.threads.len() as u64;
+        *self.threads.entry(key).or_insert_with(|| {
+            let mut record = Vec::new();
+            put(&mut record, thread.pid.into());
+            put(&mut record, thread.tid.into());
+            put(&mut record, string(&thread.comm).into());
+            put(&mut record, thread.since_ns);
+            put_record(out, kind::THREAD, &record);
+            next
+        })
+    }
+}
+
+fn put_held(second: u64, held: &Held, out: &mut Vec<u8>) {
+    let mut record = Vec::new();
+    put(&mut record, second);
+    for number in [held.waiter, held.holder, held.holder_thread] {
+        put(&mut record, number.into());
+    }
+    record.push(match held.by {
+        HeldBy::Owner => 0,
+        HeldBy::Waker => 1,
+    });
+    record.push(held.state as u8);
+    put(&mut record, held.ns);
+    put(&mut record, held.waits);
+    put_record(out, kind::HELD, &record);
+}
+
+fn damaged(what: &str) -> FormatError {
+    FormatError::Damaged(what.into())
+}
+
+/// What a file has told of threads, by number.
+#[derive(Debug, Default)]
+pub(super) struct Threads(Vec<Arc<StateThread>>);
+
+impl Threads {
+    /// Adds the records of a section to a log. Returns how many were of kinds that are not
+    /// known.
+    pub(super) fn read(
+        &mut self,
+        mut bytes: Bytes<'_>,
+        tables: &Tables,
+        log: &mut StateLog,
+    ) -> Result<u64, FormatError> {
+        let mut unknown = 0;
+        while !bytes.is_empty() {
+            let kind = bytes.number()?;
+            let mut record = Bytes(bytes.bytes()?);
+            match kind {
+                kind::THREAD => self.add(&mut record, tables)?,
+                kind::STRETCH => log.add(self.stretch(&mut record)?),
+                kind::HELD => {
+                    let (second, held) = held(&mut record)?;
+                    log.add_held(second, held);
+                }
+                _ => unknown += 1,
+            }
+        }
+        Ok(unknown)
+    }
+
+    fn add(&mut self, record: &mut Bytes<'_>, tables: &Tables) -> Result<(), FormatError> {
+        if self.0.len() >= THREADS_MAX {
+            return Err(FormatError::TooLarge("the threads in it"));
+        }
+        self.0.push(Arc::new(StateThread {
+            pid: record.u32()?,
+            tid: record.u32()?,
+            comm: Arc::clone(tables.string(record)?),
+            since_ns: record.number()?,
+        }));
+        Ok(())
+    }
+
+    fn stretch(&self, record: &mut Bytes<'_>) -> Result<StateStretch, FormatError> {
+        let thread = self.0.get(record.count()?);
+        let thread = thread.ok_or_else(|| damaged("a thread is used that it does not have"))?;
+        let impossible = || damaged("what a thread did cannot be");
+        let start_ns = record.number()?;
+        let end_ns = start_ns.checked_add(record.number()?);
+        let end_ns = end_ns.ok_or_else(impossible)?;
+        let mut ns = [0; STATE_COUNT];
+        for _ in 0..record.count()? {
+            let state = usize::from(record.byte()?);
+            *ns.get_mut(state).ok_or_else(impossible)? = record.number()?;
+        }
+        let mut delays = Delays([0; DELAY_SLOTS]);
+        for _ in 0..record.count()? {
+            let slot = usize::from(record.byte()?);
+            *delays.0.get_mut(slot).ok_or_else(impossible)? = record.u32()?;
+        }
+        let mut then = None;
+        if !record.is_empty() {
+            let state = usize::from(record.byte()?);
+            let since_ns = end_ns.checked_sub(record.number()?);
+            let owner = record.number()?.checked_sub(1);
+            then = Some(DoingThen {
+                state,
+                since_ns: since_ns.ok_or_else(impossible)?,
+                owner: owner
+                    .map(u32::try_from)
+                    .transpose()
+                    .map_err(|_| impossible())?,
+            });
+        }
+        let span = (start_ns, end_ns);
+        StateStretch::new(thread, span, &ns, &delays, then).ok_or_else(impossible)
+    }
+}
+
+fn held(record: &mut Bytes<'_>) -> Result<(u64, Held), FormatError> {
+    let second = record.number()?;
+    let [waiter, holder, holder_thread] = [record.u32()?, record.u32()?, record.u32()?];
+    let by = match record.byte()? {
+        0 => HeldBy::Owner,
+        1 => HeldBy::Waker,
+        _ => return Err(damaged("for whom a thread waited cannot be")),
+    };
+    let state = usize::from(record.byte()?);
+    if state >= STATE_COUNT {
+        return Err(damaged("what a thread waited for cannot be"));
+    }
+    let held = Held {
+        waiter,
+        holder,
+        holder_thread,
+        by,
+        state,
+        ns: record.number()?,
+        waits: record.number()?,
+    };
+    Ok((second, held))
+}
