@@ -322,7 +322,7 @@ fn who_has_the_global_lock_is_told_to_who_waits_for_it() {
 /// rights to sample.
 fn check(what: &str, python: &Path, made: Made) -> Option<()> {
     let (seen, stats, truths) = sample(python, made)?;
-    let (mut right, mut without, mut through_made) = (0u32, 0, 0);
+    let (mut right, mut without, mut late, mut through_made) = (0u32, 0, 0, 0);
     let mut met = HashSet::new();
     for sample in &seen.samples {
         let truth = truths.iter().find(|truth| {
@@ -344,6 +344,11 @@ fn check(what: &str, python: &Path, made: Made) -> Option<()> {
             continue;
         }
         met.insert(sample.tid);
+        // The thread that reads names had no CPU for a second.
+        if found.iter().any(|frame| frame.0 == Reason::Remote.label()) {
+            late += 1;
+            continue;
+        }
         let found = with_freed(found, &truth.frames);
         assert_eq!(found, truth.frames, "{what}");
         right += 1;
@@ -362,7 +367,7 @@ fn check(what: &str, python: &Path, made: Made) -> Option<()> {
         let mut libraries = outside.filter(|frame| is_library(frame, &seen.modules));
         assert_eq!(libraries.next(), None, "{what}");
     }
-    println!("{what}: {right} right, {without} without, {stats:?}");
+    println!("{what}: {right} right, {without} without, {late} late, {stats:?}");
     assert!(right > 100, "{what}: {right} right, {without} without");
     assert_eq!(through_made > 0, made == Made::Jit, "{what}");
     if made == Made::Jit {
