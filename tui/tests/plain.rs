@@ -2,12 +2,12 @@
 
 use crate::common;
 
+use common::dialog::Dialog;
 use common::pty::Pty;
-use common::{BURN_FUNCTIONS, burn_str, proftop, shared_machine, text};
+use common::{BURN_FUNCTIONS, burn_str, proftop, shared_machine};
 use rustix::process::Signal;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::Command;
 use test_support::Process;
 
 const PROMPT: &[u8] = b"proftop> ";
@@ -72,55 +72,9 @@ fn an_interrupt_stops_an_answer_and_then_the_program() {
     assert_eq!(status.code().or(status.signal()), Some(130));
 }
 
-/// One whose lines come and go through pipes.
-struct Piped {
-    proftop: Process,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
-
-impl Piped {
-    fn start(args: &[&str]) -> Self {
-        let mut command = dumb(args);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut proftop = Process::start(&mut command);
-        let input = proftop.stdin.take();
-        let output = proftop.stdout.take().expect("a pipe");
-        Self {
-            proftop,
-            input,
-            output: BufReader::new(output),
-        }
-    }
-
-    fn say(&mut self, line: &str) {
-        let input = self.input.as_mut().expect("not over");
-        writeln!(input, "{line}").expect("it reads");
-    }
-
-    /// The lines up to one that has it.
-    fn until(&mut self, marker: &str) -> String {
-        let mut all = String::new();
-        while !all.contains(marker) {
-            let before = all.len();
-            self.output.read_line(&mut all).expect("it writes");
-            assert!(all.len() > before, "in vain: {marker} in {all}");
-        }
-        all
-    }
-
-    fn finish(mut self) -> String {
-        drop(self.input.take());
-        let mut rest = Vec::new();
-        std::io::Read::read_to_end(&mut self.output, &mut rest).expect("it writes");
-        assert!(self.proftop.wait().expect("ours").success());
-        text(&rest)
-    }
-}
-
 #[test]
 fn a_pipe_asks_as_well_as_a_person() {
-    let mut dialog = Piped::start(&["demo", "--plain", "--view", "tree", "--sort", "total"]);
+    let mut dialog = Dialog::start(&["demo", "--plain", "--view", "tree", "--sort", "total"]);
     dialog.say("top 2");
     dialog.say("quit");
     let all = dialog.finish();
@@ -133,14 +87,10 @@ fn a_command_is_watched_line_by_line() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    let mut dialog = Piped::start(&["--plain", "-F", "499", "--", burn_str(), "4", "1"]);
+    let mut dialog = Dialog::start(&["--plain", "-F", "499", "--", burn_str(), "4", "1"]);
     dialog.say("wait 2s");
     dialog.until("waited");
-    dialog.say("top 5");
-    let top = dialog.until("more function");
-    for name in BURN_FUNCTIONS {
-        assert!(top.contains(name), "{name} in {top}");
-    }
+    dialog.ask_until("top 5", &BURN_FUNCTIONS);
     dialog.say("window 1s");
     assert!(dialog.until("window is set").contains("win 1s"));
     dialog.say("mark");
@@ -154,8 +104,6 @@ fn a_command_is_watched_line_by_line() {
     dialog.say("wait 4s");
     dialog.until("EXITED");
     dialog.say("window all");
-    dialog.say("threads");
-    let threads = dialog.until("burn-");
-    assert!(threads.contains(" samples, lost 0"), "{threads}");
+    dialog.ask_until("threads", &["burn-", " samples, lost 0"]);
     assert!(dialog.finish().contains("proftop: "));
 }

@@ -2,14 +2,16 @@
 
 use super::{proftop, text};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
-use test_support::{Process, wait_for};
+use std::process::{ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use test_support::{DEADLINE, Process, wait_for};
 
 /// A proftop that answers lines.
 pub struct Dialog {
     proftop: Process,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    /// Lines as a thread reads them, so that nobody waits for ever for one that does not come.
+    output: Receiver<String>,
 }
 
 impl Dialog {
@@ -23,7 +25,17 @@ impl Dialog {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut proftop = Process::start(&mut command);
         let input = proftop.stdin.take();
-        let output = BufReader::new(proftop.stdout.take().expect("a pipe"));
+        let mut printed = BufReader::new(proftop.stdout.take().expect("a pipe"));
+        let (line, output) = channel();
+        std::thread::spawn(move || {
+            loop {
+                let mut bytes = Vec::new();
+                let read = printed.read_until(b'\n', &mut bytes).expect("it writes");
+                if read == 0 || line.send(text(&bytes)).is_err() {
+                    return;
+                }
+            }
+        });
         Self {
             proftop,
             input,
@@ -31,17 +43,35 @@ impl Dialog {
         }
     }
 
-    /// The answer to a line; a line that is no command marks its end.
-    pub fn ask(&mut self, line: &str) -> String {
+    pub fn say(&mut self, line: &str) {
         let input = self.input.as_mut().expect("not over");
-        writeln!(input, "{line}\nendofanswer").expect("it reads");
+        writeln!(input, "{line}").expect("it reads");
+    }
+
+    /// The lines up to one that has it.
+    pub fn until(&mut self, marker: &str) -> String {
         let mut all = String::new();
-        while !all.contains("'endofanswer'") {
-            let before = all.len();
-            self.output.read_line(&mut all).expect("it writes");
-            assert!(all.len() > before, "it has ended: {all}");
+        while !all.contains(marker) {
+            let line = self.output.recv_timeout(DEADLINE);
+            all += &line.unwrap_or_else(|_| panic!("in vain: {marker} in {all}"));
         }
         all
+    }
+
+    /// The answer to a line; a line that is no command marks its end.
+    pub fn ask(&mut self, line: &str) -> String {
+        self.say(line);
+        self.say("endofanswer");
+        self.until("'endofanswer'")
+    }
+
+    /// The answer to a line, which is asked for again until it has all of these.
+    pub fn ask_until(&mut self, line: &str, wanted: &[&str]) -> String {
+        wait_for(line, || {
+            let answer = self.ask(line);
+            let has_all = wanted.iter().all(|word| answer.contains(word));
+            has_all.then_some(answer)
+        })
     }
 
     /// The answer to the order to probe a function, once there is sampling.
@@ -52,11 +82,12 @@ impl Dialog {
         })
     }
 
-    pub fn finish(mut self) {
+    /// The lines that were not read yet, up to its end.
+    pub fn finish(mut self) -> String {
         drop(self.input.take());
-        let mut rest = Vec::new();
-        std::io::Read::read_to_end(&mut self.output, &mut rest).expect("it writes");
+        let rest: String = self.output.iter().collect();
         let status = self.proftop.wait().expect("ours");
-        assert!(status.success(), "{}", text(&rest));
+        assert!(status.success(), "{rest}");
+        rest
     }
 }
