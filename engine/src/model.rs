@@ -377,10 +377,7 @@ impl Model {
         };
         let (mut report, offered, view) = self.report(&query, view, due);
         let (health, busy_cpus) = self.account.health(report.window, &self.modules, notes);
-        let waited = { self.waiting.as_ref() }.map(|_| Waited::of(&view, report.window));
-        if let Some(waited) = &waited {
-            waited.tell(&mut report, &view, &query);
-        }
+        let waited = { self.waiting.as_ref() }.map(|_| Waited::told(&mut report, &view, &query));
         Snapshot {
             generation: self.generation,
             asked: Asked {

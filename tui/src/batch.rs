@@ -18,7 +18,8 @@ mod own;
 mod text;
 
 use crate::choices::Format;
-use crate::words::metric;
+use crate::words::plain::plain;
+use crate::words::{held, metric};
 use engine::snapshot::{Snapshot, TargetState};
 use profile::{FunctionRow, Metric, View, percent};
 use std::borrow::Cow;
@@ -54,6 +55,16 @@ impl BatchReport<'_> {
             Format::Json => json::render(self),
             Format::Md => markdown::render(self),
         }
+    }
+
+    /// Returns sentences that the format has no place for, and that have to be said all the
+    /// same: CSV has records alone.
+    pub fn beside(&self, format: Format) -> Vec<String> {
+        let waited = self.snapshot.waited.iter();
+        let waited = waited.filter(|_| format == Format::Csv);
+        let deadlocks = waited.flat_map(|waited| held::deadlocks(waited));
+        let said = deadlocks.map(|one| format!("DEADLOCK: {} {}", one.all(), one.doing()));
+        said.map(|said| plain(&said).into_owned()).collect()
     }
 
     /// Returns what Markdown says of how sure the numbers are, and of what is missing.

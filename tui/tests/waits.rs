@@ -145,7 +145,10 @@ fn who_has_a_lock_is_told_also_of_waits_that_began_before() {
     check_locks(&report(&file, ""));
     let page = run(&mut proftop(&["report", &file, "--format", "md"]));
     let page = text(&page.stdout);
-    assert!(page.contains("DEADLOCK"), "{page}");
+    assert!(page.contains("wait for each other since >"), "{page}");
+    let table = run(&mut proftop(&["report", &file]));
+    let table = text(&table.stdout);
+    assert!(table.contains("# DEADLOCK: "), "{table}");
 }
 
 /// What a report tells of the program `locks`.

@@ -3,6 +3,7 @@
 use probe::WaitState;
 use profile::query::Doing;
 use profile::{Activity, Delays, Held, Now, Query, Report, ThreadDid, View, Window};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Two windows of snapshots that follow each other may be shifted so much, and are taken for one.
@@ -48,6 +49,21 @@ impl Waited {
             threads: did.into_iter().filter_map(ThreadStates::of).collect(),
             holders,
         }
+    }
+
+    /// What threads did in the window of a report, which is of this view and query: its rows are
+    /// told, and threads are called as there.
+    pub fn told(report: &mut Report, view: &View, query: &Query) -> Self {
+        let mut waited = Self::of(view, report.window);
+        let names = report.threads.iter();
+        let names: HashMap<_, _> = names.map(|row| ((row.pid, row.tid), &row.comm)).collect();
+        for thread in &mut waited.threads {
+            if let Some(name) = names.get(&(thread.pid, thread.tid)) {
+                thread.comm = Arc::clone(name);
+            }
+        }
+        waited.tell(report, view, query);
+        waited
     }
 
     /// A thread by its number; the last that had it.

@@ -104,6 +104,10 @@ time,window_s,samples,self,total,self_percent,total_percent,err_pp,function,modu
 "
         );
         assert!(batch.render(Format::Csv, false).starts_with("1722430982"));
+        let beside = batch.beside(Format::Csv);
+        let said = "DEADLOCK: postgres[4130] and postgres[4131] wait for each other since 25.0s";
+        assert_eq!(beside, [said]);
+        assert!(batch.beside(Format::Text).is_empty());
     }
 
     #[test]

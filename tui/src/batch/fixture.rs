@@ -142,9 +142,10 @@ pub(super) fn function(name: &str, module: &str, own: u64, total: u64) -> Functi
     }
 }
 
-/// One thread waits for a lock, and another, which has no sample, for a disk.
+/// One thread waits for a lock, and another, which has no sample, for a disk. Two wait for each
+/// other.
 fn waited() -> Waited {
-    let thread = |tid, state: WaitState| {
+    let thread = |tid, state: WaitState, owner| {
         let mut ns = [0; WaitState::ALL.len()];
         ns[WaitState::Run.number()] = 1_000_000_000;
         ns[state.number()] = 9_000_000_000;
@@ -157,14 +158,22 @@ fn waited() -> Waited {
             state,
             state_since_ns: 0,
             was_so_before: false,
-            owner: None,
+            owner,
             has_ended: false,
             course: Default::default(),
         }
     };
     Waited {
-        window: profile::Window::default(),
-        threads: vec![thread(4121, WaitState::Lock), thread(4199, WaitState::Disk)],
+        window: profile::Window {
+            end_ns: 25_000_000_000,
+            ..profile::Window::default()
+        },
+        threads: vec![
+            thread(4121, WaitState::Lock, None),
+            thread(4130, WaitState::Lock, Some(4131)),
+            thread(4131, WaitState::Lock, Some(4130)),
+            thread(4199, WaitState::Disk, None),
+        ],
         holders: vec![profile::Held {
             waiter: 4121,
             holder: 4121,

@@ -3,10 +3,11 @@
 
 use super::BatchReport;
 use crate::output::json_line;
+use crate::words::held;
 use engine::snapshot::{TargetState, ThreadStates, Waited};
 use probe::{EngineKind, WaitState};
 use profile::{
-    Delays, FrameKind, FunctionRow, HeldBy, ProcessRow, Report, RowName, STATES, TREND_LEN,
+    Delays, FrameKind, FunctionRow, Held, HeldBy, ProcessRow, Report, RowName, STATES, TREND_LEN,
     ThreadRow,
 };
 use serde::Serialize;
@@ -68,6 +69,8 @@ struct Object<'a> {
     processes: Vec<Process<'a>>,
     threads: Vec<Thread<'a>>,
     holders: Vec<Holder>,
+    /// Empty unless waits are counted.
+    deadlocks: Vec<Circle>,
 }
 
 /// One cause for which stacks of the run ended early, and where.
@@ -159,6 +162,32 @@ struct Thread<'a> {
     delay_p99_ns: Option<u64>,
     /// The thread that has the lock which this one waits for at the end of the window.
     lock_owner: Option<u32>,
+    /// What it was doing at the end of the window, for how long by then, and whether it did so
+    /// already when it was seen first. None if that is not known.
+    now: Option<&'static str>,
+    now_ns: Option<u64>,
+    now_is_longer: Option<bool>,
+}
+
+/// What a thread was doing at the end of the window.
+#[derive(Default)]
+struct Doing {
+    state: Option<&'static str>,
+    ns: Option<u64>,
+    is_longer: Option<bool>,
+}
+
+impl Doing {
+    fn of(thread: &ThreadStates, waited: Option<&Waited>) -> Self {
+        if thread.has_ended {
+            return Doing::default();
+        }
+        Doing {
+            state: Some(thread.state.word()),
+            ns: waited.map(|waited| waited.for_ns(thread)),
+            is_longer: Some(thread.was_so_before),
+        }
+    }
 }
 
 /// Nanoseconds in each state, by its word.
@@ -174,6 +203,16 @@ struct Holder {
     state: &'static str,
     ns: u64,
     waits: u64,
+    /// For how long the wait that is not over has been going on. None if all are.
+    open_ns: Option<u64>,
+}
+
+/// Threads that wait for each other.
+#[derive(Serialize)]
+struct Circle {
+    threads: Vec<u32>,
+    ns: u64,
+    is_longer: bool,
 }
 
 impl<'a> Object<'a> {
@@ -230,6 +269,7 @@ impl<'a> Object<'a> {
                 .collect(),
             threads: threads(report, waited),
             holders: waited.map_or(Vec::new(), holders),
+            deadlocks: waited.map_or(Vec::new(), deadlocks),
         }
     }
 }
@@ -298,29 +338,41 @@ fn threads<'a>(report: &'a Report, waited: Option<&'a Waited>) -> Vec<Thread<'a>
         .collect();
     let sampled = report.threads.iter().map(|row| {
         let own = by_tid.remove(&row.tid);
+        let now = own.map_or_else(Doing::default, |own| Doing::of(own, waited));
         let delay = |percent| own.and_then(|own| delay_ns(&own.delays, percent));
         Thread {
             states: own.map(|own| states([own].into_iter())),
             delay_p50_ns: delay(50),
             delay_p99_ns: delay(99),
             lock_owner: own.and_then(|own| own.owner),
+            now: now.state,
+            now_ns: now.ns,
+            now_is_longer: now.is_longer,
             ..thread(row)
         }
     });
     let mut threads: Vec<Thread<'_>> = sampled.collect();
-    threads.extend(by_tid.into_values().map(|own| Thread {
-        pid: own.pid,
-        tid: own.tid,
-        comm: &own.comm,
-        samples: 0,
-        kernel_samples: 0,
-        top_function: None,
-        trend: [0; TREND_LEN],
-        states: Some(states([own].into_iter())),
-        delay_p50_ns: delay_ns(&own.delays, 50),
-        delay_p99_ns: delay_ns(&own.delays, 99),
-        lock_owner: own.owner,
-    }));
+    threads.extend(
+        by_tid
+            .into_values()
+            .map(|own| (own, Doing::of(own, waited)))
+            .map(|(own, now)| Thread {
+                now: now.state,
+                now_ns: now.ns,
+                now_is_longer: now.is_longer,
+                pid: own.pid,
+                tid: own.tid,
+                comm: &own.comm,
+                samples: 0,
+                kernel_samples: 0,
+                top_function: None,
+                trend: [0; TREND_LEN],
+                states: Some(states([own].into_iter())),
+                delay_p50_ns: delay_ns(&own.delays, 50),
+                delay_p99_ns: delay_ns(&own.delays, 99),
+                lock_owner: own.owner,
+            }),
+    );
     threads
 }
 
@@ -354,8 +406,30 @@ fn holders(waited: &Waited) -> Vec<Holder> {
         state: STATES[held.state],
         ns: held.ns,
         waits: held.waits,
+        open_ns: open_ns(held, waited),
     });
     held.collect()
+}
+
+/// For how long a thread has been waiting for who has its lock; None if it does not.
+fn open_ns(held: &Held, waited: &Waited) -> Option<u64> {
+    let waiter = waited.thread(held.waiter)?;
+    let is_open = !waiter.has_ended
+        && held.by == HeldBy::Owner
+        && waiter.owner == Some(held.holder_thread)
+        && waiter.state.number() == held.state;
+    is_open.then(|| waited.for_ns(waiter))
+}
+
+/// Returns the threads that wait for each other.
+fn deadlocks(waited: &Waited) -> Vec<Circle> {
+    let circles = held::deadlocks(waited).into_iter();
+    let circles = circles.map(|circle| Circle {
+        threads: circle.threads,
+        ns: circle.for_ns,
+        is_longer: circle.is_longer,
+    });
+    circles.collect()
 }
 
 /// Returns a thread without its states, which its row does not have.
@@ -372,6 +446,9 @@ fn thread(row: &ThreadRow) -> Thread<'_> {
         delay_p50_ns: None,
         delay_p99_ns: None,
         lock_owner: None,
+        now: None,
+        now_ns: None,
+        now_is_longer: None,
     }
 }
 
@@ -478,7 +555,16 @@ mod tests {
         assert_eq!(json["functions"][0]["self_ns"], Value::Null);
         let threads = json["threads"].as_array().expect("a list");
         assert_eq!(threads[0]["states"]["lock"], 9_000_000_000u64);
-        assert_eq!(json["processes"][0]["states"]["lock"], 9_000_000_000u64);
+        assert_eq!(json["processes"][0]["states"]["lock"], 27_000_000_000u64);
+        assert_eq!(
+            (&threads[0]["now"], &threads[0]["now_ns"]),
+            (&"lock".into(), &25_000_000_000u64.into())
+        );
+        assert_eq!(
+            json["deadlocks"][0]["threads"],
+            serde_json::json!([4130, 4131])
+        );
+        assert_eq!(json["deadlocks"][0]["ns"], 25_000_000_000u64);
         // One of which there is no sample.
         let last = threads.last().expect("threads");
         assert_eq!((&last["tid"], &last["samples"]), (&4199.into(), &0.into()));

@@ -7,6 +7,7 @@ use crate::words::markdown::{self, Lines, code, quoted, share};
 use crate::words::plain::plain;
 use crate::words::unnamed::why_unnamed;
 use crate::words::{held, names, skid, states, units, waits};
+use probe::WaitState;
 use profile::query::{CallTree, Direction, GroupBy, Neighbour, NeighbourKind, Node, NodeKind};
 use profile::{Cancel, FunctionRow, Role, Selection};
 
@@ -157,38 +158,59 @@ fn hot_path(asked: &Asked) -> Option<String> {
 /// At most this many threads and those that they waited for are named.
 const HOLDERS_MAX: usize = 5;
 
-/// Writes which threads wait for each other, and for whom threads waited longest.
+/// Writes which threads wait for each other, what threads wait for now, and for whom they waited
+/// longest.
 fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
     let Some(waited) = report.snapshot.waited.as_deref() else {
         return;
     };
+    let rows = &report.snapshot.report.threads;
     let name = |tid: u32| {
         let comm = waited.thread(tid).map(|thread| &*thread.comm);
         format!("{} ({tid})", quoted(comm.unwrap_or("thread")))
     };
     let deadlocks = held::deadlocks(waited);
-    let waits = waited.threads.iter();
-    let waits = waits.filter(|thread| waited.for_ns(thread) >= held::LONG_NS);
-    let waits = waits.filter_map(|thread| Some((thread, thread.owner?)));
-    let held: Vec<_> = waits.take(HOLDERS_MAX).collect();
+    let is_told = |tid: u32| deadlocks.iter().any(|circle| circle.threads.contains(&tid));
+    let open = { waited.threads.iter() }
+        .filter(|thread| !thread.has_ended && !is_told(thread.tid))
+        .filter(|thread| !matches!(thread.state, WaitState::Run | WaitState::Queue))
+        .filter(|thread| waited.for_ns(thread) >= held::LONG_NS);
+    let (mut owned, mut others): (Vec<_>, Vec<_>) = open.partition(|thread| thread.owner.is_some());
+    others.sort_by_key(|thread| std::cmp::Reverse(waited.for_ns(thread)));
+    owned.truncate(HOLDERS_MAX);
     let holders = waited.holders.iter().take(HOLDERS_MAX);
-    let is_empty = deadlocks.is_empty() && held.is_empty() && waited.holders.is_empty();
-    if is_empty || !lines.head("Who waits for whom") {
+    let is_empty = deadlocks.is_empty() && owned.is_empty() && others.is_empty();
+    if is_empty && waited.holders.is_empty() || !lines.head("Who waits for whom") {
         return;
     }
-    for deadlock in deadlocks {
-        let (who, since) = (quoted(&deadlock.who), deadlock.since);
-        lines.push(&format!(
-            "- DEADLOCK: {who} wait for locks that they have, for {since}"
-        ));
+    for deadlock in &deadlocks {
+        let (who, doing) = (quoted(&deadlock.all()), deadlock.doing());
+        lines.push(&format!("- DEADLOCK: {who} {doing}"));
     }
-    for (thread, owner) in held {
+    let since = |thread| states::lasting(waited.for_ns(thread), thread.was_so_before);
+    for thread in &owned {
         lines.push(&format!(
             "- now {} waits for a lock that {} has, since {}",
             name(thread.tid),
-            name(owner),
-            states::lasting(waited.for_ns(thread), thread.was_so_before)
+            thread.owner.map_or_else(String::new, name),
+            since(thread)
         ));
+    }
+    for thread in others.iter().take(HOLDERS_MAX) {
+        // Where it runs says nothing of where it waits.
+        let mut rows = rows.iter().filter(|_| report.counts_time());
+        let row = rows.find(|row| row.tid == thread.tid);
+        let function = row.and_then(|row| row.top_function.as_deref());
+        let function = function.map_or_else(String::new, |name| format!(" in {}", code(name)));
+        let (name, state) = (name(thread.tid), thread.state.word());
+        lines.push(&format!(
+            "- now {name} waits{function} ({state}), since {}",
+            since(thread)
+        ));
+    }
+    if let more @ 1.. = others.len().saturating_sub(HOLDERS_MAX) {
+        let threads = units::counted(more as u64, "more thread");
+        lines.push(&format!("- {threads} that wait since a second or longer"));
     }
     for held in holders {
         lines.push(&format!(
@@ -380,6 +402,9 @@ Hottest: `hash_search_with_hash_value` 14.2% ±1.2 itself, 14.9% with what it ca
 
 ## Who waits for whom
 
+- DEADLOCK: `postgres[4130] and postgres[4131]` wait for each other since 25.0s
+- now `postgres` (4121) waits (lock), since 25.0s
+- now `postgres` (4199) waits (disk), since 25.0s
 - `postgres` (4121) waited 9.00s for `postgres` (4199), which woke it, in 3 waits
 
 ## Functions, by samples of their own

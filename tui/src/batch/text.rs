@@ -10,7 +10,7 @@
 
 use super::BatchReport;
 use crate::words::plain::plain;
-use crate::words::{names, text, waits};
+use crate::words::{held, names, text, waits};
 use probe::EngineKind;
 use profile::{FunctionRow, Report, percent};
 use std::borrow::Cow;
@@ -127,6 +127,14 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     let (shown, _) = batch.split();
     if shown.iter().any(waits::is_estimate) {
         writeln!(out, "# note: {}", waits::ESTIMATED)?;
+    }
+    for deadlock in snapshot
+        .waited
+        .iter()
+        .flat_map(|waited| held::deadlocks(waited))
+    {
+        let (who, doing) = (deadlock.all(), deadlock.doing());
+        writeln!(out, "# DEADLOCK: {} {doing}", plain(&who))?;
     }
     let is_empty = report.samples == 0;
     let nothing = is_empty.then(|| format!("nothing was sampled: {}", batch.nothing()));
@@ -281,6 +289,7 @@ mod tests {
             "\
 # proftop 0.1.0 host db-01 pid 4121 window 10.0s rate 99 Hz
 # samples 3277 lost 0 whole 98.9% symbols 96.1% pending 0.4% own 0.8% of 1 CPU rss 34 MB
+# DEADLOCK: postgres[4130] and postgres[4131] wait for each other since 25.0s
 # note: no kernel stacks: kptr_restrict is 2
 SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
  14.2  1.2   14.9  465 hash_search_with_hash_value  postgres
@@ -413,7 +422,11 @@ SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
         fixture.clear();
         let text = fixture.batch(Some(3)).render(Format::Text, true);
         assert!(text.contains("# samples 0 lost 0 whole - symbols - own"));
-        assert_eq!(text.lines().count(), 4, "header, a note, the heads");
+        assert_eq!(
+            text.lines().count(),
+            5,
+            "header, a deadlock, a note, the heads"
+        );
     }
 
     #[test]
@@ -443,8 +456,8 @@ SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
             "{text:?}"
         );
         assert!(!text.contains('\u{202e}'));
-        // Two header lines, a note, the target's end, heads, the rows.
+        // Two header lines, a deadlock, a note, the target's end, heads, the rows.
         let rows = fixture.batch(None).split().0.len();
-        assert_eq!(text.lines().count(), 5 + rows);
+        assert_eq!(text.lines().count(), 6 + rows);
     }
 }

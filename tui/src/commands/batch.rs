@@ -9,6 +9,7 @@ use crate::cli::{BatchConfig, Config};
 use crate::failure::{Exit, Failure};
 use crate::lists::table::Item as _;
 use crate::output::Output;
+use crate::stderr;
 use crate::trace::StartTrace;
 use crate::views::functions::FunctionColumn;
 use crate::widgets::ascii;
@@ -117,6 +118,9 @@ fn render(snapshot: &Snapshot, config: &Config, batch: &BatchConfig, output: &Ou
         width: output.terminal_width(),
         tokens_max: batch.tokens_max,
     };
+    for said in report.beside(batch.format) {
+        stderr::say(&said);
+    }
     let text = report.render(batch.format, output.is_empty());
     // Markdown, CSV and JSON are for programs, which read what is written.
     match config.look.ascii && batch.format == Format::Text {

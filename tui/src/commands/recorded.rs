@@ -20,10 +20,8 @@ pub fn snapshot(
     let mut report = selection.report();
     recording.correct(is_over, &mut report);
     let window = report.window;
-    let waited = (!view.states().is_empty()).then(|| Waited::of(view, window));
-    if let Some(waited) = &waited {
-        waited.tell(&mut report, view, selection.query());
-    }
+    let is_followed = !view.states().is_empty();
+    let waited = is_followed.then(|| Waited::told(&mut report, view, selection.query()));
     // Times of a file without times are made up: no clock is shown.
     let elapsed_ns = match recording.lacks.time && recording.taken.is_none() {
         true => 0,

@@ -11,6 +11,7 @@ use crate::choices::Format;
 use crate::cli::{ReportConfig, ReportShape};
 use crate::failure::{Exit, Failure};
 use crate::output;
+use crate::stderr;
 use engine::snapshot::{Recording, Snapshot};
 use profile::{Cancel, Query, Selection};
 
@@ -95,6 +96,9 @@ fn functions(
         width: output::stdout_width(),
         tokens_max,
     };
+    for said in report.beside(format) {
+        stderr::say(&said);
+    }
     report.render(format, true)
 }
 

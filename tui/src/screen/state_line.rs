@@ -13,12 +13,13 @@ use crate::words::{text, units};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use std::time::Duration;
+use unicode_width::UnicodeWidthStr;
 
 /// Draws the state, with the keys that help.
 pub fn render(app: &App, state: &State, theme: &Theme, frame: &mut Frame, area: Rect) {
-    let line = format!(" ■ {}{}", sentence(app, state), keys(app, state));
-    let buffer = frame.buffer_mut();
     let room = usize::from(area.width);
+    let line = line(app, state, room);
+    let buffer = frame.buffer_mut();
     buffer.set_stringn(
         area.x,
         area.y,
@@ -30,33 +31,59 @@ pub fn render(app: &App, state: &State, theme: &Theme, frame: &mut Frame, area: 
     buffer.set_style(area, theme.state());
 }
 
-/// Returns which key helps, with a gap before it. Empty if none does.
-fn keys(app: &App, state: &State) -> String {
-    let (gap, hint) = match state {
-        State::Frozen { .. } => ("  ", hint(&app.context(), Action::Freeze, "go on")),
-        State::NoMatch { .. } => ("  ", hint(&app.context(), Action::Back, "end the find")),
+/// Returns the state and the keys that help, as far as there is room: what is the matter comes
+/// first, and what helps most comes before what also helps.
+fn line(app: &App, state: &State, room: usize) -> String {
+    let fits = |line: &str| line.width() <= room;
+    let keys = keys(app, state);
+    let first = keys.first().map_or("", String::as_str);
+    let long = format!(" ■ {}", sentence(app, state));
+    let mut line = match state {
+        State::Deadlock(deadlock) if !fits(&long) => {
+            format!(" ■ DEADLOCK {} for {}.", deadlock.first(), deadlock.since)
+        }
+        // Who did nothing stands in the line above.
+        State::Idle if !fits(&format!("{long}{first}")) => format!(" ■ IDLE  {}", nothing(app)),
+        _ => long,
+    };
+    for key in keys {
+        let longer = format!("{line}{key}");
+        if fits(&longer) {
+            line = longer;
+        }
+    }
+    line
+}
+
+/// Returns which keys help, each with a gap before it and the one that helps most first.
+fn keys(app: &App, state: &State) -> Vec<String> {
+    let hint = match state {
+        State::Frozen { .. } => hint(&app.context(), Action::Freeze, "go on"),
+        State::NoMatch { .. } => hint(&app.context(), Action::Back, "end the find"),
         State::KeepsNothing { .. } => {
             let edit = hint(&app.context(), Action::EditFilter, "edit");
-            return and("", "  ", [hint(&app.context(), Action::Back, "undo"), edit]);
+            let both = and("", "  ", [hint(&app.context(), Action::Back, "undo"), edit]);
+            return vec![both];
         }
         // A wait that goes on has no sample, however long the window is.
         State::Idle if app.shown.counts_time() && app.view != ViewId::Threads => {
             let threads = key(&app.context(), Action::View(ViewId::Threads));
             let threads = threads.map(|key| format!("Waits that go on: {key} Thread"));
-            return and("", " ", [threads]);
+            return threads.map(|hint| format!(" {hint}")).into_iter().collect();
         }
         State::Idle => {
             let longer = key(&app.context(), Action::LongerWindow);
-            let longer = longer.map(|key| format!("Longer window: {key}"));
-            return and("", " ", [longer, waits(app)]);
+            let longer = longer.map(|key| format!("longer window: {key}"));
+            let both = [waits(app), longer].into_iter().flatten();
+            return both.map(|hint| format!("  {hint}")).collect();
         }
         State::Deadlock(_) => {
             let threads = key(&app.context(), Action::View(ViewId::Threads));
-            ("  ", threads.map(|key| format!("{key} Thread")))
+            threads.map(|key| format!("{key} Thread"))
         }
         State::Lost { .. } | State::Cut { .. } => {
             let health = key(&app.context(), Action::View(ViewId::Health));
-            ("  ", health.map(|key| format!("{key} Health")))
+            health.map(|key| format!("{key} Health"))
         }
         State::Failed(_)
         | State::Stopped
@@ -64,9 +91,9 @@ fn keys(app: &App, state: &State) -> String {
         | State::Ended(_)
         | State::Behind(_)
         | State::Broken(_)
-        | State::File { .. } => return String::new(),
+        | State::File { .. } => None,
     };
-    and("", gap, [hint])
+    hint.map(|hint| format!("  {hint}")).into_iter().collect()
 }
 
 /// Returns what shows the waits of a program that uses no CPU. None where they are counted
@@ -78,6 +105,22 @@ fn waits(app: &App) -> Option<String> {
         true => key(&app.context(), Action::Metric).map(|key| format!("its waits: {key}")),
         false => is_live.then(|| "its waits: --metric off-cpu".into()),
     }
+}
+
+/// Says what was not done in the window: `used no CPU in 10s.`
+fn nothing(app: &App) -> String {
+    // A recording may have been made with other metrics than time on a CPU.
+    let used = match (&app.shown.source.recording, app.shown.counts_time()) {
+        (Some(_), _) => "has no samples",
+        (None, true) => "ended no wait",
+        (None, false) => "used no CPU",
+    };
+    let time = match app.knobs.window {
+        Window::Last(span) => format!("in {}", units::span(span)),
+        Window::Since { .. } => "since the mark".into(),
+        Window::Between { .. } => "in the marked time".into(),
+    };
+    format!("{used} {time}.")
 }
 
 /// Returns the state as a sentence, without keys.
@@ -124,7 +167,7 @@ pub fn sentence(app: &App, state: &State) -> String {
         ),
         State::Ended(who) => format!("ENDED  {who} has ended; its samples stay for a while."),
         State::Deadlock(deadlock) => {
-            format!("DEADLOCK {} for {}.", deadlock.who, deadlock.since)
+            format!("DEADLOCK {} for {}.", deadlock.all(), deadlock.since)
         }
         State::Idle => {
             // The narrowest part that is counted: that one had nothing to count.
@@ -132,18 +175,7 @@ pub fn sentence(app: &App, state: &State) -> String {
                 Some(narrowed) => &narrowed.words,
                 None => &app.shown.run.scope,
             };
-            // A recording may have been made with other metrics than time on a CPU.
-            let used = match (&app.shown.source.recording, app.shown.counts_time()) {
-                (Some(_), _) => "has no samples",
-                (None, true) => "ended no wait",
-                (None, false) => "used no CPU",
-            };
-            let time = match app.knobs.window {
-                Window::Last(span) => format!("in {}", units::span(span)),
-                Window::Since { .. } => "since the mark".into(),
-                Window::Between { .. } => "in the marked time".into(),
-            };
-            format!("IDLE   no samples: {scope} {used} {time}.")
+            format!("IDLE   {scope} {}", nothing(app))
         }
         State::Lost { lost, taken } => format!(
             "LOST   {} of {} ({}%): a buffer was full.",

@@ -377,7 +377,10 @@ fn states() {
         report.samples = 0;
         report.functions.clear();
     });
-    assert!(state(&idle).starts_with(" ■ IDLE   no samples: postgres[4121] used no CPU in 10s."));
+    assert_eq!(
+        state(&idle),
+        " ■ IDLE   postgres[4121] used no CPU in 10s.  its waits: --metric off-cpu"
+    );
     let failed = with(|s| s.run.target = TargetState::Failed("cannot sample: no rights".into()));
     assert_eq!(state(&failed), " ■ FAILED cannot sample: no rights");
     let mut none = with(|_| {});

@@ -72,9 +72,8 @@ impl ReportQuestion {
             recording.correct(snapshot.run.target == TargetState::Recorded, &mut report);
         }
         if !view.states().is_empty() {
-            snapshot.waited = Some(Arc::new(Waited::of(view, report.window)));
-        }
-        if let Some(waited) = &snapshot.waited {
+            snapshot.waited = Some(Arc::new(Waited::told(&mut report, view, &query)));
+        } else if let Some(waited) = &snapshot.waited {
             waited.tell(&mut report, view, &query);
         }
         // Lost samples are of no process or function, so that only the window narrows them.

@@ -79,10 +79,40 @@ const DEADLOCKS_MAX: usize = 3;
 /// Threads that wait for each other, for ever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deadlock {
-    /// `dead-1[7] and dead-2[8]`; one thread may have the lock itself that it waits for.
-    pub who: String,
+    /// `dead-1[7]`, `dead-2[8]`; one thread may have the lock itself that it waits for.
+    pub who: Vec<String>,
+    /// Their numbers.
+    pub threads: Vec<u32>,
+    /// For how long all of them do, in nanoseconds.
+    pub for_ns: u64,
+    /// They did so already when they were seen first.
+    pub is_longer: bool,
     /// Since all of them do: `25.1s`, or `>25.1s`.
     pub since: String,
+}
+
+impl Deadlock {
+    /// All of them: `dead-1[7] and dead-2[8]`.
+    pub fn all(&self) -> String {
+        self.who.join(" and ")
+    }
+
+    /// The first, and how many more: `dead-1[7] and 2 more`.
+    pub fn first(&self) -> String {
+        match &self.who[..] {
+            [first, rest @ ..] if rest.len() > 1 => format!("{first} and {} more", rest.len()),
+            _ => self.all(),
+        }
+    }
+
+    /// What each of them does, and since when: `wait for each other since 25.1s`.
+    pub fn doing(&self) -> String {
+        let doing = match self.who.len() {
+            1 => "waits for a lock that it has itself",
+            _ => "wait for each other",
+        };
+        format!("{doing} since {}", self.since)
+    }
 }
 
 /// Threads that wait for each other, each circle once.
@@ -107,10 +137,13 @@ pub fn deadlocks(waited: &Waited) -> Vec<Deadlock> {
         if for_ns < LONG_NS {
             continue;
         }
-        let names: Vec<String> = circle.into_iter().map(thread).collect();
+        let is_longer = circle.iter().all(|one| one.was_so_before);
         told.push(Deadlock {
-            who: names.join(" and "),
-            since: states::lasting(for_ns, first.was_so_before),
+            threads: circle.iter().map(|one| one.tid).collect(),
+            who: circle.into_iter().map(thread).collect(),
+            for_ns,
+            is_longer,
+            since: states::lasting(for_ns, is_longer),
         });
         if told.len() == DEADLOCKS_MAX {
             break;
@@ -213,15 +246,34 @@ mod tests {
             ..Waited::default()
         };
         waited.window.end_ns = 25_100_000_000;
-        let told = |who: &str| Deadlock {
-            who: who.into(),
+        let told = |who: &[&str], threads: &[u32]| Deadlock {
+            who: who.iter().map(|name| name.to_string()).collect(),
+            threads: threads.to_vec(),
+            for_ns: 25_100_000_000,
+            is_longer: false,
             since: "25.1s".into(),
         };
-        assert_eq!(deadlocks(&waited), [told("worker[2] and worker[3]")]);
+        let expected = told(&["worker[2]", "worker[3]"], &[2, 3]);
+        assert_eq!(deadlocks(&waited), [expected]);
+        let both = &deadlocks(&waited)[0];
+        assert_eq!(both.all(), "worker[2] and worker[3]");
+        assert_eq!(
+            (both.first(), both.doing().as_str()),
+            (both.all(), "wait for each other since 25.1s")
+        );
         waited.threads[2].owner = Some(4);
         assert!(deadlocks(&waited).is_empty());
         waited.threads[0].owner = Some(1);
-        assert_eq!(deadlocks(&waited), [told("worker[1]")]);
+        let alone = told(&["worker[1]"], &[1]);
+        assert_eq!(
+            alone.doing(),
+            "waits for a lock that it has itself since 25.1s"
+        );
+        assert_eq!(
+            told(&["a[1]", "b[2]", "c[3]"], &[]).first(),
+            "a[1] and 2 more"
+        );
+        assert_eq!(deadlocks(&waited), [alone]);
     }
 
     #[test]

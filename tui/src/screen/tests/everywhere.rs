@@ -46,7 +46,7 @@ fn states() -> Vec<State> {
         },
         state("first samples", first_samples, "", "52 s"),
         state("loading", loading, "", " net"),
-        state("empty", empty, "", "IDLE   no samples"),
+        state("empty", empty, "", "IDLE   "),
         state("no rights", no_rights, "", "FAILED cannot sample"),
         State {
             then: thaw_later,

@@ -102,7 +102,7 @@ fn states_name_them() {
     let mut idle = postgres();
     Arc::make_mut(&mut idle.report).samples = 0;
     Arc::make_mut(&mut idle.report).functions.clear();
-    Other::new(120, 40, idle).reads("Longer window: {longer-window}");
+    Other::new(120, 40, idle).reads("longer window: {longer-window}");
 }
 
 #[test]
