@@ -25,11 +25,14 @@
 //! lists of ranges: `cpu:0-3,7`; states are lists of words: `state:lock,disk`. A value with
 //! spaces goes in double quotes.
 
+mod own;
 mod parse;
 mod states;
 mod text;
 mod write;
 
+pub(crate) use own::foreign;
+pub use own::without_foreign;
 pub use parse::FilterError;
 pub use states::{States, is_idle_call};
 pub use text::Text;

@@ -40,6 +40,7 @@ mod groups;
 mod heat;
 mod internals;
 mod nameless;
+mod own;
 mod page;
 mod report;
 mod runs;

@@ -193,6 +193,67 @@ fn states_are_kept_and_dropped() {
 }
 
 #[test]
+fn threads_and_processes_name_the_programs_own_function() {
+    let mut store = empty();
+    store.add_module(ModuleId(2), "libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6");
+    let frame = |module, address, kind| Frame {
+        module,
+        address,
+        kind,
+    };
+    // `[waiting: lock] ← futex_wait (kernel) ← libc ← worker ← main`; the second one has no
+    // function of its own.
+    let in_libc = [
+        frame(WAITING, 2, FrameKind::Kernel),
+        frame(ModuleId(3), 0x10, FrameKind::Kernel),
+        frame(ModuleId(2), 0x20, FrameKind::User),
+    ];
+    let own = [1, 0].map(|at: u64| frame(CODE, at << 12, FrameKind::User));
+    store.add_module(ModuleId(3), "[kernel]", "[kernel]");
+    let own = [&in_libc[..], &own].concat();
+    for (tid, frames) in [(7, &own[..]), (8, &in_libc[..]), (9, &in_libc[..1])] {
+        let sample = NewSample {
+            time_ns: 5_000 * MS,
+            cpu: 0,
+            process: ProcessId(1),
+            tid,
+            comm: "server",
+            frames,
+            kernel_frames: 2,
+            ending: Ending::Root,
+            weight: MS * u64::from(10 - tid),
+        };
+        assert!(store.add_wait_of(EventId::FIRST, sample, WaitPart::whole(MS)));
+    }
+    for id in store.frames_to_name(100) {
+        let frame = store.frame(id).unwrap();
+        let name = match frame.module {
+            WAITING => waiting_name("lock"),
+            CODE => NAMES[(frame.address >> 12) as usize].into(),
+            ModuleId(2) => "pthread_mutex_lock".into(),
+            _ => "futex_wait".into(),
+        };
+        store.set_name(id, NameState::Named(name.into()));
+    }
+    let selected = store
+        .view()
+        .select(&Query::default(), &Cancel::new())
+        .unwrap();
+    let (processes, threads) = selected.processes_and_threads();
+    let tops = threads
+        .iter()
+        .map(|row| (row.tid, row.top_function.as_deref().unwrap()));
+    let tops: Vec<_> = tops.collect();
+    let expected = [
+        (7, "worker"),
+        (8, "pthread_mutex_lock"),
+        (9, "[waiting: lock]"),
+    ];
+    assert_eq!(tops, expected);
+    assert_eq!(processes[0].top_function.as_deref(), Some("worker"));
+}
+
+#[test]
 fn a_state_is_known_before_its_frame_has_its_name() {
     let view = server();
     let mut filter = Filter::default();

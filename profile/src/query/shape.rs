@@ -243,7 +243,7 @@ fn matching(view: &View, test: &FrameTest) -> Test {
 }
 
 /// Whether a test holds for a function; of inlining a function alone says nothing.
-fn matches(view: &View, test: &FrameTest, id: FunctionId) -> bool {
+pub(super) fn matches(view: &View, test: &FrameTest, id: FunctionId) -> bool {
     let tables = &*view.tables;
     let Some(frame) = view.frame(id) else {
         return false;

@@ -5,6 +5,7 @@
 //! order of their processes; then one row of counters, used again and again,
 //! does for all.
 
+use super::own::named_leaves;
 use super::runs::Runs;
 use super::selection::{Selection, Tally};
 use super::trend::Trends;
@@ -36,7 +37,7 @@ pub(super) fn rows(
     trends: &Trends,
 ) -> People {
     let order = threads_by_process(selection);
-    let leaves = selection.leaves();
+    let leaves = named_leaves(selection);
     // Samples by thread, each with the function that it is charged to.
     let leaf_of = |sample: &Sample| leaves[sample.stack.0 as usize];
     let runs = Runs::collect(selection, selection.threads.len(), |slot| slot.0, leaf_of);

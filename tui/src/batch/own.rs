@@ -1,67 +1,21 @@
-//! A program's *own code*: not its libraries, not the runtime of its language, not the kernel.
-//! What these take is charged to the function of its own that asked for it, because that is
-//! the one that somebody can change.
-//!
-//! It is told by where files lie and what names begin with, which is a guess: a library that
-//! was copied into a program's folder counts as its own.
+//! Which functions of programs' own code ask for what is hot in libraries, runtimes and the
+//! kernel: these are the ones that somebody can change.
 
 use crate::words::markdown::{code, share};
-use profile::filter::{Action, Clause, FrameTest, Text};
+use profile::filter::without_foreign;
 use profile::{Cancel, Role, Selection};
-use std::sync::LazyLock;
 
 /// How many functions are named.
 const FUNCTIONS_MAX: usize = 3;
 /// The smallest part of all samples that one of them has, in percent.
 const PERCENT_MIN: u64 = 5;
 
-/// Files that are no program's own: what is no file (code made at run time is one's own),
-/// libraries of the system, and interpreters, whose programs are what they run.
-const MODULES: [&str; 4] = [
-    r"^\[(vdso|waiting)",
-    r"^/(usr/)?(local/)?lib(32|64|x32)?/.*\.so[.0-9]*$",
-    r"/(python|node|nodejs|java|ruby|perl|php)[-.0-9]*$",
-    r"/lib(python|node|jvm|ruby|perl)[^/]*\.so",
-];
-
-/// Sources of standard libraries, and of packages that were fetched.
-const SOURCES: [&str; 3] = [
-    r"^/rustc/|/rustlib/src/|/\.cargo/registry/|^/usr/(include|src|share)/",
-    r"^/usr/(local/|lib/)go[^/]*/src/|/go/pkg/mod/|/lib/python[.0-9]+/|^<frozen",
-    r"^node:|/node_modules/|/sysdeps/",
-];
-
-/// The same by name, for programs without debug information: C++ and Rust, node, then the
-/// packages of Go.
-const NAMES: [&str; 5] = [
-    r"^<?&?(mut )?(std|core|alloc|__gnu_cxx)::|^__(rust|cxa|gxx)_|@plt$",
-    // Parts of Rust's library that are there for every type, and those of its own types.
-    r"^<([A-Z]|&?str|bool|char|[uif](8|16|32|64|128|size)|\[.*\]) as |^<(\[.*\]|str|[uif][0-9]+)>::",
-    r"^Builtins_",
-    r"^(runtime|reflect|sync|syscall|strings|bytes|fmt|sort|strconv|bufio|io|os|net|time|math|regexp|errors|context)(/[a-z0-9/]+)?\.|^type:\.|^gogo$",
-    r"^(internal|encoding|compress|crypto|hash|unicode|container|database|html|text)/[a-z0-9/]+\.",
-];
-
-/// Steps of a filter that charge to its callers what is not a program's own code.
-static FOREIGN: LazyLock<Vec<Clause>> = LazyLock::new(|| {
-    let hide = |test| Clause::Stack {
-        action: Action::Hide,
-        test,
-    };
-    let text = |expression: &&str| Text::regex(expression).expect("a test reads it");
-    let mut steps = vec![hide(FrameTest::Kernel)];
-    steps.extend(MODULES.iter().map(|of| hide(FrameTest::Module(text(of)))));
-    steps.extend(SOURCES.iter().map(|of| hide(FrameTest::File(text(of)))));
-    steps.extend(NAMES.iter().map(|of| hide(FrameTest::Name(text(of)))));
-    steps
-});
-
 /// Returns a line with the functions of programs' own code that cause most samples. None if
 /// there is none, or if it would only say again that the hottest function is hottest.
 pub(super) fn line(selection: &Selection, cancel: &Cancel) -> Option<String> {
     let mut query = selection.query().clone();
-    for clause in FOREIGN.iter() {
-        query.filter.push(clause.clone());
+    for clause in without_foreign() {
+        query.filter.push(clause);
     }
     let view = selection.view();
     let own = view.select(&query, cancel).ok()?;

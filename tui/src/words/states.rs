@@ -1,7 +1,8 @@
 //! What threads did, state by state: as letters in a bar, and in words.
 
-use crate::words::units;
-use profile::{Activity, STATES};
+use crate::words::{names, units};
+use engine::snapshot::Snapshot;
+use profile::{Activity, Metric, STATES, WAITING_MODULE};
 
 /// The cells of a bar.
 pub const BAR_WIDTH: usize = 12;
@@ -44,6 +45,38 @@ pub fn sums(activity: &Activity) -> String {
     });
     words.collect::<Vec<_>>().join(", ")
 }
+
+/// A function of a row and, where time waited is counted, what the row waited for most:
+/// `want_the_lock (lock)`.
+pub fn with_function(name: &str, activity: Option<&Activity>, shown: &Snapshot) -> String {
+    let short = names::short(name);
+    let metric = { shown.view.as_ref() }.map(|view| &view.info().metric);
+    let metric = metric.filter(|metric| metric.is_waiting());
+    // A stack without a function of a program says it itself.
+    let says_it = name.starts_with(WAITING_MODULE.trim_end_matches(']'));
+    let state = activity.zip(metric).filter(|_| !says_it);
+    match state.and_then(|(activity, metric)| most(activity, *metric == Metric::wall())) {
+        Some(state) => format!("{short} ({state})"),
+        None => short.into_owned(),
+    }
+}
+
+/// What a row waited for most, in a word; None if it was on CPUs for longer, or nothing is known.
+/// `is_wall` says whether time on CPUs counts as well.
+fn most(activity: &Activity, is_wall: bool) -> Option<&'static str> {
+    let counted = activity.states();
+    let counted = counted.filter(|(state, _)| is_wall || *state != RUN);
+    // In the queue it stands wherever it ran or was woken: what else it waited for says more.
+    let key = |(state, ns): &(usize, u64)| (*state != QUEUE, *ns, std::cmp::Reverse(*state));
+    let (state, _) = counted.max_by_key(key)?;
+    STATES.get(state).copied().filter(|_| state != RUN)
+}
+
+/// The place of waiting for a CPU in [`STATES`].
+const QUEUE: usize = 1;
+
+/// The place of running in [`STATES`].
+const RUN: usize = 0;
 
 /// `ready before it ran: half <8.2us, 99% <4.19ms`; `>67.1ms` for what may have been longer.
 /// None if it never was in the queue.
@@ -111,6 +144,17 @@ mod tests {
         for letter in LETTERS {
             assert!(LEGEND.contains(&format!("{letter} ")), "{letter}");
         }
+    }
+
+    #[test]
+    fn what_was_waited_for_most_is_a_word() {
+        let both = activity(&[(0, 5), (1, 1), (2, 4)]);
+        assert_eq!(most(&both, false), Some("lock"));
+        assert_eq!(most(&both, true), None, "it ran for longer");
+        assert_eq!(most(&activity(&[(0, 5)]), false), None);
+        assert_eq!(most(&activity(&[]), true), None);
+        assert_eq!(most(&activity(&[(1, 9), (5, 4)]), false), Some("sleep"));
+        assert_eq!(most(&activity(&[(0, 9), (1, 4)]), false), Some("queue"));
     }
 
     #[test]

@@ -182,6 +182,9 @@ fn columns(
     columns
 }
 
+/// From this width on the column of functions says what was waited for as well.
+const TOP_WITH_STATE: u16 = 20;
+
 /// Returns a cell for each of the columns. They are told apart by what they sort by, or
 /// else by their titles; those that are left are the columns of a comparison, in their
 /// order.
@@ -203,7 +206,11 @@ fn cells(
         "{:.0}",
         kernel_percent(process.kernel_samples, process.samples)
     );
-    let top = process.top_function.as_deref().unwrap_or("-");
+    let name = process.top_function.as_deref().unwrap_or("-");
+    let top = process.top_function.as_deref().map_or_else(
+        || "-".to_owned(),
+        |name| states::with_function(name, process.activity.as_ref(), cx.shown),
+    );
     let style = if line.found { theme.found() } else { plain };
     let before = cx.shown.comparison.people.as_ref();
     let keys = line.row_keys().into_iter();
@@ -232,7 +239,11 @@ fn cells(
         ("UNIT", _) => (group.clone().unwrap_or_default(), theme.dim()),
         ("LAST 10s", _) if !line.gone => (trend::blocks(&process.trend, trend_max), theme.trend()),
         ("LAST 10s", _) => (String::new(), plain),
-        ("TOP FUNCTION", _) => (names::short(top).into_owned(), plain),
+        // A narrow column has room for the function alone; the bar tells the states.
+        ("TOP FUNCTION", _) if column.width < TOP_WITH_STATE => {
+            (names::short(name).into_owned(), plain)
+        }
+        ("TOP FUNCTION", _) => (top.clone(), plain),
         _ => compared.next().unwrap_or_default(),
     };
     let cells = columns.iter().map(cell).collect();

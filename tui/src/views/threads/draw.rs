@@ -14,7 +14,7 @@ use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row, STATES_HEAD};
 use crate::widgets::theme::Theme;
 use crate::widgets::{table, trend};
-use crate::words::{held, names, person, states, text};
+use crate::words::{held, person, states, text};
 use profile::{TREND_LEN, ThreadRow};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -227,7 +227,7 @@ fn top_function(thread: &ThreadRow, cx: &Context<'_>) -> String {
         thread.top_function.as_deref(),
         open.and_then(|open| held::now(open, thread.tid, waited)),
     ) {
-        (Some(name), _) => names::short(name).into_owned(),
+        (Some(name), _) => states::with_function(name, thread.activity.as_ref(), cx.shown),
         (None, Some(open)) => open,
         (None, None) => "-".into(),
     }

@@ -1,0 +1,61 @@
+//! A program's *own code*: not its libraries, not the runtime of its language, not the kernel.
+//! What these take is charged to the function of its own that asked for it, because that is
+//! the one that somebody can change.
+//!
+//! It is told by where files lie and what names begin with, which is a guess: a library that
+//! was copied into a program's folder counts as its own.
+
+use super::{Action, Clause, FrameTest, Text};
+use std::sync::LazyLock;
+
+/// Files that are no program's own: what is no file (code made at run time is one's own),
+/// libraries of the system, and interpreters, whose programs are what they run.
+const MODULES: [&str; 4] = [
+    r"^\[(vdso|waiting)",
+    r"^/(usr/)?(local/)?lib(32|64|x32)?/.*\.so[.0-9]*$",
+    r"/(python|node|nodejs|java|ruby|perl|php)[-.0-9]*$",
+    r"/lib(python|node|jvm|ruby|perl)[^/]*\.so",
+];
+
+/// Sources of standard libraries, and of packages that were fetched.
+const SOURCES: [&str; 3] = [
+    r"^/rustc/|/rustlib/src/|/\.cargo/registry/|^/usr/(include|src|share)/",
+    r"^/usr/(local/|lib/)go[^/]*/src/|/go/pkg/mod/|/lib/python[.0-9]+/|^<frozen",
+    r"^node:|/node_modules/|/sysdeps/",
+];
+
+/// The same by name, for programs without debug information: C++ and Rust, node, C, then
+/// the packages of Go.
+const NAMES: [&str; 6] = [
+    r"^<?&?(mut )?(std|core|alloc|__gnu_cxx)::|^__(rust|cxa|gxx)_|@plt$",
+    // Parts of Rust's library that are there for every type, and those of its own types.
+    r"^<([A-Z]|&?str|bool|char|[uif](8|16|32|64|128|size)|\[.*\]) as |^<(\[.*\]|str|[uif][0-9]+)>::",
+    r"^Builtins_",
+    // Of a libc that is linked in.
+    r"^_*(pthread_[a-z_]+|(clock_)?nanosleep|epoll_p?wait2?|futex_?wait|lll_lock_wait|syscall)(@.*)?$",
+    r"^(runtime|reflect|sync|syscall|strings|bytes|fmt|sort|strconv|bufio|io|os|net|time|math|regexp|errors|context)(/[a-z0-9/]+)?\.|^type:\.|^gogo$",
+    r"^(internal|encoding|compress|crypto|hash|unicode|container|database|html|text)/[a-z0-9/]+\.",
+];
+
+/// What holds for functions that are no program's own.
+static FOREIGN: LazyLock<Vec<FrameTest>> = LazyLock::new(|| {
+    let text = |expression: &&str| Text::regex(expression).expect("a test reads it");
+    let mut tests = vec![FrameTest::Kernel];
+    tests.extend(MODULES.iter().map(|of| FrameTest::Module(text(of))));
+    tests.extend(SOURCES.iter().map(|of| FrameTest::File(text(of))));
+    tests.extend(NAMES.iter().map(|of| FrameTest::Name(text(of))));
+    tests
+});
+
+/// What holds for functions that are no program's own: one of these does.
+pub(crate) fn foreign() -> &'static [FrameTest] {
+    &FOREIGN
+}
+
+/// Steps of a filter that charge to its callers what is not a program's own code.
+pub fn without_foreign() -> impl Iterator<Item = Clause> {
+    foreign().iter().map(|test| Clause::Stack {
+        action: Action::Hide,
+        test: test.clone(),
+    })
+}
