@@ -17,6 +17,7 @@ use crate::naming::NamedModule;
 use crate::settings::Consent;
 use crate::snapshot::{FetchState, Loading};
 use client::{FetchError, Limits};
+use probe::confine::{self, Duty};
 use profile::ModuleId;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -108,7 +109,10 @@ impl Fetching {
             came: HashSet::new(),
         };
         let thread = thread::Builder::new().name("debuginfod".into());
-        let started = thread.spawn(move || worker.run(&queue, &results));
+        let started = thread.spawn(move || {
+            confine::thread(Duty::Fetching);
+            worker.run(&queue, &results);
+        });
         Some(Fetching {
             requests: started.is_ok().then_some(requests),
             thread: started.ok(),

@@ -30,6 +30,8 @@ pub use sampler::MakeSource;
 pub use settings::{AwaitNames, Command, Consent, Counted, FirstProbes, Schedule, Settings};
 
 use model::Model;
+use probe::ask_kernel;
+use probe::confine::{self, Duty};
 use sampler::Ready;
 use snapshot::Snapshot;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,6 +72,9 @@ impl Engine {
         commands: Receiver<Command>,
         publish: Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>,
     ) -> std::io::Result<Self> {
+        // The other threads have no rights to ask the kernel themselves. Without it functions
+        // of BPF programs have no lines.
+        _ = ask_kernel::start();
         let stop = Arc::new(AtomicBool::new(false));
         let failure = Arc::new(Mutex::new(None));
         let (batches, received) = sync_channel(BATCHES_MAX);
@@ -78,9 +83,13 @@ impl Engine {
         let ready = Ready::new(ready, !settings.probes.functions.is_empty());
         let sampler = thread::Builder::new()
             .name("sampler".into())
-            .spawn(move || sampler::sample(make_source, ready, &batches, &wanted, &flag))?;
+            .spawn(move || {
+                confine::thread(Duty::Sampling);
+                sampler::sample(make_source, ready, &batches, &wanted, &flag);
+            })?;
         let (flag, why) = (stop.clone(), failure.clone());
         let model = thread::Builder::new().name("model".into()).spawn(move || {
+            confine::thread(Duty::Keeping);
             let mut model = Model::new(settings, wishes, publish);
             let run = faults::catch("keeping what was counted", || {
                 model.run(&received, &commands, &flag);

@@ -16,6 +16,7 @@ mod requests;
 use crate::alike::no_name;
 use faults::Fault;
 use jit::{Jit, Waiting};
+use probe::confine::{self, Duty};
 use probe::{Module, ModuleKind, PythonNames};
 use profile::{Frame, FrameId, ModuleId, NameState, SourceFrame};
 use requests::Requests;
@@ -353,7 +354,10 @@ impl Naming {
                 let (results, workshop) = (results.clone(), workshop.clone());
                 thread::Builder::new()
                     .name("naming".into())
-                    .spawn(move || work(&queue, &results, &workshop))
+                    .spawn(move || {
+                        confine::thread(Duty::Parsing);
+                        work(&queue, &results, &workshop);
+                    })
                     .ok()
             })
             .collect();

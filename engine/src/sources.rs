@@ -7,6 +7,7 @@
 //! from then on, and in later runs, every question is a look into it.
 
 use super::naming::{NamedModule, shown};
+use probe::confine::{self, Duty};
 use profile::{Frame, FrameId, ModuleId, SourceFrame};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -102,9 +103,10 @@ impl Sources {
     pub fn start(symbolizer: Arc<Symbolizer>) -> Self {
         let (requests, queue) = channel();
         let (results, answers) = channel();
-        let started = thread::Builder::new()
-            .name("lines".into())
-            .spawn(move || Worker::new(symbolizer, results).run(&queue));
+        let started = thread::Builder::new().name("lines".into()).spawn(move || {
+            confine::thread(Duty::Parsing);
+            Worker::new(symbolizer, results).run(&queue);
+        });
         Self {
             requests: started.is_ok().then_some(requests),
             answers,

@@ -1,6 +1,7 @@
 //! Work done *aside*: on a thread of its own, because it may wait for a target, so that
 //! whoever wants it done does not wait.
 
+use crate::confine::{self, Duty};
 use crate::shares::FairQueue;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -47,6 +48,7 @@ impl<Work: Send + 'static, Answer: Send + 'static> Aside<Work, Answer> {
         let (sender, answers) = channel();
         let theirs = shared.clone();
         let run = move || {
+            confine::thread(Duty::Looking);
             theirs.run(&sender, |wanted| {
                 faults::catch(what, || work(wanted)).ok()?
             })

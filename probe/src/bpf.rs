@@ -9,6 +9,7 @@ use crate::events::{Event, tick};
 use crate::files;
 use crate::loader::{self, Settings};
 use crate::open_waits::OpenWaits;
+use crate::privilege::Rights;
 use crate::python::Python;
 use crate::sample::{Batch, Counters};
 use crate::source::{EngineKind, RateError, Source, SourceError, SourceInfo, wait_for_any};
@@ -118,6 +119,8 @@ impl BpfSource {
         let ring = unsafe { BorrowedFd::borrow_raw(loaded.samples.as_raw_fd()) };
         let wakeup = Wakeup::of(ring).map_err(Error::Ring)?;
         let clocks = Clocks::start(tick, config.rate_hz, config.target.cpus.clone())?;
+        let rights = Rights::current().map(|rights| rights.notes());
+        let notes = rights.unwrap_or_default().into_iter().chain(loaded.notes);
         Ok(Self {
             clocks,
             wakeup,
@@ -131,7 +134,7 @@ impl BpfSource {
                 rate_is_fixed: None,
                 unwinding: "tables",
                 buffers: format!("one ring of {} MB", config.ring_bytes >> 20),
-                notes: loaded.notes,
+                notes: notes.collect(),
             },
             verified: loaded.verified,
             calls: loaded.calls,

@@ -1,6 +1,7 @@
 //! The BPF programs that the kernel runs, ours and others', as it tells of them
 //! to whoever has CAP_SYS_ADMIN. For names and lines; nothing is changed.
 
+use crate::ask_kernel::ask;
 use crate::bpf_call::bpf;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -24,48 +25,67 @@ const CODE_BYTES_MAX: u32 = 64 << 20;
 /// Records are 8 and 16 bytes; newer kernels may append to them.
 const RECORD_BYTES_MAX: u32 = 64;
 
-/// The kernel that runs us.
+/// The kernel that runs us, asked by the [kernel thread](crate::ask_kernel).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BpfPrograms;
 
 impl BpfKernel for BpfPrograms {
     fn next_program(&self, after: u32) -> Option<u32> {
-        let mut request = ById {
-            id: after,
-            ..ById::default()
-        };
-        // SAFETY: the arm of that command; it has no addresses.
-        unsafe { bpf(PROG_GET_NEXT_ID, &mut request) }.ok()?;
-        Some(request.next_id)
+        ask(move || next_program(after)).flatten()
     }
 
     fn extents(&self, program: u32) -> Option<Vec<BpfExtent>> {
-        let file = open(PROG_GET_FD_BY_ID, program).ok()?;
-        let counts = program_info(&file, ProgramInfo::default()).ok()?;
-        read_extents(&file, &counts).ok()
+        ask(move || extents(program).ok()).flatten()
     }
 
-    fn program(&self, program: u32) -> Option<BpfProgramInfo> {
-        let file = open(PROG_GET_FD_BY_ID, program).ok()?;
-        let counts = program_info(&file, ProgramInfo::default()).ok()?;
-        let mut info = read_lines(&file, &counts).ok()?;
-        info.extents = read_extents(&file, &counts).ok()?;
-        if counts.btf_id != 0 {
-            info.btf = self.types(counts.btf_id).unwrap_or_default().bytes;
-        }
-        Some(info)
+    fn program(&self, number: u32) -> Option<BpfProgramInfo> {
+        ask(move || program(number).ok()).flatten()
     }
 
     fn code(&self, program: u32) -> Option<Vec<BpfCode>> {
-        let file = open(PROG_GET_FD_BY_ID, program).ok()?;
-        let counts = program_info(&file, ProgramInfo::default()).ok()?;
-        read_code(&file, &counts).ok()
+        ask(move || code(program).ok()).flatten()
     }
 
     fn types(&self, number: u32) -> Option<BpfTypes> {
-        let file = open(BTF_GET_FD_BY_ID, number).ok()?;
-        read_types(&file).ok()
+        ask(move || types(number).ok()).flatten()
     }
+}
+
+fn next_program(after: u32) -> Option<u32> {
+    let mut request = ById {
+        id: after,
+        ..ById::default()
+    };
+    // SAFETY: the arm of that command; it has no addresses.
+    unsafe { bpf(PROG_GET_NEXT_ID, &mut request) }.ok()?;
+    Some(request.next_id)
+}
+
+fn extents(program: u32) -> io::Result<Vec<BpfExtent>> {
+    let file = open(PROG_GET_FD_BY_ID, program)?;
+    let counts = program_info(&file, ProgramInfo::default())?;
+    read_extents(&file, &counts)
+}
+
+fn program(number: u32) -> io::Result<BpfProgramInfo> {
+    let file = open(PROG_GET_FD_BY_ID, number)?;
+    let counts = program_info(&file, ProgramInfo::default())?;
+    let mut info = read_lines(&file, &counts)?;
+    info.extents = read_extents(&file, &counts)?;
+    if counts.btf_id != 0 {
+        info.btf = types(counts.btf_id).unwrap_or_default().bytes;
+    }
+    Ok(info)
+}
+
+fn code(program: u32) -> io::Result<Vec<BpfCode>> {
+    let file = open(PROG_GET_FD_BY_ID, program)?;
+    let counts = program_info(&file, ProgramInfo::default())?;
+    read_code(&file, &counts)
+}
+
+fn types(number: u32) -> io::Result<BpfTypes> {
+    read_types(&open(BTF_GET_FD_BY_ID, number)?)
 }
 
 /// `union bpf_attr` of the calls that take a number.

@@ -3,6 +3,7 @@
 //! and harmless; versions are compared nowhere, since distributions backport.
 
 mod bpf;
+mod confinement;
 mod event;
 mod kernel;
 mod place;
@@ -78,6 +79,7 @@ impl Finding {
 pub fn survey(rights: &Rights) -> Vec<Finding> {
     let mut findings = vec![kernel::version()];
     findings.extend(judge_rights(rights));
+    findings.push(confinement::of_readers());
     // Without rights every try would fail for that one reason, told above.
     let may_try = rights.can_sample().is_ok();
     findings.push(bpf::type_information());
@@ -100,11 +102,7 @@ fn judge_rights(rights: &Rights) -> Vec<Finding> {
         let what = format!("rights: {missing}: cannot sample");
         return vec![Finding::fail("rights", what).fix(fix)];
     }
-    let held: Vec<_> = Capability::ALL
-        .into_iter()
-        .filter(|&capability| rights.effective.has(capability))
-        .map(Capability::name)
-        .collect();
+    let held = rights.effective.names();
     let mut findings = vec![Finding::ok(
         "rights",
         format!("rights: uid {}, {}", rights.euid, held.join(" ")),
@@ -122,7 +120,7 @@ fn judge_rights(rights: &Rights) -> Vec<Finding> {
 }
 
 /// What sampling can do without, at a price.
-const USEFUL: [(Capability, &str, &str); 3] = [
+const USEFUL: [(Capability, &str, &str); 4] = [
     (
         Capability::SysPtrace,
         "rights-ptrace",
@@ -132,6 +130,11 @@ const USEFUL: [(Capability, &str, &str); 3] = [
         Capability::DacReadSearch,
         "rights-files",
         "binaries that only their owner may read have no function names",
+    ),
+    (
+        Capability::CheckpointRestore,
+        "rights-mapped",
+        "libraries that were replaced or deleted while programs have them mapped have no function names",
     ),
     (
         Capability::Syslog,
@@ -176,6 +179,7 @@ mod tests {
                 ("rights", Level::Ok),
                 ("rights-ptrace", Level::Warn),
                 ("rights-files", Level::Warn),
+                ("rights-mapped", Level::Warn),
                 ("rights-syslog", Level::Warn)
             ]
         );

@@ -31,6 +31,7 @@ mod reader;
 mod socket;
 mod spawner;
 
+use crate::confine::{self, Confined};
 use crate::privilege::UserRights;
 use pool::{Handle, Pool};
 use std::io;
@@ -52,6 +53,7 @@ static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
 pub fn start_readers() -> io::Result<()> {
     let pool = Arc::new(Pool::new(spawner::start()?));
     _ = POOL.set(pool);
+    confine::has_readers();
     Ok(())
 }
 
@@ -92,6 +94,12 @@ pub(crate) fn for_sampler() -> Files {
         }
         None => Files::default(),
     }
+}
+
+/// How far the readers are confined, by what the kernel says of one; `None` if there are no
+/// readers, or it cannot be seen.
+pub fn confined() -> Option<Confined> {
+    POOL.get()?.confined()
 }
 
 /// What has not answered, in sentences.

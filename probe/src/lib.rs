@@ -15,6 +15,7 @@
 #![warn(missing_docs)]
 
 mod aside;
+pub mod ask_kernel;
 pub mod bpf;
 mod bpf_call;
 mod bpf_programs;
@@ -23,6 +24,7 @@ mod bytes;
 pub mod cgroup;
 pub mod child;
 mod clocks;
+pub mod confine;
 pub mod cpus;
 mod decode;
 mod error;

@@ -1,11 +1,12 @@
 //! *Rights*: what the kernel lets this process do, and what is missing to
-//! sample. Nothing here is raised or dropped; it is read from `/proc/self`.
+//! sample. Nothing here is raised or dropped: see [`confine`](crate::confine).
 
 mod user;
 mod user_rights;
 
 use std::fmt;
 use std::io;
+use std::sync::OnceLock;
 
 pub use user::{InvokingUser, uid_of};
 pub(crate) use user_rights::Identity;
@@ -73,6 +74,14 @@ impl Capabilities {
         self.has(capability) || (split_off && self.has(Capability::SysAdmin))
     }
 
+    /// The names of those that make a difference here.
+    pub fn names(self) -> Vec<&'static str> {
+        let held = Capability::ALL.into_iter();
+        held.filter(|capability| self.has(*capability))
+            .map(Capability::name)
+            .collect()
+    }
+
     /// Whether the capability is in the set.
     pub fn has(self, capability: Capability) -> bool {
         self.0 & (1 << capability as u8) != 0
@@ -92,14 +101,24 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// The rights of this process.
+    /// The rights that this process was started with. What it gives up later stays with
+    /// those of its threads and processes whose work takes it.
     pub fn current() -> io::Result<Rights> {
+        static FIRST: OnceLock<Rights> = OnceLock::new();
+        if let Some(rights) = FIRST.get() {
+            return Ok(*rights);
+        }
+        let read = Rights::read()?;
+        Ok(*FIRST.get_or_init(|| read))
+    }
+
+    fn read() -> io::Result<Rights> {
         let status = std::fs::read_to_string("/proc/self/status")?;
         // The file is missing on kernels without user namespaces.
         let uid_map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
         Ok(Rights {
             euid: rustix::process::geteuid().as_raw(),
-            effective: parse_effective(&status).ok_or_else(|| {
+            effective: parse_status(&status).ok_or_else(|| {
                 io::Error::new(
                     io::ErrorKind::InvalidData,
                     "no CapEff line in /proc/self/status",
@@ -128,6 +147,18 @@ impl Rights {
             missing,
             in_user_namespace: self.in_user_namespace,
         })
+    }
+
+    /// What a user has to know who looks at samples that were taken with these rights.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.allow(Capability::SysPtrace) {
+            notes.push(
+                "without CAP_SYS_PTRACE programs of other users have no names and no callers"
+                    .into(),
+            );
+        }
+        notes
     }
 }
 
@@ -158,7 +189,8 @@ impl fmt::Display for MissingRights {
 
 impl std::error::Error for MissingRights {}
 
-fn parse_effective(status: &str) -> Option<Capabilities> {
+/// The capabilities that count, of a `/proc/PID/status`.
+pub(crate) fn parse_status(status: &str) -> Option<Capabilities> {
     let line = status.lines().find_map(|l| l.strip_prefix("CapEff:"))?;
     u64::from_str_radix(line.trim(), 16).ok().map(Capabilities)
 }
@@ -185,15 +217,15 @@ mod tests {
     fn reads_the_effective_set_among_the_others() {
         let status =
             "Uid:\t0\t0\t0\t0\nCapPrm:\t000001ffffffffff\nCapEff:\t000000c000000000\nCapBnd:\t0\n";
-        let effective = parse_effective(status).unwrap();
+        let effective = parse_status(status).unwrap();
         let held: Vec<_> = Capability::ALL
             .into_iter()
             .filter(|&c| effective.has(c))
             .map(Capability::name)
             .collect();
         assert_eq!(held, ["CAP_PERFMON", "CAP_BPF"]);
-        assert_eq!(parse_effective("Name:\tx\n"), None);
-        assert_eq!(parse_effective("CapEff:\tzz\n"), None);
+        assert_eq!(parse_status("Name:\tx\n"), None);
+        assert_eq!(parse_status("CapEff:\tzz\n"), None);
     }
 
     #[test]

@@ -35,6 +35,7 @@ use crate::output;
 use crate::stderr;
 use crate::target::Target;
 use probe::child::{HeldCommand, Streams, hold_command};
+use probe::confine::{self, Duty};
 use probe::features;
 use probe::privilege::InvokingUser;
 use sampler::{Sampler, probe_target};
@@ -43,6 +44,17 @@ use std::io::{self, Write};
 /// Does what the command line asks for, and returns the exit status. `main` prints the
 /// failure.
 pub fn run(request: Request) -> Result<Exit, Failure> {
+    // A command of the user is started before rights are given up: see `confine::process`.
+    if !matches!(request, Request::Top(_)) {
+        confine::process();
+    }
+    if matches!(
+        request,
+        Request::Report(_) | Request::Open(_) | Request::Export(_) | Request::Merge(_)
+    ) {
+        // They read recordings, and take no samples.
+        confine::thread(Duty::Showing);
+    }
     match request {
         Request::Completions(shell) => print(&documents::completions(shell)),
         Request::Manual => print(&documents::manual()),
@@ -65,6 +77,7 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
             // Rights come first: a user who lacks them has to know that, whether there is a
             // terminal to draw on or not.
             let subject = prepare(&config)?;
+            confine::process();
             if config.mode == Mode::Screen && !config.look.plain {
                 top::check_terminal(&top::Remedies::Live)?;
             }

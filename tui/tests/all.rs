@@ -6,6 +6,7 @@ mod common;
 
 mod batch;
 mod code;
+mod confined;
 mod containers;
 mod debuginfod;
 mod demo;
@@ -34,6 +35,7 @@ mod tracepoints;
 mod twenty_functions;
 mod user_files;
 mod waits;
+mod without_root;
 
 /// Cargo does not look for files here, so that one that is forgotten above would never run.
 #[test]

@@ -9,6 +9,7 @@ use super::order::{Place, Sampled, Whose};
 use super::reach::Reach;
 use super::wanted::Wanted;
 use crate::naming::{NamedModule, names_of};
+use probe::confine::{self, Duty};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -97,9 +98,10 @@ impl Finder {
         tell: impl Fn(Answer) -> bool + Send + 'static,
     ) -> std::io::Result<Self> {
         let (questions, asked) = channel();
-        thread::Builder::new()
-            .name("sites".into())
-            .spawn(move || answer_all(&asked, &symbolizer, &reach, tell))?;
+        thread::Builder::new().name("sites".into()).spawn(move || {
+            confine::thread(Duty::Looking);
+            answer_all(&asked, &symbolizer, &reach, tell);
+        })?;
         Ok(Self { questions })
     }
 

@@ -40,8 +40,10 @@ use crate::naming::NamedModule;
 use callers::Names;
 use entry::{Entry, Past, State};
 use faults::Patience;
+use probe::ask_kernel;
 use probe::call::{Calls, Cost};
 use probe::call_orders::PROBES_MAX;
+use probe::confine::{self, Duty};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -135,9 +137,13 @@ impl Keeper {
             judged: Instant::now(),
             counted: Arc::default(),
         };
-        thread::Builder::new()
-            .name("probes".into())
-            .spawn(move || desk.run(&inbox, &own, ask))?;
+        let run = move || {
+            confine::thread(Duty::Sampling);
+            desk.run(&inbox, &own, ask);
+        };
+        // It attaches: a right that the thread of its first order has not.
+        let start = move || thread::Builder::new().name("probes".into()).spawn(run);
+        ask_kernel::ask(start).unwrap_or_else(|| Err(std::io::ErrorKind::Other.into()))?;
         Ok(Self {
             messages,
             news,

@@ -15,8 +15,6 @@ pub struct Terms {
     pub remote: RemoteFiles,
     /// File systems that no list has are not asked what they are.
     pub is_careful: bool,
-    /// With the rights of the invoking user.
-    pub as_user: bool,
     pub avoided: Vec<Place>,
 }
 
@@ -58,7 +56,6 @@ pub fn write_request<'r>(request: &Request<'r>, terms: &Terms) -> (Vec<u8>, Vec<
     let mut out = vec![
         u8::from(terms.remote == RemoteFiles::Open),
         u8::from(terms.is_careful),
-        u8::from(terms.as_user),
         terms.avoided.len().min(PLACES_MAX) as u8,
     ];
     for place in terms.avoided.iter().take(PLACES_MAX) {
@@ -90,7 +87,7 @@ pub fn read_request<T>(
     perform: impl FnOnce(Request<'_>, Terms) -> T,
 ) -> Option<T> {
     let mut rest = bytes;
-    let [remote, is_careful, as_user, count] = take(&mut rest)?;
+    let [remote, is_careful, count] = take(&mut rest)?;
     let avoided = (0..count).map(|_| read_place(&mut rest));
     let terms = Terms {
         remote: if remote == 1 {
@@ -99,7 +96,6 @@ pub fn read_request<T>(
             RemoteFiles::Skip
         },
         is_careful: is_careful == 1,
-        as_user: as_user == 1,
         avoided: avoided.collect::<Option<_>>()?,
     };
     let [tag, flags] = take(&mut rest)?;
@@ -380,7 +376,6 @@ mod tests {
         let terms = Terms {
             remote: RemoteFiles::Open,
             is_careful: true,
-            as_user: true,
             avoided: vec![Place::Process(3), Place::FileSystem(0, 39)],
         };
         // Without the numbers of descriptors, which are others there.

@@ -4,7 +4,8 @@ use super::avoided::Avoided;
 use super::message::{Terms, Word, read_word, write_request};
 use super::patience::{Patience, PatienceByUser};
 use super::socket::{Inbox, send};
-use super::spawner::Spawner;
+use super::spawner::{For, Spawner};
+use crate::confine::Confined;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,7 @@ use symbolize::files::{Proxy, Reply, Request};
 use symbolize::opener::Place;
 use symbolize::{Reason, RemoteFiles};
 
-/// Readers that wait for the next request; more are asked for only at once.
+/// Readers of a kind that wait for the next request; more are asked for only at once.
 const IDLE_MAX: usize = 2;
 
 /// From so many that do not end on, nobody new is sent where it is not known to be safe,
@@ -31,6 +32,7 @@ pub struct Pool {
 #[derive(Debug)]
 struct State {
     spawner: Spawner,
+    /// Whoever reads as the user does not read as us.
     idle: Vec<Reader>,
     avoided: Avoided,
     /// That were killed and have not ended, when a reader was last forked.
@@ -42,6 +44,7 @@ struct Reader {
     socket: UnixStream,
     inbox: Inbox,
     pid: u32,
+    for_whom: For,
 }
 
 /// What one thread, or several that do the same, ask by.
@@ -51,7 +54,7 @@ pub struct Handle {
     patience: Mutex<Patience>,
     /// Where no user's processes may hold up the work for others.
     by_user: Option<Mutex<PatienceByUser>>,
-    as_user: bool,
+    for_whom: For,
 }
 
 /// How asking a reader failed.
@@ -87,6 +90,24 @@ impl Pool {
         state.avoided.all().map(sentence).collect()
     }
 
+    /// How far a reader is confined; `None` if there can be none, or it cannot be seen.
+    pub fn confined(&self) -> Option<Confined> {
+        let (mut reader, terms) = self.take(RemoteFiles::Skip, For::Targets).ok()?;
+        // One that answers is confined: that is what it does first.
+        let pid = std::process::id();
+        let request = Request::CommandLine { pid };
+        if reader
+            .ask(&request, &terms, Duration::from_secs(1))
+            .is_err()
+        {
+            self.give_up(&reader, None);
+            return None;
+        }
+        let seen = Confined::of(reader.pid);
+        self.give_back(reader, None);
+        seen.ok()
+    }
+
     /// No more requests: the readers end.
     pub fn end(&self) {
         self.state().spawner.end();
@@ -97,15 +118,15 @@ impl Pool {
     }
 
     /// A reader, and on which terms it is sent.
-    fn take(&self, remote: RemoteFiles, as_user: bool) -> io::Result<(Reader, Terms)> {
+    fn take(&self, remote: RemoteFiles, for_whom: For) -> io::Result<(Reader, Terms)> {
         let mut state = self.state();
-        let reader = match state.idle.pop() {
-            Some(reader) => reader,
-            None => state.spawn()?,
+        let is_it = |reader: &Reader| reader.for_whom == for_whom;
+        let reader = match state.idle.iter().rposition(is_it) {
+            Some(place) => state.idle.remove(place),
+            None => state.spawn(for_whom)?,
         };
         let terms = Terms {
             remote,
-            as_user,
             is_careful: state.stuck >= STUCK_CAREFUL,
             avoided: state.avoided.at(Instant::now()).collect(),
         };
@@ -117,7 +138,8 @@ impl Pool {
         if let Some(place) = was_at {
             state.avoided.remove(place);
         }
-        if state.idle.len() < IDLE_MAX {
+        let of_this_kind = |idle: &&Reader| idle.for_whom == reader.for_whom;
+        if state.idle.iter().filter(of_this_kind).count() < IDLE_MAX {
             state.idle.push(reader);
         } else {
             state.spawner.kill(reader.pid);
@@ -134,8 +156,8 @@ impl Pool {
 }
 
 impl State {
-    fn spawn(&mut self) -> io::Result<Reader> {
-        let spawned = self.spawner.spawn()?;
+    fn spawn(&mut self, for_whom: For) -> io::Result<Reader> {
+        let spawned = self.spawner.spawn(for_whom)?;
         self.stuck = spawned.stuck;
         if self.stuck >= STUCK_MAX {
             self.spawner.kill(spawned.pid);
@@ -145,6 +167,7 @@ impl State {
             socket: spawned.socket,
             inbox: Inbox::default(),
             pid: spawned.pid,
+            for_whom,
         })
     }
 }
@@ -183,7 +206,7 @@ impl Handle {
             pool,
             patience: Mutex::new(Patience::new(patience)),
             by_user: None,
-            as_user: false,
+            for_whom: For::Targets,
         }
     }
 
@@ -198,8 +221,8 @@ impl Handle {
     /// With the rights of the invoking user.
     #[must_use]
     pub fn with_user_rights(self) -> Self {
-        let as_user = true;
-        Self { as_user, ..self }
+        let for_whom = For::User;
+        Self { for_whom, ..self }
     }
 
     fn patience(&self) -> MutexGuard<'_, Patience> {
@@ -246,7 +269,7 @@ impl Proxy for Handle {
         // An idle reader may have been killed by somebody; a new one was not.
         for _ in 0..=IDLE_MAX {
             let time = self.time_for(request).ok_or(Reason::Remote)?;
-            let taken = self.pool.take(remote, self.as_user);
+            let taken = self.pool.take(remote, self.for_whom);
             let (mut reader, terms) = taken.map_err(|_| Reason::Remote)?;
             let begun = Instant::now();
             let answer = reader.ask(request, &terms, time);

@@ -2,7 +2,6 @@
 
 use super::message::{Terms, Word, read_request, write_word};
 use super::socket::{Inbox, send};
-use crate::privilege::UserRights;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use symbolize::Reason;
@@ -47,13 +46,7 @@ pub fn serve(socket: &UnixStream) {
                 watch: &mut watch,
                 mountinfo: None,
             };
-            let mut perform = || request.perform(&mut opening);
-            if terms.as_user {
-                let done = UserRights::current().run(|| Ok(perform()));
-                done.unwrap_or(Err(Reason::NoPermission))
-            } else {
-                perform()
-            }
+            request.perform(&mut opening)
         });
         let word = Word::Done(done.unwrap_or(Err(Reason::Refused)));
         let file = match &word {

@@ -3,6 +3,8 @@
 
 use super::reader;
 use super::socket::{Inbox, send};
+use crate::confine::{self, Filter};
+use crate::privilege::UserRights;
 use rustix::process::{
     Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, setsid, waitpid,
 };
@@ -26,7 +28,17 @@ const LAST_REAP: Duration = Duration::from_millis(100);
 
 /// No process has these numbers.
 const SPAWN: u32 = 0;
+const SPAWN_FOR_USER: u32 = u32::MAX - 1;
 const END: u32 = u32::MAX;
+
+/// With whose rights a reader opens files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum For {
+    /// Ours, as far as they are for reading.
+    Targets,
+    /// Those of the invoking user.
+    User,
+}
 
 /// The other end of the spawner.
 #[derive(Debug)]
@@ -47,6 +59,8 @@ pub struct Spawned {
 
 /// Forks the spawner.
 pub fn start() -> io::Result<Spawner> {
+    // Found out here once, and known to all that are forked: they start no programs.
+    UserRights::current();
     let (ours, theirs) = UnixStream::pair()?;
     let parent = rustix::process::getpid();
     match fork()? {
@@ -73,9 +87,13 @@ pub fn start() -> io::Result<Spawner> {
 
 impl Spawner {
     /// One more reader.
-    pub fn spawn(&mut self) -> io::Result<Spawned> {
+    pub fn spawn(&mut self, for_whom: For) -> io::Result<Spawned> {
         let (ours, theirs) = UnixStream::pair()?;
-        send(&self.socket, &SPAWN.to_le_bytes(), &[theirs.as_fd()])?;
+        let order = match for_whom {
+            For::Targets => SPAWN,
+            For::User => SPAWN_FOR_USER,
+        };
+        send(&self.socket, &order.to_le_bytes(), &[theirs.as_fd()])?;
         let deadline = Instant::now() + ANSWER;
         let (answer, _) = self.inbox.receive(&self.socket, Some(deadline))?;
         let number = |at: usize| {
@@ -111,17 +129,24 @@ impl Spawner {
 }
 
 /// The readers that were forked, as their parent knows them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Readers {
+    /// What they may ask of the kernel; an error where it can keep them from nothing.
+    filter: io::Result<Filter>,
     /// Whose death was not seen yet.
     all: HashSet<Pid>,
     killed: HashSet<Pid>,
 }
 
 /// Runs until the other end says that it is over, or is closed. An order is the pid of a
-/// reader to kill, or [`SPAWN`] or [`END`].
+/// reader to kill, or [`SPAWN`], [`SPAWN_FOR_USER`] or [`END`].
 fn apply(orders: &UnixStream) {
-    let (mut inbox, mut readers) = (Inbox::default(), Readers::default());
+    let mut inbox = Inbox::default();
+    let mut readers = Readers {
+        filter: Filter::of_reader(),
+        all: HashSet::new(),
+        killed: HashSet::new(),
+    };
     loop {
         let wake = (!readers.killed.is_empty()).then(|| Instant::now() + REAP);
         let order = inbox.receive(orders, wake);
@@ -132,9 +157,13 @@ fn apply(orders: &UnixStream) {
             Err(_) => return,
         };
         match order.first_chunk().map(|order| u32::from_le_bytes(*order)) {
-            Some(SPAWN) => {
+            Some(order @ (SPAWN | SPAWN_FOR_USER)) => {
+                let for_whom = match order {
+                    SPAWN => For::Targets,
+                    _ => For::User,
+                };
                 let socket = files.into_iter().next();
-                let new = socket.and_then(|socket| readers.spawn(socket, orders));
+                let new = socket.and_then(|socket| readers.spawn(socket, orders, for_whom));
                 let answer = [new.unwrap_or(0), readers.killed.len() as u32];
                 let answer = answer.map(u32::to_le_bytes).concat();
                 if send(orders, &answer, &[]).is_err() {
@@ -148,7 +177,7 @@ fn apply(orders: &UnixStream) {
 }
 
 impl Readers {
-    fn spawn(&mut self, socket: OwnedFd, orders: &UnixStream) -> Option<u32> {
+    fn spawn(&mut self, socket: OwnedFd, orders: &UnixStream, for_whom: For) -> Option<u32> {
         let parent = rustix::process::getpid();
         if let Some(pid) = fork().ok()? {
             self.all.insert(pid);
@@ -157,7 +186,14 @@ impl Readers {
         child(|| {
             let socket = UnixStream::from(socket);
             close(orders);
+            // Whoever becomes another user is no more told of a parent's death. What it
+            // takes to be told is refused later on.
+            match for_whom {
+                For::Targets => confine::own_nothing_if_root(),
+                For::User => UserRights::current().take_on_for_files()?,
+            }
             die_with(parent)?;
+            confine::reader(for_whom == For::Targets, self.filter.as_ref().ok());
             reader::serve(&socket);
             Ok(())
         })
@@ -203,6 +239,8 @@ fn begin(orders: &UnixStream, parent: Pid) -> io::Result<()> {
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     die_with(parent)?;
+    // Where that is not possible, as little is lost as before.
+    _ = confine::spawner();
     {
         let nothing = std::fs::File::options()
             .read(true)

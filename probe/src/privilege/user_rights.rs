@@ -72,12 +72,8 @@ impl UserRights {
         if self.user.is_none() && !self.drops_capabilities {
             return work();
         }
-        let identity = self.user.as_ref().map(Identity::of);
         let work = move || {
-            if let Some(identity) = identity {
-                identity.take_on_for_files()?;
-            }
-            drop_capabilities()?;
+            self.take_on_for_files()?;
             work()
         };
         let work = move || faults::catch("reading or writing files of the user", work);
@@ -91,6 +87,18 @@ impl UserRights {
                 Err(_) => failed("the thread with the user's rights panicked".into()),
             }
         })
+    }
+
+    /// Takes them on for the calling thread, which cannot give them back: as in
+    /// [`run`](Self::run).
+    pub(crate) fn take_on_for_files(&self) -> io::Result<()> {
+        if let Some(user) = &self.user {
+            Identity::of(user).take_on_for_files()?;
+        }
+        if self.user.is_some() || self.drops_capabilities {
+            drop_capabilities()?;
+        }
+        Ok(())
     }
 
     /// Makes a command run as the user: its ids, its groups and its home.

@@ -7,6 +7,7 @@ mod read;
 use super::cache::Cache;
 use super::file_table::FileTable;
 use super::no_table::NoTable;
+use crate::confine;
 use crate::ids::ModuleId;
 pub use queue::Job;
 use queue::Queue;
@@ -103,7 +104,10 @@ impl Builder {
             let (shared, sender) = (shared.clone(), sender.clone());
             std::thread::Builder::new()
                 .name("tables".into())
-                .spawn(move || work(duty, &shared, &sender))?;
+                .spawn(move || {
+                    confine::thread(confine::Duty::Parsing);
+                    work(duty, &shared, &sender);
+                })?;
         }
         Ok(Self { shared, built })
     }

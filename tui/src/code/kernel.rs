@@ -4,7 +4,7 @@ use super::assembly::{self, Instruction, Mode};
 use super::pieces::cover_hits;
 use super::{Body, Piece, Place, Wanted};
 use engine::shown;
-use probe::BpfPrograms;
+use probe::{BpfPrograms, ask_kernel};
 use std::io::ErrorKind;
 use std::ops::Range;
 use symbolize::kernel::{CurrentBpf, KernelCore, KernelSymbols};
@@ -16,7 +16,9 @@ pub fn disassemble(wanted: &Wanted, body: &mut Body) -> Result<(), String> {
         return Err("the kernel's code is in no recording".into());
     }
     let memory = Memory {
-        core: KernelCore::open().map_err(|error| error.kind()),
+        core: ask_kernel::ask(KernelCore::open)
+            .ok_or(ErrorKind::Other)
+            .and_then(|core| core.map_err(|error| error.kind())),
         bpf: CurrentBpf::new(Box::new(BpfPrograms)),
     };
     add_pieces(wanted, &KernelSymbols::load(), &memory, body)

@@ -15,6 +15,7 @@ use crate::view_id::ViewId;
 use crate::words::units;
 use crate::{kept, plain, run, terminal};
 use engine::snapshot::{Lacks, Metered, Snapshot, Span, TargetState};
+use probe::confine::{self, Duty};
 use profile::{Cancel, Query, Store, View};
 use std::io::Write as _;
 use std::path::Path;
@@ -58,6 +59,7 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
     thread::Builder::new()
         .name("reader".into())
         .spawn(move || {
+            confine::thread(Duty::Parsing);
             let mut reading = Reading::new(&path, publish, began);
             let read = faults::catch("reading the file", || match is_demo {
                 true => reading.read_demo(),

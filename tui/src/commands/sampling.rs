@@ -10,6 +10,7 @@ use crate::target::Target;
 use engine::snapshot::Snapshot;
 use engine::{Command, Consent, Engine, FirstProbes, MakeSource, Schedule, Settings};
 use probe::child::{HeldCommand, RunningCommand, StartError};
+use probe::confine::{self, Duty};
 use profile::{Filter, Limits};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -78,6 +79,7 @@ pub fn start(
         publish,
     )
     .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
+    confine::thread(Duty::Showing);
     Ok(Sampling {
         engine,
         commands,

@@ -2,6 +2,7 @@
 
 use crate::code::{Body, FileLibrary, Library, SourceMap, Wanted};
 use crate::desk::{Answer, Lane, Question};
+use probe::confine::{self, Duty};
 use profile::Cancel;
 use std::io;
 use std::sync::Arc;
@@ -73,9 +74,10 @@ impl AnswerWorker {
     pub fn start(name: &str, library: impl Library + Send + 'static) -> io::Result<Self> {
         let (questions, asked) = channel();
         let (answer, answers) = mpsc::unbounded_channel();
-        Builder::new()
-            .name(name.into())
-            .spawn(move || work(&asked, &answer, library))?;
+        Builder::new().name(name.into()).spawn(move || {
+            confine::thread(Duty::Parsing);
+            work(&asked, &answer, library);
+        })?;
         Ok(AnswerWorker {
             questions,
             answers,

@@ -3,6 +3,7 @@
 //! goes away in that moment no read ever says so. The process would go on unseen, and keep
 //! a CPU busy for ever.
 
+use probe::confine::{self, Duty};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::io::{self, IsTerminal as _};
@@ -27,6 +28,7 @@ impl HangUp {
         let has_ended = Arc::new(AtomicBool::new(false));
         let ended = has_ended.clone();
         let watch = move || {
+            confine::thread(Duty::Waiting);
             let (keys, screen) = (io::stdin(), io::stdout());
             let keys = keys.is_terminal().then(|| keys.as_fd());
             let mut faults_left = faults::Patience::default();

@@ -4,6 +4,7 @@
 //! state and none wait in a queue.
 
 use super::painter::write_all;
+use probe::confine::{self, Duty};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 use std::{io, thread};
@@ -25,6 +26,7 @@ impl Writer {
         thread::Builder::new()
             .name("writer".into())
             .spawn(move || {
+                confine::thread(Duty::Waiting);
                 for frame in waiting {
                     // A frame that was not written is drawn anew with the next.
                     let written = faults::catch("writing to the terminal", || write_all(&frame));

@@ -2,6 +2,7 @@
 
 use super::attach::Link;
 use super::changing;
+use crate::confine::{self, Duty};
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
@@ -53,6 +54,7 @@ impl Leaving {
         let thread = thread::Builder::new().name("unprobe".into());
         // Without a thread it is dropped here and now, with the closure.
         let started = thread.spawn(move || {
+            confine::thread(Duty::Waiting);
             drop(placed);
             numbers
                 .lock()

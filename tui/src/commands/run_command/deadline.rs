@@ -2,6 +2,7 @@
 //! output nor a machine that is too busy may keep us alive.
 
 use super::Signals;
+use probe::confine::{self, Duty};
 
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -43,6 +44,7 @@ impl Deadline {
         thread::Builder::new()
             .name("deadline".into())
             .spawn(move || {
+                confine::thread(Duty::Waiting);
                 let mut patience = Patience::default();
                 loop {
                     let done = faults::catch("waiting for a signal", || {

@@ -1,0 +1,86 @@
+//! *Confinement*: what a thread or process of ours can still do once it has begun its work.
+//!
+//! A capability, once given up, does not come back, and a system call, once refused, stays
+//! refused. So each gives up at its beginning what its work does not need
+//! (docs/security.md has the whole table).
+//!
+//! | module | holds |
+//! |---|---|
+//! | `capabilities` | giving up capabilities |
+//! | `duty` | what threads of the process have to do, and what that takes |
+//! | `calls` | lists of system calls, and the filters of the kernel made of them |
+//! | `seen` | what the kernel says of a confined process |
+
+mod calls;
+mod capabilities;
+mod duty;
+mod seen;
+
+use rustix::process::{Gid, Uid};
+use rustix::thread::CapabilitySet;
+use std::io;
+
+pub(crate) use calls::Filter;
+pub(crate) use duty::has_readers;
+pub use duty::{Duty, process, thread};
+pub use seen::Confined;
+
+/// Reading files and memory of all processes, and nothing more.
+const READING: CapabilitySet = CapabilitySet::DAC_READ_SEARCH
+    .union(CapabilitySet::SYS_PTRACE)
+    .union(CapabilitySet::CHECKPOINT_RESTORE);
+
+/// To make others into less than root.
+const BECOMING_ANOTHER: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
+
+/// The user and group that own nothing.
+const NOBODY: u32 = 65_534;
+
+/// Of the process that forks readers: what they are to have, and what it takes to give
+/// that to them. Programs that it started, which it does not, would get no more.
+pub(crate) fn spawner() -> io::Result<()> {
+    rustix::thread::set_no_new_privs(true)?;
+    capabilities::keep(READING | reading_before_5_9() | BECOMING_ANOTHER)
+}
+
+/// Of a process that reads files, when it has taken on the user whom files are to ask:
+/// capabilities only for files of targets, and the filter where the kernel has any. Where
+/// one of the two is not possible the other is there all the same.
+pub(crate) fn reader(of_targets: bool, filter: Option<&Filter>) {
+    if of_targets {
+        _ = capabilities::keep(READING | reading_before_5_9());
+    }
+    if let Some(filter) = filter {
+        _ = filter.apply();
+    }
+}
+
+/// As root, takes on the files' rights of a user who owns nothing: with the capabilities of
+/// a reader everything can be read then, and nothing of root's be written to. Without the
+/// right to that it stays root.
+pub(crate) fn own_nothing_if_root() {
+    if rustix::process::geteuid().is_root() {
+        _ = own_nothing();
+    }
+}
+
+/// The kernel asks the effective user for everything that concerns files, and the real one
+/// before others may send signals: that stays root. The kernel takes the capabilities that
+/// count along with root's number; those that are allowed stay, and are taken up again by
+/// [`capabilities::keep`].
+fn own_nothing() -> io::Result<()> {
+    rustix::thread::set_thread_groups(&[])?;
+    rustix::thread::set_thread_res_gid(None, Gid::from_raw(NOBODY), None)?;
+    rustix::thread::set_thread_res_uid(None, Uid::from_raw(NOBODY), None)?;
+    Ok(())
+}
+
+/// What [`CapabilitySet::CHECKPOINT_RESTORE`] was split off from, where the kernel does not
+/// know it yet: links to what is mapped are followed with it.
+fn reading_before_5_9() -> CapabilitySet {
+    if capabilities::kernel_knows(CapabilitySet::CHECKPOINT_RESTORE) {
+        CapabilitySet::empty()
+    } else {
+        CapabilitySet::SYS_ADMIN
+    }
+}

@@ -1,0 +1,287 @@
+//! Which system calls are let through, as filters of the kernel (seccomp). A call that is
+//! refused fails as if a right were missing; it does not end the process, because C
+//! libraries try calls that they can do without.
+
+use libc::PROT_EXEC;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule,
+};
+use std::collections::BTreeMap;
+use std::io;
+
+/// A filter, ready for the kernel.
+#[derive(Debug, Clone)]
+pub struct Filter(BpfProgram);
+
+/// Calls of a C library and of the standard library of Rust on the way, in whatever a
+/// thread does.
+const ALWAYS: &[i64] = &[
+    libc::SYS_brk,
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_close,
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_futex,
+    libc::SYS_getpid,
+    libc::SYS_getrandom,
+    libc::SYS_gettid,
+    libc::SYS_madvise,
+    libc::SYS_mremap,
+    libc::SYS_munmap,
+    libc::SYS_nanosleep,
+    libc::SYS_restart_syscall,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sched_yield,
+    libc::SYS_sigaltstack,
+];
+
+/// What a reader asks of the kernel: messages with its other end, and opening, looking at
+/// and reading files.
+const READING: &[i64] = &[
+    libc::SYS_fadvise64,
+    libc::SYS_fcntl,
+    libc::SYS_fstat,
+    libc::SYS_fstatfs,
+    libc::SYS_getdents64,
+    libc::SYS_geteuid,
+    libc::SYS_getuid,
+    libc::SYS_lseek,
+    libc::SYS_newfstatat,
+    libc::SYS_openat2,
+    libc::SYS_ppoll,
+    libc::SYS_pread64,
+    libc::SYS_preadv,
+    libc::SYS_process_vm_readv,
+    libc::SYS_read,
+    libc::SYS_readlinkat,
+    libc::SYS_readv,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_statx,
+    // Of x86-64 alone: others have the newer calls above only.
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lstat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_readlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_stat,
+];
+
+/// What no thread does that reads what strangers have written.
+const ACTING: &[i64] = &[
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_acct,
+    libc::SYS_add_key,
+    libc::SYS_bind,
+    libc::SYS_bpf,
+    libc::SYS_chroot,
+    libc::SYS_clock_settime,
+    libc::SYS_connect,
+    libc::SYS_delete_module,
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_finit_module,
+    libc::SYS_fsmount,
+    libc::SYS_fsopen,
+    libc::SYS_init_module,
+    libc::SYS_io_uring_setup,
+    libc::SYS_kexec_load,
+    libc::SYS_keyctl,
+    libc::SYS_kill,
+    libc::SYS_listen,
+    libc::SYS_mknodat,
+    libc::SYS_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_move_mount,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_open_tree,
+    libc::SYS_perf_event_open,
+    libc::SYS_personality,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_pivot_root,
+    libc::SYS_process_madvise,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_ptrace,
+    libc::SYS_quotactl,
+    libc::SYS_reboot,
+    libc::SYS_request_key,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_setdomainname,
+    libc::SYS_sethostname,
+    libc::SYS_setns,
+    libc::SYS_settimeofday,
+    libc::SYS_socket,
+    libc::SYS_swapoff,
+    libc::SYS_swapon,
+    libc::SYS_syslog,
+    libc::SYS_tkill,
+    libc::SYS_umount2,
+    libc::SYS_unshare,
+    libc::SYS_userfaultfd,
+    libc::SYS_vhangup,
+];
+
+impl Filter {
+    /// Of a process that reads files of targets: it opens for reading only, and maps no
+    /// file into its memory. What `openat2` is to do stands in memory, where no filter sees
+    /// it; that the reader owns nothing is what keeps it from writing there.
+    pub fn of_reader() -> io::Result<Filter> {
+        let mut rules = allowed(ALWAYS.iter().chain(READING));
+        rules.extend(memory_alone()?);
+        let writing = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND;
+        rules.insert(libc::SYS_openat, vec![masked(2, writing, 0)?]);
+        #[cfg(target_arch = "x86_64")]
+        rules.insert(libc::SYS_open, vec![masked(1, writing, 0)?]);
+        Filter::new(rules, refused(), SeccompAction::Allow)
+    }
+
+    /// Of a thread that reads what strangers have written: whatever becomes of it, it
+    /// starts no program, reaches no network and no other process, makes no code, and asks
+    /// for nothing of the kernel that only root gets.
+    pub fn of_parser() -> io::Result<Filter> {
+        let mut rules = allowed(ACTING.iter());
+        rules.insert(libc::SYS_mmap, vec![masked(2, PROT_EXEC, PROT_EXEC)?]);
+        rules.insert(libc::SYS_mprotect, vec![masked(2, PROT_EXEC, PROT_EXEC)?]);
+        Filter::new(rules, SeccompAction::Allow, refused())
+    }
+
+    /// Has the kernel apply it to the calling thread and all that it starts, from now on.
+    /// They can then also gain no rights by starting a program.
+    pub fn apply(&self) -> io::Result<()> {
+        seccompiler::apply_filter(&self.0).map_err(io::Error::other)
+    }
+
+    fn new(
+        rules: BTreeMap<i64, Vec<SeccompRule>>,
+        otherwise: SeccompAction,
+        matched: SeccompAction,
+    ) -> io::Result<Filter> {
+        let arch = std::env::consts::ARCH.try_into();
+        let arch = arch.map_err(io::Error::other)?;
+        let filter = SeccompFilter::new(rules, otherwise, matched, arch);
+        let program = filter.and_then(BpfProgram::try_from);
+        Ok(Filter(program.map_err(io::Error::other)?))
+    }
+}
+
+fn refused() -> SeccompAction {
+    SeccompAction::Errno(libc::EPERM.cast_unsigned())
+}
+
+/// Calls without a look at what they are given.
+fn allowed<'a>(calls: impl Iterator<Item = &'a i64>) -> BTreeMap<i64, Vec<SeccompRule>> {
+    calls.map(|call| (*call, Vec::new())).collect()
+}
+
+/// Memory of one's own, in which no program can be made.
+fn memory_alone() -> io::Result<[(i64, Vec<SeccompRule>); 2]> {
+    let is_private = |protection| masked(2, protection, 0);
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    let anonymous = SeccompRule::new(vec![
+        condition(2, PROT_EXEC, 0)?,
+        condition(3, flags | libc::MAP_SHARED, flags)?,
+    ]);
+    let anonymous = anonymous.map_err(io::Error::other)?;
+    Ok([
+        (libc::SYS_mmap, vec![anonymous]),
+        (libc::SYS_mprotect, vec![is_private(PROT_EXEC)?]),
+    ])
+}
+
+/// An argument of which some bits have a value.
+fn masked(argument: u8, mask: i32, value: i32) -> io::Result<SeccompRule> {
+    let rule = SeccompRule::new(vec![condition(argument, mask, value)?]);
+    rule.map_err(io::Error::other)
+}
+
+fn condition(argument: u8, mask: i32, value: i32) -> io::Result<SeccompCondition> {
+    let bits = |bits: i32| u64::from(bits.cast_unsigned());
+    let is_so = SeccompCmpOp::MaskedEq(bits(mask));
+    let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, is_so, bits(value));
+    condition.map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::{ErrorKind, Read as _, Write as _};
+    use std::net::TcpListener;
+    use std::process::Command;
+
+    /// Does work on a thread with a filter, and gives what it came to.
+    fn filtered<T: Send>(filter: io::Result<Filter>, work: impl FnOnce() -> T + Send) -> T {
+        let filter = filter.expect("this processor has system calls");
+        std::thread::scope(|scope| {
+            let run = || filter.apply().map(|()| work());
+            scope.spawn(run).join().expect("it ends").expect("applied")
+        })
+    }
+
+    fn refused<T>(done: io::Result<T>) {
+        let error = done.err().expect("it is refused");
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied, "{error}");
+    }
+
+    #[test]
+    fn a_reader_reads_and_does_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "text").unwrap();
+        let mut open = File::options().append(true).open(&path).unwrap();
+        let (read, wrote) = filtered(Filter::of_reader(), || {
+            let mut read = String::new();
+            File::open(&path)
+                .and_then(|mut file| file.read_to_string(&mut read))
+                .unwrap();
+            let at = rustix::fs::openat2(
+                rustix::fs::CWD,
+                &path,
+                rustix::fs::OFlags::RDONLY,
+                rustix::fs::Mode::empty(),
+                rustix::fs::ResolveFlags::NO_SYMLINKS,
+            );
+            assert!(at.is_ok() && std::fs::metadata(&path).is_ok());
+            refused(File::create(&path));
+            refused(File::options().append(true).open(&path));
+            refused(std::fs::remove_file(&path));
+            refused(std::fs::rename(&path, folder.path().join("other")));
+            refused(TcpListener::bind("127.0.0.1:0"));
+            refused(Command::new("/bin/true").status());
+            // Threads of their own would have other rights: none is started.
+            refused(std::thread::Builder::new().spawn(|| ()));
+            refused(
+                rustix::thread::set_thread_uid(rustix::process::Uid::ROOT).map_err(io::Error::from),
+            );
+            (read, open.write(b"more"))
+        });
+        refused(wrote);
+        assert_eq!(read, "text");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "text");
+    }
+
+    #[test]
+    fn a_parser_writes_its_caches_and_reaches_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        filtered(Filter::of_parser(), || {
+            std::fs::write(folder.path().join("cache"), "table").unwrap();
+            std::thread::spawn(|| refused(TcpListener::bind("127.0.0.1:0")))
+                .join()
+                .unwrap();
+            refused(Command::new("/bin/true").status());
+            let own = rustix::process::getpid();
+            let kill = rustix::process::test_kill_process(own);
+            refused(kill.map_err(io::Error::from));
+        });
+    }
+}

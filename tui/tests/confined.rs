@@ -1,0 +1,243 @@
+//! What the threads and processes of a running proftop can still do, by what the kernel
+//! says of each.
+
+use crate::common;
+
+use common::pty::Pty;
+use common::{proftop, shared_machine, start_sampling};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use test_support::wait_until;
+
+const DAC_OVERRIDE: u64 = 1 << 1;
+const DAC_READ_SEARCH: u64 = 1 << 2;
+const SETGID: u64 = 1 << 6;
+const SETUID: u64 = 1 << 7;
+const SYS_MODULE: u64 = 1 << 16;
+const SYS_RAWIO: u64 = 1 << 17;
+const SYS_PTRACE: u64 = 1 << 19;
+const SYS_ADMIN: u64 = 1 << 21;
+const SYSLOG: u64 = 1 << 34;
+const PERFMON: u64 = 1 << 38;
+const BPF: u64 = 1 << 39;
+const CHECKPOINT_RESTORE: u64 = 1 << 40;
+
+/// What `/proc/…/status` tells of a thread.
+#[derive(Debug, Clone)]
+struct Status(String);
+
+impl Status {
+    fn field(&self, name: &str) -> &str {
+        let line = self.0.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("{name} in {}", self.0))
+            .trim()
+    }
+
+    /// What it may make count, which is no less than what counts.
+    fn permitted(&self) -> u64 {
+        let permitted = u64::from_str_radix(self.field("CapPrm:"), 16).expect("a mask");
+        let effective = u64::from_str_radix(self.field("CapEff:"), 16).expect("a mask");
+        assert_eq!(effective & !permitted, 0);
+        permitted
+    }
+
+    fn is_filtered(&self) -> bool {
+        self.field("Seccomp:") == "2" && self.field("NoNewPrivs:") == "1"
+    }
+}
+
+/// The statuses of the threads of a process, by the names of the threads.
+fn threads(pid: u32) -> BTreeMap<String, Vec<Status>> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it lives");
+    let mut by_name: BTreeMap<String, Vec<Status>> = BTreeMap::new();
+    for task in tasks.flatten() {
+        // One that has ended meanwhile is left out.
+        if let Ok(status) = fs::read_to_string(task.path().join("status")) {
+            let status = Status(status);
+            by_name
+                .entry(status.field("Name:").into())
+                .or_default()
+                .push(status);
+        }
+    }
+    by_name
+}
+
+/// The process that forks readers, and the readers.
+fn readers(pid: u32) -> (Status, Vec<Status>) {
+    let children = |pid: u32| -> Vec<u32> {
+        let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let listed = listed.expect("it lives");
+        listed
+            .split_whitespace()
+            .map(|pid| pid.parse().unwrap())
+            .collect()
+    };
+    let status = |pid: u32| {
+        fs::read_to_string(format!("/proc/{pid}/status"))
+            .ok()
+            .map(Status)
+    };
+    let spawner = children(pid)[0];
+    let readers = children(spawner).into_iter().filter_map(status);
+    (status(spawner).expect("it lives"), readers.collect())
+}
+
+/// A folder of this user's alone, for the caches of a test.
+fn caches() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    (folder, path)
+}
+
+fn sampling(caches: &Path) -> test_support::Process {
+    let mut command = proftop(&["-b", "-d", "0.5", "--format", "json"]);
+    command.env("XDG_CACHE_HOME", caches);
+    start_sampling(command.stdout(Stdio::null()).stderr(Stdio::null()))
+}
+
+#[test]
+fn each_thread_has_the_rights_of_its_work_and_no_more() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let (_folder, caches) = caches();
+    let process = sampling(&caches);
+    let pid = process.pid();
+    const NAMED: [&str; 6] = ["proftop", "sampler", "kernel", "model", "naming", "tables"];
+    wait_until("all threads, confined", || {
+        let threads = threads(pid);
+        let is_there = NAMED.iter().all(|name| threads.contains_key(*name));
+        let of = |name: &str| threads.get(name).into_iter().flatten();
+        is_there
+            && of("naming").chain(of("tables")).all(Status::is_filtered)
+            && of("model")
+                .chain(of("proftop"))
+                .all(|own| own.permitted() & BPF == 0)
+    });
+    check(pid);
+}
+
+#[test]
+fn so_have_those_of_the_screen() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let (_folder, caches) = caches();
+    let mut terminal = Pty::open(80, 24);
+    let mut command = proftop(&[]);
+    command
+        .env("XDG_CACHE_HOME", caches)
+        .env("TERM", "xterm-256color");
+    terminal.attach(&mut command);
+    let process = start_sampling(&mut command);
+    let pid = process.pid();
+    const NAMED: [&str; 6] = ["answers", "reports", "beside", "code", "naming", "tables"];
+    wait_until("all threads, confined", || {
+        let threads = threads(pid);
+        let of = |name: &str| threads.get(name).into_iter().flatten();
+        let all = |name: &&str| threads.contains_key(*name) && of(name).all(Status::is_filtered);
+        NAMED.iter().all(all) && of("model").all(|own| own.permitted() & BPF == 0)
+    });
+    check(pid);
+    terminal.press(b"q");
+}
+
+/// Fails if a thread may do what is not its work.
+fn check(pid: u32) {
+    let threads = threads(pid);
+    let all = threads.values().flatten();
+    for status in all {
+        assert_eq!(status.permitted() & SYS_MODULE, 0, "{status:?}");
+    }
+    for (name, statuses) in &threads {
+        for status in statuses {
+            let permitted = status.permitted();
+            let may = |capability| permitted & capability != 0;
+            match name.as_str() {
+                "sampler" => {
+                    assert!(may(BPF) && may(PERFMON), "{name}: {permitted:x}");
+                    let others = SETUID | SETGID | DAC_OVERRIDE | SYS_RAWIO;
+                    assert_eq!(permitted & others, 0, "{name}: {permitted:x}");
+                }
+                "kernel" => {
+                    let others = SETUID | SETGID | DAC_OVERRIDE;
+                    assert_eq!(permitted & others, 0, "{name}: {permitted:x}");
+                }
+                "naming" | "lines" | "tables" | "answers" | "reports" | "beside" | "code" => {
+                    assert_eq!(
+                        permitted & !(SYSLOG | SETUID | SETGID),
+                        0,
+                        "{name}: {permitted:x}"
+                    );
+                    assert!(status.is_filtered(), "{name}");
+                }
+                _ => {
+                    let kernels = BPF | PERFMON | SYS_ADMIN | SYS_RAWIO;
+                    assert_eq!(permitted & kernels, 0, "{name}: {permitted:x}");
+                    // The editor and commands may be such as gain rights.
+                    assert_eq!(status.field("NoNewPrivs:"), "0", "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn readers_read_everything_and_own_nothing() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let (_folder, caches) = caches();
+    let process = sampling(&caches);
+    let mut seen = Vec::new();
+    wait_until("readers, confined", || {
+        let (spawner, readers) = readers(process.pid());
+        assert_eq!(spawner.field("NoNewPrivs:"), "1");
+        seen = readers;
+        !seen.is_empty() && seen.iter().all(Status::is_filtered)
+    });
+    let is_root = rustix::process::geteuid().is_root();
+    for reader in &seen {
+        let reading = DAC_READ_SEARCH | SYS_PTRACE | CHECKPOINT_RESTORE;
+        assert_eq!(reader.permitted() & !reading, 0, "{reader:?}");
+        if is_root {
+            let users: Vec<_> = reader.field("Uid:").split_whitespace().collect();
+            assert_eq!(users, ["0", "65534", "0", "65534"]);
+            assert_eq!(reader.permitted(), reading);
+            assert_eq!(reader.field("Groups:"), "");
+        }
+    }
+}
+
+#[test]
+fn doctor_says_how_far_readers_are_confined() {
+    let output = common::run(&mut proftop(&["doctor"]));
+    let said = common::text(&output.stdout);
+    let line = said.lines().find(|line| line.contains("confinement: "));
+    let line = line.expect("a line on it");
+    assert!(line.starts_with("ok "), "{line}");
+    assert!(
+        line.ends_with("filtered system calls, no new privileges"),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_command_has_the_rights_that_we_were_given() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let script = "grep -E '^Cap(Eff|Prm)|^NoNewPrivs|^Seccomp:' /proc/self/status >&2";
+    let mut ours = std::process::Command::new("sh");
+    let ours = common::run(ours.args(["-c", script]));
+    let args = ["record", "-d", "1", "-o", "/dev/null", "-f", "--"];
+    let theirs = common::run(proftop(&args).args(["sh", "-c", script]));
+    let said = common::text(&theirs.stderr);
+    // Beside it there is what `record` itself says.
+    for line in common::text(&ours.stderr).lines() {
+        assert!(said.lines().any(|own| own == line), "{line} in {said}");
+    }
+}

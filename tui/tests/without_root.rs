@@ -1,0 +1,306 @@
+//! Another user than root with the capabilities of docs/security.md, and with one of them
+//! missing: what is lost without each is said by `doctor`, by reports and in Health.
+
+use crate::common;
+
+use common::dialog::Dialog;
+use common::{PROFTOP, reports_until, run, shared_machine, side_by_side, text};
+use rustix::process::{Gid, Uid};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+use serde_json::Value;
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use test_support::{Process, compile, is_root_or_skip, wait_until};
+
+/// No account has it.
+const UID: u32 = 4_242_424;
+
+/// All that takes samples of everything, and names all of it.
+const ALL: CapabilitySet = CapabilitySet::BPF
+    .union(CapabilitySet::PERFMON)
+    .union(CapabilitySet::SYS_PTRACE)
+    .union(CapabilitySet::DAC_READ_SEARCH)
+    .union(CapabilitySet::SYSLOG)
+    .union(CapabilitySet::CHECKPOINT_RESTORE);
+
+/// What is seen without a capability.
+struct Loss {
+    missing: CapabilitySet,
+    /// The engine that takes samples then.
+    engine: &'static str,
+    /// What `doctor` finds that it does not find with all.
+    findings: &'static [&'static str],
+    /// Words of a note that the header and Health have.
+    note: Option<&'static str>,
+    /// Why frames have no name that otherwise have one.
+    reason: Option<&'static str>,
+}
+
+const LOSSES: [Loss; 7] = [
+    Loss {
+        missing: CapabilitySet::empty(),
+        engine: "bpf",
+        findings: &[],
+        note: None,
+        reason: None,
+    },
+    Loss {
+        missing: CapabilitySet::BPF,
+        engine: "perf",
+        findings: &["rights", "bpf", "cpu-clock"],
+        note: Some("without CAP_BPF"),
+        reason: None,
+    },
+    Loss {
+        missing: CapabilitySet::PERFMON,
+        engine: "perf",
+        findings: &["rights", "bpf", "cpu-clock"],
+        note: Some("without CAP_PERFMON"),
+        reason: None,
+    },
+    Loss {
+        missing: CapabilitySet::SYS_PTRACE,
+        engine: "bpf",
+        findings: &["rights-ptrace"],
+        note: Some("without CAP_SYS_PTRACE programs of other users have no names"),
+        reason: Some("unmapped"),
+    },
+    Loss {
+        missing: CapabilitySet::DAC_READ_SEARCH,
+        engine: "bpf",
+        findings: &["rights-files"],
+        note: None,
+        reason: Some("no_permission"),
+    },
+    Loss {
+        missing: CapabilitySet::SYSLOG,
+        engine: "bpf",
+        findings: &["rights-syslog", "kernel-names"],
+        note: None,
+        reason: Some("kernel_hidden"),
+    },
+    Loss {
+        missing: CapabilitySet::CHECKPOINT_RESTORE,
+        engine: "bpf",
+        findings: &["rights-mapped"],
+        note: None,
+        reason: Some("no_permission"),
+    },
+];
+
+/// Calls a function of a library, and the kernel.
+const SOURCE: &str = r"
+#include <fcntl.h>
+#include <unistd.h>
+void in_library(void);
+void in_program(void) { for (volatile long i = 0; i < 10000000; i++); }
+int main(void) {
+    int zero = open(ZERO, O_RDONLY);
+    static char bytes[1 << 20];
+    for (;;) { in_program(); in_library(); for (int i = 0; i < 64; i++) read(zero, bytes, sizeof bytes); }
+}
+";
+
+/// Programs of root, and a copy of proftop that another user may start.
+struct Scene {
+    proftop: PathBuf,
+    /// Only root may read its library.
+    of_root: Process,
+    /// Its library is deleted.
+    with_deleted: Process,
+    _folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Option<Scene> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let may = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
+        may(folder.path(), 0o755).unwrap();
+        let proftop = path("proftop");
+        fs::copy(PROFTOP, &proftop).unwrap();
+        may(&proftop, 0o755).unwrap();
+        let (library, source) = (path("library.c"), path("main.c"));
+        let code = "void in_library(void) { for (volatile long i = 0; i < 10000000; i++); }";
+        fs::write(&library, code).unwrap();
+        fs::write(&source, SOURCE.replace("ZERO", "\"/dev/zero\"")).unwrap();
+        let start = |name: &str| {
+            let (shared, program) = (path(&format!("lib{name}.so")), path(name));
+            compile(&library, &shared, ["-shared", "-fPIC"])?;
+            let flags = [shared.as_os_str(), "-Wl,-rpath,$ORIGIN".as_ref()];
+            compile(&source, &program, flags)?;
+            let started = Process::start(&mut Command::new(&program));
+            let is_mapped = || {
+                let maps = fs::read_to_string(format!("/proc/{}/maps", started.pid()));
+                maps.is_ok_and(|maps| maps.contains(&format!("lib{name}.so")))
+            };
+            wait_until("it has its library", is_mapped);
+            Some((started, shared))
+        };
+        let (of_root, library) = start("private")?;
+        may(&library, 0o600).unwrap();
+        let (with_deleted, library) = start("deleted")?;
+        fs::remove_file(library).unwrap();
+        Some(Scene {
+            proftop,
+            of_root,
+            with_deleted,
+            _folder: folder,
+        })
+    }
+
+    /// As a user with these capabilities, as a service manager starts it.
+    fn proftop(&self, args: &[&str], capabilities: CapabilitySet) -> Command {
+        let mut command = Command::new(&self.proftop);
+        command.args(args);
+        for variable in ["PROFTOP_CONFIG", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+            command.env(variable, "/dev/null");
+        }
+        // SAFETY: between fork and exec there are system calls only.
+        unsafe { command.pre_exec(move || become_user(capabilities)) };
+        command
+    }
+
+    /// The loss as it shows in one process: some do not show in both.
+    fn pids(&self) -> String {
+        format!("{},{}", self.of_root.pid(), self.with_deleted.pid())
+    }
+}
+
+fn become_user(capabilities: CapabilitySet) -> io::Result<()> {
+    rustix::thread::set_keep_capabilities(true)?;
+    rustix::thread::set_thread_groups(&[])?;
+    let (user, group) = (Uid::from_raw(UID), Gid::from_raw(UID));
+    rustix::thread::set_thread_res_gid(group, group, group)?;
+    rustix::thread::set_thread_res_uid(user, user, user)?;
+    let sets = CapabilitySets {
+        effective: capabilities,
+        permitted: capabilities,
+        inheritable: capabilities,
+    };
+    rustix::thread::set_capabilities(None, sets)?;
+    for capability in capabilities.iter() {
+        rustix::thread::configure_capability_in_ambient_set(capability, true)?;
+    }
+    Ok(())
+}
+
+/// The findings of `doctor` that are not as they should be, without those of the terminal.
+fn findings(scene: &Scene, capabilities: CapabilitySet) -> Vec<String> {
+    let output = run(&mut scene.proftop(&["doctor", "--format", "json"], capabilities));
+    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let all = found["findings"].as_array().expect("a list");
+    let is_bad = |finding: &&Value| finding["level"] != "ok" && finding["section"] == "machine";
+    let id = |finding: &Value| finding["id"].as_str().expect("text").to_owned();
+    all.iter().filter(is_bad).map(id).collect()
+}
+
+#[test]
+fn what_is_lost_without_each_capability_is_said() {
+    if !is_root_or_skip("only root can give capabilities to another user") {
+        return;
+    }
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let Some(scene) = Scene::new() else {
+        return;
+    };
+    let with_all = findings(&scene, ALL);
+    side_by_side(&LOSSES, |loss| check(&scene, loss, &with_all));
+}
+
+fn check(scene: &Scene, loss: &Loss, with_all: &[String]) {
+    let held = ALL.difference(loss.missing);
+    let mut found = findings(scene, held);
+    found.retain(|id| !with_all.contains(id));
+    assert_eq!(found, loss.findings, "without {:?}", loss.missing);
+
+    let args = ["-b", "-d", "0.5", "--format", "json", "-p", &scene.pids()];
+    let notes = |report: &Value| -> Vec<String> {
+        let notes = report["notes"].as_array().expect("a list").iter();
+        notes
+            .map(|note| note.as_str().expect("text").to_owned())
+            .collect()
+    };
+    let is_named = |report: &Value, name: &str| {
+        let functions = report["functions"].as_array().expect("a list");
+        functions.iter().any(|function| function["name"] == name)
+    };
+    let is_enough = |reports: &[Value]| {
+        let Some(last) = reports.last() else {
+            return false;
+        };
+        match loss.reason {
+            Some(reason) => last["unnamed"][reason].as_u64() > Some(0),
+            None => is_named(last, "in_program") && is_named(last, "in_library"),
+        }
+    };
+    let what = format!("reports without {:?}", loss.missing);
+    let reports = reports_until(&mut scene.proftop(&args, held), &what, is_enough);
+    let last = reports.last().expect("one is enough");
+    assert_eq!(last["engine"], loss.engine, "{what}");
+    let is_noted = |note: &str| notes(last).iter().any(|told| told.contains(note));
+    match loss.note {
+        Some(note) => assert!(is_noted(note), "{what}: {:?}", notes(last)),
+        None => assert!(!is_noted("without CAP_"), "{what}: {:?}", notes(last)),
+    }
+
+    let mut command = scene.proftop(&["--plain", "-p", &scene.pids()], held);
+    command.stderr(Stdio::null());
+    let mut dialog = Dialog::of(command);
+    let wanted = loss.note.unwrap_or(match loss.reason {
+        Some("unmapped") => "No mapping",
+        Some("no_permission") => "No right to read the file",
+        Some("kernel_hidden") => "The kernel hides",
+        _ => "samples",
+    });
+    let mut health = String::new();
+    wait_until("Health says it", || {
+        health = dialog.ask("health");
+        health.replace('\n', " ").contains(wanted)
+    });
+    dialog.finish();
+}
+
+#[test]
+fn a_command_of_the_user_has_the_rights_that_the_user_gave() {
+    if !is_root_or_skip("only root can give capabilities to another user") {
+        return;
+    }
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let Some(scene) = Scene::new() else {
+        return;
+    };
+    // A capability that proftop has no use for, and its command has.
+    let held = ALL | CapabilitySet::NET_BIND_SERVICE;
+    let script = "grep -E '^Cap(Eff|Prm)|^NoNewPrivs' /proc/self/status >&2";
+    let args = [
+        "record",
+        "-d",
+        "1",
+        "-o",
+        "/dev/null",
+        "-f",
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    let output = run(&mut scene.proftop(&args, held));
+    let said = text(&output.stderr);
+    let mask = format!("{:016x}", held.bits());
+    for line in ["CapEff", "CapPrm"] {
+        assert!(
+            said.contains(&format!("{line}:\t{mask}")),
+            "{line} of {mask}: {said}"
+        );
+    }
+    assert!(said.contains("NoNewPrivs:\t0"), "{said}");
+}
