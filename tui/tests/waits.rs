@@ -86,6 +86,26 @@ fn waits_are_as_many_and_as_long_as_they_were() {
     assert!(mean_ms <= longest_ms, "{mean_ms} {longest_ms}");
     assert!(function(&locked, "ten_waits_for_work").is_none());
 
+    // The frames between the program's own functions and the wait are folded, and not those.
+    let tree = run(&mut proftop(&[
+        "report",
+        &file,
+        "--tree",
+        "--filter",
+        "state:net",
+    ]));
+    let tree = text(&tree.stdout);
+    assert!(tree.contains("ten_waits_for_work  waits"), "{tree}");
+    let args = ["report", &file, "--format", "md", "--filter", "state:lock"];
+    let page = run(&mut proftop(&args));
+    let page = text(&page.stdout);
+    let hot = page.lines().find(|line| line.starts_with("Hot path"));
+    let hot = hot.unwrap_or_else(|| panic!("{page}"));
+    assert!(
+        hot.ends_with("`want_the_lock` › `[waiting: lock]`"),
+        "{hot}"
+    );
+
     // What comes behind, in the queue, is not for work any more.
     let busy = report(&file, "!state:idle !state:queue");
     assert!(function(&busy, "ten_waits_for_work").is_none());

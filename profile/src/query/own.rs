@@ -9,6 +9,15 @@ use crate::wait::WAITING_MODULE;
 use crate::{FunctionId, View};
 use std::collections::HashMap;
 
+impl View {
+    /// Whether a function is of a program's own code: not of its libraries, not of the runtime of
+    /// its language, not of the kernel. It is told by where its file lies and what its name begins
+    /// with.
+    pub(super) fn is_own_code(&self, id: FunctionId) -> bool {
+        id.0 >= crate::intern::RESERVED && !foreign().iter().any(|test| matches(self, test, id))
+    }
+}
+
 /// Answers for the stacks of one selection; a function is looked at once.
 struct OwnCode<'a> {
     view: &'a View,
@@ -18,9 +27,7 @@ struct OwnCode<'a> {
 impl OwnCode<'_> {
     fn is_own(&mut self, id: FunctionId) -> bool {
         let view = self.view;
-        *self.known.entry(id).or_insert_with(|| {
-            id.0 >= crate::intern::RESERVED && !foreign().iter().any(|test| matches(view, test, id))
-        })
+        *self.known.entry(id).or_insert_with(|| view.is_own_code(id))
     }
 
     /// A function of a program, be it of a library.

@@ -386,6 +386,16 @@ impl CallTree {
         self.view.function(id)
     }
 
+    /// Whether time waited is counted, and a node stands for a function of a program's own code.
+    /// In such a tree that is what one looks for: the frames around it, of libraries and of the
+    /// kernel, are much the same for all waits.
+    pub fn waits_in_own_code(&self, kind: NodeKind) -> bool {
+        let NodeKind::Function { id, .. } = kind else {
+            return false;
+        };
+        self.view.info().metric.is_waiting() && self.view.is_own_code(id)
+    }
+
     /// The name of a [`NodeKind::Group`]; `None` if the tree has no such group.
     pub fn group_name(&self, group: u32) -> Option<&Arc<str>> {
         self.groups.get(&group)

@@ -138,7 +138,16 @@ fn hot_path(asked: &Asked) -> Option<String> {
     };
     let path: Vec<&Node> = path.iter().filter(is_function).collect();
     let end = path.last()?;
-    let shown = &path[path.len().saturating_sub(PATH_MAX)..];
+    // Of a wait the program's own functions, and what it is for: between them lie a library and
+    // the kernel.
+    let is_own = |node: &&&Node| tree.waits_in_own_code(node.kind);
+    let own = path.iter().filter(is_own).count();
+    let is_last = |node: &Node| node.kind == end.kind;
+    let mut telling = path.clone();
+    if own > 0 {
+        telling.retain(|node| is_own(&node) || is_last(node));
+    }
+    let shown = &telling[telling.len().saturating_sub(PATH_MAX)..];
     let names: Vec<String> = shown
         .iter()
         .map(|node| code(&tree.name(node.kind)))

@@ -6,9 +6,7 @@ use super::samples::Lot;
 use crate::views::tree::runs;
 use crate::words::markdown::{self, Lines, code, quoted, share};
 use crate::words::{metric, names, units, waits};
-use profile::query::{
-    CallTree, Direction, FunctionPage, GroupBy, Neighbour, NeighbourKind, Node, NodeKind,
-};
+use profile::query::{CallTree, Direction, FunctionPage, GroupBy, Neighbour, NeighbourKind, Node};
 use profile::{Cancel, FunctionRow, Role, Selection, percent};
 
 /// How many callers, and how many callees, are named.
@@ -264,15 +262,7 @@ fn draw_below(tree: &CallTree, node: &Node, depth: usize, least: f64, rows: &mut
 /// Joins frames that have only one child each into one line. Returns its words, and the last
 /// of the frames.
 fn joined(tree: &CallTree, first: &Node) -> (String, Node) {
-    let mut frames = 0;
-    let mut end = *first;
-    while matches!(end.kind, NodeKind::Function { .. })
-        && end.own == 0
-        && let [only] = tree.children(&end)[..]
-    {
-        frames += 1;
-        end = only;
-    }
+    let (frames, end) = runs::of_nodes(tree, first);
     let name = |node: &Node| code(&tree.name(node.kind));
     if !runs::is_long(frames) {
         return (name(first), *first);

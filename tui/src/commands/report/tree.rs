@@ -66,15 +66,7 @@ impl Printer<'_> {
     /// Returns the text of the line and the last of them. A short run stays one line for
     /// each frame.
     fn run(&self, first: &Node) -> (String, Node) {
-        let mut frames = 0;
-        let mut end = *first;
-        while matches!(end.kind, NodeKind::Function { .. })
-            && end.own == 0
-            && let [only] = self.tree.children(&end)[..]
-        {
-            frames += 1;
-            end = only;
-        }
+        let (frames, end) = runs::of_nodes(self.tree, first);
         if !runs::is_long(frames) {
             return (self.name(first.kind), *first);
         }

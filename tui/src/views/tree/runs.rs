@@ -2,7 +2,7 @@
 //! the same numbers, so that one row, that of the last frame, stands for all.
 
 use super::trees::Trees;
-use profile::query::{Direction, NodeKind, Pair};
+use profile::query::{CallTree, Direction, Node, NodeKind, Pair};
 
 /// A chain of fewer frames is shown frame by frame.
 const FRAMES_MIN: usize = 3;
@@ -28,7 +28,40 @@ pub fn run(trees: &Trees, first: &Pair) -> Option<(Vec<Pair>, Pair)> {
         frames.push(at);
         at = only;
     }
-    is_long(frames.len()).then_some((frames, at))
+    frames.push(at);
+    let kind = |place: &Pair| place.now.or(place.before).map(|node| node.kind);
+    let kinds: Vec<NodeKind> = frames.iter().filter_map(kind).collect();
+    frames.truncate(length(&trees.now, &kinds));
+    let last = frames.pop()?;
+    is_long(frames.len()).then_some((frames, last))
+}
+
+/// Returns how many frames of a chain are one run, the last one included: all of them or, where
+/// time waited is counted, those up to the function of the program's own that is nearest to the
+/// wait. So that one has a row.
+fn length(tree: &CallTree, chain: &[NodeKind]) -> usize {
+    let is_own = |kind: &NodeKind| tree.waits_in_own_code(*kind);
+    let own = match tree.direction() {
+        Direction::TopDown => chain.iter().rposition(is_own),
+        Direction::BottomUp => chain.iter().position(is_own),
+    };
+    own.map_or(chain.len(), |at| at + 1)
+}
+
+/// Returns how many frames the run that begins at a node of a tree has above its last one, and
+/// the last one. It may be too short to be folded.
+pub fn of_nodes(tree: &CallTree, first: &Node) -> (usize, Node) {
+    let mut chain = vec![*first];
+    while let Some(end) = chain.last()
+        && matches!(end.kind, NodeKind::Function { .. })
+        && end.own == 0
+        && let [only] = tree.children(end)[..]
+    {
+        chain.push(only);
+    }
+    let kinds: Vec<NodeKind> = chain.iter().map(|node| node.kind).collect();
+    let above = length(tree, &kinds) - 1;
+    (above, chain[above])
 }
 
 /// Whether a run with this many frames above its last one is long enough to be folded.
