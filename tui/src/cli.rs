@@ -13,6 +13,7 @@ use crate::action::Keymap;
 use crate::calendar;
 use crate::choices::{Color, EngineChoice, Format, Operand, Sort, Theme};
 use crate::code::SourceMap;
+use crate::condition::Condition;
 use crate::config::{Complaint, Settings};
 use crate::dialogs::write::Manner;
 use crate::failure::Failure;
@@ -115,7 +116,7 @@ pub struct Look {
 }
 
 /// Which front end a run of the profiler has.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Mode {
     Screen,
     Batch(BatchConfig),
@@ -139,7 +140,7 @@ pub struct BatchConfig {
 }
 
 /// What `record` writes, and for how long.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RecordConfig {
     /// How long to record. None: until interrupted, or until the command ends.
     pub duration: Option<Duration>,
@@ -149,6 +150,23 @@ pub struct RecordConfig {
     pub overwrite: bool,
     /// Functions whose calls are counted and timed as well.
     pub probes: engine::FirstProbes,
+    /// Only the last minutes are kept, by a flight recorder.
+    pub ring: Option<RingConfig>,
+}
+
+/// What a flight recorder keeps and saves.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RingConfig {
+    /// How much time the ring has, at least.
+    pub length: Duration,
+    /// What its file may take, with the one that takes its place.
+    pub bytes_max: u64,
+    /// When it is saved.
+    pub conditions: Vec<Condition>,
+    /// How much of the time after a condition is saved with it.
+    pub after: Duration,
+    /// How many saved files there may be.
+    pub saves_max: usize,
 }
 
 /// Which functions `trace` probes, and what it shows of their calls.
@@ -215,6 +233,8 @@ pub struct OpenConfig {
     pub is_demo: bool,
     /// Which of the things that the file counts.
     pub metric: Option<String>,
+    /// How much of its end the screen begins with. None: all.
+    pub last: Option<Duration>,
     pub look: Look,
 }
 
@@ -225,6 +245,8 @@ pub struct ReportConfig {
     pub file: PathBuf,
     /// Which of the things that the file counts.
     pub metric: Option<String>,
+    /// How much of its end is counted. None: all.
+    pub last: Option<Duration>,
     pub filter: Filter,
     pub shape: ReportShape,
 }
@@ -301,6 +323,8 @@ pub struct ExportConfig {
     pub format: Option<FileFormat>,
     /// Which of the things that the file counts.
     pub metric: Option<String>,
+    /// How much of its end is written. None: all.
+    pub last: Option<Duration>,
     pub filter: Filter,
     pub manner: Manner,
     pub overwrite: bool,

@@ -13,6 +13,7 @@ mod choices;
 mod cli;
 mod code;
 mod commands;
+mod condition;
 mod config;
 mod context;
 mod desk;

@@ -20,11 +20,14 @@ pub use new_file::NewFile;
 
 use place::{Found, Place};
 use probe::privilege::UserRights;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// Why a file is not written. A sentence without the file's name.
 #[derive(Debug, thiserror::Error)]
@@ -203,6 +206,41 @@ impl<'a> UserFiles<'a> {
     /// Opens a regular file. An error if it is larger than `bytes_max`.
     pub fn open(self, path: &Path, bytes_max: u64) -> io::Result<File> {
         self.rights.run(|| open(path, bytes_max))
+    }
+
+    /// When a file was last changed.
+    pub fn changed(self, path: &Path) -> io::Result<SystemTime> {
+        self.rights
+            .run(|| std::fs::symlink_metadata(path)?.modified())
+    }
+
+    /// The names of what is in a folder.
+    pub fn list(self, folder: &Path) -> io::Result<Vec<OsString>> {
+        let list = || {
+            std::fs::read_dir(folder)?
+                .map(|entry| Ok(entry?.file_name()))
+                .collect()
+        };
+        self.rights.run(list)
+    }
+
+    /// Removes a file, or a link, but not where it leads.
+    pub fn remove(self, path: &Path) -> io::Result<()> {
+        self.rights.run(|| std::fs::remove_file(path))
+    }
+
+    /// Gives a file another name in its folder. An error if something has this name.
+    pub fn rename(self, from: &Path, to: &Path) -> Result<(), Refusal> {
+        self.run(|| {
+            let (from, to) = (Place::open(from)?, Place::open(to)?);
+            let flags = RenameFlags::NOREPLACE;
+            let renamed =
+                rustix::fs::renameat_with(&from.folder, &from.name, &to.folder, &to.name, flags);
+            match renamed {
+                Err(Errno::EXIST) => Err(Refusal::Exists),
+                renamed => Ok(renamed?),
+            }
+        })
     }
 
     /// Runs work with the user's rights; its own refusals are passed on.

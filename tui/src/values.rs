@@ -28,6 +28,10 @@ const MIB: u64 = 1 << 20;
 /// The least memory for samples: less would not hold a busy minute.
 const MEMORY_MIN: u64 = 16 * MIB;
 const KEEP_MIN: Duration = Duration::from_secs(1);
+/// Less would be cut into pieces of a few seconds.
+const RING_MIN: Duration = Duration::from_secs(10);
+/// Names of functions alone take some hundred kB.
+const RING_BYTES_MIN: u64 = MIB;
 /// Samples are kept in buckets of a second. A day of them still fits the time axis of a
 /// screen.
 const KEEP_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -125,6 +129,20 @@ pub fn keep(text: &str) -> Result<Duration, String> {
 pub fn window(text: &str) -> Result<Duration, String> {
     let time = whole_seconds(text)?;
     within(time, KEEP_MIN, KEEP_MAX, "1s to 24h")
+}
+
+/// Reads how much time a flight recorder keeps: 10 seconds to 24 hours, in whole seconds.
+pub fn ring(text: &str) -> Result<Duration, String> {
+    let time = whole_seconds(text)?;
+    within(time, RING_MIN, KEEP_MAX, "10s to 24h")
+}
+
+/// Reads how many bytes a flight recorder may take, as in `64M`.
+pub fn ring_size(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        bytes if bytes >= RING_BYTES_MIN => Ok(bytes),
+        _ => Err("at least 1M is needed".into()),
+    }
 }
 
 /// Reads the delay between reports: 0.1 to 3600 seconds.

@@ -25,6 +25,7 @@ mod probe_rounds;
 mod probes;
 mod python;
 mod record;
+mod recorder;
 mod recordings;
 mod screen;
 mod streams;

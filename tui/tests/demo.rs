@@ -144,7 +144,8 @@ fn what_a_terminal_says_of_itself_is_no_key() {
     let bytes = terminal.read_until(b"38;5;25");
     assert!(!String::from_utf8_lossy(&bytes).contains("are the baseline, A"));
     terminal.press(b"q");
-    terminal.read_until(b"4,473 samples in demo.pft");
+    // Not all of it may have been read by then.
+    terminal.read_until(b" samples in demo.pft");
     assert!(proftop.wait().expect("ours").success());
 }
 

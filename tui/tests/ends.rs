@@ -199,7 +199,7 @@ fn without_rights_a_command_is_sampled_all_the_same() {
         .as_nobody()
         .args(["-b", "--format", "json", "-F", "199", "-d", "60", "--"])
         .arg(public.copy(burn()))
-        .args(["3", "2"]));
+        .args(["6", "2"]));
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{stderr}");
     let reports = reports(&output.stdout);

@@ -2,6 +2,7 @@
 //! Types have plain comments, as clap would print a doc comment of theirs, too.
 
 use crate::code::source_map::Mapping;
+use crate::condition::Condition;
 
 use super::help;
 use crate::choices::{Color, EngineChoice, Format, MetricChoice, Sort, Theme};
@@ -212,6 +213,26 @@ pub struct Record {
     /// Overwrite the file if it is there
     #[arg(short, long)]
     pub force: bool,
+    /// Keep only the last stretch of so much time, in a .pft that is whole at every moment, and
+    /// save it when a condition is met or SIGUSR2 comes [default file: proftop-ring.pft]
+    #[arg(long, value_name = "TIME", value_parser = values::ring, conflicts_with_all = ["probes", "force"], help_heading = "Flight recorder")]
+    pub ring: Option<Duration>,
+    /// The bytes that the file of --ring may take, with the one that takes its place when it is
+    /// written anew [default: 64M]
+    #[arg(long, value_name = "SIZE", value_parser = values::ring_size, requires = "ring", help_heading = "Flight recorder")]
+    pub ring_size: Option<u64>,
+    /// Save the ring when cpu>80%, pressure:cpu>50% (or io, memory), process>150%,
+    /// process:NAME>150% or file:PATH, in the last second, or with for 5s behind; may be
+    /// given more than once
+    #[arg(long = "save-on", value_name = "CONDITION", value_parser = Condition::parse, requires = "ring", help_heading = "Flight recorder")]
+    pub save_on: Vec<Condition>,
+    /// How much of the time after a condition is saved with it [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = values::keep, requires = "ring", help_heading = "Flight recorder")]
+    pub after: Option<Duration>,
+    /// How many saved files there may be beside the ring; of more the oldest are removed
+    /// [default: 20]
+    #[arg(long, value_name = "N", value_parser = values::count, requires = "ring", help_heading = "Flight recorder")]
+    pub saves: Option<u32>,
 
     /// A command to start and to record, as the user who called sudo. With -o - what it
     /// prints goes to standard error
@@ -289,6 +310,9 @@ pub struct Open {
     /// What to count, of a file that counts several things, such as alloc_space
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
+    /// Begin with the last stretch of the recording, so much time
+    #[arg(long, value_name = "TIME", value_parser = values::window)]
+    pub last: Option<Duration>,
     #[command(flatten)]
     pub look: LookArgs,
 }
@@ -353,6 +377,9 @@ pub struct Report {
     /// What to count, of a file that counts several things, such as alloc_space
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
+    /// Count only the last stretch of the recording, so much time
+    #[arg(long, value_name = "TIME", value_parser = values::window, conflicts_with = "probes")]
+    pub last: Option<Duration>,
     /// Print callers and callees of the functions whose names match
     #[arg(long, value_name = "REGEX", value_parser = values::regex)]
     pub peek: Option<Regex>,
@@ -452,6 +479,9 @@ pub struct Export {
     /// What to count, of a file that counts several things, such as alloc_space
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
+    /// Write only the last stretch of the recording, so much time
+    #[arg(long, value_name = "TIME", value_parser = values::window)]
+    pub last: Option<Duration>,
     /// Write only samples that pass this filter; proftop man describes filters
     #[arg(long, value_name = "EXPR", value_parser = values::filter)]
     pub filter: Option<Filter>,

@@ -9,10 +9,11 @@ use super::args::{
 use super::{
     BatchConfig, CommandLine, Config, DiffConfig, DoctorConfig, ExportConfig, Look, McpConfig,
     MergeConfig, Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request, ResolveConfig,
-    SampleConfig, ShowConfig, SymbolizeConfig, SymbolizeTask,
+    RingConfig, SampleConfig, ShowConfig, SymbolizeConfig, SymbolizeTask,
 };
-use crate::choices::{Color, EngineChoice, Format, Sort, Theme};
+use crate::choices::{Color, EngineChoice, Format, MetricChoice, Sort, Theme};
 use crate::code::SourceMap;
+use crate::condition::{Gauge, What};
 use crate::config::{Complaint, Settings};
 use crate::dialogs::write::Manner;
 use crate::failure::Failure;
@@ -45,6 +46,11 @@ const RECORD_STEP: Duration = Duration::from_secs(1);
 /// How long samples stay in memory while recording. Older ones are in the file; the rest is
 /// kept for names that come late.
 const RECORD_KEEP: Duration = Duration::from_secs(60);
+/// What a flight recorder may take on the disk, how much of the time after a condition it
+/// saves, and how many saved files it leaves there.
+const RING_BYTES_DEFAULT: u64 = 64 << 20;
+const AFTER_DEFAULT: Duration = Duration::from_secs(10);
+const SAVES_DEFAULT: usize = 20;
 /// What samples may take in memory while recording, in bytes.
 const RECORD_MEMORY: u64 = 256 << 20;
 
@@ -77,12 +83,14 @@ pub fn request(
             file: words.file,
             is_demo: false,
             metric: words.metric,
+            last: words.last,
             look: look(&words.look, configuration()),
         })),
         Some(Sub::Demo(words)) => Ok(Request::Open(OpenConfig {
             file: "demo.pft".into(),
             is_demo: true,
             metric: None,
+            last: None,
             look: look(&words, configuration()),
         })),
         Some(Sub::Config(words)) => Ok(Request::Configuration(words.task)),
@@ -210,9 +218,17 @@ fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
 /// stands for standard output.
 fn record(words: Record, configuration: Configuration) -> Result<Config, Failure> {
     let (target, command) = target(words.target, words.command)?;
+    let ring = words.ring.map(|length| RingConfig {
+        length,
+        bytes_max: words.ring_size.unwrap_or(RING_BYTES_DEFAULT),
+        conditions: words.save_on,
+        after: words.after.unwrap_or(AFTER_DEFAULT),
+        saves_max: words.saves.map_or(SAVES_DEFAULT, |saves| saves as usize),
+    });
     let file = match words.output {
         Some(path) if path.as_os_str() == "-" => None,
         Some(path) => Some(path),
+        None if ring.is_some() => Some("proftop-ring.pft".into()),
         None => Some(RecordConfig::default_file(words.format)),
     };
     let format = match words.format {
@@ -227,9 +243,15 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
             format.word()
         )));
     }
+    let mut sample = sample(&words.sample, &configuration.0);
+    if let Some(ring) = &ring {
+        check_ring(ring, file.as_deref(), format, &sample)?;
+        // What is saved is taken from memory.
+        sample.keep = ring.length + ring.after + RECORD_KEEP;
+    }
     Ok(Config {
         target,
-        sample: sample(&words.sample, &configuration.0),
+        sample,
         show: ShowConfig {
             window: RECORD_STEP,
             delay: RECORD_STEP,
@@ -242,9 +264,38 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
             format,
             overwrite: words.force,
             probes,
+            ring,
         }),
         command,
     })
+}
+
+/// Returns an error if a flight recorder cannot write to this file, or cannot tell whether its
+/// conditions are met.
+fn check_ring(
+    ring: &RingConfig,
+    file: Option<&Path>,
+    format: FileFormat,
+    sample: &SampleConfig,
+) -> Result<(), Failure> {
+    if file.is_none() || format != FileFormat::Pft || file.and_then(Packing::of_path).is_some() {
+        return Err(Failure::usage(
+            "--ring keeps a .pft, which is written anew: -o FILE.pft",
+        ));
+    }
+    let counts_samples = |what: &What| {
+        let What::Above { gauge, .. } = what else {
+            return false;
+        };
+        matches!(gauge, Gauge::Process(_))
+    };
+    let by_samples = ring.conditions.iter().find(|it| counts_samples(&it.what));
+    match by_samples {
+        Some(condition) if sample.counted != MetricChoice::OnCpu.into() => Err(Failure::usage(
+            format!("--save-on '{condition}' goes by CPU time, which --metric on-cpu counts"),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the format that the name of a file tells. A name without an ending, such as that
@@ -302,6 +353,7 @@ fn report(words: Report) -> Result<ReportConfig, Failure> {
     Ok(ReportConfig {
         file: words.file,
         metric: words.metric,
+        last: words.last,
         filter: words.filter.unwrap_or_default(),
         shape,
     })
@@ -314,6 +366,7 @@ fn export(words: Export) -> ExportConfig {
         output: words.output,
         format: words.format,
         metric: words.metric,
+        last: words.last,
         filter: words.filter.unwrap_or_default(),
         manner: Manner {
             by_thread: words.by_thread,

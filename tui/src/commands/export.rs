@@ -31,10 +31,15 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
             "the name of the file tells no format: add --format ({words})"
         )));
     };
-    if format == Format::Pft && !config.filter.is_empty() {
-        return Err(Failure::usage(
-            "a .pft always holds everything: give --filter when you read it",
-        ));
+    let narrowing = match (config.filter.is_empty(), config.last) {
+        (false, _) => Some("--filter"),
+        (true, Some(_)) => Some("--last"),
+        (true, None) => None,
+    };
+    if let Some(option) = narrowing.filter(|_| format == Format::Pft) {
+        return Err(Failure::usage(format!(
+            "a .pft always holds everything: give {option} when you read it"
+        )));
     }
     if to_stdout && format.is_bytes() {
         output::refuse_terminal()?;
@@ -44,6 +49,7 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
         stderr::say(format_args!("{}: {note}", input::name(&config.input)));
     }
     let query = Query {
+        window: open_file::last(&opened.view, config.last),
         filter: config.filter.clone(),
         ..Query::default()
     };

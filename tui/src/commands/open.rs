@@ -50,7 +50,11 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
             false => top::Remedies::Recording(&name),
         })?;
     }
-    let options = top::screen_options(&config.look, Span::All)?;
+    let span = match config.last {
+        Some(time) => Span::Seconds(u32::try_from(time.as_secs()).unwrap_or(u32::MAX)),
+        None => Span::All,
+    };
+    let options = top::screen_options(&config.look, span)?;
     let (publish, feed) = watch::channel(Arc::new(waiting(&config.file)));
     let (began, begins) = sync_channel(1);
     let (fail, failed) = oneshot::channel();

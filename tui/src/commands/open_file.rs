@@ -6,9 +6,10 @@ use super::resolve::{Places, name_frames};
 use crate::failure::Failure;
 use engine::snapshot::Lacks;
 use profile::formats::{self, FormatError, pft};
-use profile::{Limits, Store, View};
+use profile::{Limits, Store, TimeRange, View};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
+use std::time::Duration;
 
 /// A recording that was read, and sentences about what is missing from it.
 pub struct Opened {
@@ -63,6 +64,14 @@ pub fn open_by_parts(
     let name = name(path);
     let failed = |error| unread(&name, &error);
     read(input(path)?, metric, progress).map_err(failed)
+}
+
+/// The last stretch of a recording, so much time; all of it without a time.
+pub fn last(view: &View, time: Option<Duration>) -> TimeRange {
+    match (time, view.end_ns()) {
+        (Some(time), Some(end_ns)) => TimeRange::last(time, end_ns),
+        _ => TimeRange::ALL,
+    }
 }
 
 /// Reads the recording that is built into the program.

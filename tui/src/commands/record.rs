@@ -1,25 +1,30 @@
 //! `record`: samples to a file, or down a pipe, and no screen.
 //!
 //! A .pft is whole after every second. ^C ends the recording and writes what is left,
-//! SIGUSR2 writes it and goes on. Any other format is made at the end, from a .pft that has
+//! SIGUSR2 writes it and goes on. With `--ring` only the last minutes are kept
+//! ([`ring`]). Any other format is made at the end, from a .pft that has
 //! no name until then.
 
+/// A file of samples, or a flight recorder.
+mod destination;
 /// The .pft that another format is made from.
 mod later;
 /// What is said of probes.
 mod probes;
 /// Where samples go while they come.
 mod recording;
+/// The flight recorder.
+mod ring;
 
 use super::run_command::{CommandWatch, Deadline, Signals, exit};
 use super::{Subject, sampling};
 use crate::cli::{Config, RecordConfig};
 use crate::failure::{Exit, Failure};
+use destination::Destination;
 use engine::ending;
 use engine::snapshot::Snapshot;
 use engine::{AwaitNames, Command, Consent, Schedule};
 use probes::Said;
-use recording::Recording;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -41,7 +46,7 @@ async fn recording(
     subject: Subject,
     record: &RecordConfig,
 ) -> Result<Exit, Failure> {
-    let (mut file, reader) = Recording::open(record)?;
+    let mut file = Destination::open(record)?;
     let mut signals = Signals::listen()?;
     let deadline = Deadline::start()?;
     let mut write_now = signal(SignalKind::user_defined2())
@@ -63,7 +68,7 @@ async fn recording(
         tokio::select! {
             snapshot = snapshots.recv() => {
                 let Some(snapshot) = snapshot else { break };
-                let wanted = file.append(&snapshot, Some(snapshot.report.window.end_ns))?;
+                let wanted = file.append(&snapshot)?;
                 said.say_new(&snapshot.probes);
                 file.show_progress(&snapshot);
                 last = Some(snapshot);
@@ -83,12 +88,11 @@ async fn recording(
             }
             Some(()) = write_now.recv() => {
                 if let Some(last) = &last {
-                    file.append(last, None)?;
-                    file.say_written();
+                    file.write_now(last)?;
                 }
             }
             // Whoever reads our output has closed it.
-            () = reader.gone() => {
+            () = file.reader_gone() => {
                 is_left = true;
                 break;
             }

@@ -20,6 +20,7 @@ use profile::{Cancel, Query, Selection};
 pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
     let opened = open_file::open_metric(&config.file, config.metric.as_deref())?;
     let query = Query {
+        window: open_file::last(&opened.view, config.last),
         filter: config.filter.clone(),
         ..Query::default()
     };

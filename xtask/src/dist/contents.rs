@@ -61,6 +61,11 @@ pub fn files(root: &Path, program: &Path, bom: &[u8]) -> Result<Vec<File>> {
             "usr/share/fish/vendor_completions.d/proftop.fish",
             printed(&["completions", "fish"])?,
         ),
+        // Not enabled: it is started by who wants it.
+        File::new(
+            "usr/lib/systemd/system/proftop-recorder.service",
+            kept("packaging/proftop-recorder.service")?,
+        ),
         File::new(format!("{doc}/README.md"), kept("README.md")?),
         File::new(
             format!("{doc}/changelog.gz"),

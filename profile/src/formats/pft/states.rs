@@ -31,6 +31,8 @@ const THREADS_MAX: usize = 4 << 20;
 pub(super) struct Written {
     /// By process, thread, when it was seen first, and name: its number.
     threads: HashMap<(u32, u32, u64, Arc<str>), u64>,
+    /// The second from which on stretches are wanted.
+    first_second: u64,
     /// How many stretches of each second.
     stretches: BTreeMap<u64, usize>,
     /// Up to which second, without it, it is told who waited for whom.
@@ -49,6 +51,12 @@ fn put_record(out: &mut Vec<u8>, kind: u64, contents: &[u8]) {
 }
 
 impl Written {
+    /// Leaves out what ended before a second.
+    pub(super) fn begin_at(&mut self, second: u64) {
+        self.first_second = second;
+        self.held_until = second;
+    }
+
     /// Writes what the log has and the file has not, up to some size: false if there is more.
     /// What may still change is written if this `is_last`; nothing comes behind that.
     pub(super) fn write(
@@ -59,7 +67,9 @@ impl Written {
         size: usize,
         is_last: bool,
     ) -> bool {
-        for (second, stretches) in log.closed() {
+        let first = self.first_second;
+        let wanted = { log.closed() }.filter(|(second, _)| *second >= first);
+        for (second, stretches) in wanted {
             let done = self.stretches.get(&second).copied().unwrap_or(0);
             for (at, stretch) in stretches.iter().enumerate().skip(done) {
                 if out.len() > size {

@@ -65,6 +65,10 @@ pub struct Writer<W> {
     probes: probes::Written,
     /// What the file has of what threads did.
     states: states::Written,
+    /// The second from which on samples are wanted.
+    first_second: u64,
+    /// Sentences that the file has besides those of the recording.
+    notes: Vec<String>,
     /// When it ended, if that is known.
     end_ns: Option<u64>,
     /// How many samples of each second are in the file.
@@ -191,10 +195,25 @@ impl<W: Write> Writer<W> {
             stacks_written: 0,
             probes: probes::Written::default(),
             states: states::Written::default(),
+            first_second: 0,
+            notes: Vec::new(),
             end_ns: None,
             written: BTreeMap::new(),
             block: Block::default(),
         })
+    }
+
+    /// Leaves out samples before the second of this moment, and says that the recording begins
+    /// there. To be called before anything is appended.
+    pub fn begin_at(&mut self, begin_ns: u64) {
+        self.first_second = begin_ns / 1_000_000_000;
+        self.states.begin_at(self.first_second);
+    }
+
+    /// Adds a sentence to those that the recording has. To be called before anything is
+    /// appended.
+    pub fn add_note(&mut self, sentence: String) {
+        self.notes.push(sentence);
     }
 
     /// Bytes written so far.
@@ -238,7 +257,7 @@ impl<W: Write> Writer<W> {
         for bucket in view.tables.history.buckets() {
             let second = bucket.second();
             let done = self.written.get(&second).copied().unwrap_or(0);
-            if !is_second(second) || done >= bucket.len() {
+            if second < self.first_second || !is_second(second) || done >= bucket.len() {
                 continue;
             }
             // What `is_wanted` leaves out now is left out for good: `written` is set to
@@ -396,10 +415,12 @@ impl<W: Write> Writer<W> {
         put(out, info.rates.first_hz.into());
         put_signed(out, info.epoch_unix_ms);
         put(out, info.lost);
-        let begin = view.begin_ns().map_or(0, |ns| ns.saturating_add(1));
-        put(out, begin);
-        put(out, info.notes.len() as u64);
-        for note in &info.notes {
+        let begin = view.begin_ns();
+        let begin = begin.map(|ns| ns.max(self.first_second.saturating_mul(1_000_000_000)));
+        put(out, begin.map_or(0, |ns| ns.saturating_add(1)));
+        let notes = info.notes.iter().chain(&self.notes);
+        put(out, notes.clone().count() as u64);
+        for note in notes {
             put_bytes(out, note.as_bytes());
         }
         let mut last_ns = 0;

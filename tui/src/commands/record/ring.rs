@@ -1,0 +1,174 @@
+//! `record --ring`: a flight recorder. The last minutes are in one file, which is a whole
+//! recording at every moment, also after a crash; when a condition is met, or SIGUSR2 comes,
+//! they are saved in a file of their own beside it.
+//!
+//! ```text
+//!            every second                 condition, SIGUSR2, and --after later
+//!  engine ───────────────► ring.pft       ─────────────────► ring.DATE.pft
+//!  (memory: the last minutes)  │ written anew when it has twice the time,
+//!                              └ or a half of the bytes that it may take
+//! ```
+
+/// The file that has the last minutes.
+mod file;
+/// What conditions look at.
+mod gauges;
+/// The files in which minutes were saved.
+mod saves;
+/// Whether conditions are met.
+mod watches;
+
+use crate::cli::{RecordConfig, RingConfig};
+use crate::failure::Failure;
+use crate::stderr;
+use crate::words::units::{bytes, counted};
+use engine::snapshot::Snapshot;
+use file::RingFile;
+use profile::View;
+use saves::Saves;
+use std::io::{self, IsTerminal as _};
+use watches::Watches;
+
+/// A flight recorder.
+pub struct Ring {
+    config: RingConfig,
+    file: RingFile,
+    saves: Saves,
+    watches: Watches,
+    /// What is to be saved once its time has come.
+    pending: Option<Pending>,
+    samples: u64,
+    is_shown: bool,
+}
+
+/// Minutes that are to be saved.
+struct Pending {
+    /// When they were asked for, and until when samples are waited for, on the clock of
+    /// samples.
+    asked_ns: u64,
+    until_ns: u64,
+    /// A sentence.
+    why: String,
+}
+
+impl Ring {
+    /// Begins with nothing. Whatever can be refused is refused here, before a sample is
+    /// taken.
+    pub fn open(record: &RecordConfig, config: &RingConfig) -> Result<Self, Failure> {
+        let path = record.file.clone().unwrap_or_default();
+        Ok(Self {
+            config: config.clone(),
+            file: RingFile::open(&path, config)?,
+            saves: Saves::new(path, config.saves_max),
+            watches: Watches::new(&config.conditions)?,
+            pending: None,
+            samples: 0,
+            is_shown: io::stderr().is_terminal(),
+        })
+    }
+
+    /// Appends the samples up to `until_ns`, and saves what is to be saved.
+    pub fn append(&mut self, snapshot: &Snapshot, until_ns: u64) {
+        let Some(view) = &snapshot.view else {
+            return;
+        };
+        self.samples = snapshot.health.taken_run;
+        self.file.append(view, until_ns, &self.saves);
+        if let Some(why) = self.watches.look(snapshot) {
+            self.save_later(until_ns, why);
+        }
+        let is_due = |pending: &mut Pending| until_ns >= pending.until_ns;
+        if let Some(pending) = self.pending.take_if(is_due) {
+            self.save(view, &pending, until_ns);
+        }
+    }
+
+    /// Saves at once, because SIGUSR2 asked for it.
+    pub fn save_now(&mut self, snapshot: &Snapshot) {
+        if let Some(view) = &snapshot.view {
+            let asked_ns = snapshot.report.window.end_ns;
+            let pending = Pending {
+                asked_ns,
+                until_ns: asked_ns,
+                why: "SIGUSR2".into(),
+            };
+            self.save(view, &pending, asked_ns);
+        }
+    }
+
+    /// Saves what was asked for and did not come to its end, and closes the ring's file.
+    pub fn finish(&mut self, snapshot: &Snapshot) {
+        self.clear_line();
+        let Some(view) = &snapshot.view else {
+            return;
+        };
+        let end_ns = snapshot.report.window.end_ns;
+        if let Some(pending) = self.pending.take() {
+            self.save(view, &pending, end_ns);
+        }
+        snapshot.health.notes.iter().for_each(stderr::say);
+        self.file.finish(view, end_ns, &self.saves);
+        stderr::say(format_args!(
+            "{} taken, the last of them: {} in {}, {} lost",
+            counted(self.samples, "sample"),
+            bytes(self.file.bytes()),
+            self.file.name(),
+            snapshot.health.lost_run
+        ));
+    }
+
+    /// Returns how many samples were taken so far.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Prints time and size over the last line of the terminal, if standard error is one.
+    pub fn show_progress(&self, snapshot: &Snapshot) {
+        if self.is_shown {
+            let seconds = snapshot.run.elapsed.as_secs();
+            let (minutes, seconds) = (seconds / 60, seconds % 60);
+            let (size, name) = (bytes(self.file.bytes()), self.file.name());
+            let saves = counted(self.saves.written(), "save");
+            stderr::write_over_line(format_args!(
+                "{minutes}:{seconds:02}  {size} in {name}, {saves}  (^C ends)"
+            ));
+        }
+    }
+
+    /// What one more reason asks for while something is waited for is in that file as well.
+    fn save_later(&mut self, now_ns: u64, why: String) {
+        self.clear_line();
+        match &mut self.pending {
+            Some(pending) => {
+                stderr::say(format_args!("{why}: saved with what is waited for"));
+                pending.why = format!("{}; {why}", pending.why);
+            }
+            None => {
+                let after = self.config.after;
+                stderr::say(format_args!("{why}: to be saved in {}s", after.as_secs()));
+                self.pending = Some(Pending {
+                    asked_ns: now_ns,
+                    until_ns: now_ns.saturating_add(after.as_nanos() as u64),
+                    why,
+                });
+            }
+        }
+    }
+
+    fn save(&mut self, view: &View, pending: &Pending, end_ns: u64) {
+        self.clear_line();
+        let length_ns = self.config.length.as_nanos() as u64;
+        let begin_ns = pending.asked_ns.saturating_sub(length_ns);
+        match self.saves.write(view, begin_ns, end_ns, &pending.why) {
+            Ok(saved) => stderr::say(saved),
+            // The ring still has it for a while.
+            Err(failure) => stderr::say(format_args!("not saved ({}): {failure}", pending.why)),
+        }
+    }
+
+    fn clear_line(&self) {
+        if self.is_shown {
+            stderr::write_over_line("");
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! The file that has the last minutes. It is written on each second, and written anew, from
+//! what memory has of that time, when it has twice as much: another file takes its place, so
+//! that a whole one has the name at every moment.
+
+use super::saves::Saves;
+use crate::cli::RingConfig;
+use crate::failure::Failure;
+use crate::output;
+use crate::stderr;
+use crate::user_files::{NewFile, Refusal, UserFiles};
+use profile::View;
+use profile::formats::pft;
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// How long after a failure writing is tried again.
+const RETRY: Duration = Duration::from_secs(10);
+
+/// The shortest time that a ring is cut to.
+const LENGTH_MIN_NS: u64 = 5_000_000_000;
+
+/// How often a ring is made shorter, at most, until it has as few bytes as it may.
+const CUTS_MAX: u32 = 8;
+
+/// The file of a ring.
+pub struct RingFile {
+    path: PathBuf,
+    name: String,
+    length_ns: u64,
+    /// What the file and the one that takes its place may take together.
+    bytes_max: u64,
+    current: Option<Current>,
+    /// When writing is tried again, after a failure.
+    retry_at: Option<Instant>,
+    /// Nothing was written yet: a file of an earlier run has the name.
+    is_new: bool,
+    /// It was said that the bytes are too few for the time.
+    is_short: bool,
+}
+
+/// The file that has the name now.
+struct Current {
+    writer: pft::Writer<Pieces>,
+    pieces: Pieces,
+    file: File,
+    bytes: u64,
+    /// When it is to be written anew, on the clock of samples.
+    renew_ns: u64,
+}
+
+/// Bytes that were packed and are not in a file yet: only then is it known how many they are.
+#[derive(Clone, Default)]
+struct Pieces(Rc<RefCell<Vec<u8>>>);
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.borrow_mut().extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Pieces {
+    fn take(&self) -> Vec<u8> {
+        self.0.take()
+    }
+}
+
+impl RingFile {
+    /// Checks that the file can be made. It gets its name with the first samples.
+    pub fn open(path: &Path, config: &RingConfig) -> Result<Self, Failure> {
+        let name = symbolize::sanitize(path.to_string_lossy().as_bytes()).into_owned();
+        if let Err(refusal) = UserFiles::current().create(path, true) {
+            return Err(Failure::failed(format!("cannot write {name}: {refusal}")));
+        }
+        Ok(Self {
+            path: path.into(),
+            name,
+            length_ns: config.length.as_nanos() as u64,
+            bytes_max: config.bytes_max,
+            current: None,
+            retry_at: None,
+            is_new: true,
+            is_short: false,
+        })
+    }
+
+    /// What the file is called in a sentence.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How long the file is.
+    pub fn bytes(&self) -> u64 {
+        self.current.as_ref().map_or(0, |current| current.bytes)
+    }
+
+    /// Appends the samples up to `until_ns`. What cannot be written is said, and tried again
+    /// later: memory has it for as long as the ring is.
+    pub fn append(&mut self, view: &View, until_ns: u64, saves: &Saves) {
+        if self.retry_at.is_some_and(|at| Instant::now() < at) {
+            return;
+        }
+        let written = match &mut self.current {
+            Some(current) if until_ns < current.renew_ns => {
+                match current.append(view, until_ns, self.bytes_max / 2) {
+                    Ok(true) => Ok(()),
+                    Ok(false) => self.renew(view, until_ns, saves),
+                    Err(error) => Err(error),
+                }
+            }
+            _ => self.renew(view, until_ns, saves),
+        };
+        match written {
+            Ok(()) => self.retry_at = None,
+            Err(error) => {
+                if self.retry_at.is_none() {
+                    stderr::say(format_args!(
+                        "cannot write {}: {error}; it is tried again, and memory has the samples \
+                         until then",
+                        self.name
+                    ));
+                }
+                self.retry_at = Some(Instant::now() + RETRY);
+                // What was appended to it would refer to what is not in it.
+                self.current = None;
+            }
+        }
+    }
+
+    /// Appends what is left, and ends the file.
+    pub fn finish(&mut self, view: &View, end_ns: u64, saves: &Saves) {
+        self.retry_at = None;
+        self.append(view, end_ns, saves);
+        if let Some(current) = &mut self.current
+            && let Err(error) = current.finish(view, end_ns)
+        {
+            stderr::say(format_args!("cannot end {}: {error}", self.name));
+        }
+    }
+
+    /// Writes a new file with the last minutes, which takes the place of the other one.
+    fn renew(&mut self, view: &View, until_ns: u64, saves: &Saves) -> io::Result<()> {
+        let (writer, pieces, bytes, length_ns) = self.last_minutes(view, until_ns)?;
+        let files = UserFiles::current();
+        let mut new = files.begin(&self.path).map_err(io_error)?;
+        new.file().write_all(&bytes)?;
+        // Otherwise a machine that crashes may have an empty file under the name.
+        new.file().sync_data()?;
+        if self.is_new && output::is_there(&self.path) {
+            saves.keep_earlier()?;
+        }
+        let file = put_in_place(files, new)?;
+        self.is_new = false;
+        self.current = Some(Current {
+            writer,
+            pieces,
+            file,
+            bytes: bytes.len() as u64,
+            renew_ns: until_ns.saturating_add(length_ns),
+        });
+        Ok(())
+    }
+
+    /// Packs the last minutes: fewer where they would take more than a quarter of the bytes,
+    /// so that the file can grow as much again before its place is taken.
+    fn last_minutes(
+        &mut self,
+        view: &View,
+        until_ns: u64,
+    ) -> io::Result<(pft::Writer<Pieces>, Pieces, Vec<u8>, u64)> {
+        let most = self.bytes_max / 4;
+        let mut length_ns = self.length_ns;
+        let mut cuts = 0;
+        loop {
+            let pieces = Pieces::default();
+            let mut writer = pft::Writer::new(pieces.clone()).map_err(io::Error::other)?;
+            writer.begin_at(until_ns.saturating_sub(length_ns));
+            let written = writer.append(view, Some(until_ns));
+            written.map_err(io::Error::other)?;
+            let bytes = pieces.take();
+            let len = bytes.len() as u64;
+            if len <= most {
+                return Ok((writer, pieces, bytes, length_ns));
+            }
+            cuts += 1;
+            if cuts > CUTS_MAX {
+                return Err(io::Error::other("it is too small for five seconds"));
+            }
+            let kept_ns = view
+                .begin_ns()
+                .map_or(0, |begin| until_ns.saturating_sub(begin));
+            let fits = most as f64 / len as f64 * 0.8;
+            let shorter = length_ns.min(kept_ns) as f64 * fits;
+            length_ns = (shorter as u64).max(LENGTH_MIN_NS);
+            if !std::mem::replace(&mut self.is_short, true) {
+                stderr::say(format_args!(
+                    "{} has room for about {}s: --ring-size makes it larger",
+                    self.name,
+                    length_ns / 1_000_000_000
+                ));
+            }
+        }
+    }
+}
+
+impl Current {
+    /// Appends what is new. Returns false, and leaves the file as it is, if it would become
+    /// longer than that.
+    fn append(&mut self, view: &View, until_ns: u64, bytes_max: u64) -> io::Result<bool> {
+        let appended = self.writer.append(view, Some(until_ns));
+        appended.map_err(io::Error::other)?;
+        self.write_pieces(bytes_max)
+    }
+
+    /// Appends the last samples and the end.
+    fn finish(&mut self, view: &View, end_ns: u64) -> io::Result<()> {
+        let appended = self.writer.append_last(view, end_ns);
+        let ended = appended.and_then(|()| self.writer.finish(view));
+        ended.map_err(io::Error::other)?;
+        self.write_pieces(u64::MAX)?;
+        self.file.sync_data()
+    }
+
+    fn write_pieces(&mut self, bytes_max: u64) -> io::Result<bool> {
+        let bytes = self.pieces.take();
+        if self.bytes + bytes.len() as u64 > bytes_max {
+            return Ok(false);
+        }
+        if let Err(error) = self.file.write_all(&bytes) {
+            // The disk may be full: what is there of the piece is cut off again.
+            _ = self.file.set_len(self.bytes);
+            return Err(error);
+        }
+        self.bytes += bytes.len() as u64;
+        Ok(true)
+    }
+}
+
+fn put_in_place(files: UserFiles<'_>, new: NewFile) -> io::Result<File> {
+    files.name(new, true).map_err(io_error)
+}
+
+fn io_error(refusal: Refusal) -> io::Error {
+    io::Error::other(refusal.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use profile::{
+        Cancel, Ending, Frame, FrameKind, Info, Limits, ModuleId, NewSample, ProcessId, Query,
+        Rates, Store,
+    };
+    use test_support::Random;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn config(seconds: u64, bytes_max: u64) -> RingConfig {
+        RingConfig {
+            length: Duration::from_secs(seconds),
+            bytes_max,
+            conditions: Vec::new(),
+            after: Duration::from_secs(1),
+            saves_max: 3,
+        }
+    }
+
+    fn store(keep_seconds: u64) -> Store {
+        let mut store = Store::new(Limits {
+            keep: Duration::from_secs(keep_seconds),
+            ..Limits::default()
+        });
+        store.set_info(Info {
+            rates: Rates::always(99),
+            ..Info::default()
+        });
+        store.begin(0);
+        store
+    }
+
+    /// A second with samples whose stacks are new.
+    fn add_second(store: &mut Store, random: &mut Random, second: u64, samples: u64) {
+        for at in 0..samples {
+            let frame = |_| Frame {
+                module: ModuleId(1),
+                address: random.below(1 << 40),
+                kind: FrameKind::User,
+            };
+            let frames: Vec<Frame> = (0..20).map(frame).collect();
+            store.add_sample(NewSample {
+                time_ns: second * SECOND_NS + at * SECOND_NS / samples,
+                cpu: 0,
+                process: ProcessId(1),
+                tid: 7,
+                comm: "worker",
+                frames: &frames,
+                kernel_frames: 0,
+                ending: Ending::Root,
+                weight: 1,
+            });
+        }
+    }
+
+    /// The seconds that a file has samples of.
+    fn seconds(path: &Path) -> Vec<u64> {
+        let bytes = std::fs::read(path).unwrap();
+        let (store, _) = pft::read(&*bytes, Limits::default()).unwrap();
+        let selection = store.view().select(&Query::default(), &Cancel::new());
+        let cells = selection.unwrap().report();
+        let window = cells.window;
+        (window.start_ns / SECOND_NS..window.end_ns.div_ceil(SECOND_NS)).collect()
+    }
+
+    #[test]
+    fn the_file_always_has_the_last_time_and_less_than_twice_as_much() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ring.pft");
+        let mut ring = RingFile::open(&path, &config(10, 64 << 20)).unwrap();
+        let saves = Saves::new(path.clone(), 3);
+        let (mut store, mut random) = (store(30), Random::new(7));
+        for second in 0..45 {
+            add_second(&mut store, &mut random, second, 20);
+            ring.append(&store.view(), (second + 1) * SECOND_NS, &saves);
+            let seconds = seconds(&path);
+            assert_eq!(seconds.last(), Some(&second));
+            let begins = *seconds.first().unwrap();
+            assert!(begins <= (second + 1).saturating_sub(10), "{seconds:?}");
+            assert!(seconds.len() <= 20, "{seconds:?}");
+        }
+        assert_eq!(saves.written(), 0);
+    }
+
+    #[test]
+    fn the_file_and_its_successor_never_take_more_than_they_may() {
+        const BYTES_MAX: u64 = 1 << 20;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ring.pft");
+        let mut ring = RingFile::open(&path, &config(60, BYTES_MAX)).unwrap();
+        let saves = Saves::new(path.clone(), 3);
+        let (mut store, mut random) = (store(80), Random::new(8));
+        let mut before = 0;
+        for second in 0..60 {
+            // Some 20 kB each: ten seconds fill a quarter.
+            add_second(&mut store, &mut random, second, 200);
+            ring.append(&store.view(), (second + 1) * SECOND_NS, &saves);
+            let now = std::fs::metadata(&path).unwrap().len();
+            assert_eq!(now, ring.bytes());
+            // If this is another file, both were there for a moment.
+            assert!(
+                now.max(before + now.min(BYTES_MAX / 4)) <= BYTES_MAX,
+                "{before} {now}"
+            );
+            assert_eq!(seconds(&path).last(), Some(&second));
+            before = now;
+        }
+        assert!(ring.is_short);
+        assert!(seconds(&path).len() >= 5, "{:?}", seconds(&path));
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_tried_again_and_nothing_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        let path = inner.join("ring.pft");
+        let mut ring = RingFile::open(&path, &config(10, 64 << 20)).unwrap();
+        let saves = Saves::new(path.clone(), 3);
+        let (mut store, mut random) = (store(30), Random::new(9));
+        add_second(&mut store, &mut random, 0, 20);
+        std::fs::remove_dir(&inner).unwrap();
+        ring.append(&store.view(), SECOND_NS, &saves);
+        assert!(ring.retry_at.is_some() && ring.current.is_none());
+        std::fs::create_dir(&inner).unwrap();
+        add_second(&mut store, &mut random, 1, 20);
+        // Not before its time.
+        ring.append(&store.view(), 2 * SECOND_NS, &saves);
+        assert!(!path.exists());
+        ring.retry_at = Some(Instant::now());
+        ring.append(&store.view(), 2 * SECOND_NS, &saves);
+        assert_eq!(seconds(&path), [0, 1]);
+    }
+}

@@ -1,0 +1,193 @@
+//! What conditions look at: of one report, how much of what there was of each.
+
+use crate::condition::{Gauge, Resource};
+use crate::failure::{Exit, Failure};
+use engine::snapshot::Snapshot;
+use std::collections::HashMap;
+use std::fs;
+use std::sync::Arc;
+
+/// What a second brought: its length, and what was used of it.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    pub seconds: f64,
+    /// Seconds in which a CPU was busy, and in which there was one.
+    pub busy: f64,
+    pub capacity: f64,
+    /// Seconds in which some thread waited for a resource.
+    pub waited: [f64; 3],
+    /// CPU time in seconds, by pid and name.
+    pub processes: Vec<(u32, Arc<str>, f64)>,
+}
+
+const RESOURCES: [Resource; 3] = [Resource::Cpu, Resource::Io, Resource::Memory];
+
+/// Reads gauges, from one report to the next.
+#[derive(Debug)]
+pub struct Gauges {
+    /// Microseconds in which some thread waited for a resource, by the last reading.
+    totals: [Option<u64>; 3],
+}
+
+impl Gauges {
+    /// Begins now.
+    pub fn new() -> Self {
+        let totals = RESOURCES.map(total_us);
+        Self { totals }
+    }
+
+    /// Refuses what this machine does not measure.
+    pub fn check(&self, gauge: &Gauge) -> Result<(), Failure> {
+        match gauge {
+            Gauge::Pressure(resource) if self.totals[*resource as usize].is_none() => {
+                let name = resource.name();
+                Err(Failure::new(
+                    Exit::NotPossible,
+                    format!(
+                        "this kernel does not tell of pressure: /proc/pressure/{name} cannot be \
+                         read (psi=1 on its command line may help)"
+                    ),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads all gauges for the time of a report.
+    pub fn read(&mut self, snapshot: &Snapshot) -> Reading {
+        let report = &snapshot.report;
+        let seconds = report.window.seconds();
+        let cpus = f64::from(snapshot.source.host.cpus_sampled());
+        let mut waited = [0.0; 3];
+        for ((total, waited), resource) in self.totals.iter_mut().zip(&mut waited).zip(RESOURCES) {
+            let now = total_us(resource);
+            if let (Some(now), Some(before)) = (now, *total) {
+                *waited = now.saturating_sub(before) as f64 / 1e6;
+            }
+            *total = now.or(*total);
+        }
+        let rate = f64::from(report.rate_hz.max(1));
+        let process = |row: &profile::ProcessRow| {
+            let cpu = row.samples as f64 / rate;
+            (row.pid, row.comm.clone(), cpu)
+        };
+        Reading {
+            seconds,
+            busy: snapshot.run.busy_cpus * seconds,
+            capacity: cpus * seconds,
+            waited,
+            processes: report.processes.iter().map(process).collect(),
+        }
+    }
+}
+
+/// The mean of a gauge over some readings, in percent, with what was measured in words; `None`
+/// without readings.
+pub fn mean<'a>(
+    gauge: &Gauge,
+    readings: impl Iterator<Item = &'a Reading> + Clone,
+) -> Option<(f64, String)> {
+    let sum = |part: &dyn Fn(&Reading) -> f64| readings.clone().map(part).sum::<f64>();
+    let seconds = sum(&|reading| reading.seconds);
+    if seconds <= 0.0 {
+        return None;
+    }
+    Some(match gauge {
+        Gauge::Cpu => {
+            let capacity = sum(&|reading| reading.capacity).max(f64::MIN_POSITIVE);
+            let percent = 100.0 * sum(&|reading| reading.busy) / capacity;
+            (percent, format!("the CPUs were {percent:.0}% busy"))
+        }
+        Gauge::Pressure(resource) => {
+            let waited = sum(&|reading| reading.waited[*resource as usize]);
+            let percent = 100.0 * waited / seconds;
+            let name = resource.name();
+            (
+                percent,
+                format!("threads waited for {name} {percent:.0}% of the time"),
+            )
+        }
+        Gauge::Process(Some(name)) => {
+            let of_name = |reading: &Reading| {
+                let named = reading
+                    .processes
+                    .iter()
+                    .filter(|(_, comm, _)| **comm == **name);
+                named.map(|(_, _, cpu)| cpu).sum()
+            };
+            let percent = 100.0 * sum(&of_name) / seconds;
+            let name = symbolize::sanitize(name.as_bytes()).into_owned();
+            (percent, format!("{name} took {percent:.0}% of a CPU"))
+        }
+        Gauge::Process(None) => {
+            let mut by_process: HashMap<(u32, &str), f64> = HashMap::new();
+            for (pid, comm, cpu) in readings.clone().flat_map(|reading| &reading.processes) {
+                *by_process.entry((*pid, comm)).or_default() += cpu;
+            }
+            let most = by_process.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+            let ((pid, comm), cpu) = most?;
+            let percent = 100.0 * cpu / seconds;
+            (
+                percent,
+                format!("{comm}[{pid}] took {percent:.0}% of a CPU"),
+            )
+        }
+    })
+}
+
+/// Microseconds since the machine started in which some thread waited for a resource.
+fn total_us(resource: Resource) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/pressure/{}", resource.name())).ok()?;
+    parse_total(&text)
+}
+
+/// Of `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`.
+fn parse_total(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    let total = line
+        .split(' ')
+        .find_map(|field| field.strip_prefix("total="));
+    total?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(busy: f64, processes: &[(u32, &str, f64)]) -> Reading {
+        let process = |(pid, name, cpu): &(u32, &str, f64)| (*pid, Arc::from(*name), *cpu);
+        Reading {
+            seconds: 1.0,
+            busy,
+            capacity: 4.0,
+            waited: [0.25, 0.0, 0.5],
+            processes: processes.iter().map(process).collect(),
+        }
+    }
+
+    #[test]
+    fn means_are_of_the_whole_time() {
+        let readings = [
+            reading(4.0, &[(1, "a", 0.5), (2, "b", 0.25)]),
+            reading(1.0, &[(2, "b", 0.75), (3, "a", 0.25)]),
+        ];
+        let mean = |gauge: &Gauge| mean(gauge, readings.iter()).unwrap();
+        assert_eq!(mean(&Gauge::Cpu), (62.5, "the CPUs were 62% busy".into()));
+        let named = |name: &str| Gauge::Process(Some(name.into()));
+        assert_eq!(mean(&named("a")).0, 37.5);
+        assert_eq!(mean(&named("c")).0, 0.0);
+        let most = (50.0, "b[2] took 50% of a CPU".into());
+        assert_eq!(mean(&Gauge::Process(None)), most);
+        assert_eq!(mean(&Gauge::Pressure(Resource::Memory)).0, 50.0);
+        assert_eq!(super::mean(&Gauge::Cpu, [].iter()), None);
+    }
+
+    #[test]
+    fn pressure_is_that_of_some_threads() {
+        let text = "some avg10=1.00 avg60=2.00 avg300=3.00 total=20472720147\nfull avg10=0.00 \
+                    avg60=0.00 avg300=0.00 total=7\n";
+        assert_eq!(parse_total(text), Some(20_472_720_147));
+        assert_eq!(parse_total("full avg10=0.00 total=7\n"), None);
+        assert_eq!(parse_total(""), None);
+    }
+}

@@ -1,0 +1,201 @@
+//! The files in which minutes were saved: beside the ring's own, with the time in their
+//! names, `ring.20261121T140312Z.pft`. When there are too many the oldest go.
+
+use crate::calendar;
+use crate::failure::Failure;
+use crate::user_files::{Manner, Refusal, UserFiles};
+use crate::words::units::bytes;
+use profile::View;
+use profile::formats::pft;
+use std::cell::Cell;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How many names are tried for a file, each a second later than the one before.
+const NAMES_MAX: u64 = 10;
+
+/// Saves minutes, and removes the oldest saved ones.
+pub struct Saves {
+    /// The ring's own file.
+    ring: PathBuf,
+    files_max: usize,
+    written: Cell<u64>,
+}
+
+impl Saves {
+    /// Saves beside this file, and leaves so many files there.
+    pub fn new(ring: PathBuf, files_max: usize) -> Self {
+        let written = Cell::new(0);
+        Self {
+            ring,
+            files_max,
+            written,
+        }
+    }
+
+    /// How many files were written.
+    pub fn written(&self) -> u64 {
+        self.written.get()
+    }
+
+    /// Saves what the profile has between two moments. Returns a sentence about it.
+    pub fn write(
+        &self,
+        view: &View,
+        begin_ns: u64,
+        end_ns: u64,
+        why: &str,
+    ) -> Result<String, Failure> {
+        let failed = |error: &dyn std::fmt::Display| Failure::failed(error.to_string());
+        let mut content = Vec::new();
+        let mut writer = pft::Writer::new(&mut content).map_err(|error| failed(&error))?;
+        writer.begin_at(begin_ns);
+        writer.add_note(format!("saved by a flight recorder: {why}"));
+        let written = writer.append_last(view, end_ns);
+        let written = written.and_then(|()| writer.finish(view));
+        written.map_err(|error| failed(&error))?;
+        let begin_ns = view.begin_ns().unwrap_or(begin_ns).max(begin_ns);
+        let seconds = end_ns.saturating_sub(begin_ns).div_ceil(1_000_000_000);
+        let manner = Manner::usual(false);
+        let write = |path: &Path| UserFiles::current().write(path, &content, manner);
+        let path = self.named(now(), write).map_err(|error| failed(&error))?;
+        self.written.set(self.written.get() + 1);
+        let path = symbolize::sanitize(path.as_os_str().as_encoded_bytes()).into_owned();
+        let size = bytes(content.len() as u64);
+        let mut sentence = format!("the last {seconds}s are in {path}, {size} ({why})");
+        match self.remove_oldest() {
+            Ok(0) => {}
+            Ok(removed) => sentence += &format!(", {removed} of the oldest removed"),
+            Err(error) => sentence += &format!(", older ones cannot be removed: {error}"),
+        }
+        Ok(sentence)
+    }
+
+    /// Gives the file of an earlier run, which has the ring's name, a name of its own.
+    pub fn keep_earlier(&self) -> io::Result<()> {
+        let files = UserFiles::current();
+        let changed = files.changed(&self.ring)?;
+        let seconds = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let rename = |path: &Path| files.rename(&self.ring, path);
+        self.named(seconds.as_secs(), rename)
+            .map_err(|refusal| io::Error::other(refusal.to_string()))?;
+        self.remove_oldest().map(drop)
+    }
+
+    /// Does something with the first name, from this second on, that nothing has. Returns it.
+    fn named(
+        &self,
+        seconds: u64,
+        mut make: impl FnMut(&Path) -> Result<(), Refusal>,
+    ) -> Result<PathBuf, Refusal> {
+        let mut number = 0;
+        loop {
+            let path = self.path(seconds + number);
+            match make(&path) {
+                Err(Refusal::Exists) if number + 1 < NAMES_MAX => number += 1,
+                made => return made.map(|()| path),
+            }
+        }
+    }
+
+    fn path(&self, seconds: u64) -> PathBuf {
+        let mut name = self.ring.file_stem().unwrap_or_default().to_owned();
+        name.push(format!(".{}.pft", calendar::compact(seconds)));
+        self.ring.with_file_name(name)
+    }
+
+    /// Removes the oldest of the files, so that no more are left than may be.
+    fn remove_oldest(&self) -> io::Result<usize> {
+        let files = UserFiles::current();
+        let folder = self
+            .ring
+            .parent()
+            .filter(|path| !path.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let mut names: Vec<OsString> = files.list(folder)?;
+        names.retain(|name| self.is_ours(name));
+        // Their times have all the same length.
+        names.sort_unstable();
+        let surplus = names.len().saturating_sub(self.files_max);
+        for name in &names[..surplus] {
+            files.remove(&folder.join(name))?;
+        }
+        Ok(surplus)
+    }
+
+    /// Whether a file has such a name as we give: nothing else is removed.
+    fn is_ours(&self, name: &OsString) -> bool {
+        let stem = self.ring.file_stem().unwrap_or_default();
+        let time = name
+            .as_encoded_bytes()
+            .strip_prefix(stem.as_encoded_bytes())
+            .and_then(|rest| rest.strip_prefix(b"."))
+            .and_then(|rest| rest.strip_suffix(b".pft"));
+        time.is_some_and(|time| {
+            time.len() == calendar::compact(0).len()
+                && time.iter().enumerate().all(|(at, byte)| match at {
+                    8 => *byte == b'T',
+                    15 => *byte == b'Z',
+                    _ => byte.is_ascii_digit(),
+                })
+        })
+    }
+}
+
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_with_our_names_are_removed_the_oldest_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = [
+            "ring.pft",
+            "ring.20261121T140312Z.pft",
+            "ring.20261121T140313Z.pft",
+            "ring.20261121T140314Z.pft",
+            "ring.20261121T140310Z.pft.bak",
+            "ring.notes.pft",
+            "other.20261121T140310Z.pft",
+            "ring.2026112x7140310Z.pft",
+        ];
+        for name in names {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let saves = Saves::new(folder.path().join("ring.pft"), 2);
+        assert_eq!(saves.remove_oldest().unwrap(), 1);
+        let is_there = |name: &&str| folder.path().join(name).exists();
+        let left: Vec<&str> = names.into_iter().filter(is_there).collect();
+        let mut expected = names.to_vec();
+        expected.remove(1);
+        assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn an_earlier_ring_is_kept_under_a_name_that_nothing_has() {
+        let folder = tempfile::tempdir().unwrap();
+        let ring = folder.path().join("ring.pft");
+        std::fs::write(&ring, "earlier").unwrap();
+        let changed = UNIX_EPOCH + std::time::Duration::from_secs(1_795_269_792);
+        std::fs::File::options()
+            .write(true)
+            .open(&ring)
+            .unwrap()
+            .set_modified(changed)
+            .unwrap();
+        let taken = folder.path().join("ring.20261121T140312Z.pft");
+        std::fs::write(&taken, "taken").unwrap();
+        Saves::new(ring.clone(), 5).keep_earlier().unwrap();
+        assert!(!ring.exists());
+        assert_eq!(std::fs::read(taken).unwrap(), b"taken");
+        let kept = folder.path().join("ring.20261121T140313Z.pft");
+        assert_eq!(std::fs::read(kept).unwrap(), b"earlier");
+    }
+}

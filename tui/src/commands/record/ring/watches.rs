@@ -1,0 +1,179 @@
+//! Whether conditions are met: each asks once, and again only after it was not met.
+
+use super::gauges::{Gauges, Reading, mean};
+use crate::condition::{Condition, Gauge, What};
+use crate::failure::Failure;
+use crate::user_files::UserFiles;
+use engine::snapshot::Snapshot;
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+/// How often files are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// All conditions.
+pub struct Watches {
+    conditions: Vec<Watched>,
+    gauges: Gauges,
+    /// What was measured, the newest last: as much as the longest condition looks at.
+    readings: VecDeque<Reading>,
+    keep_seconds: f64,
+    /// The numbers of conditions whose files have changed.
+    files: Receiver<usize>,
+}
+
+struct Watched {
+    condition: Condition,
+    is_met: bool,
+}
+
+impl Watches {
+    /// Begins to watch. Refuses what this machine does not measure.
+    pub fn new(conditions: &[Condition]) -> Result<Self, Failure> {
+        let gauges = Gauges::new();
+        let (tell, files) = channel();
+        let mut keep_seconds = 0f64;
+        for (number, condition) in conditions.iter().enumerate() {
+            match &condition.what {
+                What::Above { gauge, over, .. } => {
+                    gauges.check(gauge)?;
+                    keep_seconds = keep_seconds.max(over.as_secs_f64());
+                }
+                What::File(path) => watch_file(number, path.clone(), tell.clone())?,
+            }
+        }
+        let watched = |condition: &Condition| Watched {
+            condition: condition.clone(),
+            is_met: false,
+        };
+        Ok(Self {
+            conditions: conditions.iter().map(watched).collect(),
+            gauges,
+            readings: VecDeque::new(),
+            keep_seconds,
+            files,
+        })
+    }
+
+    /// Looks at all gauges and files. Returns why something is to be saved, in a sentence, if
+    /// a condition is met that was not met before.
+    pub fn look(&mut self, snapshot: &Snapshot) -> Option<String> {
+        let reading = self.gauges.read(snapshot);
+        self.judge(reading)
+    }
+
+    fn judge(&mut self, newest: Reading) -> Option<String> {
+        self.readings.push_back(newest);
+        let mut seconds: f64 = self.readings.iter().map(|reading| reading.seconds).sum();
+        while let Some(oldest) = self.readings.front()
+            && seconds - oldest.seconds >= self.keep_seconds
+        {
+            seconds -= oldest.seconds;
+            self.readings.pop_front();
+        }
+        let changed: Vec<usize> = self.files.try_iter().collect();
+        let mut whys = Vec::new();
+        for (number, watched) in self.conditions.iter_mut().enumerate() {
+            let why = match &watched.condition.what {
+                What::File(_) => changed
+                    .contains(&number)
+                    .then(|| watched.condition.to_string()),
+                What::Above { gauge, limit, over } => {
+                    let measured = measured(&self.readings, gauge, *over);
+                    let met = measured.filter(|(value, _)| value > limit);
+                    let was_met = std::mem::replace(&mut watched.is_met, met.is_some());
+                    let new = met.filter(|_| !was_met);
+                    new.map(|(_, words)| format!("{}: {words}", watched.condition))
+                }
+            };
+            whys.extend(why);
+        }
+        (!whys.is_empty()).then(|| whys.join("; "))
+    }
+}
+
+/// The mean of the newest readings that cover the time; `None` as long as they do not.
+fn measured(readings: &VecDeque<Reading>, gauge: &Gauge, over: Duration) -> Option<(f64, String)> {
+    let mut seconds = 0.0;
+    let mut count = 0;
+    // A report may be a little shorter than its second.
+    while seconds < 0.9 * over.as_secs_f64() {
+        seconds += readings.iter().rev().nth(count)?.seconds;
+        count += 1;
+    }
+    mean(gauge, readings.iter().rev().take(count))
+}
+
+/// Starts a thread that looks at a file with the user's rights, and tells when it appears or
+/// was changed. The thread may wait for a file server for ever, and nobody for the thread.
+fn watch_file(number: usize, path: PathBuf, tell: Sender<usize>) -> Result<(), Failure> {
+    // What the clock of files says may be a few milliseconds behind.
+    let begun = SystemTime::now() - Duration::from_millis(20);
+    let mut last = begun;
+    let look = move || {
+        loop {
+            let changed = UserFiles::current().changed(&path);
+            if let Some(now) = changed.ok().filter(|now| *now != last && *now > begun) {
+                last = now;
+                if tell.send(number).is_err() {
+                    return;
+                }
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    };
+    let started = thread::Builder::new().name("watch".into()).spawn(look);
+    let started = started.map(drop);
+    started.map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second in which a process took so much of a CPU.
+    fn second(percent: u32) -> Reading {
+        Reading {
+            seconds: 1.0,
+            processes: vec![(7, "worker".into(), f64::from(percent) / 100.0)],
+            ..Reading::default()
+        }
+    }
+
+    fn watches(condition: &str) -> Watches {
+        Watches::new(&[Condition::parse(condition).unwrap()]).unwrap()
+    }
+
+    #[test]
+    fn a_condition_asks_once_until_it_was_not_met() {
+        let mut watches = watches("process:worker>50%");
+        let looks = [20, 60, 80, 40, 51].map(|percent| watches.judge(second(percent)));
+        let why = "process:worker>50%: worker took 60% of a CPU".to_string();
+        let again = "process:worker>50%: worker took 51% of a CPU".to_string();
+        assert_eq!(looks, [None, Some(why), None, None, Some(again)]);
+    }
+
+    #[test]
+    fn a_mean_is_of_its_whole_time() {
+        let mut watches = watches("process>50% for 3s");
+        let looks = [90, 90, 0, 0, 90, 90].map(|percent| watches.judge(second(percent)).is_some());
+        assert_eq!(looks, [false, false, true, false, false, true]);
+        assert_eq!(watches.readings.len(), 3);
+    }
+
+    #[test]
+    fn a_file_asks_when_it_appears_and_when_it_is_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("save");
+        let mut watches = watches(&format!("file:{}", path.display()));
+        assert_eq!(watches.judge(second(0)), None);
+        // Its time of change must differ.
+        for content in ["now", "again"] {
+            std::fs::write(&path, content).unwrap();
+            test_support::wait_for("the file to be seen", || watches.judge(second(0)));
+        }
+    }
+}

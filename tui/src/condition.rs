@@ -1,0 +1,170 @@
+//! When a flight recorder saves what it has: `cpu>80%`, `pressure:io>20%`,
+//! `process:nginx>150%`, `file:/run/save`, those with a number perhaps with the time that is
+//! looked at: `cpu>80% for 5s`.
+
+use crate::values;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The longest time that a condition looks at.
+const OVER_MAX: Duration = Duration::from_secs(60);
+
+const EXPECTED: &str = "expected cpu>80%, pressure:cpu>50% (or io, memory), process>150%, \
+    process:NAME>150% or file:PATH, those with a number perhaps with the time that is looked \
+    at: cpu>80% for 5s";
+
+/// When something is to be saved.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Condition {
+    pub what: What,
+    /// As it was typed.
+    text: String,
+}
+
+/// What a condition looks at.
+#[derive(Debug, Clone, PartialEq)]
+pub enum What {
+    /// A mean is above a limit.
+    Above {
+        gauge: Gauge,
+        limit: f64,
+        /// The mean of so much time; whole seconds.
+        over: Duration,
+    },
+    /// This file appears, or is changed.
+    File(PathBuf),
+}
+
+/// What is measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Gauge {
+    /// CPUs at work, in percent of all that are sampled.
+    Cpu,
+    /// Time in which some thread waited for this, in percent, as the kernel counts it
+    /// (`/proc/pressure`).
+    Pressure(Resource),
+    /// A process, in percent of one CPU: all of this name together, or, without a name, the
+    /// one that takes most.
+    Process(Option<String>),
+}
+
+/// What threads wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    Cpu,
+    Io,
+    Memory,
+}
+
+impl Resource {
+    /// Its name in a condition, and in `/proc/pressure`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Resource::Cpu => "cpu",
+            Resource::Io => "io",
+            Resource::Memory => "memory",
+        }
+    }
+}
+
+impl Condition {
+    /// Reads a condition. The error says what was expected.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let what = match text.strip_prefix("file:") {
+            Some("") => return Err(EXPECTED.into()),
+            Some(path) => What::File(path.into()),
+            None => above(text)?,
+        };
+        let text = text.into();
+        Ok(Condition { what, text })
+    }
+}
+
+/// Reads a gauge, its limit, and perhaps the time behind them.
+fn above(text: &str) -> Result<What, String> {
+    let (text, over) = match text.rsplit_once(" for ") {
+        Some((text, time)) => (text, values::window(time.trim())?),
+        None => (text, Duration::from_secs(1)),
+    };
+    if over > OVER_MAX {
+        return Err("a condition looks at 60s at most".into());
+    }
+    let (gauge, limit) = text.rsplit_once('>').ok_or(EXPECTED)?;
+    let (kind, name) = match gauge.trim().split_once(':') {
+        Some((kind, name)) => (kind, Some(name)),
+        None => (gauge.trim(), None),
+    };
+    let gauge = match (kind, name) {
+        ("cpu", None) => Gauge::Cpu,
+        ("pressure", Some("cpu")) => Gauge::Pressure(Resource::Cpu),
+        ("pressure", Some("io")) => Gauge::Pressure(Resource::Io),
+        ("pressure", Some("memory")) => Gauge::Pressure(Resource::Memory),
+        ("process", None) => Gauge::Process(None),
+        ("process", Some(name)) if !name.is_empty() => Gauge::Process(Some(name.into())),
+        _ => return Err(EXPECTED.into()),
+    };
+    let number = limit.trim().strip_suffix('%');
+    let number = number.and_then(|number| number.trim_end().parse::<f64>().ok());
+    let limit = number.filter(|limit| limit.is_finite() && *limit >= 0.0);
+    Ok(What::Above {
+        gauge,
+        limit: limit.ok_or(EXPECTED)?,
+        over,
+    })
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&symbolize::sanitize(self.text.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_read() {
+        let parse = |text| Condition::parse(text).unwrap().what;
+        let above = |gauge, limit, seconds| What::Above {
+            gauge,
+            limit,
+            over: Duration::from_secs(seconds),
+        };
+        assert_eq!(parse("cpu>80%"), above(Gauge::Cpu, 80.0, 1));
+        let pressure = Gauge::Pressure(Resource::Io);
+        assert_eq!(
+            parse("pressure:io > 2.5% for 10s"),
+            above(pressure, 2.5, 10)
+        );
+        assert_eq!(parse("process>150%"), above(Gauge::Process(None), 150.0, 1));
+        let named = Gauge::Process(Some("a > b".into()));
+        assert_eq!(parse("process:a > b>15% for 5s"), above(named, 15.0, 5));
+        assert_eq!(parse("file:/run/save"), What::File("/run/save".into()));
+        assert_eq!(Condition::parse("cpu>80%").unwrap().to_string(), "cpu>80%");
+    }
+
+    #[test]
+    fn what_is_no_condition_is_refused() {
+        for text in [
+            "",
+            "cpu",
+            "cpu>",
+            "cpu>80",
+            "cpu>80ms",
+            "queue>5%",
+            "pressure>5%",
+            "cpu<5%",
+            "load>5%",
+            "file:",
+            "cpu>NaN%",
+            "cpu>-1%",
+            "process:>5%",
+            "cpu>5% for 61s",
+            "cpu>5% for x",
+        ] {
+            assert!(Condition::parse(text).is_err(), "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The flight recorder: `proftop record --ring`.
+
+use crate::common;
+
+use common::{BURN_FUNCTIONS, burn, proftop, reports, run, shared_machine, sum, text};
+use rustix::process::Signal;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use test_support::{Process, Scratch, wait_for, wait_until};
+
+/// A recorder of ten seconds that was started in a folder, and has written.
+fn recorder(folder: &Scratch, args: &[&str]) -> Process {
+    let ring = folder.join("ring.pft");
+    let before = fs::metadata(&ring).and_then(|ring| ring.modified()).ok();
+    let mut command = proftop(&[
+        "record", "--ring", "10s", "-F", "199", "--after", "1s", "-o",
+    ]);
+    command.arg(&ring).args(args).stderr(Stdio::null());
+    let process = Process::start(&mut command);
+    wait_until("the ring is written", || {
+        let now = fs::metadata(&ring).and_then(|ring| ring.modified()).ok();
+        now.is_some() && now != before
+    });
+    process
+}
+
+/// The files that were saved, the oldest first.
+fn saves(folder: &Scratch) -> Vec<PathBuf> {
+    let list = fs::read_dir(folder.join(".")).unwrap();
+    let mut paths: Vec<PathBuf> = list.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.to_string_lossy().ends_with("Z.pft"));
+    paths.sort_unstable();
+    paths
+}
+
+/// A report of a file as JSON, and what was said.
+fn report(file: &Path, args: &[&str]) -> (u64, String) {
+    let mut command = proftop(&["report", "--format", "json"]);
+    let output = run(command.args(args).arg(file));
+    let out = text(&output.stdout);
+    (sum(&reports(&output.stdout), "samples"), out)
+}
+
+fn burning() -> Process {
+    Process::start(
+        Command::new(burn())
+            .args(["600", "2"])
+            .stdout(Stdio::null()),
+    )
+}
+
+#[test]
+fn what_led_to_a_condition_is_saved_with_its_functions() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let folder = Scratch::new();
+    let mut recorder = recorder(&folder, &["--save-on", "process:burn>10%"]);
+    assert_eq!(saves(&folder), Vec::<PathBuf>::new());
+    let burning = burning();
+    let saved = wait_for("a save", || saves(&folder).pop());
+    drop(burning);
+    let (samples, out) = report(&saved, &["--filter", "comm:burn"]);
+    assert!(samples > 0, "{out}");
+    for name in BURN_FUNCTIONS {
+        assert!(out.contains(name), "{name} in {out}");
+    }
+    let why = "saved by a flight recorder: process:burn>10%: burn took ";
+    assert!(out.contains(why), "{out}");
+    // The end of it has less.
+    let (all, _) = report(&saved, &[]);
+    let (last, _) = report(&saved, &["--last", "1s"]);
+    assert!(0 < last && last < all, "{last} of {all}");
+    recorder.signal(Signal::TERM);
+    recorder.wait().unwrap();
+    assert_eq!(saves(&folder), [saved]);
+}
+
+#[test]
+fn killed_it_leaves_a_whole_file_which_the_next_one_keeps() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let folder = Scratch::new();
+    let ring = folder.join("ring.pft");
+    let _burning = burning();
+    let mut first = recorder(&folder, &[]);
+    wait_until("samples", || report(&ring, &[]).0 > 0);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let left = fs::read(&ring).unwrap();
+    let (samples, _) = report(&ring, &[]);
+    assert!(samples > 0);
+    let mut second = recorder(&folder, &[]);
+    let kept = saves(&folder);
+    assert_eq!(kept.len(), 1);
+    assert_eq!(fs::read(&kept[0]).unwrap(), left);
+    // And SIGUSR2 saves what there is.
+    second.signal(Signal::USR2);
+    let saved = wait_for("a save", || {
+        saves(&folder).pop().filter(|path| *path != kept[0])
+    });
+    let (samples, out) = report(&saved, &[]);
+    assert!(
+        samples > 0 && out.contains("flight recorder: SIGUSR2"),
+        "{out}"
+    );
+    second.signal(Signal::INT);
+    second.wait().unwrap();
+    let (_, out) = report(&ring, &[]);
+    assert!(!out.contains("was not ended"), "{out}");
+}
+
+#[test]
+fn only_so_many_saves_are_left() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let folder = Scratch::new();
+    let mut recorder = recorder(&folder, &["--saves", "2"]);
+    let mut all: Vec<PathBuf> = Vec::new();
+    for _ in 0..3 {
+        recorder.signal(Signal::USR2);
+        let new = wait_for("a save", || {
+            saves(&folder).into_iter().find(|path| !all.contains(path))
+        });
+        all.push(new);
+    }
+    wait_until("the oldest is removed", || saves(&folder) == all[1..]);
+    recorder.signal(Signal::TERM);
+    recorder.wait().unwrap();
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    for (args, words) in [
+        (&["--ring", "10s", "-o", "x.folded"][..], "-o FILE.pft"),
+        (&["--ring", "10s", "-o", "-"], "-o FILE.pft"),
+        (&["--ring", "5s"], "10s to 24h"),
+        (&["--ring", "1m", "--save-on", "load>3"], "expected cpu>80%"),
+        (&["--ring", "1m", "--ring-size", "4k"], "at least 1M"),
+        (&["--save-on", "cpu>80%"], "--ring"),
+        (
+            &[
+                "--ring",
+                "1m",
+                "--save-on",
+                "process>9%",
+                "--metric",
+                "off-cpu",
+            ],
+            "--metric on-cpu counts",
+        ),
+    ] {
+        let output = run(proftop(&["record"]).args(args));
+        assert_eq!(output.status.code(), Some(2), "{args:?}");
+        assert!(text(&output.stderr).contains(words), "{args:?}");
+    }
+}
