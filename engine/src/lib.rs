@@ -27,7 +27,9 @@ mod users;
 
 pub use naming::shown;
 pub use sampler::MakeSource;
-pub use settings::{AwaitNames, Command, Consent, Counted, FirstProbes, Schedule, Settings};
+pub use settings::{
+    AwaitNames, Command, Consent, Counted, FirstProbes, LineReading, Schedule, Settings,
+};
 
 use model::Model;
 use probe::ask_kernel;

@@ -89,7 +89,7 @@ impl Model {
             waiting: Waiting::new(settings.counted, &mut store),
             store,
             modules: Modules::default(),
-            workers: Workers::start(settings.consent),
+            workers: Workers::start(settings.consent, settings.lines),
             users: Users::read(),
             account: Account::new(&sampling.host().sampled_cpus),
             sampling,
@@ -187,6 +187,7 @@ impl Model {
             Command::SetWindow(span) => self.clock.set_window(span),
             Command::SetRate(hz) => self.sampling.want_rate(hz),
             Command::Fetch(is_allowed) => self.workers.allow_fetching(is_allowed),
+            Command::ReadLines => self.workers.read_lines(&self.store, &self.modules),
             Command::TargetEnded { words, at_ns } => self.course.end(words, at_ns),
             Command::Probe(order) => {
                 let symbolizer = self.workers.symbolizer();

@@ -32,6 +32,19 @@ pub struct Settings {
     pub probes: FirstProbes,
     /// Whether servers may be asked for debug files.
     pub consent: Consent,
+    /// When debug information is read for lines of source text and inlined functions.
+    pub lines: LineReading,
+}
+
+/// When debug information is read for lines of source text and inlined functions, which takes
+/// more time and memory than everything else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LineReading {
+    /// As soon as a frame has its name.
+    #[default]
+    WithNames,
+    /// When [`Command::ReadLines`] asks for them.
+    WhenAsked,
 }
 
 /// Functions that are probed from the beginning to the end of a run.
@@ -137,6 +150,8 @@ pub enum Command {
     SetRate(u32),
     /// Fetch debug files from now on, or do not.
     Fetch(bool),
+    /// Read the lines of all frames that have none yet, where that was not done with names.
+    ReadLines,
     /// The started command has ended: in these words, at this time on the clock
     /// of the samples.
     TargetEnded {
@@ -175,6 +190,7 @@ mod tests {
             reach: Reach::default(),
             probes: FirstProbes::default(),
             consent: Consent::default(),
+            lines: LineReading::default(),
         };
         let of = |pids: &[u32], pid| {
             let mut settings = settings("sh[7], cpu 0", pids);

@@ -78,6 +78,34 @@ fn what_led_to_a_condition_is_saved_with_its_functions() {
 }
 
 #[test]
+fn lines_are_read_for_what_is_saved() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let folder = Scratch::new();
+    let touched = folder.join("touched");
+    let on = format!("file:{}", touched.display());
+    let mut recorder = recorder(&folder, &["--save-on", &on]);
+    let _burning = burning();
+    let ring = folder.join("ring.pft");
+    wait_until("names", || report(&ring, &[]).1.contains(BURN_FUNCTIONS[0]));
+    let exported = folder.join("ring.firefox.json");
+    let has_lines = || {
+        run(proftop(&["export", "-f"]).arg(&ring).arg(&exported));
+        fs::read_to_string(&exported).unwrap().contains("burn.rs")
+    };
+    assert!(!has_lines());
+    // Reading them may take longer than the time after a condition.
+    wait_until("lines", || {
+        fs::write(&touched, "").unwrap();
+        has_lines()
+    });
+    wait_for("a save", || saves(&folder).pop());
+    recorder.signal(Signal::TERM);
+    recorder.wait().unwrap();
+}
+
+#[test]
 fn killed_it_leaves_a_whole_file_which_the_next_one_keeps() {
     let Some(_machine) = shared_machine() else {
         return;

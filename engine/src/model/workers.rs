@@ -4,11 +4,12 @@ use super::modules::Modules;
 use super::waiting::Waiting;
 use crate::debuginfod::Fetching;
 use crate::naming::{Line, NamedModule, Naming};
-use crate::settings::Consent;
+use crate::settings::{Consent, LineReading};
 use crate::snapshot::{FetchState, Loading};
 use crate::sources::{DEBUG_BYTES_MAX, Sources};
 use probe::shares::{NOBODY, SHARES, may_have_more};
 use profile::{FrameId, ModuleId, SourceFrame, Store};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use symbolize::{Symbolizer, TableCache, table_cache};
@@ -17,6 +18,9 @@ use symbolize::{Symbolizer, TableCache, table_cache};
 /// named, so that the hottest of then come first. An eighth is for those whose files have
 /// few of them.
 const FRAMES_ASKED_MAX: usize = 20_000;
+
+/// Frames whose lines are read later; of more the oldest have none.
+const LATER_MAX: usize = 1 << 18;
 
 /// How soon more are sent while many are being named.
 const AGAIN: Duration = Duration::from_millis(200);
@@ -29,19 +33,23 @@ pub struct Workers {
     /// When names were asked for last.
     asked: Option<Instant>,
     sources: Sources,
+    /// Frames with names whose lines were not asked for; `None` if they are at once.
+    later: Option<VecDeque<FrameId>>,
     /// `None` if no debug files may be fetched.
     fetching: Option<Fetching>,
 }
 
 impl Workers {
-    /// Starts all workers. `consent` says whether debug files may be fetched.
-    pub fn start(consent: Consent) -> Self {
+    /// Starts all workers. `consent` says whether debug files may be fetched, `lines` when
+    /// lines are read.
+    pub fn start(consent: Consent, lines: LineReading) -> Self {
         let symbolizer = Arc::new(symbolizer());
         Self {
             symbolizer: symbolizer.clone(),
             naming: Naming::start(symbolizer.clone()),
             asked: None,
             sources: Sources::start(symbolizer.clone()),
+            later: (lines == LineReading::WhenAsked).then(VecDeque::new),
             fetching: Fetching::start(symbolizer, consent),
         }
     }
@@ -127,8 +135,24 @@ impl Workers {
                 store.set_source(answer.frame, &chain);
             }
         }
+        if let Some(later) = &mut self.later {
+            later.extend(named);
+            let surplus = later.len().saturating_sub(LATER_MAX);
+            later.drain(..surplus);
+            return;
+        }
         self.sources
             .ask(questions(named, store, modules).into_iter());
+    }
+
+    /// Asks for the lines of all frames for which that was put off. A number that is another
+    /// frame's by now is asked for as that one.
+    pub fn read_lines(&mut self, store: &Store, modules: &Modules) {
+        if let Some(later) = &mut self.later {
+            let frames = std::mem::take(later).into();
+            self.sources
+                .ask(questions(frames, store, modules).into_iter());
+        }
     }
 
     /// Puts lines and inlined functions into the store. Answers for a frame whose

@@ -20,7 +20,7 @@ use super::run_command::{CommandWatch, Deadline, Signals, exit};
 use super::{Subject, sampling};
 use crate::cli::{Config, RecordConfig};
 use crate::failure::{Exit, Failure};
-use destination::Destination;
+use destination::{Appended, Destination};
 use engine::ending;
 use engine::snapshot::Snapshot;
 use engine::{AwaitNames, Command, Consent, Schedule};
@@ -68,13 +68,19 @@ async fn recording(
         tokio::select! {
             snapshot = snapshots.recv() => {
                 let Some(snapshot) = snapshot else { break };
-                let wanted = file.append(&snapshot)?;
+                let appended = file.append(&snapshot)?;
                 said.say_new(&snapshot.probes);
                 file.show_progress(&snapshot);
                 last = Some(snapshot);
-                if !wanted {
-                    is_left = true;
-                    break;
+                match appended {
+                    Appended::Done => {}
+                    Appended::Closed => {
+                        is_left = true;
+                        break;
+                    }
+                    Appended::WantsLines => {
+                        let _ = sampling.commands.send(Command::ReadLines);
+                    }
                 }
             }
             ended = command.ended() => {

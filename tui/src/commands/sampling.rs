@@ -8,7 +8,7 @@ use crate::cli::{Config, Mode};
 use crate::failure::Failure;
 use crate::target::Target;
 use engine::snapshot::Snapshot;
-use engine::{Command, Consent, Engine, FirstProbes, MakeSource, Schedule, Settings};
+use engine::{Command, Consent, Engine, FirstProbes, LineReading, MakeSource, Schedule, Settings};
 use probe::child::{HeldCommand, RunningCommand, StartError};
 use probe::confine::{self, Duty};
 use profile::{Filter, Limits};
@@ -68,6 +68,10 @@ pub fn start(
         },
         probes,
         consent,
+        lines: match &config.mode {
+            Mode::Record(record) if record.ring.is_some() => LineReading::WhenAsked,
+            _ => LineReading::WithNames,
+        },
     };
     let (ready, started) = release_when_ready(held);
     let (commands, received) = std::sync::mpsc::channel();

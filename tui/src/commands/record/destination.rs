@@ -14,6 +14,16 @@ pub enum Destination {
     Ring(Box<Ring>),
 }
 
+/// What came of appending samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appended {
+    Done,
+    /// A pipe was closed, which is no error.
+    Closed,
+    /// Soon something will be saved, with lines of source text.
+    WantsLines,
+}
+
 impl Destination {
     /// Opens it. Whatever can be refused is refused here, before a sample is taken.
     pub fn open(record: &RecordConfig) -> Result<Self, Failure> {
@@ -34,17 +44,19 @@ impl Destination {
         }
     }
 
-    /// Appends the samples up to the end of a report. Returns false if a pipe was closed,
-    /// which is no error.
-    pub fn append(&mut self, snapshot: &Snapshot) -> Result<bool, Failure> {
+    /// Appends the samples up to the end of a report.
+    pub fn append(&mut self, snapshot: &Snapshot) -> Result<Appended, Failure> {
         let end_ns = snapshot.report.window.end_ns;
-        match self {
-            Destination::File(recording, _) => recording.append(snapshot, Some(end_ns)),
-            Destination::Ring(ring) => {
-                ring.append(snapshot, end_ns);
-                Ok(true)
-            }
-        }
+        Ok(match self {
+            Destination::File(recording, _) => match recording.append(snapshot, Some(end_ns))? {
+                true => Appended::Done,
+                false => Appended::Closed,
+            },
+            Destination::Ring(ring) => match ring.append(snapshot, end_ns) {
+                true => Appended::WantsLines,
+                false => Appended::Done,
+            },
+        })
     }
 
     /// Writes what there is, because SIGUSR2 asked for it.

@@ -67,11 +67,13 @@ impl Ring {
         })
     }
 
-    /// Appends the samples up to `until_ns`, and saves what is to be saved.
-    pub fn append(&mut self, snapshot: &Snapshot, until_ns: u64) {
+    /// Appends the samples up to `until_ns`, and saves what is to be saved. Returns true if
+    /// something is to be saved from now on: its lines are to be read until then.
+    pub fn append(&mut self, snapshot: &Snapshot, until_ns: u64) -> bool {
         let Some(view) = &snapshot.view else {
-            return;
+            return false;
         };
+        let was_pending = self.pending.is_some();
         self.samples = snapshot.health.taken_run;
         self.file.append(view, until_ns, &self.saves);
         if let Some(why) = self.watches.look(snapshot) {
@@ -81,6 +83,7 @@ impl Ring {
         if let Some(pending) = self.pending.take_if(is_due) {
             self.save(view, &pending, until_ns);
         }
+        self.pending.is_some() && !was_pending
     }
 
     /// Saves at once, because SIGUSR2 asked for it.
