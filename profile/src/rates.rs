@@ -140,6 +140,24 @@ pub struct Reweighed {
     /// How many samples, each as good as the other, would tell as much as one that
     /// is counted: what bands and tests go by. Kish's effective size of a sample.
     pub evidence: f64,
+    /// As `evidence`, of what chance has drawn alone: what bands go by. Infinite where nothing
+    /// was drawn, as every wait gave its stack.
+    pub drawn: f64,
+}
+
+impl Reweighed {
+    /// The same if some of the squares of what samples stand for are of waits that chance had
+    /// less to do with: `squares` of them, of which it made `by_chance`. `sum` is what all
+    /// samples stand for.
+    pub(crate) fn with_waits(self, sum: f64, squares: f64, by_chance: f64) -> Self {
+        let rest = (sum / self.evidence - squares).max(0.0);
+        // What rounding leaves of a difference of two large sums is nothing.
+        let rest = if rest < squares * 1e-9 { 0.0 } else { rest };
+        Self {
+            drawn: sum / (rest + by_chance),
+            ..self
+        }
+    }
 }
 
 /// What samples that do not all count alike tell, while they are counted.
@@ -204,6 +222,7 @@ impl<'a> Evidence<'a> {
         (self.squares != self.sum).then_some(Reweighed {
             taken: self.taken,
             evidence: self.sum / self.squares,
+            drawn: self.sum / self.squares,
         })
     }
 }

@@ -201,9 +201,13 @@ pub struct Health {
 }
 
 impl Report {
-    /// The `±` of `count` in `samples`, in percentage points, as much as they tell.
+    /// The `±` of `count` in `samples`, in percentage points, as much as they tell; 0 only where
+    /// chance had no part in it, as every wait gave its stack.
     pub fn band_points(&self, count: u64, samples: u64) -> f64 {
-        let evidence = self.reweighed.map_or(1.0, |told| told.evidence);
+        let evidence = self.reweighed.map_or(1.0, |told| told.drawn);
+        if evidence.is_infinite() {
+            return 0.0;
+        }
         let as_good_as = |samples: u64| (samples as f64 * evidence).round() as u64;
         crate::band_points(as_good_as(count), as_good_as(samples))
     }

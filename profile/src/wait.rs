@@ -168,6 +168,17 @@ impl WaitPart {
         Self::of(length_ns, OPEN)
     }
 
+    /// How many of so many nanoseconds that a sample stands for chance has added: none of a wait
+    /// that always gives its stack, all of a sample that is of no wait.
+    pub(crate) fn by_chance_ns(self, weight_ns: u64) -> u64 {
+        let whole_ns = self.length_ns.saturating_add(self.other_ns.unsigned_abs());
+        match self {
+            _ if self.length_ns == 0 => weight_ns,
+            _ if self.other_ns == OPEN || whole_ns >= TOLD_NS => 0,
+            _ => weight_ns.saturating_sub(self.length_ns),
+        }
+    }
+
     /// As a recording has it.
     pub(crate) fn of(length_ns: u64, other_ns: i64) -> Self {
         Self {
@@ -195,6 +206,8 @@ pub struct Waits {
     /// The longest that gave its stack, in nanoseconds; of one that is not over as long as it
     /// was by then.
     pub longest_ns: u64,
+    /// The longest is not over: it is longer than that.
+    pub longest_is_open: bool,
 }
 
 impl Waits {
@@ -221,6 +234,8 @@ pub(crate) struct WaitSum {
     longest_part_ns: u64,
     /// With the first part, where it is a second one.
     longest_ns: u64,
+    /// Of those that are not over.
+    longest_open_ns: u64,
 }
 
 /// Waits, and how many samples tell of them.
@@ -245,12 +260,12 @@ impl WaitSum {
         if length_ns == 0 {
             return;
         }
-        self.longest_part_ns = self.longest_part_ns.max(length_ns);
         if part.other_ns == OPEN {
             self.open += 1;
-            self.longest_ns = self.longest_ns.max(length_ns);
+            self.longest_open_ns = self.longest_open_ns.max(length_ns);
             return;
         }
+        self.longest_part_ns = self.longest_part_ns.max(length_ns);
         // Some of it may have been told before.
         let whole_ns = match length_ns.saturating_add(part.other_ns.unsigned_abs()) {
             TOLD_NS.. => length_ns,
@@ -279,6 +294,7 @@ impl WaitSum {
         self.open += other.open;
         self.longest_part_ns = self.longest_part_ns.max(other.longest_part_ns);
         self.longest_ns = self.longest_ns.max(other.longest_ns);
+        self.longest_open_ns = self.longest_open_ns.max(other.longest_open_ns);
     }
 
     /// What it comes to; `None` if no sample was of a wait. As a rule both parts of a wait
@@ -288,15 +304,17 @@ impl WaitSum {
         let is_paired = self.first.drawn >= self.second.drawn;
         let mut counted = if is_paired { self.first } else { self.second };
         counted.add(self.whole);
+        let over_ns = match is_paired {
+            true => self.longest_ns,
+            false => self.longest_part_ns,
+        };
         (counted.drawn > 0 || self.open > 0).then(|| Waits {
             // Those that are known to have been are the least.
             count: (counted.waits.round() as u64).max(counted.drawn),
             drawn: counted.drawn,
             ns: self.ns,
-            longest_ns: match is_paired {
-                true => self.longest_ns,
-                false => self.longest_part_ns,
-            },
+            longest_ns: over_ns.max(self.longest_open_ns),
+            longest_is_open: self.longest_open_ns > over_ns,
         })
     }
 }
@@ -355,14 +373,14 @@ mod tests {
         }
         let open = sum.waits().unwrap();
         assert_eq!((open.count, open.mean_ns()), (0, None));
-        assert_eq!(open.longest_ns, 4000 * MS);
+        assert_eq!((open.longest_ns, open.longest_is_open), (4000 * MS, true));
         // Most of it was told before.
         sum.add_part(WaitPart::first(4500 * MS, 10 * MS), 500 * MS);
         sum.add_part(WaitPart::second(10 * MS, 4500 * MS), 10 * MS);
         let over = sum.waits().unwrap();
         assert!(over.is_exact());
         assert_eq!((over.count, over.mean_ns()), (1, Some(4510 * MS)));
-        assert_eq!(over.longest_ns, 4510 * MS);
+        assert_eq!((over.longest_ns, over.longest_is_open), (4510 * MS, false));
     }
 
     #[test]
@@ -381,6 +399,15 @@ mod tests {
         let mut both = delays;
         both.add(&delays);
         assert_eq!(both.0[0], 196);
+    }
+
+    #[test]
+    fn only_what_was_drawn_is_there_by_chance() {
+        assert_eq!(WaitPart::NONE.by_chance_ns(7), 7);
+        assert_eq!(WaitPart::whole(3 * MS).by_chance_ns(3 * MS), 0);
+        assert_eq!(WaitPart::whole(MS).by_chance_ns(10 * MS), 9 * MS);
+        assert_eq!(WaitPart::open(MS).by_chance_ns(10 * MS), 0);
+        assert_eq!(WaitPart::first(1500 * MS, MS).by_chance_ns(1500 * MS), 0);
     }
 
     #[test]

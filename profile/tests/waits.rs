@@ -193,6 +193,34 @@ fn states_are_kept_and_dropped() {
 }
 
 #[test]
+fn chance_has_no_part_in_waits_that_all_gave_their_stack() {
+    let band = |view: &View| {
+        let report = report(view, "");
+        report.band_points(report.functions[0].self_samples, report.samples)
+    };
+    let mut store = empty();
+    let whole = |ms| WaitPart::whole(ms * MS);
+    add(&mut store, Some("lock"), &["worker"], whole(300), 300 * MS);
+    add(&mut store, Some("sleep"), &["main"], whole(200), 200 * MS);
+    let open = WaitPart::open(3_000 * MS);
+    add(&mut store, Some("net"), &["handle"], open, 250 * MS);
+    assert_eq!(band(&store.view()), 0.0);
+    // One of a hundred, which counts as all of them.
+    add(&mut store, Some("sleep"), &["main"], whole(1), 100 * MS);
+    let one_drawn = band(&store.view());
+    assert!(one_drawn > 1.0, "{one_drawn}");
+    // Of a recording that does not say how long waits were it is not known.
+    add(
+        &mut store,
+        Some("lock"),
+        &["worker"],
+        WaitPart::NONE,
+        500 * MS,
+    );
+    assert!(band(&store.view()) > one_drawn);
+}
+
+#[test]
 fn threads_and_processes_name_the_programs_own_function() {
     let mut store = empty();
     store.add_module(ModuleId(2), "libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6");

@@ -407,6 +407,7 @@ impl Selection {
     /// What the samples that count tell of waits, stack by stack.
     fn count_waits(&mut self, cancel: &Cancel) -> Result<(), Cancelled> {
         let mut sums: BTreeMap<StackId, WaitSum> = BTreeMap::new();
+        let (mut squares, mut by_chance) = (0.0, 0.0);
         self.view
             .tables
             .history
@@ -418,10 +419,16 @@ impl Selection {
                     {
                         let sum = sums.entry(sample.stack).or_default();
                         sum.add_part(wait, sample.weight);
+                        let weight = sample.weight as f64;
+                        squares += weight * weight;
+                        by_chance += weight * wait.by_chance_ns(sample.weight) as f64;
                     }
                 });
                 Ok(())
             })?;
+        let sum = self.samples as f64;
+        let reweighed = self.reweighed;
+        self.reweighed = reweighed.map(|told| told.with_waits(sum, squares, by_chance));
         self.waits = sums.into_iter().collect();
         Ok(())
     }

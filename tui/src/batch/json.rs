@@ -119,6 +119,8 @@ struct Function<'a> {
     waits_drawn: Option<u64>,
     mean_wait_ns: Option<u64>,
     longest_wait_ns: Option<u64>,
+    /// It is not over, and longer than that.
+    longest_wait_is_open: Option<bool>,
     /// Half the width of the 95 % band of `self`, in percentage points of all samples.
     err_pp: f64,
     /// Samples of its own in each of the last seconds, the oldest first.
@@ -298,6 +300,7 @@ fn function<'a>(row: &'a FunctionRow, batch: &BatchReport<'_>) -> Function<'a> {
         waits_drawn: row.waits.map(|waits| waits.drawn),
         mean_wait_ns: row.waits.and_then(|waits| waits.mean_ns()),
         longest_wait_ns: row.waits.map(|waits| waits.longest_ns),
+        longest_wait_is_open: row.waits.map(|waits| waits.longest_is_open),
         err_pp: report.band_points(row.self_samples, report.samples),
         trend: row.trend,
         file: row.file.as_deref(),

@@ -282,10 +282,13 @@ fn functions(report: &BatchReport<'_>, asked: Option<&Asked>, lines: &mut Lines)
 /// Returns what a function takes, where it is, and who calls it.
 fn function(report: &BatchReport<'_>, row: &FunctionRow, asked: Option<&Asked>) -> String {
     let all = &report.snapshot.report;
-    // ±0.0 would claim certainty.
-    let band = all.band_points(row.self_samples, all.samples).max(0.1);
+    // ±0.0 would claim certainty, which there is only where every wait gave its stack.
+    let band = match all.band_points(row.self_samples, all.samples) {
+        0.0 => String::new(),
+        band => format!(" ±{:.1}", band.max(0.1)),
+    };
     let mut line = format!(
-        "{} {} ±{band:.1} itself, {} with what it calls",
+        "{} {}{band} itself, {} with what it calls",
         code(&row.name),
         share(row.self_samples, all.samples),
         share(row.total_samples, all.samples),

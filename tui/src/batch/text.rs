@@ -158,9 +158,13 @@ fn cells(row: &FunctionRow, batch: &BatchReport<'_>, has_waits: bool) -> Cells {
     let report = &batch.snapshot.report;
     let samples = report.samples;
     let digits = report.percent_digits(samples);
-    // The smallest band that can be written: ±0 would claim certainty.
+    // The smallest band that can be written: ±0 would claim certainty, which there is only
+    // where every wait gave its stack.
     let band_min = 0.1f64.powi(digits as i32);
-    let band = report.band_points(row.self_samples, samples).max(band_min);
+    let band = match report.band_points(row.self_samples, samples) {
+        0.0 => 0.0,
+        band => band.max(band_min),
+    };
     let mut numbers = vec![
         format!("{:.digits$}", percent(row.self_samples, samples)),
         format!("{band:.digits$}"),
@@ -177,7 +181,7 @@ fn cells(row: &FunctionRow, batch: &BatchReport<'_>, has_waits: bool) -> Cells {
                 [
                     format!("{sign}{}", waits.count),
                     waits.mean_ns().map_or_else(|| "-".to_string(), fine_ms),
-                    fine_ms(waits.longest_ns),
+                    waits::longest(waits, fine_ms),
                 ]
             }
             None => ["-", "-", "-"].map(str::to_string),
@@ -309,6 +313,7 @@ SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
             drawn: 88,
             ns: 2_406_000_000,
             longest_ns: 300_000_000,
+            longest_is_open: false,
         });
         fixture.functions(vec![locked, function("runs", "postgres", 10, 10)]);
         let text = fixture.batch(None).render(Format::Text, true);

@@ -12,9 +12,9 @@ use crate::views::functions;
 use crate::views::functions::FunctionColumn;
 use crate::words::compared::judgement;
 use crate::words::units::Scale;
-use crate::words::{explain, names, units, waits};
+use crate::words::{explain, held, names, states, units, waits};
 use profile::diff::{Diff, DiffRow, Side};
-use profile::{FunctionRow, ProcessRow, Report, ThreadRow};
+use profile::{Activity, FunctionRow, ProcessRow, Report, ThreadRow};
 
 /// How many rows a list has unless a count is typed.
 const ROWS: usize = 10;
@@ -91,6 +91,7 @@ pub fn scaled(scale: &Scale, samples: u64) -> String {
     match scale.unit {
         Unit::Share => format!("{number}%"),
         Unit::Machine => format!("{number}% of machine"),
+        Unit::Samples | Unit::CpuMs | Unit::Cpus if scale.is_time() => scale.labelled(samples),
         Unit::Samples => format!("{number} samples"),
         Unit::CpuMs => format!("{number} CPU-ms/s"),
         Unit::Cpus => format!("{number} CPU"),
@@ -152,6 +153,8 @@ pub fn processes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         kernel: row.kernel_samples,
         threads: row.threads,
         top_function: row.top_function.as_deref(),
+        activity: row.activity.as_ref(),
+        tid: 0,
         note: if row.exited { ", ended" } else { "" },
     })
 }
@@ -167,6 +170,8 @@ pub fn threads(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         kernel: row.kernel_samples,
         threads: 0,
         top_function: row.top_function.as_deref(),
+        activity: row.activity.as_ref(),
+        tid: row.tid,
         note: "",
     })
 }
@@ -179,6 +184,10 @@ struct Person<'a> {
     /// How many threads a process has; 0 for a thread.
     threads: u32,
     top_function: Option<&'a str>,
+    /// What it did, where time waited is counted.
+    activity: Option<&'a Activity>,
+    /// The thread; 0 for a process.
+    tid: u32,
     /// What else has to be said, with a comma before it; else empty.
     note: &'a str,
 }
@@ -203,12 +212,19 @@ fn people<I: Item>(
         let person = person(row);
         let samples = row.samples();
         let mut text = format!(
-            "{}  {}{}, kernel {}%",
+            "{}  {}{}",
             scaled(&scale, samples),
             row.words(),
             person.note,
-            units::percent(person.kernel, samples)
         );
+        text += &match person.activity.filter(|_| app.shown.counts_time()) {
+            Some(activity) => format!(", {}", states::sums(activity)),
+            None => format!(", kernel {}%", units::percent(person.kernel, samples)),
+        };
+        let waited = app.shown.waited.as_deref();
+        if let Some(now) = { person.activity }.and_then(|did| held::now(did, person.tid, waited)) {
+            text += &format!(", now {now}");
+        }
         if person.threads > 0 {
             text += &format!(", {}", units::counted(person.threads.into(), "thread"));
         }

@@ -373,3 +373,18 @@ fn help_has_every_command() {
     talk.ask("quit");
     assert!(talk.dialog.is_over);
 }
+
+#[test]
+fn time_waited_is_not_called_cpus() {
+    let mut talk = Talk::on(Arc::new(crate::fixture::waiting()), false);
+    talk.ask("unit cpus");
+    let answer = talk.ask("threads");
+    // The first line has what proftop itself costs.
+    let threads: Vec<&str> = answer.lines().skip(1).collect();
+    let threads = threads.join("\n");
+    assert!(threads.contains("0.50 threads  worker[4123]"), "{threads}");
+    assert!(threads.contains("lock 4.80s"), "{threads}");
+    assert!(threads.contains("now lock since >112s"), "{threads}");
+    let is_wrong = threads.contains("CPU") || threads.contains("kernel");
+    assert!(!is_wrong, "{threads}");
+}

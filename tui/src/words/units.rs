@@ -209,6 +209,11 @@ impl Scale {
         )
     }
 
+    /// Whether nanoseconds are counted, and no samples.
+    pub fn is_time(&self) -> bool {
+        self.is_time
+    }
+
     /// An amount by itself: `1,036`, or `2.50s` where time is counted.
     pub fn bare(&self, amount: u64) -> String {
         match self.is_time {
@@ -333,6 +338,7 @@ mod tests {
             reweighed: Some(profile::Reweighed {
                 taken: 330,
                 evidence: 0.1,
+                drawn: 0.1,
             }),
             ..Report::default()
         };

@@ -25,10 +25,16 @@ pub fn mean(waits: &Waits) -> String {
     mean.unwrap_or_else(|| "-".to_owned())
 }
 
-/// `~1,203 waits, mean 4.39ms, longest 300ms`; `no wait over yet, longest 112s` of those that
+/// The longest wait, as the text that its length makes; `>4.95s` if it is not over.
+pub fn longest(waits: &Waits, text: impl Fn(u64) -> String) -> String {
+    let sign = if waits.longest_is_open { ">" } else { "" };
+    format!("{sign}{}", text(waits.longest_ns))
+}
+
+/// `~1,203 waits, mean 4.39ms, longest 300ms`; `no wait over yet, longest >112s` of those that
 /// are not.
 pub fn brief(waits: &Waits) -> String {
-    let longest = units::nanoseconds(waits.longest_ns);
+    let longest = longest(waits, units::nanoseconds);
     if waits.count == 0 {
         return format!("no wait over yet, longest {longest}");
     }
@@ -112,6 +118,7 @@ mod tests {
             drawn,
             ns: 2_000_000 * count,
             longest_ns: 30_000_000,
+            longest_is_open: false,
         }
     }
 

@@ -276,7 +276,7 @@ fn wait_cells(waits: Option<&Waits>) -> [String; 3] {
         Some(waits) => [
             waits::number(waits),
             waits::mean(waits),
-            units::nanoseconds(waits.longest_ns),
+            waits::longest(waits, units::nanoseconds),
         ],
         None => ["-", "-", "-"].map(String::from),
     }
