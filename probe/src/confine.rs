@@ -9,11 +9,15 @@
 //! | `capabilities` | giving up capabilities |
 //! | `duty` | what threads of the process have to do, and what that takes |
 //! | `calls` | lists of system calls, and the filters of the kernel made of them |
+//! | `landlock` | no files at all |
+//! | `limits` | memory and CPU time of a process |
 //! | `seen` | what the kernel says of a confined process |
 
 mod calls;
 mod capabilities;
 mod duty;
+mod landlock;
+mod limits;
 mod seen;
 
 use rustix::process::{Gid, Uid};
@@ -43,13 +47,28 @@ pub(crate) fn spawner() -> io::Result<()> {
     capabilities::keep(READING | reading_before_5_9() | BECOMING_ANOTHER)
 }
 
-/// Of a process that reads files, when it has taken on the user whom files are to ask:
-/// capabilities only for files of targets, and the filter where the kernel has any. Where
-/// one of the two is not possible the other is there all the same.
-pub(crate) fn reader(of_targets: bool, filter: Option<&Filter>) {
-    if of_targets {
-        _ = capabilities::keep(READING | reading_before_5_9());
+/// Of a process that reads files of targets, when it has taken on the user whom files are
+/// to ask. Where one of the steps is not possible the others are there all the same.
+pub(crate) fn reader(filter: Option<&Filter>) {
+    _ = capabilities::keep(READING | reading_before_5_9());
+    reader_of_user(filter);
+}
+
+/// Of a process that has become the invoking user, and reads that user's files.
+pub(crate) fn reader_of_user(filter: Option<&Filter>) {
+    if let Some(filter) = filter {
+        _ = filter.apply();
     }
+}
+
+/// Of a process that unpacks what a stranger has packed: it has no capability, opens no
+/// file, has a bound of memory and of CPU time, and is the first to go where memory is short.
+pub(crate) fn unpacker(filter: Option<&Filter>) {
+    // Allowed to everybody: it only makes oneself more likely to be ended.
+    _ = std::fs::write("/proc/self/oom_score_adj", "1000");
+    _ = capabilities::keep(CapabilitySet::empty());
+    limits::of_unpacker();
+    _ = landlock::deny_all();
     if let Some(filter) = filter {
         _ = filter.apply();
     }

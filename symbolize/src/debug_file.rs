@@ -24,13 +24,10 @@ use std::path::{Path, PathBuf};
 use crate::object::Object;
 use crate::opener::{self, FileSource};
 use crate::source::Source;
-use crate::{Files, OpenError, RemoteFiles, Writers, debuginfod, inflate};
+use crate::{Files, OpenError, RemoteFiles, Writers, debuginfod};
 
 /// Where distributions put such files.
 const DIRECTORY: &str = "/usr/lib/debug";
-
-/// A symbol table of that size has 11 million symbols.
-const MINI_BYTES_MAX: u64 = 256 << 20;
 
 /// Larger files are not read through for their checksum.
 const CHECKED_BYTES_MAX: u64 = 4 << 30;
@@ -54,6 +51,11 @@ pub struct DebugFiles {
 }
 
 impl DebugFiles {
+    /// The way to files that it was made with.
+    pub(crate) fn files(&self) -> &Files {
+        &self.files
+    }
+
     /// The places where debug files of a mapped file may lie. Nothing is opened yet but its
     /// root directory.
     pub fn of(source: &FileSource<'_>, files: impl Into<Files>) -> DebugFiles {
@@ -240,13 +242,17 @@ fn inside(root: &Path, path: &Path) -> Option<PathBuf> {
 }
 
 /// The symbol table that some distributions leave in stripped files, xz'ed.
-pub fn mini(object: &Object) -> Result<Option<Object>, OpenError> {
+pub fn mini(object: &Object, files: &Files) -> Result<Option<Object>, OpenError> {
     let Some(section) = object.section_by_name(b".gnu_debugdata") else {
         return Ok(None);
     };
-    let packed = object.section_data(section, MINI_BYTES_MAX, ".gnu_debugdata")?;
-    let bytes = inflate::xz(&packed, MINI_BYTES_MAX, ".gnu_debugdata")?;
-    Object::from_source(Source::Memory(bytes.into())).map(Some)
+    let Some(file) = object.file() else {
+        // A file in memory is a vDSO's, or was unpacked itself.
+        return Ok(None);
+    };
+    let unpacked = files.unpacked(file, section.offset, section.size);
+    let unpacked = unpacked.map_err(|_| OpenError::Refused(".gnu_debugdata"))?;
+    Object::from_source(Source::unpacked(unpacked)?).map(Some)
 }
 
 fn has_checksum(source: &Source, expected: u32) -> bool {

@@ -119,7 +119,11 @@ impl ElfSymbols {
                 (!symbols.stripped).then(|| Box::new(symbols))
             };
             let beside = files.separate(main).and_then(separate);
-            let inside = || debug_file::mini(main).ok()?.and_then(separate);
+            let inside = || {
+                debug_file::mini(main, files.files())
+                    .ok()?
+                    .and_then(separate)
+            };
             let found = beside.map(|found| (found, Origin::DebugFile));
             let found = found.or_else(|| Some((inside()?, Origin::MiniDebugInfo)));
             if let Some((found, origin)) = found {

@@ -8,6 +8,7 @@
 
 mod jit_files;
 mod request;
+mod unpack;
 
 use std::array;
 use std::fs::File;
@@ -171,6 +172,12 @@ impl Files {
     pub(crate) fn jit_dump(&self, process: &OwnedFd) -> Result<File, Reason> {
         let process = process.as_fd();
         self.file(&Request::JitDump { process })
+    }
+
+    /// What an xz stream in a file unpacks to, as a file in memory.
+    pub(crate) fn unpacked(&self, file: &File, offset: u64, len: u64) -> Result<File, Reason> {
+        let file = file.as_fd();
+        self.file(&Request::Unpack { file, offset, len })
     }
 
     fn file(&self, request: &Request<'_>) -> Result<File, Reason> {

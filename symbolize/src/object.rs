@@ -48,10 +48,29 @@ impl Object {
         Object::from_source(Source::file(file)?)
     }
 
+    /// The file that was opened; `None` for what was in memory from the beginning, or was
+    /// unpacked there.
+    pub(crate) fn file(&self) -> Option<&File> {
+        match &self.source {
+            Source::File {
+                file, is_unpacked, ..
+            } => (!is_unpacked).then_some(file),
+            Source::Memory(_) => None,
+        }
+    }
+
     /// The same file, read once more.
     pub fn again(&self) -> Result<Object, OpenError> {
         match &self.source {
-            Source::File { file, .. } => Object::read(file),
+            Source::File {
+                file,
+                len,
+                is_unpacked,
+            } => Object::from_source(Source::File {
+                file: file.clone(),
+                len: *len,
+                is_unpacked: *is_unpacked,
+            }),
             Source::Memory(bytes) => Object::from_source(Source::Memory(bytes.clone())),
         }
     }

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use rustix::buffer::spare_capacity;
@@ -27,6 +28,8 @@ pub enum Source {
         file: Arc<File>,
         /// Its length when it was opened.
         len: u64,
+        /// It lies in memory, and for us alone.
+        is_unpacked: bool,
     },
     /// Bytes in memory.
     Memory(Box<[u8]>),
@@ -49,7 +52,20 @@ impl Source {
         Ok(Source::File {
             file: Arc::new(file.try_clone().map_err(read)?),
             len: metadata.len(),
+            is_unpacked: false,
         })
+    }
+
+    /// A file in memory, which was unpacked for us.
+    pub(crate) fn unpacked(file: File) -> Result<Source, OpenError> {
+        match Source::file(&file)? {
+            Source::File { file, len, .. } => Ok(Source::File {
+                file,
+                len,
+                is_unpacked: true,
+            }),
+            memory @ Source::Memory(_) => Ok(memory),
+        }
     }
 
     /// Number of bytes.
@@ -133,8 +149,20 @@ impl Source {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
-            Source::File { .. } => 0,
+            Source::File {
+                len, is_unpacked, ..
+            } => usize::from(*is_unpacked) * *len as usize,
             Source::Memory(bytes) => bytes.len(),
+        }
+    }
+}
+
+/// Reads what one call gives; nothing at the end.
+pub(crate) fn read_piece(file: impl AsFd, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    loop {
+        match pread(&file, &mut *buffer, offset) {
+            Err(Errno::INTR) => {}
+            read => return Ok(read?),
         }
     }
 }

@@ -34,6 +34,7 @@ mod ten_tasks;
 mod trace;
 mod tracepoints;
 mod twenty_functions;
+mod unpacking;
 mod user_files;
 mod waits;
 mod without_root;

@@ -131,7 +131,30 @@ const ACTING: &[i64] = &[
     libc::SYS_vhangup,
 ];
 
+/// What it takes to read a file that is open, and to write to one in memory.
+const UNPACKING: &[i64] = &[
+    libc::SYS_fcntl,
+    libc::SYS_fstat,
+    libc::SYS_lseek,
+    libc::SYS_memfd_create,
+    libc::SYS_ppoll,
+    libc::SYS_pread64,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_statx,
+    libc::SYS_write,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+];
+
 impl Filter {
+    /// Of a process that unpacks: it opens nothing, and has what it was given.
+    pub fn of_unpacker() -> io::Result<Filter> {
+        let mut rules = allowed(ALWAYS.iter().chain(UNPACKING));
+        rules.extend(memory_alone()?);
+        Filter::new(rules, refused(), SeccompAction::Allow)
+    }
+
     /// Of a process that reads files of targets: it opens for reading only, and maps no
     /// file into its memory. What `openat2` is to do stands in memory, where no filter sees
     /// it; that the reader owns nothing is what keeps it from writing there.
@@ -268,6 +291,23 @@ mod tests {
         refused(wrote);
         assert_eq!(read, "text");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "text");
+    }
+
+    #[test]
+    fn an_unpacker_opens_nothing_and_has_a_file_in_memory() {
+        let own = File::open("/proc/self/exe").unwrap();
+        filtered(Filter::of_unpacker(), || {
+            use std::os::unix::fs::FileExt as _;
+            own.read_exact_at(&mut [0; 4], 0).unwrap();
+            let memory = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC);
+            let mut memory = File::from(memory.unwrap());
+            memory.write_all(b"text").unwrap();
+            let mut read = [0; 4];
+            memory.read_exact_at(&mut read, 0).unwrap();
+            assert_eq!(&read, b"text");
+            refused(File::open("/etc/passwd"));
+            refused(TcpListener::bind("127.0.0.1:0"));
+        });
     }
 
     #[test]

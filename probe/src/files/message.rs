@@ -196,6 +196,13 @@ fn fields<'r>(request: &Request<'r>, files: &mut Vec<BorrowedFd<'r>>) -> Fields<
             ..plain(9, pid)
         },
         Request::Environment { pid } => plain(10, pid),
+        Request::Unpack { file, offset, len } => {
+            files.push(file);
+            Fields {
+                numbers: [offset, len, 0, 0],
+                ..plain(13, 0)
+            }
+        }
         Request::CommandLine { pid } => plain(12, pid),
         Request::MappedRevisions { pid, ranges } => Fields {
             ranges,
@@ -259,6 +266,11 @@ fn request<'a>(
         },
         10 => Request::Environment { pid },
         12 => Request::CommandLine { pid },
+        13 => Request::Unpack {
+            file: files.first()?.as_fd(),
+            offset: start,
+            len: end,
+        },
         11 => Request::MappedRevisions {
             pid,
             ranges: fields.ranges,
@@ -370,6 +382,11 @@ mod tests {
             },
             Request::Environment { pid },
             Request::CommandLine { pid },
+            Request::Unpack {
+                file: file.as_fd(),
+                offset: 1,
+                len: u64::MAX,
+            },
             Request::MappedRevisions { pid, ranges: &[] },
             Request::MappedRevisions { pid, ranges },
         ];

@@ -17,6 +17,9 @@ use symbolize::{Reason, RemoteFiles};
 /// Readers of a kind that wait for the next request; more are asked for only at once.
 const IDLE_MAX: usize = 2;
 
+/// Unpacking is work, and waits for nobody.
+const UNPACKING: Duration = Duration::from_secs(30);
+
 /// From so many that do not end on, nobody new is sent where it is not known to be safe,
 const STUCK_CAREFUL: u32 = 8;
 
@@ -35,6 +38,8 @@ struct State {
     /// Whoever reads as the user does not read as us.
     idle: Vec<Reader>,
     avoided: Avoided,
+    /// What could not be unpacked.
+    packed: u64,
     /// That were killed and have not ended, when a reader was last forked.
     stuck: u32,
 }
@@ -72,6 +77,7 @@ impl Pool {
                 spawner,
                 idle: Vec::new(),
                 avoided: Avoided::default(),
+                packed: 0,
                 stuck: 0,
             }),
         }
@@ -87,7 +93,13 @@ impl Pool {
                 format!("the memory of process {pid} could not be read in time")
             }
         };
-        state.avoided.all().map(sentence).collect()
+        let packed = (state.packed > 0).then(|| {
+            format!(
+                "{} compressed symbol tables were left alone: damaged, larger than 64 MB, or out of memory",
+                state.packed
+            )
+        });
+        state.avoided.all().map(sentence).chain(packed).collect()
     }
 
     /// How far a reader is confined; `None` if there can be none, or it cannot be seen.
@@ -133,7 +145,26 @@ impl Pool {
         Ok((reader, terms))
     }
 
+    fn unpack(&self, request: &Request<'_>) -> Result<Reply, Reason> {
+        let taken = self.take(RemoteFiles::Skip, For::Unpacking);
+        let (mut unpacker, terms) = taken.map_err(|_| Reason::Refused)?;
+        match unpacker.ask(request, &terms, UNPACKING) {
+            Ok((reply, _)) => {
+                self.give_back(unpacker, None);
+                reply
+            }
+            Err(_) => {
+                self.give_up(&unpacker, None);
+                Err(Reason::Refused)
+            }
+        }
+    }
+
     fn give_back(&self, reader: Reader, was_at: Option<Place>) {
+        if reader.for_whom == For::Unpacking {
+            // What one stranger left in it is not there for the next.
+            return self.state().spawner.kill(reader.pid);
+        }
         let mut state = self.state();
         if let Some(place) = was_at {
             state.avoided.remove(place);
@@ -264,8 +295,23 @@ fn user_of(request: &Request<'_>) -> Option<u32> {
     crate::owner::real_uid(request.pid()?).filter(|user| *user != 0)
 }
 
+impl Handle {
+    /// Has something unpacked by a process of its own, once: if that process is ended, by a
+    /// limit or for lack of memory, the next one would be as well.
+    fn unpack(&self, request: &Request<'_>) -> Result<Reply, Reason> {
+        let unpacked = self.pool.unpack(request);
+        if unpacked.is_err() {
+            self.pool.state().packed += 1;
+        }
+        unpacked
+    }
+}
+
 impl Proxy for Handle {
     fn perform(&self, request: &Request<'_>, remote: RemoteFiles) -> Result<Reply, Reason> {
+        if let Request::Unpack { .. } = request {
+            return self.unpack(request);
+        }
         // An idle reader may have been killed by somebody; a new one was not.
         for _ in 0..=IDLE_MAX {
             let time = self.time_for(request).ok_or(Reason::Remote)?;

@@ -29,6 +29,7 @@ const LAST_REAP: Duration = Duration::from_millis(100);
 /// No process has these numbers.
 const SPAWN: u32 = 0;
 const SPAWN_FOR_USER: u32 = u32::MAX - 1;
+const SPAWN_UNPACKING: u32 = u32::MAX - 2;
 const END: u32 = u32::MAX;
 
 /// With whose rights a reader opens files.
@@ -38,6 +39,8 @@ pub enum For {
     Targets,
     /// Those of the invoking user.
     User,
+    /// It opens none: it unpacks what it is given, once.
+    Unpacking,
 }
 
 /// The other end of the spawner.
@@ -92,6 +95,7 @@ impl Spawner {
         let order = match for_whom {
             For::Targets => SPAWN,
             For::User => SPAWN_FOR_USER,
+            For::Unpacking => SPAWN_UNPACKING,
         };
         send(&self.socket, &order.to_le_bytes(), &[theirs.as_fd()])?;
         let deadline = Instant::now() + ANSWER;
@@ -133,17 +137,19 @@ impl Spawner {
 struct Readers {
     /// What they may ask of the kernel; an error where it can keep them from nothing.
     filter: io::Result<Filter>,
+    unpacking: io::Result<Filter>,
     /// Whose death was not seen yet.
     all: HashSet<Pid>,
     killed: HashSet<Pid>,
 }
 
 /// Runs until the other end says that it is over, or is closed. An order is the pid of a
-/// reader to kill, or [`SPAWN`], [`SPAWN_FOR_USER`] or [`END`].
+/// reader to kill, or one of the numbers above.
 fn apply(orders: &UnixStream) {
     let mut inbox = Inbox::default();
     let mut readers = Readers {
         filter: Filter::of_reader(),
+        unpacking: Filter::of_unpacker(),
         all: HashSet::new(),
         killed: HashSet::new(),
     };
@@ -157,9 +163,10 @@ fn apply(orders: &UnixStream) {
             Err(_) => return,
         };
         match order.first_chunk().map(|order| u32::from_le_bytes(*order)) {
-            Some(order @ (SPAWN | SPAWN_FOR_USER)) => {
+            Some(order @ (SPAWN | SPAWN_FOR_USER | SPAWN_UNPACKING)) => {
                 let for_whom = match order {
                     SPAWN => For::Targets,
+                    SPAWN_UNPACKING => For::Unpacking,
                     _ => For::User,
                 };
                 let socket = files.into_iter().next();
@@ -189,11 +196,15 @@ impl Readers {
             // Whoever becomes another user is no more told of a parent's death. What it
             // takes to be told is refused later on.
             match for_whom {
-                For::Targets => confine::own_nothing_if_root(),
+                For::Targets | For::Unpacking => confine::own_nothing_if_root(),
                 For::User => UserRights::current().take_on_for_files()?,
             }
             die_with(parent)?;
-            confine::reader(for_whom == For::Targets, self.filter.as_ref().ok());
+            match for_whom {
+                For::Targets => confine::reader(self.filter.as_ref().ok()),
+                For::User => confine::reader_of_user(self.filter.as_ref().ok()),
+                For::Unpacking => confine::unpacker(self.unpacking.as_ref().ok()),
+            }
             reader::serve(&socket);
             Ok(())
         })

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags, statx};
 
-use super::jit_files;
+use super::{jit_files, unpack};
 use crate::Reason;
 use crate::error::io_reason;
 use crate::opener::{self, FileSource, Links, Opening, Place};
@@ -96,6 +96,15 @@ pub enum Request<'a> {
         /// Number of bytes, 1 MiB at most.
         len: u32,
     },
+    /// An xz stream in a file, unpacked into a file in memory: to no more than 64 MiB.
+    Unpack {
+        /// The file.
+        file: BorrowedFd<'a>,
+        /// Where the stream begins.
+        offset: u64,
+        /// Its length.
+        len: u64,
+    },
     /// `/proc/PID/environ`.
     Environment {
         /// The process.
@@ -133,7 +142,8 @@ impl Request<'_> {
             Request::Beneath { .. }
             | Request::Named { .. }
             | Request::PerfMap { .. }
-            | Request::JitDump { .. } => None,
+            | Request::JitDump { .. }
+            | Request::Unpack { .. } => None,
         }
     }
 
@@ -153,7 +163,8 @@ impl Request<'_> {
             | Request::Beneath { .. }
             | Request::Named { .. }
             | Request::PerfMap { .. }
-            | Request::JitDump { .. } => None,
+            | Request::JitDump { .. }
+            | Request::Unpack { .. } => None,
         }
     }
 
@@ -199,6 +210,7 @@ impl Request<'_> {
             Request::Memory { pid, start, len } => {
                 memory(pid, start, len).map(Reply::bytes).map_err(reason)
             }
+            Request::Unpack { file, offset, len } => unpack::xz(file, offset, len).map(Reply::file),
             Request::Environment { pid } => environment(pid).map(Reply::bytes).map_err(reason),
             Request::CommandLine { pid } => command_line(pid).map(Reply::bytes).map_err(reason),
         }

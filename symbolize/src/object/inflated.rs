@@ -41,7 +41,7 @@ impl Object {
         max: u64,
     ) -> Result<SectionBytes, OpenError> {
         if let Some(section) = self.section_by_name(name.as_bytes())
-            && let Source::File { file, len } = &self.source
+            && let Source::File { file, len, .. } = &self.source
             && section.has_data()
             && !section.is_compressed()
         {

@@ -389,8 +389,9 @@ fn has_debug_file(source: &FileSource<'_>, file: &File) -> bool {
     let Ok(object) = Object::read(file) else {
         return false;
     };
-    let found = DebugFiles::of(source, probe::files::of_targets()).separate(&object);
-    found.is_some() || matches!(debug_file::mini(&object), Ok(Some(_)))
+    let files = probe::files::of_targets();
+    let found = DebugFiles::of(source, &files).separate(&object);
+    found.is_some() || matches!(debug_file::mini(&object, &files), Ok(Some(_)))
 }
 
 /// Returns the first mapping of each file. A file at one path may have two inodes, if it

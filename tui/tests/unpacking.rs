@@ -1,0 +1,141 @@
+//! Compressed symbol tables inside of programs (`.gnu_debugdata`): unpacked by a process of
+//! their own, which may die of them.
+
+use crate::common;
+
+use common::{proftop, run, text};
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use test_support::{compile, is_root_or_skip, run_tool, skip, wait_until};
+
+/// A stripped program with such a table.
+fn program(folder: &Path, name: &str, packed: &Path) -> Option<PathBuf> {
+    let (source, program) = (folder.join("spin.c"), folder.join(name));
+    fs::write(
+        &source,
+        "void hidden(void) {} int main(void) { hidden(); return 0; }",
+    )
+    .unwrap();
+    compile(&source, &program, [""; 0])?;
+    run_tool(Command::new("strip").arg("-s").arg(&program))?;
+    let section = format!("--add-section=.gnu_debugdata={}", packed.display());
+    run_tool(Command::new("objcopy").arg(section).arg(&program))?;
+    Some(program)
+}
+
+/// What `xz` unpacks a file to.
+fn unpacked(packed: &[u8], to: &Path) -> Option<()> {
+    let from = to.with_extension("xz.xz");
+    fs::write(&from, packed).unwrap();
+    let unpacked = run_tool(Command::new("xz").arg("-dc").arg(from))?;
+    fs::write(to, unpacked.stdout).unwrap();
+    Some(())
+}
+
+/// A control group with so much memory; it goes away with the test.
+struct Memory(PathBuf);
+
+impl Memory {
+    fn of(bytes: u64) -> Option<Memory> {
+        let name = format!("proftop-memory-{}", std::process::id());
+        // The first version of control groups, and the second.
+        let kinds = [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max"),
+        ];
+        for (root, limit) in kinds {
+            let group = Path::new(root).join(&name);
+            if fs::create_dir(&group).is_err() {
+                continue;
+            }
+            let group = Memory(group);
+            if fs::write(group.0.join(limit), bytes.to_string()).is_ok() {
+                return Some(group);
+            }
+        }
+        skip("no control group can be given a bound of memory");
+        None
+    }
+
+    /// The command begins its life inside.
+    fn holds(&self, command: &mut Command) {
+        let members = fs::File::options()
+            .write(true)
+            .open(self.0.join("cgroup.procs"));
+        let members = members.expect("it is ours");
+        // SAFETY: one system call between fork and exec.
+        unsafe {
+            command.pre_exec(move || std::io::Write::write_all(&mut &members, b"0"));
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        wait_until("the group is empty", || fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+#[test]
+fn names_come_out_of_another_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let source = path("named.c");
+    fs::write(
+        &source,
+        "void hidden(void) {} int main(void) { hidden(); return 0; }",
+    )
+    .unwrap();
+    let made = compile(&source, &path("named"), [""; 0])
+        .and_then(|()| run_tool(Command::new("xz").arg("-k").arg(path("named"))));
+    let Some(program) = made.and_then(|_| program(folder.path(), "program", &path("named.xz")))
+    else {
+        return;
+    };
+    let Some(listed) = run_tool(Command::new("nm").arg(path("named"))) else {
+        return;
+    };
+    let listed = text(&listed.stdout);
+    let hidden = listed.lines().find(|line| line.ends_with(" hidden"));
+    let address = hidden
+        .and_then(|line| line.split(' ').next())
+        .expect("nm lists it");
+    let mut command = proftop(&["symbolize", program.to_str().unwrap()]);
+    let output = run(command.arg(format!("0x{address}")));
+    assert!(
+        text(&output.stdout).contains("hidden"),
+        "{}",
+        text(&output.stdout)
+    );
+}
+
+/// 468,672 bytes that unpack to 3 GiB; before, whoever looked was killed.
+#[test]
+fn three_gigabytes_in_a_group_of_128_mb_are_survived() {
+    if !is_root_or_skip("control groups are made by root") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let packed = folder.path().join("bomb");
+    let bomb = include_bytes!("programs/three_gigabytes.xz.xz");
+    let made = unpacked(bomb, &packed);
+    let Some(program) = made.and_then(|()| program(folder.path(), "bombed", &packed)) else {
+        return;
+    };
+    let Some(memory) = Memory::of(128 << 20) else {
+        return;
+    };
+    let mut command = proftop(&["symbolize", program.to_str().unwrap(), "0x1139"]);
+    memory.holds(&mut command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut running = test_support::Process::start(&mut command);
+    let mut said = String::new();
+    let output = running.stdout.as_mut().expect("a pipe");
+    output.read_to_string(&mut said).expect("text");
+    let status = running.wait().expect("ours");
+    assert!(status.code().is_some(), "{status}");
+    assert!(said.contains("stripped"), "{said}");
+}
