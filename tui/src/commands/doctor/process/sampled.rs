@@ -126,7 +126,8 @@ pub fn judge(pid: u32, sampled: &Sampled) -> Finding {
     if facts.samples == 0 {
         let what = format!(
             "used no CPU in {seconds} s, so that no share of frames can be told: \
-             proftop -p {pid}, key 8, tells it when it does"
+             proftop -p {pid}, key 8, tells it when it does; proftop --metric off-cpu -p {pid} \
+             shows what its threads wait for, and for whom"
         );
         return Finding::ok(ID, what);
     }
@@ -225,6 +226,8 @@ mod tests {
     fn without_samples_it_says_why() {
         let idle = judge(7, &Ok(SampledFacts::default()));
         assert!(idle.what.starts_with("used no CPU in 2 s"), "{idle:?}");
+        let waits = "proftop --metric off-cpu -p 7 shows what its threads wait for";
+        assert!(idle.what.contains(waits), "{idle:?}");
         let refused = judge(7, &Err("no right to load BPF programs".into()));
         assert!(
             refused
