@@ -189,9 +189,12 @@ pub struct Held {
     pub waits: u64,
 }
 
+/// The waiter, who it waited for, how that is known, and the state.
+type PairKey = (u32, u32, HeldBy, usize);
+
 impl Held {
     /// What tells one pair from another.
-    fn pair(&self) -> (u32, u32, HeldBy, usize) {
+    fn pair(&self) -> PairKey {
         (self.waiter, self.holder_thread, self.by, self.state)
     }
 
@@ -232,7 +235,8 @@ pub struct StateLog {
     stretches: usize,
     /// How many left because there was no room, or found none.
     forgotten: u64,
-    held: BTreeMap<u64, Arc<Vec<Held>>>,
+    /// By second. Not a list: a file may tell of very many in one.
+    held: BTreeMap<u64, Arc<BTreeMap<PairKey, Held>>>,
     pairs: usize,
 }
 
@@ -281,13 +285,10 @@ impl StateLog {
     /// Adds that a thread waited for another one.
     pub fn add_held(&mut self, second: u64, held: Held) {
         let pairs = Arc::make_mut(self.held.entry(second).or_default());
-        match pairs.binary_search_by_key(&held.pair(), Held::pair) {
-            Ok(at) => pairs[at].add(&held),
-            Err(at) => {
-                pairs.insert(at, held);
-                self.pairs += 1;
-            }
-        }
+        let before = pairs.len();
+        let sum = pairs.entry(held.pair());
+        sum.and_modify(|sum| sum.add(&held)).or_insert(held);
+        self.pairs += pairs.len() - before;
         while self.pairs > HELD_MAX
             && let Some((_, oldest)) = self.held.pop_first()
         {
@@ -324,9 +325,11 @@ impl StateLog {
     }
 
     /// Who waited for whom, second by second.
-    pub(crate) fn held(&self) -> impl Iterator<Item = (u64, &[Held])> {
+    pub(crate) fn held(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (u64, impl Iterator<Item = &Held>)> {
         let seconds = self.held.iter();
-        seconds.map(|(second, pairs)| (*second, &pairs[..]))
+        seconds.map(|(second, pairs)| (*second, pairs.values()))
     }
 
     /// The same of threads that are called otherwise.
@@ -408,7 +411,7 @@ impl StateLog {
         let mut sums: BTreeMap<_, Held> = BTreeMap::new();
         let seconds = self.held.range(start_ns / SECOND_NS..);
         let seconds = seconds.take_while(|(second, _)| second.saturating_mul(SECOND_NS) < end_ns);
-        for held in seconds.flat_map(|(_, all)| all.iter()) {
+        for held in seconds.flat_map(|(_, all)| all.values()) {
             let key = held.pair();
             sums.entry(key)
                 .and_modify(|sum| sum.add(held))
@@ -599,6 +602,14 @@ mod tests {
             log.add_held(at / 100, held(at as u32));
         }
         assert!(log.pairs <= HELD_MAX);
+        // All in one second, in the order that is worst for a list.
+        for at in (0..HELD_MAX as u32 / 2).rev() {
+            log.add_held(9_000, held(at));
+        }
+        assert_eq!(
+            log.held_between(9_000 * SECOND_NS, u64::MAX).len(),
+            HELD_MAX / 2
+        );
         let last = log.held_between(650 * SECOND_NS, u64::MAX)[0];
         assert_eq!((last.ns, last.waits), (10, 2));
         assert_eq!(log.held_between(u64::MAX, u64::MAX), []);

@@ -83,7 +83,7 @@ impl Written {
         if let Some(oldest) = log.oldest_second() {
             self.stretches = self.stretches.split_off(&oldest);
         }
-        let newest = log.held().last().map_or(0, |(second, _)| second);
+        let newest = log.held().next_back().map_or(0, |(second, _)| second);
         let is_settled = |second: u64| is_last || second.saturating_add(LATE_SECONDS) <= newest;
         for (second, pairs) in log.held() {
             if second < self.held_until || !is_settled(second) {
@@ -92,7 +92,7 @@ impl Written {
             if out.len() > size {
                 return false;
             }
-            pairs.iter().for_each(|held| put_held(second, held, out));
+            pairs.for_each(|held| put_held(second, held, out));
             self.held_until = second.saturating_add(1);
         }
         for stretch in log.living().skip(self.living).take_while(|_| is_last) {
