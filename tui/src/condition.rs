@@ -10,6 +10,9 @@ use std::time::Duration;
 /// The longest time that a condition looks at.
 const OVER_MAX: Duration = Duration::from_secs(60);
 
+/// Bytes of a process's name that the kernel keeps.
+const COMM_LEN: usize = 15;
+
 const EXPECTED: &str = "expected cpu>80%, pressure:cpu>50% (or io, memory), process>150%, \
     process:NAME>150% or file:PATH, those with a number perhaps with the time that is looked \
     at: cpu>80% for 5s";
@@ -105,13 +108,18 @@ fn above(text: &str) -> Result<What, String> {
         _ => return Err(EXPECTED.into()),
     };
     let number = limit.trim().strip_suffix('%');
-    let number = number.and_then(|number| number.trim_end().parse::<f64>().ok());
+    let number = number.ok_or("the limit needs a % behind it, as in cpu>80%")?;
+    let number = number.trim_end().parse::<f64>().ok();
     let limit = number.filter(|limit| limit.is_finite() && *limit >= 0.0);
-    Ok(What::Above {
-        gauge,
-        limit: limit.ok_or(EXPECTED)?,
-        over,
-    })
+    let limit = limit.ok_or(EXPECTED)?;
+    match &gauge {
+        Gauge::Cpu | Gauge::Pressure(_) if limit >= 100.0 => Err("it is never above 100%".into()),
+        Gauge::Process(Some(name)) if name.len() > COMM_LEN => Err(format!(
+            "the kernel keeps {COMM_LEN} bytes of a name: process:{}",
+            name.chars().take(COMM_LEN).collect::<String>()
+        )),
+        _ => Ok(What::Above { gauge, limit, over }),
+    }
 }
 
 impl fmt::Display for Condition {
@@ -162,6 +170,9 @@ mod tests {
             "cpu>-1%",
             "process:>5%",
             "cpu>5% for 61s",
+            "cpu>100%",
+            "pressure:io>200%",
+            "process:sixteen-letters->5%",
             "cpu>5% for x",
         ] {
             assert!(Condition::parse(text).is_err(), "{text:?}");

@@ -25,7 +25,7 @@ use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -212,6 +212,18 @@ impl<'a> UserFiles<'a> {
     pub fn changed(self, path: &Path) -> io::Result<SystemTime> {
         self.rights
             .run(|| std::fs::symlink_metadata(path)?.modified())
+    }
+
+    /// Which file has this name now: its device and its number there; `None` if nothing has.
+    pub fn identity(self, path: &Path) -> io::Result<Option<(u64, u64)>> {
+        let identity = self.rights.run(|| {
+            let status = std::fs::symlink_metadata(path)?;
+            Ok((status.dev(), status.ino()))
+        });
+        match identity {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            identity => identity.map(Some),
+        }
     }
 
     /// The names of what is in a folder.

@@ -67,6 +67,11 @@ fn what_led_to_a_condition_is_saved_with_its_functions() {
         assert!(out.contains(name), "{name} in {out}");
     }
     let why = "saved by a flight recorder: process:burn>10%: burn took ";
+    let (_, ring) = report(&folder.join("ring.pft"), &[]);
+    assert!(
+        ring.contains("a condition was met: process:burn>10%"),
+        "{ring}"
+    );
     assert!(out.contains(why), "{out}");
     // The end of it has less.
     let (all, _) = report(&saved, &[]);
@@ -141,6 +146,60 @@ fn killed_it_leaves_a_whole_file_which_the_next_one_keeps() {
 }
 
 #[test]
+fn a_file_that_is_removed_or_taken_is_noticed() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let folder = Scratch::new();
+    let ring = folder.join("ring.pft");
+    let _burning = burning();
+    let mut recorder = recorder(&folder, &[]);
+    wait_until("samples", || report(&ring, &[]).0 > 0);
+    let (before, _) = report(&ring, &[]);
+    fs::remove_file(&ring).unwrap();
+    wait_until("it is there again", || ring.exists());
+    let (after, _) = report(&ring, &[]);
+    assert!(after >= before, "{after} of {before}");
+    // Nobody else writes to it in the meantime.
+    let output = run(proftop(&["record", "--ring", "10s", "-o"]).arg(&ring));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("another recorder writes to"));
+    // And what cannot be saved now is saved later.
+    let elsewhere = folder.join("elsewhere");
+    let inner = folder.join("inner");
+    fs::create_dir(&inner).unwrap();
+    recorder.signal(Signal::TERM);
+    recorder.wait().unwrap();
+    let mut command = proftop(&["record", "--ring", "60s", "-F", "199", "-o"]);
+    command.arg(inner.join("ring.pft")).stderr(Stdio::null());
+    let mut recorder = Process::start(&mut command);
+    wait_until("the ring is written", || inner.join("ring.pft").exists());
+    fs::rename(&inner, &elsewhere).unwrap();
+    recorder.signal(Signal::USR2);
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    fs::create_dir(&inner).unwrap();
+    let saved = || {
+        let mut names = fs::read_dir(&inner)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name());
+        names.any(|name| name.to_string_lossy().ends_with("Z.pft"))
+    };
+    wait_until("a late save", saved);
+    recorder.signal(Signal::TERM);
+    recorder.wait().unwrap();
+}
+
+#[test]
+fn what_is_no_recording_stays_as_it_is() {
+    let folder = Scratch::new();
+    let notes = folder.write("notes.pft", "precious");
+    let output = run(proftop(&["record", "--ring", "10s", "-o"]).arg(&notes));
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("is no recording"));
+    assert_eq!(fs::read_to_string(notes).unwrap(), "precious");
+}
+
+#[test]
 fn only_so_many_saves_are_left() {
     let Some(_machine) = shared_machine() else {
         return;
@@ -149,13 +208,15 @@ fn only_so_many_saves_are_left() {
     let mut recorder = recorder(&folder, &["--saves", "2"]);
     let mut all: Vec<PathBuf> = Vec::new();
     for _ in 0..3 {
-        recorder.signal(Signal::USR2);
+        // Those within a second are one.
         let new = wait_for("a save", || {
+            recorder.signal(Signal::USR2);
             saves(&folder).into_iter().find(|path| !all.contains(path))
         });
         all.push(new);
     }
-    wait_until("the oldest is removed", || saves(&folder) == all[1..]);
+    wait_until("the oldest is removed", || saves(&folder).len() == 2);
+    assert!(!all[0].exists());
     recorder.signal(Signal::TERM);
     recorder.wait().unwrap();
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::fs::symlink;
 
 fn write(path: &Path, text: &str, replaces: bool) -> Result<(), Refusal> {
     let rights = UserRights::own();

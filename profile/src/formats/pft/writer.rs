@@ -210,10 +210,12 @@ impl<W: Write> Writer<W> {
         self.states.begin_at(self.first_second);
     }
 
-    /// Adds a sentence to those that the recording has. To be called before anything is
-    /// appended.
+    /// Adds a sentence to those that the recording has: the file has it from the next append
+    /// on.
     pub fn add_note(&mut self, sentence: String) {
         self.notes.push(sentence);
+        // The info is written once more, and the last one counts.
+        self.info = None;
     }
 
     /// Bytes written so far.

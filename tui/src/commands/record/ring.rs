@@ -18,6 +18,7 @@ mod saves;
 /// Whether conditions are met.
 mod watches;
 
+use crate::calendar;
 use crate::cli::{RecordConfig, RingConfig};
 use crate::failure::Failure;
 use crate::stderr;
@@ -37,6 +38,8 @@ pub struct Ring {
     watches: Watches,
     /// What is to be saved once its time has come.
     pending: Option<Pending>,
+    /// It was said what is recorded.
+    is_begun: bool,
     samples: u64,
     is_shown: bool,
 }
@@ -49,6 +52,22 @@ struct Pending {
     until_ns: u64,
     /// A sentence.
     why: String,
+    /// It was said that it could not be saved yet.
+    is_late: bool,
+}
+
+/// How long after a failure saving is tried again.
+const RETRY_NS: u64 = 10_000_000_000;
+
+/// The time of day at the end of a report, with the zone.
+fn time_of_day(snapshot: &Snapshot) -> String {
+    let epoch_ms = snapshot
+        .view
+        .as_ref()
+        .map_or(0, |view| view.info().epoch_unix_ms);
+    let end_ms = snapshot.report.window.end_ns / 1_000_000;
+    let unix_ms = epoch_ms.saturating_add_unsigned(end_ms);
+    format!("{} {}", calendar::of_day(unix_ms), calendar::zone(unix_ms))
 }
 
 impl Ring {
@@ -62,6 +81,7 @@ impl Ring {
             saves: Saves::new(path, config.saves_max),
             watches: Watches::new(&config.conditions)?,
             pending: None,
+            is_begun: false,
             samples: 0,
             is_shown: io::stderr().is_terminal(),
         })
@@ -73,15 +93,18 @@ impl Ring {
         let Some(view) = &snapshot.view else {
             return false;
         };
+        if !std::mem::replace(&mut self.is_begun, true) {
+            self.say_what_is_recorded(snapshot);
+        }
         let was_pending = self.pending.is_some();
         self.samples = snapshot.health.taken_run;
         self.file.append(view, until_ns, &self.saves);
         if let Some(why) = self.watches.look(snapshot) {
-            self.save_later(until_ns, why);
+            self.save_later(snapshot, until_ns, why);
         }
         let is_due = |pending: &mut Pending| until_ns >= pending.until_ns;
         if let Some(pending) = self.pending.take_if(is_due) {
-            self.save(view, &pending, until_ns);
+            self.save(view, pending, until_ns);
         }
         self.pending.is_some() && !was_pending
     }
@@ -93,9 +116,10 @@ impl Ring {
             let pending = Pending {
                 asked_ns,
                 until_ns: asked_ns,
-                why: "SIGUSR2".into(),
+                why: format!("SIGUSR2 at {}", time_of_day(snapshot)),
+                is_late: false,
             };
-            self.save(view, &pending, asked_ns);
+            self.save(view, pending, asked_ns);
         }
     }
 
@@ -107,17 +131,18 @@ impl Ring {
         };
         let end_ns = snapshot.report.window.end_ns;
         if let Some(pending) = self.pending.take() {
-            self.save(view, &pending, end_ns);
+            self.save(view, pending, end_ns);
         }
         snapshot.health.notes.iter().for_each(stderr::say);
         self.file.finish(view, end_ns, &self.saves);
-        stderr::say(format_args!(
-            "{} taken, the last of them: {} in {}, {} lost",
-            counted(self.samples, "sample"),
-            bytes(self.file.bytes()),
-            self.file.name(),
-            snapshot.health.lost_run
-        ));
+        let lost = snapshot.health.lost_run;
+        let name = self.file.name();
+        match self.file.contents(end_ns) {
+            Some(contents) => stderr::say(format_args!("{contents} in {name}, {lost} lost")),
+            None => stderr::say(format_args!(
+                "{name} could not be written at the end, and is older"
+            )),
+        }
     }
 
     /// Returns how many samples were taken so far.
@@ -139,8 +164,12 @@ impl Ring {
     }
 
     /// What one more reason asks for while something is waited for is in that file as well.
-    fn save_later(&mut self, now_ns: u64, why: String) {
+    fn save_later(&mut self, snapshot: &Snapshot, now_ns: u64, why: String) {
         self.clear_line();
+        let why = format!("{why}, at {}", time_of_day(snapshot));
+        // Whoever finds only the ring, after a crash, reads it there.
+        self.file
+            .add_note(now_ns, format!("a condition was met: {why}"));
         match &mut self.pending {
             Some(pending) => {
                 stderr::say(format_args!("{why}: saved with what is waited for"));
@@ -153,20 +182,57 @@ impl Ring {
                     asked_ns: now_ns,
                     until_ns: now_ns.saturating_add(after.as_nanos() as u64),
                     why,
+                    is_late: false,
                 });
             }
         }
     }
 
-    fn save(&mut self, view: &View, pending: &Pending, end_ns: u64) {
+    /// Saves what was asked for. If that fails it is tried again as long as memory has it.
+    fn save(&mut self, view: &View, mut pending: Pending, end_ns: u64) {
         self.clear_line();
         let length_ns = self.config.length.as_nanos() as u64;
         let begin_ns = pending.asked_ns.saturating_sub(length_ns);
         match self.saves.write(view, begin_ns, end_ns, &pending.why) {
             Ok(saved) => stderr::say(saved),
-            // The ring still has it for a while.
-            Err(failure) => stderr::say(format_args!("not saved ({}): {failure}", pending.why)),
+            Err(error) => {
+                let (name, why) = (self.file.name(), &pending.why);
+                if view
+                    .begin_ns()
+                    .is_some_and(|begin| begin > pending.asked_ns)
+                {
+                    stderr::say(format_args!("given up, and not saved ({why}): {error}"));
+                    return;
+                }
+                if !std::mem::replace(&mut pending.is_late, true) {
+                    stderr::say(format_args!(
+                        "cannot save beside {name} yet ({why}): {error}; it is tried again as \
+                         long as memory has it"
+                    ));
+                }
+                pending.until_ns = end_ns.saturating_add(RETRY_NS);
+                self.pending = Some(pending);
+            }
         }
+    }
+
+    /// Says what is recorded where, and when it is saved.
+    fn say_what_is_recorded(&self, snapshot: &Snapshot) {
+        self.clear_line();
+        let seconds = self.config.length.as_secs();
+        let (scope, name) = (&snapshot.run.scope, self.file.name());
+        let pid = std::process::id();
+        let mut when: Vec<String> = self
+            .config
+            .conditions
+            .iter()
+            .map(|it| it.to_string())
+            .collect();
+        when.push(format!("SIGUSR2 to {pid}"));
+        stderr::say(format_args!(
+            "records {scope}: the last {seconds}s in {name}, saved on {}",
+            when.join(", ")
+        ));
     }
 
     fn clear_line(&self) {

@@ -8,11 +8,13 @@ use crate::failure::Failure;
 use crate::output;
 use crate::stderr;
 use crate::user_files::{NewFile, Refusal, UserFiles};
+use crate::words::units::bytes as size_words;
 use profile::View;
 use profile::formats::pft;
 use std::cell::RefCell;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read as _, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -40,6 +42,9 @@ pub struct RingFile {
     is_new: bool,
     /// It was said that the bytes are too few for the time.
     is_short: bool,
+    /// Sentences for those who read the file, and when they were said, on the clock of
+    /// samples.
+    notes: Vec<(u64, String)>,
 }
 
 /// The file that has the name now.
@@ -48,7 +53,11 @@ struct Current {
     pieces: Pieces,
     file: File,
     bytes: u64,
-    /// When it is to be written anew, on the clock of samples.
+    /// Its device and its number there.
+    identity: (u64, u64),
+    /// From when on it has samples, and when it is to be written anew, on the clock of
+    /// samples.
+    begin_ns: u64,
     renew_ns: u64,
 }
 
@@ -77,8 +86,27 @@ impl RingFile {
     /// Checks that the file can be made. It gets its name with the first samples.
     pub fn open(path: &Path, config: &RingConfig) -> Result<Self, Failure> {
         let name = symbolize::sanitize(path.to_string_lossy().as_bytes()).into_owned();
-        if let Err(refusal) = UserFiles::current().create(path, true) {
+        let files = UserFiles::current();
+        if let Err(refusal) = files.create(path, true) {
             return Err(Failure::failed(format!("cannot write {name}: {refusal}")));
+        }
+        if output::is_there(path) {
+            let opened = files.open(path, u64::MAX);
+            let mut file =
+                opened.map_err(|error| Failure::failed(format!("cannot read {name}: {error}")))?;
+            if file.try_lock().is_err() {
+                return Err(Failure::failed(format!(
+                    "another recorder writes to {name}"
+                )));
+            }
+            let mut begins = Vec::new();
+            let magic = (&mut file).take(pft::MAGIC.len() as u64);
+            let is_read = { magic }.read_to_end(&mut begins).is_ok();
+            if !is_read || begins != pft::MAGIC {
+                return Err(Failure::failed(format!(
+                    "{name} is no recording, and stays as it is: name another file"
+                )));
+            }
         }
         Ok(Self {
             path: path.into(),
@@ -89,7 +117,28 @@ impl RingFile {
             retry_at: None,
             is_new: true,
             is_short: false,
+            notes: Vec::new(),
         })
+    }
+
+    /// Adds a sentence for those who read the file, for as long as it has that time.
+    pub fn add_note(&mut self, now_ns: u64, sentence: String) {
+        if let Some(current) = &mut self.current {
+            current.writer.add_note(sentence.clone());
+        }
+        self.notes.push((now_ns, sentence));
+    }
+
+    /// What the file has, in words: `the last 600s, 1.2 MB`.
+    pub fn contents(&self, end_ns: u64) -> Option<String> {
+        let current = self.current.as_ref()?;
+        let seconds = end_ns
+            .saturating_sub(current.begin_ns)
+            .div_ceil(1_000_000_000);
+        Some(format!(
+            "the last {seconds}s, {}",
+            size_words(current.bytes)
+        ))
     }
 
     /// What the file is called in a sentence.
@@ -108,8 +157,9 @@ impl RingFile {
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
             return;
         }
+        let is_lost = self.is_lost();
         let written = match &mut self.current {
-            Some(current) if until_ns < current.renew_ns => {
+            Some(current) if until_ns < current.renew_ns && !is_lost => {
                 match current.append(view, until_ns, self.bytes_max / 2) {
                     Ok(true) => Ok(()),
                     Ok(false) => self.renew(view, until_ns, saves),
@@ -119,7 +169,14 @@ impl RingFile {
             _ => self.renew(view, until_ns, saves),
         };
         match written {
-            Ok(()) => self.retry_at = None,
+            Ok(()) if self.retry_at.take().is_some() => {
+                stderr::say(format_args!("{} is written again", self.name));
+            }
+            Ok(()) if is_lost => stderr::say(format_args!(
+                "{} was removed or replaced: it is there again",
+                self.name
+            )),
+            Ok(()) => {}
             Err(error) => {
                 if self.retry_at.is_none() {
                     stderr::say(format_args!(
@@ -146,6 +203,15 @@ impl RingFile {
         }
     }
 
+    /// Whether the file that is written to has its name no more: somebody has removed or
+    /// replaced it.
+    fn is_lost(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| {
+            let now = UserFiles::current().identity(&self.path);
+            now.is_ok_and(|now| now != Some(current.identity))
+        })
+    }
+
     /// Writes a new file with the last minutes, which takes the place of the other one.
     fn renew(&mut self, view: &View, until_ns: u64, saves: &Saves) -> io::Result<()> {
         let (writer, pieces, bytes, length_ns) = self.last_minutes(view, until_ns)?;
@@ -157,13 +223,19 @@ impl RingFile {
         if self.is_new && output::is_there(&self.path) {
             saves.keep_earlier()?;
         }
+        // No other recorder may take it for one that is left over.
+        new.file().try_lock()?;
         let file = put_in_place(files, new)?;
         self.is_new = false;
+        let status = file.metadata()?;
+        let begin_ns = until_ns.saturating_sub(length_ns);
         self.current = Some(Current {
             writer,
             pieces,
-            file,
             bytes: bytes.len() as u64,
+            identity: (status.dev(), status.ino()),
+            file,
+            begin_ns: view.begin_ns().unwrap_or(begin_ns).max(begin_ns),
             renew_ns: until_ns.saturating_add(length_ns),
         });
         Ok(())
@@ -182,7 +254,11 @@ impl RingFile {
         loop {
             let pieces = Pieces::default();
             let mut writer = pft::Writer::new(pieces.clone()).map_err(io::Error::other)?;
-            writer.begin_at(until_ns.saturating_sub(length_ns));
+            let begin_ns = until_ns.saturating_sub(length_ns);
+            writer.begin_at(begin_ns);
+            self.notes.retain(|(said_ns, _)| *said_ns >= begin_ns);
+            let notes = self.notes.iter().cloned();
+            notes.for_each(|(_, sentence)| writer.add_note(sentence));
             let written = writer.append(view, Some(until_ns));
             written.map_err(io::Error::other)?;
             let bytes = pieces.take();
@@ -191,8 +267,11 @@ impl RingFile {
                 return Ok((writer, pieces, bytes, length_ns));
             }
             cuts += 1;
-            if cuts > CUTS_MAX {
-                return Err(io::Error::other("it is too small for five seconds"));
+            if cuts > CUTS_MAX || length_ns == LENGTH_MIN_NS {
+                return Err(io::Error::other(format!(
+                    "five seconds take {}: --ring-size has to be four times as much",
+                    size_words(len)
+                )));
             }
             let kept_ns = view
                 .begin_ns()

@@ -6,6 +6,7 @@ use engine::snapshot::Snapshot;
 use std::collections::HashMap;
 use std::fs;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// What a second brought: its length, and what was used of it.
 #[derive(Debug, Clone, Default)]
@@ -14,8 +15,10 @@ pub struct Reading {
     /// Seconds in which a CPU was busy, and in which there was one.
     pub busy: f64,
     pub capacity: f64,
-    /// Seconds in which some thread waited for a resource.
+    /// Seconds in which some thread waited for a resource, of how many on the clock: the
+    /// kernel's counts are read at other moments than reports end.
     pub waited: [f64; 3],
+    pub clock: f64,
     /// CPU time in seconds, by pid and name.
     pub processes: Vec<(u32, Arc<str>, f64)>,
 }
@@ -27,13 +30,16 @@ const RESOURCES: [Resource; 3] = [Resource::Cpu, Resource::Io, Resource::Memory]
 pub struct Gauges {
     /// Microseconds in which some thread waited for a resource, by the last reading.
     totals: [Option<u64>; 3],
+    /// When that was.
+    read: Instant,
 }
 
 impl Gauges {
     /// Begins now.
     pub fn new() -> Self {
         let totals = RESOURCES.map(total_us);
-        Self { totals }
+        let read = Instant::now();
+        Self { totals, read }
     }
 
     /// Refuses what this machine does not measure.
@@ -58,6 +64,8 @@ impl Gauges {
         let report = &snapshot.report;
         let seconds = report.window.seconds();
         let cpus = f64::from(snapshot.source.host.cpus_sampled());
+        let now = Instant::now();
+        let clock = now.duration_since(std::mem::replace(&mut self.read, now));
         let mut waited = [0.0; 3];
         for ((total, waited), resource) in self.totals.iter_mut().zip(&mut waited).zip(RESOURCES) {
             let now = total_us(resource);
@@ -76,6 +84,7 @@ impl Gauges {
             busy: snapshot.run.busy_cpus * seconds,
             capacity: cpus * seconds,
             waited,
+            clock: clock.as_secs_f64(),
             processes: report.processes.iter().map(process).collect(),
         }
     }
@@ -95,16 +104,19 @@ pub fn mean<'a>(
     Some(match gauge {
         Gauge::Cpu => {
             let capacity = sum(&|reading| reading.capacity).max(f64::MIN_POSITIVE);
-            let percent = 100.0 * sum(&|reading| reading.busy) / capacity;
-            (percent, format!("the CPUs were {percent:.0}% busy"))
+            let busy = sum(&|reading| reading.busy);
+            // What is busy is measured at other moments than reports end.
+            let percent = (100.0 * busy / capacity).min(100.0);
+            (percent, format!("the CPUs were {} busy", words(percent)))
         }
         Gauge::Pressure(resource) => {
             let waited = sum(&|reading| reading.waited[*resource as usize]);
-            let percent = 100.0 * waited / seconds;
+            let clock = sum(&|reading| reading.clock).max(f64::MIN_POSITIVE);
+            let percent = (100.0 * waited / clock).min(100.0);
             let name = resource.name();
             (
                 percent,
-                format!("threads waited for {name} {percent:.0}% of the time"),
+                format!("threads waited for {name} {} of the time", words(percent)),
             )
         }
         Gauge::Process(Some(name)) => {
@@ -117,7 +129,7 @@ pub fn mean<'a>(
             };
             let percent = 100.0 * sum(&of_name) / seconds;
             let name = symbolize::sanitize(name.as_bytes()).into_owned();
-            (percent, format!("{name} took {percent:.0}% of a CPU"))
+            (percent, format!("{name} took {} of a CPU", words(percent)))
         }
         Gauge::Process(None) => {
             let mut by_process: HashMap<(u32, &str), f64> = HashMap::new();
@@ -129,10 +141,18 @@ pub fn mean<'a>(
             let percent = 100.0 * cpu / seconds;
             (
                 percent,
-                format!("{comm}[{pid}] took {percent:.0}% of a CPU"),
+                format!("{comm}[{pid}] took {} of a CPU", words(percent)),
             )
         }
     })
+}
+
+/// A number in percent; small ones with a digit more, as limits may be.
+fn words(percent: f64) -> String {
+    match percent < 9.95 {
+        true => format!("{percent:.1}%"),
+        false => format!("{percent:.0}%"),
+    }
 }
 
 /// Microseconds since the machine started in which some thread waited for a resource.
@@ -161,6 +181,7 @@ mod tests {
             busy,
             capacity: 4.0,
             waited: [0.25, 0.0, 0.5],
+            clock: 1.0,
             processes: processes.iter().map(process).collect(),
         }
     }

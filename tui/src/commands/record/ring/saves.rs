@@ -2,12 +2,12 @@
 //! names, `ring.20261121T140312Z.pft`. When there are too many the oldest go.
 
 use crate::calendar;
-use crate::failure::Failure;
+use crate::stderr;
 use crate::user_files::{Manner, Refusal, UserFiles};
 use crate::words::units::bytes;
 use profile::View;
 use profile::formats::pft;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ pub struct Saves {
     ring: PathBuf,
     files_max: usize,
     written: Cell<u64>,
+    /// When the last one ends, on the clock of samples, and where it is.
+    last: RefCell<Option<(u64, PathBuf)>>,
 }
 
 impl Saves {
@@ -32,6 +34,7 @@ impl Saves {
             ring,
             files_max,
             written,
+            last: RefCell::new(None),
         }
     }
 
@@ -40,15 +43,21 @@ impl Saves {
         self.written.get()
     }
 
-    /// Saves what the profile has between two moments. Returns a sentence about it.
+    /// Saves what the profile has between two moments, unless that was done within the last
+    /// second. Returns a sentence about it.
     pub fn write(
         &self,
         view: &View,
         begin_ns: u64,
         end_ns: u64,
         why: &str,
-    ) -> Result<String, Failure> {
-        let failed = |error: &dyn std::fmt::Display| Failure::failed(error.to_string());
+    ) -> Result<String, String> {
+        let failed = |error: &dyn std::fmt::Display| error.to_string();
+        if let Some((last_ns, path)) = &*self.last.borrow()
+            && end_ns.saturating_sub(*last_ns) < 1_000_000_000
+        {
+            return Ok(format!("{} has it already ({why})", shown(path)));
+        }
         let mut content = Vec::new();
         let mut writer = pft::Writer::new(&mut content).map_err(|error| failed(&error))?;
         writer.begin_at(begin_ns);
@@ -62,9 +71,10 @@ impl Saves {
         let write = |path: &Path| UserFiles::current().write(path, &content, manner);
         let path = self.named(now(), write).map_err(|error| failed(&error))?;
         self.written.set(self.written.get() + 1);
-        let path = symbolize::sanitize(path.as_os_str().as_encoded_bytes()).into_owned();
+        let name = shown(&path);
+        self.last.replace(Some((end_ns, path)));
         let size = bytes(content.len() as u64);
-        let mut sentence = format!("the last {seconds}s are in {path}, {size} ({why})");
+        let mut sentence = format!("the last {seconds}s are in {name}, {size} ({why})");
         match self.remove_oldest() {
             Ok(0) => {}
             Ok(removed) => sentence += &format!(", {removed} of the oldest removed"),
@@ -79,8 +89,10 @@ impl Saves {
         let changed = files.changed(&self.ring)?;
         let seconds = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
         let rename = |path: &Path| files.rename(&self.ring, path);
-        self.named(seconds.as_secs(), rename)
-            .map_err(|refusal| io::Error::other(refusal.to_string()))?;
+        let kept = self.named(seconds.as_secs(), rename);
+        let kept = kept.map_err(|refusal| io::Error::other(refusal.to_string()))?;
+        let kept = shown(&kept);
+        stderr::say(format_args!("the ring of an earlier run is kept as {kept}"));
         self.remove_oldest().map(drop)
     }
 
@@ -142,6 +154,11 @@ impl Saves {
                 })
         })
     }
+}
+
+/// A path for a message.
+fn shown(path: &Path) -> String {
+    symbolize::sanitize(path.as_os_str().as_encoded_bytes()).into_owned()
 }
 
 fn now() -> u64 {
