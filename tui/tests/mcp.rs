@@ -316,12 +316,15 @@ fn samples_are_taken_and_asked_again() {
         "{process}"
     );
 
+    // What samples the whole machine takes all rights, the second time as well.
+    let text = server.text("look", json!({ "seconds": 1 }));
+    assert!(text.contains("`look-4`"), "{text}");
     // One that is cancelled has no answer, and the next one has.
     let id = server.begin_call("look", json!({ "seconds": 60 }));
     let cancel = json!({ "requestId": id });
     server.tell(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel }));
     let text = server.text("look", json!({ "pid": pid, "seconds": 1 }));
-    assert!(text.contains("`look-4`"), "{text}");
+    assert!(text.contains("`look-5`"), "{text}");
 }
 
 #[test]

@@ -26,7 +26,21 @@ pub struct Sampling {
     pub started: Option<oneshot::Receiver<Result<RunningCommand, StartError>>>,
 }
 
-/// Starts the engine. It watches a held command before letting it run.
+/// Starts the engine, as the only one of this process: the calling thread gives up the rights
+/// that it took. It watches a held command before letting it run.
+pub fn start_only(
+    config: &Config,
+    subject: Subject,
+    schedule: Schedule,
+    consent: Consent,
+    publish: Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>,
+) -> Result<Sampling, Failure> {
+    let sampling = start(config, subject, schedule, consent, publish)?;
+    confine::thread(Duty::Showing);
+    Ok(sampling)
+}
+
+/// Starts the engine. The calling thread keeps the rights that another one would take.
 pub fn start(
     config: &Config,
     subject: Subject,
@@ -83,7 +97,6 @@ pub fn start(
         publish,
     )
     .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
-    confine::thread(Duty::Showing);
     Ok(Sampling {
         engine,
         commands,

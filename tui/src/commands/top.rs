@@ -149,7 +149,7 @@ async fn screen(
         }
         publish.send(snapshot).is_ok()
     };
-    let mut sampling = sampling::start(
+    let mut sampling = sampling::start_only(
         config,
         subject,
         schedule,
