@@ -44,6 +44,7 @@ const NOBODY: u32 = 65_534;
 /// that to them. Programs that it started, which it does not, would get no more.
 pub(crate) fn spawner() -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
+    capabilities::drop_ambient();
     capabilities::keep(READING | reading_before_5_9() | BECOMING_ANOTHER)
 }
 
@@ -62,16 +63,21 @@ pub(crate) fn reader_of_user(filter: Option<&Filter>) {
 }
 
 /// Of a process that unpacks what a stranger has packed: it has no capability, opens no
-/// file, has a bound of memory and of CPU time, and is the first to go where memory is short.
+/// file, and has a bound of memory and of CPU time.
 pub(crate) fn unpacker(filter: Option<&Filter>) {
-    // Allowed to everybody: it only makes oneself more likely to be ended.
-    _ = std::fs::write("/proc/self/oom_score_adj", "1000");
     _ = capabilities::keep(CapabilitySet::empty());
     limits::of_unpacker();
     _ = landlock::deny_all();
     if let Some(filter) = filter {
         _ = filter.apply();
     }
+}
+
+/// Makes the calling process the first to be ended where memory is short. To be called before
+/// it becomes another user: from then on its files in /proc belong to root.
+pub(crate) fn be_ended_first() {
+    // Allowed to everybody: it only makes oneself more likely to be ended.
+    _ = std::fs::write("/proc/self/oom_score_adj", "1000");
 }
 
 /// As root, takes on the files' rights of a user who owns nothing: with the capabilities of

@@ -4,10 +4,12 @@
 use rustix::thread::{CapabilitySet, CapabilitySets, capability_is_in_bounding_set};
 use std::io;
 
-/// Keeps of the capabilities that are allowed those of `wanted`, and makes them count.
+/// Keeps of the permitted capabilities those of `wanted`, and makes them effective.
 ///
 /// *Ambient* ones, which a service manager gave to be passed on to every program that is
-/// started, stay allowed, but count no more: a command of the user has them as before.
+/// started, stay permitted, but are effective no more: an editor of the user has them as
+/// before. A thread that starts no programs has none of them after [`drop_ambient`]:
+/// nothing brings those back.
 pub fn keep(wanted: CapabilitySet) -> io::Result<()> {
     let had = rustix::thread::capabilities(None)?;
     let kept = had.permitted & wanted;
@@ -19,6 +21,13 @@ pub fn keep(wanted: CapabilitySet) -> io::Result<()> {
             inheritable: had.inheritable,
         },
     )?)
+}
+
+/// Gives up what programs that the calling thread starts would be given. To be called before
+/// [`keep`], which leaves ambient capabilities permitted.
+pub fn drop_ambient() {
+    // Kernels before 4.3 have none.
+    _ = rustix::thread::clear_ambient_capability_set();
 }
 
 /// Whether this kernel has such a capability, held or not.

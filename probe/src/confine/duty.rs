@@ -58,12 +58,16 @@ pub fn process() {
         Duty::Showing,
     ];
     let all = EACH.into_iter().map(capabilities_for);
-    // Who may not even give up rights has none to be afraid of.
+    // If the kernel refuses that, there are no capabilities to give up.
     _ = capabilities::keep(all.collect());
 }
 
 /// Keeps of the calling thread what its duty takes. Threads that it starts have no more.
 pub fn thread(duty: Duty) {
+    // The thread of the screen starts the user's editor, and others no program of the user's.
+    if duty != Duty::Showing {
+        capabilities::drop_ambient();
+    }
     _ = capabilities::keep(capabilities_for(duty));
     if duty == Duty::Parsing
         && let Some(filter) = filter_of_parsers()

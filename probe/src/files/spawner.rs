@@ -193,8 +193,12 @@ impl Readers {
         child(|| {
             let socket = UnixStream::from(socket);
             close(orders);
-            // Whoever becomes another user is no more told of a parent's death. What it
-            // takes to be told is refused later on.
+            if for_whom == For::Unpacking {
+                confine::be_ended_first();
+            }
+            // The kernel forgets the signal for a parent's death (`die_with`) when a process
+            // changes its user, and the filter refuses to ask for it again: so it is asked
+            // for between the two.
             match for_whom {
                 For::Targets | For::Unpacking => confine::own_nothing_if_root(),
                 For::User => UserRights::current().take_on_for_files()?,
@@ -250,7 +254,7 @@ fn begin(orders: &UnixStream, parent: Pid) -> io::Result<()> {
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     die_with(parent)?;
-    // Where that is not possible, as little is lost as before.
+    // Where the kernel refuses that, readers work with the rights that we have.
     _ = confine::spawner();
     {
         let nothing = std::fs::File::options()
