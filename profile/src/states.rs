@@ -418,6 +418,11 @@ impl StateLog {
                 .or_insert(*held);
         }
         let mut all: Vec<Held> = sums.into_values().collect();
+        // A wait is told as a whole some time after it began: no thread waited for longer than
+        // there was time.
+        let most_ns = end_ns.saturating_sub(start_ns);
+        all.iter_mut()
+            .for_each(|held| held.ns = held.ns.min(most_ns));
         all.sort_by_key(|held| std::cmp::Reverse(held.ns));
         all
     }

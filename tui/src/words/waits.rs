@@ -6,7 +6,7 @@ use profile::{Filter, FunctionRow, STATES, WAITING_MODULE, Waits, waiting_name};
 
 /// Says why a number of waits has a `~` before it.
 pub const ESTIMATED: &str = "waits with ~ are an estimate: of short waits a few give their stack, \
-                             and each of these counts for as many as were as likely to";
+                             drawn by chance, and each of these stands for those not drawn";
 
 /// The number of waits, at most six cells wide: with `~` if not each of them was seen.
 pub fn number(waits: &Waits) -> String {
@@ -54,7 +54,7 @@ pub fn explain(waits: &Waits) -> String {
         true => format!("{brief}; each of them gave its stack"),
         false => format!(
             "{brief}; {} of them gave their stack: long ones always do, short ones by chance, \
-             and then count for as many as were as likely to",
+             and then stand for those that were not drawn",
             units::count(waits.drawn)
         ),
     }
