@@ -20,7 +20,7 @@ pub use new_file::NewFile;
 
 use place::{Found, Place};
 use probe::privilege::UserRights;
-use rustix::fs::{Mode, OFlags, RenameFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File};
@@ -208,10 +208,9 @@ impl<'a> UserFiles<'a> {
         self.rights.run(|| open(path, bytes_max))
     }
 
-    /// When a file was last changed.
+    /// When a file, or that to which a link leads, was last changed.
     pub fn changed(self, path: &Path) -> io::Result<SystemTime> {
-        self.rights
-            .run(|| std::fs::symlink_metadata(path)?.modified())
+        self.rights.run(|| std::fs::metadata(path)?.modified())
     }
 
     /// Which file has this name now: its device and its number there; `None` if nothing has.
@@ -245,10 +244,7 @@ impl<'a> UserFiles<'a> {
     pub fn rename(self, from: &Path, to: &Path) -> Result<(), Refusal> {
         self.run(|| {
             let (from, to) = (Place::open(from)?, Place::open(to)?);
-            let flags = RenameFlags::NOREPLACE;
-            let renamed =
-                rustix::fs::renameat_with(&from.folder, &from.name, &to.folder, &to.name, flags);
-            match renamed {
+            match from.rename(&from.name, &to) {
                 Err(Errno::EXIST) => Err(Refusal::Exists),
                 renamed => Ok(renamed?),
             }

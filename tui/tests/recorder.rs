@@ -29,7 +29,8 @@ fn recorder(folder: &Scratch, args: &[&str]) -> Process {
 fn saves(folder: &Scratch) -> Vec<PathBuf> {
     let list = fs::read_dir(folder.join(".")).unwrap();
     let mut paths: Vec<PathBuf> = list.map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.to_string_lossy().ends_with("Z.pft"));
+    let is_ours = |path: &str| path.ends_with("Z.pft") || path.ends_with(".earlier.pft");
+    paths.retain(|path| is_ours(&path.to_string_lossy()));
     paths.sort_unstable();
     paths
 }
@@ -164,6 +165,12 @@ fn a_file_that_is_removed_or_taken_is_noticed() {
     let output = run(proftop(&["record", "--ring", "10s", "-o"]).arg(&ring));
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("another recorder writes to"));
+    // A file that takes its place is kept.
+    let foreign = folder.write("foreign", "whose?");
+    fs::rename(&foreign, &ring).unwrap();
+    let kept = wait_for("it is put aside", || saves(&folder).pop());
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "whose?");
+    wait_until("the ring is there again", || report(&ring, &[]).0 > 0);
     // And what cannot be saved now is saved later.
     let elsewhere = folder.join("elsewhere");
     let inner = folder.join("inner");

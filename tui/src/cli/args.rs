@@ -214,8 +214,8 @@ pub struct Record {
     #[arg(short, long)]
     pub force: bool,
     /// Keep only the last stretch of so much time, in a .pft that is whole at every moment, and
-    /// save it when a condition is met or SIGUSR2 comes; the ring of an earlier run becomes one
-    /// of the saved files [default file: proftop-ring.pft]
+    /// save it when a condition is met or SIGUSR2 comes; the ring of an earlier run is kept
+    /// beside it [default file: proftop-ring.pft]
     #[arg(long, value_name = "TIME", value_parser = values::ring, conflicts_with_all = ["probes", "force"], help_heading = "Flight recorder")]
     pub ring: Option<Duration>,
     /// The bytes that the file of --ring may take, with the one that takes its place when it is

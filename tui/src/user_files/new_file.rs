@@ -4,7 +4,7 @@
 
 use super::Refusal;
 use super::place::Place;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -59,21 +59,10 @@ impl NewFile {
 
     /// Gives the file its name. [`Refusal::Exists`] if something has it.
     pub(super) fn publish(mut self) -> Result<File, Refusal> {
-        let (folder, name) = (&self.place.folder, &self.place.name);
+        let name = &self.place.name;
         let named = match &self.hidden {
             None => link(&self.file, &self.place, name),
-            Some(hidden) => {
-                let flags = RenameFlags::NOREPLACE;
-                match rustix::fs::renameat_with(folder, hidden, folder, name, flags) {
-                    // Network file systems cannot do this.
-                    Err(Errno::INVAL | Errno::NOSYS) => {
-                        let linked =
-                            rustix::fs::linkat(folder, hidden, folder, name, AtFlags::empty());
-                        linked.map(|()| self.forget())
-                    }
-                    renamed => renamed,
-                }
-            }
+            Some(hidden) => self.place.rename(hidden.as_str(), &self.place),
         };
         match named {
             Err(Errno::EXIST) => Err(Refusal::Exists),

@@ -2,8 +2,9 @@
 //! folder, even if its path leads elsewhere a moment later.
 
 use super::Refusal;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
+use rustix::path::Arg;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -52,6 +53,20 @@ impl Place {
             folder,
             name: name.to_owned(),
         })
+    }
+
+    /// Gives what has a name in this folder the name of another place, if nothing has that.
+    pub fn rename(&self, name: impl Arg + Copy, to: &Place) -> rustix::io::Result<()> {
+        let flags = RenameFlags::NOREPLACE;
+        match rustix::fs::renameat_with(&self.folder, name, &to.folder, &to.name, flags) {
+            // Network file systems cannot do this.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                let flags = AtFlags::empty();
+                rustix::fs::linkat(&self.folder, name, &to.folder, &to.name, flags)?;
+                rustix::fs::unlinkat(&self.folder, name, AtFlags::empty())
+            }
+            renamed => renamed,
+        }
     }
 
     /// Finds out what has the name, and opens it if it is a pipe or a device. An error if

@@ -56,6 +56,18 @@ struct Pending {
     is_late: bool,
 }
 
+impl Pending {
+    /// One save for two reasons, with the time of both.
+    fn with(self, other: Self) -> Self {
+        Self {
+            asked_ns: self.asked_ns.min(other.asked_ns),
+            until_ns: self.until_ns.max(other.until_ns),
+            why: format!("{}; {}", self.why, other.why),
+            is_late: self.is_late || other.is_late,
+        }
+    }
+}
+
 /// How long after a failure saving is tried again.
 const RETRY_NS: u64 = 10_000_000_000;
 
@@ -170,17 +182,29 @@ impl Ring {
         // Whoever finds only the ring, after a crash, reads it there.
         self.file
             .add_note(now_ns, format!("a condition was met: {why}"));
+        let length_ns = self.config.length.as_nanos() as u64;
+        let after_ns = self.config.after.as_nanos() as u64;
         match &mut self.pending {
             Some(pending) => {
-                stderr::say(format_args!("{why}: saved with what is waited for"));
+                // One condition after the other does not put a save off for ever.
+                let latest_ns = pending.asked_ns.saturating_add(length_ns.max(after_ns));
+                let until_ns = now_ns.saturating_add(after_ns).min(latest_ns);
+                pending.until_ns = pending.until_ns.max(until_ns);
                 pending.why = format!("{}; {why}", pending.why);
+                let seconds = pending
+                    .until_ns
+                    .saturating_sub(now_ns)
+                    .div_ceil(1_000_000_000);
+                stderr::say(format_args!(
+                    "{why}: to be saved with the one before, in {seconds}s"
+                ));
             }
             None => {
                 let after = self.config.after;
                 stderr::say(format_args!("{why}: to be saved in {}s", after.as_secs()));
                 self.pending = Some(Pending {
                     asked_ns: now_ns,
-                    until_ns: now_ns.saturating_add(after.as_nanos() as u64),
+                    until_ns: now_ns.saturating_add(after_ns),
                     why,
                     is_late: false,
                 });
@@ -211,7 +235,10 @@ impl Ring {
                     ));
                 }
                 pending.until_ns = end_ns.saturating_add(RETRY_NS);
-                self.pending = Some(pending);
+                self.pending = Some(match self.pending.take() {
+                    Some(other) => pending.with(other),
+                    None => pending,
+                });
             }
         }
     }

@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+/// Goes before the name of a file.
+const ANOTHER: &str = "another recorder writes to ";
+
 /// How long after a failure writing is tried again.
 const RETRY: Duration = Duration::from_secs(10);
 
@@ -38,8 +41,6 @@ pub struct RingFile {
     current: Option<Current>,
     /// When writing is tried again, after a failure.
     retry_at: Option<Instant>,
-    /// Nothing was written yet: a file of an earlier run has the name.
-    is_new: bool,
     /// It was said that the bytes are too few for the time.
     is_short: bool,
     /// Sentences for those who read the file, and when they were said, on the clock of
@@ -95,9 +96,7 @@ impl RingFile {
             let mut file =
                 opened.map_err(|error| Failure::failed(format!("cannot read {name}: {error}")))?;
             if file.try_lock().is_err() {
-                return Err(Failure::failed(format!(
-                    "another recorder writes to {name}"
-                )));
+                return Err(Failure::failed(format!("{ANOTHER}{name}")));
             }
             let mut begins = Vec::new();
             let magic = (&mut file).take(pft::MAGIC.len() as u64);
@@ -115,7 +114,6 @@ impl RingFile {
             bytes_max: config.bytes_max,
             current: None,
             retry_at: None,
-            is_new: true,
             is_short: false,
             notes: Vec::new(),
         })
@@ -212,6 +210,11 @@ impl RingFile {
         })
     }
 
+    fn is_current(&self, identity: (u64, u64)) -> bool {
+        let current = self.current.as_ref();
+        current.is_some_and(|current| current.identity == identity)
+    }
+
     /// Writes a new file with the last minutes, which takes the place of the other one.
     fn renew(&mut self, view: &View, until_ns: u64, saves: &Saves) -> io::Result<()> {
         let (writer, pieces, bytes, length_ns) = self.last_minutes(view, until_ns)?;
@@ -220,13 +223,19 @@ impl RingFile {
         new.file().write_all(&bytes)?;
         // Otherwise a machine that crashes may have an empty file under the name.
         new.file().sync_data()?;
-        if self.is_new && output::is_there(&self.path) {
+        if files
+            .identity(&self.path)?
+            .is_some_and(|now| !self.is_current(now))
+        {
+            // It is of an earlier run, or somebody has replaced ours.
+            if files.open(&self.path, u64::MAX)?.try_lock().is_err() {
+                return Err(io::Error::other(format!("{ANOTHER}it")));
+            }
             saves.keep_earlier()?;
         }
         // No other recorder may take it for one that is left over.
         new.file().try_lock()?;
         let file = put_in_place(files, new)?;
-        self.is_new = false;
         let status = file.metadata()?;
         let begin_ns = until_ns.saturating_sub(length_ns);
         self.current = Some(Current {
@@ -269,7 +278,8 @@ impl RingFile {
             cuts += 1;
             if cuts > CUTS_MAX || length_ns == LENGTH_MIN_NS {
                 return Err(io::Error::other(format!(
-                    "five seconds take {}: --ring-size has to be four times as much",
+                    "{}s take {}: --ring-size has to be four times as much",
+                    length_ns / 1_000_000_000,
                     size_words(len)
                 )));
             }

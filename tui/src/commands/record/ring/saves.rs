@@ -2,6 +2,7 @@
 //! names, `ring.20261121T140312Z.pft`. When there are too many the oldest go.
 
 use crate::calendar;
+use crate::output;
 use crate::stderr;
 use crate::user_files::{Manner, Refusal, UserFiles};
 use crate::words::units::bytes;
@@ -22,9 +23,36 @@ pub struct Saves {
     ring: PathBuf,
     files_max: usize,
     written: Cell<u64>,
-    /// When the last one ends, on the clock of samples, and where it is.
-    last: RefCell<Option<(u64, PathBuf)>>,
+    last: RefCell<Option<Saved>>,
 }
+
+/// What was saved last: from when on and until when, on the clock of samples, and where.
+struct Saved {
+    begin_ns: u64,
+    end_ns: u64,
+    path: PathBuf,
+}
+
+/// What a file is, by its name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Saved,
+    /// The ring of an earlier run.
+    Earlier,
+}
+
+impl Kind {
+    fn ending(self) -> &'static str {
+        match self {
+            Kind::Saved => ".pft",
+            Kind::Earlier => ".earlier.pft",
+        }
+    }
+}
+
+/// Rings of earlier runs that are left: a recorder that fails again and again must not push
+/// out what was saved.
+const EARLIER_MAX: usize = 3;
 
 impl Saves {
     /// Saves beside this file, and leaves so many files there.
@@ -53,10 +81,12 @@ impl Saves {
         why: &str,
     ) -> Result<String, String> {
         let failed = |error: &dyn std::fmt::Display| error.to_string();
-        if let Some((last_ns, path)) = &*self.last.borrow()
-            && end_ns.saturating_sub(*last_ns) < 1_000_000_000
+        if let Some(last) = &*self.last.borrow()
+            && end_ns.saturating_sub(last.end_ns) < 1_000_000_000
+            && begin_ns >= last.begin_ns
+            && output::is_there(&last.path)
         {
-            return Ok(format!("{} has it already ({why})", shown(path)));
+            return Ok(format!("{} has it already ({why})", shown(&last.path)));
         }
         let mut content = Vec::new();
         let mut writer = pft::Writer::new(&mut content).map_err(|error| failed(&error))?;
@@ -65,17 +95,24 @@ impl Saves {
         let written = writer.append_last(view, end_ns);
         let written = written.and_then(|()| writer.finish(view));
         written.map_err(|error| failed(&error))?;
+        let asked_begin_ns = begin_ns;
         let begin_ns = view.begin_ns().unwrap_or(begin_ns).max(begin_ns);
         let seconds = end_ns.saturating_sub(begin_ns).div_ceil(1_000_000_000);
         let manner = Manner::usual(false);
         let write = |path: &Path| UserFiles::current().write(path, &content, manner);
-        let path = self.named(now(), write).map_err(|error| failed(&error))?;
+        let path = self.named(now(), Kind::Saved, write);
+        let path = path.map_err(|error| failed(&error))?;
         self.written.set(self.written.get() + 1);
         let name = shown(&path);
-        self.last.replace(Some((end_ns, path)));
+        let removed = self.remove_oldest(Kind::Saved, &path);
+        self.last.replace(Some(Saved {
+            begin_ns: asked_begin_ns,
+            end_ns,
+            path,
+        }));
         let size = bytes(content.len() as u64);
         let mut sentence = format!("the last {seconds}s are in {name}, {size} ({why})");
-        match self.remove_oldest() {
+        match removed {
             Ok(0) => {}
             Ok(removed) => sentence += &format!(", {removed} of the oldest removed"),
             Err(error) => sentence += &format!(", older ones cannot be removed: {error}"),
@@ -89,22 +126,23 @@ impl Saves {
         let changed = files.changed(&self.ring)?;
         let seconds = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
         let rename = |path: &Path| files.rename(&self.ring, path);
-        let kept = self.named(seconds.as_secs(), rename);
+        let kept = self.named(seconds.as_secs(), Kind::Earlier, rename);
         let kept = kept.map_err(|refusal| io::Error::other(refusal.to_string()))?;
-        let kept = shown(&kept);
-        stderr::say(format_args!("the ring of an earlier run is kept as {kept}"));
-        self.remove_oldest().map(drop)
+        let name = shown(&kept);
+        stderr::say(format_args!("the ring of an earlier run is kept as {name}"));
+        self.remove_oldest(Kind::Earlier, &kept).map(drop)
     }
 
     /// Does something with the first name, from this second on, that nothing has. Returns it.
     fn named(
         &self,
         seconds: u64,
+        kind: Kind,
         mut make: impl FnMut(&Path) -> Result<(), Refusal>,
     ) -> Result<PathBuf, Refusal> {
         let mut number = 0;
         loop {
-            let path = self.path(seconds + number);
+            let path = self.path(seconds + number, kind);
             match make(&path) {
                 Err(Refusal::Exists) if number + 1 < NAMES_MAX => number += 1,
                 made => return made.map(|()| path),
@@ -112,14 +150,15 @@ impl Saves {
         }
     }
 
-    fn path(&self, seconds: u64) -> PathBuf {
+    fn path(&self, seconds: u64, kind: Kind) -> PathBuf {
         let mut name = self.ring.file_stem().unwrap_or_default().to_owned();
-        name.push(format!(".{}.pft", calendar::compact(seconds)));
+        name.push(format!(".{}{}", calendar::compact(seconds), kind.ending()));
         self.ring.with_file_name(name)
     }
 
-    /// Removes the oldest of the files, so that no more are left than may be.
-    fn remove_oldest(&self) -> io::Result<usize> {
+    /// Removes the oldest of the files, so that no more are left than may be. A new one stays
+    /// whatever its name says: the clock may have been set back.
+    fn remove_oldest(&self, kind: Kind, new: &Path) -> io::Result<usize> {
         let files = UserFiles::current();
         let folder = self
             .ring
@@ -127,10 +166,14 @@ impl Saves {
             .filter(|path| !path.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         let mut names: Vec<OsString> = files.list(folder)?;
-        names.retain(|name| self.is_ours(name));
+        names.retain(|name| self.is_ours(name, kind) && new.file_name() != Some(name));
         // Their times have all the same length.
         names.sort_unstable();
-        let surplus = names.len().saturating_sub(self.files_max);
+        let files_max = match kind {
+            Kind::Saved => self.files_max,
+            Kind::Earlier => EARLIER_MAX,
+        };
+        let surplus = (names.len() + 1).saturating_sub(files_max).min(names.len());
         for name in &names[..surplus] {
             files.remove(&folder.join(name))?;
         }
@@ -138,13 +181,13 @@ impl Saves {
     }
 
     /// Whether a file has such a name as we give: nothing else is removed.
-    fn is_ours(&self, name: &OsString) -> bool {
+    fn is_ours(&self, name: &OsString, kind: Kind) -> bool {
         let stem = self.ring.file_stem().unwrap_or_default();
         let time = name
             .as_encoded_bytes()
             .strip_prefix(stem.as_encoded_bytes())
             .and_then(|rest| rest.strip_prefix(b"."))
-            .and_then(|rest| rest.strip_suffix(b".pft"));
+            .and_then(|rest| rest.strip_suffix(kind.ending().as_bytes()));
         time.is_some_and(|time| {
             time.len() == calendar::compact(0).len()
                 && time.iter().enumerate().all(|(at, byte)| match at {
@@ -187,11 +230,13 @@ mod tests {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
         let saves = Saves::new(folder.path().join("ring.pft"), 2);
-        assert_eq!(saves.remove_oldest().unwrap(), 1);
+        let new = folder.path().join("ring.20261121T140312Z.pft");
+        assert_eq!(saves.remove_oldest(Kind::Saved, &new).unwrap(), 1);
         let is_there = |name: &&str| folder.path().join(name).exists();
         let left: Vec<&str> = names.into_iter().filter(is_there).collect();
         let mut expected = names.to_vec();
-        expected.remove(1);
+        // Of the two others the older one.
+        expected.remove(2);
         assert_eq!(left, expected);
     }
 
@@ -207,12 +252,12 @@ mod tests {
             .unwrap()
             .set_modified(changed)
             .unwrap();
-        let taken = folder.path().join("ring.20261121T140312Z.pft");
+        let taken = folder.path().join("ring.20261121T140312Z.earlier.pft");
         std::fs::write(&taken, "taken").unwrap();
         Saves::new(ring.clone(), 5).keep_earlier().unwrap();
         assert!(!ring.exists());
         assert_eq!(std::fs::read(taken).unwrap(), b"taken");
-        let kept = folder.path().join("ring.20261121T140313Z.pft");
+        let kept = folder.path().join("ring.20261121T140313Z.earlier.pft");
         assert_eq!(std::fs::read(kept).unwrap(), b"earlier");
     }
 }

@@ -112,16 +112,16 @@ fn measured(readings: &VecDeque<Reading>, gauge: &Gauge, over: Duration) -> Opti
 fn watch_file(number: usize, path: PathBuf, tell: Sender<usize>) -> Result<(), Failure> {
     // What the clock of files says may be a few milliseconds behind.
     let begun = SystemTime::now() - Duration::from_millis(20);
-    let mut last = begun;
     let look = move || {
+        let changed = || UserFiles::current().changed(&path).ok();
+        // A file that was there before is none that appears.
+        let mut last = changed().filter(|at| *at <= begun);
         loop {
-            let changed = UserFiles::current().changed(&path);
-            if let Some(now) = changed.ok().filter(|now| *now != last && *now > begun) {
-                last = now;
-                if tell.send(number).is_err() {
-                    return;
-                }
+            let now = changed();
+            if now.is_some() && now != last && tell.send(number).is_err() {
+                return;
             }
+            last = now;
             thread::sleep(LOOK_EVERY);
         }
     };
