@@ -154,7 +154,8 @@ impl Rights {
         let mut notes = Vec::new();
         if !self.allow(Capability::SysPtrace) {
             notes.push(
-                "without CAP_SYS_PTRACE programs of other users have no names and no callers"
+                "without CAP_SYS_PTRACE programs whose memory may not be read have no names and \
+                 no callers, and waits that go on have no stacks"
                     .into(),
             );
         }

@@ -107,7 +107,10 @@ impl BatchReport<'_> {
         let is_filtered = !self.snapshot.asked.query.filter.is_empty();
         match (is_filtered, self.counts_time()) {
             (true, _) => "nothing ran, or nothing that the filter keeps",
-            (false, true) => "no wait ended, and those that go on are known after two seconds",
+            (false, true) => {
+                "no wait ended, and those that go on are known after two seconds, if the memory of \
+                 their processes may be read"
+            }
             (false, false) if self.snapshot.source.recording.is_some() => "nothing ran",
             (false, false) => "nothing ran (--metric off-cpu tells what threads wait for)",
         }

@@ -66,7 +66,7 @@ const LOSSES: [Loss; 7] = [
         missing: CapabilitySet::SYS_PTRACE,
         engine: "bpf",
         findings: &["rights-ptrace"],
-        note: Some("without CAP_SYS_PTRACE programs of other users have no names"),
+        note: Some("without CAP_SYS_PTRACE programs whose memory may not be read have no names"),
         reason: Some("unmapped"),
     },
     Loss {

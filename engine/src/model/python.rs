@@ -22,7 +22,16 @@ pub fn notes(stats: &PythonStats) -> Vec<String> {
         .collect();
     let lacking = stats.lacking();
     let all = stats.whole + lacking;
-    if lacking >= LACKING_MIN && lacking * LACKING_SHARE > all {
+    // Few waits go on at a time, and those are what one looks for in a program that hangs.
+    let waits = stats.missing.get(&Missing::Waits).copied().unwrap_or(0);
+    let is_of_note = lacking >= LACKING_MIN && lacking * LACKING_SHARE > all;
+    if waits > 0 && !is_of_note {
+        let why = cause(Missing::Waits);
+        notes.push(format!(
+            "{waits} samples in Python lack functions: they {why}"
+        ));
+    }
+    if is_of_note {
         let mut causes: Vec<_> = stats.missing.iter().collect();
         causes.sort_by_key(|(_, samples)| std::cmp::Reverse(**samples));
         let words = |(why, samples): (&Missing, &u64)| format!("{samples} {}", cause(*why));
@@ -85,6 +94,12 @@ mod tests {
             ..PythonStats::default()
         };
         assert_eq!(notes(&stats(1000)), [""; 0]);
+        let waits = PythonStats {
+            missing: [(Missing::Waits, 3)].into(),
+            ..stats(1000)
+        };
+        let told = "3 samples in Python lack functions: they are of waits that are not over";
+        assert_eq!(notes(&waits), [told]);
         assert_eq!(notes(&stats(100)).len(), 1);
     }
 }

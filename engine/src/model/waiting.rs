@@ -189,7 +189,7 @@ impl Waiting {
         let open = counters.open_without_stack > 0;
         let open = open.then(|| {
             let waits = counters.open_without_stack;
-            format!("{waits} waits that were not over have no stack: there are too many, or it could not be read")
+            format!("{waits} waits that were not over have no stack: their processes' memory could not be read, or there are too many")
         });
         let no_room = counters.no_room > 0;
         let no_room = no_room.then(|| {

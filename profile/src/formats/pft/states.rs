@@ -23,8 +23,10 @@ mod kind {
 /// still be added.
 const LATE_SECONDS: u64 = 3;
 
-/// Threads that one file may tell of.
+/// Threads that one file may tell of: as many are read, and as many are written, of which the
+/// writer remembers each.
 const THREADS_MAX: usize = 4 << 20;
+pub(super) const THREADS_WRITTEN_MAX: usize = 1 << 20;
 
 /// How much of a log is in the file.
 #[derive(Debug, Default)]
@@ -39,6 +41,8 @@ pub(super) struct Written {
     held_until: u64,
     /// How many last stretches of threads that live.
     living: usize,
+    /// There were more threads than are written.
+    pub(super) is_full: bool,
 }
 
 /// Gives the number of a string, which is defined if it is new.
@@ -106,7 +110,10 @@ impl Written {
     }
 
     fn put_stretch(&mut self, stretch: &StateStretch, string: Strings<'_>, out: &mut Vec<u8>) {
-        let thread = self.number(&stretch.thread, string, out);
+        let Some(thread) = self.number(&stretch.thread, string, out) else {
+            self.is_full = true;
+            return;
+        };
         let mut record = Vec::new();
         put(&mut record, thread);
         put(&mut record, stretch.start_ns);
@@ -134,11 +141,20 @@ impl Written {
         put_record(out, kind::STRETCH, &record);
     }
 
-    fn number(&mut self, thread: &StateThread, string: Strings<'_>, out: &mut Vec<u8>) -> u64 {
+    /// The number of a thread; `None` if there are too many.
+    fn number(
+        &mut self,
+        thread: &StateThread,
+        string: Strings<'_>,
+        out: &mut Vec<u8>,
+    ) -> Option<u64> {
         let comm = Arc::clone(&thread.comm);
         let key = (thread.pid, thread.tid, thread.since_ns, comm);
         let next = self.threads.len() as u64;
-        *self.threads.entry(key).or_insert_with(|| {
+        if self.threads.len() >= THREADS_WRITTEN_MAX && !self.threads.contains_key(&key) {
+            return None;
+        }
+        Some(*self.threads.entry(key).or_insert_with(|| {
             let mut record = Vec::new();
             put(&mut record, thread.pid.into());
             put(&mut record, thread.tid.into());
@@ -146,7 +162,7 @@ impl Written {
             put(&mut record, thread.since_ns);
             put_record(out, kind::THREAD, &record);
             next
-        })
+        }))
     }
 }
 

@@ -65,6 +65,8 @@ pub struct Writer<W> {
     probes: probes::Written,
     /// What the file has of what threads did.
     states: states::Written,
+    /// The file says that it does not have all threads of that.
+    has_told_threads: bool,
     /// The second from which on samples are wanted.
     first_second: u64,
     /// Sentences that the file has besides those of the recording.
@@ -195,6 +197,7 @@ impl<W: Write> Writer<W> {
             stacks_written: 0,
             probes: probes::Written::default(),
             states: states::Written::default(),
+            has_told_threads: false,
             first_second: 0,
             notes: Vec::new(),
             end_ns: None,
@@ -692,6 +695,13 @@ impl<W: Write> Writer<W> {
         }
         self.block.states = records;
         self.states = written;
+        if self.states.is_full && !self.has_told_threads {
+            self.has_told_threads = true;
+            let threads = states::THREADS_WRITTEN_MAX;
+            self.add_note(format!(
+                "what threads did is kept of the first {threads} threads only"
+            ));
+        }
         Ok(())
     }
 
