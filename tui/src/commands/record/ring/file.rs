@@ -7,7 +7,7 @@ use crate::cli::RingConfig;
 use crate::failure::Failure;
 use crate::output;
 use crate::stderr;
-use crate::user_files::{NewFile, Refusal, UserFiles};
+use crate::user_files::{Refusal, UserFiles};
 use crate::words::units::bytes as size_words;
 use profile::View;
 use profile::formats::pft;
@@ -39,6 +39,8 @@ pub struct RingFile {
     /// What the file and the one that takes its place may take together.
     bytes_max: u64,
     current: Option<Current>,
+    /// The device and number of the last file that we gave the name.
+    identity: Option<(u64, u64)>,
     /// When writing is tried again, after a failure.
     retry_at: Option<Instant>,
     /// It was said that the bytes are too few for the time.
@@ -54,8 +56,6 @@ struct Current {
     pieces: Pieces,
     file: File,
     bytes: u64,
-    /// Its device and its number there.
-    identity: (u64, u64),
     /// From when on it has samples, and when it is to be written anew, on the clock of
     /// samples.
     begin_ns: u64,
@@ -113,6 +113,7 @@ impl RingFile {
             length_ns: config.length.as_nanos() as u64,
             bytes_max: config.bytes_max,
             current: None,
+            identity: None,
             retry_at: None,
             is_short: false,
             notes: Vec::new(),
@@ -204,15 +205,10 @@ impl RingFile {
     /// Whether the file that is written to has its name no more: somebody has removed or
     /// replaced it.
     fn is_lost(&self) -> bool {
-        self.current.as_ref().is_some_and(|current| {
+        self.current.is_some() && {
             let now = UserFiles::current().identity(&self.path);
-            now.is_ok_and(|now| now != Some(current.identity))
-        })
-    }
-
-    fn is_current(&self, identity: (u64, u64)) -> bool {
-        let current = self.current.as_ref();
-        current.is_some_and(|current| current.identity == identity)
+            now.is_ok_and(|now| now != self.identity)
+        }
     }
 
     /// Writes a new file with the last minutes, which takes the place of the other one.
@@ -223,10 +219,8 @@ impl RingFile {
         new.file().write_all(&bytes)?;
         // Otherwise a machine that crashes may have an empty file under the name.
         new.file().sync_data()?;
-        if files
-            .identity(&self.path)?
-            .is_some_and(|now| !self.is_current(now))
-        {
+        let now = files.identity(&self.path)?;
+        if now.is_some() && now != self.identity {
             // It is of an earlier run, or somebody has replaced ours.
             if files.open(&self.path, u64::MAX)?.try_lock().is_err() {
                 return Err(io::Error::other(format!("{ANOTHER}it")));
@@ -235,14 +229,14 @@ impl RingFile {
         }
         // No other recorder may take it for one that is left over.
         new.file().try_lock()?;
-        let file = put_in_place(files, new)?;
+        let file = files.name(new, true).map_err(io_error)?;
         let status = file.metadata()?;
+        self.identity = Some((status.dev(), status.ino()));
         let begin_ns = until_ns.saturating_sub(length_ns);
         self.current = Some(Current {
             writer,
             pieces,
             bytes: bytes.len() as u64,
-            identity: (status.dev(), status.ino()),
             file,
             begin_ns: view.begin_ns().unwrap_or(begin_ns).max(begin_ns),
             renew_ns: until_ns.saturating_add(length_ns),
@@ -331,10 +325,6 @@ impl Current {
         self.bytes += bytes.len() as u64;
         Ok(true)
     }
-}
-
-fn put_in_place(files: UserFiles<'_>, new: NewFile) -> io::Result<File> {
-    files.name(new, true).map_err(io_error)
 }
 
 fn io_error(refusal: Refusal) -> io::Error {
@@ -475,5 +465,11 @@ mod tests {
         ring.retry_at = Some(Instant::now());
         ring.append(&store.view(), 2 * SECOND_NS, &saves);
         assert_eq!(seconds(&path), [0, 1]);
+        // After a failure the file that is left is our own, and none of an earlier run.
+        ring.current = None;
+        add_second(&mut store, &mut random, 2, 20);
+        ring.append(&store.view(), 3 * SECOND_NS, &saves);
+        assert_eq!(seconds(&path), [0, 1, 2]);
+        assert_eq!(std::fs::read_dir(&inner).unwrap().count(), 1);
     }
 }
