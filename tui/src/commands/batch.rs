@@ -49,7 +49,8 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
         names: AwaitNames::Each,
     };
     let publish = Box::new(move |snapshot| publish.send(snapshot).is_ok());
-    let mut sampling = sampling::start_only(config, subject, schedule, Consent::Given, publish)?;
+    let mut sampling =
+        sampling::start(config, subject, schedule, Consent::Given, publish)?.give_up_rights();
     let mut command = CommandWatch::new(sampling.started.take());
     let mut trace = StartTrace::new();
     let mut samples = 0;

@@ -59,7 +59,8 @@ async fn recording(
         names: AwaitNames::Last,
     };
     let publish = Box::new(move |snapshot| publish.send(snapshot).is_ok());
-    let mut sampling = sampling::start_only(config, subject, schedule, Consent::Given, publish)?;
+    let mut sampling =
+        sampling::start(config, subject, schedule, Consent::Given, publish)?.give_up_rights();
     let mut command = CommandWatch::new(sampling.started.take());
     let mut last: Option<Arc<Snapshot>> = None;
     let mut is_left = false;

@@ -26,21 +26,17 @@ pub struct Sampling {
     pub started: Option<oneshot::Receiver<Result<RunningCommand, StartError>>>,
 }
 
-/// Starts the engine, as the only one of this process: the calling thread gives up the rights
-/// that it took. It watches a held command before letting it run.
-pub fn start_only(
-    config: &Config,
-    subject: Subject,
-    schedule: Schedule,
-    consent: Consent,
-    publish: Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>,
-) -> Result<Sampling, Failure> {
-    let sampling = start(config, subject, schedule, consent, publish)?;
-    confine::thread(Duty::Showing);
-    Ok(sampling)
+impl Sampling {
+    /// Has the calling thread give up the rights that starting an engine takes: there will be
+    /// no other one.
+    pub fn give_up_rights(self) -> Self {
+        confine::thread(Duty::Showing);
+        self
+    }
 }
 
-/// Starts the engine. The calling thread keeps the rights that another one would take.
+/// Starts the engine. It watches a held command before letting it run. The calling thread keeps
+/// the rights that another engine would take.
 pub fn start(
     config: &Config,
     subject: Subject,

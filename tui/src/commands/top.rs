@@ -149,13 +149,14 @@ async fn screen(
         }
         publish.send(snapshot).is_ok()
     };
-    let mut sampling = sampling::start_only(
+    let mut sampling = sampling::start(
         config,
         subject,
         schedule,
         consent(&config.look),
         Box::new(publish),
-    )?;
+    )?
+    .give_up_rights();
     let (control, controls) = mpsc::unbounded_channel();
     let target = kept::name(&sampling.scope);
     options.begin = begin(&config.look, &target);
