@@ -13,7 +13,8 @@
 //! 2. If the thread is in the same wait after that, nothing of it has moved meanwhile, and the
 //!    stack is walked like any copy of one: a sample, with the time until then. Where it was too
 //!    deep for what was read, more is read.
-//! 3. Each time the sample is told again, with the time since.
+//! 3. As long as the wait goes on, each reading tells the same sample again, with the time that
+//!    has passed since the one before.
 //! 4. The sample of the whole wait, when it ends, has what is left ([`RawWait::told_ns`]). A
 //!    wait so long always gives one: [`OPEN_NS`] is longer than any period.
 
@@ -45,7 +46,8 @@ const ASKED_BYTES_MAX: u64 = 8 << 20;
 const LOOK_SOON_NS: u64 = 250_000_000;
 const LOOK_SOON_MAX: usize = 1024;
 
-/// Waits that are told at once. Of more, each is told every few times.
+/// One reading tells samples of at most so many waits; where more go on, each of them is told
+/// by every second reading, every third, and so on.
 const TOLD_MAX: usize = 2048;
 
 /// So much of a stack is read at first: threads that wait for something seldom have deeper ones.

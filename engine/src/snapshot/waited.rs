@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// Two windows of snapshots that follow each other may be shifted so much, and are taken for one.
 const SHIFT_NS: u64 = 1_500_000_000;
 
-/// Pairs of a waiting thread and who it waited for that are told; beyond, those that waited least
-/// are left out.
+/// A snapshot has at most so many pairs of a thread that waited and a thread that it waited for;
+/// of more, those with the shortest waits are left out.
 const HOLDERS_MAX: usize = 4096;
 
 /// What is known of waits in a window.

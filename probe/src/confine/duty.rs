@@ -48,7 +48,7 @@ pub(crate) fn has_readers() {
 pub fn process() {
     // It starts programs to find out who the user is.
     UserRights::current();
-    // What is told to a user are the rights that were there at first.
+    // Read now and remembered: messages tell the user the rights that proftop was started with.
     _ = Rights::current();
     const EACH: [Duty; 5] = [
         Duty::Sampling,

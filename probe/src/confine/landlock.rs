@@ -35,7 +35,8 @@ pub fn deny_all() -> io::Result<()> {
     };
     // Older kernels know the first field only.
     let size = if version >= 4 { 16 } else { 8 };
-    // SAFETY: the kernel reads so many bytes of the attributes, during the call.
+    // SAFETY: the kernel only reads `handled`, as many bytes as the size says, and only during
+    // the call.
     let rules = unsafe {
         libc::syscall(
             libc::SYS_landlock_create_ruleset,

@@ -35,7 +35,8 @@ pub struct Pool {
 #[derive(Debug)]
 struct State {
     spawner: Spawner,
-    /// Whoever reads as the user does not read as us.
+    /// Readers that wait for a request. Each answers only those of its kind ([`For`]): with our
+    /// rights, or with the user's.
     idle: Vec<Reader>,
     avoided: Avoided,
     /// What could not be unpacked.

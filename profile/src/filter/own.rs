@@ -2,8 +2,8 @@
 //! What these take is charged to the function of its own that asked for it, because that is
 //! the one that somebody can change.
 //!
-//! It is told by where files lie and what names begin with, which is a guess: a library that
-//! was copied into a program's folder counts as its own.
+//! Whether code is a program's own is guessed from the folder of its file and the beginning of
+//! its name: a library that was copied into a program's folder counts as its own.
 
 use super::{Action, Clause, FrameTest, Text};
 use std::sync::LazyLock;

@@ -19,8 +19,8 @@ mod kind {
     pub(super) const HELD: u64 = 3;
 }
 
-/// Who waited for whom in so many of the newest seconds is not written yet: what is told late may
-/// still be added.
+/// For so many of the newest seconds the file does not say yet who waited for whom: a wait that
+/// is told late may still add to them.
 const LATE_SECONDS: u64 = 3;
 
 /// Threads that one file may tell of: as many are read, and as many are written, of which the
