@@ -76,7 +76,7 @@ fn probe_in_rounds(pid: u32, functions: &[&str], seed: u64) {
             // One that costs too much may be gone by now, and that is said.
             let is_placed = answer.contains(" is on ") || answer.contains("was taken away");
             assert!(
-                is_placed || answer.contains("not placed in time"),
+                is_placed || answer.contains("not done within"),
                 "{function}: {answer}"
             );
             placed += usize::from(is_placed);

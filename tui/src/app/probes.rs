@@ -249,11 +249,14 @@ impl App {
         }
     }
 
-    /// Whether a probe that was asked for is still being looked for.
+    /// Whether a probe that was asked for is still being looked for, or was not read yet.
     pub fn seeks_probe(&self) -> bool {
         let list = self.shown.probes.list.iter();
-        let is_sought = |stage: &Stage| *stage == Stage::Sought;
-        { list }.any(|probe| is_sought(&probe.stage) || probe.seen.is_none())
+        { list }.any(|probe| match &probe.stage {
+            Stage::Sought => true,
+            Stage::InPlace { .. } => probe.seen.is_none(),
+            Stage::Missing | Stage::Gone(_) | Stage::Recorded(_) => false,
+        })
     }
 }
 

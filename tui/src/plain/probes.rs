@@ -10,11 +10,9 @@ use crate::words::{names, units};
 use engine::probes::{Latency, Probe, Seen, Stage};
 use std::time::Duration;
 
-/// How long we wait until a probe is placed: its function has to be looked for in files.
-const PLACED: Duration = Duration::from_secs(20);
-
-/// How long we wait until the engine has received an order.
-const HEARD: Duration = Duration::from_secs(3);
+/// How long we wait until the engine has carried out an order. To place a probe, its function
+/// has to be looked for in files, and the engine may be busy on a loaded machine.
+const CARRIED_OUT: Duration = Duration::from_secs(20);
 
 /// How many callers, and how many values, are listed of each probe.
 const SHARES: usize = 5;
@@ -31,12 +29,8 @@ pub fn probe(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     };
     let before = known(&dialog.session.app);
     apply(dialog, Order::Probe(probed))?;
-    let session = &mut dialog.session;
-    session.wait(HEARD, |app| known(app) != before);
-    session.wait(PLACED, |app| !app.seeks_probe());
-    if session.is_stopped() {
-        return Err(Trouble::Stopped);
-    }
+    carried_out(dialog, before)?;
+    let session = &dialog.session;
     let probes = &session.app.shown.probes;
     let (_, word) = known(&session.app);
     if let Some(said) = probes.word.as_ref().filter(|_| word != before.1) {
@@ -53,7 +47,24 @@ pub fn probe(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
             names::short(&probe.name),
             words::left(probe)
         )),
-        None => Err(Trouble::say("it was not placed in time")),
+        None => Err(Trouble::say("it is gone already")),
+    }
+}
+
+/// Waits until the engine has carried out the order that was sent when [`known`] was `before`.
+fn carried_out(dialog: &mut Dialog, before: (u64, u64)) -> Result<(), Trouble> {
+    let session = &mut dialog.session;
+    let is_carried_out = |app: &App| known(app) != before && !app.seeks_probe();
+    session.wait(CARRIED_OUT, is_carried_out);
+    if session.is_stopped() {
+        Err(Trouble::Stopped)
+    } else if !is_carried_out(&session.app) {
+        let seconds = CARRIED_OUT.as_secs();
+        Err(Trouble::say(format!(
+            "not done within {seconds}s, and may still be: probes tells"
+        )))
+    } else {
+        Ok(())
     }
 }
 
@@ -177,13 +188,8 @@ pub fn value(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 fn changed(dialog: &mut Dialog, order: Order) -> Result<Answer, Trouble> {
     let before = known(&dialog.session.app);
     let answer = apply(dialog, order)?;
-    let session = &mut dialog.session;
-    session.wait(HEARD, |app| known(app) != before);
-    session.wait(PLACED, |app| !app.seeks_probe());
-    match session.is_stopped() {
-        true => Err(Trouble::Stopped),
-        false => Ok(answer),
-    }
+    carried_out(dialog, before)?;
+    Ok(answer)
 }
 
 /// Reads which probes are meant: a number, `all`, or nothing if there is only one.
