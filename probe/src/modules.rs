@@ -14,13 +14,13 @@ use files::{Files, InodeKey};
 use narrow_vdso::NarrowVdsos;
 use roots::Roots;
 use rustix::fs::{major, minor};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use symbolize::object::Object;
-use symbolize::python::Trampoline;
+use symbolize::python::{Interpreter, Trampoline};
 use symbolize::{FileIdentity, FileSource, Files as Way, JitNames};
 
 /// Whose files and whose kernel there are on every machine.
@@ -45,6 +45,8 @@ pub struct Modules {
     next: u32,
     /// Not told yet.
     fresh: Vec<Module>,
+    /// Files that may be interpreters of Python.
+    interpreters: HashSet<ModuleId>,
 }
 
 /// A mapping as the kernel tells of it.
@@ -77,7 +79,13 @@ impl Modules {
             way: crate::files::for_sampler(),
             next: ModuleId::KERNEL.0 + 1,
             fresh: vec![kernel],
+            interpreters: HashSet::new(),
         }
+    }
+
+    /// Whether a file may be an interpreter of Python, by what is in it.
+    pub fn may_be_interpreter(&self, module: ModuleId) -> bool {
+        self.interpreters.contains(&module)
     }
 
     /// The modules that are new since the last call.
@@ -224,7 +232,9 @@ impl Modules {
             Err(reason) => (None, Some(reason)),
         };
         let object = file.as_ref().and_then(|file| Object::read(file).ok());
-        let build_id = object.and_then(|object| object.build_id());
+        let build_id = object.as_ref().and_then(Object::build_id);
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        let may_be_interpreter = object.is_some_and(|object| Interpreter::may_be(&object, name));
         let identity = { file.as_ref() }.and_then(|file| FileIdentity::of(file).ok());
         let known = { identity.as_ref() }.and_then(|i| self.files.join(i, build_id.as_deref()));
         let id = known.unwrap_or_else(|| {
@@ -245,7 +255,11 @@ impl Modules {
                 root,
                 unreadable,
             };
-            self.add(kind, writer.unwrap_or(NOBODY))
+            let id = self.add(kind, writer.unwrap_or(NOBODY));
+            if may_be_interpreter {
+                self.interpreters.insert(id);
+            }
+            id
         });
         self.files.insert(key, identity, build_id.as_deref(), id);
         id

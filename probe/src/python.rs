@@ -149,7 +149,7 @@ impl Python {
         }
     }
 
-    /// Looks whether a new file is an interpreter.
+    /// Looks whether a new file that may be an interpreter is one.
     pub fn add_module(&mut self, module: &Module) {
         let ModuleKind::File {
             path,
@@ -159,13 +159,7 @@ impl Python {
         else {
             return;
         };
-        let name = path.file_name().map(|name| name.as_bytes());
-        // Most files are none by their name, and are not read.
-        let Some(name) =
-            name.filter(|name| symbolize::python::Version::of_file_name(name).is_some())
-        else {
-            return;
-        };
+        let name = path.file_name().unwrap_or_default().as_bytes();
         let wanted = Wanted::Interpreter {
             module: module.id,
             file: file.clone(),

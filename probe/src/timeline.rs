@@ -384,7 +384,9 @@ impl Timeline {
     fn report_modules(&mut self, batch: &mut Batch) {
         for module in self.processes.modules.take_fresh() {
             self.unwinding.add_module(&module);
-            if let Some(python) = &mut self.python {
+            if let Some(python) = &mut self.python
+                && self.processes.modules.may_be_interpreter(module.id)
+            {
                 python.add_module(&module);
             }
             batch.modules.push(module);

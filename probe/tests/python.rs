@@ -10,12 +10,14 @@ use probe::{
     BpfSource, Config, Ending, Missing, ModuleKind, PythonStats, Sample, Source as _, WaitState,
 };
 use std::collections::{HashMap, HashSet};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use symbolize::Reason;
 use symbolize::python::module_of;
-use test_support::{NO_PYTHON, Process, Scratch, pythons, skip, wait_for};
+use test_support::{NO_PYTHON, Process, Scratch, compile, pythons, skip, wait_for};
 
 /// Function, file and line.
 type Frame = (String, String, u32);
@@ -159,6 +161,43 @@ fn stacks_are_what_the_program_says_of_itself() {
         if check(&format!("Python {version}"), &python, Made::Nothing).is_none() {
             return;
         }
+    }
+}
+
+#[test]
+fn a_program_with_an_interpreter_inside_is_known_by_what_it_is() {
+    let _alone = alone();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/embedded.c");
+    let mut programs = 0;
+    for (version, python) in pythons() {
+        let scratch = Scratch::new();
+        let worker = scratch.join("worker");
+        let home = python.parent().and_then(Path::parent).unwrap();
+        let minor = version.split('.').nth(1).unwrap();
+        let config = format!("lib/python3.{minor}/config-3.{minor}-x86_64-linux-gnu");
+        let archive = home.join(config).join(format!("libpython3.{minor}.a"));
+        // That of the system needs libraries which programs of the system need not.
+        if !archive.exists() || home == Path::new("/usr") {
+            continue;
+        }
+        let flags =
+            ["-no-pie", "-rdynamic", "-lm", "-ldl", "-lpthread", "-lutil"].map(PathBuf::from);
+        if compile(&source, &worker, [archive].into_iter().chain(flags)).is_none() {
+            return;
+        }
+        let run = scratch.join("run");
+        let (home, worker) = (home.display(), worker.display());
+        let text = format!("#!/bin/sh\nPYTHONHOME={home} exec {worker} \"$@\"\n");
+        std::fs::write(&run, text).unwrap();
+        std::fs::set_permissions(&run, Permissions::from_mode(0o700)).unwrap();
+        let what = format!("a program with Python {version} inside");
+        if check(&what, &run, Made::Nothing).is_none() {
+            return;
+        }
+        programs += 1;
+    }
+    if programs == 0 {
+        skip("no archive of a Python to build a program with is here");
     }
 }
 

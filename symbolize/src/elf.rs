@@ -10,6 +10,7 @@
 //! | `code` | where a function's code is, and its bytes |
 //! | `plt` | names for the stubs that call into other files |
 //! | `each` | every symbol by its name |
+//! | `lookup` | whether one symbol is offered to other files |
 //! | `flatten` | functions, possibly nested, as ranges that are not |
 //! | `needed` | the libraries that are mapped with the file |
 //! | `strings` | string tables, read as far as names are asked for |
@@ -20,6 +21,7 @@ mod code;
 mod dynamic;
 mod each;
 mod flatten;
+mod lookup;
 mod needed;
 mod place;
 mod plt;
@@ -39,6 +41,7 @@ use crate::unwind::Extents;
 use crate::{FileOffset, LinkAddr, OpenError, Origin, Reason};
 
 pub use each::for_each_symbol;
+pub use lookup::exports;
 pub use needed::Needed;
 
 use alias::{Aliases, Label};

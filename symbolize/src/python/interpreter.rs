@@ -75,6 +75,23 @@ pub struct Build {
     pub has_jit: bool,
 }
 
+/// The interpreter's state: threads and all else can be reached from there.
+const RUNTIME: &[u8] = b"_PyRuntime";
+
+/// The first version with the symbol `Py_Version`: 3.11.
+const TELLS_ITSELF: u8 = 11;
+
+/// The first version that has this function, of those that tell versions before 3.11 apart.
+fn minor_with(name: &[u8]) -> Option<u8> {
+    Some(match name {
+        b"PyConfig_InitPythonConfig" => 8,
+        b"PyObject_CallNoArgs" => 9,
+        b"PyModule_AddObjectRef" => 10,
+        b"PyType_GetQualName" => TELLS_ITSELF,
+        _ => return None,
+    })
+}
+
 /// The interpreter's loop. Compilers put what is rarely run of it elsewhere.
 const EVALUATION: [&[u8]; 2] = [
     b"_PyEval_EvalFrameDefault",
@@ -141,24 +158,35 @@ const GLUE_BEGINNINGS: [&[u8]; 5] = [
 const PLACES_MAX: usize = 4096;
 
 impl Interpreter {
-    /// What a file of this name is; `None` if it is no interpreter.
+    /// Whether a file may be one, whatever its name: a few small reads, so that every file that
+    /// is mapped can be asked. Interpreters let extensions use their state, and from 3.10 on that
+    /// has a section of its own.
+    pub fn may_be(object: &Object, file_name: &[u8]) -> bool {
+        Version::of_file_name(file_name).is_some()
+            || object.section_by_name(b".PyRuntime").is_some()
+            || elf::exports(object, RUNTIME)
+    }
+
+    /// What interpreter a file is; `None` if it is none, or does not tell its version.
     pub fn find(object: &Object, file_name: &[u8]) -> Result<Option<Interpreter>, OpenError> {
-        let Some(by_name) = Version::of_file_name(file_name) else {
-            return Ok(None);
-        };
         let (mut runtime, mut number) = (None, None);
+        let mut by_functions = None;
         let (mut evaluation, mut glue) = (Vec::new(), Vec::new());
         let mut build = Build {
-            is_shared: file_name.starts_with(b"lib"),
+            is_shared: !object
+                .program_headers()
+                .iter()
+                .any(|it| it.is_loader_name()),
             ..Build::default()
         };
         let segments = object.segments();
         elf::for_each_symbol(object, |name, start, size| {
-            if name == b"_PyRuntime" {
+            if name == RUNTIME {
                 runtime = Some(start);
             } else if name == b"Py_Version" {
                 number = segments.to_file(start);
             }
+            by_functions = by_functions.max(minor_with(name));
             build.is_debug |= name == b"_Py_NegativeRefcount";
             build.has_tail_calls |= name.starts_with(TAIL_CALL);
             build.has_jit |= name == b"_PyJIT_Compile";
@@ -182,14 +210,21 @@ impl Interpreter {
         });
         build.micro = told.map(|number| (number >> 8) as u8);
         let told = told.and_then(|number| Version::of_number(number.into()));
+        let by_functions = || {
+            let minor = by_functions.filter(|minor| *minor < TELLS_ITSELF)?;
+            Some(Version { major: 3, minor })
+        };
+        let version = told
+            .or_else(|| Version::of_file_name(file_name))
+            .or_else(by_functions);
         sort(&mut evaluation);
         // What the file does not tell is not guessed: the symbols are all there is then.
         let evaluation = all_parts(object, evaluation.clone()).unwrap_or(evaluation);
         let evaluation = in_file(segments, evaluation);
         let glue = in_file(segments, glue);
-        Ok(match runtime {
-            Some(runtime) if !evaluation.is_empty() => Some(Interpreter {
-                version: told.unwrap_or(by_name),
+        Ok(match (runtime, version) {
+            (Some(runtime), Some(version)) if !evaluation.is_empty() => Some(Interpreter {
+                version,
                 build,
                 runtime,
                 evaluation,

@@ -28,10 +28,12 @@ pub struct PythonFacts {
 pub fn inspect(pid: u32, mappings: &[CodeMapping], way: &Files) -> Option<PythonFacts> {
     mappings.iter().find_map(|mapping| {
         let name = mapping.path.as_ref()?.file_name()?.as_encoded_bytes();
-        // Checked first because it costs nothing: the names of most files rule them out.
-        Version::of_file_name(name)?;
         let file = way.open_mapping(pid, mapping.range).ok()?;
-        let interpreter = Interpreter::find(&Object::read(&file).ok()?, name).ok()??;
+        let object = Object::read(&file).ok()?;
+        if !Interpreter::may_be(&object, name) {
+            return None;
+        }
+        let interpreter = Interpreter::find(&object, name).ok()??;
         let place = Mapping {
             start: ProcessAddr(mapping.range.0),
             end: ProcessAddr(mapping.range.1),
