@@ -320,7 +320,15 @@ impl Run {
     /// for its background.
     async fn take_key(&mut self, key: KeyEvent) -> io::Result<Option<Exit>> {
         match self.colors.handle_key(key) {
-            GroundKey::Key => self.handle_event(Event::Key(key)).await,
+            GroundKey::Key => {
+                for key in terminal::apart(key) {
+                    let exit = self.handle_event(Event::Key(key)).await?;
+                    if exit.is_some() {
+                        return Ok(exit);
+                    }
+                }
+                Ok(None)
+            }
             GroundKey::Part => Ok(None),
             GroundKey::Ground(_) => {
                 self.frames.request();

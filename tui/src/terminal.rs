@@ -2,6 +2,8 @@
 //! entering, and given back by `Drop`, before the process is stopped (^Z), and when
 //! anything panics.
 
+/// Esc in one piece with another key.
+mod escape;
 /// Its background.
 pub mod ground;
 /// One frame as bytes, written at once.
@@ -9,6 +11,7 @@ mod painter;
 /// Writes frames on its own thread.
 mod writer;
 
+pub use escape::apart;
 pub use painter::Painter;
 pub use writer::Writer;
 
