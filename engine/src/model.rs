@@ -175,7 +175,11 @@ impl Model {
         let first = std::mem::take(&mut self.settings.probes);
         for name in first.functions {
             let values = first.values.clone();
-            let order = ProbeOrder::Keep { name, values };
+            let order = ProbeOrder::Keep {
+                name,
+                values,
+                limits: first.limits,
+            };
             let symbolizer = self.workers.symbolizer();
             self.probing.order(order, &self.modules, symbolizer);
         }

@@ -32,7 +32,7 @@ mod shown;
 mod wanted;
 
 pub use find::{Extent, Found, Refused, Search, find, marker_names, names};
-pub use guard::{Guard, Limits, TooMuch};
+pub use guard::{Guard, ProbeLimits, TooMuch};
 pub use keeper::{Asked, Counted, Keeper, Message, News, Stack};
 pub use order::{Place, ProbeOrder, Sampled, Which, Whose};
 pub use reach::Reach;

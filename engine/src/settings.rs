@@ -1,7 +1,7 @@
 //! What an engine is started with, and what it can be told while it runs.
 
 use crate::probes::expression::Values;
-use crate::probes::{ProbeOrder, Reach};
+use crate::probes::{ProbeLimits, ProbeOrder, Reach};
 use crate::snapshot::Span;
 use profile::{Filter, Limits};
 use std::sync::Arc;
@@ -54,6 +54,8 @@ pub struct FirstProbes {
     pub functions: Vec<Arc<str>>,
     /// What is read at each call.
     pub values: Values,
+    /// When one of them is taken away.
+    pub limits: ProbeLimits,
 }
 
 /// Bytes of a name that the kernel keeps of a longer one.

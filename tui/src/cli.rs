@@ -21,6 +21,7 @@ use crate::knobs::Unit;
 use crate::target::TargetSpec;
 use crate::view_id::ViewId;
 use clap::ValueEnum;
+use engine::probes::ProbeLimits;
 use engine::probes::expression::Values;
 use profile::Filter;
 use profile::formats::{Format as FileFormat, Packing};
@@ -180,8 +181,7 @@ pub struct TraceConfig {
     pub values: Values,
     pub min: Duration,
     pub stacks: bool,
-    pub max_cost_percent: u32,
-    pub max_hits: u32,
+    pub limits: ProbeLimits,
     pub hide_names: bool,
     pub format: Format,
     /// None: nothing is kept.

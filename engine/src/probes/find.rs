@@ -19,7 +19,7 @@ mod markers;
 mod tracepoints;
 
 use super::expression::{Expression, Values};
-use super::guard::{Guard, Limits};
+use super::guard::{Guard, ProbeLimits};
 use super::modules::Module;
 use super::order::Sampled;
 use super::wanted::{Wanted, What};
@@ -442,7 +442,7 @@ impl Found {
         orders: &mut Orders,
         scope: &Scope,
         cost: Cost,
-        limits: Limits,
+        limits: ProbeLimits,
     ) -> Result<(u8, Guard), AttachError> {
         let Some(point) = &self.point else {
             let number = calls.place(&self.plans, orders, scope)?;

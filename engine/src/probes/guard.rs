@@ -17,20 +17,27 @@ use std::time::Duration;
 use symbolize::sites::{Class, Site};
 
 /// What the probes of one run may cost at most.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Limits {
-    /// What all probes together may take from the programs, as a share of one CPU.
-    pub share: f64,
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProbeLimits {
+    /// What all probes together may take from the programs, in percent of one CPU.
+    pub cost_percent: u32,
     /// Hits of one probe in a second.
-    pub hits_per_second: f64,
+    pub hits_per_second: u32,
 }
 
-impl Default for Limits {
+impl Default for ProbeLimits {
     fn default() -> Self {
         Self {
-            share: 0.05,
-            hits_per_second: 200_000.0,
+            cost_percent: 5,
+            hits_per_second: 200_000,
         }
+    }
+}
+
+impl ProbeLimits {
+    /// What probes may take, as a share of one CPU.
+    pub fn share(self) -> f64 {
+        f64::from(self.cost_percent) / 100.0
     }
 }
 
@@ -45,15 +52,15 @@ pub enum TooMuch {
 
 impl TooMuch {
     /// A clause for users: what it was, and what is allowed.
-    pub fn explain(self, limits: Limits) -> String {
+    pub fn explain(self, limits: ProbeLimits) -> String {
         match self {
             TooMuch::Share(share) => format!(
-                "it cost {:.0}% of a CPU, and {:.0}% are allowed",
+                "it cost {:.0}% of a CPU, and {}% are allowed",
                 share * 100.0,
-                limits.share * 100.0
+                limits.cost_percent
             ),
             TooMuch::Hits(hits) => format!(
-                "it was hit {hits:.0} times a second, and {:.0} are allowed",
+                "it was hit {hits:.0} times a second, and {} are allowed",
                 limits.hits_per_second
             ),
         }
@@ -67,7 +74,7 @@ pub struct Guard {
     pub cost_ns: u64,
     /// What is shown as the time of a call that does nothing.
     pub floor_ns: u64,
-    limits: Limits,
+    limits: ProbeLimits,
     /// All hits by the last judgement.
     last_hits: u64,
 }
@@ -79,7 +86,7 @@ impl Guard {
         return_sites: usize,
         timed: bool,
         cost: Cost,
-        limits: Limits,
+        limits: ProbeLimits,
     ) -> Self {
         let is_stepped = sites.iter().any(|site| site.class == Class::Stepped);
         let entry_ns = if is_stepped {
@@ -110,7 +117,7 @@ impl Guard {
     }
 
     /// The guard of a probe at a tracepoint, of which a hit costs so much.
-    pub fn of_point(cost_ns: u64, limits: Limits) -> Self {
+    pub fn of_point(cost_ns: u64, limits: ProbeLimits) -> Self {
         Self {
             cost_ns,
             floor_ns: 0,
@@ -130,9 +137,9 @@ impl Guard {
         let per_second = self.per_second(hits, since);
         self.last_hits = hits;
         let share = per_second * self.cost_ns as f64 / 1e9;
-        if per_second > self.limits.hits_per_second {
+        if per_second > f64::from(self.limits.hits_per_second) {
             Some(TooMuch::Hits(per_second))
-        } else if share > self.limits.share {
+        } else if share > self.limits.share() {
             Some(TooMuch::Share(share))
         } else {
             None
@@ -153,7 +160,7 @@ mod tests {
             floor_ns: 300,
             stepped_floor_ns: 18_000,
         };
-        let mut guard = Guard::new(&[], 0, true, cost, Limits::default());
+        let mut guard = Guard::new(&[], 0, true, cost, ProbeLimits::default());
         assert_eq!(guard.cost_ns, 1000);
         let second = Duration::from_secs(1);
         assert_eq!(guard.judge(49_000, second), None);
@@ -167,7 +174,7 @@ mod tests {
             guard.judge(400_000, second),
             Some(TooMuch::Hits(_))
         ));
-        let limits = Limits::default();
+        let limits = ProbeLimits::default();
         assert_eq!(
             TooMuch::Share(0.123).explain(limits),
             "it cost 12% of a CPU, and 5% are allowed"
@@ -177,7 +184,7 @@ mod tests {
             "it was hit 250000 times a second, and 200000 are allowed"
         );
         let cheap = Cost::default();
-        let mut guard = Guard::new(&[], 0, false, cheap, Limits::default());
+        let mut guard = Guard::new(&[], 0, false, cheap, ProbeLimits::default());
         assert_eq!(guard.judge(100_000, second), None);
     }
 }

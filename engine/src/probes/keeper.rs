@@ -31,7 +31,7 @@ pub use message::{Asked, Counted, Message, News, Stack};
 
 use super::expression::Values;
 use super::finder::{Answer, Finder, NotFound, Question, Seek};
-use super::guard::Limits;
+use super::guard::ProbeLimits;
 use super::order::{Place, ProbeOrder, Which, Whose};
 use super::reach::Reach;
 use super::shown::{OnCpu, Probes, Word};
@@ -224,7 +224,7 @@ struct Desk {
     waiting: Vec<(u64, Vec<Found>)>,
     /// The number of the newest probe.
     numbers: u64,
-    /// The number of the probe that the last order was about.
+    /// The number of the probe that the last order was about; 0 if that was refused.
     touched: u64,
     /// How many orders were taken: who sent one sees by it that it was.
     turn: u64,
@@ -348,7 +348,11 @@ impl Desk {
     fn apply(&mut self, order: ProbeOrder, module: Option<Arc<NamedModule>>) {
         match order {
             ProbeOrder::Place { place, whose } => self.order_placed(place, whose, module),
-            ProbeOrder::Keep { name, values } => self.order_kept(name, values),
+            ProbeOrder::Keep {
+                name,
+                values,
+                limits,
+            } => self.order_kept(name, values, limits),
             ProbeOrder::Renew(which) => {
                 let meant = self.entries.iter().filter(|entry| which.is(entry.number));
                 let meant: Vec<u64> = meant.map(|entry| entry.number).collect();
@@ -387,6 +391,7 @@ impl Desk {
             self.touched = number;
             return self.renew(number);
         }
+        self.touched = 0;
         if let Have::Refused(why) = &self.calls {
             let why = why.clone();
             return self.refuse(place.shown(), &why);
@@ -402,10 +407,11 @@ impl Desk {
     }
 
     /// Lists a probe that stays, and has it sought.
-    fn order_kept(&mut self, name: Arc<str>, values: Values) {
+    fn order_kept(&mut self, name: Arc<str>, values: Values, limits: ProbeLimits) {
         self.numbers += 1;
         let mut entry = Entry::new(self.numbers, Place::Named(name), Whose::Target, None);
         entry.search.values = values;
+        entry.limits = limits;
         entry.stays = true;
         let has_room = self.make_room();
         self.entries.push(entry);
@@ -746,7 +752,7 @@ impl Desk {
             };
             let too_much = watched.judge(calls, &mut self.recorder, since);
             let why = if let Some(too_much) = too_much {
-                Some((too_much.explain(Limits::default()), true))
+                Some((too_much.explain(ProbeLimits::default()), true))
             } else if entry.stays {
                 None
             } else if watched.expires <= now {

@@ -1,6 +1,7 @@
 //! What can be asked of the probes of a run.
 
 use super::expression::{Expression, Values};
+use super::guard::ProbeLimits;
 use profile::ModuleId;
 use std::sync::Arc;
 
@@ -22,6 +23,8 @@ pub enum ProbeOrder {
         name: Arc<str>,
         /// Read these values at each call.
         values: Values,
+        /// When it is taken away.
+        limits: ProbeLimits,
     },
     /// Let them live as if they had just been placed; those that are gone are placed again.
     Renew(Which),

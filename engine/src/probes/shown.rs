@@ -9,7 +9,7 @@ use std::time::Duration;
 pub struct Probes {
     /// In the order in which they were placed.
     pub list: Vec<Probe>,
-    /// The number of the probe that an order was about last.
+    /// The number of the probe that an order was about last; 0 if that was refused.
     pub touched: u64,
     /// Counts up with every order that was about a probe.
     pub turn: u64,

@@ -184,6 +184,17 @@ pub struct SampleArgs {
     pub max_depth: Option<u32>,
 }
 
+// When a probe is taken away: shared by `record` and `trace`.
+#[derive(Debug, Args)]
+pub struct ProbeLimitArgs {
+    /// Take a probe away when it costs more than this share of a CPU
+    #[arg(long, value_name = "PERCENT", default_value_t = 5, value_parser = values::cost)]
+    pub max_cost: u32,
+    /// Take a probe away when it is hit more often in a second
+    #[arg(long, value_name = "HITS", default_value_t = 200_000, value_parser = values::count)]
+    pub max_hits: u32,
+}
+
 // The words after `record`.
 #[derive(Debug, Args)]
 pub struct Record {
@@ -210,6 +221,8 @@ pub struct Record {
     /// str(arg1); may be given more than once
     #[arg(long = "value", value_name = "EXPR", requires = "probes")]
     pub values: Vec<String>,
+    #[command(flatten)]
+    pub limits: ProbeLimitArgs,
     /// Overwrite the file if it is there
     #[arg(short, long)]
     pub force: bool,
@@ -276,12 +289,8 @@ pub struct Trace {
     /// Show from where the function is called
     #[arg(long)]
     pub stacks: bool,
-    /// Take a probe away when it costs more than this share of a CPU
-    #[arg(long, value_name = "PERCENT", default_value_t = 5, value_parser = values::cost)]
-    pub max_cost: u32,
-    /// Take a probe away when it is hit more often in a second
-    #[arg(long, value_name = "HITS", default_value_t = 200_000, value_parser = values::count)]
-    pub max_hits: u32,
+    #[command(flatten)]
+    pub limits: ProbeLimitArgs,
     /// Leave out values, which are the data of the program
     #[arg(long)]
     pub hide_names: bool,

@@ -217,6 +217,7 @@ fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
 /// Returns the configuration of `record`. Without `-o` the file gets a name of its own; `-`
 /// stands for standard output.
 fn record(words: Record, configuration: Configuration) -> Result<Config, Failure> {
+    let probes = trace::recorded(&words)?;
     let (target, command) = target(words.target, words.command)?;
     let ring = words.ring.map(|length| RingConfig {
         length,
@@ -235,7 +236,6 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
         Some(format) => format,
         None => recorded_format(file.as_deref(), ", or add --format")?,
     };
-    let probes = trace::recorded(&words.probes, &words.values)?;
     if !probes.functions.is_empty() && !format.has_probes() {
         return Err(Failure::usage(format!(
             "{} has no place for what probes count: --probe takes .pft, .pb.gz, .trace.json and \

@@ -27,34 +27,32 @@ pub fn probe(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         Err(_) if is_typed => Probed::Named(words.to_owned()),
         Err(trouble) => return Err(trouble),
     };
-    let before = known(&dialog.session.app);
     apply(dialog, Order::Probe(probed))?;
-    carried_out(dialog, before)?;
-    let session = &dialog.session;
-    let probes = &session.app.shown.probes;
-    let (_, word) = known(&session.app);
-    if let Some(said) = probes.word.as_ref().filter(|_| word != before.1) {
-        return Err(Trouble::say(said.sentence.to_string()));
-    }
-    let placed = probes
-        .list
-        .iter()
-        .find(|probe| probe.number == probes.touched);
-    match placed {
-        Some(probe) => sentence(format!(
+    wait_until_carried_out(dialog)?;
+    let probes = &dialog.session.app.shown.probes;
+    let is_placed = |probe: &&Probe| {
+        probe.number == probes.touched && matches!(probe.stage, Stage::InPlace { .. })
+    };
+    if let Some(probe) = probes.list.iter().find(is_placed) {
+        return sentence(format!(
             "probe {} is on {}, for {}; probes tells what it counts",
             probe.number,
             names::short(&probe.name),
             words::left(probe)
-        )),
-        None => Err(Trouble::say("it is gone already")),
+        ));
     }
+    // It was refused, or taken away at once.
+    let why = probes.word.as_ref().map(|word| word.sentence.to_string());
+    Err(Trouble::say(
+        why.unwrap_or_else(|| "it is gone already".into()),
+    ))
 }
 
-/// Waits until the engine has carried out the order that was sent when [`known`] was `before`.
-fn carried_out(dialog: &mut Dialog, before: (u64, u64)) -> Result<(), Trouble> {
+/// Waits until the engine has carried out all orders about probes that were sent to it.
+fn wait_until_carried_out(dialog: &mut Dialog) -> Result<(), Trouble> {
     let session = &mut dialog.session;
-    let is_carried_out = |app: &App| known(app) != before && !app.seeks_probe();
+    let sent = session.probe_orders();
+    let is_carried_out = |app: &App| app.shown.probes.turn >= sent && !app.seeks_probe();
     session.wait(CARRIED_OUT, is_carried_out);
     if session.is_stopped() {
         Err(Trouble::Stopped)
@@ -66,16 +64,6 @@ fn carried_out(dialog: &mut Dialog, before: (u64, u64)) -> Result<(), Trouble> {
     } else {
         Ok(())
     }
-}
-
-/// Returns how many orders about probes the engine has handled, and the number of its
-/// latest sentence about them. If either changes, it has reacted.
-fn known(app: &App) -> (u64, u64) {
-    let probes = &app.shown.probes;
-    (
-        probes.turn,
-        probes.word.as_ref().map_or(0, |word| word.number),
-    )
 }
 
 /// Runs `probes`: lists what each probe has counted: calls, times, values, callers.
@@ -186,9 +174,8 @@ pub fn value(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 
 /// Lets the app carry out an order about probes, and waits until the engine has done it.
 fn changed(dialog: &mut Dialog, order: Order) -> Result<Answer, Trouble> {
-    let before = known(&dialog.session.app);
     let answer = apply(dialog, order)?;
-    carried_out(dialog, before)?;
+    wait_until_carried_out(dialog)?;
     Ok(answer)
 }
 

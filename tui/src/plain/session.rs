@@ -48,6 +48,8 @@ pub struct Session {
     newest: Option<Arc<Snapshot>>,
     /// Whether an answer was given before: the first one waits for samples.
     has_begun: bool,
+    /// How many orders about probes the engine was sent.
+    probe_orders: u64,
     started: Instant,
     pub interrupt: Interrupt,
     /// Stops the answer that is being made.
@@ -62,6 +64,7 @@ impl Session {
             sources,
             newest: None,
             has_begun: false,
+            probe_orders: 0,
             started: Instant::now(),
             interrupt,
             cancel: Cancel::new(),
@@ -94,6 +97,12 @@ impl Session {
     /// Whether more samples may come.
     fn is_coming(&self) -> bool {
         is_running(&self.app)
+    }
+
+    /// How many orders about probes the engine was sent, which counts those that it has
+    /// carried out.
+    pub fn probe_orders(&self) -> u64 {
+        self.probe_orders
     }
 
     /// Has the app do an order, and waits until it shows what that asks for. Returns what
@@ -156,7 +165,8 @@ impl Session {
                     let _ = self.sources.control.send(Command::Fetch(wanted));
                 }
                 Effect::Probe(order) => {
-                    let _ = self.sources.control.send(Command::Probe(order));
+                    let is_sent = self.sources.control.send(Command::Probe(order)).is_ok();
+                    self.probe_orders += u64::from(is_sent);
                 }
                 Effect::SetRate(hz) => {
                     let _ = self.sources.control.send(Command::SetRate(hz));

@@ -43,11 +43,13 @@ pub fn own_count(stderr: &str, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("no {name} in {stderr}"))
 }
 
+/// Keeps probes in place whatever they cost.
+pub const NO_LIMITS: [&str; 4] = ["--max-cost", "1000", "--max-hits", "100000000"];
+
 /// Traces a command to its end, and gives the report and what the command said.
 pub fn trace(args: &[&str], command: &[&str]) -> (Value, String) {
-    let limits = ["--max-cost", "1000", "--max-hits", "100000000"];
     let head = ["trace", "--format", "json", "-d", "60s"];
-    let all: Vec<&str> = [&head, &limits[..], args, &["--"], command].concat();
+    let all: Vec<&str> = [&head, &NO_LIMITS[..], args, &["--"], command].concat();
     let output = run(&mut proftop(&all));
     let stderr = text(&output.stderr);
     let report = text(&output.stdout);

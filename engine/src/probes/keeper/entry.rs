@@ -6,7 +6,7 @@ use crate::naming::NamedModule;
 use crate::probes::order::{Place, Whose};
 use crate::probes::reach::{Reach, has_ended};
 use crate::probes::shown::TREND_MAX;
-use crate::probes::{Found, Guard, Limits, Placing, Recorder, Search, TooMuch, Track};
+use crate::probes::{Found, Guard, Placing, ProbeLimits, Recorder, Search, TooMuch, Track};
 use probe::call::{Calls, Cost, Reading, Scope, Texts};
 use probe::call_orders::{Orders, order};
 use std::collections::VecDeque;
@@ -30,6 +30,8 @@ pub struct Entry {
     pub module: Option<Arc<NamedModule>>,
     /// What is wanted of its calls: how they end, and values.
     pub search: Search,
+    /// When it is taken away.
+    pub limits: ProbeLimits,
     /// How often it was looked for.
     pub attempt: u64,
     /// It is in place as long as the run, and is looked for until it is found.
@@ -65,7 +67,7 @@ pub struct Watched {
     /// The number that the kernel side has for it.
     pub probe: u8,
     pub guard: Guard,
-    pub limits: Limits,
+    pub limits: ProbeLimits,
     pub is_timed: bool,
     pub placed: Instant,
     /// When it was placed, on the clock of samples.
@@ -102,6 +104,7 @@ impl Entry {
             whose,
             module,
             search: Search::default(),
+            limits: ProbeLimits::default(),
             attempt: 0,
             stays: false,
             missing_since: None,
@@ -148,7 +151,7 @@ impl Entry {
         found: Found,
         expires: Instant,
     ) -> Result<(), String> {
-        let limits = Limits::default();
+        let limits = self.limits;
         let mut orders = Orders {
             // Until it is known how often it is called.
             stack_odds: u32::MAX / FIRST_STACKS,

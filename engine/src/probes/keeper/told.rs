@@ -68,7 +68,7 @@ fn of_watched(watched: &Watched, names: &Names) -> Option<Seen> {
             hit_ns: watched.guard.cost_ns,
             floor_ns: watched.guard.floor_ns,
             share: watched.hits_per_second * watched.guard.cost_ns as f64 / 1e9,
-            share_max: watched.limits.share,
+            share_max: watched.limits.share(),
         },
         latency: latency(reading),
         // Samples are counted elsewhere.

@@ -1,13 +1,13 @@
 //! What the words of `proftop trace` mean.
 
-use super::super::args::{SampleArgs, Trace};
+use super::super::args::{ProbeLimitArgs, Record, SampleArgs, Trace};
 use super::super::{Config, Mode, ShowConfig, TraceConfig, TraceOutput};
 use super::{Configuration, LookArgs, RECORD_STEP, look, recorded_format, sample, target};
 use crate::choices::EngineChoice;
 use crate::failure::Failure;
 use engine::FirstProbes;
 use engine::probes::expression::{Expression, Values};
-use engine::probes::{Wanted, split};
+use engine::probes::{ProbeLimits, Wanted, split};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,8 +63,7 @@ pub fn config(words: Trace, configuration: Configuration) -> Result<Config, Fail
             values,
             min: words.min.unwrap_or(Duration::ZERO),
             stacks: words.stacks,
-            max_cost_percent: words.max_cost,
-            max_hits: words.max_hits,
+            limits: limits(&words.limits),
             hide_names: words.hide_names,
             format: words.format,
             output,
@@ -84,13 +83,27 @@ fn functions(lists: &[String]) -> Result<Vec<String>, Failure> {
 }
 
 /// Returns the probes of `proftop record`.
-pub fn recorded(lists: &[String], values: &[String]) -> Result<FirstProbes, Failure> {
-    let functions = functions(lists)?.into_iter().map(Arc::from).collect();
-    let values: Result<Vec<Expression>, String> = { values.iter() }
+pub fn recorded(words: &Record) -> Result<FirstProbes, Failure> {
+    let functions = { functions(&words.probes)?.into_iter() }
+        .map(Arc::from)
+        .collect();
+    let values: Result<Vec<Expression>, String> = { words.values.iter() }
         .map(|text| Expression::parse(text))
         .collect();
     let values = values.and_then(Values::new).map_err(Failure::usage)?;
-    Ok(FirstProbes { functions, values })
+    Ok(FirstProbes {
+        functions,
+        values,
+        limits: limits(&words.limits),
+    })
+}
+
+/// Returns when a probe is taken away.
+fn limits(words: &ProbeLimitArgs) -> ProbeLimits {
+    ProbeLimits {
+        cost_percent: words.max_cost,
+        hits_per_second: words.max_hits,
+    }
 }
 
 /// Returns which values are read at each call. With `--hide-names` there are none, so that

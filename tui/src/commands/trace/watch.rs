@@ -7,8 +7,8 @@ use crate::values;
 use engine::probes::modules::{self, Module};
 use engine::probes::needed::{self, Environment};
 use engine::probes::{
-    Found, FrameKey, Guard, Limits, Placing, Reach, Recorder, Search, TooMuch, Track, Wanted, What,
-    find, marker_names, names,
+    Found, FrameKey, Guard, Placing, ProbeLimits, Reach, Recorder, Search, TooMuch, Track, Wanted,
+    What, find, marker_names, names,
 };
 use probe::call::{Calls, Cost};
 use probe::call_orders::{Orders, PROBES_MAX, order};
@@ -31,7 +31,7 @@ pub struct Watch<'c> {
     /// Whether ends of calls are looked for, and which values are read.
     search: Search,
     /// What one probe may cost.
-    limits: Limits,
+    limits: ProbeLimits,
     /// What a hit costs on this machine, measured before the first probe is placed.
     cost: Cost,
     symbolizer: Symbolizer,
@@ -84,10 +84,7 @@ impl<'c> Watch<'c> {
                 returns: config.is_timed,
                 values: config.values.clone(),
             },
-            limits: Limits {
-                share: f64::from(config.max_cost_percent) / 100.0,
-                hits_per_second: f64::from(config.max_hits),
-            },
+            limits: config.limits,
             cost,
             symbolizer: Symbolizer::new().with_files(probe::files::of_targets()),
             at_start: Vec::new(),
