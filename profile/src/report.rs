@@ -178,6 +178,25 @@ pub struct Stop {
     pub samples: u64,
 }
 
+/// Samples of a run in programs of a language whose functions are found beside the native ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LanguageStacks {
+    /// As a person would write it: `Python`.
+    pub language: &'static str,
+    /// Samples with all functions of that language.
+    pub whole: u64,
+    /// Samples that lack some or all, by the reason, which goes behind the number: `were taken
+    /// before the thread was known`.
+    pub lacking: Vec<(&'static str, u64)>,
+}
+
+impl LanguageStacks {
+    /// Samples in programs of that language.
+    pub fn samples(&self) -> u64 {
+        self.whole + self.lacking.iter().map(|(_, samples)| samples).sum::<u64>()
+    }
+}
+
 /// What the sampler says of itself; the profile only carries it.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
@@ -196,6 +215,9 @@ pub struct Health {
     /// Where the walks of this run stopped that did not reach the root, by cause
     /// and module, falling; the most frequent ones.
     pub stops: Vec<Stop>,
+    /// How complete the stacks of this run are by language, where one has functions beside
+    /// the native ones and something ran that is written in it.
+    pub languages: Vec<LanguageStacks>,
     /// Sentences: what this source cannot give, what was degraded and why.
     pub notes: Vec<String>,
 }

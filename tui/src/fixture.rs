@@ -6,8 +6,8 @@ use engine::snapshot::{
 };
 use profile::Host;
 use profile::{
-    Completeness, CpuRow, Ending, FrameId, FrameKind, FunctionRow, Health, NoName, ProcessDetails,
-    ProcessId, ProcessRow, Report, RowName, TREND_LEN, ThreadRow, Window,
+    Completeness, CpuRow, Ending, FrameId, FrameKind, FunctionRow, Health, LanguageStacks, NoName,
+    ProcessDetails, ProcessId, ProcessRow, Report, RowName, TREND_LEN, ThreadRow, Window,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -409,6 +409,18 @@ pub fn host() -> Host {
 }
 
 /// Stacks that ended early, all in one module.
+/// What is missing in the stacks of Python programs.
+pub fn python_stacks() -> LanguageStacks {
+    LanguageStacks {
+        language: "Python",
+        whole: 9_310,
+        lacking: vec![
+            ("were taken before the thread was known", 52),
+            ("have frames that do not fit the native ones", 7),
+        ],
+    }
+}
+
 pub fn stops() -> Vec<profile::Stop> {
     vec![profile::Stop {
         cause: profile::Ending::ReadFault,

@@ -96,6 +96,7 @@ impl Account {
             own_rss_bytes: cost.own_rss_bytes,
             table_bytes: self.tables.kernel_bytes,
             stops: self.stops.top(|module| modules.name(module)),
+            languages: python::stacks(&self.python).into_iter().collect(),
             notes,
         };
         (health, cost.busy_cpus)

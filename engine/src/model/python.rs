@@ -1,6 +1,8 @@
 //! Sentences about functions of Python that are missing in stacks.
 
 use probe::{Missing, PythonStats};
+use profile::LanguageStacks;
+use std::cmp::Reverse;
 
 /// Fewer samples than this lack functions without a note: the first samples of each process
 /// do, until the process is known.
@@ -32,9 +34,8 @@ pub fn notes(stats: &PythonStats) -> Vec<String> {
         ));
     }
     if is_of_note {
-        let mut causes: Vec<_> = stats.missing.iter().collect();
-        causes.sort_by_key(|(_, samples)| std::cmp::Reverse(**samples));
-        let words = |(why, samples): (&Missing, &u64)| format!("{samples} {}", cause(*why));
+        let causes = stacks(stats).map_or(Vec::new(), |stacks| stacks.lacking);
+        let words = |(cause, samples)| format!("{samples} {cause}");
         let causes: Vec<String> = causes.into_iter().map(words).collect();
         notes.push(format!(
             "{lacking} of {all} samples in Python lack functions: {}",
@@ -42,6 +43,20 @@ pub fn notes(stats: &PythonStats) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// How many samples have all functions of Python; `None` if nothing ran Python.
+pub fn stacks(stats: &PythonStats) -> Option<LanguageStacks> {
+    let mut lacking: Vec<_> = { stats.missing.iter() }
+        .map(|(why, samples)| (cause(*why), *samples))
+        .collect();
+    lacking.sort_by_key(|(_, samples)| Reverse(*samples));
+    let stacks = LanguageStacks {
+        language: "Python",
+        whole: stats.whole,
+        lacking,
+    };
+    (stacks.samples() > 0).then_some(stacks)
 }
 
 /// Why samples lack functions, to go behind their number.
@@ -83,6 +98,22 @@ mod tests {
                  30 have frames that do not fit the native ones, \
                  5 were taken before the process was known",
             ]
+        );
+    }
+
+    #[test]
+    fn a_run_without_python_says_nothing_of_it() {
+        assert_eq!(stacks(&PythonStats::default()), None);
+        let stats = PythonStats {
+            whole: 100,
+            missing: [(Missing::Early, 5), (Missing::Mismatch, 30)].into(),
+            ..PythonStats::default()
+        };
+        let stacks = stacks(&stats).expect("some");
+        assert_eq!((stacks.whole, stacks.samples()), (100, 135));
+        assert_eq!(
+            stacks.lacking[1],
+            ("were taken before the process was known", 5)
         );
     }
 

@@ -64,6 +64,7 @@ impl Fixture {
                     own_rss_bytes: 34 << 20,
                     table_bytes: 7 << 20,
                     stops: fixture::stops(),
+                    languages: vec![fixture::python_stacks()],
                     ..Health::default()
                 },
                 run: Run {

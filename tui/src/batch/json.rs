@@ -62,6 +62,7 @@ struct Object<'a> {
     own: Own,
     /// Of the run, while `endings` is of the window.
     stops_run: Vec<Stop<'a>>,
+    languages_run: Vec<Language<'a>>,
     notes: Vec<Cow<'a, str>>,
     /// All functions in the window; `functions` has only those that are listed.
     functions_found: usize,
@@ -71,6 +72,24 @@ struct Object<'a> {
     holders: Vec<Holder>,
     /// Empty unless waits are counted.
     deadlocks: Vec<Circle>,
+}
+
+/// How complete the stacks of the run are in programs of one language.
+#[derive(Serialize)]
+struct Language<'a> {
+    language: String,
+    samples: u64,
+    whole: u64,
+    lacking: BTreeMap<&'a str, u64>,
+}
+
+fn language(stacks: &profile::LanguageStacks) -> Language<'_> {
+    Language {
+        language: stacks.language.to_lowercase(),
+        samples: stacks.samples(),
+        whole: stacks.whole,
+        lacking: stacks.lacking.iter().copied().collect(),
+    }
 }
 
 /// One cause for which stacks of the run ended early, and where.
@@ -263,6 +282,7 @@ impl<'a> Object<'a> {
                 table_bytes: health.table_bytes,
             },
             stops_run: health.stops.iter().map(stop).collect(),
+            languages_run: health.languages.iter().map(language).collect(),
             notes: batch.notes().collect(),
             functions_found: report.functions.len(),
             functions: shown.iter().map(|f| function(f, batch)).collect(),
@@ -512,7 +532,7 @@ mod tests {
     #[test]
     fn the_document_has_every_field_and_no_other() {
         // Keys of these are words of the data, listed apart.
-        let apart = ["endings", "unnamed", "states"];
+        let apart = ["endings", "unnamed", "states", "lacking"];
         let emitted = json_fields(&parse(&Fixture::postgres(), None), &apart);
         let json_part = DOCUMENT.split("## CSV").next().expect("a part on JSON");
         let documented: BTreeSet<String> = json_part

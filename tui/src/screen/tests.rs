@@ -30,6 +30,7 @@ mod flame;
 mod keys;
 /// What is counted, and recordings.
 mod knobs;
+mod languages;
 /// What can be clicked on.
 mod links;
 mod page;

@@ -48,6 +48,10 @@ pub enum Topic {
     NoUserStack(Ending),
     /// A module in which stacks were cut, by its place in the list.
     Stop(usize),
+    /// Of the language at that place in the list: samples with all of its functions.
+    LanguageWhole(usize),
+    /// Samples that lack some, for the cause at the second place.
+    LanguageLacks(usize, usize),
     Named,
     Pending,
     /// Frames without a name, for this reason.
@@ -308,6 +312,7 @@ pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     lines.extend(samples(snapshot));
     lines.extend(stacks(snapshot));
     lines.extend(stops(snapshot));
+    lines.extend(languages(snapshot));
     lines.extend(symbols(snapshot));
     lines.extend(system(snapshot));
     if snapshot.source.recording.is_none() {
@@ -463,6 +468,43 @@ fn stops(snapshot: &Snapshot) -> Vec<Finding> {
         text: stop.cause.label().replace('_', " "),
         explain: format!("{}: {}.", stop.module, stop.cause.explain()),
     }));
+    lines
+}
+
+/// How many samples have all functions of the languages that run beside native code, and why
+/// the others have not.
+fn languages(snapshot: &Snapshot) -> Vec<Finding> {
+    let stacks = &snapshot.health.languages;
+    if stacks.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![heading(
+        "LANGUAGES in this run",
+        "Functions that a runtime runs, which native stacks do not have.",
+    )];
+    for (at, stacks) in stacks.iter().enumerate() {
+        let (samples, language) = (stacks.samples(), stacks.language);
+        lines.push(Finding {
+            topic: Topic::LanguageWhole(at),
+            label: language.into(),
+            value: Value::Share(stacks.whole, samples),
+            text: format!("of {} samples have all functions", units::count(samples)),
+            explain: format!(
+                "Samples of programs that run {language}: with all of its functions in the stack."
+            ),
+        });
+        let lacking = stacks.lacking.iter().enumerate();
+        lines.extend(lacking.map(|(cause, (why, lacking))| Finding {
+            topic: Topic::LanguageLacks(at, cause),
+            label: "  not whole".into(),
+            value: Value::Share(*lacking, samples),
+            text: (*why).into(),
+            explain: format!(
+                "{} samples {why}: such stacks have native functions only, or not all of {language}.",
+                units::count(*lacking)
+            ),
+        }));
+    }
     lines
 }
 

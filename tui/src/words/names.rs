@@ -2,8 +2,8 @@
 //! whole name is on the detail line, in what is copied and in every file.
 
 use crate::words::text;
-use profile::Ending;
 pub use profile::short_module as module;
+use profile::{Ending, FrameKind};
 use std::borrow::Cow;
 
 /// What compilers append to the name of a copy or a part of a function.
@@ -36,6 +36,16 @@ const NAMES_IN_BRACKETS: [&str; 12] = [
     "setcomp",
     "string",
 ];
+
+/// In which language a function is written, as far as its kind tells: nothing of native code.
+pub fn language(kind: FrameKind) -> &'static str {
+    match kind {
+        FrameKind::User => "",
+        FrameKind::Kernel => "kern",
+        FrameKind::Jit => "jit",
+        FrameKind::Python => "py",
+    }
+}
 
 /// The name with its template arguments folded (`sort<…>`), without the hashes of
 /// Rust, with one mark for all that a compiler appended, and with the last part only

@@ -75,7 +75,14 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
     } = canvas;
     let scale = Scale::new(cx, cx.shown.report.samples);
     let heads_of = (scale.head("SELF%", "SELF"), scale.head("TOTAL%", "TOTAL"));
-    let layout = Layout::new(heads.width, theme, heads_of, cx.counts_time());
+    let has_languages = has_languages(&cx.shown.report);
+    let layout = Layout::new(
+        heads.width,
+        theme,
+        heads_of,
+        cx.counts_time(),
+        has_languages,
+    );
     // The word for a row without samples depends on what is asked, the columns do not.
     let layout = Layout {
         gone: absence::word(cx),
@@ -111,6 +118,12 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
     loading::render(cx, theme, frame, free);
 }
 
+/// Whether some function is of a language that a runtime runs beside native code: only then a
+/// column of languages tells anything.
+fn has_languages(report: &Report) -> bool {
+    { report.functions.iter() }.any(|function| function.kind == FrameKind::Python)
+}
+
 /// Returns the column whose head is at a cell, as an index into the table's columns. None
 /// between columns, and for those that cannot be sorted by.
 fn head_at(cx: &Context<'_>, width: u16, theme: &Theme, x: u16) -> Option<usize> {
@@ -128,6 +141,7 @@ struct Layout {
     has_trend: bool,
     has_counts: bool,
     has_waits: bool,
+    has_language: bool,
     has_module: bool,
     /// What stands in place of the number of a row without samples.
     gone: &'static str,
@@ -140,7 +154,14 @@ struct Layout {
 impl Layout {
     /// Returns the layout with the usual heads, to know where columns are in any unit.
     fn usual(cx: &Context<'_>, width: u16, theme: &Theme) -> Self {
-        Self::new(width, theme, ("SELF%", "TOTAL%"), cx.counts_time())
+        let heads = ("SELF%", "TOTAL%");
+        Self::new(
+            width,
+            theme,
+            heads,
+            cx.counts_time(),
+            has_languages(&cx.shown.report),
+        )
     }
 
     /// Returns the columns for a width in cells; `own` and `total` are the heads of the two
@@ -154,12 +175,14 @@ impl Layout {
     /// | [`WIDTH_WITH_TREND`] | a block for each of the last ten seconds; or waits, their mean, the longest |
     /// | [`WIDTH_WITH_MODULE`] | module: three tenths of the names' room, 12 to 28 cells |
     /// | [`WIDTH_WITH_COUNTS`] | band of the self share, number of self samples; or the blocks |
+    /// | [`WIDTH_WITH_COUNTS`] | language, if there is one that a runtime runs beside native code |
     /// | [`WIDTH_WIDE`] | address |
     fn new(
         width: u16,
         theme: &Theme,
         (own, total): (&'static str, &'static str),
         is_waiting: bool,
+        has_languages: bool,
     ) -> Self {
         use FunctionColumn::{Module, Name, SelfSamples, TotalSamples};
         let is_wide = width >= WIDTH_WIDE;
@@ -186,6 +209,10 @@ impl Layout {
         if has_trend {
             columns.push(Column::right("LAST 10s", TREND_LEN as u16 + 1, None));
         }
+        let has_language = width >= WIDTH_WITH_COUNTS && has_languages;
+        if has_language {
+            columns.push(Column::left("LANG", 4, None));
+        }
         let name = columns.len();
         let name_x = width - table::rest(&columns, width);
         let address = if is_wide { 12 } else { 0 };
@@ -211,6 +238,7 @@ impl Layout {
             has_trend,
             has_counts,
             has_waits,
+            has_language,
             has_module,
             gone: "gone",
             is_wide,
@@ -252,6 +280,10 @@ impl Layout {
         if line.gone {
             // The numbers are of what was counted when the row was last seen.
             cells[1..].iter_mut().for_each(|(text, _)| text.clear());
+        }
+        if self.has_language {
+            let language = names::language(function.kind);
+            cells.push((language.into(), theme.module(function.kind)));
         }
         let style = if line.found { theme.found() } else { plain };
         cells.push((name(function), style));

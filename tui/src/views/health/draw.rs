@@ -133,7 +133,7 @@ pub fn entry(finding: &Finding) -> String {
 fn style(finding: &Finding, theme: &Theme) -> Style {
     let missing = match (finding.topic, finding.value) {
         (
-            Topic::Lost | Topic::Cut(_) | Topic::Unnamed(_),
+            Topic::Lost | Topic::Cut(_) | Topic::LanguageLacks(..) | Topic::Unnamed(_),
             Value::Share(part, _)
             | Value::Time(part, _)
             | Value::Part(part, _)
