@@ -52,9 +52,9 @@ const HELD_NS: u64 = 1_500_000_000;
 /// that there are.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
-/// Chunks of tables, of a megabyte each, that stay mapped from one turn to the next: what
-/// is mapped counts as our memory.
-const OPEN_MAX: usize = 4;
+/// Windows into tables, of 64 KiB each, that stay mapped from one turn to the next: what is
+/// mapped counts as our memory.
+const OPEN_MAX: usize = 64;
 
 /// So many mappings are looked through at each sample for files without tables: more than
 /// nearly all programs have.
@@ -125,7 +125,7 @@ pub struct Unwinding {
     hurried: HashMap<u32, u64>,
     /// Files for whose tables there was no room.
     without_room: HashMap<ModuleId, Job>,
-    /// What stacks that are held were walked with last: looking into a chunk of tables means
+    /// What stacks that are held were walked with last: looking into a window of tables means
     /// to map it, which costs more than a walk. It is closed each second.
     reader: Option<Reader>,
     /// Tables were being built a second ago.

@@ -4,7 +4,7 @@
 mod bpf;
 mod chunk;
 
-pub use chunk::Chunk;
+pub use chunk::{Chunk, WINDOW_SHIFT, WINDOWS, Window};
 
 use super::shared::Shared;
 use probe_ebpf::rule::Extended;

@@ -1,9 +1,8 @@
 //! The pool of words that holds all tables, in chunks that come and go.
 
-use super::maps::{CHUNK_BYTES, Chunk, Chunks};
+use super::maps::{CHUNK_BYTES, Chunk, Chunks, WINDOW_SHIFT, WINDOWS, Window};
 use super::ranges::Ranges;
 use super::resting::Resting;
-use super::shared::Shared;
 use probe_ebpf::table::{CHUNK_SHIFT, CHUNK_WORDS, CHUNKS_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -25,8 +24,8 @@ pub type ChunkSet = Arc<[Option<Arc<Chunk>>]>;
 pub struct Pool {
     store: Box<dyn Chunks>,
     chunks: ChunkSet,
-    /// The words of the chunk that was written to last, by its index.
-    open: Option<(usize, Arc<Shared>)>,
+    /// The window that was written to last, by its number in the pool.
+    open: Option<(usize, Window)>,
     free: Ranges,
     resting: Resting<Vec<Run>>,
     resting_words: u64,
@@ -69,11 +68,10 @@ impl Pool {
     /// Writes words into a run from `offset` on. `None` if its memory cannot be
     /// had.
     pub fn write(&mut self, run: Run, offset: u32, words: impl Iterator<Item = u32>) -> Option<()> {
-        let chunk = self.open((run.first >> CHUNK_SHIFT) as usize)?;
-        let first = run.first as usize & (CHUNK_WORDS - 1);
-        let place = chunk.words().get(first..first + run.words as usize)?;
-        for (place, word) in place.iter().skip(offset as usize).zip(words) {
-            place.store(word, Ordering::Relaxed);
+        let places = run.first + offset.min(run.words)..run.first + run.words;
+        for (place, word) in places.zip(words) {
+            let window = self.open(place >> WINDOW_SHIFT)?;
+            window.word(place as usize).store(word, Ordering::Relaxed);
         }
         Some(())
     }
@@ -148,13 +146,14 @@ impl Pool {
         self.refused
     }
 
-    fn open(&mut self, index: usize) -> Option<&Shared> {
-        let is_open = self.open.as_ref().is_some_and(|(open, _)| *open == index);
+    fn open(&mut self, number: u32) -> Option<&Window> {
+        let number = number as usize;
+        let is_open = self.open.as_ref().is_some_and(|(open, _)| *open == number);
         if !is_open {
-            let words = self.chunks.get(index)?.as_ref()?.words().ok()?;
-            self.open = Some((index, words));
+            let chunk = self.chunks.get(number / WINDOWS)?.as_ref()?;
+            self.open = Some((number, chunk.window(number % WINDOWS).ok()?));
         }
-        self.open.as_ref().map(|(_, words)| &**words)
+        self.open.as_ref().map(|(_, window)| window)
     }
 
     fn add_chunk(&mut self) -> bool {
@@ -267,8 +266,8 @@ mod tests {
         let mut pool = pool(MIB);
         let run = pool.allocate(3).unwrap();
         assert_eq!(pool.write(run, 1, [7, 8, 9].into_iter()), Some(()));
-        let chunk = pool.chunks()[0].as_ref().unwrap().words().unwrap();
-        let there = |at: usize| chunk.words()[run.first as usize + at].load(Ordering::Relaxed);
+        let window = pool.chunks()[0].as_ref().unwrap().window(0).unwrap();
+        let there = |at: usize| window.word(run.first as usize + at).load(Ordering::Relaxed);
         assert_eq!([there(0), there(1), there(2), there(3)], [0, 7, 8, 0]);
     }
 

@@ -2,12 +2,11 @@
 //! does can be done here as well.
 
 use super::dictionary::{EXTENDED_WORDS, extended_from_words};
+use super::maps::{WINDOW_SHIFT, WINDOWS, Window};
 use super::pool::ChunkSet;
 use super::shared::Shared;
 use probe_ebpf::rule::{Extended, Rule, special};
-use probe_ebpf::table::{
-    CHUNK_SHIFT, CHUNK_WORDS, Mapping, MappingList, NO_TABLE, PAGE_SHIFT, Words, find_rule,
-};
+use probe_ebpf::table::{Mapping, MappingList, NO_TABLE, PAGE_SHIFT, Words, find_rule};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -16,9 +15,8 @@ use std::sync::{Arc, OnceLock};
 #[derive(Debug, Clone)]
 pub struct Reader {
     chunks: ChunkSet,
-    /// The words of the chunks that were looked into; `None` for those that
-    /// cannot be.
-    words: Box<[OnceLock<Option<Arc<Shared>>>]>,
+    /// The windows that were looked into, by number; `None` for those that cannot be.
+    windows: Box<[OnceLock<Option<Window>>]>,
     rules: Arc<Shared>,
     extended: Arc<Shared>,
     mappings: Arc<Shared>,
@@ -26,13 +24,14 @@ pub struct Reader {
 
 impl Words for Reader {
     fn word(&self, number: u32) -> u32 {
-        let index = (number >> CHUNK_SHIFT) as usize;
-        let Some(words) = self.words.get(index) else {
+        let index = (number >> WINDOW_SHIFT) as usize;
+        let Some(window) = self.windows.get(index) else {
             return 0;
         };
-        let open = || self.chunks[index].as_ref()?.words().ok();
-        match words.get_or_init(open) {
-            Some(words) => load(words.words(), number as usize & (CHUNK_WORDS - 1)),
+        let chunk = &self.chunks[index / WINDOWS];
+        let open = || chunk.as_ref()?.window(index % WINDOWS).ok();
+        match window.get_or_init(open) {
+            Some(window) => window.word(number as usize).load(Ordering::Acquire),
             None => 0,
         }
     }
@@ -46,7 +45,9 @@ impl Reader {
         mappings: Arc<Shared>,
     ) -> Self {
         Self {
-            words: chunks.iter().map(|_| OnceLock::new()).collect(),
+            windows: (0..chunks.len() * WINDOWS)
+                .map(|_| OnceLock::new())
+                .collect(),
             chunks,
             rules,
             extended,
@@ -59,10 +60,10 @@ impl Reader {
         Arc::ptr_eq(&self.chunks, chunks)
     }
 
-    /// How many chunks were looked into.
+    /// How many windows were looked into.
     pub fn open(&self) -> usize {
-        let is_open = |words: &&OnceLock<_>| words.get().is_some();
-        self.words.iter().filter(is_open).count()
+        let is_open = |window: &&OnceLock<_>| window.get().is_some();
+        self.windows.iter().filter(is_open).count()
     }
 
     /// The rule with this number in the dictionary.

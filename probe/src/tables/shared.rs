@@ -32,8 +32,9 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    /// The value of a BPF array that has one element and `BPF_F_MMAPABLE`.
-    pub fn map(array: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
+    /// So many bytes of a BPF array that has one element and `BPF_F_MMAPABLE`; they begin at a
+    /// page.
+    pub fn map(array: BorrowedFd<'_>, from: usize, bytes: usize) -> io::Result<Self> {
         assert!(bytes.is_multiple_of(8));
         // SAFETY: a new mapping at an address of the kernel's choice.
         let base = unsafe {
@@ -43,7 +44,7 @@ impl Shared {
                 rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE,
                 rustix::mm::MapFlags::SHARED,
                 array,
-                0,
+                from as u64,
             )?
         };
         let base = NonNull::new(base).ok_or(io::ErrorKind::InvalidData)?;

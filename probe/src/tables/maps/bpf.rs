@@ -37,7 +37,7 @@ pub fn open(maps: BpfMaps) -> io::Result<TableMaps> {
 
 fn shared(map: &Map, bytes: usize) -> io::Result<Shared> {
     match map {
-        Map::Array(data) => Shared::map(data.fd().as_fd(), bytes),
+        Map::Array(data) => Shared::map(data.fd().as_fd(), 0, bytes),
         _ => Err(io::Error::other("not an array map")),
     }
 }

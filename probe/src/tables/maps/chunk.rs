@@ -1,14 +1,26 @@
-//! A chunk of the pool. Its memory is only mapped while somebody uses it: pages
-//! of a map that are mapped count as ours, all at once, for as long as they
-//! are.
+//! A chunk of the pool, and the windows through which it is read and written. Pages of a map
+//! that are mapped count as our memory, all at once, for as long as they are, and the kernel
+//! maps them one by one: so only the windows that somebody looks into are mapped.
 
 use super::CHUNK_BYTES;
 use crate::tables::shared::Shared;
+use probe_ebpf::table::CHUNK_SHIFT;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 
-/// One chunk of the pool, mapped into our memory.
+/// The number of a word, shifted right by so much, is the number of its window: 64 KiB, of
+/// which a table has a few.
+pub const WINDOW_SHIFT: u32 = 14;
+
+/// Words of a window.
+const WINDOW_WORDS: usize = 1 << WINDOW_SHIFT;
+
+/// Windows of a chunk.
+pub const WINDOWS: usize = 1 << (CHUNK_SHIFT - WINDOW_SHIFT);
+
+/// One chunk of the pool.
 #[derive(Debug)]
 pub struct Chunk {
     memory: Memory,
@@ -17,10 +29,15 @@ pub struct Chunk {
 #[derive(Debug)]
 enum Memory {
     Heap(Arc<Shared>),
-    Map {
-        array: OwnedFd,
-        mapped: Mutex<Weak<Shared>>,
-    },
+    Map(OwnedFd),
+}
+
+/// Consecutive words of a chunk. What is a map stays mapped as long as there is a copy of this.
+#[derive(Debug, Clone)]
+pub struct Window {
+    memory: Arc<Shared>,
+    /// Where the first of its words is in that memory.
+    first: usize,
 }
 
 impl Chunk {
@@ -34,25 +51,31 @@ impl Chunk {
     /// The value of an mmapable BPF array with one element.
     pub fn map(array: OwnedFd) -> Self {
         Self {
-            memory: Memory::Map {
-                array,
-                mapped: Mutex::default(),
-            },
+            memory: Memory::Map(array),
         }
     }
 
-    /// Its words, for as long as they are held.
-    pub fn words(&self) -> io::Result<Arc<Shared>> {
-        let (array, mapped) = match &self.memory {
-            Memory::Heap(words) => return Ok(words.clone()),
-            Memory::Map { array, mapped } => (array, mapped),
-        };
-        let mut mapped = mapped.lock().unwrap_or_else(|lock| lock.into_inner());
-        if let Some(words) = mapped.upgrade() {
-            return Ok(words);
+    /// One of its [`WINDOWS`], by number.
+    pub fn window(&self, number: usize) -> io::Result<Window> {
+        assert!(number < WINDOWS);
+        let first = number * WINDOW_WORDS;
+        match &self.memory {
+            Memory::Heap(memory) => Ok(Window {
+                memory: Arc::clone(memory),
+                first,
+            }),
+            Memory::Map(array) => {
+                let (from, bytes) = (first * 4, WINDOW_WORDS * 4);
+                let memory = Arc::new(Shared::map(array.as_fd(), from, bytes)?);
+                Ok(Window { memory, first: 0 })
+            }
         }
-        let words = Arc::new(Shared::map(array.as_fd(), CHUNK_BYTES)?);
-        *mapped = Arc::downgrade(&words);
-        Ok(words)
+    }
+}
+
+impl Window {
+    /// The word with this number in the pool or in the chunk, which is one of this window.
+    pub fn word(&self, number: usize) -> &AtomicU32 {
+        &self.memory.words()[self.first + number % WINDOW_WORDS]
     }
 }
