@@ -70,6 +70,9 @@ pub const GIL_BYTES: u64 = 208;
 /// Of the global lock: the pointer to the state of the thread that has it, or had it last.
 pub const GIL_HOLDER: u64 = 8;
 
+/// Of the global lock: 1 while a thread has it, 32 bits.
+pub const GIL_LOCKED: u64 = 16;
+
 /// Of a `pthread_t` of glibc: the thread's number (`struct pthread` of `nptl/descr.h`).
 pub const TID_IN_PTHREAD: u64 = 720;
 
@@ -103,16 +106,27 @@ pub mod status {
     pub const STALE: u32 = 5;
 }
 
-/// How many Python frames a record has, and how their walk ended: a word of the header.
+/// Whether the thread had the global lock when it was interrupted.
+pub mod lock {
+    /// Where the lock is is not known, or it could not be read.
+    pub const UNKNOWN: u32 = 0;
+    pub const NOT_HELD: u32 = 1;
+    pub const HELD: u32 = 2;
+}
+
+/// How many Python frames a record has, who had the global lock, and how their walk ended: a word of the header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary(pub u16);
 
 impl Summary {
     const STATUS_SHIFT: u32 = 10;
+    const LOCK_SHIFT: u32 = 13;
 
+    /// `status` and `lock` are of the modules of these names.
     #[inline(always)]
-    pub const fn new(entries: u32, status: u32) -> Self {
-        Self((status << Self::STATUS_SHIFT | entries & ((1 << Self::STATUS_SHIFT) - 1)) as u16)
+    pub const fn new(entries: u32, status: u32, lock: u32) -> Self {
+        let entries = entries & ((1 << Self::STATUS_SHIFT) - 1);
+        Self((lock << Self::LOCK_SHIFT | status << Self::STATUS_SHIFT | entries) as u16)
     }
 
     /// The entries, of two words each.
@@ -122,7 +136,12 @@ impl Summary {
     }
 
     pub const fn status(self) -> u32 {
-        self.0 as u32 >> Self::STATUS_SHIFT
+        self.0 as u32 >> Self::STATUS_SHIFT & 7
+    }
+
+    /// A [`lock`].
+    pub const fn lock(self) -> u32 {
+        self.0 as u32 >> Self::LOCK_SHIFT & 3
     }
 }
 
@@ -226,8 +245,11 @@ mod tests {
 
     #[test]
     fn a_summary_gives_back_what_was_put_into_it() {
-        let summary = Summary::new(512, status::STALE);
-        assert_eq!((summary.frames(), summary.status()), (512, status::STALE));
+        for lock in [lock::UNKNOWN, lock::NOT_HELD, lock::HELD] {
+            let summary = Summary::new(512, status::STALE, lock);
+            assert_eq!((summary.frames(), summary.status()), (512, status::STALE));
+            assert_eq!(summary.lock(), lock);
+        }
     }
 
     #[test]

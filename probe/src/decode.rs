@@ -49,6 +49,8 @@ pub struct RawSample {
 pub struct PythonFrames {
     /// A [`probe_ebpf::python::status`].
     pub status: u32,
+    /// A [`probe_ebpf::python::lock`].
+    pub lock: u32,
     /// Innermost first.
     pub entries: Vec<Entry>,
 }
@@ -177,6 +179,7 @@ impl Header {
         let (pairs, _) = python.as_chunks();
         let python = PythonFrames {
             status: self.python.status(),
+            lock: self.python.lock(),
             entries: pairs
                 .iter()
                 .map(|[place, detail]| Entry::from_words(*place, *detail))

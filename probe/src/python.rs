@@ -32,6 +32,7 @@ mod trampolines;
 
 use crate::aside::Aside;
 use crate::decode::RawSample;
+use crate::events::Event as EventKind;
 use crate::ids::ModuleId;
 use crate::mappings::{Backing, Mappings};
 use crate::modules::Modules;
@@ -226,6 +227,12 @@ impl Python {
             // A thread that has never run Python needs no frames of it.
             _ => Some(Missing::NoThread),
         };
+        if raw.event == EventKind::Tick
+            && let Some(has_lock) = process.has_lock(raw)
+        {
+            self.stats.lock_known += 1;
+            self.stats.lock_held += u64::from(has_lock);
+        }
         let user = process.user();
         let thread_name = process.name(raw.tid);
         let met = process.trampolines.meet(&raw.user, mappings, now_ns);

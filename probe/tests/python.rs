@@ -105,6 +105,11 @@ impl Made {
     }
 }
 
+/// How many stacks a program stands still on; more are asked for by who measures.
+fn stacks() -> String {
+    std::env::var("PROFTOP_PYTHON_STACKS").unwrap_or_else(|_| "60".into())
+}
+
 /// Samples a program until it ends, from when its Python frames are walked on.
 fn sample(python: &Path, made: Made) -> Option<(Seen, PythonStats, Vec<Truth>)> {
     let scratch = Scratch::new();
@@ -115,7 +120,7 @@ fn sample(python: &Path, made: Made) -> Option<(Seen, PythonStats, Vec<Truth>)> 
         .args(made.options())
         .env("PYTHON_JIT", if made == Made::Jit { "1" } else { "0" })
         .arg(program)
-        .args(["7", "60", "8000000"]);
+        .args(["7", &stacks(), "8000000"]);
     let process = Process::start(command.arg(&go).arg(&out));
     let config = Config {
         target: only(process.pid()),
@@ -354,6 +359,41 @@ fn who_has_the_global_lock_is_told_to_who_waits_for_it() {
         });
         println!("Python {version}: {told} told, {untold} not");
         assert!(untold <= told, "{version}: {told} told, {untold} not");
+    }
+}
+
+#[test]
+fn samples_say_whether_their_thread_had_the_global_lock() {
+    let _alone = alone();
+    let interpreters = pythons();
+    if interpreters.is_empty() {
+        skip(NO_PYTHON);
+    }
+    for (version, python) in interpreters {
+        for what in ["python", "native"] {
+            let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/lock.py");
+            let process = Process::start(Command::new(&python).arg(program).arg(what));
+            let config = Config {
+                target: only(process.pid()),
+                rate_hz: 499,
+                ..Config::default()
+            };
+            let needs = "needs CAP_BPF and CAP_PERFMON";
+            let Some(mut source) = unless_forbidden(BpfSource::start(&config), needs) else {
+                return;
+            };
+            let stats = wait_for("samples of which that is known", || {
+                let stats = source.poll(Duration::from_millis(20)).unwrap().python;
+                (stats.lock_known >= 150).then_some(stats)
+            });
+            let (held, known) = (stats.lock_held, stats.lock_known);
+            println!("Python {version}, {what}: {held} of {known} had the lock");
+            let is_right = match what {
+                "python" => held * 100 >= known * 95,
+                _ => held * 100 <= known * 20,
+            };
+            assert!(is_right, "{version}, {what}: {held} of {known}");
+        }
     }
 }
 

@@ -188,6 +188,11 @@ pub struct LanguageStacks {
     /// Samples that lack some or all, by the reason, which goes behind the number: `were taken
     /// before the thread was known`.
     pub lacking: Vec<(&'static str, u64)>,
+    /// Samples on a CPU of which it is known whether the thread had the lock that one thread of
+    /// a process has at a time to run that language, as Python's GIL.
+    pub lock_known: u64,
+    /// Those of `lock_known` whose thread had it.
+    pub lock_held: u64,
 }
 
 impl LanguageStacks {

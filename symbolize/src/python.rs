@@ -41,5 +41,5 @@ pub use lines::Lines;
 pub use memory::{Lack, Memory, memory_of};
 pub use module_name::module_of;
 pub use thread_names::{find_threading, read_thread_names};
-pub use threads::{Thread, find_gil, read_threads};
+pub use threads::{Thread, count_interpreters, find_gil, read_threads};
 pub use trampoline::{LOOKED_AT, Trampoline};

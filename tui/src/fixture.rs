@@ -418,6 +418,8 @@ pub fn python_stacks() -> LanguageStacks {
             ("were taken before the thread was known", 52),
             ("have frames that do not fit the native ones", 7),
         ],
+        lock_known: 9_310,
+        lock_held: 8_122,
     }
 }
 

@@ -55,6 +55,8 @@ pub fn stacks(stats: &PythonStats) -> Option<LanguageStacks> {
         language: "Python",
         whole: stats.whole,
         lacking,
+        lock_known: stats.lock_known,
+        lock_held: stats.lock_held,
     };
     (stacks.samples() > 0).then_some(stacks)
 }

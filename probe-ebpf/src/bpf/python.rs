@@ -9,8 +9,8 @@ use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 use probe_ebpf::limits::{FRAMES_MAX, PYTHON_FRAMES_MAX};
 use probe_ebpf::python::{
-    Entry, FRAME_ROOM, GIL_BYTES, GIL_HOLDER, IDENTITY_WORDS, Layout, NONE, OWNER_C, Summary,
-    TID_IN_PTHREAD, check, status, style,
+    Entry, FRAME_ROOM, GIL_BYTES, GIL_HOLDER, GIL_LOCKED, IDENTITY_WORDS, Layout, NONE, OWNER_C,
+    Summary, TID_IN_PTHREAD, check, lock, status, style,
 };
 
 /// Bits of a pointer to an object that are no address: objects begin at multiples of 8.
@@ -35,6 +35,7 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
     };
     state.python.entries = 0;
     state.python.status = status::NO_THREAD;
+    let mut lock = lock::UNKNOWN;
     let tid = state.header.tid;
     if let Some(thread) = PYTHON_THREADS.get_ptr(&tid) {
         // SAFETY: values of live maps.
@@ -43,6 +44,7 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
         let known = read(address.wrapping_add(layout_ref.thread_identity as u64));
         if known == identity {
             state.python.status = status::TOO_DEEP;
+            lock = held(layout_ref.gil, address);
             state.python.next = innermost(address, layout_ref);
             let mut place = Place { scratch, layout };
             let body = one_frame as *mut c_void;
@@ -68,8 +70,25 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
         )
     };
     // SAFETY: as above.
-    unsafe { (*scratch).header.python = Summary::new(entries, status).0 };
+    unsafe { (*scratch).header.python = Summary::new(entries, status, lock).0 };
     0
+}
+
+/// Whether the thread of that state has the global lock.
+#[inline(always)]
+fn held(gil: u64, thread: u64) -> u32 {
+    if gil == 0 {
+        return lock::UNKNOWN;
+    }
+    // Whoever had it last stays noted there when it is given back.
+    let last = read(gil.wrapping_add(GIL_HOLDER));
+    if last == 0 {
+        lock::UNKNOWN
+    } else if last == thread && read(gil.wrapping_add(GIL_LOCKED)) as u32 == 1 {
+        lock::HELD
+    } else {
+        lock::NOT_HELD
+    }
 }
 
 /// Whether a futex at this address is of the global lock of a process.

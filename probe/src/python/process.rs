@@ -8,7 +8,7 @@ use super::reading::{Look, Seen, Ticket, Wanted};
 use super::trampolines::Trampolines;
 use crate::decode::RawSample;
 use crate::modules::Modules;
-use probe_ebpf::python::{self, NONE, ThreadState, status, style};
+use probe_ebpf::python::{self, NONE, ThreadState, lock, status, style};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use symbolize::python::{Groups, Lack, Layout};
@@ -43,6 +43,7 @@ pub struct Process {
     /// Not before that they are read again.
     names_again_ns: u64,
     names_wait_ns: u64,
+    has_one_gil: bool,
     codes: Codes,
     pub trampolines: Trampolines,
 }
@@ -68,6 +69,7 @@ impl Process {
             names: HashMap::new(),
             names_again_ns: 0,
             names_wait_ns: NAMES_NS,
+            has_one_gil: false,
             codes: Codes::default(),
             trampolines: Trampolines::default(),
         }
@@ -214,6 +216,17 @@ impl Process {
         (parts, wanted)
     }
 
+    /// Whether the thread of a sample had the global lock; `None` if that cannot be told. Of
+    /// several interpreters each may have a lock of its own, of which one is known here.
+    pub fn has_lock(&self, raw: &RawSample) -> Option<bool> {
+        match raw.python.lock {
+            _ if !self.has_one_gil => None,
+            lock::HELD => Some(true),
+            lock::NOT_HELD => Some(false),
+            _ => None,
+        }
+    }
+
     /// Nobody had time for what was wanted.
     pub fn is_refused(&mut self) {
         self.codes.forget_unread();
@@ -232,11 +245,13 @@ impl Process {
         let Seen {
             layout,
             gil,
+            has_one_gil,
             threads,
             foreign,
             threading,
             names,
         } = seen;
+        self.has_one_gil = has_one_gil;
         self.threading = threading;
         self.names = names;
         for tid in self.threads.keys().filter(|tid| !threads.contains_key(tid)) {

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use symbolize::object::Object;
 use symbolize::python::{
-    Interpreter, LOOKED_AT, Lack, Layout, Memory, Trampoline, find_gil, find_threading, memory_of,
-    read_thread_names, read_threads,
+    Interpreter, LOOKED_AT, Lack, Layout, Memory, Trampoline, count_interpreters, find_gil,
+    find_threading, memory_of, read_thread_names, read_threads,
 };
 use symbolize::{Files, Reason, sanitize};
 
@@ -87,6 +87,8 @@ pub struct Seen {
     pub layout: Layout,
     /// Where its global lock is.
     pub gil: Option<u64>,
+    /// It is the lock of all its threads: there is one interpreter.
+    pub has_one_gil: bool,
     /// Where the frames of each thread are.
     pub threads: HashMap<u32, ThreadState>,
     /// Threads that have never run Python.
@@ -210,6 +212,7 @@ fn look_at(
     Ok(Seen {
         layout,
         gil: find_gil(memory, *runtime, &layout).ok(),
+        has_one_gil: count_interpreters(memory, *runtime, &layout) == Ok(1),
         threading,
         names,
         foreign: tids.into_values().filter(is_foreign).collect(),

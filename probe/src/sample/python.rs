@@ -83,6 +83,10 @@ pub struct PythonStats {
     pub whole: u64,
     /// Samples that lack some, by the reason.
     pub missing: BTreeMap<Missing, u64>,
+    /// Samples on a CPU of which it is known whether the thread had the global lock (the GIL).
+    pub lock_known: u64,
+    /// Those of `lock_known` whose thread had it.
+    pub lock_held: u64,
     /// Why the frames of processes are not walked, and of how many.
     pub lacks: Vec<(Lack, usize)>,
 }

@@ -66,6 +66,15 @@ pub fn read_interpreters(
     Ok(interpreters)
 }
 
+/// How many interpreters a process has: one, unless it has made more.
+pub fn count_interpreters(
+    memory: &impl Memory,
+    runtime: u64,
+    layout: &Layout,
+) -> Result<usize, Lack> {
+    Ok(read_interpreters(memory, runtime, layout)?.len())
+}
+
 /// Where the global lock of the first interpreter is, which others use as well unless they were
 /// made with one of their own.
 pub fn find_gil(memory: &impl Memory, runtime: u64, layout: &Layout) -> Result<u64, Lack> {
@@ -150,6 +159,24 @@ mod tests {
         assert_eq!(tids, [Some(17), Some(18), Some(19)]);
         assert_eq!((found[0].state, found[0].pthread), (0x4000, 0x7000_0000));
         assert_eq!(threads(&WORDS, 2).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn the_interpreters_of_a_process_are_counted() {
+        let words: HashMap<u64, u64> = WORDS.into();
+        let memory = |address: u64, length: u32| -> Result<Vec<u8>, Reason> {
+            let word = |at| words.get(&(address + at)).copied().unwrap_or(0);
+            Ok((0..u64::from(length))
+                .step_by(8)
+                .flat_map(|at| word(at).to_le_bytes())
+                .collect())
+        };
+        let version = Version {
+            major: 3,
+            minor: 12,
+        };
+        let layout = Layout::of(version, &memory, 0x1000).unwrap();
+        assert_eq!(count_interpreters(&memory, 0x1000, &layout), Ok(2));
     }
 
     #[test]

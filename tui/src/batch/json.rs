@@ -81,6 +81,8 @@ struct Language<'a> {
     samples: u64,
     whole: u64,
     lacking: BTreeMap<&'a str, u64>,
+    lock_known: u64,
+    lock_held: u64,
 }
 
 fn language(stacks: &profile::LanguageStacks) -> Language<'_> {
@@ -89,6 +91,8 @@ fn language(stacks: &profile::LanguageStacks) -> Language<'_> {
         samples: stacks.samples(),
         whole: stacks.whole,
         lacking: stacks.lacking.iter().copied().collect(),
+        lock_known: stacks.lock_known,
+        lock_held: stacks.lock_held,
     }
 }
 

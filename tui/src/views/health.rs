@@ -52,6 +52,8 @@ pub enum Topic {
     LanguageWhole(usize),
     /// Samples that lack some, for the cause at the second place.
     LanguageLacks(usize, usize),
+    /// Samples whose thread had the lock of the language at that place.
+    LanguageLock(usize),
     Named,
     Pending,
     /// Frames without a name, for this reason.
@@ -504,6 +506,18 @@ fn languages(snapshot: &Snapshot) -> Vec<Finding> {
                 units::count(*lacking)
             ),
         }));
+        if stacks.lock_known > 0 {
+            lines.push(Finding {
+                topic: Topic::LanguageLock(at),
+                label: "  had the lock".into(),
+                value: Value::Share(stacks.lock_held, stacks.lock_known),
+                text: "of samples on a CPU; the others ran beside it".into(),
+                explain: format!(
+                    "One thread of a process at a time has {language}'s global lock: near 100%, \
+                     more threads make nothing faster."
+                ),
+            });
+        }
     }
     lines
 }

@@ -50,4 +50,8 @@ fn health_says_how_complete_they_are() {
     hand.looks_like("health-python-80x32");
     let frame = hand.frame();
     assert!(frame.contains("9,310   99.4%  of 9,369 samples"), "{frame}");
+    assert!(
+        frame.contains("8,122   87.2%  of samples on a CPU"),
+        "{frame}"
+    );
 }
