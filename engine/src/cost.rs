@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 /// machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cost {
-    /// Percent of one CPU: our threads and the BPF program.
+    /// Percent of one CPU: our threads, the processes that read files for us, and the BPF
+    /// program.
     pub own_cpu_percent: f64,
     pub own_rss_bytes: u64,
     /// CPUs that did something, of those that are sampled.
@@ -23,7 +24,7 @@ pub struct Meter {
     /// The CPUs whose use is measured; empty for all.
     cpus: Vec<u16>,
     looked: Instant,
-    /// Our CPU time, that of the BPF program, and the ticks that CPUs were busy, as of
+    /// Our CPU time, with that of the readers, that of the BPF program, and the ticks that CPUs were busy, as of
     /// the last look.
     own: Duration,
     kernel_ns: u64,
@@ -82,10 +83,11 @@ impl Meter {
     }
 }
 
-/// CPU time of all our threads, those that ended included.
+/// CPU time of all our threads and of the processes that read files for us, those that ended
+/// included.
 fn own_cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32) + probe::files::cpu_time()
 }
 
 /// Second field of /proc/self/statm, in pages.

@@ -22,8 +22,10 @@
 //! | `reader` | what a reader does |
 //! | `message` | a request and its reply as bytes |
 //! | `socket` | bytes and descriptors between processes |
+//! | `cpu_time` | what readers cost |
 
 mod avoided;
+mod cpu_time;
 mod message;
 mod patience;
 mod pool;
@@ -100,6 +102,11 @@ pub(crate) fn for_sampler() -> Files {
 /// readers, or it cannot be seen.
 pub fn confined() -> Option<Confined> {
     POOL.get()?.confined()
+}
+
+/// The CPU time that readers have used.
+pub fn cpu_time() -> Duration {
+    POOL.get().map_or(Duration::ZERO, |pool| pool.cpu_time())
 }
 
 /// What has not answered, in sentences.

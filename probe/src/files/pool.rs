@@ -1,6 +1,7 @@
 //! The readers, from outside: asked, waited for, given up.
 
 use super::avoided::Avoided;
+use super::cpu_time::CpuTimes;
 use super::message::{Terms, Word, read_word, write_request};
 use super::patience::{Patience, PatienceByUser};
 use super::socket::{Inbox, send};
@@ -43,6 +44,7 @@ struct State {
     packed: u64,
     /// That were killed and have not ended, when a reader was last forked.
     stuck: u32,
+    cpu: CpuTimes,
 }
 
 #[derive(Debug)]
@@ -73,6 +75,8 @@ enum Failed {
 
 impl Pool {
     pub fn new(spawner: Spawner) -> Self {
+        let mut cpu = CpuTimes::default();
+        cpu.add(spawner.pid());
         Self {
             state: Mutex::new(State {
                 spawner,
@@ -80,6 +84,7 @@ impl Pool {
                 avoided: Avoided::default(),
                 packed: 0,
                 stuck: 0,
+                cpu,
             }),
         }
     }
@@ -119,6 +124,12 @@ impl Pool {
         let seen = Confined::of(reader.pid);
         self.give_back(reader, None);
         seen.ok()
+    }
+
+    /// The CPU time of the readers and of the process that forks them.
+    pub fn cpu_time(&self) -> Duration {
+        let mut state = self.state();
+        state.cpu.sum()
     }
 
     /// No more requests: the readers end.
@@ -164,7 +175,7 @@ impl Pool {
     fn give_back(&self, reader: Reader, was_at: Option<Place>) {
         if reader.for_whom == For::Unpacking {
             // What one stranger left in it is not there for the next.
-            return self.state().spawner.kill(reader.pid);
+            return self.state().kill(reader.pid);
         }
         let mut state = self.state();
         if let Some(place) = was_at {
@@ -174,13 +185,13 @@ impl Pool {
         if state.idle.iter().filter(of_this_kind).count() < IDLE_MAX {
             state.idle.push(reader);
         } else {
-            state.spawner.kill(reader.pid);
+            state.kill(reader.pid);
         }
     }
 
     fn give_up(&self, reader: &Reader, was_at: Option<Place>) {
         let mut state = self.state();
-        state.spawner.kill(reader.pid);
+        state.kill(reader.pid);
         if let Some(place) = was_at {
             state.avoided.add(place, Instant::now());
         }
@@ -191,8 +202,9 @@ impl State {
     fn spawn(&mut self, for_whom: For) -> io::Result<Reader> {
         let spawned = self.spawner.spawn(for_whom)?;
         self.stuck = spawned.stuck;
+        self.cpu.add(spawned.pid);
         if self.stuck >= STUCK_MAX {
-            self.spawner.kill(spawned.pid);
+            self.kill(spawned.pid);
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(Reader {
@@ -201,6 +213,11 @@ impl State {
             pid: spawned.pid,
             for_whom,
         })
+    }
+
+    fn kill(&mut self, pid: u32) {
+        self.cpu.end(pid);
+        self.spawner.kill(pid);
     }
 }
 

@@ -114,6 +114,11 @@ impl Spawner {
         }
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.pid.as_raw_pid().cast_unsigned()
+    }
+
     /// Ends a reader, whatever it is doing, as soon as the kernel allows it.
     pub fn kill(&self, pid: u32) {
         // A spawner that is gone has taken its readers along.

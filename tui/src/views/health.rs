@@ -703,7 +703,10 @@ fn overhead(snapshot: &Snapshot) -> Vec<Finding> {
             label: "CPU".into(),
             value: Value::CpuPercent(health.own_cpu_percent),
             text: "of one CPU, kernel part included".into(),
-            explain: "The CPU time that proftop and its part in the kernel use, of one CPU.".into(),
+            explain:
+                "The CPU time that proftop, the processes that read files for it and its part in \
+                      the kernel use, of one CPU."
+                    .into(),
         },
         Finding {
             topic: Topic::OwnMemory,

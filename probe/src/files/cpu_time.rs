@@ -1,0 +1,90 @@
+//! The CPU time that readers have used: what they do is done for us, and is part of what we
+//! cost.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// The CPU time of processes that come and go.
+#[derive(Debug, Default)]
+pub struct CpuTimes {
+    /// Of those that were not ended by us, as it was read last.
+    alive: HashMap<u32, Duration>,
+    /// Of those that were.
+    ended: Duration,
+}
+
+impl CpuTimes {
+    /// One that was just forked.
+    pub fn add(&mut self, pid: u32) {
+        self.alive.insert(pid, Duration::ZERO);
+    }
+
+    /// One that is about to be killed: what it has used by now counts.
+    pub fn end(&mut self, pid: u32) {
+        if let Some(last) = self.alive.remove(&pid) {
+            self.ended += of_process(pid).unwrap_or(last);
+        }
+    }
+
+    /// What all of them have used. It never shrinks.
+    pub fn sum(&mut self) -> Duration {
+        for (pid, time) in &mut self.alive {
+            // Of one that ended by itself the last is kept.
+            if let Some(now) = of_process(*pid) {
+                *time = now.max(*time);
+            }
+        }
+        self.ended + self.alive.values().sum::<Duration>()
+    }
+}
+
+/// The CPU time of all threads of a process; `None` if there is no such process.
+fn of_process(pid: u32) -> Option<Duration> {
+    let pid = i32::try_from(pid).ok()?;
+    let mut clock = 0;
+    // SAFETY: `clock` is written to, and nothing else.
+    if unsafe { libc::clock_getcpuclockid(pid, &raw mut clock) } != 0 {
+        return None;
+    }
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is written to, and nothing else.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return None;
+    }
+    Some(Duration::new(
+        time.tv_sec.try_into().ok()?,
+        time.tv_nsec.try_into().ok()?,
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn what_a_process_has_used_counts_after_its_end() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do :; done"]);
+        let mut busy = command.stdin(Stdio::null()).spawn().expect("a shell");
+        let mut times = CpuTimes::default();
+        times.add(busy.id());
+        let wanted = Duration::from_millis(20);
+        test_support::wait_until("it has worked", || times.sum() >= wanted);
+        let before = times.sum();
+        times.end(busy.id());
+        busy.kill().expect("ours");
+        busy.wait().expect("ours");
+        assert!(times.sum() >= before);
+        // One that ends by itself keeps what was read.
+        let mut short = Command::new("true").spawn().expect("a program");
+        times.add(short.id());
+        let before = times.sum();
+        short.wait().expect("ours");
+        assert!(times.sum() >= before);
+        assert_eq!(of_process(short.id()), None);
+    }
+}
