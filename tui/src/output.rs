@@ -11,15 +11,31 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
 use std::os::fd::AsFd as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Whether a write is under way. It may wait for whoever reads the other end.
 static WRITING: AtomicBool = AtomicBool::new(false);
 
-/// Whether a write is under way. The deadline after a signal asks for it, from another
-/// thread.
-pub fn is_writing() -> bool {
-    WRITING.load(Ordering::Relaxed)
+/// How many pieces were written.
+static PIECES: AtomicU64 = AtomicU64::new(0);
+
+/// The bytes that are written at once, so that it can be seen whether somebody takes them.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// The number of the piece that is being written; None if no write is under way. The deadline
+/// after a signal asks for it, from another thread.
+pub fn piece_being_written() -> Option<u64> {
+    let is_writing = WRITING.load(Ordering::Relaxed);
+    is_writing.then(|| PIECES.load(Ordering::Relaxed))
+}
+
+/// Writes all bytes, piece by piece.
+fn write_pieces(output: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    for piece in bytes.chunks(PIECE_BYTES) {
+        output.write_all(piece)?;
+        PIECES.fetch_add(1, Ordering::Relaxed);
+    }
+    output.flush()
 }
 
 /// Returns a document as JSON on one line, with a newline at its end.
@@ -139,11 +155,8 @@ impl Output {
         self.give_name()?;
         WRITING.store(true, Ordering::Relaxed);
         let written = match &mut self.place {
-            Place::Stdout(stdout) => {
-                let mut stdout = stdout.lock();
-                stdout.write_all(bytes).and_then(|()| stdout.flush())
-            }
-            Place::File(file) => file.write_all(bytes),
+            Place::Stdout(stdout) => write_pieces(&mut stdout.lock(), bytes),
+            Place::File(file) => write_pieces(file, bytes),
             Place::Unnamed(_) => Err(io::Error::other("it has no name")),
         };
         WRITING.store(false, Ordering::Relaxed);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long after a signal a write may still be stuck: then we take it that nobody reads.
+/// How long after a signal nothing of a write need be taken: then nobody reads it.
 const STUCK_WAIT: Duration = Duration::from_millis(700);
 /// How long after a signal everything else may take that the last report needs. It is much,
 /// because the machine may be very busy.
@@ -71,9 +71,15 @@ impl Drop for Deadline {
 /// Ends the process with the status of the signal, unless the work is done in time.
 fn enforce(caught: Number, is_met: &AtomicBool) {
     let began = Instant::now();
+    let mut piece = output::piece_being_written();
+    let mut piece_seen = began;
     while !is_met.load(Ordering::Relaxed) {
-        let waited = began.elapsed();
-        if waited >= LAST_WAIT || waited >= STUCK_WAIT && output::is_writing() {
+        let now_written = output::piece_being_written();
+        if now_written != piece {
+            (piece, piece_seen) = (now_written, Instant::now());
+        }
+        let is_stuck = piece.is_some() && piece_seen.elapsed() >= STUCK_WAIT;
+        if is_stuck || began.elapsed() >= LAST_WAIT {
             let signal = u8::try_from(caught.as_raw()).unwrap_or(0);
             probe::call::leave_to_exit();
             std::process::exit(Exit::Signal(signal).code().into());
