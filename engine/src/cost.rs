@@ -56,6 +56,11 @@ impl Meter {
         }
     }
 
+    /// The CPU time that was used up to now: by us, by readers and by the BPF program.
+    pub fn spent(counters: &Counters) -> Duration {
+        own_cpu_time() + Duration::from_nanos(counters.kernel_ns)
+    }
+
     /// The cost since the last look, or the last one if that was just now.
     pub fn look(&mut self, counters: &Counters) -> Cost {
         let elapsed = self.looked.elapsed();

@@ -13,6 +13,7 @@ mod clock;
 mod cost;
 pub mod debuginfod;
 pub mod ending;
+mod governor;
 mod host;
 pub mod losses;
 mod model;
@@ -25,6 +26,7 @@ mod sources;
 mod stops;
 mod users;
 
+pub use governor::{Budget, Frugality};
 pub use naming::shown;
 pub use sampler::MakeSource;
 pub use settings::{

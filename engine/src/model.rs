@@ -24,10 +24,11 @@ mod workers;
 use crate::alike::ending;
 use crate::clock::{Due, SnapshotClock, State};
 use crate::ending::fields_behind_name;
+use crate::governor::{Budget, Governor};
 use crate::probes::ProbeOrder;
 use crate::sampler::{News, Wish};
-use crate::settings::{Command, Schedule, Settings};
-use crate::snapshot::{Asked, Comparison, Metered, Names, Run, Snapshot, Waited};
+use crate::settings::{Command, LineReading, Schedule, Settings};
+use crate::snapshot::{Asked, Comparison, Metered, Names, Run, Snapshot, Source, Waited};
 use crate::users::Users;
 use account::Account;
 use course::Course;
@@ -41,7 +42,7 @@ use sampling::Sampling;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use waiting::Waiting;
 use workers::Workers;
 
@@ -73,6 +74,8 @@ pub struct Model {
     probing: Probing,
     /// `None` where waits are not followed.
     waiting: Option<Waiting>,
+    /// `None` without a budget, and before sampling has begun.
+    governor: Option<Governor>,
     /// The snapshot that was published last.
     last: Option<Arc<Snapshot>>,
 }
@@ -95,6 +98,7 @@ impl Model {
             sampling,
             course: Course::of(&settings.pids),
             probing,
+            governor: None,
             last: None,
             settings,
             publish,
@@ -143,6 +147,7 @@ impl Model {
             .for_each(|command| self.handle_command(command));
         self.course.notice_end(&self.settings.scope);
         self.workers.exchange(&mut self.store, &mut self.modules);
+        self.govern();
         if let Some(log) = self.probing.receive_news() {
             self.store.set_probes(log);
         }
@@ -161,6 +166,7 @@ impl Model {
                 self.sampling.set_source(info);
                 self.course.begin(at_ns);
                 self.store.begin(at_ns);
+                self.begin_governing();
                 self.place_first_probes();
             }
             News::Batch(batch) => self.add_batch(&batch),
@@ -168,6 +174,52 @@ impl Model {
             News::RateKept(sentence) => self.sampling.keep_rate(sentence),
             News::Failed(sentence) => self.course.fail(sentence),
         }
+    }
+
+    /// Keeps to the budget from now on, if there is one.
+    fn begin_governing(&mut self) {
+        // The source may begin once more, in another way.
+        let Some(percent) = self
+            .settings
+            .budget_percent
+            .filter(|_| self.governor.is_none())
+        else {
+            return;
+        };
+        let rate_hz = self
+            .sampling
+            .is_changeable()
+            .then_some(self.settings.rate_hz);
+        let has_lines = self.settings.lines == LineReading::WithNames;
+        let governor = Governor::new(percent, rate_hz, has_lines, Instant::now());
+        self.governor = Some(governor);
+    }
+
+    /// Gives up detail where proftop costs more than it may, or takes it up again.
+    fn govern(&mut self) {
+        let (governor, account) = (&mut self.governor, &self.account);
+        let change = governor
+            .as_mut()
+            .and_then(|governor| governor.judge(|| account.spent(), Instant::now()));
+        let Some(change) = change else {
+            return;
+        };
+        if change.is_about_lines {
+            let is_reading = !change.now.omits_lines;
+            self.workers
+                .set_reading_lines(is_reading, &self.store, &self.modules);
+        }
+        self.sampling
+            .want_rate(self.settings.rate_hz / change.now.divisor);
+    }
+
+    /// The user wants this rate.
+    fn set_rate(&mut self, hz: u32) {
+        self.settings.rate_hz = hz;
+        if let Some(governor) = &mut self.governor {
+            governor.set_rate(hz, Instant::now());
+        }
+        self.sampling.want_rate(hz);
     }
 
     /// Places the probes that the run begins with.
@@ -189,7 +241,7 @@ impl Model {
     fn handle_command(&mut self, command: Command) {
         match command {
             Command::SetWindow(span) => self.clock.set_window(span),
-            Command::SetRate(hz) => self.sampling.want_rate(hz),
+            Command::SetRate(hz) => self.set_rate(hz),
             Command::Fetch(is_allowed) => self.workers.allow_fetching(is_allowed),
             Command::ReadLines => self.workers.read_lines(&self.store, &self.modules),
             Command::TargetEnded { words, at_ns } => self.course.end(words, at_ns),
@@ -405,7 +457,10 @@ impl Model {
                 losses: Some(self.account.losses()),
                 command_output: self.course.output().cloned().collect(),
             },
-            source: self.sampling.snapshot(),
+            source: Source {
+                budget: self.budget(),
+                ..self.sampling.snapshot()
+            },
             probes: self.probing.told(),
             waited: waited.map(Arc::new),
             names: Names {
@@ -455,8 +510,15 @@ impl Model {
     }
 
     /// Sentences: what is missing, and why.
+    /// How the budget stands.
+    fn budget(&self) -> Option<Budget> {
+        let governor = self.governor.as_ref()?;
+        Some(governor.budget(self.settings.rate_hz))
+    }
+
     fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.sampling.notes().collect();
+        notes.extend(self.budget().and_then(Budget::note));
         notes.extend(self.account.notes());
         notes.extend(self.workers.notes());
         notes.extend(self.waiting.iter().flat_map(Waiting::notes));

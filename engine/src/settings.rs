@@ -34,6 +34,8 @@ pub struct Settings {
     pub consent: Consent,
     /// When debug information is read for lines of source text and inlined functions.
     pub lines: LineReading,
+    /// What proftop may cost, in percent of one CPU; `None` for no limit.
+    pub budget_percent: Option<f64>,
 }
 
 /// When debug information is read for lines of source text and inlined functions, which takes
@@ -193,6 +195,7 @@ mod tests {
             probes: FirstProbes::default(),
             consent: Consent::default(),
             lines: LineReading::default(),
+            budget_percent: None,
         };
         let of = |pids: &[u32], pid| {
             let mut settings = settings("sh[7], cpu 0", pids);

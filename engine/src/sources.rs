@@ -10,8 +10,8 @@ use super::naming::{NamedModule, shown};
 use probe::confine::{self, Duty};
 use profile::{Frame, FrameId, ModuleId, SourceFrame};
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use symbolize::{FileOffset, Lines, Symbolizer, sanitize};
@@ -96,6 +96,48 @@ pub struct Sources {
     answers: Receiver<Vec<Source>>,
     /// Frames that were asked for and not answered.
     asked: usize,
+    pause: Arc<Pause>,
+}
+
+/// Holds the thread before its next question.
+#[derive(Debug, Default)]
+struct Pause {
+    is_paused: Mutex<bool>,
+    ended: Condvar,
+}
+
+impl Pause {
+    fn set(&self, is_paused: bool) {
+        *self
+            .is_paused
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = is_paused;
+        self.ended.notify_all();
+    }
+
+    fn is_on(&self) -> bool {
+        *self
+            .is_paused
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns at once if there is none.
+    fn wait(&self) {
+        let is_paused = self
+            .is_paused
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let waited = self.ended.wait_while(is_paused, |is_paused| *is_paused);
+        drop(waited);
+    }
+}
+
+impl Drop for Sources {
+    fn drop(&mut self) {
+        // Its queue is closed: it has to see that.
+        self.pause.set(false);
+    }
 }
 
 impl Sources {
@@ -103,15 +145,23 @@ impl Sources {
     pub fn start(symbolizer: Arc<Symbolizer>) -> Self {
         let (requests, queue) = channel();
         let (results, answers) = channel();
+        let pause = Arc::new(Pause::default());
+        let its_pause = Arc::clone(&pause);
         let started = thread::Builder::new().name("lines".into()).spawn(move || {
             confine::thread(Duty::Parsing);
-            Worker::new(symbolizer, results).run(&queue);
+            Worker::new(symbolizer, results, its_pause).run(&queue);
         });
         Self {
             requests: started.is_ok().then_some(requests),
             answers,
             asked: 0,
+            pause,
         }
+    }
+
+    /// Has the thread answer nothing more after its present question, or go on.
+    pub fn set_paused(&self, is_paused: bool) {
+        self.pause.set(is_paused);
     }
 
     /// Asks for the lines of frames, in this order.
@@ -145,9 +195,9 @@ impl Sources {
         answers
     }
 
-    /// How many frames were asked for and not answered.
+    /// How many frames were asked for and not answered; none while nothing is.
     pub fn outstanding(&self) -> usize {
-        self.asked
+        if self.pause.is_on() { 0 } else { self.asked }
     }
 }
 
@@ -162,16 +212,18 @@ struct Worker {
     /// Debug information was read since the allocator was last asked to give
     /// back what is free.
     holds_memory: bool,
+    pause: Arc<Pause>,
 }
 
 impl Worker {
-    fn new(symbolizer: Arc<Symbolizer>, results: Sender<Vec<Source>>) -> Self {
+    fn new(symbolizer: Arc<Symbolizer>, results: Sender<Vec<Source>>, pause: Arc<Pause>) -> Self {
         Self {
             symbolizer,
             results,
             unfinished: Vec::new(),
             since: Instant::now(),
             holds_memory: false,
+            pause,
         }
     }
 
@@ -186,6 +238,7 @@ impl Worker {
                 true => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 false => queue.recv_timeout(QUIET),
             };
+            self.pause.wait();
             match next {
                 Ok(request) => {
                     if self.answer(&request).is_err() {

@@ -19,6 +19,7 @@ use crate::dialogs::write::Manner;
 use crate::failure::Failure;
 use crate::knobs::Unit;
 use crate::target::TargetSpec;
+use crate::values::Percent;
 use crate::view_id::ViewId;
 use clap::ValueEnum;
 use engine::probes::ProbeLimits;
@@ -71,6 +72,8 @@ pub struct SampleConfig {
     pub counted: engine::Counted,
     /// How many user frames of a stack are walked at most.
     pub depth_max: u32,
+    /// What proftop may take of one CPU; None for no limit.
+    pub budget: Option<Percent>,
     pub keep: Duration,
     pub memory_bytes_max: u64,
 }

@@ -20,6 +20,7 @@ use crate::action::Keymap;
 use crate::choices::{Color, EngineChoice, Sort, Theme};
 use crate::code::source_map::Mapping;
 use crate::knobs::Unit;
+use crate::values::Percent;
 use crate::view_id::ViewId;
 use std::fmt;
 use std::time::Duration;
@@ -30,6 +31,7 @@ pub struct Settings {
     pub rate_hz: Option<u32>,
     pub engine: Option<EngineChoice>,
     pub depth_max: Option<u32>,
+    pub budget: Option<Percent>,
     pub keep: Option<Duration>,
     pub memory_bytes_max: Option<u64>,
     pub start: Option<ViewId>,

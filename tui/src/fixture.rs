@@ -132,6 +132,7 @@ pub fn postgres() -> Snapshot {
                 rate_max_hz: Some(5_000),
             })),
             recording: None,
+            budget: None,
         },
         names: Names {
             from: names_from(),

@@ -119,6 +119,28 @@ pub fn cost(text: &str) -> Result<u32, String> {
     number_in(text, 1, 1000)
 }
 
+/// A share in hundredths of a percent, so that it can be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Percent(pub u32);
+
+impl Percent {
+    /// Returns the share in percent.
+    pub fn percent(self) -> f64 {
+        f64::from(self.0) / 100.0
+    }
+}
+
+/// Reads how much of one CPU proftop may take: 0.1% to 100%; the sign may be left out.
+pub fn budget(text: &str) -> Result<Percent, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
+    match number.parse::<f64>() {
+        Ok(percent) if (0.1..=100.0).contains(&percent) => {
+            Ok(Percent((percent * 100.0).round() as u32))
+        }
+        _ => Err("not a share of one CPU from 0.1% to 100%".into()),
+    }
+}
+
 /// Reads for how long something is kept or done: 1 second to 24 hours, in whole seconds.
 pub fn keep(text: &str) -> Result<Duration, String> {
     let time = whole_seconds(text)?;

@@ -240,6 +240,28 @@ fn an_interrupt_ends_with_a_report() {
 }
 
 #[test]
+fn a_budget_is_kept_by_taking_fewer_samples_and_said() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let _busy = burning(2);
+    let is_governed = |report: &Value| {
+        let notes = list(report, "notes").iter().filter_map(Value::as_str);
+        let is_said = { notes }.any(|note| {
+            note.contains("0.1% of a CPU (--budget)") && note.contains(" Hz instead of 4999")
+        });
+        is_said && number(report, "rate_hz") < 4_999
+    };
+    let mut command = proftop(&[
+        "-b", "--format", "json", "-d", "1", "-F", "4999", "--budget", "0.1%",
+    ]);
+    let reports = reports_until(&mut command, "a lower rate", |reports| {
+        reports.last().is_some_and(is_governed)
+    });
+    assert_eq!(number(&reports[0], "rate_hz"), 4_999, "as it was asked for");
+}
+
+#[test]
 fn kernel_samples_carry_both_stacks() {
     let Some(_machine) = shared_machine() else {
         return;

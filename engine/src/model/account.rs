@@ -11,6 +11,7 @@ use probe::shares::NOBODY;
 use probe::{Batch, Counters, OverShare, PythonStats, Scarce, TableStats};
 use profile::{Ending, Health, ModuleId, Window};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The model's; it takes numbers from each batch and tells them in snapshots.
 pub struct Account {
@@ -63,6 +64,11 @@ impl Account {
         if self.losses.is_news(lost) {
             Arc::make_mut(&mut self.losses).note(batch.complete_until_ns, lost, &batch.lost_by_cpu);
         }
+    }
+
+    /// The CPU time that proftop has used.
+    pub fn spent(&self) -> Duration {
+        Meter::spent(&self.counters)
     }
 
     /// Counts how a walk ended, and in which module.

@@ -55,6 +55,11 @@ impl Sampling {
         self.source = info;
     }
 
+    /// Whether the rate can be another.
+    pub fn is_changeable(&self) -> bool {
+        self.source.rate_is_fixed.is_none()
+    }
+
     /// Asks the sampler for another rate. It answers with news, when it has changed it
     /// or why it has not.
     pub fn want_rate(&self, hz: u32) {
@@ -100,6 +105,7 @@ impl Sampling {
             engine: self.source.engine,
             sampler: self.sampler.clone(),
             recording: None,
+            budget: None,
         }
     }
 

@@ -145,6 +145,17 @@ impl Workers {
             .ask(questions(named, store, modules).into_iter());
     }
 
+    /// Goes on with debug information, or puts off what was not read yet.
+    pub fn set_reading_lines(&mut self, is_reading: bool, store: &Store, modules: &Modules) {
+        self.sources.set_paused(!is_reading);
+        if is_reading {
+            self.read_lines(store, modules);
+            self.later = None;
+        } else {
+            self.later.get_or_insert_default();
+        }
+    }
+
     /// Asks for the lines of all frames for which that was put off. A number that is another
     /// frame's by now is asked for as that one.
     pub fn read_lines(&mut self, store: &Store, modules: &Modules) {

@@ -1,5 +1,6 @@
 //! The source of the samples: a machine and a sampler, or a recording.
 
+use crate::governor::Budget;
 use probe::EngineKind;
 use profile::{Host, NoName, Report, RowName};
 use std::path::PathBuf;
@@ -19,6 +20,8 @@ pub struct Source {
     pub sampler: Option<Arc<Sampler>>,
     /// The file that they are read from; `None` while sampling.
     pub recording: Option<Recording>,
+    /// How the budget of CPU time stands; `None` without one.
+    pub budget: Option<Budget>,
 }
 
 /// How samples are taken.

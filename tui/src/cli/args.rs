@@ -179,6 +179,10 @@ pub struct SampleArgs {
     /// How samples are taken [default: auto]
     #[arg(long, value_enum, help_heading = "Sampling")]
     pub engine: Option<EngineChoice>,
+    /// Take no more than this share of one CPU, such as 1%: above it leave out source lines, then
+    /// samples, and say so [default: no limit]
+    #[arg(long, value_name = "PERCENT", value_parser = values::budget, help_heading = "Sampling")]
+    pub budget: Option<values::Percent>,
     /// Longest user stack that is walked, 1 to 1024 frames [default: 512]
     #[arg(long, value_name = "N", value_parser = values::depth, help_heading = "Sampling")]
     pub max_depth: Option<u32>,

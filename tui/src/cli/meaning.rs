@@ -389,6 +389,7 @@ fn sample(words: &SampleArgs, settings: &Settings) -> SampleConfig {
         rate_hz: rate_hz.unwrap_or(probe::features::RATE_DEFAULT),
         counted: words.metric.map(Into::into).unwrap_or_default(),
         depth_max: depth_max.unwrap_or(DEPTH_DEFAULT),
+        budget: words.budget.or(settings.budget),
         keep: RECORD_KEEP,
         memory_bytes_max: RECORD_MEMORY,
     }

@@ -7,6 +7,7 @@ use super::sampler::{self, Sampler, probe_target};
 use crate::cli::{Config, Mode};
 use crate::failure::Failure;
 use crate::target::Target;
+use crate::values::Percent;
 use engine::snapshot::Snapshot;
 use engine::{Command, Consent, Engine, FirstProbes, LineReading, MakeSource, Schedule, Settings};
 use probe::child::{HeldCommand, RunningCommand, StartError};
@@ -82,6 +83,7 @@ pub fn start(
             Mode::Record(record) if record.ring.is_some() => LineReading::WhenAsked,
             _ => LineReading::WithNames,
         },
+        budget_percent: config.sample.budget.map(Percent::percent),
     };
     let (ready, started) = release_when_ready(held);
     let (commands, received) = std::sync::mpsc::channel();

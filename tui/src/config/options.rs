@@ -48,6 +48,20 @@ pub const OPTIONS: &[Choice] = &[
     },
     Choice {
         section: "sample",
+        key: "budget",
+        default: "\"none\"",
+        help: "what proftop may take of one CPU, such as 1%, or none",
+        read: |settings, text| {
+            if text == "none" {
+                settings.budget = None;
+                return Ok(());
+            }
+            put(&mut settings.budget, values::budget(text))
+        },
+        show: |settings| { settings.budget }.map(|budget| format!("\"{}%\"", budget.percent())),
+    },
+    Choice {
+        section: "sample",
         key: "keep",
         default: "\"10m\"",
         help: "how long samples are kept",

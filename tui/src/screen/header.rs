@@ -165,7 +165,16 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
             None | Some(EngineKind::Bpf) => String::new(),
             Some(other) => format!("{} ", other.label()),
         };
-        let rate = format!("{engine}{} Hz", snapshot.source.rate_hz);
+        let rate_hz = snapshot.source.rate_hz;
+        let wanted_hz = snapshot
+            .source
+            .budget
+            .map_or(rate_hz, |budget| budget.rate_hz);
+        let rate = match wanted_hz > rate_hz {
+            // The rest was given up to keep to the budget.
+            true => format!("{engine}{rate_hz} of {wanted_hz} Hz"),
+            false => format!("{engine}{rate_hz} Hz"),
+        };
         segments.push(Segment::new(4, [rate, String::new()]));
     }
     (segments, left)

@@ -46,6 +46,7 @@ pub fn config(words: Trace, configuration: Configuration) -> Result<Config, Fail
         metric: None,
         engine: Some(EngineChoice::Bpf),
         max_depth: None,
+        budget: None,
     };
     Ok(Config {
         target,

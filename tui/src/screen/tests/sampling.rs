@@ -4,6 +4,7 @@ use super::knobs::recorded;
 use super::*;
 use crate::fixture::{tree_of_rates, tree_step};
 use engine::snapshot::Sampler;
+use engine::{Budget, Frugality};
 
 fn sampled(width: u16, height: u16) -> Hand {
     let mut hand = Hand::new(width, height);
@@ -36,6 +37,28 @@ fn a_rate_is_asked_for_and_said() {
     assert!(hand.frame().contains("the kernel allows 5000 Hz"));
     hand.keys("\u{1b}:rate 9999\n");
     assert!(hand.frame().contains("the kernel allows 5000 Hz"));
+}
+
+#[test]
+fn a_rate_that_a_budget_has_lowered_stands_beside_the_one_that_was_asked_for() {
+    let governed = |divisor, rate_hz| {
+        let mut snapshot = tree_step(0);
+        snapshot.source.rate_hz = rate_hz;
+        snapshot.source.budget = Some(Budget {
+            percent: 1.0,
+            given_up: Frugality {
+                omits_lines: true,
+                divisor,
+            },
+            rate_hz: 99,
+            is_exceeded: false,
+        });
+        let mut hand = Hand::new(80, 24);
+        hand.show(snapshot);
+        hand.frame()
+    };
+    assert!(governed(2, 49).contains("49 of 99 Hz"));
+    assert!(governed(1, 99).contains("  99 Hz"));
 }
 
 #[test]
