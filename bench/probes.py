@@ -5,9 +5,11 @@ survive hundreds of them. See README.md.
     cargo build --release -p proftop --bins
     sudo bench/probes.py first_number [FILE]     # FILE: a large library, such as rustc's libLLVM
     sudo bench/probes.py rounds [ROUNDS]         # PostgreSQL, Go, Node, Java; 500 each
+    sudo bench/probes.py stacks [SECONDS]        # are stacks whole while 20 return probes are on?
 """
 
 import glob
+import json
 import os
 import random
 import re
@@ -257,6 +259,43 @@ def probe_in_rounds(pid, count, hot, others):
     dialog.stdin.close()
     dialog.wait()
     return placed, refused, left
+
+
+def stacks(seconds="20"):
+    """How many stacks of PostgreSQL are whole, without probes and with twenty at returns."""
+    functions = ["palloc", "pfree", "AllocSetAlloc", "AllocSetFree", "ExecutorRun", "LWLockAcquire", "LWLockRelease",
+                 "raw_parser", "ExecProcNode", "ExecScan", "hash_search", "hash_search_with_hash_value", "bms_add_member",
+                 "ReadBufferExtended", "ReleaseBuffer", "SearchSysCache1", "planner", "standard_planner", "heap_getnext",
+                 "exec_simple_query", "PortalRun", "index_getnext_slot", "_bt_search", "_bt_compare", "tuplesort_performsort",
+                 "slot_getsomeattrs_int", "ExecInterpExpr", "MemoryContextAlloc"]
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        database = Database(folder)
+        there = exported(str(database.programs / "postgres"))
+        twenty = [name for name in (f"postgres!{function}" for function in functions) if name in there][:20]
+        assert len(twenty) == 20, twenty
+        time.sleep(2)
+        for probes in ([], twenty):
+            file = Path(folder, f"{len(probes)}.pft")
+            words = [word for name in probes for word in ("--probe", name)]
+            if probes:
+                words += ["--max-cost", "1000", "--max-hits", "100000000"]
+            subprocess.run([PROFTOP, "record", "-p", str(database.pid), "-F", "999", "-d", f"{seconds}s", "-o", file, *words],
+                           check=True, env=CLEAN, stderr=subprocess.DEVNULL)
+            # At first the tables of the program are being read.
+            for when, last in (("all", ()), ("later", ("--last", f"{int(seconds) - 2}s"))):
+                said = subprocess.run([PROFTOP, "report", file, "--format", "json", *last], check=True, env=CLEAN,
+                                      capture_output=True)
+                report = json.loads(said.stdout)
+                whole, walked = report["whole"], report["user_stacks"]
+                print(f"{len(probes)} probes, {when}: {whole} of {walked} stacks are whole, {whole / walked:.2%}; "
+                      f"{report['endings']}")
+            said = subprocess.run([PROFTOP, "report", file, "--probes", "--format", "json"], env=CLEAN, capture_output=True)
+            if probes:
+                probes = json.loads(said.stdout)["probes"]
+                print(f"{sum(probe['count'] for probe in probes)} calls, {sum(bool(probe['removed']) for probe in probes)} "
+                      "probes taken away before the end")
+        database.end()
 
 
 if __name__ == "__main__":

@@ -10,15 +10,17 @@
 //! and the others hold what events share: who is a target (`filter`), registers and
 //! stacks of the current task (`registers`, `stacks`, `walk` over its `world`), a
 //! Python's own frames (`python`), a copy of its stack (`raw`), the record (`record`, sent
-//! by `finish`), where a thread is that has been caught by a probe (`probed`), the lists of
-//! processes (`processes`, with programs of its own), the time (`clock`), and all maps
-//! (`maps`).
+//! by `finish`), where a thread is that has been caught by a probe (`hit`, `probed`), the lists of
+//! processes (`processes`, with programs of its own), single words of `memory`, the time (`clock`),
+//! and all maps (`maps`).
 
 mod call;
 mod clock;
 mod filter;
 mod finish;
+mod hit;
 mod maps;
+mod memory;
 mod open_wait;
 mod point;
 mod probed;

@@ -52,6 +52,8 @@ pub mod site {
     pub const GO: u64 = 1 << 9;
     /// The site is a `ret`: the return address is on the stack still.
     pub const AT_RETURN: u64 = 1 << 10;
+    /// The kernel will replace the return address, which is on top of the stack here.
+    pub const REPLACED: u64 = 1 << 11;
 }
 
 impl Cookie {

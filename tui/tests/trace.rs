@@ -181,6 +181,33 @@ fn a_function_that_is_nowhere_is_said_before_the_command_ends() {
 }
 
 #[test]
+fn a_value_that_cannot_be_is_said_before_the_command_runs() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let cases = [
+        ("main", "`prev.comm` is no value"),
+        ("tracepoint:sched:sched_switch", "no parameter is called"),
+    ];
+    for (function, sentence) in cases {
+        let value = if function == "main" {
+            "prev.comm"
+        } else {
+            "nothing.comm"
+        };
+        let words = ["trace", function, "--value", value, "--", "echo", "it ran"];
+        let output = run(&mut proftop(&words));
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(said.contains(sentence), "{said}");
+        assert!(
+            !said.contains("it ran") && !said.contains("is called `main`"),
+            "{said}"
+        );
+        assert_ne!(output.status.code(), Some(0), "{said}");
+    }
+}
+
+#[test]
 fn values_are_those_of_the_program() {
     let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
@@ -598,6 +625,40 @@ fn stacks_are_whole_while_returns_are_watched() {
         assert_eq!(stack[recursion], "main", "{stack:?}");
         assert_eq!(stack.last(), Some(&"_start"), "{stack:?}");
     }
+}
+
+/// Nearly all of its time is spent in the kernel, which handles hits of two breakpoints.
+const HIT_ALL_THE_TIME: &str = r#"
+#define APART __attribute__((noinline, noclone))
+static volatile unsigned long sink;
+APART unsigned long inner(unsigned long n) { sink += n; return sink; }
+APART unsigned long outer(unsigned long n) { unsigned long a = inner(n); sink ^= a; return a + inner(n + 1); }
+int main(void) { for (unsigned long i = 0; i < 400000; i++) sink += outer(i); return 0; }
+"#;
+
+#[test]
+fn samples_are_whole_while_a_breakpoint_is_hit() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    // Both begin with a push of one byte, after which the pc is as if it had not been run.
+    let Some(program) = Program::compile("hit.c", HIT_ALL_THE_TIME, &["-O0"]) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let kept = scratch.join("hit.pft");
+    let kept = kept.to_str().expect("UTF-8");
+    let limits = ["--max-cost", "1000", "--max-hits", "100000000"];
+    let probes = ["--probe", "inner,outer", "-F", "999", "-o", kept];
+    let words = [&["record"][..], &limits, &probes, &["--", program.path()]].concat();
+    let output = run(&mut proftop(&words));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report = run(&mut proftop(&["report", kept, "--format", "json"]));
+    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
+    let (walked, whole) = (&report["user_stacks"], &report["whole"]);
+    let (walked, whole) = (walked.as_u64().unwrap(), whole.as_u64().unwrap());
+    // Those at the beginning may be walked before the tables of the program are there.
+    assert!(walked > 300 && whole * 100 >= walked * 97, "{report}");
 }
 
 #[test]

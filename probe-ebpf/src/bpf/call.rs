@@ -8,7 +8,7 @@ use super::clock::now_ns;
 use super::filter::is_target;
 use super::maps::{CALL_ORDERS, CALL_SCRATCH, CALL_STARTS, CALL_TALLIES};
 use super::walk::{mappings_of, walk};
-use super::{python, record, registers, values};
+use super::{hit, python, record, registers, values};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::pt_regs;
 use aya_ebpf::helpers::{bpf_get_current_pid_tgid, generated as helpers};
@@ -42,6 +42,7 @@ fn begins(regs: *mut pt_regs, ctx: *mut c_void) {
     if cookie.has(site::UNLESS_TAKEN) && is_below_or_equal(unsafe { (*regs).eflags }) {
         return;
     }
+    hit::note(regs, cookie.has(site::REPLACED));
     let Some((orders, tally)) = probe(cookie.probe()) else {
         return;
     };

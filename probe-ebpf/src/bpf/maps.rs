@@ -272,6 +272,23 @@ pub static CHECK_WALKS: Global<u32> = Global::new(0xfeed_0008);
 #[unsafe(no_mangle)]
 pub static TASK_TGID_OFFSET: Global<u32> = Global::new(0xfeed_0006);
 
+/// The last hit of a breakpoint of ours on a CPU.
+#[repr(C)]
+pub struct Hit {
+    /// Process and thread. 0 while the rest is written.
+    pub task: u64,
+    /// Where the breakpoint is.
+    pub ip: u64,
+    /// The stack pointer there.
+    pub sp: u64,
+    /// What stood on top of the stack, if it will be replaced.
+    pub return_address: u64,
+}
+
+/// The last breakpoint of ours that was hit on each CPU.
+#[btf_map]
+pub static LAST_HIT: PerCpuArray<Hit, 1> = PerCpuArray::new();
+
 /// Offset of `utask` in this kernel's `task_struct`; 0 if it is not known.
 #[unsafe(no_mangle)]
 pub static TASK_UTASK_OFFSET: Global<u32> = Global::new(0xfeed_0009);

@@ -1,14 +1,18 @@
 //! The user registers of the current task, from which its stack is walked.
 
+use super::hit;
 use super::maps::{Scratch, TASK_FLAGS_OFFSET};
 use aya_ebpf::bindings::pt_regs;
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
+use probe_ebpf::limits::WINDOW_BYTES;
 use probe_ebpf::registers::SCRATCH_REGISTERS;
 use probe_ebpf::{Registers, status};
 
 /// `cs` of 32-bit user code, `__USER32_CS` of the x86-64 kernel.
 const USER32_CS: u64 = 0x23;
+
+const _: () = assert!(size_of::<pt_regs>() <= WINDOW_BYTES);
 
 /// The registers that an interrupt of user code has saved.
 #[inline(always)]
@@ -43,19 +47,24 @@ pub fn interrupted(interrupted: *const pt_regs, scratch: *mut Scratch) {
 /// thread never did.
 #[inline(never)]
 pub fn at_entry(scratch: *mut Scratch) -> u32 {
+    // The window of the stack is not in use before the walk begins.
     // SAFETY: the pointer comes from the per-CPU map and was checked there.
-    let walk = unsafe { &mut (*scratch).walk };
-    let mut cs = 0;
-    // SAFETY: helpers made for this; every read is checked by the kernel.
+    let room = unsafe { &raw mut (*scratch).window } as *mut pt_regs;
+    // SAFETY: helpers made for this; every read is checked by the kernel, and the window is
+    // longer than what is read.
     unsafe {
         let task = helpers::bpf_get_current_task_btf();
-        let entry = helpers::bpf_task_pt_regs(task) as *const pt_regs;
-        read_kernel(&mut cs, &raw const (*entry).cs);
-        walk.status = status_for(cs);
+        let entry = helpers::bpf_task_pt_regs(task) as *const c_void;
+        helpers::bpf_probe_read_kernel(room as *mut c_void, size_of::<pt_regs>() as u32, entry);
+        interrupted(room, scratch);
+        let walk = &mut (*scratch).walk;
         if is_exiting(task as *const u8) {
             walk.status = status::EXITING;
         }
-        read_entry(entry, &mut walk.registers, &mut walk.scratch);
+        // A breakpoint is where the thread is while the kernel handles its hit.
+        let hit = hit::hit_state(walk.registers.ip, walk.registers.sp);
+        walk.registers.ip -= hit & hit::IS_BEHIND;
+        walk.registers.sp += hit & hit::HAS_PUSHED;
     }
     0
 }

@@ -6,7 +6,7 @@
 //! slow frame.
 
 use super::maps::{MAX_USER_FRAMES, PROCESSES, RULE_CACHE, RuleCache, Scratch};
-use super::probed::real_address;
+use super::probed::{PUSHED_SHIFT, real_address};
 use super::world::Current;
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
@@ -241,11 +241,12 @@ fn slow_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
     let key = ip.wrapping_add(exact);
     let rule = cached_rule(&mut state.walk, cache, key, state.generation);
     if !has_table(rule) {
-        let real = real_address(state.walk.registers.sp, exact);
-        if real != 0 && real != ip {
+        let real = real_address(ip, state.walk.registers.sp, exact);
+        if real != 0 {
             // The kernel's own code was in the way; what it stands for comes next.
             state.position = position as u32;
-            state.walk.registers.ip = real;
+            state.walk.registers.ip = real & ((1 << PUSHED_SHIFT) - 1);
+            state.walk.registers.sp += (real >> PUSHED_SHIFT) * 8;
             return 0;
         }
     }

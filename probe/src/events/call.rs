@@ -243,7 +243,11 @@ impl Calls {
         } else {
             0
         };
-        let cookie = Cookie::new(number, go | branch, at.pushed);
+        let replaced = match function.ends {
+            EndPlan::Replaced => site::REPLACED,
+            EndPlan::Unseen | EndPlan::At(_) => 0,
+        };
+        let cookie = Cookie::new(number, go | branch | replaced, at.pushed);
         self.uprobes
             .attach_counted(begins, &function.file, at, cookie, scope, links)
     }

@@ -1,0 +1,113 @@
+//! A breakpoint that the current thread is in the midst of hitting.
+//!
+//! A hit takes the kernel most of a microsecond, so that the clock finds many threads there.
+//! What they entered the kernel with is not always what the unwind information is about:
+//!
+//! 1. The CPU has run the breakpoint, and the pc is one byte behind its beginning, until the
+//!    kernel has found whose it is (`handle_swbp` in kernel/events/uprobes.c).
+//! 2. The programs for the hit run. The pc is right.
+//! 3. The return address is replaced. Until the kernel has put down the right one, nobody but
+//!    our own program for the beginning of the call knows it: it has left it in `LAST_HIT`.
+//! 4. The instruction is emulated (`push_emulate_op` in arch/x86/kernel/uprobes.c): it has
+//!    pushed already and the pc is at it still, then behind it. A `push` is often of one byte,
+//!    and then this pc is that of 1. The stack pointer tells which it is.
+
+use super::maps::{LAST_HIT, TASK_UTASK_OFFSET};
+use super::memory::kernel_word;
+use aya_ebpf::bindings::pt_regs;
+use aya_ebpf::helpers::{bpf_get_current_pid_tgid, generated as helpers};
+use core::ffi::c_void;
+
+/// Bit of [`hit_state`]: the pc is one byte behind the instruction that the thread is at.
+pub const IS_BEHIND: u64 = 1;
+
+/// Bit of [`hit_state`]: the stack pointer is 8 bytes below that at this instruction.
+pub const HAS_PUSHED: u64 = 8;
+
+/// What a breakpoint is as bytes (`int3`).
+const BREAKPOINT: u8 = 0xcc;
+
+/// Notes a hit of the current thread, before the kernel goes on with it.
+#[inline(always)]
+pub fn note(regs: *const pt_regs, is_replaced: bool) {
+    let Some(hit) = LAST_HIT.get_ptr_mut(0) else {
+        return;
+    };
+    // SAFETY: a value of this CPU, and the context's registers. The task last: the clock may
+    // come in between.
+    unsafe {
+        (&raw mut (*hit).task).write_volatile(0);
+        let sp = (*regs).rsp;
+        (*hit).ip = (*regs).rip;
+        (*hit).sp = sp;
+        if is_replaced {
+            let into = &raw mut (*hit).return_address as *mut c_void;
+            helpers::bpf_probe_read_user(into, 8, sp as *const c_void);
+        }
+        (&raw mut (*hit).task).write_volatile(bpf_get_current_pid_tgid());
+    }
+}
+
+/// How far the current thread, which entered the kernel at `ip`, is in hitting a breakpoint: 0,
+/// [`IS_BEHIND`] or [`HAS_PUSHED`].
+///
+/// Exported and with plain numbers only, as `probed::real_address` is.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn hit_state(ip: u64, sp: u64) -> u64 {
+    let offset = TASK_UTASK_OFFSET.load();
+    if offset == 0 {
+        return 0;
+    }
+    // SAFETY: a helper without arguments.
+    let task = unsafe { helpers::bpf_get_current_task_btf() } as u64;
+    // Whoever has never hit a breakpoint of the kernel's has none.
+    if kernel_word(task + offset as u64) == 0 {
+        return 0;
+    }
+    let pushed_at = pushed_at(sp);
+    if pushed_at == ip {
+        return HAS_PUSHED;
+    }
+    let mut before = 0u8;
+    let into = &raw mut before as *mut c_void;
+    // SAFETY: the helper checks the address and leaves zero on a fault.
+    unsafe { helpers::bpf_probe_read_user(into, 1, ip.wrapping_sub(1) as *const c_void) };
+    (before == BREAKPOINT && pushed_at != ip.wrapping_sub(1)) as u64
+}
+
+/// Where the breakpoint is that the current thread has hit last, if the stack pointer has gone
+/// down by one word since; else 0. Exported for the same reason.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn pushed_at(sp: u64) -> u64 {
+    match LAST_HIT.get_ptr(0) {
+        // SAFETY: a value of this CPU.
+        Some(hit) => unsafe {
+            if (*hit).task == bpf_get_current_pid_tgid() && (*hit).sp == sp.wrapping_add(8) {
+                (*hit).ip
+            } else {
+                0
+            }
+        },
+        None => 0,
+    }
+}
+
+/// The return address that the current thread's last hit found at `slot`; 0 if it was elsewhere.
+/// Exported for the same reason.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn return_address_at(slot: u64) -> u64 {
+    match LAST_HIT.get_ptr(0) {
+        // SAFETY: a value of this CPU.
+        Some(hit) => unsafe {
+            if (*hit).task == bpf_get_current_pid_tgid() && (*hit).sp == slot {
+                (*hit).return_address
+            } else {
+                0
+            }
+        },
+        None => 0,
+    }
+}
