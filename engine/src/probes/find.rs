@@ -45,8 +45,8 @@ pub struct Search {
 }
 
 impl Search {
-    /// Refuses names of members where nothing tells of them.
-    fn check_names(&self, what: &What) -> Result<(), String> {
+    /// Refuses names of members where nothing tells of them. No file is asked for that.
+    pub fn check_names(&self, what: &What) -> Result<(), String> {
         let is_typed = matches!(what, What::Tracepoint(..));
         match self.values.iter().find_map(Expression::refusal) {
             Some(refusal) if !is_typed => Err(refusal),

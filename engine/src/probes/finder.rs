@@ -198,6 +198,7 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
 /// told.
 fn by_name(name: &str, modules: &[Module], search: &Search) -> Result<Vec<Found>, NotFound> {
     let wanted = Wanted::parse(name)?;
+    search.check_names(&wanted.what)?;
     let way = probe::files::of_targets();
     // Lines of a whole file take much more memory than those of what is sampled: they are
     // given back when the answer is there.

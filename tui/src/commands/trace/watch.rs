@@ -73,25 +73,27 @@ impl<'c> Watch<'c> {
     pub fn new(mut calls: Calls, config: &'c TraceConfig) -> Result<Watch<'c>, Failure> {
         let cost = calls.measure_cost();
         let cost = cost.map_err(|error| Failure::new(Exit::NotPossible, error.to_string()))?;
+        let search = Search {
+            returns: config.is_timed,
+            values: config.values.clone(),
+        };
         let wanted = config.functions.iter().map(|text| {
             let wanted = Wanted::parse(text)?;
+            search.check_names(&wanted.what)?;
             Ok(Missing { wanted, why: None })
         });
+        let missing: Result<_, String> = wanted.collect();
+        let missing = missing.map_err(Failure::usage)?;
         Ok(Watch {
             calls,
             config,
-            search: Search {
-                returns: config.is_timed,
-                values: config.values.clone(),
-            },
+            search,
             limits: config.limits,
             cost,
             symbolizer: Symbolizer::new().with_files(probe::files::of_targets()),
             at_start: Vec::new(),
             unreadable: Vec::new(),
-            missing: wanted
-                .collect::<Result<_, String>>()
-                .map_err(Failure::usage)?,
+            missing,
             probes: Vec::new(),
             recorder: Recorder::default(),
         })
@@ -108,7 +110,12 @@ impl<'c> Watch<'c> {
             }
             None => self.modules_of(&reach.processes()),
         };
-        self.place_in(&modules, reach)
+        self.place_in(&modules, reach)?;
+        // The kernel has all of its tracepoints already.
+        let of_kernel = { self.missing.iter() }
+            .filter(|missing| matches!(missing.wanted.what, What::Tracepoint(..)))
+            .find_map(|missing| missing.why.clone());
+        of_kernel.map_or(Ok(()), |why| Err(Failure::failed(why)))
     }
 
     /// Looks again for functions that were not found before: by now a command may have loaded
@@ -131,6 +138,12 @@ impl<'c> Watch<'c> {
     pub fn say_missing(&self, program: &str) {
         for missing in &self.missing {
             let text = &missing.wanted.text;
+            if let Some(why) = &missing.why {
+                stderr::say(format_args!(
+                    "{why}; looking in what {program} loads or starts"
+                ));
+                continue;
+            }
             let what = kind(&missing.wanted);
             let guess = self.guess(missing);
             let guess = guess.map_or(String::new(), |name| format!(" (did you mean {name}?)"));
