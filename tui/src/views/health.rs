@@ -68,6 +68,7 @@ pub enum Topic {
     Note(usize),
     Kernel,
     OwnCpu,
+    Budget,
     OwnMemory,
 }
 
@@ -693,7 +694,7 @@ fn system(snapshot: &Snapshot) -> Vec<Finding> {
 /// What proftop itself takes.
 fn overhead(snapshot: &Snapshot) -> Vec<Finding> {
     let health = &snapshot.health;
-    vec![
+    let mut findings = vec![
         heading(
             "COST of proftop",
             "What watching costs. proftop is also in its own process table.",
@@ -715,7 +716,19 @@ fn overhead(snapshot: &Snapshot) -> Vec<Finding> {
             text: "resident".into(),
             explain: "The memory of proftop that is resident.".into(),
         },
-    ]
+    ];
+    if let Some(budget) = snapshot.source.budget {
+        findings.push(Finding {
+            topic: Topic::Budget,
+            label: "budget".into(),
+            value: Value::CpuPercent(budget.percent),
+            text: "of one CPU may be taken (--budget)".into(),
+            explain: budget
+                .note()
+                .unwrap_or_else(|| "Nothing had to be left out to keep to it.".into()),
+        });
+    }
+    findings
 }
 
 /// Returns a line above others. It can be selected, and explains what stands below it.
