@@ -5,6 +5,7 @@
 //! | `proftop` | the program, static: it needs no library of the machine |
 //! | `proftop-VERSION-TARGET.tar.gz` | program, manual, completions, licenses |
 //! | `proftop_VERSION_amd64.deb` | the same for Debian and its kin, with rights for a group |
+//! | `proftop-VERSION-1.x86_64.rpm` | the same for Fedora, RHEL, SUSE and their kin |
 //! | `proftop.cdx.json` | which crates are in it (CycloneDX) |
 //! | `SHA256SUMS` | checksums of these |
 //!
@@ -12,7 +13,7 @@
 //! |---|---|
 //! | `build` | compiling, so that everybody gets the same bytes |
 //! | `contents` | which files are installed where |
-//! | `tar`, `gzip`, `deb` | the archives, written here: no tool of a distribution is needed |
+//! | `tar`, `gzip`, `deb`, `rpm` | the archives; no tool of a distribution is needed |
 //! | `sbom` | the list of crates |
 //! | `measure` | what the program must not exceed |
 
@@ -21,6 +22,7 @@ mod contents;
 mod deb;
 mod gzip;
 mod measure;
+mod rpm;
 mod sbom;
 mod tar;
 
@@ -87,6 +89,10 @@ fn make_into(root: &Path, build: &Path, out: &Path) -> Result<()> {
     write(
         format!("proftop_{version}_amd64.deb"),
         deb::of(&files, &version, time)?,
+    )?;
+    write(
+        format!("proftop-{version}-1.x86_64.rpm"),
+        rpm::of(&files, &version, time)?,
     )?;
     write("proftop.cdx.json".to_owned(), bom.into_bytes())?;
     let mut sums = String::new();

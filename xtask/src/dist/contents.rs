@@ -6,6 +6,20 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+/// What the program may do when a member of the group `proftop` starts it, so that nobody
+/// needs `sudo` for it: load BPF programs and open clocks, read what other users' processes
+/// have mapped, and the addresses of the kernel.
+pub const CAPABILITIES: &str =
+    "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_syslog,cap_checkpoint_restore";
+
+/// What packages say that it is: a line, and lines of at most 80 characters.
+pub const SUMMARY: (&str, &str) = (
+    "top for code",
+    "Shows live which functions use the CPUs of a machine, and in which processes and\n\
+     threads, with whole stacks and without restarting anything. Members of the group\n\
+     proftop use it without sudo; all others cannot start it.",
+);
+
 /// A file in an archive.
 #[derive(Debug, Clone)]
 pub struct File {

@@ -1,14 +1,8 @@
 //! A Debian package, written by hand: an `ar` archive of three members (deb(5)).
 
-use super::contents::File;
+use super::contents::{CAPABILITIES, File, SUMMARY};
 use super::tar;
 use anyhow::Result;
-
-/// What the program may do when a member of the group `proftop` starts it, so that nobody
-/// needs `sudo` for it: load BPF programs and open clocks, read what other users' processes
-/// have mapped, and the addresses of the kernel.
-const CAPABILITIES: &str = "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_syslog,\
-                            cap_checkpoint_restore";
 
 /// Returns the package.
 pub fn of(files: &[File], version: &str, time: u64) -> Result<Vec<u8>> {
@@ -43,6 +37,8 @@ fn member(out: &mut Vec<u8>, name: &str, bytes: &[u8], time: u64) {
 }
 
 fn control(version: &str, kilobytes: usize) -> String {
+    let (summary, description) = SUMMARY;
+    let description = description.replace('\n', "\n ");
     format!(
         "Package: proftop\n\
          Version: {version}\n\
@@ -53,10 +49,7 @@ fn control(version: &str, kilobytes: usize) -> String {
          Suggests: debuginfod\n\
          Section: utils\n\
          Priority: optional\n\
-         Description: top for code\n \
-         Shows live which functions use the CPUs of a machine, and in which processes and\n \
-         threads, with whole stacks and without restarting anything. Members of the group\n \
-         proftop use it without sudo; all others cannot start it.\n"
+         Description: {summary}\n {description}\n"
     )
 }
 
