@@ -25,6 +25,7 @@ mod open_wait;
 mod point;
 mod probed;
 mod processes;
+mod put_back;
 mod python;
 mod raw;
 mod record;

@@ -657,9 +657,8 @@ fn samples_are_whole_while_a_breakpoint_is_hit() {
     let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
     let (walked, whole) = (&report["user_stacks"], &report["whole"]);
     let (walked, whole) = (walked.as_u64().unwrap(), whole.as_u64().unwrap());
-    // Those at the beginning may be walked before the tables of the program are there: of a
-    // program of two seconds that is 5 %.
-    assert!(walked > 300 && whole * 100 >= walked * 90, "{report}");
+    // The first ones are walked from copies of the stack, as the program's tables are not there.
+    assert!(walked > 300 && whole * 100 >= walked * 98, "{report}");
 }
 
 #[test]

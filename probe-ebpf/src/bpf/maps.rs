@@ -115,6 +115,8 @@ pub struct RawScratch {
     pub next: u64,
     /// Where the part ends that is being copied.
     pub until: u64,
+    /// The `return_instance` of the thread that is looked at next; 0 behind the last one.
+    pub instance: u64,
     pub header: SampleHeader,
     pub raw: RawStack,
     pub stack: [u8; RAW_PAGES * PAGE_BYTES],

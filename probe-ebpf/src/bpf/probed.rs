@@ -16,7 +16,7 @@ use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 
 /// Returns that one thread can have replaced (`MAX_URETPROBE_DEPTH`).
-const DEPTH_MAX: u32 = 64;
+pub const DEPTH_MAX: u32 = 64;
 
 /// In what [`real_address`] gives, the bits from here on say how many words the stack pointer
 /// is below that of the real address. User space ends below.

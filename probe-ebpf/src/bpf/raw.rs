@@ -2,6 +2,8 @@
 //! yet: user space walks it by the same code when they are.
 
 use super::maps::{RAW_SCRATCH, RawScratch, SAMPLES, SCRATCH, Scratch, WAKE_BYTES, count};
+use super::probed::{PUSHED_SHIFT, real_address};
+use super::put_back::put_back_returns;
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_NO_WAKEUP};
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
@@ -16,8 +18,9 @@ use probe_ebpf::{RawStack, SampleHeader};
 const HEADERS: u64 = (size_of::<SampleHeader>() + size_of::<RawStack>()) as u64;
 const PART_MAX: u64 = (RAW_PAGES * PAGE_BYTES) as u64;
 
+/// The room of this CPU.
 #[inline(always)]
-fn this_cpus() -> Option<*mut RawScratch> {
+pub fn this_cpus() -> Option<*mut RawScratch> {
     // SAFETY: a helper without arguments.
     RAW_SCRATCH.get_ptr_mut(unsafe { helpers::bpf_get_smp_processor_id() })
 }
@@ -43,8 +46,14 @@ pub fn prepare(sample: &mut Scratch, kind: u8) {
         return;
     }
     let into = &mut raw.raw;
-    into.registers.ip = walk.registers.ip;
-    into.registers.sp = walk.registers.sp;
+    let (ip, sp) = (walk.registers.ip, walk.registers.sp);
+    let real = real_address(ip, sp, 1);
+    into.registers.ip = if real != 0 {
+        real & ((1 << PUSHED_SHIFT) - 1)
+    } else {
+        ip
+    };
+    into.registers.sp = sp + (real >> PUSHED_SHIFT) * 8;
     into.registers.bp = walk.registers.bp;
     into.scratch[0] = walk.scratch[0];
     into.scratch[1] = walk.scratch[1];
@@ -139,6 +148,7 @@ unsafe extern "C" fn ship_part(index: u32, _context: *mut c_void) -> i64 {
     // SAFETY: a per-CPU value of this CPU.
     let is_tail = unsafe { choose(&mut *raw, index as u64) };
     let copied = copy_part(raw);
+    put_back_returns(copied);
     // SAFETY: both are per-CPU values of this CPU.
     let (raw, sample) = unsafe { (&mut *raw, &(*scratch).header) };
     if copied == 0 && index > 0 {

@@ -1,0 +1,86 @@
+//! Return addresses in a copy of a stack that the kernel has replaced for probes at the ends of
+//! functions: whoever walks the copy knows nothing of them, and later nobody does.
+
+use super::hit::return_address_at;
+use super::maps::{
+    RETURN_ADDRESS_OFFSET, RETURN_NEXT_OFFSET, RETURN_STACK_OFFSET, RawScratch, TASK_UTASK_OFFSET,
+    UTASK_RETURNS_OFFSET,
+};
+use super::memory::kernel_word;
+use super::probed::DEPTH_MAX;
+use super::raw::this_cpus;
+use aya_ebpf::helpers::generated as helpers;
+use core::ffi::c_void;
+use probe_ebpf::limits::{PAGE_BYTES, RAW_PAGES};
+
+const WORD: u64 = size_of::<u64>() as u64;
+
+/// Puts the real return addresses into the part of a stack that was just copied.
+///
+/// Exported and with a plain number only, so that the kernel verifies it once by itself.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub extern "C" fn put_back_returns(copied: u64) -> u64 {
+    let offset = TASK_UTASK_OFFSET.load();
+    let Some(raw) = this_cpus() else {
+        return 0;
+    };
+    if offset == 0 || copied < WORD {
+        return 0;
+    }
+    // SAFETY: a helper without arguments.
+    let task = unsafe { helpers::bpf_get_current_task_btf() } as u64;
+    let utask = kernel_word(task + offset as u64);
+    if utask == 0 {
+        return 0;
+    }
+    let body = put_back_one as *mut c_void;
+    // SAFETY: a per-CPU value of this CPU, from which the body takes all its state.
+    unsafe {
+        let slot = (*raw).raw.registers.sp;
+        // Of the newest one the kernel has not noted yet what it replaced.
+        put_back(raw, slot, return_address_at(slot));
+        (*raw).instance = kernel_word(utask + UTASK_RETURNS_OFFSET.load() as u64);
+        helpers::bpf_loop(DEPTH_MAX, body, core::ptr::null_mut(), 0);
+    }
+    0
+}
+
+/// The loop's body: one `return_instance` of the thread. 1 behind the last one. Not exported:
+/// the kernel demands a static function.
+unsafe extern "C" fn put_back_one(_index: u32, _context: *mut c_void) -> i64 {
+    let Some(raw) = this_cpus() else {
+        return 1;
+    };
+    // SAFETY: a per-CPU value that nobody else on this CPU uses meanwhile.
+    let instance = unsafe { (*raw).instance };
+    if instance == 0 {
+        return 1;
+    }
+    let slot = kernel_word(instance + RETURN_STACK_OFFSET.load() as u64);
+    let address = kernel_word(instance + RETURN_ADDRESS_OFFSET.load() as u64);
+    put_back(raw, slot, address);
+    // SAFETY: as above.
+    unsafe { (*raw).instance = kernel_word(instance + RETURN_NEXT_OFFSET.load() as u64) };
+    0
+}
+
+/// Puts `address` to where the copy has what stood at `slot`, if that is the kernel's.
+#[inline(always)]
+fn put_back(raw: *mut RawScratch, slot: u64, address: u64) {
+    const LAST: u64 = (RAW_PAGES * PAGE_BYTES) as u64 - WORD;
+    // SAFETY: a per-CPU value of this CPU; the word is inside the copy, as is checked.
+    unsafe {
+        let start = (*raw).raw.registers.sp.wrapping_add((*raw).raw.offset);
+        let at = slot.wrapping_sub(start);
+        if address == 0 || at > LAST || at.wrapping_add(WORD) > (*raw).raw.stack_bytes {
+            return;
+        }
+        let word = (&raw mut (*raw).stack as *mut u8).add(at as usize) as *mut u64;
+        // The kernel's code for the ends of calls is at the beginning of a page. Anything else
+        // is a function's that was left by a jump.
+        if word.read_unaligned() & (PAGE_BYTES as u64 - 1) == 0 {
+            word.write_unaligned(address);
+        }
+    }
+}
