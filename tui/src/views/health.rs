@@ -309,14 +309,15 @@ impl Health {
     }
 }
 
-/// All lines of the view, in their order.
+/// All lines of the view, in their order: what is counted in the window before what is counted
+/// in the whole run.
 pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     let mut lines = baseline(snapshot);
     lines.extend(samples(snapshot));
     lines.extend(stacks(snapshot));
+    lines.extend(symbols(snapshot));
     lines.extend(stops(snapshot));
     lines.extend(languages(snapshot));
-    lines.extend(symbols(snapshot));
     lines.extend(system(snapshot));
     if snapshot.source.recording.is_none() {
         lines.extend(overhead(snapshot));
