@@ -203,7 +203,7 @@ fn outermost(found: Vec<PathBuf>) -> Vec<PathBuf> {
 
 /// The mount point in proc_pid_mountinfo(5): the fifth field, with the file
 /// system type after a lone dash.
-fn find_cgroup2_mount(mountinfo: &[u8]) -> Option<PathBuf> {
+pub fn find_cgroup2_mount(mountinfo: &[u8]) -> Option<PathBuf> {
     mountinfo.split(|&b| b == b'\n').find_map(|line| {
         let mut fields = line.split(|&b| b == b' ');
         let point = fields.nth(4)?;

@@ -259,6 +259,7 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn an_answer_is_for_all_targets() {
@@ -278,7 +279,6 @@ mod tests {
     }
     use crate::geometry::Size;
     use engine::snapshot::Span;
-    use proptest::prelude::*;
 
     fn changed() -> Kept {
         Kept {
@@ -305,6 +305,18 @@ mod tests {
         assert_eq!(find(&text, "system"), Some(changed()));
         let again = put(&text, "system", Kept::default());
         assert_eq!(again.matches("\"system\"").count(), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_in_the_file_is_replaced(
+            text in "(\\[\\[?[a-z]{0,6}\\]?\\]\n|(name|sort|inverted|unit|tree|code|family|debuginfod) = (\"\\PC{0,300}\"|true|[\\[{0-9.\"]{0,9})\n|target = [\\[\\]{},]{0,300}|\\PC{0,8}){0,6}",
+        ) {
+            _ = (answer(&text), find(&text, "system"));
+            let written = put(&text, "system", changed());
+            prop_assert_eq!(find(&written, "system"), Some(changed()));
+            prop_assert!(written.len() < 64 << 10);
+        }
     }
 
     #[test]

@@ -92,10 +92,12 @@ impl Mounts {
         look(self)
     }
 
-    fn add(&mut self, list: &[u8]) {
+    /// Adds the file systems of a list, as `/proc/PID/mountinfo` has it.
+    pub fn add(&mut self, list: &[u8]) {
         let lines: Vec<Line<'_>> = list.split(|byte| *byte == b'\n').filter_map(line).collect();
+        let places = Places::of(&lines);
         for line in &lines {
-            let kind = line.kind(&lines);
+            let kind = line.kind(&places);
             // One file system may be mounted in many places.
             self.by_device.entry(line.device).or_insert(kind);
             self.by_mount.insert(line.mount, kind);
@@ -142,11 +144,11 @@ fn line(line: &[u8]) -> Option<Line<'_>> {
 }
 
 impl Line<'_> {
-    fn kind(&self, all: &[Line<'_>]) -> Kind {
+    fn kind(&self, places: &Places<'_>) -> Kind {
         match self.kind {
             b"proc" => Kind::Proc,
             // Its files are those of its layers.
-            b"overlay" if self.layers().any(|layer| is_remote(layer, all)) => Kind::Remote,
+            b"overlay" if self.layers().any(|layer| places.are_remote(layer)) => Kind::Remote,
             kind if is_remote_type(kind) => Kind::Remote,
             _ => Kind::Local,
         }
@@ -167,16 +169,40 @@ fn is_remote_type(kind: &[u8]) -> bool {
     REMOTE.contains(&family)
 }
 
-/// Whether a path lies in a remote mount, by the innermost place that holds it. Later
-/// lines lie over earlier ones.
-fn is_remote(path: &[u8], all: &[Line<'_>]) -> bool {
-    let holds = |place: &[u8]| {
-        let rest = path.strip_prefix(place);
-        place == b"/" || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-    };
-    let holding = all.iter().filter(|line| holds(line.place));
-    let innermost = holding.max_by_key(|line| line.place.len());
-    innermost.is_some_and(|line| is_remote_type(line.kind))
+/// Where something is mounted, and whether that is remote. Later lines lie over earlier ones.
+///
+/// Who may mount can have a hundred thousand mounts, with hundreds of layers each; so no path
+/// is compared with every place.
+struct Places<'a>(HashMap<&'a [u8], bool>);
+
+impl<'a> Places<'a> {
+    /// Folders that a path may lie in. What lies deeper is treated with care.
+    const DEPTH_MAX: usize = 128;
+
+    fn of(lines: &[Line<'a>]) -> Self {
+        let places = lines.iter();
+        Places(
+            places
+                .map(|line| (line.place, is_remote_type(line.kind)))
+                .collect(),
+        )
+    }
+
+    /// Whether a path lies in a remote mount: by the innermost place that holds it.
+    fn are_remote(&self, path: &[u8]) -> bool {
+        let mut folder = path;
+        for _ in 0..Self::DEPTH_MAX {
+            if let Some(is_remote) = self.0.get(folder) {
+                return *is_remote;
+            }
+            folder = match folder.iter().rposition(|byte| *byte == b'/') {
+                Some(end) if end > 0 => &folder[..end],
+                // A path that begins nowhere is below the root as well.
+                _ => return self.0.get(&b"/"[..]).copied().unwrap_or(false),
+            };
+        }
+        true
+    }
 }
 
 #[cfg(test)]
@@ -211,6 +237,32 @@ nonsense
             assert_eq!(mounts.by_device.get(&device), Some(&expected), "{mount}");
         }
         assert_eq!(mounts.by_mount.len(), 7);
+    }
+
+    #[test]
+    fn the_innermost_and_latest_place_counts() {
+        let list = "\
+1 0 0:1 / / rw - nfs4 s rw
+2 1 0:2 / /near rw - ext4 x rw
+3 1 0:3 / /near/over rw - ext4 x rw
+4 3 0:4 / /near/over rw - fuse x rw
+";
+        let lines: Vec<_> = list.as_bytes().split(|byte| *byte == b'\n').collect();
+        let lines: Vec<_> = lines.into_iter().filter_map(line).collect();
+        let places = Places::of(&lines);
+        for (path, is_remote) in [
+            ("/", true),
+            ("/nearby", true),
+            ("/near", false),
+            ("/near/layer", false),
+            ("/near/over/layer", true),
+            ("layer", true),
+            ("", true),
+        ] {
+            assert_eq!(places.are_remote(path.as_bytes()), is_remote, "{path}");
+        }
+        let deep = "/near".to_owned() + &"/x".repeat(Places::DEPTH_MAX);
+        assert!(places.are_remote(deep.as_bytes()));
     }
 
     proptest::proptest! {
