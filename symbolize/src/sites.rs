@@ -28,7 +28,7 @@ mod tests;
 
 use crate::{ElfSymbols, FileOffset, LinkAddr};
 
-use code::Code;
+use code::{Code, is_call};
 pub use find::{Wanted, functions};
 pub use function::{Function, Language};
 pub use line::{NoLine, of_line};
@@ -136,6 +136,9 @@ pub struct Wish {
     /// Registers that have to be the caller's still, by their number in instructions
     /// (0 is rax, 4 rsp, 15 r15), a bit for each.
     pub whole: u16,
+    /// No breakpoint goes to a call: what the kernel does in its place is no call to a shadow
+    /// stack.
+    pub spares_calls: bool,
 }
 
 /// The registers that may carry an argument, in C, C++ and Rust.
@@ -160,6 +163,9 @@ pub fn place(symbols: &ElfSymbols, function: &Function, wish: Wish) -> Result<Pl
     let code = Code::read(symbols, function.start, function.len)?;
     if let Some(inside) = function.inside {
         let at = code.position(inside).ok_or(Refusal::NotAnInstruction)?;
+        if wish.spares_calls && is_call(&code.instructions[at]) {
+            return Err(Refusal::Call);
+        }
         return Ok(Placed {
             entry: code.site(symbols, at, Kind::Inside, 0)?,
             returns: None,

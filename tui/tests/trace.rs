@@ -627,6 +627,51 @@ fn stacks_are_whole_while_returns_are_watched() {
     }
 }
 
+/// From the first call on it may write and end, and nothing else: any other system call ends
+/// it at once.
+const FILTERED: &str = r#"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#define APART __attribute__((noinline, noclone))
+#define LETS(number) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+APART long filtered(long n) { __asm__ volatile(""); return n * 3; }
+APART long leaf(long n) { __asm__ volatile(""); return n + 1; }
+int main(void) {
+    struct sock_filter lines[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), LETS(SYS_write), LETS(SYS_exit_group),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)};
+    struct sock_fprog filter = {sizeof lines / sizeof *lines, lines};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) return 1;
+    long sum = 0;
+    for (long i = 0; i < 500; i++) sum += filtered(i) - leaf(i);
+    fprintf(stderr, "sum %ld\n", sum);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_program_under_a_filter_of_system_calls_goes_on_behind_its_returns() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(program) = Program::compile("filtered.c", FILTERED, &["-O1"]) else {
+        return;
+    };
+    let (report, said) = trace(&["filtered,leaf", "--ret"], &[program.path()]);
+    assert_eq!(own_count(&said, "sum"), 500 * 499 - 500, "{said}");
+    for name in ["filtered", "leaf"] {
+        let called = probe(&report, name);
+        assert_eq!(called["count"], 500, "{called}");
+        assert_eq!(called["unreturned"], 0, "{called}");
+        let all = top(&called["returns"]);
+        assert!(all.iter().all(|(_, count)| *count == 1), "{all:?}");
+    }
+}
+
 /// Nearly all of its time is spent in the kernel, which handles hits of two breakpoints.
 const HIT_ALL_THE_TIME: &str = r#"
 #define APART __attribute__((noinline, noclone))

@@ -23,7 +23,7 @@ use super::guard::{Guard, ProbeLimits};
 use super::modules::Module;
 use super::order::Sampled;
 use super::wanted::{Wanted, What};
-use probe::call::{AttachError, Calls, Cost, EndPlan, FunctionPlan, Scope, SitePlan};
+use probe::call::{AttachError, Calls, Caution, Cost, EndPlan, FunctionPlan, Scope, SitePlan};
 use probe::call_orders::{Orders, order};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -42,6 +42,8 @@ pub struct Search {
     pub returns: bool,
     /// What is read of each call.
     pub values: Values,
+    /// What must not be done, so that no process is ended by it.
+    pub caution: Caution,
 }
 
 impl Search {
@@ -413,7 +415,10 @@ pub(super) fn throws(module: &Module) -> bool {
 fn ends(module: &Module, search: &Search, has_exceptions: bool) -> Ends {
     if !search.returns {
         Ends::Unseen
-    } else if module.symbols.has_exceptions() || (has_exceptions && !module.is_program) {
+    } else if search.caution.keeps_return_addresses
+        || module.symbols.has_exceptions()
+        || (has_exceptions && !module.is_program)
+    {
         Ends::AtReturns
     } else {
         Ends::Replaced
@@ -430,6 +435,7 @@ fn wish(function: &Function, ends: Ends, search: &Search) -> Wish {
             ends
         },
         whole: search.values.registers_at_entry(function.language),
+        spares_calls: search.caution.spares_calls,
     }
 }
 

@@ -9,6 +9,7 @@ use super::order::{Place, Sampled, Whose};
 use super::reach::Reach;
 use super::wanted::Wanted;
 use crate::naming::{NamedModule, names_of};
+use probe::call::Caution;
 use probe::confine::{self, Duty};
 use std::path::Path;
 use std::sync::Arc;
@@ -160,6 +161,10 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
         Whose::Processes { pids, .. } => pids.clone(),
     };
     let is_everybody = wanted.whose == Whose::Target && reach.pids.is_empty();
+    let search = Search {
+        caution: Caution::now(),
+        ..wanted.search.clone()
+    };
     let found = match (&wanted.place, &wanted.module) {
         (Place::Sampled(sampled), Some(module)) => {
             let copies = open(module, &pids, symbolizer, sampled)?;
@@ -167,7 +172,7 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
                 && (is_everybody
                     || pids.len() > PROCESSES_ASKED
                     || pids.iter().any(|pid| may_throw(*pid, symbolizer)));
-            let found = find_sampled(&copies, sampled, may_throw, &wanted.search);
+            let found = find_sampled(&copies, sampled, may_throw, &search);
             vec![found.map_err(|refused| refused.reason.explain().to_string())?]
         }
         (Place::Sampled(_), None) => return Err("its samples are gone".into()),
@@ -177,7 +182,7 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
                 (Some(program), 1) => needed::of_program(program, &Environment::own(), symbolizer),
                 _ => modules::of_processes(&pids, &probe::files::of_targets(), symbolizer).0,
             };
-            by_name(name, &modules, &wanted.search)?
+            by_name(name, &modules, &search)?
         }
     };
     for found in &found {

@@ -178,6 +178,13 @@ impl Filter {
         Filter::new(rules, SeccompAction::Allow, refused())
     }
 
+    /// Nothing but that a call fails with an error number.
+    pub fn failing(call: i64, error: i32) -> io::Result<Filter> {
+        let rules = allowed([call].iter());
+        let error = SeccompAction::Errno(error.cast_unsigned());
+        Filter::new(rules, SeccompAction::Allow, error)
+    }
+
     /// Has the kernel apply it to the calling thread and all that it starts, from now on.
     /// They can then also gain no rights by starting a program.
     pub fn apply(&self) -> io::Result<()> {

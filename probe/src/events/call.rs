@@ -9,9 +9,11 @@
 //! | `point` | probes at tracepoints of the kernel |
 //! | `maps` | what the programs share with us |
 //! | `reading` | what was counted, of all CPUs together |
+//! | `caution` | what must not be done, so that no process is ended by it |
 //! | `cost` | what a hit costs on this machine, measured |
 
 mod attach;
+mod caution;
 mod changing;
 mod cost;
 mod leaving;
@@ -20,6 +22,7 @@ mod point;
 mod reading;
 
 pub use attach::{AttachError, Scope};
+pub use caution::Caution;
 pub use changing::leave_to_exit;
 pub use cost::Cost;
 pub use maps::CallMaps;

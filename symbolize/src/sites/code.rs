@@ -188,6 +188,14 @@ pub fn can_be_probed(instruction: &Instruction) -> bool {
     !instruction.has_lock_prefix() && !has_bad_segment && !is_bad
 }
 
+/// Whether it puts a return address on the stack.
+pub fn is_call(instruction: &Instruction) -> bool {
+    matches!(
+        instruction.flow_control(),
+        FlowControl::Call | FlowControl::IndirectCall
+    )
+}
+
 /// What the kernel does with an instruction under a breakpoint: `push_setup_ops` and
 /// `branch_setup_ops` of Linux's arch/x86/kernel/uprobes.c.
 pub fn class_of(instruction: &Instruction) -> Class {

@@ -4,7 +4,7 @@ use iced_x86::{
     ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
 };
 
-use super::code::{Code, can_be_probed, class_of, written};
+use super::code::{Code, can_be_probed, class_of, is_call, written};
 use super::{Class, Ends, Kind, Refusal, Site, Wish};
 use crate::ElfSymbols;
 
@@ -45,7 +45,8 @@ pub fn choose(code: &Code, wish: Wish) -> Option<Entry> {
         if code.is_reached_again(number) {
             break;
         }
-        if can_be_probed(instruction) && is_sure(code, number) {
+        let is_spared = wish.spares_calls && is_call(instruction);
+        if can_be_probed(instruction) && is_sure(code, number) && !is_spared {
             let entry = Entry {
                 number,
                 pushed,

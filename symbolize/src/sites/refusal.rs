@@ -34,6 +34,8 @@ pub enum Refusal {
     NotAllCode,
     /// No instruction begins there.
     NotAnInstruction,
+    /// The instruction there is a call, and a process has a shadow stack.
+    Call,
     /// No instruction near its start can be probed.
     NoSite,
     /// A marker without the arguments that are wanted.
@@ -58,6 +60,10 @@ impl Refusal {
             Refusal::NoCode => "its bytes are no instructions",
             Refusal::NotAllCode => "not all of it is instructions, so its returns cannot be told",
             Refusal::NotAnInstruction => "no instruction begins there",
+            Refusal::Call => {
+                "a call is there, which a breakpoint would leave out on the shadow stacks \
+                 that processes use here"
+            }
             Refusal::Inlined => {
                 "the compiler put its code into its callers, so that there are no calls to see"
             }

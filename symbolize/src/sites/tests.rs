@@ -13,6 +13,7 @@ fn the_first_emulated_instruction_is_behind_the_mark_of_indirect_branches() {
     let wish = Wish {
         ends: Ends::Replaced,
         whole: ARGUMENTS,
+        ..Wish::default()
     };
     let entry = choose(&code, wish).unwrap();
     assert_eq!((entry.number, entry.pushed), (1, 0));
@@ -29,6 +30,25 @@ fn a_return_address_that_moved_is_no_place_to_replace_it() {
         ..Wish::default()
     };
     assert_eq!(choose(&code, returns).unwrap().number, 0);
+}
+
+#[test]
+fn where_there_are_shadow_stacks_calls_are_left_alone() {
+    let wish = Wish {
+        spares_calls: true,
+        ..Wish::default()
+    };
+    // sub $0x18,%rsp; call +0; add $0x18,%rsp; ret.
+    let code = decode(b"\x48\x83\xec\x18\xe8\0\0\0\0\x48\x83\xc4\x18\xc3");
+    assert_eq!(choose(&code, wish).unwrap().number, 0);
+    // mov %edi,%eax; call *%rax; ret. Then a call alone.
+    let code = decode(b"\x89\xf8\xff\xd0\xc3");
+    assert_eq!(choose(&code, wish).unwrap().number, 0);
+    let code = decode(b"\xe8\0\0\0\0\xc3");
+    assert!(choose(&code, wish).is_none());
+    // push %rbp; call +0; ret.
+    let code = decode(b"\x55\xe8\0\0\0\0\xc3");
+    assert_eq!(choose(&code, wish).unwrap().number, 0);
 }
 
 #[test]
@@ -71,6 +91,7 @@ fn go_is_counted_at_the_branch_of_its_stack_check() {
     let wish = Wish {
         ends: Ends::Replaced,
         whole: GO_ARGUMENTS,
+        ..Wish::default()
     };
     let entry = behind_stack_check(&code, wish).unwrap();
     assert_eq!((entry.number, entry.pushed), (1, 0));

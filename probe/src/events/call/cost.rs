@@ -1,6 +1,7 @@
 //! What a hit costs on this machine: measured on functions of our own, because a trap
 //! costs twenty times as much in some virtual machines as on the bare machine.
 
+use super::caution::may_replace_return_addresses;
 use super::{AttachError, Calls, EndPlan, FunctionPlan, Scope, SitePlan};
 use probe_ebpf::calls::{Orders, order};
 use std::fs::{self, File};
@@ -69,11 +70,11 @@ unsafe extern "C" {
 pub fn measure(calls: &mut Calls) -> Result<Cost, AttachError> {
     let file = File::open("/proc/self/exe").map_err(AttachError::Cost)?;
     let file = Arc::new(file);
-    let mut costs = |function, timed| cost_of(calls, &file, function, timed);
-    let emulated = costs(proftop_emulated_call, false)?;
-    let stepped = costs(proftop_stepped_call, false)?;
-    let timed = costs(proftop_emulated_timed_call, true)?;
-    let stepped_timed = costs(proftop_stepped_timed_call, true)?;
+    let mut costs = |function, ret| cost_of(calls, &file, function, ret);
+    let emulated = costs(proftop_emulated_call, None)?;
+    let stepped = costs(proftop_stepped_call, None)?;
+    let timed = costs(proftop_emulated_timed_call, Some(5))?;
+    let stepped_timed = costs(proftop_stepped_timed_call, Some(4))?;
     Ok(Cost {
         emulated_ns: emulated.hit_ns,
         stepped_ns: stepped.hit_ns,
@@ -92,32 +93,34 @@ struct Measured {
     shown_ns: u64,
 }
 
+/// `ret`: the call is timed, and its `ret` is so many bytes behind the start.
 fn cost_of(
     calls: &mut Calls,
     file: &Arc<File>,
     function: Function,
-    timed: bool,
+    ret: Option<u64>,
 ) -> Result<Measured, AttachError> {
     let offset = offset_of(function as usize as u64).map_err(AttachError::Cost)?;
     let bare_ns = time(function);
+    let site = |offset| SitePlan {
+        offset,
+        pushed: 0,
+        unless_taken: false,
+        semaphore: None,
+    };
     let plan = FunctionPlan {
         file: Arc::clone(file),
-        entry: SitePlan {
-            offset,
-            pushed: 0,
-            unless_taken: false,
-            semaphore: None,
-        },
-        ends: if timed {
-            EndPlan::Replaced
-        } else {
-            EndPlan::Unseen
+        entry: site(offset),
+        ends: match ret {
+            None => EndPlan::Unseen,
+            Some(_) if may_replace_return_addresses() => EndPlan::Replaced,
+            Some(ret) => EndPlan::At(vec![site(offset + ret)]),
         },
         is_go: false,
     };
     let orders = Orders {
         // We are no target of ours.
-        flags: order::EVERYBODY | if timed { order::TIMED } else { 0 },
+        flags: order::EVERYBODY | if ret.is_some() { order::TIMED } else { 0 },
         ..Orders::default()
     };
     let scope = Scope::Processes(vec![std::process::id()]);

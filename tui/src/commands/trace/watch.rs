@@ -10,7 +10,7 @@ use engine::probes::{
     Found, FrameKey, Guard, Placing, ProbeLimits, Reach, Recorder, Search, TooMuch, Track, Wanted,
     What, find, marker_names, names,
 };
-use probe::call::{Calls, Cost};
+use probe::call::{Calls, Caution, Cost};
 use probe::call_orders::{Orders, PROBES_MAX, order};
 use probe::{Frame, ModuleId, Sample};
 use profile::probes::ProbeLog;
@@ -76,6 +76,7 @@ impl<'c> Watch<'c> {
         let search = Search {
             returns: config.is_timed,
             values: config.values.clone(),
+            caution: Caution::default(),
         };
         let wanted = config.functions.iter().map(|text| {
             let wanted = Wanted::parse(text)?;
@@ -191,6 +192,14 @@ impl<'c> Watch<'c> {
     /// not found stays missing with the reason, to be looked for again. An error if more
     /// functions fit than can be probed.
     fn place_in(&mut self, modules: &[Module], reach: &Reach) -> Result<(), Failure> {
+        if self.missing.is_empty() {
+            return Ok(());
+        }
+        let before = std::mem::replace(&mut self.search.caution, Caution::now());
+        let is_new = before != self.search.caution && self.search.returns;
+        if let Some(why) = self.search.caution.explain().filter(|_| is_new) {
+            stderr::say(why);
+        }
         for Missing { wanted, .. } in std::mem::take(&mut self.missing) {
             // A function that is not mapped yet may be later.
             let (found, refused) = match find(modules, &wanted, &self.search, &self.symbolizer) {
