@@ -25,7 +25,6 @@ mod open_wait;
 mod point;
 mod probed;
 mod processes;
-mod put_back;
 mod python;
 mod raw;
 mod record;

@@ -1,9 +1,10 @@
 //! The whole stack of a thread, for a process whose tables are not in place
 //! yet: user space walks it by the same code when they are.
 
+mod put_back;
+
 use super::maps::{RAW_SCRATCH, RawScratch, SAMPLES, SCRATCH, Scratch, WAKE_BYTES, count};
 use super::probed::{PUSHED_SHIFT, real_address};
-use super::put_back::put_back_returns;
 use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_NO_WAKEUP};
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
@@ -14,6 +15,7 @@ use probe_ebpf::limits::{
 use probe_ebpf::record::record_kind;
 use probe_ebpf::settings::counter;
 use probe_ebpf::{RawStack, SampleHeader};
+use put_back::put_back_returns;
 
 const HEADERS: u64 = (size_of::<SampleHeader>() + size_of::<RawStack>()) as u64;
 const PART_MAX: u64 = (RAW_PAGES * PAGE_BYTES) as u64;

@@ -1,14 +1,14 @@
 //! Return addresses in a copy of a stack that the kernel has replaced for probes at the ends of
 //! functions: whoever walks the copy knows nothing of them, and later nobody does.
 
-use super::hit::return_address_at;
-use super::maps::{
+use super::super::hit::return_address_at;
+use super::super::maps::{
     RETURN_ADDRESS_OFFSET, RETURN_NEXT_OFFSET, RETURN_STACK_OFFSET, RawScratch, TASK_UTASK_OFFSET,
     UTASK_RETURNS_OFFSET,
 };
-use super::memory::kernel_word;
-use super::probed::DEPTH_MAX;
-use super::raw::this_cpus;
+use super::super::memory::kernel_word;
+use super::super::probed::DEPTH_MAX;
+use super::this_cpus;
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 use probe_ebpf::limits::{PAGE_BYTES, RAW_PAGES};
