@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use symbolize::Reason;
 use symbolize::python::{
-    Layout, LineTable, Lines, Version, find_threading, module_of, read_code, read_thread_names,
+    Asyncio, Layout, LineTable, Lines, Version, find_threading, module_of, read_code, read_thread_names,
     read_threads,
 };
 
@@ -35,6 +35,7 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     module_of(&String::from_utf8_lossy(bytes));
+    Asyncio::read(bytes);
     let Ok(layout) = Layout::of(version, &memory, START) else {
         return;
     };

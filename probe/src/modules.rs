@@ -20,7 +20,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use symbolize::object::Object;
-use symbolize::python::{Interpreter, Trampoline};
+use symbolize::python::{Asyncio, Interpreter, Trampoline};
 use symbolize::{FileIdentity, FileSource, Files as Way, JitNames};
 
 /// Whose files and whose kernel there are on every machine.
@@ -46,7 +46,7 @@ pub struct Modules {
     /// Not told yet.
     fresh: Vec<Module>,
     /// Files that may be interpreters of Python.
-    interpreters: HashSet<ModuleId>,
+    of_python: HashSet<ModuleId>,
 }
 
 /// A mapping as the kernel tells of it.
@@ -79,13 +79,13 @@ impl Modules {
             way: crate::files::for_sampler(),
             next: ModuleId::KERNEL.0 + 1,
             fresh: vec![kernel],
-            interpreters: HashSet::new(),
+            of_python: HashSet::new(),
         }
     }
 
-    /// Whether a file may be an interpreter of Python, by what is in it.
-    pub fn may_be_interpreter(&self, module: ModuleId) -> bool {
-        self.interpreters.contains(&module)
+    /// Whether a file may be a part of Python that is read, by what is in it.
+    pub fn may_be_of_python(&self, module: ModuleId) -> bool {
+        self.of_python.contains(&module)
     }
 
     /// The modules that are new since the last call.
@@ -234,7 +234,7 @@ impl Modules {
         let object = file.as_ref().and_then(|file| Object::read(file).ok());
         let build_id = object.as_ref().and_then(Object::build_id);
         let name = path.file_name().unwrap_or_default().as_bytes();
-        let may_be_interpreter = object.is_some_and(|object| Interpreter::may_be(&object, name));
+        let may_be_of_python = object.is_some_and(|object| is_of_python(&object, name));
         let identity = { file.as_ref() }.and_then(|file| FileIdentity::of(file).ok());
         let known = { identity.as_ref() }.and_then(|i| self.files.join(i, build_id.as_deref()));
         let id = known.unwrap_or_else(|| {
@@ -256,8 +256,8 @@ impl Modules {
                 unreadable,
             };
             let id = self.add(kind, writer.unwrap_or(NOBODY));
-            if may_be_interpreter {
-                self.interpreters.insert(id);
+            if may_be_of_python {
+                self.of_python.insert(id);
             }
             id
         });
@@ -275,6 +275,10 @@ impl Modules {
         fresh.push(Module { id, kind, user });
         id
     }
+}
+
+fn is_of_python(object: &Object, file_name: &[u8]) -> bool {
+    Interpreter::may_be(object, file_name) || Asyncio::may_be(object)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@
 //! | `tids` | which thread of the kernel a thread of the interpreter is |
 //! | `codes` | the code objects of a process, each read once |
 //! | `names` | functions and lines with a number each, for the whole run |
+//! | `task` | the task of asyncio that a thread ran |
 //! | `merge` | Python frames in the place of the interpreter's |
 //! | `maps` | the BPF maps |
 //! | `trampolines` | mappings with the code of `-X perf` |
@@ -27,6 +28,7 @@ mod merge;
 mod names;
 mod process;
 mod reading;
+mod task;
 mod tids;
 mod trampolines;
 
@@ -50,7 +52,7 @@ use reading::{Came, Look, Wanted};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
-use symbolize::python::{Interpreter, Trampoline};
+use symbolize::python::{Asyncio, Interpreter, Trampoline};
 
 pub use maps::PythonMaps;
 
@@ -59,6 +61,8 @@ pub struct Python {
     maps: PythonMaps,
     /// The files that are interpreters.
     interpreters: HashMap<ModuleId, Arc<Interpreter>>,
+    /// The files that have asyncio's part in C, and tell of it.
+    asyncio: HashMap<ModuleId, Asyncio>,
     processes: HashMap<u32, Process>,
     /// Mappings of processes that have no interpreter in them.
     without: HashMap<u32, Arc<Mappings>>,
@@ -97,7 +101,7 @@ impl PythonParts {
     pub fn are_read(&self) -> bool {
         self.parts.iter().all(|part| match part {
             Part::Unread(_, code) => code.is_read(),
-            Part::Frame(_) | Part::GroupEnd => true,
+            Part::Frame(_) | Part::Task(_) | Part::GroupEnd => true,
         })
     }
 }
@@ -108,6 +112,7 @@ impl Python {
         Self {
             maps,
             interpreters: HashMap::new(),
+            asyncio: HashMap::new(),
             processes: HashMap::new(),
             without: HashMap::new(),
             names: Registry::default(),
@@ -125,10 +130,17 @@ impl Python {
         self.budget.begin_turn();
         while let Some(came) = self.reading.as_ref().and_then(Aside::answer) {
             match came {
-                Came::Interpreter(module, interpreter) => {
-                    self.interpreters.insert(module, interpreter);
-                    // Some of those may have it.
-                    self.without.clear();
+                Came::File {
+                    module,
+                    interpreter,
+                    asyncio,
+                } => {
+                    self.asyncio.extend(asyncio.map(|it| (module, it)));
+                    if let Some(interpreter) = interpreter {
+                        self.interpreters.insert(module, interpreter);
+                        // Some of those may have it.
+                        self.without.clear();
+                    }
                 }
                 Came::Trampolines { pid, start, kind } => {
                     if let Some(process) = self.processes.get_mut(&pid) {
@@ -150,7 +162,7 @@ impl Python {
         }
     }
 
-    /// Looks whether a new file that may be an interpreter is one.
+    /// Looks whether a new file that may be a part of Python is one.
     pub fn add_module(&mut self, module: &Module) {
         let ModuleKind::File {
             path,
@@ -161,7 +173,7 @@ impl Python {
             return;
         };
         let name = path.file_name().unwrap_or_default().as_bytes();
-        let wanted = Wanted::Interpreter {
+        let wanted = Wanted::File {
             module: module.id,
             file: file.clone(),
             name: name.to_vec(),
@@ -212,6 +224,7 @@ impl Python {
         let Some(process) = self.processes.get_mut(&raw.tgid) else {
             return PythonParts::default();
         };
+        process.find_asyncio(mappings, &self.asyncio, &mut self.maps);
         let budget = &mut self.budget;
         let look = process.follow(raw, budget, now_ns);
         let (parts, codes) = process.parts(raw, modules, &mut self.names, budget);
@@ -279,6 +292,11 @@ impl Python {
                 Part::Unread(entry, code) => {
                     let frame = code.frame(*entry, modules, &mut self.names);
                     frame.into_iter().for_each(|frame| entries.push(frame));
+                }
+                Part::Task(name) => {
+                    let coroutine = entries.last();
+                    let task = coroutine.and_then(|it| self.names.task(it, name.as_ref(), modules));
+                    task.into_iter().for_each(|frame| entries.push(frame));
                 }
                 Part::GroupEnd => entries.end_group(),
             }

@@ -385,7 +385,7 @@ impl Timeline {
         for module in self.processes.modules.take_fresh() {
             self.unwinding.add_module(&module);
             if let Some(python) = &mut self.python
-                && self.processes.modules.may_be_interpreter(module.id)
+                && self.processes.modules.may_be_of_python(module.id)
             {
                 python.add_module(&module);
             }

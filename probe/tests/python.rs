@@ -22,6 +22,10 @@ use test_support::{NO_PYTHON, Process, Scratch, compile, pythons, skip, wait_for
 /// Function, file and line.
 type Frame = (String, String, u32);
 
+/// How the name of a task of asyncio begins. The program ends it at once if the task has the name
+/// of its coroutine, which follows.
+const TASK: &str = "task ‹";
+
 /// A thread stood on this stack, between these times.
 struct Truth {
     tid: u32,
@@ -36,7 +40,14 @@ fn read_truths(file: &Path) -> Vec<Truth> {
         let fields: Vec<&str> = line.split('\t').collect();
         let frame = |frame: &str| {
             let parts: Vec<&str> = frame.split('\x1f').collect();
-            let name = format!("{}.{}", module_of(parts[1]), parts[0]);
+            let module = module_of(parts[1]);
+            let name = match parts[0].strip_prefix(TASK) {
+                None => format!("{module}.{}", parts[0]),
+                Some(rest) => match rest.strip_prefix('›') {
+                    Some(coroutine) => format!("{TASK}{module}.{coroutine}›"),
+                    None => parts[0].into(),
+                },
+            };
             (name, parts[1].into(), parts[2].parse().unwrap())
         };
         Truth {
@@ -86,10 +97,12 @@ fn with_freed(mut found: Vec<Frame>, truth: &[Frame]) -> Vec<Frame> {
     found
 }
 
-/// Native code that an interpreter makes while it runs.
+/// What is special about a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Made {
     Nothing,
+    /// It runs tasks of asyncio.
+    Tasks,
     /// A piece for each function, by `-X perf`.
     Trampolines,
     /// Of what is run often.
@@ -100,7 +113,14 @@ impl Made {
     fn options(self) -> &'static [&'static str] {
         match self {
             Made::Trampolines => &["-X", "perf"],
-            Made::Nothing | Made::Jit => &[],
+            Made::Nothing | Made::Tasks | Made::Jit => &[],
+        }
+    }
+
+    fn program(self) -> &'static str {
+        match self {
+            Made::Tasks => "tests/python/tasks.py",
+            Made::Nothing | Made::Trampolines | Made::Jit => "tests/python/program.py",
         }
     }
 }
@@ -114,7 +134,7 @@ fn stacks() -> String {
 fn sample(python: &Path, made: Made) -> Option<(Seen, PythonStats, Vec<Truth>)> {
     let scratch = Scratch::new();
     let (go, out) = (scratch.join("go"), scratch.join("out"));
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/program.py");
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(made.program());
     let mut command = Command::new(python);
     command
         .args(made.options())
@@ -132,7 +152,10 @@ fn sample(python: &Path, made: Made) -> Option<(Seen, PythonStats, Vec<Truth>)> 
     let mut seen = Seen::until(&mut source, "frames of Python", |seen| {
         let last = seen.samples.last();
         last.is_some_and(|last| {
-            !python_frames(last, &seen.modules).is_empty()
+            let frames = python_frames(last, &seen.modules);
+            let mut tasks = frames.iter().filter(|frame| frame.0.starts_with(TASK));
+            !frames.is_empty()
+                && (made != Made::Tasks || tasks.next().is_some())
                 && (made == Made::Jit
                     || !has_trampolines(last, &seen.modules) && last.ending == Ending::Root)
         })
@@ -259,6 +282,28 @@ fn what_a_jit_runs_has_its_functions_and_lines() {
             return;
         }
     }
+}
+
+#[test]
+fn tasks_are_what_the_program_says_of_them() {
+    let _alone = alone();
+    let mut interpreters = pythons();
+    interpreters.retain(|version, _| tells_of_tasks(version));
+    if interpreters.is_empty() {
+        skip("no Python here tells of its tasks");
+    }
+    for (version, python) in interpreters {
+        let what = format!("Python {version} with asyncio");
+        if check(&what, &python, Made::Tasks).is_none() {
+            return;
+        }
+    }
+}
+
+/// From 3.14 on.
+fn tells_of_tasks(version: &str) -> bool {
+    let minor = version.split('.').nth(1);
+    minor.is_some_and(|minor| minor.parse::<u32>().unwrap() >= 14)
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `asyncio` | where asyncio keeps which task runs |
 //! | `interpreter` | which file is an interpreter: its version, where its state is, where its loop is |
 //! | `parts` | all places of a function that was split, by its jumps |
 //! | `layout` | where each version keeps what: one file for each |
@@ -19,6 +20,7 @@
 //! Everything that is read was written by a stranger: every length has a bound, every list
 //! an end, and an address is only ever given back to the kernel to read from.
 
+mod asyncio;
 mod code;
 mod dict;
 mod interpreter;
@@ -32,6 +34,7 @@ mod thread_names;
 mod threads;
 mod trampoline;
 
+pub use asyncio::Asyncio;
 pub use code::{Code, Found, IDENTITY_WORDS, read_code};
 pub use interpreter::{Build, Interpreter, Version};
 pub use layout::{

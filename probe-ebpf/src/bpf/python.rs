@@ -9,12 +9,16 @@ use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 use probe_ebpf::limits::{FRAMES_MAX, PYTHON_FRAMES_MAX};
 use probe_ebpf::python::{
-    Entry, FRAME_ROOM, GIL_BYTES, GIL_HOLDER, GIL_LOCKED, IDENTITY_WORDS, Layout, NONE, OWNER_C,
-    Summary, TID_IN_PTHREAD, check, lock, status, style,
+    COROUTINE_FRAME, Entry, FRAME_ROOM, GIL_BYTES, GIL_HOLDER, GIL_WORDS, IDENTITY_WORDS, IS_TEXT,
+    Layout, NONE, OWNER_C, Summary, TASK_ENTRIES, TASK_TEXT, TEXT_ASCII, TEXT_LENGTH, TEXT_STATE,
+    TEXT_WIDE, TID_IN_PTHREAD, TYPE_FLAGS, check, lock, status, style,
 };
 
 /// Bits of a pointer to an object that are no address: objects begin at multiples of 8.
 const TAG: u64 = 7;
+
+const _: () = assert!(GIL_WORDS <= IDENTITY_WORDS);
+const _: () = assert!(lock::HELD == lock::NOT_HELD + 1);
 
 /// What the loop's body needs, on the program's stack.
 #[repr(C)]
@@ -35,7 +39,7 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
     };
     state.python.entries = 0;
     state.python.status = status::NO_THREAD;
-    let mut lock = lock::UNKNOWN;
+    let mut thread_state = 0;
     let tid = state.header.tid;
     if let Some(thread) = PYTHON_THREADS.get_ptr(&tid) {
         // SAFETY: values of live maps.
@@ -44,7 +48,7 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
         let known = read(address.wrapping_add(layout_ref.thread_identity as u64));
         if known == identity {
             state.python.status = status::TOO_DEEP;
-            lock = held(layout_ref.gil, address);
+            thread_state = address;
             state.python.next = innermost(address, layout_ref);
             let mut place = Place { scratch, layout };
             let body = one_frame as *mut c_void;
@@ -61,6 +65,14 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
             state.python.status = status::STALE;
         }
     }
+    let mut lock = lock::UNKNOWN;
+    // Behind the walk, as the kernel would check that once for each answer.
+    if thread_state != 0 {
+        // SAFETY: a value of a live map.
+        let layout = unsafe { &*layout };
+        add_task(scratch, layout, thread_state);
+        lock = held(scratch, layout.gil, thread_state);
+    }
     // The loop has changed them behind the compiler's back.
     // SAFETY: fields of a value of a map.
     let (entries, status) = unsafe {
@@ -76,18 +88,71 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
 
 /// Whether the thread of that state has the global lock.
 #[inline(always)]
-fn held(gil: u64, thread: u64) -> u32 {
-    if gil == 0 {
-        return lock::UNKNOWN;
-    }
+fn held(scratch: *mut Scratch, gil: u64, thread: u64) -> u32 {
+    // SAFETY: the walk is over: its room for words of a code object is free. The helper checks
+    // the address, and leaves zeros on a fault.
+    let (last, locked) = unsafe {
+        let words = &raw mut (*scratch).python.code as *mut u64;
+        let bytes = (GIL_WORDS * 8) as u32;
+        helpers::bpf_probe_read_user(words as *mut c_void, bytes, gil as *const c_void);
+        (
+            words.add(GIL_HOLDER as usize / 8).read_volatile(),
+            words.add(GIL_HOLDER as usize / 8 + 1).read_volatile(),
+        )
+    };
     // Whoever had it last stays noted there when it is given back.
-    let last = read(gil.wrapping_add(GIL_HOLDER));
-    if last == 0 {
+    if last == thread {
+        lock::NOT_HELD + (locked as u32 & 1)
+    } else if last == 0 {
         lock::UNKNOWN
-    } else if last == thread && read(gil.wrapping_add(GIL_LOCKED)) as u32 == 1 {
-        lock::HELD
     } else {
         lock::NOT_HELD
+    }
+}
+
+/// Writes the task of asyncio that a thread runs behind its frames, if it runs one.
+#[inline(always)]
+fn add_task(scratch: *mut Scratch, layout: &Layout, thread: u64) {
+    if layout.running_task == NONE {
+        return;
+    }
+    let task = read(thread.wrapping_add(layout.running_task as u64));
+    // SAFETY: the pointer comes from a map and was checked there; the loop has changed the value
+    // behind the compiler's back.
+    let position = unsafe { (&raw const (*scratch).position).read_volatile() } as usize;
+    if task == 0 || position > FRAMES_MAX - 2 * TASK_ENTRIES {
+        return;
+    }
+    let coroutine = read(task.wrapping_add(layout.task_coroutine as u64));
+    let frame = coroutine.wrapping_add(COROUTINE_FRAME as u64);
+    let code = read(frame.wrapping_add(layout.frame_code as u64)) & !TAG;
+    let name = read(task.wrapping_add(layout.task_name as u64));
+    let flags = read(read(name.wrapping_add(8)).wrapping_add(TYPE_FLAGS));
+    let length = read(name.wrapping_add(TEXT_LENGTH as u64)) as u32;
+    let state = read(name.wrapping_add(TEXT_STATE as u64)) as u32;
+    // All of this without a branch, as the kernel would check what follows once for each way.
+    let has_name = flags >> IS_TEXT & 1;
+    let start = TEXT_WIDE - (TEXT_WIDE - TEXT_ASCII) * (state >> 6 & 1) as u64;
+    let bytes = length as u64 * (state >> 2 & 7) as u64 * has_name;
+    let bytes = if bytes > TASK_TEXT as u64 {
+        TASK_TEXT as u64
+    } else {
+        bytes
+    };
+    let (place, detail) = Entry::task(code, has_name, length, state).words();
+    // SAFETY: the position was checked to leave room for so much; the helper checks the address.
+    unsafe {
+        let frames = (&raw mut (*scratch).frames as *mut u64).add(position);
+        let text = frames.add(2) as *mut c_void;
+        let from = name.wrapping_add(start) as *const c_void;
+        if helpers::bpf_probe_read_user(text, bytes as u32, from) != 0 {
+            return;
+        }
+        *frames = place;
+        *frames.add(1) = detail;
+        (&raw mut (*scratch).position).write_volatile((position + 2 * TASK_ENTRIES) as u32);
+        let so_far = (&raw const (*scratch).python.entries).read_volatile();
+        (&raw mut (*scratch).python.entries).write_volatile(so_far + TASK_ENTRIES as u32);
     }
 }
 
@@ -149,12 +214,7 @@ unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
     if position > FRAMES_MAX - 2 {
         return 1;
     }
-    let length = layout.frame_bytes;
-    let length = if length > FRAME_ROOM as u32 {
-        FRAME_ROOM as u32
-    } else {
-        length
-    };
+    let length = layout.frame_bytes & (FRAME_ROOM - 1) as u32;
     let room = &raw mut state.python.frame;
     // SAFETY: there is room for so much; the helper checks the address.
     let failed = unsafe {
@@ -189,13 +249,16 @@ unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
             return 1;
         }
         let first_line = read(code.wrapping_add(layout.code_first_line as u64)) as u32;
-        let offset = if layout.instruction_bytes == 0 {
-            instruction.wrapping_sub(code.wrapping_add(layout.code_start as u64)) as i32
-        } else {
-            (instruction as i32).wrapping_mul(layout.instruction_bytes as i32)
-        };
-        let ends_group =
-            layout.style == style::EACH || layout.style == style::FLAGGED && owner != 0;
+        // Without branches, as the kernel would check what follows once for each way.
+        let style = layout.style as u64;
+        let is_pointer = style.wrapping_add(1) >> 1 & 1;
+        let start = code
+            .wrapping_add(layout.code_start as u64)
+            .wrapping_mul(is_pointer);
+        let scale = (layout.instruction_bytes as u64).wrapping_add(is_pointer);
+        let offset = instruction.wrapping_mul(scale).wrapping_sub(start) as i32;
+        let is_flagged = style & 1 & owner as u64;
+        let ends_group = is_flagged | is_pointer ^ 1;
         // SAFETY: a value of a map, that the helper has written.
         let check = check(first_line, unsafe { &*identity });
         Entry::frame(code, offset, check, ends_group)

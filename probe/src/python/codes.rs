@@ -48,6 +48,8 @@ pub enum Part {
     Frame(Frame),
     /// Its code object has not been read.
     Unread(Entry, Arc<Code>),
+    /// The task whose coroutine is the frame before: what the program calls it.
+    Task(Option<Arc<str>>),
     GroupEnd,
 }
 

@@ -42,6 +42,11 @@ impl Entries {
         self.is_open = false;
     }
 
+    /// The outermost frame of the group that has not ended.
+    pub fn last(&self) -> Option<Frame> {
+        self.groups.last().filter(|_| self.is_open)?.last().copied()
+    }
+
     pub fn groups(self) -> Vec<Vec<Frame>> {
         self.groups
     }

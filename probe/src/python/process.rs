@@ -5,13 +5,16 @@ use super::codes::{Codes, Part};
 use super::maps::PythonMaps;
 use super::names::Registry;
 use super::reading::{Look, Seen, Ticket, Wanted};
+use super::task;
 use super::trampolines::Trampolines;
 use crate::decode::RawSample;
+use crate::ids::ModuleId;
+use crate::mappings::{Backing, Mappings};
 use crate::modules::Modules;
 use probe_ebpf::python::{self, NONE, ThreadState, lock, status, style};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
-use symbolize::python::{Groups, Lack, Layout};
+use symbolize::python::{Asyncio, Groups, Lack, Layout};
 
 /// How soon a process is looked at once more that was not ready, or has a new thread; each
 /// time that it was of no use the wait is twice as long, up to the second.
@@ -44,6 +47,10 @@ pub struct Process {
     names_again_ns: u64,
     names_wait_ns: u64,
     has_one_gil: bool,
+    gil: Option<u64>,
+    asyncio: Option<Asyncio>,
+    /// The mappings that have no asyncio, by the files that were known.
+    without_asyncio: (Weak<Mappings>, usize),
     codes: Codes,
     pub trampolines: Trampolines,
 }
@@ -70,6 +77,9 @@ impl Process {
             names_again_ns: 0,
             names_wait_ns: NAMES_NS,
             has_one_gil: false,
+            gil: None,
+            asyncio: None,
+            without_asyncio: (Weak::new(), 0),
             codes: Codes::default(),
             trampolines: Trampolines::default(),
         }
@@ -169,6 +179,28 @@ impl Process {
         self.looking = (Weak::new(), 0);
     }
 
+    /// Looks whether it has loaded asyncio since the last sample.
+    pub fn find_asyncio(
+        &mut self,
+        mappings: &Arc<Mappings>,
+        files: &HashMap<ModuleId, Asyncio>,
+        maps: &mut PythonMaps,
+    ) {
+        let (looked_at, known) = &self.without_asyncio;
+        let is_old = looked_at.as_ptr() == Arc::as_ptr(mappings) && *known == files.len();
+        if is_old || self.asyncio.is_some() || files.is_empty() {
+            return;
+        }
+        self.without_asyncio = (Arc::downgrade(mappings), files.len());
+        self.asyncio = mappings.iter().find_map(|mapping| match mapping.backing {
+            Backing::Module(module) => files.get(&module).copied(),
+            _ => None,
+        });
+        if let (Some(_), State::Walked(layout)) = (self.asyncio, &self.state) {
+            maps.add_process(self.look.pid, &for_kernel(layout, self.gil, self.asyncio));
+        }
+    }
+
     /// Takes everything of it from the kernel side.
     pub fn withdraw(&mut self, maps: &mut PythonMaps) {
         maps.remove_process(self.look.pid);
@@ -189,20 +221,27 @@ impl Process {
             return (Vec::new(), None);
         };
         let (mut parts, mut wanted) = (Vec::new(), Vec::new());
-        let mut entries = &raw.python.entries[..];
+        let (mut entries, mut task) = task::split(&raw.python.entries);
         if layout.frame.has_base
             && raw.python.status == status::WHOLE
             && let Some((_base, before)) = entries.split_last()
         {
             entries = before;
         }
+        let mut code = None;
         for entry in entries {
             if entry.is_frame() {
+                code = Some(entry.code());
                 let may_read = || budget.take_code(self.user);
                 let part = { &mut self.codes }.part(*entry, modules, names, may_read, &mut wanted);
                 parts.extend(part);
             }
             if entry.ends_group() {
+                // Its coroutine is what a call of the loop was for.
+                let code = code.take();
+                if let Some(task) = task.take_if(|task| code == Some(task.code)) {
+                    parts.push(Part::Task(task.name));
+                }
                 parts.push(Part::GroupEnd);
             }
         }
@@ -252,6 +291,7 @@ impl Process {
             names,
         } = seen;
         self.has_one_gil = has_one_gil;
+        self.gil = gil;
         self.threading = threading;
         self.names = names;
         for tid in self.threads.keys().filter(|tid| !threads.contains_key(tid)) {
@@ -265,14 +305,14 @@ impl Process {
         self.foreign = foreign;
         self.threads = threads;
         if !matches!(self.state, State::Walked(_)) {
-            maps.add_process(self.look.pid, &for_kernel(&layout, gil));
+            maps.add_process(self.look.pid, &for_kernel(&layout, gil, self.asyncio));
         }
         self.state = State::Walked(layout);
     }
 }
 
 /// The layout as the kernel side wants it.
-fn for_kernel(layout: &Layout, gil: Option<u64>) -> python::Layout {
+fn for_kernel(layout: &Layout, gil: Option<u64>, asyncio: Option<Asyncio>) -> python::Layout {
     let Layout {
         thread,
         frame,
@@ -298,7 +338,9 @@ fn for_kernel(layout: &Layout, gil: Option<u64>) -> python::Layout {
         code_start: code.start,
         code_first_line: code.first_line,
         code_identity: code.identity,
-        reserved: 0,
+        running_task: asyncio.map_or(NONE, |it| it.running_task),
         gil: gil.unwrap_or(0),
+        task_name: asyncio.map_or(NONE, |it| it.task_name),
+        task_coroutine: asyncio.map_or(NONE, |it| it.task_coroutine),
     }
 }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use symbolize::object::Object;
 use symbolize::python::{
-    Interpreter, LOOKED_AT, Lack, Layout, Memory, Trampoline, count_interpreters, find_gil,
-    find_threading, memory_of, read_thread_names, read_threads,
+    Asyncio, Interpreter, LOOKED_AT, Lack, Layout, Memory, Trampoline, count_interpreters,
+    find_gil, find_threading, memory_of, read_thread_names, read_threads,
 };
 use symbolize::{Files, Reason, sanitize};
 
@@ -42,8 +42,8 @@ pub type Ticket = Arc<()>;
 
 /// What is wanted of a file or a process.
 pub enum Wanted {
-    /// What interpreter a file of this name is.
-    Interpreter {
+    /// What interpreter a file of this name is, and what it tells of asyncio.
+    File {
         module: ModuleId,
         file: Arc<OwnedFd>,
         name: Vec<u8>,
@@ -67,7 +67,11 @@ pub enum Wanted {
 
 /// What came of it.
 pub enum Came {
-    Interpreter(ModuleId, Arc<Interpreter>),
+    File {
+        module: ModuleId,
+        interpreter: Option<Arc<Interpreter>>,
+        asyncio: Option<Asyncio>,
+    },
     Trampolines {
         pid: u32,
         start: u64,
@@ -109,9 +113,16 @@ pub fn start() -> Option<Aside<Wanted, Came>> {
 fn read(wanted: Wanted, way: &Files) -> Option<Came> {
     let until = Instant::now() + LONGEST;
     match wanted {
-        Wanted::Interpreter { module, file, name } => {
-            let found = interpreter(&file, &name)?;
-            Some(Came::Interpreter(module, Arc::new(found)))
+        Wanted::File { module, file, name } => {
+            let file = File::from(file.try_clone().ok()?);
+            let object = Object::read(&file).ok()?;
+            // A file that is damaged is no interpreter.
+            let interpreter = Interpreter::find(&object, &name).ok().flatten();
+            Some(Came::File {
+                module,
+                interpreter: interpreter.map(Arc::new),
+                asyncio: Asyncio::find(&object),
+            })
         }
         Wanted::Look {
             look,
@@ -154,13 +165,6 @@ fn within(memory: impl Memory, until: Instant) -> impl Memory {
         true => memory.read(address, length),
         false => Err(Reason::Remote),
     }
-}
-
-fn interpreter(file: &Arc<OwnedFd>, name: &[u8]) -> Option<Interpreter> {
-    let file = File::from(file.try_clone().ok()?);
-    let object = Object::read(&file).ok()?;
-    // A file that is damaged is no interpreter.
-    Interpreter::find(&object, name).ok()?
 }
 
 fn look_at(

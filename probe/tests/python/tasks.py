@@ -1,0 +1,134 @@
+"""Stands still in one task of asyncio after the other, and writes down which and when.
+
+    tasks.py SEED COUNT NANOSECONDS GO OUT
+
+As program.py does; behind the frame of a task's coroutine is the task: `task ‹name›`, or
+`task ‹›` and the coroutine's name if the program gave it none. Asyncio is loaded by a program
+that has run for a while.
+"""
+
+import os
+import random
+import re
+import sys
+import threading
+import time
+
+SEED, COUNT, NANOSECONDS = (int(number) for number in sys.argv[1:4])
+GO, OUT = sys.argv[4:6]
+RESULTS = []
+NAMES = ["worker", "naïve", "λ", "🐍 of two", "x" * 60, "Task-one", "the other"]
+clock = time.monotonic_ns
+
+
+def spin(asks):
+    task = asyncio.current_task()
+    coroutine = task.get_coro()
+    # Whose name was never asked for has only a number.
+    told = called(task) if asks else None
+    frames = []
+    frame = sys._getframe(0)
+    while frame is not None:
+        code = frame.f_code
+        frames.append([code.co_qualname, code.co_filename, frame.f_lineno])
+        if frame is coroutine.cr_frame:
+            frames.append(["", code.co_filename, 0])
+        frame = frame.f_back
+    start = 0  # is set on the loop's line: who is preempted before it is not there yet
+    end = clock() + NANOSECONDS
+    while (now := clock()) < end: start = start or now  # noqa: the loop is on one line
+    frames[0][2] = spin.__code__.co_firstlineno + 15
+    for frame in frames:
+        frame[0] = frame[0] or told or called(task)
+    RESULTS.append((threading.get_native_id(), start or end, end, frames))
+
+
+def called(task):
+    name = task.get_name()
+    if re.fullmatch("Task-[0-9]+", name):
+        return f"task ‹›{task.get_coro().__qualname__}"
+    widest = ord(max(name))
+    room = 48 // (1 if widest < 256 else 2 if widest < 65536 else 4)
+    return f"task ‹{name if len(name) <= room else name[:room - 1] + '…'}›"
+
+
+def through_c(asks):
+    sorted([0], key=lambda _: spin(asks) or 0)
+
+
+async def leaf(asks):
+    spin(asks)
+
+
+async def awaits(asks):
+    await leaf(asks)
+    await asyncio.sleep(0)
+    await leaf(asks)
+
+
+async def calls(asks):
+    await asyncio.sleep(0)
+    through_c(asks)
+
+
+async def generates(asks):
+    async def numbers():
+        yield spin(asks)
+        await asyncio.sleep(0)
+        yield spin(asks)
+
+    async for _ in numbers():
+        pass
+
+
+async def gathers(asks):
+    await asyncio.gather(leaf(asks), awaits(asks))
+    spin(asks)
+
+
+async def drives(asks):
+    """Runs another coroutine by hand, which is no task."""
+    try:
+        leaf(asks).send(None)
+    except StopIteration:
+        pass
+
+
+ALL = [leaf, awaits, calls, generates, gathers, drives]
+
+
+async def main(seed, count):
+    numbers = random.Random(seed)
+    loop = asyncio.get_running_loop()
+    for _ in range(count):
+        work = numbers.choice(ALL)(numbers.random() < 0.5)
+        name = numbers.choice(NAMES) if numbers.random() < 0.5 else None
+        how = numbers.randrange(4)
+        if how == 0:
+            await work
+        elif how == 1:
+            # It runs at once, inside of this task.
+            await asyncio.Task(work, loop=loop, name=name, eager_start=True)
+        else:
+            await loop.create_task(work, name=name)
+
+
+async def wait():
+    while not os.path.exists(GO):
+        pass
+
+
+end = clock() + 500_000_000
+while clock() < end:
+    pass
+import asyncio
+
+asyncio.run(wait())
+asyncio.run(main(SEED, COUNT))
+thread = threading.Thread(target=lambda: asyncio.run(main(SEED + 1, COUNT // 2)))
+thread.start()
+thread.join()
+with open(OUT, "w") as out:
+    for tid, start, end, frames in RESULTS:
+        stack = "\x1e".join("\x1f".join(map(str, frame)) for frame in frames)
+        out.write(f"{tid}\t{start}\t{end}\t{stack}\n")
