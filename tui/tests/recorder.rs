@@ -80,7 +80,8 @@ fn what_led_to_a_condition_is_saved_with_its_functions() {
     assert!(0 < last && last < all, "{last} of {all}");
     recorder.signal(Signal::TERM);
     recorder.wait().unwrap();
-    assert_eq!(saves(&folder), [saved]);
+    // On a busy machine the condition may not have held for a moment, and be met again.
+    assert_eq!(saves(&folder)[0], saved);
 }
 
 #[test]
@@ -91,8 +92,11 @@ fn lines_are_read_for_what_is_saved() {
     let folder = Scratch::new();
     let touched = folder.join("touched");
     let on = format!("file:{}", touched.display());
-    let mut recorder = recorder(&folder, &["--save-on", &on]);
-    let _burning = burning();
+    let mut recorder = recorder(&folder, &["--save-on", &on, "--comm", "burn"]);
+    // Lines are read by a thread of the lowest priority: this program must not have a higher one.
+    let mut command = Command::new("nice");
+    command.args(["-n", "19"]).arg(burn()).args(["600", "2"]);
+    let _burning = Process::start(command.stdout(Stdio::null()));
     let ring = folder.join("ring.pft");
     wait_until("names", || report(&ring, &[]).1.contains(BURN_FUNCTIONS[0]));
     let exported = folder.join("ring.firefox.json");
