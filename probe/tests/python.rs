@@ -7,7 +7,8 @@ mod common;
 
 use common::{Seen, alone, only, unless_forbidden};
 use probe::{
-    BpfSource, Config, Ending, Missing, ModuleKind, PythonStats, Sample, Source as _, WaitState,
+    BpfSource, Config, Ending, Missing, ModuleKind, PythonStats, Sample, Source as _, Target,
+    WaitState,
 };
 use std::collections::{HashMap, HashSet};
 use std::fs::Permissions;
@@ -440,6 +441,74 @@ fn samples_say_whether_their_thread_had_the_global_lock() {
             assert!(is_right, "{version}, {what}: {held} of {known}");
         }
     }
+}
+
+#[test]
+fn who_only_says_that_it_is_python_harms_nobody() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let (program, go) = (scratch.join("worker"), scratch.join("go"));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/pretends.c");
+    if compile(&source, &program, ["-O1", "-rdynamic", "-pthread"]).is_none() {
+        return;
+    }
+    let pretends = Process::start(Command::new(&program).arg(&go));
+    let text = "def honest():\n    while True: pass\nhonest()";
+    let python = pythons().into_values().next_back();
+    let honest = python.map(|python| Process::start(Command::new(python).args(["-S", "-c", text])));
+    let pids = [&pretends].into_iter().chain(&honest).map(Process::pid);
+    let config = Config {
+        target: Target {
+            pids: pids.collect(),
+            ..Target::default()
+        },
+        rate_hz: 997,
+        ..Config::default()
+    };
+    let needs = "needs CAP_BPF and CAP_PERFMON";
+    let Some(mut source) = unless_forbidden(BpfSource::start(&config), needs) else {
+        return;
+    };
+    let pid = pretends.pid();
+    let names = |seen: &Seen, sample: &Sample| {
+        let frames = python_frames(sample, &seen.modules).into_iter();
+        frames.map(|frame| frame.0).collect::<Vec<_>>()
+    };
+    let told = [r"no\nfile.pretended\u{1b}[31m", r"task ‹no\u{1b}]0;task›"];
+    let mut seen = Seen::until(&mut source, "functions of both", |seen| {
+        let last = |pid| { seen.samples.iter() }.rfind(|it| seen.pids[&it.process.0] == pid);
+        let is_known =
+            |honest: &Process| last(honest.pid()).is_some_and(|last| names(seen, last).len() == 2);
+        last(pid).is_some_and(|last| names(seen, last) == told) && honest.iter().all(is_known)
+    });
+    std::fs::write(&go, "").unwrap();
+    seen.samples.clear();
+    wait_for("samples of both", || {
+        seen.take(&mut source);
+        let of = |pid| {
+            let is_its = |sample: &&Sample| seen.pids[&sample.process.0] == pid;
+            seen.samples.iter().filter(is_its).count()
+        };
+        let is_enough = of(pid) > 1000 && honest.iter().all(|it| of(it.pid()) > 200);
+        is_enough.then_some(())
+    });
+    let mut kinds: HashMap<Vec<String>, u32> = HashMap::new();
+    for sample in &seen.samples {
+        let names = names(&seen, sample);
+        let is_safe = |name: &String| !name.chars().any(char::is_control);
+        assert!(names.iter().all(is_safe), "{names:?}");
+        if seen.pids[&sample.process.0] == pid {
+            assert!(names.len() <= 512, "{}", names.len());
+            *kinds.entry(names).or_default() += 1;
+            continue;
+        }
+        // The thread that reads names may have had no CPU for a second.
+        let own = ["honest", "<module>", Reason::Remote.label()];
+        let is_own = |name: &String| own.iter().any(|own| name.ends_with(own));
+        assert!(names.len() == 2 && names.iter().all(is_own), "{names:?}");
+    }
+    println!("{kinds:#?}");
+    assert!(kinds.len() > 3, "little was spoiled: {kinds:?}");
 }
 
 /// Holds the stacks of a program against what it says of itself. `None` if there are no
