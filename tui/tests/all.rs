@@ -5,6 +5,7 @@
 mod common;
 
 mod batch;
+mod churn;
 mod code;
 mod confined;
 mod containers;
