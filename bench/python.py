@@ -3,12 +3,12 @@
 
     cargo build --release -p proftop
     sudo bench/python.py ENVIRONMENTS loads        samples with all functions
-    sudo bench/python.py ENVIRONMENTS cost         own CPU, and shares, beside py-spy
+    sudo bench/python.py ENVIRONMENTS cost         own CPU, and shares, beside other profilers
     sudo bench/python.py ENVIRONMENTS first        the first name
 
 ENVIRONMENTS is a folder of virtual environments, one for each version, with aiohttp, django,
 gunicorn, numpy, pandas, pytest, lxml and cryptography, and py-spy in one of them. A load whose
-packages are missing is left out, and said.
+packages are missing is left out, and said; so is the profiler that comes with Python from 3.15 on.
 """
 
 import json
@@ -122,10 +122,14 @@ def print_load(version, name, report):
     print(f"| {version} | {name} | {stacks['samples']:,} | {share:.2f} % | {whole:.2f} % | {lacking} |", flush=True)
 
 
-def own_cpu(command):
-    """CPU seconds that a profiler and its children took."""
+def own_cpu(*commands):
+    """CPU seconds that profilers, all at once, and their children took."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    profilers = [subprocess.Popen(list(map(str, command)), **quiet) for command in commands]
+    for profiler in profilers:
+        if profiler.wait():
+            raise SystemExit(f"{profiler.args}: {profiler.returncode}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -135,11 +139,17 @@ def measure_cost(folder):
     spies = [python.parent / "py-spy" for python in pythons.values() if (python.parent / "py-spy").exists()]
     for version, python in pythons.items():
         # A parent of eight, so that py-spy needs one process for all of them.
-        text = ("import os, sys\nfor _ in range(%d):\n if not os.fork(): os.execv(sys.executable, "
-                "[sys.executable, 'burn.py'])\nos.wait()" % PROCESSES)
-        parent = start([python, "-c", text])
+        text = ("import os, sys\nfor _ in range(%d):\n if not os.fork(): os.execv(sys.argv[1], "
+                "[sys.argv[1], 'burn.py'])\nos.wait()" % PROCESSES)
+        parent = start([python, "-c", text, python])
         time.sleep(2)
-        ours, theirs = [], []
+        children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+        is_known = can_import(python, "profiling.sampling")
+        builtin = [[python, "-m", "profiling.sampling", "attach", "-r", RATE, "-d", SECONDS, "-a",
+                    "--collapsed", "-o", "/dev/null", child] for child in children if is_known]
+        # py-spy knows no version that has a profiler.
+        has_spy = bool(spies) and not is_known
+        ours, theirs, its = [], [], []
         shares, bands, truth = Counter(), {}, Counter()
         with tempfile.TemporaryDirectory() as scratch:
             recording, raw = Path(scratch, "a.pft"), Path(scratch, "a.raw")
@@ -147,16 +157,19 @@ def measure_cost(folder):
                 for _ in range(ROUNDS):
                     ours.append(own_cpu([PROFTOP, "record", "-f", "-p", parent.pid, "-F", RATE,
                                          "-d", SECONDS, "-o", recording]))
-                    if spies:
+                    if has_spy:
                         theirs.append(own_cpu([spies[0], "record", "-p", parent.pid, "--subprocesses", "-r", RATE,
                                                "-d", SECONDS, "-f", "raw", "-o", raw]))
+                    if builtin:
+                        its.append(own_cpu(*builtin))
                 folded = subprocess.run([PROFTOP, "export", recording, "-", "--format", "folded",
                                          "--filter", "only:lang:python"], stdout=subprocess.PIPE, check=True, text=True)
                 shares, samples = totals(folded.stdout, lambda step: step.removesuffix("_[p]").split(".")[-1])
-                truth, spied = totals(raw.read_text(), lambda step: step.split(" (")[0]) if spies else ({}, 0)
+                truth, spied = totals(raw.read_text(), lambda step: step.split(" (")[0]) if has_spy else ({}, 0)
             finally:
                 stop(parent)
-        print(f"{version}: proftop {told(ours)}, py-spy {told(theirs)} CPU seconds of {SECONDS}", flush=True)
+        print(f"{version}: proftop {told(ours)}, py-spy {told(theirs)}, "
+              f"Python's own {told(its)} CPU seconds of {SECONDS}", flush=True)
         for name in ("half", "quarter", "parse", "write"):
             ours_is = 100 * shares[name] / samples
             band = 196 * (ours_is / 100 * (1 - ours_is / 100) / samples) ** 0.5
