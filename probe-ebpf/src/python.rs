@@ -8,6 +8,10 @@
 /// Bytes of a Python frame that are looked at.
 pub const FRAME_ROOM: usize = 128;
 
+/// Bytes of a code object that are looked at, from the word with its first line on: its identity
+/// is in them in all versions.
+pub const CODE_BYTES: usize = 96;
+
 /// Words of a code object that tell it from another one, which may later have its address:
 /// pointers to its names.
 pub const IDENTITY_WORDS: usize = 4;

@@ -9,9 +9,9 @@ use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 use probe_ebpf::limits::{FRAMES_MAX, PYTHON_FRAMES_MAX};
 use probe_ebpf::python::{
-    COROUTINE_FRAME, Entry, FRAME_ROOM, GIL_BYTES, GIL_HOLDER, GIL_WORDS, IDENTITY_WORDS, IS_TEXT,
-    Layout, NONE, OWNER_C, Summary, TASK_ENTRIES, TASK_TEXT, TEXT_ASCII, TEXT_LENGTH, TEXT_STATE,
-    TEXT_WIDE, TID_IN_PTHREAD, TYPE_FLAGS, check, lock, status, style,
+    CODE_BYTES, COROUTINE_FRAME, Entry, FRAME_ROOM, GIL_BYTES, GIL_HOLDER, GIL_WORDS,
+    IDENTITY_WORDS, IS_TEXT, Layout, NONE, OWNER_C, Summary, TASK_ENTRIES, TASK_TEXT, TEXT_ASCII,
+    TEXT_LENGTH, TEXT_STATE, TEXT_WIDE, TID_IN_PTHREAD, TYPE_FLAGS, check, lock, status, style,
 };
 
 /// Bits of a pointer to an object that are no address: objects begin at multiples of 8.
@@ -234,21 +234,25 @@ unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
     let entry = if layout.style == style::OWNED_BY_C && owner >= OWNER_C {
         Entry::END
     } else {
-        let identity = &raw mut state.python.code;
-        let from = code.wrapping_add(layout.code_identity as u64);
-        // SAFETY: the value has so many words; the helper checks the address.
-        let failed = unsafe {
-            helpers::bpf_probe_read_user(
-                identity as *mut c_void,
-                (IDENTITY_WORDS * 8) as u32,
-                from as *const c_void,
-            )
-        };
+        // The first line and the identity are near each other: one read for both.
+        let start = layout.code_first_line & !7;
+        let from = code.wrapping_add(start as u64) as *const c_void;
+        // SAFETY: there is room for so much, and nothing more is wanted of the frame; the helper
+        // checks the address.
+        let failed =
+            unsafe { helpers::bpf_probe_read_user(room as *mut c_void, CODE_BYTES as u32, from) };
         if failed != 0 {
             state.python.status = status::UNREADABLE;
             return 1;
         }
-        let first_line = read(code.wrapping_add(layout.code_first_line as u64)) as u32;
+        let first_line = word(room, 0) >> (8 * (layout.code_first_line & 7)) & u32::MAX as u64;
+        let at = layout.code_identity.wrapping_sub(start);
+        let identity = [
+            word(room, at),
+            word(room, at.wrapping_add(8)),
+            word(room, at.wrapping_add(16)),
+            word(room, at.wrapping_add(24)),
+        ];
         // Without branches, as the kernel would check what follows once for each way.
         let style = layout.style as u64;
         let is_pointer = style.wrapping_add(1) >> 1 & 1;
@@ -259,8 +263,7 @@ unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
         let offset = instruction.wrapping_mul(scale).wrapping_sub(start) as i32;
         let is_flagged = style & 1 & owner as u64;
         let ends_group = is_flagged | is_pointer ^ 1;
-        // SAFETY: a value of a map, that the helper has written.
-        let check = check(first_line, unsafe { &*identity });
+        let check = check(first_line as u32, &identity);
         Entry::frame(code, offset, check, ends_group)
     };
     let (place, detail) = entry.words();

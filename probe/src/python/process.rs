@@ -14,7 +14,9 @@ use crate::modules::Modules;
 use probe_ebpf::python::{self, NONE, ThreadState, lock, status, style};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
-use symbolize::python::{Asyncio, Groups, Lack, Layout};
+use symbolize::python::{Asyncio, Groups, IDENTITY_REACH, Lack, Layout};
+
+const _: () = assert!(IDENTITY_REACH as usize == python::CODE_BYTES);
 
 /// How soon a process is looked at once more that was not ready, or has a new thread; each
 /// time that it was of no use the wait is twice as long, up to the second.

@@ -6,6 +6,7 @@ use super::{
     Attributes, CodeLayout, FrameLayout, Gil, Groups, Layout, LineTable, Objects, ThreadLayout,
 };
 use crate::python::Version;
+use crate::python::code::IDENTITY_REACH;
 use crate::python::memory::{Lack, Memory, word};
 
 const COOKIE: &[u8; 8] = b"xdebugpy";
@@ -146,9 +147,16 @@ fn is_plausible(layout: &Layout) -> bool {
             .chain(&code.qualified_name)
             .all(in_code)
         && code.identity + 32 <= code.bytes
+        && is_near(code)
         && code.start <= code.bytes
         && of_thread.iter().all(|at| *at < 4096)
         && thread.native_thread_id.is_some_and(|at| at < 4096)
+}
+
+/// Whether the identity can be read with the first line.
+fn is_near(code: &CodeLayout) -> bool {
+    let first = code.first_line & !7;
+    code.identity >= first && code.identity - first + 32 <= IDENTITY_REACH
 }
 
 #[cfg(test)]
@@ -245,6 +253,8 @@ mod tests {
                 (told.frame_previous, 66),
                 (told.frame_previous, u64::from(told.frame_bytes)),
                 (told.code_file, 4000),
+                // In the code object, and further from its first line than is read.
+                (told.code_file, 40),
                 (told.runtime_interpreters, 1 << 40),
             ] {
                 assert_eq!(with(at, value), Err(IMPLAUSIBLE), "{value} at {at}");
