@@ -9,7 +9,7 @@ use crate::proc_maps;
 use crate::sample::ProcessInfo;
 use crate::shares::NOBODY;
 use crate::sideband::record::{Event, Identity, Map, What};
-use crate::titles::{Title, Titles};
+use crate::titles::{Title, Titles, Whose};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -63,8 +63,8 @@ pub struct Process {
     pub id: ProcessId,
     pub comm: Arc<str>,
     pub mappings: Arc<Mappings>,
-    /// It has become another program since we know it.
-    pub has_execed: bool,
+    /// How often it has become another program since we know it.
+    execs: u32,
     exited_ns: Option<u64>,
     /// So many more files are opened for it, until /proc is read again.
     may_open: usize,
@@ -157,11 +157,11 @@ impl ProcessTable {
             process.announced = true;
             process.owner.update(pid);
             process.title_due_ns = now_ns.saturating_add(TITLE_NS);
-            self.titles.ask(process.id, pid, process.user());
+            self.titles.ask(process.whose(pid), process.user());
             process.tell(pid, &mut self.changes);
         } else if process.title_due_ns <= now_ns
             && process.exited_ns.is_none()
-            && self.titles.ask_again(process.id, pid, process.user())
+            && self.titles.ask_again(process.whose(pid), process.user())
         {
             process.title_due_ns = now_ns.saturating_add(TITLE_NS);
         }
@@ -341,14 +341,14 @@ impl ProcessTable {
         if exec {
             process.mappings = Arc::default();
             process.may_open = FILES_MAX;
-            process.has_execed = true;
+            process.execs = process.execs.wrapping_add(1);
         }
         process.comm = sanitize(comm).into();
         if process.announced {
             if exec {
                 process.owner.command_line = None;
                 process.owner.update(pid);
-                self.titles.ask(process.id, pid, process.user());
+                self.titles.ask(process.whose(pid), process.user());
             }
             process.tell(pid, &mut self.changes);
         }
@@ -356,15 +356,20 @@ impl ProcessTable {
 
     /// A title has been read; that of a process that ended since is told all the same.
     fn entitle(&mut self, title: Title, now_ns: u64) {
-        let process = self.by_pid.get_mut(&title.pid);
-        let Some(process) = process.filter(|process| process.id == title.process) else {
+        let Whose {
+            process,
+            pid,
+            execs,
+        } = title.whose;
+        let is_it = |known: &&mut Process| known.id == process && known.execs == execs;
+        let Some(process) = self.by_pid.get_mut(&pid).filter(is_it) else {
             return;
         };
         match title.words {
             Err(_) => process.title_due_ns = now_ns.saturating_add(TITLE_REFUSED_NS),
             Ok(Some(words)) if process.owner.command_line.as_ref() != Some(&words) => {
                 process.owner.command_line = Some(words);
-                process.tell(title.pid, &mut self.changes);
+                process.tell(pid, &mut self.changes);
             }
             Ok(_) => {}
         }
@@ -408,6 +413,20 @@ impl ProcessTable {
 }
 
 impl Process {
+    /// It has become another program since we know it.
+    pub fn has_execed(&self) -> bool {
+        self.execs > 0
+    }
+
+    /// The program that it runs now, as the process with this number.
+    fn whose(&self, pid: u32) -> Whose {
+        Whose {
+            process: self.id,
+            pid,
+            execs: self.execs,
+        }
+    }
+
     /// Whom it is counted as; all that nobody could be asked about are as one user.
     pub fn user(&self) -> u32 {
         self.owner.real_uid.unwrap_or(NOBODY)
@@ -420,7 +439,7 @@ impl Process {
             id,
             comm: sanitize(comm).into(),
             mappings: Arc::default(),
-            has_execed: false,
+            execs: 0,
             exited_ns: None,
             may_open: FILES_MAX,
             scanned_ns: 0,
@@ -606,6 +625,25 @@ mod tests {
         child.wait().expect("it ends");
         // What is known of it stays.
         assert_eq!(title(&mut table, 1 + 3 * TITLE_NS), [""; 0]);
+    }
+
+    #[test]
+    fn a_title_of_the_program_before_is_nobodys() {
+        let mut table = ProcessTable::new();
+        table.apply(&event(1, exec(PID, "sh")));
+        table.at(PID, b"", 1, 1);
+        let asked = |table: &ProcessTable| table.by_pid[&PID].whose(PID);
+        let answer = |table: &mut ProcessTable, whose: Whose, words: &str| {
+            let words = Ok(Some(words.into()));
+            table.entitle(Title { whose, words }, 2);
+            table.by_pid[&PID].owner.command_line.clone()
+        };
+        let early = asked(&table);
+        table.apply(&event(3, exec(PID, "gzip")));
+        assert_eq!(answer(&mut table, early, "sh ./script"), None);
+        let late = asked(&table);
+        let title = answer(&mut table, late, "gzip -9");
+        assert_eq!(title.as_deref(), Some("gzip -9"));
     }
 
     /// Answers nothing until the test lets it.

@@ -48,7 +48,7 @@ impl Resolver {
         let comm = comm_bytes(&raw.comm);
         let leaf = raw.user.first().map(|frame| frame.address_for_lookup());
         let process = processes.at(raw.tgid, comm, raw.time_ns, now_ns);
-        let (id, user, has_execed) = (process.id, process.user(), process.has_execed);
+        let (id, user, has_execed) = (process.id, process.user(), process.has_execed());
         let mut mappings = process.mappings.clone();
         let is_lost = |mappings: &Mappings| leaf.is_some_and(|leaf| mappings.find(leaf).is_none());
         // In the midst of exec the registers are those of the old program.

@@ -16,17 +16,26 @@ const TITLES_MAX: u32 = 4;
 #[derive(Debug)]
 pub struct Titles {
     /// `None` if there can be no thread: there are no titles then.
-    reader: Option<Aside<(ProcessId, u32), Title>>,
+    reader: Option<Aside<Whose, Title>>,
     /// That may still be asked for in this turn, of processes that are known already.
     left: u32,
     outstanding: usize,
 }
 
+/// A program that a process runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Whose {
+    pub process: ProcessId,
+    pub pid: u32,
+    /// How often the process has become another program: what was asked for before that is the
+    /// title of the old one.
+    pub execs: u32,
+}
+
 /// What came of a title.
 #[derive(Debug)]
 pub struct Title {
-    pub process: ProcessId,
-    pub pid: u32,
+    pub whose: Whose,
     /// `None` if it has none.
     pub words: io::Result<Option<Arc<str>>>,
 }
@@ -34,13 +43,9 @@ pub struct Title {
 impl Titles {
     /// Titles are read this way.
     pub fn read_by(files: Files) -> Self {
-        let read = move |(process, pid)| {
-            let words = command_line(pid, &files);
-            Some(Title {
-                process,
-                pid,
-                words,
-            })
+        let read = move |whose: Whose| {
+            let words = command_line(whose.pid, &files);
+            Some(Title { whose, words })
         };
         Self {
             reader: Aside::start("titles", "reading titles", read).ok(),
@@ -55,21 +60,21 @@ impl Titles {
     }
 
     /// Asks for the title of a process of a user; false if too much waits.
-    pub fn ask(&mut self, process: ProcessId, pid: u32, user: u32) -> bool {
+    pub fn ask(&mut self, whose: Whose, user: u32) -> bool {
         let reader = self.reader.as_ref();
-        let is_asked = reader.is_some_and(|reader| reader.ask(user, (process, pid)));
+        let is_asked = reader.is_some_and(|reader| reader.ask(user, whose));
         self.outstanding += usize::from(is_asked);
         is_asked
     }
 
     /// Asks for the title of a process once more; false if that was done often enough in
     /// this turn.
-    pub fn ask_again(&mut self, process: ProcessId, pid: u32, user: u32) -> bool {
+    pub fn ask_again(&mut self, whose: Whose, user: u32) -> bool {
         let Some(left) = self.left.checked_sub(1) else {
             return false;
         };
         self.left = left;
-        self.ask(process, pid, user)
+        self.ask(whose, user)
     }
 
     /// The next title that has come.
