@@ -35,10 +35,11 @@ mod threads;
 mod trampoline;
 
 pub use asyncio::Asyncio;
-pub use code::{Code, Found, IDENTITY_REACH, IDENTITY_WORDS, read_code};
+pub use code::{Code, Found, IDENTITY_WORDS, read_code};
 pub use interpreter::{Build, Interpreter, Version};
 pub use layout::{
-    Attributes, CodeLayout, FrameLayout, Gil, Groups, Layout, LineTable, Objects, ThreadLayout,
+    Attributes, CodeLayout, FrameLayout, Gil, Groups, IDENTITY_REACH, Layout, LineTable, Objects,
+    ThreadLayout,
 };
 pub use lines::Lines;
 pub use memory::{Lack, Memory, memory_of};

@@ -8,10 +8,6 @@ use super::text::{read_bytes, read_text};
 /// Words that tell one code object from another one that gets its address later.
 pub const IDENTITY_WORDS: usize = 4;
 
-/// Bytes, from the word with the first line on, in which these words are in all versions: they
-/// are read with it.
-pub const IDENTITY_REACH: u32 = 96;
-
 /// `ob_type` of every object.
 const TYPE: u32 = 8;
 

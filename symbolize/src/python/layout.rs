@@ -92,6 +92,10 @@ pub enum Groups {
     OwnedByC(u32),
 }
 
+/// Bytes of a code object, from the word with its first line on, in which its identity is in all
+/// versions: both are read at once.
+pub const IDENTITY_REACH: u32 = 96;
+
 /// Offsets in a code object (`PyCodeObject`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeLayout {

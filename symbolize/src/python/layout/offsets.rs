@@ -3,10 +3,10 @@
 //! another one in each version.
 
 use super::{
-    Attributes, CodeLayout, FrameLayout, Gil, Groups, Layout, LineTable, Objects, ThreadLayout,
+    Attributes, CodeLayout, FrameLayout, Gil, Groups, IDENTITY_REACH, Layout, LineTable, Objects,
+    ThreadLayout,
 };
 use crate::python::Version;
-use crate::python::code::IDENTITY_REACH;
 use crate::python::memory::{Lack, Memory, word};
 
 const COOKIE: &[u8; 8] = b"xdebugpy";
