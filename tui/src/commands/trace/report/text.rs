@@ -120,7 +120,7 @@ fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::f
         if value.unreadable > 0 {
             writeln!(
                 text,
-                "             {:>10}  could not be read",
+                "             {:>10}  could not be read: no address, or memory not used yet",
                 value.unreadable
             )?;
         }
@@ -166,9 +166,14 @@ fn write_times(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
         writeln!(text, "  {unreturned} {have} not returned")?;
     }
     if tally.short > 0 {
+        // How long a call takes is not known yet when its arguments are read.
+        let values = match report.values.is_empty() {
+            true => "",
+            false => ": only values of arguments are of these, too",
+        };
         writeln!(
             text,
-            "  {} {} shorter than --min",
+            "  {} {} shorter than --min{values}",
             tally.short,
             were(tally.short)
         )?;
