@@ -4,11 +4,12 @@
 
 use libfuzzer_sys::fuzz_target;
 use probe_ebpf::ending::ending;
+use probe_ebpf::machine::{Aarch64, X86_64};
 use probe_ebpf::registers::{Registers, SCRATCH_REGISTERS};
 use probe_ebpf::rule::{Extended, Rule};
 use probe_ebpf::status;
 use probe_ebpf::table::{Mapping, Words};
-use probe_ebpf::walk::{Walk, frame, rule_for};
+use probe_ebpf::walk::{Machine, Walk, frame, rule_for};
 use probe_ebpf::world::World;
 
 const MAPPINGS: usize = 4;
@@ -92,6 +93,11 @@ impl<'a, 'b> World for Asked<'a, 'b> {
 }
 
 fuzz_target!(|bytes: &[u8]| {
+    walk::<X86_64>(bytes);
+    walk::<Aarch64>(bytes);
+});
+
+fn walk<M: Machine>(bytes: &[u8]) {
     let mut made_up = MadeUp {
         bytes,
         mappings: [Mapping::default(); MAPPINGS],
@@ -128,7 +134,7 @@ fuzz_target!(|bytes: &[u8]| {
         mapping: made_up.mappings[1],
         ..Walk::default()
     };
-    walk.begin_rbx();
+    M::begin(&mut walk);
     let mut world = Asked(&made_up);
     let mut frames = 0;
     while frames < FRAMES_MAX {
@@ -138,9 +144,9 @@ fuzz_target!(|bytes: &[u8]| {
             .ip
             .wrapping_sub(u64::from(walk.is_exact == 0));
         let rule = rule_for(&mut walk, &world, pc);
-        if frame(rule, &mut walk, &mut world) != status::CALLER {
+        if frame::<M, _>(rule, &mut walk, &mut world) != status::CALLER {
             break;
         }
     }
     _ = ending(walk.status, walk.links, frames);
-});
+}

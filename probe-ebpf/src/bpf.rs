@@ -10,10 +10,18 @@
 //! and the others hold what events share: who is a target (`filter`), registers and
 //! stacks of the current task (`registers`, `stacks`, `walk` over its `world`), a
 //! Python's own frames (`python`), a copy of its stack (`raw`), the record (`record`, sent
-//! by `finish`), where a thread is that has been caught by a probe (`hit`, `probed`), the lists of
-//! processes (`processes`, with programs of its own), single words of `memory`, the time (`clock`),
-//! and all maps (`maps`).
+//! by `finish`), what the kernel has saved of registers, for each machine
+//! (`saved_registers`), where a thread is that has been caught by a probe (`hit`, `probed`),
+//! the lists of processes (`processes`, with programs of its own), single words of `memory`,
+//! the time (`clock`), and all maps (`maps`).
+//!
+//! The object for AArch64 has the clock's event alone.
+#![cfg_attr(
+    feature = "aarch64",
+    allow(dead_code, reason = "what the events need that it does not have")
+)]
 
+#[cfg(not(feature = "aarch64"))]
 mod call;
 mod clock;
 mod filter;
@@ -21,7 +29,9 @@ mod finish;
 mod hit;
 mod maps;
 mod memory;
+#[cfg(not(feature = "aarch64"))]
 mod open_wait;
+#[cfg(not(feature = "aarch64"))]
 mod point;
 mod probed;
 mod processes;
@@ -29,9 +39,12 @@ mod python;
 mod raw;
 mod record;
 mod registers;
+mod saved_registers;
 mod stacks;
 mod tick;
+#[cfg(not(feature = "aarch64"))]
 mod values;
+#[cfg(not(feature = "aarch64"))]
 mod wait;
 mod walk;
 mod world;

@@ -1,18 +1,20 @@
 //! One step from a frame to its caller along the chain of frame pointers.
 //!
-//! Code that keeps frame pointers begins with `push %rbp; mov %rsp,%rbp`: then
-//! `*rbp` is the caller's rbp and `*(rbp + 8)` the return address. Code that
-//! does not keep them uses rbp for anything, so every value is checked for being
-//! plausible, and an implausible one ends the walk with its cause.
+//! Code that keeps frame pointers begins with `push %rbp; mov %rsp,%rbp` on x86-64, with
+//! `stp x29,x30,[sp,#-N]!; mov x29,sp` on AArch64: then `*bp` is the caller's and
+//! `*(bp + 8)` the return address. Code that does not keep them uses the register for
+//! anything, so every value is checked for being plausible, and an implausible one ends the
+//! walk with its cause.
 
 use crate::limits::{FRAME_BYTES_MAX, LOWEST_ADDRESS, USER_SPACE_END};
 use crate::registers::Registers;
 use crate::status;
 use crate::world::World;
 
-/// `(ip, sp, bp) = (*(bp + 8), bp + 16, *bp)`
+/// `(ip, sp, bp) = (*(bp + 8) & address_bits, bp + 16, *bp)`. On x86-64 this is the caller's
+/// stack pointer, on AArch64 it is that or above.
 #[inline(always)]
-pub fn step<W: World>(registers: &mut Registers, world: &mut W) -> u32 {
+pub fn step<W: World>(registers: &mut Registers, address_bits: u64, world: &mut W) -> u32 {
     let bp = registers.bp;
     if bp == 0 {
         return status::CHAIN_END;
@@ -23,6 +25,7 @@ pub fn step<W: World>(registers: &mut Registers, world: &mut W) -> u32 {
     let Some((caller_bp, return_address)) = world.read_pair(bp) else {
         return status::READ_FAULT;
     };
+    let return_address = return_address & address_bits;
     if return_address == 0 {
         return status::CHAIN_END;
     }
@@ -42,7 +45,7 @@ mod tests {
 
     fn check(words: &[u64], registers: Registers, expected: u32) -> Registers {
         let mut after = registers;
-        assert_eq!(step(&mut after, &mut Stack::new(words)), expected);
+        assert_eq!(step(&mut after, u64::MAX, &mut Stack::new(words)), expected);
         if expected != status::CALLER {
             assert_eq!(after, registers, "a failed step changes nothing");
         }
@@ -151,6 +154,19 @@ mod tests {
     }
 
     #[test]
+    fn a_signature_is_no_part_of_the_address() {
+        let mut registers = Registers {
+            ip: 1,
+            sp: 0x7000,
+            bp: 0x7000,
+        };
+        let words = [0x7030, 0x7f_0000_0040_1234];
+        let bits = (1 << 48) - 1;
+        let status = step(&mut registers, bits, &mut Stack::new(&words));
+        assert_eq!((status, registers.ip), (status::CALLER, 0x40_1234));
+    }
+
+    #[test]
     fn unreadable_memory_is_a_fault() {
         check(
             &[],
@@ -174,7 +190,7 @@ mod tests {
         };
         let mut memory = Stack::new(&words);
         let mut steps = 0;
-        while step(&mut registers, &mut memory) == status::CALLER {
+        while step(&mut registers, u64::MAX, &mut memory) == status::CALLER {
             steps += 1;
             assert!(steps <= words.len());
         }

@@ -1,21 +1,25 @@
 //! An *unwind rule*: how to get from the registers in a function to those in
 //! its caller, packed into one word so that a table row needs two bytes for it.
 //!
-//! The return address is always at `cfa - 8`. What a word cannot say is an
-//! [`Extended`] rule, which the word then only numbers.
+//! What a word cannot say is an [`Extended`] rule, which the word then only numbers. The
+//! words are laid out the same for all machines; where the caller's registers are is told
+//! in the terms of each: on x86-64 the return address is always at `cfa - 8`, and names here
+//! that are its registers' are its own; [`aarch64`] has the others.
+
+pub mod aarch64;
 
 /// A packed rule: bits 0..2 the kind, 2..18 the offset in words (or what the
-/// kind says), 18..20 where the caller's rbp is, 20..32 its slot.
+/// kind says), 18..20 what was saved, 20..32 its slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct Rule(pub u32);
 
 /// Bits 0..2.
 pub mod kind {
-    /// `cfa = rsp + 8 * offset`
-    pub const RSP: u32 = 0;
-    /// `cfa = rbp + 8 * offset`
-    pub const RBP: u32 = 1;
+    /// `cfa = stack pointer + 8 * offset`
+    pub const SP: u32 = 0;
+    /// `cfa = frame pointer + 8 * offset`
+    pub const BP: u32 = 1;
     /// The offset is one of [`super::special`].
     pub const SPECIAL: u32 = 2;
     /// The offset is the number of an [`super::Extended`] rule.
@@ -28,7 +32,8 @@ pub mod special {
     pub const END: u32 = 0;
     /// The unwind information says something that is not supported.
     pub const UNSUPPORTED: u32 = 1;
-    /// The return path of a signal: all registers are in a `ucontext` at rsp.
+    /// The return path of a signal: all registers are on the stack, where the kernel put
+    /// them.
     pub const SIGNAL: u32 = 2;
     /// No unwind information here, in a file that has some: try the frame
     /// pointer.
@@ -38,12 +43,15 @@ pub mod special {
     /// The frame pointer leads to the caller, which has another stack:
     /// `(ip, sp, bp) = (*(bp + 8), bp + 16, *bp)`
     pub const STACK_SWITCH: u32 = 5;
+    /// AArch64: the return address is in x30 and the frame pointer is the caller's, but how
+    /// far the stack pointer went down is not known.
+    pub const LINK: u32 = 6;
     /// Plus a number below 16: a PLT slot that pushes before its byte of that
     /// number: `cfa = rsp + 8 + (rip & 15 >= number) * 8`
     pub const PLT: u32 = 16;
 }
 
-/// Bits 18..20: the caller's rbp.
+/// Bits 18..20 on x86-64: the caller's rbp.
 pub mod caller_rbp {
     /// Not changed.
     pub const SAME: u32 = 0;
@@ -54,13 +62,13 @@ pub mod caller_rbp {
 impl Rule {
     /// The largest offset of a rule that is one word.
     pub const OFFSET_MAX: u32 = 0xffff;
-    /// The farthest place of a saved rbp, in words below the CFA.
+    /// The farthest place of what was saved, in words below the CFA.
     pub const SLOT_MAX: u32 = 0xfff;
 
     /// A rule that is one word.
     #[inline(always)]
-    pub const fn new(kind: u32, offset: u32, caller_rbp: u32, slot: u32) -> Rule {
-        Rule(kind | (offset & 0xffff) << 2 | caller_rbp << 18 | (slot & 0xfff) << 20)
+    pub const fn new(kind: u32, offset: u32, saved: u32, slot: u32) -> Rule {
+        Rule(kind | (offset & 0xffff) << 2 | saved << 18 | (slot & 0xfff) << 20)
     }
 
     /// A rule of kind [`kind::SPECIAL`].
@@ -81,13 +89,13 @@ impl Rule {
         self.0 >> 2 & 0xffff
     }
 
-    /// A [`caller_rbp`].
+    /// A [`caller_rbp`], or an [`aarch64::saved`].
     #[inline(always)]
-    pub const fn caller_rbp(self) -> u32 {
+    pub const fn saved(self) -> u32 {
         self.0 >> 18 & 3
     }
 
-    /// Where rbp was saved, in words below the CFA.
+    /// Where it was saved, in words below the CFA.
     #[inline(always)]
     pub const fn slot(self) -> u32 {
         self.0 >> 20
@@ -96,7 +104,8 @@ impl Rule {
 
 /// A rule that needs more than a word:
 /// `cfa = (deref ? *(base + offset) : base + offset) + addend`,
-/// and rbp at any place relative to the cfa or to rbp.
+/// and rbp at any place relative to the cfa or to rbp. On AArch64 the fields mean what
+/// [`aarch64::Frame`] says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(C)]
 pub struct Extended {
@@ -192,14 +201,14 @@ mod tests {
     #[test]
     fn every_part_keeps_to_its_bits() {
         let rule = Rule::new(
-            kind::RBP,
+            kind::BP,
             Rule::OFFSET_MAX,
             caller_rbp::AT_CFA,
             Rule::SLOT_MAX,
         );
-        assert_eq!(rule.kind(), kind::RBP);
+        assert_eq!(rule.kind(), kind::BP);
         assert_eq!(rule.offset(), Rule::OFFSET_MAX);
-        assert_eq!(rule.caller_rbp(), caller_rbp::AT_CFA);
+        assert_eq!(rule.saved(), caller_rbp::AT_CFA);
         assert_eq!(rule.slot(), Rule::SLOT_MAX);
     }
 }

@@ -53,6 +53,9 @@ pub enum Error {
     /// See `Config::calls`.
     #[error("probes of calls were not asked for")]
     NoCalls,
+    /// See `Machine::has_probes`.
+    #[error("functions and tracepoints cannot be watched on arm64 yet, only sampled")]
+    NotOnThisMachine,
     /// Functions of programs cannot be watched.
     #[error("this kernel has no probes of user code (CONFIG_UPROBE_EVENTS): {0}")]
     Uprobes(#[source] io::Error),

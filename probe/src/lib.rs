@@ -35,6 +35,7 @@ pub mod features;
 pub mod files;
 mod ids;
 mod loader;
+pub mod machine;
 mod mappings;
 pub mod memory;
 mod modules;

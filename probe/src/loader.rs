@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::events::Event;
 use crate::events::call::{self, CallMaps, Points};
 use crate::events::wait::{self, WaitMaps};
+use crate::machine::THIS;
 use crate::python::PythonMaps;
 use crate::tables::BpfMaps;
 use crate::target::Target;
@@ -25,7 +26,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The object, built from `probe-ebpf/` by `cargo xtask ebpf`.
+#[cfg(target_arch = "x86_64")]
 static OBJECT: &[u8] = aya::include_bytes_aligned!("../../assets/proftop.bpf.o");
+
+/// The object for AArch64, built from the same sources.
+#[cfg(target_arch = "aarch64")]
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../../assets/proftop.aarch64.bpf.o");
 
 /// What the programs are told before they are loaded.
 #[derive(Debug, Clone)]
@@ -89,8 +95,11 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
     // Without it, samples of tasks that end are stacks that cannot be read.
     let flags_offset = btf::kernel_offset("task_struct", "flags").unwrap_or(0);
     // Without them, stacks end where somebody watches the end of a call.
-    let probed = Probed::find().unwrap_or_default();
-    let waiting = if settings.waits {
+    let probed = match THIS.has_probes {
+        true => Probed::find().unwrap_or_default(),
+        false => Probed::default(),
+    };
+    let waiting = if settings.waits && THIS.has_probes {
         Some(Waiting::find())
     } else {
         None
@@ -143,9 +152,18 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
         Err(error) => parts.notes.push(format!("{FOUND_LATE}: {error}")),
     }
     let call_programs = settings.calls.then(|| {
+        if !THIS.has_probes {
+            return Err(Error::NotOnThisMachine);
+        }
         let begins = parts.load_call(call::BEGINS)?;
         Ok((begins, parts.load_call(call::ENDS)?))
     });
+    if settings.waits && !THIS.has_probes {
+        let what = Event::Wait.what();
+        parts
+            .notes
+            .push(format!("{what} cannot be sampled on arm64 yet"));
+    }
     let waits_attached = waiting.is_some_and(|offsets| parts.waits(offsets.err()));
     let open_waits = if waits_attached {
         parts.open_waits()

@@ -4,9 +4,10 @@
 use crate::stack::StackCopy;
 use crate::tables::Reader;
 use probe_ebpf::ending::ending;
+use probe_ebpf::machine::This;
 use probe_ebpf::rule::{Extended, Rule, kind};
 use probe_ebpf::table::{Mapping, NO_TABLE, Words};
-use probe_ebpf::walk::{Walk, frame, rule_for};
+use probe_ebpf::walk::{Machine, Walk, frame, rule_for};
 use probe_ebpf::world::World;
 use probe_ebpf::{Ending, Registers, UserFrame, status};
 
@@ -37,9 +38,19 @@ pub trait Mapped {
 }
 
 /// Walks a copied stack by the tables of the process's mappings.
-pub fn walk<M: Mapped>(
+pub fn walk<P: Mapped>(
     stack: &StackCopy,
-    mappings: &M,
+    mappings: &P,
+    tables: &Reader,
+    frames_max: usize,
+) -> Walked {
+    walk_as::<This, P>(stack, mappings, tables, frames_max)
+}
+
+/// The same for a stack of some machine.
+fn walk_as<M: Machine, P: Mapped>(
+    stack: &StackCopy,
+    mappings: &P,
     tables: &Reader,
     frames_max: usize,
 ) -> Walked {
@@ -63,7 +74,7 @@ pub fn walk<M: Mapped>(
         },
         ..Walk::default()
     };
-    walk.begin_rbx();
+    M::begin(&mut walk);
     let mut frames = Vec::new();
     while frames.len() < frames_max {
         let ip = walk.registers.ip;
@@ -75,8 +86,9 @@ pub fn walk<M: Mapped>(
             ip.wrapping_sub(1)
         };
         let rule = rule_for(&mut walk, &world, pc);
-        world.cfa_is_above_sp = rule.is_some_and(|rule| rule.kind() == kind::RSP);
-        if frame(rule, &mut walk, &mut world) != status::CALLER {
+        world.cfa_is_above_sp =
+            M::TABLES_MISS_POPS && rule.is_some_and(|rule| rule.kind() == kind::SP);
+        if frame::<M, _>(rule, &mut walk, &mut world) != status::CALLER {
             break;
         }
     }
@@ -96,7 +108,7 @@ struct Copied<'a, M> {
     stack: &'a StackCopy,
     mappings: &'a M,
     tables: &'a Reader,
-    /// By the rule of the frame that is being walked.
+    /// By the rule of the frame that is being walked, where tables miss what was popped.
     cfa_is_above_sp: bool,
     /// A word that the copy does not have was asked for.
     has_lacked: bool,
@@ -142,7 +154,7 @@ impl<'a, M: Mapped> World for Copied<'a, M> {
 }
 
 impl<M> Copied<'_, M> {
-    /// What lies below the stack pointer is not in the copy. Tables still speak
+    /// What lies below the stack pointer is not in the copy. Tables of x86-64 still speak
     /// of it in an epilogue: compilers do not say that a register has been
     /// popped. With a cfa above the stack pointer the only one that is asked for
     /// there is the frame pointer, and it has its caller's value again.

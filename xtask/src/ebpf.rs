@@ -10,9 +10,30 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The object, and what it was made of and with.
-pub const OBJECT: &str = "assets/proftop.bpf.o";
-pub const RECEIPT: &str = "assets/proftop.bpf.receipt";
+/// A BPF object: one for each machine whose registers and stacks its programs read.
+pub struct Object {
+    /// As aya and the sources name the machine.
+    machine: &'static str,
+    pub path: &'static str,
+    /// What it was made of and with.
+    pub receipt: &'static str,
+    features: &'static str,
+}
+
+pub const OBJECTS: [Object; 2] = [
+    Object {
+        machine: "x86_64",
+        path: "assets/proftop.bpf.o",
+        receipt: "assets/proftop.bpf.receipt",
+        features: "bpf",
+    },
+    Object {
+        machine: "aarch64",
+        path: "assets/proftop.aarch64.bpf.o",
+        receipt: "assets/proftop.aarch64.bpf.receipt",
+        features: "bpf,aarch64",
+    },
+];
 
 const TARGET: &str = "bpfel-unknown-none";
 /// v3 has 32-bit compare instructions: without them a checked index is a copy
@@ -20,42 +41,107 @@ const TARGET: &str = "bpfel-unknown-none";
 const RUSTFLAGS: &str = "-C linker=bpf-linker -C link-arg=--btf -C target-cpu=v3";
 
 pub fn build_into_assets() -> Result<()> {
-    let object = build()?;
-    let receipt = format!(
-        "# What {OBJECT} was made of and with; written by `cargo xtask ebpf`.\n\
-         sources_sha256 = {}\nobject_sha256 = {}\nrustc = {}\nlinker = {}\n",
-        fingerprint::of_sources()?,
-        fingerprint::of_bytes(&object),
-        version_of(&compiler(), "--version")?,
-        version_of("bpf-linker", "--version")?,
-    );
-    let root = fingerprint::workspace();
-    fs::create_dir_all(root.join("assets"))?;
-    fs::write(root.join(OBJECT), &object)?;
-    fs::write(root.join(RECEIPT), receipt)?;
-    println!("{OBJECT}: {} bytes", object.len());
-    Ok(())
+    OBJECTS.iter().try_for_each(Object::build_into_assets)
 }
 
 pub fn check() -> Result<()> {
-    let committed = fs::read(fingerprint::workspace().join(OBJECT))
-        .with_context(|| format!("cannot read {OBJECT}"))?;
-    let built = build()?;
-    if built != committed {
-        let receipt = fs::read_to_string(fingerprint::workspace().join(RECEIPT))?;
-        bail!(
-            "{OBJECT} is not what its sources give: {} bytes committed, {} built\n\
-             committed with: {} / {}\nbuilt with:     {} / {}",
-            committed.len(),
-            built.len(),
-            receipt_field(&receipt, "rustc").unwrap_or("?"),
-            receipt_field(&receipt, "linker").unwrap_or("?"),
+    OBJECTS.iter().try_for_each(Object::check)
+}
+
+impl Object {
+    fn build_into_assets(&self) -> Result<()> {
+        let object = self.build()?;
+        let path = self.path;
+        let receipt = format!(
+            "# What {path} was made of and with; written by `cargo xtask ebpf`.\n\
+             sources_sha256 = {}\nobject_sha256 = {}\nrustc = {}\nlinker = {}\n",
+            fingerprint::of_sources()?,
+            fingerprint::of_bytes(&object),
             version_of(&compiler(), "--version")?,
             version_of("bpf-linker", "--version")?,
         );
+        let root = fingerprint::workspace();
+        fs::create_dir_all(root.join("assets"))?;
+        fs::write(root.join(path), &object)?;
+        fs::write(root.join(self.receipt), receipt)?;
+        println!("{path}: {} bytes", object.len());
+        Ok(())
     }
-    println!("{OBJECT}: the same {} bytes", built.len());
-    Ok(())
+
+    fn check(&self) -> Result<()> {
+        let path = self.path;
+        let committed = fs::read(fingerprint::workspace().join(path))
+            .with_context(|| format!("cannot read {path}"))?;
+        let built = self.build()?;
+        if built != committed {
+            let receipt = fs::read_to_string(fingerprint::workspace().join(self.receipt))?;
+            bail!(
+                "{path} is not what its sources give: {} bytes committed, {} built\n\
+                 committed with: {} / {}\nbuilt with:     {} / {}",
+                committed.len(),
+                built.len(),
+                receipt_field(&receipt, "rustc").unwrap_or("?"),
+                receipt_field(&receipt, "linker").unwrap_or("?"),
+                version_of(&compiler(), "--version")?,
+                version_of("bpf-linker", "--version")?,
+            );
+        }
+        println!("{path}: the same {} bytes", built.len());
+        Ok(())
+    }
+
+    fn build(&self) -> Result<Vec<u8>> {
+        let root = fingerprint::workspace();
+        let output = build_folder(root);
+        // From nothing: cargo goes by times, and takes what another checkout left
+        // in a shared target folder for ours.
+        if output.exists() {
+            fs::remove_dir_all(&output)
+                .with_context(|| format!("cannot empty {}", output.display()))?;
+        }
+        let mut command = Command::new(cargo());
+        command
+            .current_dir(root)
+            .args(["build", "--locked", "--quiet", "--package", "probe-ebpf"])
+            .args(["--bin", "proftop-ebpf", "--features", self.features])
+            .args(["--profile", "bpf", "--target", TARGET])
+            .args([
+                "-Z",
+                "trim-paths",
+                "--config",
+                "profile.bpf.trim-paths=\"all\"",
+            ])
+            .arg("--target-dir")
+            .arg(&output)
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("RUSTC", compiler())
+            // Whoever calls us may build with flags and a toolchain of their own;
+            // an incremental build gives other bytes.
+            .env("CARGO_INCREMENTAL", "0")
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .env_remove("RUSTC_WRAPPER")
+            .env_remove("RUSTUP_TOOLCHAIN")
+            .env_remove("CARGO")
+            // Whose registers aya knows.
+            .env("AYA_BPF_TARGET_ARCH", self.machine)
+            .env("RUSTFLAGS", RUSTFLAGS);
+        if !has_core(&compiler()) {
+            command.args(["-Z", "build-std=core"]);
+        }
+        let status = command.status().with_context(|| {
+            format!(
+                "cannot run {}: it takes a cargo and rustc that can build for {TARGET}",
+                cargo()
+            )
+        })?;
+        if !status.success() {
+            bail!("the BPF build failed ({status})");
+        }
+        let linked = output.join(TARGET).join("bpf/proftop-ebpf");
+        let linked =
+            fs::read(&linked).with_context(|| format!("cannot read {}", linked.display()))?;
+        strip::debug_sections(&linked)
+    }
 }
 
 /// The value of `name = value` in a receipt.
@@ -73,56 +159,6 @@ fn compiler() -> String {
 
 fn cargo() -> String {
     std::env::var("PROFTOP_BPF_CARGO").unwrap_or_else(|_| "/usr/bin/cargo".into())
-}
-
-fn build() -> Result<Vec<u8>> {
-    let root = fingerprint::workspace();
-    let output = build_folder(root);
-    // From nothing: cargo goes by times, and takes what another checkout left
-    // in a shared target folder for ours.
-    if output.exists() {
-        fs::remove_dir_all(&output)
-            .with_context(|| format!("cannot empty {}", output.display()))?;
-    }
-    let mut command = Command::new(cargo());
-    command
-        .current_dir(root)
-        .args(["build", "--locked", "--quiet", "--package", "probe-ebpf"])
-        .args(["--bin", "proftop-ebpf", "--features", "bpf"])
-        .args(["--profile", "bpf", "--target", TARGET])
-        .args([
-            "-Z",
-            "trim-paths",
-            "--config",
-            "profile.bpf.trim-paths=\"all\"",
-        ])
-        .arg("--target-dir")
-        .arg(&output)
-        .env("RUSTC_BOOTSTRAP", "1")
-        .env("RUSTC", compiler())
-        // Whoever calls us may build with flags and a toolchain of their own;
-        // an incremental build gives other bytes.
-        .env("CARGO_INCREMENTAL", "0")
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .env_remove("RUSTC_WRAPPER")
-        .env_remove("RUSTUP_TOOLCHAIN")
-        .env_remove("CARGO")
-        .env("RUSTFLAGS", RUSTFLAGS);
-    if !has_core(&compiler()) {
-        command.args(["-Z", "build-std=core"]);
-    }
-    let status = command.status().with_context(|| {
-        format!(
-            "cannot run {}: it takes a cargo and rustc that can build for {TARGET}",
-            cargo()
-        )
-    })?;
-    if !status.success() {
-        bail!("the BPF build failed ({status})");
-    }
-    let linked = output.join(TARGET).join("bpf/proftop-ebpf");
-    let linked = fs::read(&linked).with_context(|| format!("cannot read {}", linked.display()))?;
-    strip::debug_sections(&linked)
 }
 
 fn build_folder(root: &Path) -> PathBuf {

@@ -62,26 +62,31 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ebpf::{OBJECT, RECEIPT, receipt_field};
+    use crate::ebpf::{OBJECTS, receipt_field};
 
     /// Fails when somebody changed the BPF sources and did not build them.
     #[test]
     fn the_committed_object_is_of_these_sources() {
-        let receipt = fs::read_to_string(workspace().join(RECEIPT)).unwrap();
-        assert_eq!(
-            receipt_field(&receipt, "sources_sha256"),
-            Some(of_sources().unwrap().as_str()),
-            "probe-ebpf/ has changed since the object was built: run `cargo xtask ebpf`"
-        );
+        for object in OBJECTS {
+            let receipt = fs::read_to_string(workspace().join(object.receipt)).unwrap();
+            assert_eq!(
+                receipt_field(&receipt, "sources_sha256"),
+                Some(of_sources().unwrap().as_str()),
+                "probe-ebpf/ has changed since {} was built: run `cargo xtask ebpf`",
+                object.path
+            );
+        }
     }
 
     #[test]
     fn the_committed_object_is_the_one_in_its_receipt() {
-        let receipt = fs::read_to_string(workspace().join(RECEIPT)).unwrap();
-        let object = fs::read(workspace().join(OBJECT)).unwrap();
-        assert_eq!(
-            receipt_field(&receipt, "object_sha256"),
-            Some(of_bytes(&object).as_str())
-        );
+        for object in OBJECTS {
+            let receipt = fs::read_to_string(workspace().join(object.receipt)).unwrap();
+            let bytes = fs::read(workspace().join(object.path)).unwrap();
+            assert_eq!(
+                receipt_field(&receipt, "object_sha256"),
+                Some(of_bytes(&bytes).as_str())
+            );
+        }
     }
 }

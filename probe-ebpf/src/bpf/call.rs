@@ -8,7 +8,7 @@ use super::clock::now_ns;
 use super::filter::is_target;
 use super::maps::{CALL_ORDERS, CALL_SCRATCH, CALL_STARTS, CALL_TALLIES};
 use super::walk::{mappings_of, walk};
-use super::{hit, python, record, registers, values};
+use super::{hit, python, record, saved_registers, values};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::pt_regs;
 use aya_ebpf::helpers::{bpf_get_current_pid_tgid, generated as helpers};
@@ -206,7 +206,7 @@ fn take_stack(regs: *mut pt_regs, tally: *mut Tally, event: u8, probe: u32) -> u
         record::begin(scratch, event, now_ns(), id);
         (*scratch).header.probe = probe as u8;
         if is_known {
-            registers::interrupted(regs, scratch);
+            saved_registers::interrupted(regs, scratch);
             if (*scratch).walk.status == status::CALLER {
                 walk(scratch, list, &raw mut (*room).cache);
                 python::frames(scratch);

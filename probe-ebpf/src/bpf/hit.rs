@@ -14,6 +14,7 @@
 
 use super::maps::{LAST_HIT, TASK_UTASK_OFFSET};
 use super::memory::kernel_word;
+use super::saved_registers;
 use aya_ebpf::bindings::pt_regs;
 use aya_ebpf::helpers::{bpf_get_current_pid_tgid, generated as helpers};
 use core::ffi::c_void;
@@ -37,8 +38,8 @@ pub fn note(regs: *const pt_regs, is_replaced: bool) {
     // come in between.
     unsafe {
         (&raw mut (*hit).task).write_volatile(0);
-        let sp = (*regs).rsp;
-        (*hit).ip = (*regs).rip;
+        let sp = saved_registers::sp(regs);
+        (*hit).ip = saved_registers::pc(regs);
         (*hit).sp = sp;
         if is_replaced {
             let into = &raw mut (*hit).return_address as *mut c_void;

@@ -6,7 +6,7 @@
 //! afterwards is for the reader to see.
 
 use super::maps::{OPEN_WAIT, THREADS, WAIT_ORDERS, WAIT_PID_OFFSET};
-use super::registers::read_entry;
+use super::saved_registers::read_entry;
 use aya_ebpf::bindings::{pt_regs, seq_file, task_struct};
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;

@@ -4,7 +4,7 @@ use super::clock::now_ns;
 use super::filter::is_target;
 use super::finish::walk_and_send;
 use super::maps::{SCRATCH, count};
-use super::{record, registers, stacks};
+use super::{record, registers, saved_registers, stacks};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
 use aya_ebpf::macros::perf_event;
@@ -41,9 +41,8 @@ fn take(ctx: &PerfEventContext) {
     record::begin(scratch, event::TICK, start_ns, id);
     // SAFETY: a perf event program's context holds the interrupted registers.
     let interrupted = unsafe { &raw const (*ctx.ctx).regs };
-    // SAFETY: as above; a plain load that the verifier knows.
-    if unsafe { (*interrupted).cs & 3 == 3 } {
-        registers::interrupted(interrupted, scratch);
+    if saved_registers::is_user(interrupted) {
+        saved_registers::interrupted(interrupted, scratch);
     } else {
         stacks::kernel(ctx.as_ptr(), scratch);
         registers::at_entry(scratch);

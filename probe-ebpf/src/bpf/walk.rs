@@ -1,7 +1,7 @@
 //! The walk of the user stack: one frame per call of the loop's body.
 //!
-//! Most frames take the fast path: their rule is in the cache and says "rsp or
-//! rbp plus a number", and the words they need are in the window. It makes no
+//! Most frames take the fast path: their rule is in the cache and is plain, as
+//! "rsp plus a number", and the words they need are in the window. It makes no
 //! call and changes nothing before it can no longer fail. Everything else is a
 //! slow frame.
 
@@ -11,9 +11,10 @@ use super::world::Current;
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 use probe_ebpf::limits::{CACHE_ENTRIES, FRAMES_MAX, WINDOW_BELOW, WINDOW_BYTES};
-use probe_ebpf::rule::{Rule, caller_rbp, kind, special};
+use probe_ebpf::machine::This;
+use probe_ebpf::rule::{Rule, kind, special};
 use probe_ebpf::table::{MappingList, NO_TABLE};
-use probe_ebpf::walk::{Walk, frame, rule_for};
+use probe_ebpf::walk::{Machine as _, Walk, frame, rule_for};
 use probe_ebpf::{UserFrame, status};
 
 /// What the loop's body needs, on the program's stack: looking both up again
@@ -50,7 +51,7 @@ pub fn walk(scratch: *mut Scratch, list: MappingList, cache: *mut RuleCache) {
     state.walk.is_leaf = 1;
     state.walk.links = 0;
     state.walk.status = status::CALLER;
-    state.walk.begin_rbx();
+    This::begin(&mut state.walk);
     let mut place = Place { scratch, cache };
     let body = one_frame as *mut c_void;
     // SAFETY: the body takes all its state from the maps that `place` points to.
@@ -117,16 +118,16 @@ fn fast_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
         return FAST_NO;
     }
     let rule = tag as u32;
-    // Neither special nor extended.
-    if rule & kind::SPECIAL != 0 {
+    if !This::is_plain(rule, state.walk.links) {
         return FAST_NO;
     }
-    let from = if rule & kind::RBP != 0 { bp } else { sp };
+    let from = if rule & kind::BP != 0 { bp } else { sp };
     let cfa = from.wrapping_add((rule >> 2 & 0xffff) as u64 * 8);
     if cfa <= sp {
         return FAST_NO;
     }
-    let wanted = cfa.wrapping_sub(8);
+    let return_below = This::return_below(rule);
+    let wanted = cfa.wrapping_sub(return_below);
     let mut offset = wanted.wrapping_sub(state.window_start);
     if offset > state.window_last {
         if refill(scratch, wanted, sp) != 0 {
@@ -143,10 +144,11 @@ fn fast_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
     let window = &raw const state.window as *const u64;
     // SAFETY: the mask keeps the offset inside the window.
     let caller = unsafe { *window.byte_add(offset as usize & (WINDOW_BYTES - 8)) };
+    let caller = caller & This::ADDRESS_BITS;
     let mut caller_bp = bp;
-    if rule & (3 << 18) != 0 {
-        let below = (rule >> 20) as u64 * 8;
-        let saved = offset.wrapping_add(8).wrapping_sub(below);
+    if This::saves_bp(rule) {
+        let below = This::bp_below(rule);
+        let saved = offset.wrapping_add(return_below).wrapping_sub(below);
         if saved > state.window_last {
             return FAST_NO;
         }
@@ -164,8 +166,6 @@ fn fast_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
     state.walk.registers.bp = caller_bp;
     FAST_DONE
 }
-
-const _: () = assert!(caller_rbp::AT_CFA == 1 && kind::EXTENDED & kind::SPECIAL != 0);
 
 /// Where the rule for a pc would be. No multiplication: this is on the path
 /// from one return address to the next.
@@ -250,7 +250,7 @@ fn slow_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
             return 0;
         }
     }
-    (frame(rule, &mut state.walk, &mut Current) != status::CALLER) as u32
+    (frame::<This, _>(rule, &mut state.walk, &mut Current) != status::CALLER) as u32
 }
 
 #[inline(always)]

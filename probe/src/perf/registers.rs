@@ -1,83 +1,73 @@
 //! The user registers that the kernel is asked for, and which is which.
 
 use crate::bytes::u64_at;
+use crate::machine::{PerfRegisters, THIS};
 use probe_ebpf::Registers;
 use probe_ebpf::registers::SCRATCH_REGISTERS;
 
-/// Numbers of `enum perf_event_x86_regs`.
-#[cfg(target_arch = "x86_64")]
-mod number {
-    use super::SCRATCH_REGISTERS;
-
-    pub const IP: u32 = 8;
-    pub const SP: u32 = 7;
-    pub const BP: u32 = 6;
-    /// In the order in which the walk keeps them.
-    pub const SCRATCH: [u32; SCRATCH_REGISTERS] = {
-        let (rax, rbx, rcx, rdx, rsi, rdi) = (0, 1, 2, 3, 4, 5);
-        let (r8, r9, r10, r11) = (16, 17, 18, 19);
-        let (r12, r13, r14, r15) = (20, 21, 22, 23);
-        [
-            r10, rax, rcx, rsi, rdi, r8, r9, r11, r13, rdx, r12, r14, r15, rbx,
-        ]
-    };
-}
-
-/// Numbers of `enum perf_event_arm_regs`. The walk has no rules for this
-/// architecture yet: by frame pointers only.
-#[cfg(target_arch = "aarch64")]
-mod number {
-    use super::SCRATCH_REGISTERS;
-
-    pub const IP: u32 = 32;
-    pub const SP: u32 = 31;
-    pub const BP: u32 = 29;
-    pub const SCRATCH: [u32; SCRATCH_REGISTERS] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13];
-}
-
 /// What `Attributes::user_registers` asks for.
-pub const MASK: u64 = {
-    let mut mask = 1 << number::IP | 1 << number::SP | 1 << number::BP;
-    let mut index = 0;
-    while index < SCRATCH_REGISTERS {
-        mask |= 1 << number::SCRATCH[index];
-        index += 1;
-    }
-    mask
-};
+pub const MASK: u64 = mask(&THIS.perf);
 
 /// How many words come.
 pub const COUNT: usize = MASK.count_ones() as usize;
 
 /// The registers from their words, which come in the order of their numbers.
 pub fn read(words: &[u8]) -> Option<(Registers, [u64; SCRATCH_REGISTERS])> {
+    read_of(&THIS.perf, words)
+}
+
+const fn mask(numbers: &PerfRegisters) -> u64 {
+    let mut mask = 1 << numbers.ip | 1 << numbers.sp | 1 << numbers.bp;
+    let mut index = 0;
+    while index < SCRATCH_REGISTERS {
+        mask |= 1 << numbers.scratch[index];
+        index += 1;
+    }
+    mask
+}
+
+fn read_of(numbers: &PerfRegisters, words: &[u8]) -> Option<(Registers, [u64; SCRATCH_REGISTERS])> {
+    let mask = mask(numbers);
     let register = |number: u32| {
-        let place = (MASK & ((1 << number) - 1)).count_ones() as usize;
+        let place = (mask & ((1 << number) - 1)).count_ones() as usize;
         u64_at(words, 8 * place)
     };
     let mut scratch = [0; SCRATCH_REGISTERS];
-    for (value, number) in scratch.iter_mut().zip(number::SCRATCH) {
+    for (value, number) in scratch.iter_mut().zip(numbers.scratch) {
         *value = register(number)?;
     }
     let named = Registers {
-        ip: register(number::IP)?,
-        sp: register(number::SP)?,
-        bp: register(number::BP)?,
+        ip: register(numbers.ip)?,
+        sp: register(numbers.sp)?,
+        bp: register(numbers.bp)?,
     };
     Some((named, scratch))
 }
 
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::{AARCH64, X86_64};
+
+    fn words() -> Vec<u8> {
+        (1..=17u64).flat_map(u64::to_le_bytes).collect()
+    }
 
     #[test]
-    fn each_register_is_at_its_place() {
+    fn each_register_of_x86_64_is_at_its_place() {
         // rax rbx rcx rdx rsi rdi rbp rsp rip r8 to r15
-        let words: Vec<u8> = (1..=17u64).flat_map(u64::to_le_bytes).collect();
-        let (named, scratch) = read(&words).unwrap();
+        let (named, scratch) = read_of(&X86_64.perf, &words()).unwrap();
         assert_eq!((named.bp, named.sp, named.ip), (7, 8, 9));
         assert_eq!(scratch, [12, 1, 3, 5, 6, 10, 11, 13, 15, 4, 14, 16, 17, 2]);
-        assert_eq!(read(&words[..words.len() - 1]), None);
+        assert_eq!(read_of(&X86_64.perf, &words()[1..]), None);
+    }
+
+    #[test]
+    fn each_register_of_aarch64_is_at_its_place() {
+        // x8 to x17 x19 x20 x28 x29 x30 sp pc
+        let (named, scratch) = read_of(&AARCH64.perf, &words()).unwrap();
+        assert_eq!((named.bp, named.sp, named.ip), (14, 16, 17));
+        assert_eq!(scratch, [15, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]);
+        assert_eq!(read_of(&AARCH64.perf, &words()[1..]), None);
     }
 }

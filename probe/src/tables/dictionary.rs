@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn a_rule_has_one_number_and_is_there() {
         let mut dictionary = dictionary();
-        let rule = Rule::new(kind::RSP, 3, 1, 2);
+        let rule = Rule::new(kind::SP, 3, 1, 2);
         let number = dictionary.number_of(Packed::Word(rule), 0);
         assert_eq!(dictionary.number_of(Packed::Word(rule), 0), number);
         assert_eq!(word_at(&dictionary, number), rule);

@@ -65,8 +65,8 @@ pub fn encode(rule: &UnwindRule) -> Packed {
 /// `cfa = rsp or rbp + 8n`, rbp unchanged or at `cfa - 8n`.
 fn word(cfa: &Cfa, rbp: RbpRule) -> Option<Rule> {
     let kind = match cfa.base {
-        Register::Rsp => kind::RSP,
-        Register::Rbp => kind::RBP,
+        Register::Rsp => kind::SP,
+        Register::Rbp => kind::BP,
         _ => return None,
     };
     if cfa.deref {
@@ -193,30 +193,18 @@ mod tests {
     #[test]
     fn what_fits_into_a_word() {
         use RbpRule::{AtCfa, Same};
-        check_word(
-            UnwindRule::frame(Register::Rsp, 0, Same),
-            kind::RSP,
-            0,
-            0,
-            0,
-        );
-        check_word(
-            UnwindRule::frame(Register::Rsp, 8, Same),
-            kind::RSP,
-            1,
-            0,
-            0,
-        );
+        check_word(UnwindRule::frame(Register::Rsp, 0, Same), kind::SP, 0, 0, 0);
+        check_word(UnwindRule::frame(Register::Rsp, 8, Same), kind::SP, 1, 0, 0);
         check_word(
             UnwindRule::frame(Register::Rbp, 16, AtCfa(-16)),
-            kind::RBP,
+            kind::BP,
             2,
             1,
             2,
         );
         check_word(
             UnwindRule::frame(Register::Rsp, 16, AtCfa(0)),
-            kind::RSP,
+            kind::SP,
             2,
             1,
             0,
@@ -224,14 +212,14 @@ mod tests {
         // The largest of each.
         check_word(
             UnwindRule::frame(Register::Rsp, 0x7fff8, Same),
-            kind::RSP,
+            kind::SP,
             0xffff,
             0,
             0,
         );
         check_word(
             UnwindRule::frame(Register::Rsp, 8, AtCfa(-0x7ff8)),
-            kind::RSP,
+            kind::SP,
             1,
             1,
             0xfff,
@@ -336,7 +324,7 @@ mod tests {
             },
             rbp: RbpRule::Same,
         };
-        check_word(sum(-8, 24), kind::RSP, 2, 0, 0);
+        check_word(sum(-8, 24), kind::SP, 2, 0, 0);
         assert_eq!(encode(&sum(i32::MAX, 1)), Packed::UNSUPPORTED);
     }
 

@@ -1,6 +1,7 @@
 //! From a file to its table.
 
 use super::Content;
+use crate::machine::THIS;
 use crate::tables::cache::{Cache, CacheKey};
 use crate::tables::file_table::FileTable;
 use crate::tables::no_table::NoTable;
@@ -12,9 +13,6 @@ use symbolize::python::Trampoline;
 use symbolize::source::Source;
 use symbolize::unwind::UnwindTable;
 use symbolize::{FileSource, Files, OpenError};
-
-/// `EM_X86_64` of the ELF specification.
-const X86_64: u16 = 62;
 
 /// A table, and what to keep it under if it is new.
 pub struct Found {
@@ -37,7 +35,7 @@ pub fn table(content: &Content, cache: Option<&Cache>, files: &Files) -> Result<
         Content::Bytes(bytes) => Source::Memory((&**bytes).into()),
     };
     let object = Object::from_source(source).map_err(no_table)?;
-    if object.machine() != X86_64 {
+    if object.machine() != THIS.elf {
         return Err(NoTable::UnsupportedMachine);
     }
     let key = cache.and_then(|_| CacheKey::of(&object));

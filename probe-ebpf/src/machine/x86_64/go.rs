@@ -1,10 +1,10 @@
 //! Steps between the stacks of Go: from C to the goroutine that called it, and from
 //! the runtime to the goroutine that it works for.
 
-use super::{Walk, return_to};
 use crate::registers::scratch;
 use crate::rule::{Extended, base, extended_rbp};
 use crate::status;
+use crate::walk::{Walk, return_to};
 use crate::world::World;
 
 /// From C to the goroutine that called it, see [`base::CGO_CALL`].

@@ -1,0 +1,22 @@
+//! The machines whose code can be walked. All of them are known on all: tests walk stacks of
+//! one on another.
+
+mod aarch64;
+mod x86_64;
+
+pub use aarch64::Aarch64;
+pub use x86_64::X86_64;
+
+/// The machine that this is built for; of a BPF object a feature tells.
+#[cfg(any(
+    feature = "aarch64",
+    all(target_arch = "aarch64", not(target_arch = "bpf"))
+))]
+pub type This = Aarch64;
+
+/// The machine that this is built for; of a BPF object a feature tells.
+#[cfg(not(any(
+    feature = "aarch64",
+    all(target_arch = "aarch64", not(target_arch = "bpf"))
+)))]
+pub type This = X86_64;

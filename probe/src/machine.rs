@@ -1,0 +1,44 @@
+//! The machines that proftop samples on: which files have code for them, and how the kernel
+//! numbers their registers. How their code is walked is told in `probe_ebpf::machine`.
+//!
+//! All are known on all, so that tests of one run on another.
+
+mod aarch64;
+mod x86_64;
+
+pub use aarch64::AARCH64;
+pub use x86_64::X86_64;
+
+use probe_ebpf::registers::SCRATCH_REGISTERS;
+
+/// The machine that this is built for.
+#[cfg(target_arch = "x86_64")]
+pub const THIS: &Machine = &X86_64;
+
+/// The machine that this is built for.
+#[cfg(target_arch = "aarch64")]
+pub const THIS: &Machine = &AARCH64;
+
+/// What is known of a machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine {
+    /// `e_machine` of files with its code.
+    pub elf: u16,
+    /// By what perf events tell registers apart.
+    pub perf: PerfRegisters,
+    /// Whether calls of functions can be counted and timed on it, and waits be followed.
+    pub has_probes: bool,
+}
+
+/// The numbers of registers in the samples of perf events.
+#[derive(Debug, Clone, Copy)]
+pub struct PerfRegisters {
+    /// The instruction.
+    pub ip: u32,
+    /// The stack pointer.
+    pub sp: u32,
+    /// The frame pointer.
+    pub bp: u32,
+    /// In the order in which the walk keeps them.
+    pub scratch: [u32; SCRATCH_REGISTERS],
+}
