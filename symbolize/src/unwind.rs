@@ -2,8 +2,8 @@
 //! for every address of an ELF file.
 //!
 //! ```text
-//! .eh_frame ──► section ──► program ──► x86_64 ──► collect ──► flatten ──► UnwindTable
-//!               entries     rows        rules      spans       no overlaps
+//! .eh_frame ──► section ──► program ──► machine ──► collect ──► flatten ──► UnwindTable
+//!               entries     rows        rules       spans       no overlaps
 //! ```
 //!
 //! | module | holds |
@@ -15,9 +15,10 @@
 //! | `debug_frame` | the same from the debug information |
 //! | `go` | what Go's function table says instead |
 //! | `start_code` | two functions of the start files, which have none at all |
+//! | `stubs` | code of AArch64 that never has any: stubs of linkers, returns of signals |
 //! | `section` | the entries of either kind of section |
 //! | `program` | an entry's instructions, run to rows |
-//! | `x86_64` | a row of that architecture as a rule |
+//! | `machine` | a row as a rule, for each architecture |
 //! | `expression` | the few DWARF expressions that compilers write |
 //! | `collect` | rows as found, in the order of the file |
 //! | `rules` | their different rules, each once |
@@ -32,6 +33,7 @@ mod expression;
 pub mod extents;
 mod flatten;
 mod go;
+mod machine;
 pub mod personality;
 mod program;
 mod row;
@@ -39,13 +41,15 @@ pub mod rule;
 mod rules;
 mod section;
 mod start_code;
+mod stubs;
 pub mod table;
-mod x86_64;
 
 pub use collect::Statistics;
 pub use extents::Extents;
 pub use row::{Row, RuleId};
-pub use rule::{Cfa, Goroutine, RbpRule, RbxRule, Register, Unsupported, UnwindRule};
+pub use rule::{
+    Cfa, Goroutine, Linked, RbpRule, RbxRule, Register, Saved, Unsupported, UnwindRule,
+};
 pub use table::UnwindTable;
 
 /// A section of call frame information, as gimli reads it.

@@ -1,5 +1,7 @@
 //! Packs an unwind rule: into one word if it fits, else into an extended rule.
 
+mod aarch64;
+
 use probe_ebpf::rule::{
     Extended, Rule, base, caller_rbp, deref, extended_rbp, extended_rbx, kind, special,
 };
@@ -55,6 +57,8 @@ pub fn encode(rule: &UnwindRule) -> Packed {
             });
             rule.map_or(Packed::UNSUPPORTED, Packed::Extended)
         }
+        UnwindRule::LinkOnly => special(special::LINK),
+        UnwindRule::Linked(frame) => aarch64::encode(&frame),
         UnwindRule::Frame { cfa, rbp } => match word(&cfa, rbp) {
             Some(word) => Packed::Word(word),
             None => extended(&cfa, rbp).map_or(Packed::UNSUPPORTED, Packed::Extended),

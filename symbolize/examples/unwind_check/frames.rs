@@ -1,9 +1,10 @@
 //! One step of unwinding from made-up registers and memory, by a rule and by
 //! gimli. Two descriptions of a frame that mean the same give the same caller.
 
-use gimli::{CfaRule, Encoding, EvaluationResult, Location, Register, RegisterRule, Value};
-use gimli::{UnwindExpression, UnwindSection, X86_64};
-use symbolize::unwind::{RbpRule, UnwindRule};
+use gimli::{AArch64, CfaRule, Encoding, EvaluationResult, Location, Register, RegisterRule};
+use gimli::{UnwindExpression, UnwindSection, Value, Vendor, X86_64};
+use symbolize::object::Object;
+use symbolize::unwind::{RbpRule, Saved, UnwindRule};
 
 use super::oracle::{Bytes, Row};
 
@@ -11,18 +12,46 @@ use super::oracle::{Bytes, Row};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     pub cfa: u64,
-    pub rbp: u64,
+    pub frame_pointer: u64,
     pub return_address: u64,
 }
 
-/// The registers of x86-64 by DWARF number, `rip` being the 17th.
+/// Where a machine has what unwinding finds out, by DWARF numbers.
 #[derive(Debug, Clone, Copy)]
-pub struct Registers([u64; 17]);
+pub struct Machine {
+    pub vendor: Vendor,
+    pub frame_pointer: Register,
+    pub stack_pointer: Register,
+    pub return_address: Register,
+}
+
+impl Machine {
+    pub fn of(object: &Object) -> Machine {
+        match object.machine() {
+            183 => Machine {
+                vendor: Vendor::AArch64,
+                frame_pointer: AArch64::X29,
+                stack_pointer: AArch64::SP,
+                return_address: AArch64::X30,
+            },
+            _ => Machine {
+                vendor: Vendor::Default,
+                frame_pointer: X86_64::RBP,
+                stack_pointer: X86_64::RSP,
+                return_address: X86_64::RA,
+            },
+        }
+    }
+}
+
+/// Registers by DWARF number; x86-64 has 17, `rip` being the last, AArch64 32.
+#[derive(Debug, Clone, Copy)]
+pub struct Registers([u64; 32]);
 
 impl Registers {
     /// Values that no sum of small offsets leads to from one another.
     pub fn with_rip(rip: u64) -> Registers {
-        let mut registers = [0; 17];
+        let mut registers = [0; 32];
         for (number, value) in (1..).zip(&mut registers) {
             *value = number << 40;
         }
@@ -42,7 +71,7 @@ fn memory(addr: u64) -> u64 {
 
 /// `None` if the rule leads to no caller.
 pub fn by_rule(rule: UnwindRule, registers: &Registers) -> Option<Caller> {
-    let [.., rip] = registers.0;
+    let rip = registers.0[16];
     let rsp = registers.get(X86_64::RSP.0)?;
     let rbp = registers.get(X86_64::RBP.0)?;
     let at = |addr: u64, offset: i32| memory(addr.wrapping_add_signed(offset.into()));
@@ -58,7 +87,7 @@ pub fn by_rule(rule: UnwindRule, registers: &Registers) -> Option<Caller> {
             };
             Some(Caller {
                 cfa,
-                rbp: match saved {
+                frame_pointer: match saved {
                     RbpRule::Same => rbp,
                     RbpRule::AtCfa(offset) => at(cfa, offset),
                     RbpRule::AtRbp(offset) => at(rbp, offset),
@@ -71,17 +100,31 @@ pub fn by_rule(rule: UnwindRule, registers: &Registers) -> Option<Caller> {
             let cfa = rsp + 8 + pushed;
             Some(Caller {
                 cfa,
-                rbp,
+                frame_pointer: rbp,
                 return_address: at(cfa, -8),
             })
         }
         // struct ucontext: uc_mcontext.rsp, .rbp, .rip
         UnwindRule::Signal => Some(Caller {
             cfa: at(rsp, 160),
-            rbp: at(rsp, 120),
+            frame_pointer: at(rsp, 120),
             return_address: at(rsp, 168),
         }),
+        UnwindRule::Linked(frame) => {
+            let base = registers.get(frame.base.into())?;
+            let cfa = base.wrapping_add_signed(frame.offset.into());
+            let of = |saved, register: Register| match saved {
+                Saved::Not => registers.get(register.0),
+                Saved::AtCfa(offset) => Some(at(cfa, offset)),
+            };
+            Some(Caller {
+                cfa,
+                frame_pointer: of(frame.x29, AArch64::X29)?,
+                return_address: of(frame.x30, AArch64::X30)?,
+            })
+        }
         UnwindRule::Hole
+        | UnwindRule::LinkOnly
         | UnwindRule::EndOfStack
         | UnwindRule::Unsupported(_)
         | UnwindRule::ReturnInRegister { .. }
@@ -97,6 +140,7 @@ pub fn by_gimli<'d, S: UnwindSection<Bytes<'d>>>(
     section: &S,
     encoding: Encoding,
     registers: &Registers,
+    machine: &Machine,
 ) -> Option<Caller> {
     let evaluate = |expression: &UnwindExpression<usize>, cfa| {
         evaluate(expression, section, encoding, registers, cfa)
@@ -109,7 +153,7 @@ pub fn by_gimli<'d, S: UnwindSection<Bytes<'d>>>(
     };
     let register = |register: Register| match row.register(register) {
         None | Some(RegisterRule::SameValue) => registers.get(register.0),
-        Some(RegisterRule::Undefined) if register == X86_64::RA => None,
+        Some(RegisterRule::Undefined) if register == machine.return_address => None,
         Some(RegisterRule::Undefined) => registers.get(register.0),
         Some(RegisterRule::Offset(offset)) => Some(memory(cfa.wrapping_add_signed(offset))),
         Some(RegisterRule::ValOffset(offset)) => Some(cfa.wrapping_add_signed(offset)),
@@ -120,8 +164,8 @@ pub fn by_gimli<'d, S: UnwindSection<Bytes<'d>>>(
     };
     Some(Caller {
         cfa,
-        rbp: register(X86_64::RBP)?,
-        return_address: register(X86_64::RA)?,
+        frame_pointer: register(machine.frame_pointer)?,
+        return_address: register(machine.return_address)?,
     })
 }
 

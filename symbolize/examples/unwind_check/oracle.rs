@@ -2,12 +2,12 @@
 
 use gimli::{BaseAddresses, CieOrFde, DebugFrame, EhFrame, EndianSlice, LittleEndian};
 use gimli::{CfaRule, FrameDescriptionEntry, Register, RegisterRule, UnwindContext};
-use gimli::{UnwindContextStorage, UnwindSection, UnwindTableRow, X86_64};
+use gimli::{UnwindContextStorage, UnwindSection, UnwindTableRow, Vendor};
 use symbolize::object::Object;
 use symbolize::unwind::{Unsupported, UnwindRule, UnwindTable};
 use symbolize::{LinkAddr, OpenError};
 
-use super::frames::{self, Registers};
+use super::frames::{self, Machine, Registers};
 use super::ranges::{Range, Ranges};
 
 pub type Bytes<'d> = EndianSlice<'d, LittleEndian>;
@@ -53,6 +53,7 @@ impl Outcome {
 
 /// Looks up every row of the file that gimli finds.
 pub fn check(object: &Object, table: &UnwindTable) -> Result<Outcome, OpenError> {
+    let machine = Machine::of(object);
     let text = object.section_by_name(b".text").map_or(0, |s| s.addr);
     let sections = |name: &[u8]| {
         let sections = object.sections().iter();
@@ -69,20 +70,28 @@ pub fn check(object: &Object, table: &UnwindTable) -> Result<Outcome, OpenError>
     let debug_frames = sections(b".debug_frame")?;
     let eh_frames: Vec<_> = eh_frames
         .iter()
-        .map(|(data, bases)| (EhFrame::new(data, LittleEndian), bases))
+        .map(|(data, bases)| {
+            let mut section = EhFrame::new(data, LittleEndian);
+            section.set_vendor(machine.vendor);
+            (section, bases)
+        })
         .collect();
     let debug_frames: Vec<_> = debug_frames
         .iter()
-        .map(|(data, bases)| (DebugFrame::new(data, LittleEndian), bases))
+        .map(|(data, bases)| {
+            let mut section = DebugFrame::new(data, LittleEndian);
+            section.set_vendor(machine.vendor);
+            (section, bases)
+        })
         .collect();
 
     let mut outcome = Outcome::default();
     let eh_ranges = ranges(&eh_frames);
     let debug_ranges = ranges(&debug_frames);
-    rows(&eh_frames, table, &mut outcome, |addr| {
+    rows(&eh_frames, table, &machine, &mut outcome, |addr| {
         eh_ranges.owner(addr)?.number
     });
-    rows(&debug_frames, table, &mut outcome, |addr| {
+    rows(&debug_frames, table, &machine, &mut outcome, |addr| {
         let owner = debug_ranges.owner(addr);
         owner.filter(|_| eh_ranges.owner(addr).is_none())?.number
     });
@@ -127,6 +136,7 @@ fn while_some(mut next: impl FnMut() -> gimli::Result<bool>) -> gimli::Result<()
 fn rows<'d, S: UnwindSection<Bytes<'d>>>(
     sections: &[(S, &BaseAddresses)],
     table: &UnwindTable,
+    machine: &Machine,
     outcome: &mut Outcome,
     owner: impl Fn(u64) -> Option<usize>,
 ) {
@@ -152,26 +162,33 @@ fn rows<'d, S: UnwindSection<Bytes<'d>>>(
                 let right = found.is_some_and(|rule| {
                     let is_same = |rip| {
                         let registers = Registers::with_rip(rip);
-                        let expected = frames::by_gimli(row, section, encoding, &registers);
+                        let expected =
+                            frames::by_gimli(row, section, encoding, &registers, machine);
                         frames::by_rule(rule, &registers) == expected
                     };
                     match rule {
                         UnwindRule::Hole => false,
                         UnwindRule::EndOfStack => {
-                            row.register(X86_64::RA) == Some(RegisterRule::Undefined)
+                            row.register(machine.return_address) == Some(RegisterRule::Undefined)
                         }
                         UnwindRule::Signal => fde.is_signal_trampoline() && is_same(addr),
                         UnwindRule::Unsupported(why) => {
-                            why != Unsupported::TooManyRules && !is_common(row)
+                            let column = fde.cie().return_address_register();
+                            let is_usual =
+                                column == machine.return_address && is_common(row, machine);
+                            why != Unsupported::TooManyRules && !is_usual
                         }
                         UnwindRule::Plt { .. } => (0..16).all(is_same),
-                        UnwindRule::Frame { .. } | UnwindRule::FrameWithRbx { .. } => is_same(addr),
+                        UnwindRule::Frame { .. }
+                        | UnwindRule::FrameWithRbx { .. }
+                        | UnwindRule::Linked(_) => is_same(addr),
                         UnwindRule::ReturnInRegister { register, .. } => {
-                            row.register(X86_64::RA)
+                            row.register(machine.return_address)
                                 == Some(RegisterRule::Register(gimli::Register(register as u16)))
                         }
                         // Not from this section.
                         UnwindRule::StackSwitch
+                        | UnwindRule::LinkOnly
                         | UnwindRule::CgoCall { .. }
                         | UnwindRule::Goroutine(_) => false,
                     }
@@ -183,12 +200,17 @@ fn rows<'d, S: UnwindSection<Bytes<'d>>>(
 }
 
 /// Whether a row is of the form that nearly all have.
-fn is_common(row: &Row) -> bool {
-    let by_register = |register| register == X86_64::RSP || register == X86_64::RBP;
+fn is_common(row: &Row, machine: &Machine) -> bool {
+    let by_register =
+        |register| register == machine.stack_pointer || register == machine.frame_pointer;
+    let is_return_known = match (machine.vendor, row.register(machine.return_address)) {
+        (Vendor::AArch64, None | Some(RegisterRule::Offset(_))) => true,
+        (_, rule) => rule == Some(RegisterRule::Offset(-8)),
+    };
     matches!(row.cfa(), CfaRule::RegisterAndOffset { register, .. } if by_register(*register))
-        && row.register(X86_64::RA) == Some(RegisterRule::Offset(-8))
+        && is_return_known
         && matches!(
-            row.register(X86_64::RBP),
+            row.register(machine.frame_pointer),
             None | Some(RegisterRule::Offset(_) | RegisterRule::SameValue)
         )
 }

@@ -1,6 +1,7 @@
 //! Rules as they are found: the rows of each function together, functions in
 //! the order of the file.
 
+use super::machine::Machine;
 use super::row::Row;
 use super::rule::UnwindRule;
 use super::rules::Rules;
@@ -43,12 +44,22 @@ pub struct Collector {
     pub collection: Collection,
     pub rules: Rules,
     pub statistics: Statistics,
+    /// Whose code it is.
+    pub machine: Machine,
     /// Rules tell where rbx is.
     pub with_rbx: bool,
     open: Span,
 }
 
 impl Collector {
+    /// Nothing yet of a file of this machine.
+    pub fn of(machine: Machine) -> Self {
+        Self {
+            machine,
+            ..Self::default()
+        }
+    }
+
     /// Starts a function. `false` for one that is not there: its code was
     /// removed by the linker, which then leaves an address of 0 or -1.
     pub fn open(&mut self, start: u64, len: u64) -> bool {

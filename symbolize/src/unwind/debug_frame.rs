@@ -22,6 +22,7 @@ pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError>
     };
     let mut debug_frame = DebugFrame::new(&data, LittleEndian);
     debug_frame.set_address_size(8);
+    debug_frame.set_vendor(collector.machine.vendor());
     let bases = BaseAddresses::default();
     section::read(&debug_frame, &data, &bases, AtZero::Continue, collector)
 }

@@ -5,6 +5,7 @@ use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian};
 
 use super::Bytes;
 use super::collect::Collector;
+use super::machine::Machine;
 use super::section::{self, AtZero, SECTION_BYTES_MAX};
 use crate::OpenError;
 use crate::object::{Object, ProgramHeader};
@@ -105,6 +106,7 @@ fn by_segment(
 fn eh_frame<'d>(object: &Object, data: &'d [u8]) -> EhFrame<Bytes<'d>> {
     let mut eh_frame = EhFrame::new(data, LittleEndian);
     eh_frame.set_address_size(object.class().address_size());
+    eh_frame.set_vendor(Machine::of(object).unwrap_or_default().vendor());
     eh_frame
 }
 

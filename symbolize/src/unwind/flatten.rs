@@ -80,7 +80,7 @@ fn is_frame(rules: &[UnwindRule], id: RuleId) -> bool {
     let rule = rules.get(usize::from(id.0));
     matches!(
         rule,
-        Some(UnwindRule::Frame { .. } | UnwindRule::FrameWithRbx { .. })
+        Some(UnwindRule::Frame { .. } | UnwindRule::FrameWithRbx { .. } | UnwindRule::Linked(_))
     )
 }
 

@@ -4,12 +4,15 @@
 //! It does not say where rbp is saved, which matters to C code that has called
 //! Go, nor what happens in functions that change to another stack. Both are
 //! read from the code: the first is one of two ways to begin a function, the
-//! others are a handful of functions.
+//! others are a handful of functions. AArch64 is told of in `aarch64`, all else here and in
+//! `switch` is of x86-64.
 
+mod aarch64;
 mod code;
 mod switch;
 
 use super::collect::Collector;
+use super::machine::Machine;
 use super::rule::{RbpRule, Register, UnwindRule};
 use crate::OpenError;
 use crate::go::depths::{Depths, Function, TOP_FRAME, WRITES_SP};
@@ -32,7 +35,10 @@ pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError>
         }
     };
     let mut code = Code::new(object);
-    let layout = Layout::find(&table, &mut code);
+    let layout = match collector.machine {
+        Machine::X86_64 => Layout::find(&table, &mut code),
+        Machine::Aarch64 => Layout::default(),
+    };
     for function in table.functions() {
         add(&table, &function, &layout, &mut code, collector)?;
     }
@@ -59,11 +65,21 @@ fn add(
     } else if flags & TOP_FRAME != 0 && name != b"runtime.sigtramp" {
         collector.add(start, || UnwindRule::EndOfStack);
     } else {
-        let mut rows = plain_rows(table, function, flags, code);
-        if flags & WRITES_SP != 0 {
-            let bytes = code.of(function.start, function.end);
-            switch::apply(&layout.parts(name, bytes, &rows), &mut rows);
-        }
+        let rows = match collector.machine {
+            Machine::X86_64 => {
+                let mut rows = plain_rows(table, function, flags, code);
+                if flags & WRITES_SP != 0 {
+                    let bytes = code.of(function.start, function.end);
+                    switch::apply(&layout.parts(name, bytes, &rows), &mut rows);
+                }
+                rows
+            }
+            Machine::Aarch64 => {
+                let deltas = table.stack_deltas(function);
+                let bytes = code.of(function.start, function.end);
+                aarch64::rows(name, bytes, deltas, flags & WRITES_SP != 0)
+            }
+        };
         for row in rows {
             collector.add(function.start + row.start, || row.rule);
         }

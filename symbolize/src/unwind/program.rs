@@ -76,16 +76,16 @@ pub struct Common {
 
 /// Runs the instructions of one entry.
 #[derive(Debug)]
-pub struct Machine<'c> {
+pub struct Runner<'c> {
     common: &'c Common,
     state: State,
     address: u64,
     remembered: Vec<State>,
 }
 
-impl<'c> Machine<'c> {
-    pub fn new(common: &'c Common, address: u64) -> Machine<'c> {
-        Machine {
+impl<'c> Runner<'c> {
+    pub fn new(common: &'c Common, address: u64) -> Runner<'c> {
+        Runner {
             common,
             state: common.initial.clone().unwrap_or_default(),
             address,

@@ -1,10 +1,16 @@
 //! An unwind rule: from the registers in a function to those in its caller.
 //!
 //! The canonical frame address (CFA) is the stack pointer's value before the
-//! call. Every rule that is a [`Frame`](UnwindRule::Frame) means
+//! call. On x86-64 every rule that is a [`Frame`](UnwindRule::Frame) means
 //!
 //! ```text
 //! (rip, rsp, rbp) = (*(CFA - 8), CFA, rbp by RbpRule)
+//! ```
+//!
+//! and on AArch64 every rule that is [`Linked`](UnwindRule::Linked)
+//!
+//! ```text
+//! (pc, sp, x29) = (x30 by Saved, CFA, x29 by Saved)
 //! ```
 
 use std::fmt;
@@ -18,8 +24,9 @@ pub enum UnwindRule {
     /// The function has no caller: `_start`, `clone`.
     EndOfStack,
     /// The kernel put the registers on the stack to call a signal handler, and
-    /// this is what the handler returns to: `__restore_rt`. At `rsp` is a
-    /// `struct ucontext`. The address it interrupted is no return address.
+    /// this is what the handler returns to: `__restore_rt`, with a `struct ucontext` at
+    /// `rsp`; on AArch64 `__kernel_rt_sigreturn`, with a `struct rt_sigframe` at `sp`. The
+    /// address it interrupted is no return address.
     Signal,
     /// A stub of the procedure linkage table, which pushes a word at its
     /// `limit`th byte: `CFA = rsp + 8 + ((rip & 15) >= limit ? 8 : 0)`.
@@ -56,8 +63,13 @@ pub enum UnwindRule {
         /// From `rsp` to the caller's.
         offset: i32,
     },
+    /// An ordinary frame of AArch64.
+    Linked(Linked),
+    /// AArch64: the return address is in `x30` and `x29` is the caller's; how far `sp` went
+    /// down is not known.
+    LinkOnly,
     /// A function that runs on another stack than its caller, to which `rbp`
-    /// leads: `(rip, rsp, rbp) = (*(rbp + 8), rbp + 16, *rbp)`
+    /// leads: `(rip, rsp, rbp) = (*(rbp + 8), rbp + 16, *rbp)`; on AArch64 `x29` does so.
     StackSwitch,
     /// `runtime.asmcgocall`, by which Go calls C on the thread's own stack. At
     /// `rsp + goroutine` is the one that called, or 0 if there was no change of
@@ -76,6 +88,30 @@ pub enum UnwindRule {
     Goroutine(Goroutine),
     /// There is a rule, but none of these.
     Unsupported(Unsupported),
+}
+
+/// A frame of AArch64: a call leaves the return address in `x30`, and the function that is
+/// called may save it. `CFA = base + offset`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Linked {
+    /// The register that the CFA is counted from, by its DWARF number, which is also its own;
+    /// 31 is `sp`.
+    pub base: u8,
+    /// Added to it.
+    pub offset: i32,
+    /// Where the caller's `x29` is.
+    pub x29: Saved,
+    /// Where the return address is.
+    pub x30: Saved,
+}
+
+/// Where a register of AArch64 is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Saved {
+    /// In the register still.
+    Not,
+    /// `*(CFA + n)`
+    AtCfa(i32),
 }
 
 /// Where a goroutine's registers are.
@@ -216,11 +252,11 @@ pub enum Unsupported {
     CfaExpression,
     /// The CFA is relative to a register that is not a general one.
     CfaRegister,
-    /// `rbp` is at an address that is an expression of another form.
+    /// The frame pointer is at an address that is an expression of another form.
     RbpExpression,
-    /// `rbp` is in another register, or is computed.
+    /// The frame pointer is in another register, or is computed.
     RbpRule,
-    /// The return address is not at `CFA - 8`.
+    /// The return address is not at `CFA - 8`; on AArch64, in another register or computed.
     ReturnAddress,
     /// A signal frame that is not laid out as the kernel does.
     SignalFrame,
@@ -249,9 +285,9 @@ impl fmt::Display for Unsupported {
         f.write_str(match self {
             Unsupported::CfaExpression => "CFA by an unknown expression",
             Unsupported::CfaRegister => "CFA relative to a special register",
-            Unsupported::RbpExpression => "rbp at an unknown expression",
-            Unsupported::RbpRule => "rbp elsewhere than in memory",
-            Unsupported::ReturnAddress => "return address not below the CFA",
+            Unsupported::RbpExpression => "frame pointer at an unknown expression",
+            Unsupported::RbpRule => "frame pointer elsewhere than in memory",
+            Unsupported::ReturnAddress => "return address not where calls leave it",
             Unsupported::SignalFrame => "unknown signal frame",
             Unsupported::Offset => "offset too large",
             Unsupported::TooManyRules => "too many rules in the file",

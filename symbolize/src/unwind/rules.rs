@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::row::RuleId;
-use super::rule::{Unsupported, UnwindRule};
+use super::rule::{RbpRule, Saved, Unsupported, UnwindRule};
 
 /// Functions near one another are alike. Hashing the rule of every row took a
 /// third of the time to read LLVM's table.
@@ -62,22 +62,31 @@ impl Default for Rules {
 }
 
 fn slot(rule: &UnwindRule) -> usize {
-    let UnwindRule::Frame { cfa, rbp } = rule else {
-        return 0;
-    };
-    let saved = match rbp {
-        super::RbpRule::Same => 0,
-        super::RbpRule::AtCfa(offset) | super::RbpRule::AtRbp(offset) => offset * 2,
-    };
     // Offsets are multiples of 8.
-    let mixed = (cfa.offset / 8) ^ saved ^ (cfa.base as i32) << 5;
+    let mixed = match rule {
+        UnwindRule::Frame { cfa, rbp } => {
+            let saved = match rbp {
+                RbpRule::Same => 0,
+                RbpRule::AtCfa(offset) | RbpRule::AtRbp(offset) => offset.wrapping_mul(2),
+            };
+            (cfa.offset / 8) ^ saved ^ (cfa.base as i32) << 5
+        }
+        UnwindRule::Linked(frame) => {
+            let saved = match frame.x30 {
+                Saved::Not => 0,
+                Saved::AtCfa(offset) => offset.wrapping_mul(2),
+            };
+            (frame.offset / 8) ^ saved ^ i32::from(frame.base) << 5
+        }
+        _ => 0,
+    };
     mixed as usize % RECENT
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unwind::{RbpRule, Register};
+    use crate::unwind::Register;
 
     #[test]
     fn rules_keep_their_numbers() {

@@ -12,8 +12,9 @@ use gimli::{UnwindOffset, UnwindSection};
 
 use super::Bytes;
 use super::collect::Collector;
-use super::program::{Common, Machine};
-use super::x86_64;
+use super::machine::Machine;
+use super::program::{Common, Runner};
+use super::rule::{Unsupported, UnwindRule};
 use crate::OpenError;
 use crate::bytes::u32_in;
 
@@ -130,16 +131,21 @@ where
         Err(Error::NotCiePointer(_)) => return Ok(()),
         Err(_) => return Err(Failure::Damaged),
     };
-    let cie = cies.get(section, bases, partial.cie_offset())?;
+    let cie = cies.get(section, bases, partial.cie_offset(), collector.machine)?;
     let fde = partial.parse(|_, _, _| Ok(cie.entry.clone()))?;
     if !collector.open(fde.initial_address(), fde.len()) {
         return Ok(());
     }
     let signal = cie.entry.is_signal_trampoline();
     let with_rbx = collector.with_rbx;
-    let mut machine = Machine::new(&cie.common, fde.initial_address());
-    let run = machine.run(fde.instructions(section, bases), |address, state| {
-        collector.add(address, || x86_64::rule(state, data, signal, with_rbx));
+    let machine = collector.machine;
+    let is_elsewhere = cie.entry.return_address_register() != machine.tracked().return_address;
+    let mut runner = Runner::new(&cie.common, fde.initial_address());
+    let run = runner.run(fde.instructions(section, bases), |address, state| {
+        collector.add(address, || match is_elsewhere {
+            false => machine.rule(state, data, signal, with_rbx),
+            true => UnwindRule::Unsupported(Unsupported::ReturnAddress),
+        });
     });
     match run {
         Ok(()) => collector.close().map_err(Failure::Full),
@@ -165,6 +171,7 @@ impl<'d> Cies<'d> {
         section: &S,
         bases: &BaseAddresses,
         offset: S::Offset,
+        machine: Machine,
     ) -> Result<&Cie<'d>, Failure>
     where
         S: UnwindSection<Bytes<'d>>,
@@ -174,33 +181,39 @@ impl<'d> Cies<'d> {
             return Err(Failure::Damaged);
         }
         let cie = self.0.entry(at);
-        let cie = cie.or_insert_with(|| parse(section, bases, offset).ok());
+        let cie = cie.or_insert_with(|| parse(section, bases, offset, machine).ok());
         cie.as_ref().ok_or(Failure::Damaged)
     }
 }
 
-fn parse<'d, S>(section: &S, bases: &BaseAddresses, offset: S::Offset) -> Result<Cie<'d>, Failure>
+fn parse<'d, S>(
+    section: &S,
+    bases: &BaseAddresses,
+    offset: S::Offset,
+    machine: Machine,
+) -> Result<Cie<'d>, Failure>
 where
     S: UnwindSection<Bytes<'d>>,
 {
     let entry = section.cie_from_offset(bases, offset)?;
-    let is_usual = entry.address_size() == 8
-        && entry.return_address_register() == x86_64::TRACKED.return_address
-        && entry.entry_len() <= CIE_BYTES_MAX;
+    // Some of glibc's functions of AArch64 keep it in x15, and say so here.
+    let is_known = entry.return_address_register() == machine.tracked().return_address
+        || machine == Machine::Aarch64;
+    let is_usual = entry.address_size() == 8 && is_known && entry.entry_len() <= CIE_BYTES_MAX;
     if !is_usual {
         return Err(Failure::Damaged);
     }
     let common = Common {
-        tracked: x86_64::TRACKED,
+        tracked: machine.tracked(),
         code_alignment: entry.code_alignment_factor(),
         data_alignment: entry.data_alignment_factor(),
         initial: None,
         remembered: Vec::new(),
     };
-    let mut machine = Machine::new(&common, 0);
-    machine.run(entry.instructions(section, bases), |_, _| {})?;
+    let mut runner = Runner::new(&common, 0);
+    runner.run(entry.instructions(section, bases), |_, _| {})?;
     Ok(Cie {
-        common: machine.into_common(),
+        common: runner.into_common(),
         entry,
     })
 }

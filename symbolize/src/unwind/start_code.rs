@@ -3,35 +3,17 @@
 //! linker has none either. Few instructions, always the same: they are
 //! recognised, or left alone.
 
+mod aarch64;
+mod x86_64;
+
 use super::collect::Collector;
-use super::rule::{RbpRule, Register, UnwindRule};
+use super::machine::Machine;
+use super::rule::UnwindRule;
 use crate::OpenError;
 use crate::object::Object;
 
 /// Longer ones have pieces of others in them.
 const BYTES_MAX: u64 = 64;
-
-const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
-
-/// How they make room on the stack, and give it back: as in glibc, and musl.
-const FORMS: [(&[u8], &[u8]); 2] = [
-    // sub $8, %rsp; add $8, %rsp
-    (&[0x48, 0x83, 0xec, 0x08], &[0x48, 0x83, 0xc4, 0x08]),
-    // push %rax; pop %rax
-    (&[0x50], &[0x58]),
-];
-
-const RET: u8 = 0xc3;
-
-/// How a program begins whose first instruction nobody calls, where compilers do
-/// not. A library's entry is the first byte of its code, whatever that is.
-const BEGINNINGS: [&[u8]; 3] = [
-    // mov %rsp, %rdi: the dynamic linker of glibc
-    &[0x48, 0x89, 0xe7],
-    // xor %ebp, %ebp, as the ABI asks for, and musl's xor %rbp, %rbp
-    &[0x31, 0xed],
-    &[0x48, 0x31, 0xed],
-];
 
 /// Adds them, where they are as expected.
 pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
@@ -47,16 +29,16 @@ pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError>
         let Ok(code) = object.section_data(section, BYTES_MAX, ".init") else {
             continue;
         };
-        let Some((inside, behind)) = room_on_the_stack(&code) else {
+        let rows = match collector.machine {
+            Machine::X86_64 => x86_64::rows(&code),
+            Machine::Aarch64 => aarch64::rows(&code),
+        };
+        let Some(rows) = rows else {
             continue;
         };
         if collector.open(section.addr, code.len() as u64) {
-            let steps = [(0, 8), (inside as u64, 16), (behind as u64, 8)];
-            for (at, offset) in steps {
-                let address = section.addr.saturating_add(at);
-                collector.add(address, || {
-                    UnwindRule::frame(Register::Rsp, offset, RbpRule::Same)
-                });
+            for (at, rule) in rows {
+                collector.add(section.addr.saturating_add(at), || rule);
             }
             collector.close()?;
         }
@@ -74,78 +56,13 @@ fn first_instruction(object: &Object, collector: &mut Collector) -> Result<(), O
     };
     let mut code = [0; 8];
     let read = object.source().read_some(offset.0, &mut code);
+    let begins_a_program = match collector.machine {
+        Machine::X86_64 => x86_64::begins_a_program,
+        Machine::Aarch64 => aarch64::begins_a_program,
+    };
     if begins_a_program(&code[..read]) && collector.open(entry.0, 1) {
         collector.add(entry.0, || UnwindRule::EndOfStack);
         collector.close()?;
     }
     Ok(())
-}
-
-fn begins_a_program(code: &[u8]) -> bool {
-    let code = code.strip_prefix(ENDBR64).unwrap_or(code);
-    BEGINNINGS.iter().any(|begin| code.starts_with(begin))
-}
-
-/// From where to where there is a word more on the stack than the return
-/// address.
-fn room_on_the_stack(code: &[u8]) -> Option<(usize, usize)> {
-    let begin = code.strip_prefix(ENDBR64).unwrap_or(code);
-    let endbr = code.len() - begin.len();
-    FORMS.iter().find_map(|(take, give)| {
-        let body = begin.strip_prefix(*take)?;
-        let body = body.strip_suffix(&[RET])?.strip_suffix(*give)?;
-        (body.is_empty() || is_call_of_gmon_start(body)).then(|| {
-            let inside = endbr + take.len();
-            (inside, inside + body.len() + give.len())
-        })
-    })
-}
-
-/// `mov __gmon_start__@GOT(%rip), %rax; test %rax, %rax; je over; call *%rax`
-fn is_call_of_gmon_start(body: &[u8]) -> bool {
-    let Some(rest) = body.strip_prefix(&[0x48, 0x8b, 0x05]) else {
-        return false;
-    };
-    rest.get(4..) == Some(&[0x48, 0x85, 0xc0, 0x74, 0x02, 0xff, 0xd0])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const INIT: &[u8] = &[
-        0x48, 0x83, 0xec, 0x08, 0x48, 0x8b, 0x05, 0xe5, 0x5f, 0x08, 0x00, 0x48, 0x85, 0xc0, 0x74,
-        0x02, 0xff, 0xd0, 0x48, 0x83, 0xc4, 0x08, 0xc3,
-    ];
-
-    #[test]
-    fn the_forms_that_start_files_have() {
-        assert_eq!(room_on_the_stack(INIT), Some((4, 22)));
-        let fini = [&INIT[..4], &INIT[18..]].concat();
-        assert_eq!(room_on_the_stack(&fini), Some((4, 8)));
-        let protected = [ENDBR64, INIT].concat();
-        assert_eq!(room_on_the_stack(&protected), Some((8, 26)));
-        assert_eq!(room_on_the_stack(&[0x50, 0x58, 0xc3]), Some((1, 2)));
-    }
-
-    #[test]
-    fn how_programs_begin() {
-        assert!(begins_a_program(&[0x48, 0x89, 0xe7, 0xe8]));
-        assert!(begins_a_program(&[ENDBR64, &[0x31, 0xed, 0x49]].concat()));
-        // lea 0x..(%rip), %rdi: as libraries do, in `deregister_tm_clones`.
-        assert!(!begins_a_program(&[0x48, 0x8d, 0x3d, 0x01]));
-        assert!(!begins_a_program(ENDBR64));
-    }
-
-    #[test]
-    fn others_are_left_alone() {
-        for damaged in [4, 17] {
-            let mut other = INIT.to_vec();
-            other[damaged] = 0x90;
-            assert_eq!(room_on_the_stack(&other), None, "{damaged}");
-        }
-        assert_eq!(room_on_the_stack(&INIT[..22]), None);
-        assert_eq!(room_on_the_stack(&[]), None);
-        assert_eq!(room_on_the_stack(&[0x50, 0xc3]), None);
-    }
 }

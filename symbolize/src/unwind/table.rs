@@ -1,11 +1,10 @@
 //! The unwind rules of one file, by link address.
 
-use object::elf;
-
 use super::collect::{Collector, Statistics};
+use super::machine::Machine;
 use super::row::{Row, RuleId};
 use super::rule::{Register, UnwindRule};
-use super::{debug_frame, eh_frame, flatten, go, start_code};
+use super::{debug_frame, eh_frame, flatten, go, start_code, stubs};
 use crate::debug_file::DebugFiles;
 use crate::object::Object;
 use crate::{FileSource, Files, LinkAddr, OpenError};
@@ -23,7 +22,7 @@ pub struct UnwindTable {
 
 impl UnwindTable {
     /// Reads `.eh_frame`, and for what is not there Go's function table and
-    /// `.debug_frame`; what none of them knows may be `_init` or `_fini`. A file
+    /// `.debug_frame`; what none of them knows may be `_init` or `_fini`, or a stub. A file
     /// without all has an empty table.
     pub fn read(object: &Object) -> Result<UnwindTable, OpenError> {
         UnwindTable::read_with(object, None)
@@ -53,18 +52,19 @@ impl UnwindTable {
 
     /// The same, with `.debug_frame` from the file's separate debug information.
     pub fn read_with(object: &Object, debug: Option<&Object>) -> Result<UnwindTable, OpenError> {
-        if object.machine() != elf::EM_X86_64.0 {
-            return Err(OpenError::Refused("unwinding is known for x86-64 only"));
-        }
+        let Some(machine) = Machine::of(object) else {
+            let only = "unwinding is known for x86-64 and AArch64 only";
+            return Err(OpenError::Refused(only));
+        };
         if has_code_at_or_above(object, ADDRESS_END) {
             return Err(OpenError::Refused("code above 4 GiB"));
         }
-        let plain = UnwindTable::collect(object, debug, Collector::default())?;
+        let plain = UnwindTable::collect(object, debug, Collector::of(machine))?;
         if !plain.rules.iter().any(is_from_rbx) {
             return Ok(plain);
         }
         // Rare, but for the dynamic linker. Its callees tell where rbx is.
-        let mut collector = Collector::default();
+        let mut collector = Collector::of(machine);
         collector.with_rbx = true;
         UnwindTable::collect(object, debug, collector)
     }
@@ -79,10 +79,11 @@ impl UnwindTable {
         // Go's own knows of changes of stacks, which `.debug_frame` cannot say.
         let debug = debug.unwrap_or(object);
         type Read = fn(&Object, &mut Collector) -> Result<(), OpenError>;
-        let readers: [(Read, _); 3] = [
+        let readers: [(Read, _); 4] = [
             (go::read, object),
             (debug_frame::read, debug),
             (start_code::read, object),
+            (stubs::read, object),
         ];
         for (read, object) in readers {
             read(object, &mut collector)?;

@@ -14,6 +14,8 @@ const PT_LOAD: u32 = 1;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const PF_X: u32 = 1;
 const PF_R: u32 = 4;
+/// Of a section: it is code, and so is its segment.
+pub const SHF_EXECINSTR: u64 = 4;
 const SHT_PROGBITS: u32 = 1;
 const SHT_STRTAB: u32 = 3;
 
@@ -73,7 +75,12 @@ impl Elf {
             let offset = base + data.len() as u64;
             let len = part.data.len() as u64;
             if part.addr != 0 {
-                header(&mut headers, PT_LOAD, PF_R, offset, part.addr, len);
+                let code = if part.flags & SHF_EXECINSTR != 0 {
+                    PF_X
+                } else {
+                    0
+                };
+                header(&mut headers, PT_LOAD, PF_R | code, offset, part.addr, len);
             }
             if part.name == ".eh_frame_hdr" {
                 header(&mut headers, PT_GNU_EH_FRAME, PF_R, offset, part.addr, len);

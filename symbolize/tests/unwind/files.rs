@@ -31,9 +31,32 @@ pub fn c_library() -> PathBuf {
     library.expect("tests run with glibc")
 }
 
+/// The C library of AArch64 and its kin, from a cross compiler.
+fn files_of_aarch64() -> Vec<PathBuf> {
+    let entries = fs::read_dir("/usr/aarch64-linux-gnu/lib")
+        .into_iter()
+        .flatten();
+    let paths = entries.flatten().map(|entry| entry.path());
+    let is_library = |path: &PathBuf| path.to_string_lossy().contains(".so.") && path.is_file();
+    paths.filter(is_library).collect()
+}
+
 #[test]
 fn every_row_is_as_gimli_has_it() {
-    for path in files() {
+    check(files());
+}
+
+#[test]
+fn every_row_of_aarch64_is_as_gimli_has_it() {
+    let files = files_of_aarch64();
+    if files.is_empty() {
+        return test_support::skip("no libraries of AArch64: gcc-aarch64-linux-gnu has some");
+    }
+    check(files);
+}
+
+fn check(files: impl IntoIterator<Item = PathBuf>) {
+    for path in files {
         let object = Object::read(&File::open(&path).unwrap()).unwrap();
         let table = UnwindTable::read(&object).unwrap();
         let outcome = oracle::check(&object, &table).unwrap();

@@ -7,6 +7,7 @@ mod oracle;
 #[path = "../../examples/unwind_check/ranges.rs"]
 mod ranges;
 
+mod aarch64;
 mod cfi;
 mod damage;
 mod elf;

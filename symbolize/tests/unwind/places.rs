@@ -194,9 +194,10 @@ fn refusals() {
         Err(OpenError::Refused(why)) => why,
         other => panic!("{other:?}"),
     };
-    let mut arm = Elf::new();
-    arm.machine = 183;
-    assert_eq!(refused(&arm), "unwinding is known for x86-64 only");
+    let mut other = Elf::new();
+    other.machine = 243;
+    let why = "unwinding is known for x86-64 and AArch64 only";
+    assert_eq!(refused(&other), why);
     let mut high = Elf::new();
     high.text = 0xffff_ffff_8100_0000;
     assert_eq!(refused(&high), "code above 4 GiB");

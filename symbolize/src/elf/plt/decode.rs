@@ -19,6 +19,8 @@ pub enum Linkage {
     I386 { got: u64 },
     /// As in the ABI for Arm, "PLT sequences", of Arm code.
     Arm,
+    /// As in the ABI for AArch64, "PLT sequences".
+    Aarch64,
 }
 
 /// A stub, by where it is in its section.
@@ -47,6 +49,7 @@ impl Linkage {
                 Some(Linkage::I386 { got })
             }
             (Class::Narrow, elf::EM_ARM) => Some(Linkage::Arm),
+            (Class::Wide, elf::EM_AARCH64) => Some(Linkage::Aarch64),
             _ => None,
         }
     }
@@ -56,6 +59,7 @@ impl Linkage {
         let (step, size) = match self {
             // Some are padded, and of different lengths: each word may begin one.
             Linkage::Arm => (4, ARM_STUB_BYTES),
+            Linkage::Aarch64 => (4, AARCH64_STUB_BYTES),
             // A static program's table of i386 has only its alignment to tell by.
             _ if matches!((section.entry_size, section.align), (8, _) | (0, 8)) => (8, 8),
             _ => (16, 16),
@@ -86,6 +90,10 @@ impl Linkage {
                 symbols: [elf::R_ARM_JUMP_SLOT.0, elf::R_ARM_GLOB_DAT.0],
                 resolver: elf::R_ARM_IRELATIVE.0,
             },
+            Linkage::Aarch64 => Kinds {
+                symbols: [elf::R_AARCH64_JUMP_SLOT.0, elf::R_AARCH64_GLOB_DAT.0],
+                resolver: elf::R_AARCH64_IRELATIVE.0,
+            },
         }
     }
 
@@ -94,6 +102,7 @@ impl Linkage {
             Linkage::X86_64 => x86_64(stub, addr),
             Linkage::I386 { got } => i386(stub, got),
             Linkage::Arm => arm(stub, addr),
+            Linkage::Aarch64 => aarch64(stub, addr),
         }
     }
 }
@@ -164,6 +173,31 @@ fn arm(stub: &[u8], addr: u64) -> Option<Target> {
         .wrapping_add(immediate(second))
         .wrapping_add(third & 0xfff);
     is_stub.then_some(Target::Got(slot.into()))
+}
+
+const AARCH64_STUB_BYTES: usize = 16;
+
+/// Where branch targets are protected, a `bti c` is in front, and belongs to no stub's name.
+///
+/// ```text
+/// adrp x16, slot               the slot's page
+/// ldr  x17, [x16, #slot]       where in it
+/// add  x16, x16, #slot
+/// br   x17
+/// ```
+fn aarch64(stub: &[u8], addr: u64) -> Option<Target> {
+    let stub: &[u8; AARCH64_STUB_BYTES] = stub.try_into().ok()?;
+    let [page, load, add, jump] = [0, 4, 8, 12].map(|at| u32_at(stub, at));
+    let is_stub = page & 0x9f00_001f == 0x9000_0010
+        && load & 0xffc0_03ff == 0xf940_0211
+        && add & 0xffc0_03ff == 0x9100_0210
+        && jump == 0xd61f_0220;
+    // 21 bits with a sign, the lowest two apart.
+    let pages = (page >> 5 & 0x7_ffff) << 2 | page >> 29 & 3;
+    let pages = (pages << 11).cast_signed() >> 11;
+    let page = (addr & !0xfff).wrapping_add_signed(i64::from(pages) << 12);
+    let within = u64::from(load >> 10 & 0xfff) * 8;
+    is_stub.then_some(Target::Got(page.wrapping_add(within)))
 }
 
 #[cfg(test)]
@@ -240,5 +274,22 @@ mod tests {
         let mut other = *stub;
         other[11] = 0xe4;
         assert_eq!(Linkage::Arm.decode(&other, 0x201f0), None);
+    }
+    #[test]
+    fn stubs_of_aarch64() {
+        let code = |words: [u32; 4]| words.map(u32::to_le_bytes).concat();
+        // adrp x16, +31 pages; ldr x17, [x16, #0xfb8]; add x16, x16, #0xfb8; br x17
+        let stub = [0xf000_00f0, 0xf947_de11, 0x913e_e210, 0xd61f_0220];
+        let target = Linkage::Aarch64.decode(&code(stub), 0x5d0);
+        assert_eq!(target, Some(Target::Got(0x1_ffb8)));
+        // adrp x16, -1 page
+        let before = [0xf0ff_fff0, stub[1], stub[2], stub[3]];
+        let target = Linkage::Aarch64.decode(&code(before), 0x2_0010);
+        assert_eq!(target, Some(Target::Got(0x1_ffb8)));
+        for other in 0..4 {
+            let mut stub = stub;
+            stub[other] ^= 1;
+            assert_eq!(Linkage::Aarch64.decode(&code(stub), 0x5d0), None);
+        }
     }
 }

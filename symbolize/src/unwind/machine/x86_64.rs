@@ -1,10 +1,11 @@
 //! A row of call frame information of x86-64, as a rule.
 
-use gimli::{CfaRule, RegisterRule, UnwindExpression, X86_64};
+use gimli::{CfaRule, RegisterRule, X86_64};
 
-use super::expression;
-use super::program::{State, Tracked};
-use super::rule::{Cfa, RbpRule, RbxRule, Register, Unsupported, UnwindRule};
+use super::{bytes, narrow};
+use crate::unwind::expression;
+use crate::unwind::program::{State, Tracked};
+use crate::unwind::rule::{Cfa, RbpRule, RbxRule, Register, Unsupported, UnwindRule};
 
 pub const TRACKED: Tracked = Tracked {
     frame_pointer: X86_64::RBP,
@@ -137,14 +138,4 @@ fn signal_frame(state: &State, section: &[u8]) -> Result<UnwindRule, Unsupported
 
 fn base(register: u16) -> Result<Register, Unsupported> {
     Register::from_dwarf(register).ok_or(Unsupported::CfaRegister)
-}
-
-fn narrow(offset: i64) -> Result<i32, Unsupported> {
-    offset.try_into().map_err(|_| Unsupported::Offset)
-}
-
-/// Empty, and so no known form, where it is not in the section.
-fn bytes(section: &[u8], expression: UnwindExpression<usize>) -> &[u8] {
-    let rest = section.get(expression.offset..).unwrap_or_default();
-    rest.get(..expression.length).unwrap_or_default()
 }
