@@ -8,6 +8,7 @@
 //!     --target x86_64-unknown-linux-gnu --example selftest
 //! ```
 
+use probe::machine::THIS;
 use probe::{
     Batch, BpfSource, Config, Ending, EngineKind, Event, PerfSource, Source, Target, ThreadTotals,
     WaitState,
@@ -110,13 +111,18 @@ fn watch(source: &mut dyn Source) -> Result<(), String> {
     println!("{engine}: samples {samples} frames {frames} lost {lost} endings {endings:?}",);
     let root = format!("{:?}", Ending::Root);
     let whole = endings.get(&root).copied().unwrap_or(0);
-    if samples == 0 || lost > 0 || whole * 100 < samples * 99 {
+    // Where all is emulated, the rings with copies of stacks are read too slowly.
+    let lost_max = match info.engine {
+        Some(EngineKind::Bpf) => 0,
+        _ => samples / 5,
+    };
+    if samples == 0 || lost > lost_max || whole * 100 < samples * 99 {
         return Err("too few samples, or too few whole stacks".into());
     }
     if deepest < DEPTH as usize {
         return Err("stacks are not as deep as they should be".into());
     }
-    if info.engine == Some(EngineKind::Bpf) {
+    if info.engine == Some(EngineKind::Bpf) && THIS.has_probes {
         return waits.check();
     }
     Ok(())

@@ -17,6 +17,7 @@ pub use crate::stack::StackBytes;
 use crate::tables::MappedRange;
 pub use crate::tables::TableStats;
 pub use probe_ebpf::Ending;
+use probe_ebpf::registers::SCRATCH_REGISTERS;
 use probe_ebpf::{Registers, UserFrame};
 
 /// One place on a stack, as it was sampled. (A `profile::Frame` is one as it is kept: it
@@ -197,6 +198,8 @@ pub struct KeptWalk {
     pub pid: u32,
     /// As they were when the copy was made.
     pub registers: Registers,
+    /// The others that a walk may need, in the order in which it keeps them.
+    pub scratch: [u64; SCRATCH_REGISTERS],
     /// The copy.
     pub stack: StackBytes,
     /// What the process had mapped to run, by address.

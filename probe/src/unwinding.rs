@@ -368,6 +368,7 @@ impl Unwinding {
                 self.kept_walks.push(KeptWalk {
                     pid: held.raw.tgid,
                     registers: held.stack.registers,
+                    scratch: held.stack.scratch,
                     stack: held.stack.bytes.clone(),
                     mappings: layout(&held.located.mappings),
                     frames: found.frames.clone(),

@@ -1,15 +1,15 @@
 //! The crate framehop as the other unwinder.
 
 use crate::FRAMES_MAX;
-use crate::modules::{Code, Modules};
+use crate::modules::{Framehop, Modules};
 use framehop::Unwinder as _;
-use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
+use framehop::{CacheNative, UnwindRegsNative};
 use probe::KeptWalk;
 use probe::tables::MappedRange;
 use std::collections::HashMap;
 
 /// The view of the processes that have the same mappings.
-type Unwinders<'a> = HashMap<&'a [MappedRange], UnwinderX86_64<Code>>;
+type Unwinders<'a> = HashMap<&'a [MappedRange], Framehop>;
 
 /// Addresses as they are on the stack, innermost first, of each of the walks.
 pub fn walks(modules: &Modules, walks: &[KeptWalk]) -> Vec<Vec<u64>> {
@@ -22,20 +22,15 @@ pub fn walks(modules: &Modules, walks: &[KeptWalk]) -> Vec<Vec<u64>> {
     found.collect()
 }
 
-fn walk(unwinder: &UnwinderX86_64<Code>, walk: &KeptWalk) -> Vec<u64> {
+fn walk(unwinder: &Framehop, walk: &KeptWalk) -> Vec<u64> {
     let registers = walk.registers;
     let mut read = |address: u64| {
         let at = address.checked_sub(registers.sp).ok_or(())?;
         walk.stack.word(at).ok_or(())
     };
     // One for each walk: it remembers rules by address, and not whose.
-    let mut cache = CacheX86_64::<_>::new();
-    let mut frames = unwinder.iter_frames(
-        registers.ip,
-        UnwindRegsX86_64::new(registers.ip, registers.sp, registers.bp),
-        &mut cache,
-        &mut read,
-    );
+    let mut cache = CacheNative::new();
+    let mut frames = unwinder.iter_frames(registers.ip, native(walk), &mut cache, &mut read);
     let mut found = Vec::new();
     while let Ok(Some(frame)) = frames.next() {
         found.push(frame.address());
@@ -44,4 +39,23 @@ fn walk(unwinder: &UnwinderX86_64<Code>, walk: &KeptWalk) -> Vec<u64> {
         }
     }
     found
+}
+
+#[cfg(target_arch = "x86_64")]
+fn native(walk: &KeptWalk) -> UnwindRegsNative {
+    let registers = walk.registers;
+    UnwindRegsNative::new(registers.ip, registers.sp, registers.bp)
+}
+
+#[cfg(target_arch = "aarch64")]
+fn native(walk: &KeptWalk) -> UnwindRegsNative {
+    use framehop::aarch64::PtrAuthMask;
+    use probe_ebpf::machine::This;
+    use probe_ebpf::registers::scratch;
+    use probe_ebpf::rule::aarch64::base;
+    use probe_ebpf::walk::Machine as _;
+    let registers = walk.registers;
+    let mask = PtrAuthMask(This::ADDRESS_BITS);
+    let link = walk.scratch[scratch(base::X30)];
+    UnwindRegsNative::new_with_ptr_auth_mask(mask, link, registers.sp, registers.bp)
 }

@@ -1,7 +1,7 @@
 //! The files that the other unwinder needs, and what it needs of them.
 
-use framehop::x86_64::UnwinderX86_64;
-use framehop::{ExplicitModuleSectionInfo, Module, Unwinder as _};
+use framehop::{ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module};
+use framehop::{Unwinder as _, UnwinderNative};
 use object::{Object as _, ObjectSection as _, ObjectSegment as _};
 use probe::tables::MappedRange;
 use probe::{ModuleId, ModuleKind};
@@ -33,6 +33,9 @@ struct Known {
     sections: HashMap<&'static str, (Range<u64>, Code)>,
 }
 
+/// The unwinder of framehop for this machine.
+pub type Framehop = UnwinderNative<Code, MayAllocateDuringUnwind>;
+
 impl Modules {
     pub fn add(&mut self, module: &probe::Module) {
         if let ModuleKind::File {
@@ -50,8 +53,8 @@ impl Modules {
         }
     }
 
-    pub fn unwinder_for(&self, mappings: &[MappedRange]) -> UnwinderX86_64<Code> {
-        let mut unwinder = UnwinderX86_64::new();
+    pub fn unwinder_for(&self, mappings: &[MappedRange]) -> Framehop {
+        let mut unwinder = Framehop::new();
         for mapping in mappings {
             if let Some(module) = self.known(mapping).and_then(|known| module(known, mapping)) {
                 unwinder.add_module(module);

@@ -34,6 +34,7 @@ pub struct Cost {
 
 // Functions whose first instruction is emulated, and some whose first is not. Each has one
 // probe in its life: one that is taken away is hit a while longer.
+#[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
     ".pushsection .text",
     ".balign 16",
@@ -57,6 +58,20 @@ std::arch::global_asm!(
     "lea rax, [rdi + 1]",
     "ret",
     ".balign 16",
+    ".popsection",
+);
+
+// There are no probes on this machine yet (`Machine::has_probes`): nobody calls these.
+#[cfg(target_arch = "aarch64")]
+std::arch::global_asm!(
+    ".pushsection .text",
+    ".balign 16",
+    "proftop_emulated_call:",
+    "proftop_emulated_timed_call:",
+    "proftop_stepped_call:",
+    "proftop_stepped_timed_call:",
+    "add x0, x0, #1",
+    "ret",
     ".popsection",
 );
 
