@@ -136,6 +136,8 @@ pub mod status {
     pub const NO_THREAD: u32 = 4;
     /// What was known of the thread is another thread's by now.
     pub const STALE: u32 = 5;
+    /// The frames changed while they were read: never where the thread is interrupted.
+    pub const MOVED: u32 = 6;
 }
 
 /// Whether the thread had the global lock when it was interrupted.

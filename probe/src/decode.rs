@@ -53,6 +53,19 @@ pub struct PythonFrames {
     pub lock: u32,
     /// Innermost first.
     pub entries: Vec<Entry>,
+    /// How they differ from what the thread did when the sample was taken; `None` if they were
+    /// walked at that moment.
+    pub later: Option<Later>,
+}
+
+/// How the frames of a sample differ from what the thread did when it was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Later {
+    /// From so far above the stack pointer on, the stack was still the same; `u64::MAX` if
+    /// nothing of it was.
+    pub same_from: u64,
+    /// The first of the native frames, innermost first, whose call had not returned.
+    pub same_frames_from: usize,
 }
 
 /// One record of the ring.
@@ -184,6 +197,7 @@ impl Header {
                 .iter()
                 .map(|[place, detail]| Entry::from_words(*place, *detail))
                 .collect(),
+            later: None,
         };
         let mut kernel: Vec<u64> = words(kernel_start..user_start)?.collect();
         let (weight, wait) = match event {

@@ -218,7 +218,7 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
             mappings: take_map(&mut object, "MAPPINGS")?,
             processes: take_map(&mut object, "PROCESSES")?,
         },
-        python: PythonMaps {
+        python: PythonMaps::Bpf {
             processes: take(&mut object, "PYTHON_PROCESSES")?,
             threads: take(&mut object, "PYTHON_THREADS")?,
         },

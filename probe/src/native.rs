@@ -20,6 +20,9 @@ const POPPED_BYTES: u64 = 256;
 pub struct Walked {
     /// Innermost first.
     pub frames: Vec<UserFrame>,
+    /// Of each frame where its part of the stack begins: where the return address of what it
+    /// called is behind. Of the first one it is the stack pointer.
+    pub starts: Vec<u64>,
     pub ending: Ending,
     /// The pc of the frame that the walk stopped in.
     pub stopped_at: u64,
@@ -75,8 +78,9 @@ fn walk_as<M: Machine, P: Mapped>(
         ..Walk::default()
     };
     M::begin(&mut walk);
-    let mut frames = Vec::new();
+    let (mut frames, mut starts) = (Vec::new(), Vec::new());
     while frames.len() < frames_max {
+        starts.push(walk.registers.sp);
         let ip = walk.registers.ip;
         let pc = if walk.is_exact != 0 {
             frames.push(UserFrame::exact(ip));
@@ -101,6 +105,7 @@ fn walk_as<M: Machine, P: Mapped>(
         },
         stopped_at: walk.registers.ip,
         frames,
+        starts,
     }
 }
 

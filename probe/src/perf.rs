@@ -15,6 +15,8 @@ use crate::cpus;
 use crate::decode;
 use crate::error::Error;
 use crate::events::tick::{Pair, Turns};
+use crate::files;
+use crate::python::{Python, PythonMaps};
 use crate::ring::Ring;
 use crate::sample::{Batch, Counters};
 use crate::source::{EngineKind, RateError, Source, SourceError, SourceInfo, wait_for_any};
@@ -31,6 +33,9 @@ use scope::Scope;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::{Duration, Instant};
+
+/// Samples that are read before something is done with them: their stacks take memory.
+const WAITING_MAX: usize = 64;
 
 /// A clock that a task inherited can be reached by nobody.
 const RATE_IS_FIXED: &str = "without BPF, threads that were started since keep the rate that \
@@ -63,7 +68,10 @@ impl PerfSource {
         let depth = config.max_depth.clamp(1, USER_FRAMES_MAX as u32);
         let unwinding = Unwinding::new(tables, depth as usize).keeping_walks(config.keep_walks);
         let targets = Targets::filtered_here(&config.target);
-        let timeline = Timeline::new(targets, unwinding).naming_threads();
+        let python = Python::new(PythonMaps::here(files::for_sampler()));
+        let timeline = Timeline::new(targets, unwinding)
+            .naming_threads()
+            .with_python(python);
         let (scope, offer) = choose_scope(&config.target, &online)?;
         if matches!(scope, Scope::Threads(_)) {
             allow_many_files();
@@ -142,7 +150,12 @@ impl PerfSource {
                 let _ = turning[number].turn(next_ns);
             }
             let buffers = |time| wait_for_any(self.cpus.iter().flat_map(Cpu::buffers), time);
-            if !self.turns.wait(until, buffers)? {
+            let is_turn = self.turns.wait(until, buffers)?;
+            let read = self.read;
+            self.drain_samples();
+            // What each sample wakes for is its frames of Python.
+            let goes_on = is_turn || self.read > read;
+            if !goes_on || Instant::now() >= until || self.timeline.samples() >= WAITING_MAX {
                 return Ok(());
             }
         }
@@ -155,6 +168,12 @@ impl PerfSource {
         for cpu in &mut self.cpus {
             cpu.sideband().drain(self.timeline.events());
         }
+        self.drain_samples();
+        settled_ns
+    }
+
+    /// Reads what has been sampled. Frames of Python are read at once: their thread goes on.
+    fn drain_samples(&mut self) {
         let (timeline, has_cgroup) = (&mut self.timeline, self.offer.cgroup);
         let (read, lost, undecodable) = (&mut self.read, &mut self.lost, &mut self.undecodable);
         let lost_by_cpu = &mut self.lost_by_cpu;
@@ -162,8 +181,11 @@ impl PerfSource {
         let left_behind = { self.left_behind.iter_mut() }.map(|(cpu, ring)| (*cpu, ring));
         for (cpu, ring) in left_behind.chain(rings) {
             ring.drain(|bytes| match record::parse(bytes, has_cgroup) {
-                Some(Record::Sample(sample, stack)) => {
+                Some(Record::Sample(mut sample, stack)) => {
                     *read += 1;
+                    if let Some(stack) = &stack {
+                        timeline.read_python(&mut sample, stack);
+                    }
                     timeline.push(decode::Record::Sample(sample));
                     if let Some(stack) = stack {
                         timeline.push(decode::Record::Stack(stack));
@@ -178,7 +200,6 @@ impl PerfSource {
             });
         }
         self.left_behind.clear();
-        settled_ns
     }
 
     /// Follows CPUs that came or went, where all tasks are watched. Of single
@@ -310,6 +331,11 @@ fn notes(offer: Offer) -> Vec<String> {
          kernel's part is not in the own cost"
             .to_string(),
     ];
+    notes.push(
+        "functions of Python are read a moment after each sample, not at that moment as by BPF: \
+         what a thread did in between may be missing"
+            .into(),
+    );
     if !offer.kernel {
         notes.push(
             "time in the kernel is not seen: that takes root, CAP_PERFMON or kernel.perf_event_paranoid = 1"

@@ -14,6 +14,7 @@
 //! | `codes` | the code objects of a process, each read once |
 //! | `names` | functions and lines with a number each, for the whole run |
 //! | `task` | the task of asyncio that a thread ran |
+//! | `later` | frames that are read after their sample, where there is no BPF |
 //! | `merge` | Python frames in the place of the interpreter's |
 //! | `maps` | the BPF maps |
 //! | `trampolines` | mappings with the code of `-X perf` |
@@ -23,6 +24,7 @@
 
 mod budget;
 mod codes;
+mod later;
 mod maps;
 mod merge;
 mod names;
@@ -33,7 +35,7 @@ mod tids;
 mod trampolines;
 
 use crate::aside::Aside;
-use crate::decode::RawSample;
+use crate::decode::{Later, RawSample};
 use crate::events::Event as EventKind;
 use crate::ids::ModuleId;
 use crate::mappings::{Backing, Mappings};
@@ -42,6 +44,7 @@ use crate::sample::{
     Frame, Missing, Module, ModuleKind, OverShare, PythonStack, PythonStats, Sample, Scarce,
 };
 use crate::sideband::record::{Event, What};
+use crate::stack::StackCopy;
 use budget::Budget;
 use codes::Part;
 use merge::{Entries, Merged, Place};
@@ -123,6 +126,12 @@ impl Python {
             unmarked: Vec::new(),
             stats: PythonStats::default(),
         }
+    }
+
+    /// Walks the frames of a sample, if that is not done by the kernel side. To be called as soon
+    /// as it is there.
+    pub fn walk(&mut self, raw: &mut RawSample, copy: &StackCopy) {
+        self.maps.walk(raw, copy);
     }
 
     /// What follows is a turn of its own, with its own budget. Takes note of what was read.
@@ -237,6 +246,7 @@ impl Python {
             }),
             status::TOO_DEEP => Some(Missing::TooDeep),
             status::UNREADABLE => Some(Missing::Unreadable),
+            status::MOVED => Some(Missing::Moved),
             // A thread that has never run Python needs no frames of it.
             _ => Some(Missing::NoThread),
         };
@@ -282,6 +292,7 @@ impl Python {
         &mut self,
         sample: &mut Sample,
         python: &PythonParts,
+        later: Option<Later>,
         mappings: &Mappings,
         modules: &mut Modules,
     ) {
@@ -305,6 +316,7 @@ impl Python {
             groups: entries.groups(),
             missing: python.missing,
             is_python: python.is_python,
+            same_frames_from: later.map(|later| later.same_frames_from),
         };
         let anonymous = modules.anonymous_of(sample.process);
         let is_trampoline = |address| {
@@ -323,6 +335,10 @@ impl Python {
         match merge::merge(sample, &python, place) {
             Merged::NoPython => {}
             Merged::Whole => self.stats.whole += 1,
+            Merged::Later => {
+                self.stats.whole += 1;
+                self.stats.later += 1;
+            }
             Merged::Missing(why) => *self.stats.missing.entry(why).or_default() += 1,
         }
     }

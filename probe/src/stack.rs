@@ -83,6 +83,24 @@ impl StackBytes {
         offset < self.reach
     }
 
+    /// From which offset on a stack of one piece is the same as what is there now, to its end;
+    /// `u64::MAX` if not even its end is. Where less is there now than was copied, what has the
+    /// last page of it the same is taken to be the same in the rest as well.
+    pub fn same_from(&self, now: &[u8]) -> u64 {
+        const PAGE: usize = 4096;
+        let Some(piece) = self.pieces.first().filter(|piece| piece.offset == 0) else {
+            return u64::MAX;
+        };
+        let length = piece.bytes.len().min(now.len());
+        let pairs = piece.bytes[..length].iter().zip(&now[..length]);
+        let same = pairs.rev().take_while(|(then, now)| then == now).count();
+        let is_enough = length == piece.bytes.len() || same >= PAGE.min(length);
+        match is_enough && same > 0 {
+            true => (length - same) as u64,
+            false => u64::MAX,
+        }
+    }
+
     /// Bytes in memory.
     pub fn size(&self) -> usize {
         self.pieces.iter().map(|piece| piece.bytes.len()).sum()
@@ -149,6 +167,22 @@ mod tests {
         whole.add(piece(32, 3));
         assert_eq!(whole.size(), 48);
         assert!(whole.has_beginning());
+    }
+
+    #[test]
+    fn a_stack_is_the_same_from_where_it_has_not_changed() {
+        let same_from = |then: &[u8], now: &[u8]| StackBytes::new(0, then, None).same_from(now);
+        assert_eq!(same_from(b"abcdef", b"abcdef"), 0);
+        assert_eq!(same_from(b"abcdef", b"abXdef"), 3);
+        assert_eq!(same_from(b"abcdef", b"abcdeX"), u64::MAX);
+        let then = [7; 3 * 4096];
+        let mut now = [7; 2 * 4096];
+        assert_eq!(same_from(&then, &now), 0);
+        now[4000] = 0;
+        assert_eq!(same_from(&then, &now), 4001);
+        now[8000] = 0;
+        assert_eq!(same_from(&then, &now), u64::MAX, "the rest may be another");
+        assert_eq!(piece(16, 1).same_from(&[1; 16]), u64::MAX);
     }
 
     #[test]

@@ -59,7 +59,6 @@ pub struct Timeline {
     startup: StartupScan,
     resolver: Resolver,
     unwinding: Unwinding,
-    /// Only where the kernel side walks frames of Python.
     python: Option<Python>,
     /// Only where samples come without the names of their threads.
     thread_names: Option<ThreadNames>,
@@ -115,7 +114,7 @@ impl Timeline {
         self
     }
 
-    /// For samples that come with frames of Python.
+    /// Shows functions of Python.
     #[must_use]
     pub fn with_python(mut self, python: Python) -> Self {
         self.python = Some(python);
@@ -146,6 +145,19 @@ impl Timeline {
             },
             Record::ThreadEnd(thread) => self.ended_threads.push(thread),
         }
+    }
+
+    /// Reads the frames of Python of a sample that was just taken, where the kernel side does not
+    /// walk them: the sooner, the less its thread has gone on.
+    pub fn read_python(&mut self, sample: &mut RawSample, stack: &StackCopy) {
+        if let Some(python) = &mut self.python {
+            python.walk(sample, stack);
+        }
+    }
+
+    /// Samples that have been read and are not in their place yet.
+    pub fn samples(&self) -> usize {
+        self.waiting_samples.len()
     }
 
     /// Threads that have ended since the last call.
@@ -353,7 +365,12 @@ impl Timeline {
         }
         if let Some(python) = &mut self.python {
             let modules = &mut self.processes.modules;
-            python.merge(&mut sample, &located.python, &located.mappings, modules);
+            let Located {
+                python: parts,
+                mappings,
+                ..
+            } = located;
+            python.merge(&mut sample, parts, raw.python.later, mappings, modules);
         }
         sample
     }

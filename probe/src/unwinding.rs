@@ -24,7 +24,7 @@ mod check;
 mod shares;
 mod starting;
 
-use crate::decode::RawSample;
+use crate::decode::{Later, RawSample};
 use crate::ids::ModuleId;
 use crate::mappings::{Backing, Mapping, Mappings};
 use crate::memory;
@@ -378,6 +378,9 @@ impl Unwinding {
             // By frame pointers a stack can look whole that is not; what stopped
             // for want of memory says less than that walk.
             if found.frames.len() >= held.raw.user.len() || found.ending == Ending::Root {
+                if let Some(later) = &mut held.raw.python.later {
+                    later.same_frames_from = same_frames(&found.starts, &held.stack, later);
+                }
                 held.raw.user = found.frames;
                 held.raw.ending = found.ending;
                 held.raw.stopped_at = found.stopped_at;
@@ -504,6 +507,23 @@ impl Unwinding {
     fn has_tables(&self, mappings: &Mappings) -> bool {
         files(mappings).all(|file| !self.unknown.contains_key(&file))
     }
+}
+
+/// The first frame of a walk whose call had not returned when the stack was looked at again: its
+/// part of the stack and the return address below are the same.
+fn same_frames(starts: &[u64], stack: &StackCopy, later: &Later) -> usize {
+    let is_same = |(number, start): (usize, &u64)| {
+        let offset = start.wrapping_sub(stack.registers.sp);
+        let needed = if number == 0 {
+            0
+        } else {
+            offset.wrapping_sub(8)
+        };
+        needed >= later.same_from
+    };
+    { starts.iter().enumerate() }
+        .position(is_same)
+        .unwrap_or(starts.len())
 }
 
 /// How many bytes of its copies each user is to give up, so that `max` remain: whoever has

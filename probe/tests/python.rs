@@ -7,8 +7,8 @@ mod common;
 
 use common::{Seen, alone, only, unless_forbidden};
 use probe::{
-    BpfSource, Config, Ending, Missing, ModuleKind, PythonStats, Sample, Source as _, Target,
-    WaitState,
+    BpfSource, Config, Ending, Missing, ModuleKind, PerfSource, PythonStats, Sample, Source,
+    Target, WaitState,
 };
 use std::collections::{HashMap, HashSet};
 use std::fs::Permissions;
@@ -127,12 +127,49 @@ impl Made {
 }
 
 /// How many stacks a program stands still on; more are asked for by who measures.
-fn stacks() -> String {
-    std::env::var("PROFTOP_PYTHON_STACKS").unwrap_or_else(|_| "60".into())
+fn stacks(engine: Engine) -> String {
+    let few = match engine {
+        Engine::Bpf => "60",
+        Engine::Perf => "24",
+    };
+    std::env::var("PROFTOP_PYTHON_STACKS").unwrap_or_else(|_| few.into())
+}
+
+/// How samples are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Engine {
+    Bpf,
+    /// Frames of Python are read a moment after the sample.
+    Perf,
+}
+
+impl Engine {
+    /// For how long a program stands still on a stack: where that is looked at later, for longer.
+    fn stands_still_ns(self) -> &'static str {
+        match self {
+            Engine::Bpf => "8000000",
+            Engine::Perf => "20000000",
+        }
+    }
+
+    /// `None` if there are no rights for it.
+    fn start(self, config: &Config) -> Option<Box<dyn Source>> {
+        match self {
+            Engine::Bpf => {
+                let source =
+                    unless_forbidden(BpfSource::start(config), "needs CAP_BPF and CAP_PERFMON")?;
+                Some(Box::new(source))
+            }
+            Engine::Perf => {
+                let source = unless_forbidden(PerfSource::start(config), "needs CAP_PERFMON")?;
+                Some(Box::new(source))
+            }
+        }
+    }
 }
 
 /// Samples a program until it ends, from when its Python frames are walked on.
-fn sample(python: &Path, made: Made) -> Option<(Seen, PythonStats, Vec<Truth>)> {
+fn sample(python: &Path, made: Made, engine: Engine) -> Option<(Seen, PythonStats, Vec<Truth>)> {
     let scratch = Scratch::new();
     let (go, out) = (scratch.join("go"), scratch.join("out"));
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join(made.program());
@@ -141,16 +178,19 @@ fn sample(python: &Path, made: Made) -> Option<(Seen, PythonStats, Vec<Truth>)> 
         .args(made.options())
         .env("PYTHON_JIT", if made == Made::Jit { "1" } else { "0" })
         .arg(program)
-        .args(["7", &stacks(), "8000000"]);
+        .args(["7", &stacks(engine), engine.stands_still_ns()]);
     let process = Process::start(command.arg(&go).arg(&out));
     let config = Config {
         target: only(process.pid()),
-        rate_hz: 997,
+        rate_hz: match engine {
+            Engine::Bpf => 997,
+            // Copies are walked by this test's own build, which is slow.
+            Engine::Perf => 199,
+        },
         ..Config::default()
     };
-    let needs = "needs CAP_BPF and CAP_PERFMON";
-    let mut source = unless_forbidden(BpfSource::start(&config), needs)?;
-    let mut seen = Seen::until(&mut source, "frames of Python", |seen| {
+    let mut source = engine.start(&config)?;
+    let mut seen = Seen::until(&mut *source, "frames of Python", |seen| {
         let last = seen.samples.last();
         last.is_some_and(|last| {
             let frames = python_frames(last, &seen.modules);
@@ -305,6 +345,69 @@ fn tasks_are_what_the_program_says_of_them() {
 fn tells_of_tasks(version: &str) -> bool {
     let minor = version.split('.').nth(1);
     minor.is_some_and(|minor| minor.parse::<u32>().unwrap() >= 14)
+}
+
+/// Without BPF frames are read while their thread goes on: what is of another moment is no mixture,
+/// and what cannot be told is missing.
+#[test]
+fn what_is_read_later_is_of_one_moment() {
+    let _alone = alone();
+    let interpreters = pythons();
+    if interpreters.is_empty() {
+        skip(NO_PYTHON);
+    }
+    for (version, python) in interpreters {
+        let Some((seen, stats, truths)) = sample(&python, Made::Nothing, Engine::Perf) else {
+            return;
+        };
+        let functions: HashSet<(&str, &str)> = { truths.iter() }
+            .flat_map(|truth| &truth.frames)
+            .map(|(name, file, _)| (name.as_str(), file.as_str()))
+            .collect();
+        let (mut right, mut outer, mut other, mut without) = (0u64, 0, 0, 0);
+        for sample in &seen.samples {
+            let truth = truths.iter().find(|truth| {
+                let times = truth.start_ns + 50_000..truth.end_ns;
+                truth.tid == sample.tid && times.contains(&sample.time_ns)
+            });
+            let Some(truth) = truth else {
+                continue;
+            };
+            let found = python_frames(sample, &seen.modules);
+            // The thread that reads names had no CPU for a second.
+            if found.iter().any(|frame| frame.0 == Reason::Remote.label()) {
+                continue;
+            }
+            let found = match found.len() == truth.frames.len() {
+                true => with_freed(found, &truth.frames),
+                false => found,
+            };
+            if found.is_empty() {
+                without += 1;
+            } else if found == truth.frames {
+                right += 1;
+            } else if truth.frames.ends_with(&found) {
+                outer += 1;
+            } else {
+                other += 1;
+                // By then the thread was on its way to the next stack, or is there.
+                for (name, file, _) in &found {
+                    let is_known = functions.contains(&(name.as_str(), file.as_str()));
+                    let is_made = *name == Reason::CodeGone.label() || file.starts_with("<made ");
+                    let is_other = ["program.", "threading.", "random.", "re.", "functools."];
+                    let is_other = is_other.iter().any(|start| name.starts_with(start));
+                    assert!(is_known || is_made || is_other, "{version}: {found:?}");
+                }
+            }
+        }
+        println!(
+            "Python {version}: {right} right, {outer} outer ones only, {other} of another moment, \
+             {without} without, {stats:?}"
+        );
+        assert!(right > 10, "Python {version}: {right} right");
+        // They are counted as that.
+        assert!(other <= stats.later, "Python {version}: {other}, {stats:?}");
+    }
 }
 
 #[test]
@@ -514,7 +617,7 @@ fn who_only_says_that_it_is_python_harms_nobody() {
 /// Holds the stacks of a program against what it says of itself. `None` if there are no
 /// rights to sample.
 fn check(what: &str, python: &Path, made: Made) -> Option<()> {
-    let (seen, stats, truths) = sample(python, made)?;
+    let (seen, stats, truths) = sample(python, made, Engine::Bpf)?;
     let (mut right, mut without, mut late, mut through_made) = (0u32, 0, 0, 0);
     let mut met = HashSet::new();
     for sample in &seen.samples {

@@ -149,6 +149,20 @@ impl Files {
         reply.map(|reply| reply.bytes).map_err(io_error)
     }
 
+    /// Several pieces of a process's memory, read one after the other: first address and length
+    /// of each. `None` for a piece that is not there as a whole.
+    pub fn pieces(&self, pid: u32, pieces: &[(u64, u64)]) -> Result<Vec<Option<Vec<u8>>>, Reason> {
+        let reply = self.perform(&Request::Pieces { pid, pieces })?;
+        let mut rest = reply.bytes.as_slice();
+        let mut next = || {
+            let (length, after) = rest.split_first_chunk()?;
+            let (bytes, after) = after.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+            rest = after;
+            (!bytes.is_empty()).then(|| bytes.to_vec())
+        };
+        Ok(pieces.iter().map(|_| next()).collect())
+    }
+
     /// The environment that a process was started with.
     pub fn environment(&self, pid: u32) -> io::Result<Vec<u8>> {
         let reply = self.perform(&Request::Environment { pid });

@@ -33,6 +33,12 @@ pub fn notes(stats: &PythonStats) -> Vec<String> {
             "{waits} samples in Python lack functions: they {why}"
         ));
     }
+    if stats.later > 0 {
+        notes.push(format!(
+            "the innermost functions of {} of {all} samples in Python are those of a moment later",
+            stats.later
+        ));
+    }
     if is_of_note {
         let causes = stacks(stats).map_or(Vec::new(), |stacks| stacks.lacking);
         let words = |(cause, samples)| format!("{samples} {cause}");
@@ -71,6 +77,7 @@ fn cause(why: Missing) -> &'static str {
         Missing::Unreadable => "have frames that could not be read",
         Missing::TooDeep => "have more frames than are kept",
         Missing::Mismatch => "have frames that do not fit the native ones",
+        Missing::Moved => "had gone on when their functions were read",
     }
 }
 
@@ -127,6 +134,14 @@ mod tests {
             ..PythonStats::default()
         };
         assert_eq!(notes(&stats(1000)), [""; 0]);
+        let later = PythonStats {
+            later: 12,
+            ..stats(100)
+        };
+        assert_eq!(
+            notes(&later)[0],
+            "the innermost functions of 12 of 130 samples in Python are those of a moment later"
+        );
         let waits = PythonStats {
             missing: [(Missing::Waits, 3)].into(),
             ..stats(1000)

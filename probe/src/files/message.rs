@@ -196,6 +196,10 @@ fn fields<'r>(request: &Request<'r>, files: &mut Vec<BorrowedFd<'r>>) -> Fields<
             ..plain(9, pid)
         },
         Request::Environment { pid } => plain(10, pid),
+        Request::Pieces { pid, pieces } => Fields {
+            ranges: pieces,
+            ..plain(14, pid)
+        },
         Request::Unpack { file, offset, len } => {
             files.push(file);
             Fields {
@@ -274,6 +278,10 @@ fn request<'a>(
         11 => Request::MappedRevisions {
             pid,
             ranges: fields.ranges,
+        },
+        14 => Request::Pieces {
+            pid,
+            pieces: fields.ranges,
         },
         _ => return None,
     })
@@ -386,6 +394,10 @@ mod tests {
                 file: file.as_fd(),
                 offset: 1,
                 len: u64::MAX,
+            },
+            Request::Pieces {
+                pid,
+                pieces: ranges,
             },
             Request::MappedRevisions { pid, ranges: &[] },
             Request::MappedRevisions { pid, ranges },

@@ -4,6 +4,7 @@
 
 use super::registers;
 use super::scope::Scope;
+use crate::cpus;
 use crate::events::tick::Pair;
 use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind, period_of, sample_type};
 use crate::ring::Ring;
@@ -21,6 +22,9 @@ const RING_SECONDS: f64 = 0.3;
 const RING_BYTES_MAX: usize = 8 << 20;
 /// Four of the longest records. Below, there is no point.
 const RING_BYTES_MIN: usize = 256 << 10;
+
+/// So many samples in a second may wake us each by itself: a hundredth of a CPU.
+const WAKEUPS_MAX: u64 = 2000;
 
 /// Of single tasks; they map less than a machine.
 const SIDEBAND_BYTES_OF_TASKS: usize = 128 << 10;
@@ -216,6 +220,17 @@ pub fn probe(scope: &Scope, cpu: u32) -> io::Result<Offer> {
     Err(refused)
 }
 
+/// After how many bytes the ring wakes us. After each sample, as the sooner its thread's memory is
+/// looked at, the less that has gone on; not where that would be too often.
+fn wakeup(period: u64) -> u32 {
+    let cpus = cpus::online().map_or(1, |online| online.len() as u64);
+    let samples_a_second = cpus * (1_000_000_000 / period.max(1));
+    match samples_a_second <= WAKEUPS_MAX {
+        true => 1,
+        false => RING_BYTES_MIN as u32 / 2,
+    }
+}
+
 fn open_clock(tasks: Tasks<'_>, cpu: u32, period: u64, offer: Offer) -> io::Result<PerfEvent> {
     let mut wanted = flags::DISABLED
         | flags::EXCLUDE_IDLE
@@ -243,7 +258,7 @@ fn open_clock(tasks: Tasks<'_>, cpu: u32, period: u64, offer: Offer) -> io::Resu
         period,
         sample_type: fields,
         flags: wanted,
-        wakeup: RING_BYTES_MIN as u32 / 2,
+        wakeup: wakeup(period),
         user_registers: registers::MASK,
         user_stack: STACK_BYTES,
         clock: libc::CLOCK_MONOTONIC,

@@ -1,8 +1,14 @@
-//! The BPF maps that tell the kernel side where Python's frames are.
+//! Where Python's frames are, for whoever walks them: the kernel side, or a [`Walker`] here.
 
+use super::later::Walker;
+use crate::decode::RawSample;
 use crate::plain::Plain;
+use crate::stack::StackCopy;
 use aya::maps::{HashMap, MapData};
-use probe_ebpf::python::{Layout, ThreadState};
+use probe_ebpf::limits::{PYTHON_PROCESSES_MAX, PYTHON_THREADS_MAX};
+use probe_ebpf::python::{Layout, ThreadState, status};
+use std::collections::HashMap as Here;
+use symbolize::Files;
 
 // SAFETY: structures of numbers without padding, for which any bytes are a value.
 unsafe impl aya::Pod for Plain<Layout> {}
@@ -10,30 +16,97 @@ unsafe impl aya::Pod for Plain<Layout> {}
 unsafe impl aya::Pod for Plain<ThreadState> {}
 
 /// The maps.
-pub struct PythonMaps {
-    pub processes: HashMap<MapData, u32, Plain<Layout>>,
-    pub threads: HashMap<MapData, u32, Plain<ThreadState>>,
+pub enum PythonMaps {
+    /// The kernel side walks the frames, while their thread is interrupted.
+    Bpf {
+        processes: HashMap<MapData, u32, Plain<Layout>>,
+        threads: HashMap<MapData, u32, Plain<ThreadState>>,
+    },
+    /// They are walked here, a moment later.
+    Here {
+        processes: Here<u32, Layout>,
+        threads: Here<u32, ThreadState>,
+        walker: Walker,
+    },
 }
 
 impl PythonMaps {
+    /// Those of a source without BPF; memory is read by `way`.
+    pub fn here(way: Files) -> Self {
+        Self::Here {
+            processes: Here::new(),
+            threads: Here::new(),
+            walker: Walker::new(way),
+        }
+    }
+
     /// From now on the frames of a process are walked. False if there is no room for more.
     pub fn add_process(&mut self, pid: u32, layout: &Layout) -> bool {
-        self.processes.insert(pid, Plain(*layout), 0).is_ok()
+        match self {
+            Self::Bpf { processes, .. } => processes.insert(pid, Plain(*layout), 0).is_ok(),
+            Self::Here { processes, .. } => {
+                let has_room = processes.len() < PYTHON_PROCESSES_MAX;
+                if has_room {
+                    processes.insert(pid, *layout);
+                }
+                has_room
+            }
+        }
     }
 
     /// They are not walked any more.
     pub fn remove_process(&mut self, pid: u32) {
-        // The kernel side has nothing of it then.
-        let _ = self.processes.remove(&pid);
+        match self {
+            // The kernel side has nothing of it then.
+            Self::Bpf { processes, .. } => _ = processes.remove(&pid),
+            Self::Here { processes, .. } => _ = processes.remove(&pid),
+        }
     }
 
     /// Where the frames of a thread are. False if there is no room for more.
     pub fn set_thread(&mut self, tid: u32, state: ThreadState) -> bool {
-        self.threads.insert(tid, Plain(state), 0).is_ok()
+        match self {
+            Self::Bpf { threads, .. } => threads.insert(tid, Plain(state), 0).is_ok(),
+            Self::Here { threads, .. } => {
+                let has_room = threads.len() < PYTHON_THREADS_MAX;
+                if has_room {
+                    threads.insert(tid, state);
+                }
+                has_room
+            }
+        }
     }
 
     /// It has ended.
     pub fn remove_thread(&mut self, tid: u32) {
-        let _ = self.threads.remove(&tid);
+        match self {
+            Self::Bpf { threads, .. } => _ = threads.remove(&tid),
+            Self::Here {
+                threads, walker, ..
+            } => {
+                threads.remove(&tid);
+                walker.forget(tid);
+            }
+        }
+    }
+
+    /// Walks the frames of the thread of a sample as they are now, if that is done here. To be
+    /// called as soon as the sample is there.
+    pub fn walk(&mut self, raw: &mut RawSample, copy: &StackCopy) {
+        let Self::Here {
+            processes,
+            threads,
+            walker,
+        } = self
+        else {
+            return;
+        };
+        let Some(layout) = processes.get(&raw.tgid) else {
+            return;
+        };
+        match threads.get(&raw.tid) {
+            Some(thread) => raw.python = walker.walk(raw.tgid, raw.tid, layout, thread, copy),
+            None => raw.python.status = status::NO_THREAD,
+        }
     }
 }

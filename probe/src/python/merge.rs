@@ -73,6 +73,8 @@ pub enum Merged {
     NoPython,
     /// All Python frames are there.
     Whole,
+    /// All are there; the innermost are those of a moment later, in the place of what ran.
+    Later,
     /// Some or all are missing.
     Missing(Missing),
 }
@@ -83,6 +85,7 @@ pub fn merge(sample: &mut Sample, python: &PythonStack, place: impl Fn(&Frame) -
         groups,
         missing,
         is_python: true,
+        same_frames_from,
     } = python
     else {
         return Merged::NoPython;
@@ -97,6 +100,13 @@ pub fn merge(sample: &mut Sample, python: &PythonStack, place: impl Fn(&Frame) -
         return Merged::NoPython;
     }
     let is_cut = sample.ending != Ending::Root;
+    if let Some(same @ 1..) = *same_frames_from {
+        return match missing {
+            None if !is_cut => merge_later(sample, groups, same, place),
+            None => Merged::Missing(Missing::Moved),
+            Some(why) => Merged::Missing(*why),
+        };
+    }
     let skipped = match missing {
         Some(why @ (Missing::Waits | Missing::Early | Missing::NotWalked | Missing::NoThread)) => {
             return Merged::Missing(*why);
@@ -142,6 +152,63 @@ pub fn merge(sample: &mut Sample, python: &PythonStack, place: impl Fn(&Frame) -
             }
             Merged::Missing(*why)
         }
+    }
+}
+
+/// Puts Python frames that were read later than the sample into its stack. The native user frames
+/// from `same` on are those of calls that had not returned by then: they are counted off from the
+/// outermost, as these groups cannot have changed. What was inside of them has gone on:
+///
+/// ```text
+///  native                      Python, later   merged
+///  dict_lookup
+///  _PyEval_EvalFrameDefault    [other]         other
+///  list_sort                                   list_sort       from here on it is the same
+///  _PyEval_EvalFrameDefault    [main, module]  main, module
+/// ```
+///
+/// 1. Nothing but the interpreter was inside, which is not shown anyway: the functions of a moment
+///    later stand there, as many as there are.
+/// 2. Other native code was inside, or the kernel: who called that is not known. It stays as it
+///    is, without functions.
+fn merge_later(
+    sample: &mut Sample,
+    groups: &[Vec<Frame>],
+    same: usize,
+    place: impl Fn(&Frame) -> Place,
+) -> Merged {
+    let (kernel, user) = sample.frames.split_at(sample.kernel_frames);
+    let (gone, same) = user.split_at(same.min(user.len()));
+    let is_loop = |frame: &&Frame| place(frame) == Place::Loop;
+    let loops = same.iter().filter(is_loop).count();
+    let Some(inner) = groups.len().checked_sub(loops) else {
+        return Merged::Missing(Missing::Mismatch);
+    };
+    let (later, groups) = groups.split_at(inner);
+    let is_outside = |frame: &Frame| place(frame) == Place::Outside;
+    let has_gone = gone.iter().any(|frame| place(frame) == Place::Loop);
+    let is_hidden = has_gone && kernel.is_empty() && !gone.iter().any(is_outside);
+    let mut frames = kernel.to_vec();
+    match is_hidden {
+        true => frames.extend(later.iter().flatten()),
+        false => frames.extend(gone),
+    }
+    let mut left = groups.iter();
+    for frame in same {
+        match place(frame) {
+            Place::Loop => frames.extend(left.next().into_iter().flatten()),
+            Place::Glue | Place::Trampoline => {}
+            // What led to the first Python function.
+            Place::Inside if left.len() == 0 => {}
+            Place::Inside | Place::Outside => frames.push(*frame),
+        }
+    }
+    sample.frames = frames;
+    match (has_gone, is_hidden) {
+        (true, true) => Merged::Later,
+        (true, false) => Merged::Missing(Missing::Moved),
+        // Python called this, and has not been returned to.
+        (false, _) => Merged::Whole,
     }
 }
 
@@ -201,6 +268,7 @@ mod tests {
             groups: entries.groups(),
             missing,
             is_python: true,
+            same_frames_from: None,
         }
     }
 
@@ -277,6 +345,56 @@ mod tests {
             let came = merged("Lis", &stack("", Some(missing)), Ending::Root);
             assert_eq!(came, ("Lis".into(), Ending::Root, Merged::Missing(missing)));
         }
+    }
+
+    #[test]
+    fn what_was_read_later_is_not_mixed_with_what_ran() {
+        for (native, python, same, expected, came) in [
+            // It has not gone on.
+            ("xLis", "1|", 0, "x1s", Merged::Whole),
+            // A call of C that has not returned: what it calls by now is of no interest.
+            ("xLis", "1|", 1, "x1s", Merged::Whole),
+            ("xLis", "9|1|", 1, "x1s", Merged::Whole),
+            // All that has gone on is of the interpreter.
+            ("iLis", "1|", 2, "1s", Merged::Later),
+            ("Lis", "98|1|", 1, "981s", Merged::Later),
+            ("LxLis", "9|1|", 1, "9x1s", Merged::Later),
+            ("LxLis", "1|", 1, "x1s", Merged::Later),
+            ("iLgLis", "99|1|", 3, "991s", Merged::Later),
+            // Whoever called these is not known any more.
+            ("xLis", "1|", 3, "xLis", Merged::Missing(Missing::Moved)),
+            ("kLis", "1|", 1, "kLs", Merged::Missing(Missing::Moved)),
+            (
+                "xLyLis",
+                "9|1|",
+                2,
+                "xLy1s",
+                Merged::Missing(Missing::Moved),
+            ),
+            // That cannot be.
+            ("LxLis", "", 1, "LxLis", Merged::Missing(Missing::Mismatch)),
+        ] {
+            let python = PythonStack {
+                same_frames_from: Some(same),
+                ..stack(python, None)
+            };
+            let (frames, _, found) = merged(native, &python, Ending::Root);
+            assert_eq!(
+                (&*frames, found),
+                (expected, came),
+                "{native}, same from {same}"
+            );
+        }
+        let python = PythonStack {
+            same_frames_from: Some(1),
+            ..stack("1|", None)
+        };
+        let (frames, _, came) = merged("iL", &python, Ending::NoFramePointer);
+        assert_eq!(
+            (&*frames, came),
+            ("iL", Merged::Missing(Missing::Moved)),
+            "which call is the outermost is not known"
+        );
     }
 
     #[test]

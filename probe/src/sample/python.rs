@@ -53,6 +53,9 @@ pub struct PythonStack {
     pub missing: Option<Missing>,
     /// The process runs Python at all.
     pub is_python: bool,
+    /// They were read after the sample: the first of the native user frames whose call had not
+    /// returned by then. `None` if they were read at the same moment.
+    pub same_frames_from: Option<usize>,
 }
 
 /// Why the Python frames of a sample are missing, or not all there.
@@ -72,6 +75,8 @@ pub enum Missing {
     TooDeep,
     /// They do not fit the native frames.
     Mismatch,
+    /// They were read after the sample, and the thread had gone on.
+    Moved,
 }
 
 /// How Python's frames were found: totals of a run.
@@ -81,6 +86,9 @@ pub struct PythonStats {
     pub processes: usize,
     /// Samples with all of their Python frames.
     pub whole: u64,
+    /// Those of `whole` whose innermost functions are those of a moment later, without what was
+    /// native inside of them.
+    pub later: u64,
     /// Samples that lack some, by the reason.
     pub missing: BTreeMap<Missing, u64>,
     /// Samples on a CPU of which it is known whether the thread had the global lock (the GIL).

@@ -85,6 +85,7 @@ mod tests {
         let raw = sample(&[1, 2, 3], Ending::Root);
         let walked = Walked {
             frames: sample(again.0, again.1).user,
+            starts: Vec::new(),
             ending: again.1,
             stopped_at: 0,
         };

@@ -1,0 +1,214 @@
+//! Python's frames of a thread that goes on: read in its memory a moment after its sample, where
+//! there is no BPF that could do it at that moment.
+//!
+//! What is read is never a mixture of two moments, and never put where it does not belong:
+//!
+//! 1. All pages that the chain of frames leads through are read twice, one right after the other.
+//!    It is taken if all frames but the innermost are the same both times, and else read once
+//!    more ([`chain`]).
+//! 2. The thread's stack is read after that, and compared with what the kernel copied of it. Calls
+//!    that the stack is the same of have not returned in between; what stands inside of them is
+//!    of another moment, and `merge` does not mix it with the native frames of the sample.
+//!
+//! A reader does it, as everything that a process may delay ([`crate::files`]).
+
+mod chain;
+mod pieces;
+
+use crate::decode::{Later, PythonFrames};
+use crate::stack::StackCopy;
+use chain::Chain;
+use pieces::{PAGE, Pieces};
+use probe_ebpf::python::{CODE_BYTES, Layout, ThreadState, status};
+use std::collections::{BTreeSet, HashMap};
+use symbolize::{Files, Reason};
+
+/// How often a chain is read that moved while it was being read.
+const TRIES: usize = 8;
+
+/// Pages that a chain may lead through, each of which may be known to be needed only when the one
+/// before has been read. Up to 3.10 each frame is an object of its own.
+const PAGES_MAX: usize = 100;
+
+/// Bytes of the stack that are compared. If the last page of them is the same, so is the rest.
+const STACK_MAX: u64 = 32 << 10;
+
+/// Threads whose pages are remembered; then all are forgotten.
+const THREADS_MAX: usize = 4096;
+
+/// Reads frames of threads.
+#[derive(Debug)]
+pub struct Walker {
+    way: Files,
+    /// By thread: the pages that its chain led through last, and its code objects.
+    last: HashMap<u32, Last>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Last {
+    pages: BTreeSet<u64>,
+    codes: BTreeSet<u64>,
+}
+
+impl Last {
+    /// More pages are needed with those that were used, and perhaps others.
+    fn need(&mut self, more: BTreeSet<u64>, used: BTreeSet<u64>) {
+        if self.pages.len() + more.len() > PAGES_MAX {
+            self.pages = used;
+        }
+        if self.pages.len() + more.len() > PAGES_MAX {
+            // A chain that moved may have led anywhere.
+            self.pages.clear();
+        }
+        self.pages.extend(more.into_iter().take(PAGES_MAX));
+    }
+}
+
+/// What one request gave.
+struct Reading {
+    before: Pieces,
+    after: Pieces,
+    codes: Pieces,
+    stack: Option<Vec<u8>>,
+}
+
+impl Walker {
+    /// Readers are asked by `way`.
+    pub fn new(way: Files) -> Self {
+        Self {
+            way,
+            last: HashMap::new(),
+        }
+    }
+
+    /// A process or thread is another one from now on.
+    pub fn forget(&mut self, tid: u32) {
+        self.last.remove(&tid);
+    }
+
+    /// The frames of a thread as it is now, for a sample with this copy of its stack.
+    pub fn walk(
+        &mut self,
+        pid: u32,
+        tid: u32,
+        layout: &Layout,
+        thread: &ThreadState,
+        copy: &StackCopy,
+    ) -> PythonFrames {
+        let mut known = self.last.remove(&tid).unwrap_or_default();
+        let found = self.try_to_walk(pid, layout, thread, copy, &mut known);
+        if self.last.len() >= THREADS_MAX {
+            self.last.clear();
+        }
+        self.last.insert(tid, known);
+        match found {
+            Ok(frames) => frames,
+            Err(status) => PythonFrames {
+                status,
+                ..PythonFrames::default()
+            },
+        }
+    }
+
+    /// The error is a [`status`].
+    fn try_to_walk(
+        &self,
+        pid: u32,
+        layout: &Layout,
+        thread: &ThreadState,
+        copy: &StackCopy,
+        known: &mut Last,
+    ) -> Result<PythonFrames, u32> {
+        let mut moved = 0;
+        for _ in 0..TRIES + PAGES_MAX {
+            let reading = self.read(pid, known, copy);
+            let reading = reading.map_err(|_| status::UNREADABLE)?;
+            let chain = Chain::read(&reading.before, layout, thread);
+            let task = chain
+                .as_ref()
+                .and_then(|it| it.task(&reading.before, layout));
+            let missing = reading.before.take_missing();
+            let used = reading.before.take_used();
+            if !missing.is_empty() {
+                known.need(missing, used);
+                continue;
+            }
+            let still = chain.filter(|chain| chain.was_still(&reading.after, layout, thread));
+            let Some(chain) = still else {
+                moved += 1;
+                if moved >= TRIES {
+                    break;
+                }
+                continue;
+            };
+            if chain.status == status::STALE {
+                return Err(status::STALE);
+            }
+            known.pages = used;
+            let is_same = chain.task(&reading.after, layout) == task;
+            let entries = self.entries(pid, &chain, layout, &reading.codes, known);
+            let mut entries = entries.ok_or(status::UNREADABLE)?;
+            entries.extend(task.filter(|_| is_same).into_iter().flatten());
+            let same_from = reading.stack.map(|now| copy.bytes.same_from(&now));
+            return Ok(PythonFrames {
+                status: chain.status,
+                entries,
+                later: Some(Later {
+                    same_from: same_from.unwrap_or(u64::MAX),
+                    same_frames_from: usize::MAX,
+                }),
+                ..PythonFrames::default()
+            });
+        }
+        Err(match moved {
+            0 => status::UNREADABLE,
+            _ => status::MOVED,
+        })
+    }
+
+    /// The entries of a chain; the code objects that have not been read yet are read now: they
+    /// live longer than a call. `None` if one cannot be read.
+    fn entries(
+        &self,
+        pid: u32,
+        chain: &Chain,
+        layout: &Layout,
+        codes: &Pieces,
+        known: &mut Last,
+    ) -> Option<Vec<probe_ebpf::python::Entry>> {
+        let wanted = { chain.frames.iter() }.filter_map(|frame| frame.code_words(layout));
+        let wanted: BTreeSet<u64> = wanted.collect();
+        let found = chain.entries(codes, layout);
+        let entries = match found {
+            Some(entries) => Some(entries),
+            None => {
+                let pieces: Vec<_> = wanted.iter().map(|at| (*at, CODE_BYTES as u64)).collect();
+                let read = self.way.pieces(pid, &pieces).ok()?;
+                let codes = Pieces::new(wanted.iter().copied().zip(read));
+                chain.entries(&codes, layout)
+            }
+        };
+        known.codes = wanted;
+        entries
+    }
+
+    /// Reads all pages twice, then code objects, then the stack.
+    fn read(&self, pid: u32, known: &Last, copy: &StackCopy) -> Result<Reading, Reason> {
+        let pages = || known.pages.iter().map(|page| (*page, PAGE));
+        let codes = known.codes.iter().map(|code| (*code, CODE_BYTES as u64));
+        let length = (copy.bytes.size() as u64).min(STACK_MAX);
+        let stack = (copy.registers.sp, length);
+        let wanted: Vec<_> = pages().chain(pages()).chain(codes).chain([stack]).collect();
+        let mut read = self.way.pieces(pid, &wanted)?.into_iter();
+        let mut take = |starts: &BTreeSet<u64>| {
+            let pieces = starts.iter().map(|start| (*start, read.next().flatten()));
+            Pieces::new(pieces.collect::<Vec<_>>())
+        };
+        Ok(Reading {
+            before: take(&known.pages),
+            after: take(&known.pages),
+            codes: take(&known.codes),
+            stack: read.next().flatten(),
+        })
+    }
+}
