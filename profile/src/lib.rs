@@ -57,7 +57,7 @@ pub use query::{Cancel, Cancelled, Query, Scope, Selection};
 pub use rates::Reweighed;
 pub use report::{
     Completeness, CpuRow, FunctionRow, Health, LanguageStacks, ProcessRow, Report, Stop, TREND_LEN,
-    ThreadRow,
+    ThreadRow, TrendPeaks,
 };
 pub use states::{DoingThen, Held, HeldBy, StateLog, StateStretch, StateThread, ThreadDid};
 pub use store::{Limits, NewSample, Store, StoreStats};

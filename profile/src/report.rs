@@ -8,10 +8,19 @@ use crate::{
     Activity, Ending, FrameId, FrameKind, FunctionId, NoName, ProcessDetails, ProcessId, RowName,
     Waits,
 };
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The seconds of trend kept per row.
 pub const TREND_LEN: usize = 10;
+
+/// The largest count of any second of any row's trend. Each is found when it is first asked
+/// for, and kept: a screen asks for it with every frame, and there may be 100,000 threads.
+#[derive(Debug, Clone, Default)]
+pub struct TrendPeaks {
+    functions: OnceLock<u64>,
+    processes: OnceLock<u64>,
+    threads: OnceLock<u64>,
+}
 
 /// Everything one query found.
 #[derive(Debug, Clone, Default)]
@@ -43,6 +52,9 @@ pub struct Report {
     pub threads: Vec<ThreadRow>,
     /// By number; only those with samples.
     pub cpus: Vec<CpuRow>,
+    /// See [`Report::peak_of_functions`] and its neighbours. Rows must not change after those
+    /// were asked.
+    pub peaks: TrendPeaks,
 }
 
 /// What the window's stacks and names lack.
@@ -228,6 +240,24 @@ pub struct Health {
 }
 
 impl Report {
+    /// The largest count of any second of any function's trend; 0 without functions.
+    pub fn peak_of_functions(&self) -> u64 {
+        let trends = || self.functions.iter().map(|row| &row.trend);
+        *self.peaks.functions.get_or_init(|| peak(trends()))
+    }
+
+    /// The largest count of any second of any process's trend; 0 without processes.
+    pub fn peak_of_processes(&self) -> u64 {
+        let trends = || self.processes.iter().map(|row| &row.trend);
+        *self.peaks.processes.get_or_init(|| peak(trends()))
+    }
+
+    /// The largest count of any second of any thread's trend; 0 without threads.
+    pub fn peak_of_threads(&self) -> u64 {
+        let trends = || self.threads.iter().map(|row| &row.trend);
+        *self.peaks.threads.get_or_init(|| peak(trends()))
+    }
+
     /// The `±` of `count` in `samples`, in percentage points, as much as they tell; 0 only where
     /// chance had no part in it, as every wait gave its stack.
     pub fn band_points(&self, count: u64, samples: u64) -> f64 {
@@ -251,4 +281,9 @@ impl Report {
         let owner = self.owners.get(frame.0 as usize).copied().unwrap_or(frame);
         self.functions.iter().position(|row| row.id == owner)
     }
+}
+
+/// The largest count of any second of these trends.
+fn peak<'a>(trends: impl Iterator<Item = &'a [u64; TREND_LEN]>) -> u64 {
+    trends.flatten().copied().max().unwrap_or(0)
 }

@@ -104,6 +104,7 @@ pub fn postgres() -> Snapshot {
             processes: processes(),
             threads: threads(),
             cpus: cpus(),
+            peaks: Default::default(),
         }),
         health: Health {
             taken_run: 98_211,

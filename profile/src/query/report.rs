@@ -5,7 +5,7 @@ use super::threads::{self, People};
 use super::trend::Trends;
 use super::{Cancel, Query, functions};
 use crate::tables::Tag;
-use crate::{Completeness, Ending, NoName, Report, Store, TimeRange};
+use crate::{Completeness, Ending, NoName, Report, Store, TimeRange, TrendPeaks};
 use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,6 +48,7 @@ impl Selection {
             processes,
             threads,
             cpus: self.cpus(),
+            peaks: TrendPeaks::default(),
         }
     }
 

@@ -54,6 +54,7 @@ impl Fixture {
             processes: vec![process()],
             threads: vec![thread()],
             cpus: Vec::new(),
+            peaks: Default::default(),
         };
         Self {
             snapshot: Snapshot {

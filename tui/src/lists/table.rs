@@ -211,8 +211,9 @@ pub struct Table<I: Item> {
     is_grouped: bool,
     column: I::Column,
     inverted: bool,
-    /// If set, only rows of these processes are shown.
-    only: Option<HashSet<ProcessId>>,
+    /// If set, only rows of these processes are shown. In rising order: every row of a report
+    /// is looked up here, and most often there is one process.
+    only: Option<Vec<ProcessId>>,
     cursor: Cursor<LineKey<I::Key>>,
     last_seen: Option<LastSeen<I>>,
     /// The marked lines; they can be counted alone together.
@@ -291,7 +292,7 @@ impl<I: Item> Table<I> {
     /// The rows of a report that are this table's, with their numbers.
     fn own_rows<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = (usize, &'a I)> {
         let is_own = move |row: &I| match &self.only {
-            Some(only) => row.process().is_some_and(|process| only.contains(&process)),
+            Some(only) => (row.process()).is_some_and(|own| only.binary_search(&own).is_ok()),
             None => true,
         };
         let rows = I::rows(report).iter().enumerate();
@@ -299,15 +300,16 @@ impl<I: Item> Table<I> {
     }
 
     /// Shows the rows of these processes. Of others than before the first row is selected.
-    pub fn show_only(&mut self, processes: Vec<ProcessId>, report: &Report) {
-        let processes = Some(processes.into_iter().collect::<HashSet<_>>());
-        let is_changed = self.only != processes;
-        let before = std::mem::replace(&mut self.only, processes);
-        let stays = |before: HashSet<ProcessId>| {
+    pub fn show_only(&mut self, mut processes: Vec<ProcessId>, report: &Report) {
+        processes.sort_unstable();
+        processes.dedup();
+        let before = self.only.replace(processes);
+        let is_changed = before != self.only;
+        let is_shown = |process: &ProcessId| {
             let now = self.only.as_ref();
-            now.is_some_and(|now| !before.is_disjoint(now))
+            now.is_some_and(|now| now.binary_search(process).is_ok())
         };
-        if !before.is_some_and(stays) {
+        if !before.is_some_and(|before| before.iter().any(is_shown)) {
             self.cursor = Cursor::default();
             (self.last_seen, self.keys) = (None, Vec::new());
             self.marks.clear();

@@ -91,7 +91,7 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
     let report = &cx.shown.report;
     let sorted = (functions.column(), functions.is_rising());
     table::render_heads(&layout.columns, sorted, theme, frame, heads);
-    let trend_max = trend_max(report);
+    let trend_max = report.peak_of_functions();
     let mut line = Rect { height: 1, ..body };
     for row in functions.lines(report) {
         let row = layout.row(&row, report, &scale, trend_max, theme);
@@ -332,13 +332,6 @@ fn name(function: &FunctionRow) -> String {
         }
         RowName::Named | RowName::Unnamed(_) => names::short(&function.name).into_owned(),
     }
-}
-
-/// Returns the largest number of any second of any row: all rows are drawn on one scale, so
-/// that a tall block is many samples in whatever row it stands.
-fn trend_max(report: &Report) -> u64 {
-    let counts = report.functions.iter().flat_map(|row| row.trend);
-    counts.max().unwrap_or(0)
 }
 
 /// Says why there is no row: nothing has come yet, or nothing is to be seen. It stands in

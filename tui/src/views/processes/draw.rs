@@ -58,8 +58,7 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
     let report = &cx.shown.report;
     let sorted = (processes.column(), processes.is_rising());
     table::render_heads(&columns, sorted, theme, frame, heads);
-    let counts = report.processes.iter().flat_map(|row| row.trend);
-    let trend_max = counts.max().unwrap_or(0);
+    let trend_max = report.peak_of_processes();
     let mut line = Rect { height: 1, ..body };
     for row in processes.lines(report) {
         let row = cells(&row, cx, &columns, trend_max, theme);

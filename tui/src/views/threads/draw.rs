@@ -54,10 +54,9 @@ fn render(threads: &Table<ThreadRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) 
     let report = &cx.shown.report;
     let sorted = (threads.column(), threads.is_rising());
     table::render_heads(columns, sorted, theme, frame, heads);
-    let counts = report.threads.iter().flat_map(|row| row.trend);
     // All rows are on one scale, so that a tall block is many samples in whatever row it
     // stands.
-    let trend_max = counts.max().unwrap_or(0);
+    let trend_max = report.peak_of_threads();
     let mut line = Rect { height: 1, ..body };
     for row in threads.lines(report) {
         let row = layout.cells(&row, cx, trend_max, theme);
