@@ -3,12 +3,14 @@
 //!
 //! - [`skip`]: says that a test cannot have what it needs, where nobody can swallow it
 //! - [`run_tool`], [`compile`]: programs of the machine, which it may lack
+//! - [`cases`]: how many random inputs a property is tried with
 //! - [`Random`]: numbers that look random and are the same in every run
 //! - [`Scratch`]: a directory that is removed with all that is in it
 //! - [`pythons`]: interpreters of Python that are here
 //! - [`wait_until`], [`wait_for`]: wait for a condition instead of a while
 //! - [`Process`]: a child that ends with the test
 
+mod cases;
 mod process;
 mod pythons;
 mod random;
@@ -17,6 +19,7 @@ mod skip;
 mod tools;
 mod wait;
 
+pub use cases::cases;
 pub use process::Process;
 pub use pythons::{NO_PYTHON, pythons};
 pub use random::Random;

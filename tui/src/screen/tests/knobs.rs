@@ -575,7 +575,7 @@ fn a_snapshot_without_a_store_cannot_be_asked() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1500))]
+    #![proptest_config(ProptestConfig::with_cases(test_support::cases(200)))]
 
     /// Whatever one does, as many steps back as were taken lead to where one
     /// was: view, query, order and selection.
@@ -629,7 +629,7 @@ proptest! {
 
 proptest! {
     // Each takes many frames.
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(test_support::cases(40)))]
 
     /// Behind the turn of a knob nothing is kept of what was opened, zoomed into,
     /// selected or sorted: as many steps back as were taken lead to the very frame.

@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn the_file_and_its_successor_never_take_more_than_they_may() {
-        const BYTES_MAX: u64 = 1 << 20;
+        const BYTES_MAX: u64 = 1 << 18;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ring.pft");
         let mut ring = RingFile::open(&path, &config(60, BYTES_MAX)).unwrap();
@@ -427,8 +427,8 @@ mod tests {
         let (mut store, mut random) = (store(80), Random::new(8));
         let mut before = 0;
         for second in 0..60 {
-            // Some 20 kB each: ten seconds fill a quarter.
-            add_second(&mut store, &mut random, second, 200);
+            // Some 5 kB each: ten seconds fill a quarter.
+            add_second(&mut store, &mut random, second, 50);
             ring.append(&store.view(), (second + 1) * SECOND_NS, &saves);
             let now = std::fs::metadata(&path).unwrap().len();
             assert_eq!(now, ring.bytes());
@@ -437,7 +437,10 @@ mod tests {
                 now.max(before + now.min(BYTES_MAX / 4)) <= BYTES_MAX,
                 "{before} {now}"
             );
-            assert_eq!(seconds(&path).last(), Some(&second));
+            // Reading all of it takes long.
+            if second % 4 == 3 {
+                assert_eq!(seconds(&path).last(), Some(&second));
+            }
             before = now;
         }
         assert!(ring.is_short);
