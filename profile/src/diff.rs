@@ -32,7 +32,9 @@ pub struct Diff {
     pub a: Side,
     /// The later selection.
     pub b: Side,
-    /// By how much the self share changed, most first.
+    /// First what surely grew, by how much its self share changed, most first; then what
+    /// surely fell, and then what may be chance. Of one busy CPU all shares are parts: what
+    /// grew makes others fall, and is what somebody who compares looks for.
     pub rows: Vec<DiffRow>,
     /// What is tested is how much time each takes, and not which share.
     tests_time: bool,
@@ -224,12 +226,9 @@ impl Diff {
         let is_tested =
             |row: &DiffRow| is_enough(side_a.counted(row.a_self), side_b.counted(row.b_self));
         let corrected = mark_sure(&mut rows, is_tested);
+        rows.sort_by(|x, y| (Reverse(x.b_total), &x.name).cmp(&(Reverse(y.b_total), &y.name)));
         let change = |row: &DiffRow| side_b.share(row.b_self) - side_a.share(row.a_self);
-        rows.sort_by(|x, y| {
-            let by_change = change(y).abs().total_cmp(&change(x).abs());
-            by_change
-                .then_with(|| (Reverse(x.b_total), &x.name).cmp(&(Reverse(y.b_total), &y.name)))
-        });
+        order(&mut rows, change);
         Self {
             a: side_a,
             b: side_b,
@@ -252,8 +251,8 @@ impl Diff {
     }
 
     /// Compares the time that each function takes, where both sides know time, and no
-    /// longer its share: what is called sure is then a change of what is shown. Most
-    /// changed first.
+    /// longer its share: what is called sure is then a change of what is shown. The order of
+    /// rows is that of [`Diff::rows`], by this change.
     pub fn compare_time(&mut self) {
         let sides = self.sides();
         if sides.have_time() {
@@ -268,8 +267,7 @@ impl Diff {
                 |row: &DiffRow| is_enough(sides.a.counted(row.a_self), sides.b.counted(row.b_self));
             self.corrected = mark_sure(&mut self.rows, is_tested);
         }
-        let change = |row: &DiffRow| sides.change(row.a_self, row.b_self).abs();
-        self.rows.sort_by(|x, y| change(y).total_cmp(&change(x)));
+        order(&mut self.rows, |row| sides.change(row.a_self, row.b_self));
     }
 
     /// Whether so many samples of A against so many of B, of whatever, are as sure
@@ -442,6 +440,20 @@ impl Corrected {
         let own = chance * (self.0.len() + 1) as f64 / (at + 1) as f64;
         next.map_or(1.0, |(_, corrected)| *corrected).min(own)
     }
+}
+
+/// Puts rows into the order of [`Diff::rows`], by this change of each. Rows that changed as
+/// much keep their order.
+fn order(rows: &mut [DiffRow], change: impl Fn(&DiffRow) -> f64) {
+    let part = |row: &DiffRow| match (row.sure, change(row) > 0.0) {
+        (true, true) => 0,
+        (true, false) => 1,
+        (false, _) => 2,
+    };
+    rows.sort_by(|x, y| {
+        let by_change = change(y).abs().total_cmp(&change(x).abs());
+        part(x).cmp(&part(y)).then(by_change)
+    });
 }
 
 /// Marks the rows whose corrected chance is small enough.

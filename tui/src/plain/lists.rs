@@ -280,7 +280,7 @@ pub fn side(side: &Side) -> String {
     format!("{samples} in {:.1} s", side.seconds)
 }
 
-/// Lists the `count` functions that changed most, and sums up the rest.
+/// Lists the first `count` functions of the difference, and sums up the rest.
 pub fn changes(dialog: &Dialog, diff: &Diff, count: usize, answer: &mut Answer) {
     let sides = diff.sides();
     let change = |row: &DiffRow| sides.change(row.a_self, row.b_self);

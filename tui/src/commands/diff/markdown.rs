@@ -40,7 +40,7 @@ fn title(compared: &Compared<'_>) -> String {
     format!("# Difference{counted}: from {} to {}", quoted(a), quoted(b))
 }
 
-/// Returns the first sentence: whether anything surely changed, and what changed most.
+/// Returns the first sentence: whether anything surely changed, and what grew or else fell most.
 fn summary(compared: &Compared<'_>, sure: &[&DiffRow]) -> String {
     let diff = compared.diff;
     if diff.a.samples == 0 || diff.b.samples == 0 {
@@ -49,7 +49,9 @@ fn summary(compared: &Compared<'_>, sure: &[&DiffRow]) -> String {
     let Some(first) = sure.first() else {
         return "No difference: whatever changed could be chance.".to_owned();
     };
-    format!("Changed most: {}.", row(compared, first))
+    let has_grown = diff.sides().change(first.a_self, first.b_self) > 0.0;
+    let what = if has_grown { "Grew" } else { "Fell" };
+    format!("{what} most: {}.", row(compared, first))
 }
 
 /// Returns what the limit says.
@@ -154,7 +156,7 @@ mod tests {
             Some("# Difference: from `before.pft` to `after.pft`")
         );
         let first = lines.next().unwrap();
-        assert!(first.starts_with("Changed most: `work<…>`"), "{first}");
+        assert!(first.starts_with("Grew most: `work<…>`"), "{first}");
         assert!(
             first.contains("+303.0: 101.0 -> 404.0 ms of CPU a second"),
             "{first}"

@@ -15,7 +15,7 @@ pub fn render(compared: &Compared<'_>) -> String {
     out
 }
 
-/// Writes the table. Rows are in the order of the difference: the largest changes first.
+/// Writes the table. Rows are in the order of the difference: what surely grew first.
 fn write(compared: &Compared<'_>, out: &mut String) -> std::fmt::Result {
     let (diff, metric) = (compared.diff, compared.metric);
     if *metric != Metric::default() {

@@ -1,4 +1,4 @@
-//! The *difference* to a baseline, function by function: what changed most
+//! The *difference* to a baseline, function by function: what surely grew
 //! comes first. A selection belongs to the function, whichever row it is on.
 
 pub mod draw;
