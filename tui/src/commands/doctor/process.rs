@@ -62,13 +62,20 @@ pub struct ModuleFacts {
     pub has_debug_file: bool,
     /// What would give names to all of its functions, if something is needed.
     pub advice: Option<Advice>,
+    /// Whether samples of the process hit code of it that has no name.
+    pub is_sampled: bool,
 }
 
 impl ModuleFacts {
-    /// Whether functions have no names, in a file that has enough code for that to matter.
+    /// Whether functions have no names, in a file whose names matter.
     fn lacks_names(&self) -> bool {
-        let lacks = |elf: &ElfFacts| elf.symbols != Symbols::Symtab && !elf.is_tiny();
+        let lacks = |elf: &ElfFacts| elf.symbols != Symbols::Symtab && self.matters(elf);
         self.elf.as_ref().is_ok_and(lacks) && !self.has_debug_file
+    }
+
+    /// Whether the file has enough code to matter; what was sampled does, however small it is.
+    fn matters(&self, elf: &ElfFacts) -> bool {
+        self.is_sampled || !elf.is_tiny()
     }
 }
 
@@ -97,6 +104,12 @@ pub fn inspect(pid: u32, sample: impl FnOnce(u32) -> Sampled) -> Result<ProcessF
         ..Means::current()
     };
     let mut adviser = Adviser::new(way.clone(), means);
+    let sampled = sample(pid);
+    if let Ok(facts) = &sampled {
+        for module in &mut modules {
+            module.is_sampled = facts.unnamed_in(&module.path) > 0;
+        }
+    }
     advise(&mut adviser, pid, &comm, &mut modules);
     let runtime = Code {
         path: PathBuf::new(),
@@ -116,7 +129,7 @@ pub fn inspect(pid: u32, sample: impl FnOnce(u32) -> Sampled) -> Result<ProcessF
     Ok(ProcessFacts {
         pid,
         comm,
-        sampled: sample(pid),
+        sampled,
         is_64_bit: exe_facts
             .and_then(|file| inspect_elf(&file, &FileSource::new(&link)).ok())
             .map(|facts| facts.is_64_bit),
@@ -258,13 +271,13 @@ fn judge_module(module: &ModuleFacts, sampled: Option<&SampledFacts>) -> Finding
 
 /// Judges what a file gives to stacks and names. The most serious lack comes first:
 ///
-/// 1. too little code to matter: nothing is judged;
+/// 1. too little code to matter, and no sample in it: nothing is judged;
 /// 2. too little unwind information: stacks end here, whatever names there are;
 /// 3. no symbols, no debug file: a warning;
 /// 4. only exported functions have names: no warning, but what would bring the others.
 fn judge_elf(module: &ModuleFacts, elf: &ElfFacts, sampled: Option<&SampledFacts>) -> Finding {
     let name = show(&module.path);
-    if elf.is_tiny() {
+    if !module.matters(elf) {
         let what = format!(
             "{name}: {} bytes of code: too few to matter",
             elf.code_bytes
@@ -380,6 +393,7 @@ fn inspect_module(
         on_disk,
         has_debug_file,
         advice: None,
+        is_sampled: false,
     }
 }
 

@@ -26,6 +26,7 @@ fn module(on_disk: OnDisk, elf: Result<ElfFacts, String>) -> ModuleFacts {
         elf,
         has_debug_file: false,
         advice: None,
+        is_sampled: false,
     }
 }
 
@@ -149,8 +150,12 @@ fn modules_are_judged_by_what_is_lost() {
         code_bytes: 300,
         ..elf(Symbols::None)
     };
-    let empty = judge_module(&module(OnDisk::Same, Ok(empty)), None);
-    assert_eq!(empty.level, Level::Ok, "nothing is lost with it");
+    let mut empty = module(OnDisk::Same, Ok(empty));
+    let finding = judge_module(&empty, None);
+    assert_eq!(finding.level, Level::Ok, "nothing is lost with it");
+    empty.is_sampled = true;
+    let finding = judge_module(&empty, None);
+    assert_eq!(finding.level, Level::Warn, "time is spent in it");
     let sampled = SampledFacts::example();
     let path = sampled.files[0].path.to_string();
     let frames = judge_module(
