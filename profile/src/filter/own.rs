@@ -9,10 +9,13 @@ use super::{Action, Clause, FrameTest, Text};
 use std::sync::LazyLock;
 
 /// Files that are no program's own: what is no file (code made at run time is one's own),
-/// libraries of the system, and interpreters, whose programs are what they run.
-const MODULES: [&str; 4] = [
+/// libraries of the system, libraries of C and of compilers wherever they lie, and interpreters,
+/// whose programs are what they run.
+const MODULES: [&str; 6] = [
     r"^\[(vdso|waiting)",
     r"^/(usr/)?(local/)?lib(32|64|x32)?/.*\.so[.0-9]*$",
+    r"^/(nix|gnu)/store/.*\.so[.0-9]*$",
+    r"/(lib(c|m|dl|rt|pthread|resolv|gcc_s|stdc\+\+|c\+\+|c\+\+abi|unwind|gomp)|ld|ld-linux[^/]*|ld-musl[^/]*)(-[0-9.]+)?\.so[.0-9]*$",
     r"/(python|node|nodejs|java|ruby|perl|php)[-.0-9]*$",
     r"/lib(python|node|jvm|ruby|perl)[^/]*\.so",
 ];
@@ -58,4 +61,39 @@ pub fn without_foreign() -> impl Iterator<Item = Clause> {
         action: Action::Hide,
         test: test.clone(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regex::Regex;
+
+    fn is_foreign(path: &str) -> bool {
+        let matches = |of: &&str| Regex::new(of).unwrap().is_match(path);
+        MODULES.iter().any(matches)
+    }
+
+    #[test]
+    fn libraries_of_c_are_nobodys_own_wherever_they_lie() {
+        for path in [
+            "/usr/lib/x86_64-linux-gnu/libc.so.6",
+            "/opt/app/lib/libc.so.6",
+            "/opt/app/lib/libc-2.31.so",
+            "/opt/app/lib/ld-linux-x86-64.so.2",
+            "/snap/core22/1/lib/ld-musl-x86_64.so.1",
+            "/srv/app/libstdc++.so.6.0.30",
+            "/nix/store/abc-zlib-1.3/lib/libz.so.1.3",
+            "[vdso]",
+        ] {
+            assert!(is_foreign(path), "{path}");
+        }
+        for path in [
+            "/opt/app/bin/server",
+            "/opt/app/lib/libcart.so",
+            "/opt/app/lib/libmine.so.1",
+            "/opt/app/lib/libcrunch.so.6",
+        ] {
+            assert!(!is_foreign(path), "{path}");
+        }
+    }
 }
