@@ -1,16 +1,18 @@
-//! Machine code as *instructions*. Only x86 is known here, of 64 and of 32 bits; of
-//! other machines there is source text alone.
+//! Machine code as *instructions*: of x86, of 64 and of 32 bits, and of AArch64; of other
+//! machines there is source text alone.
+
+mod aarch64;
+mod x86;
 
 use super::Place;
 use clap::ValueEnum;
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, IntelFormatter};
 use std::sync::Arc;
 
 /// How many bytes of a function are decoded. The longest that people write have a tenth of
 /// it.
 pub const BYTES_MAX: u64 = 256 << 10;
 
-/// How instructions are written.
+/// How instructions are written, where there is more than one way: those of x86.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Syntax {
     /// AT&T
@@ -44,7 +46,7 @@ impl Syntax {
 pub struct Instruction {
     /// Where it is in the file.
     pub offset: u64,
-    decoded: iced_x86::Instruction,
+    decoded: Decoded,
     /// Its source line within the function.
     pub place: Option<Place>,
     /// The functions that were inlined there, innermost first, such as `add (math.h:12)`.
@@ -58,68 +60,72 @@ impl Instruction {
     pub fn contains(&self, offset: u64) -> bool {
         offset
             .checked_sub(self.offset)
-            .is_some_and(|within| within < self.decoded.len().max(1) as u64)
+            .is_some_and(|within| within < self.decoded.len())
     }
 
     /// Whether it is a call, direct or indirect.
     pub fn is_call(&self) -> bool {
-        let flow = self.decoded.flow_control();
-        matches!(flow, FlowControl::Call | FlowControl::IndirectCall)
+        match &self.decoded {
+            Decoded::X86(decoded) => x86::is_call(decoded),
+            Decoded::Aarch64(decoded) => decoded.is_call(),
+        }
     }
 
     /// Returns the link-time address that it calls or jumps to. None if it does neither, or
     /// the address is in a register or in memory.
     pub fn branch(&self) -> Option<u64> {
-        let flow = self.decoded.flow_control();
-        let is_near = matches!(
-            flow,
-            FlowControl::Call | FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
-        );
-        let target = self.decoded.near_branch_target();
-        (is_near && target != 0).then_some(target)
+        match &self.decoded {
+            Decoded::X86(decoded) => x86::branch(decoded),
+            Decoded::Aarch64(decoded) => decoded.branch(),
+        }
     }
 
     /// Returns the offset in the file that it jumps to. None for calls, and where the
     /// address is in a register or in memory.
     pub fn jump(&self) -> Option<u64> {
         let target = self.branch().filter(|_| !self.is_call())?;
-        let distance = target.wrapping_sub(self.decoded.ip());
-        Some(self.offset.wrapping_add(distance))
+        let address = match &self.decoded {
+            Decoded::X86(decoded) => decoded.ip(),
+            Decoded::Aarch64(decoded) => decoded.address,
+        };
+        Some(self.offset.wrapping_add(target.wrapping_sub(address)))
     }
 
     /// Returns the instruction as an assembler would read it. The target of a jump or call
     /// is written by its name, if it has one.
     pub fn text(&self, syntax: Syntax) -> String {
-        let mut text = String::new();
-        match syntax {
-            Syntax::Att => self.write(&mut GasFormatter::new(), &mut text),
-            Syntax::Intel => self.write(&mut IntelFormatter::new(), &mut text),
+        let target = self.target.as_deref().filter(|_| self.branch().is_some());
+        match &self.decoded {
+            Decoded::X86(decoded) => x86::text(decoded, syntax, target),
+            Decoded::Aarch64(decoded) => decoded.text(target),
         }
-        text
     }
+}
 
-    /// Writes the instruction with its operands in a column of their own, numbers as
-    /// `0x1f`. A target that has a name takes the place of the address.
-    fn write(&self, formatter: &mut dyn Formatter, text: &mut String) {
-        let options = formatter.options_mut();
-        options.set_uppercase_hex(false);
-        options.set_hex_prefix("0x");
-        options.set_hex_suffix("");
-        options.set_small_hex_numbers_in_decimal(false);
-        options.set_first_operand_char_index(7);
-        options.set_space_after_operand_separator(false);
-        options.set_branch_leading_zeros(false);
-        options.set_rip_relative_addresses(true);
-        match &self.target {
-            Some(target) if self.branch().is_some() => {
-                formatter.format_mnemonic(&self.decoded, text);
-                let padding = 7usize.saturating_sub(text.len()).max(1);
-                text.push_str(&" ".repeat(padding));
-                text.push_str(target);
-            }
-            _ => formatter.format(&self.decoded, text),
+/// An instruction of one of the machines.
+#[derive(Debug, Clone)]
+enum Decoded {
+    X86(iced_x86::Instruction),
+    Aarch64(aarch64::Word),
+}
+
+impl Decoded {
+    /// Its bytes; one at least.
+    fn len(&self) -> u64 {
+        match self {
+            Decoded::X86(decoded) => decoded.len().max(1) as u64,
+            Decoded::Aarch64(decoded) => decoded.len,
         }
     }
+}
+
+/// Where the operands of instructions begin.
+const OPERANDS_AT: usize = 7;
+
+/// A mnemonic, and what fills the column up to the operands.
+fn column(mnemonic: &str) -> String {
+    let padding = OPERANDS_AT.saturating_sub(mnemonic.len()).max(1);
+    format!("{mnemonic}{}", " ".repeat(padding))
 }
 
 /// In which mode a processor reads code.
@@ -127,47 +133,47 @@ impl Instruction {
 pub enum Mode {
     Bits32,
     Bits64,
+    Aarch64,
 }
 
 impl Mode {
+    /// That of the kernel.
+    pub const KERNEL: Self = match cfg!(target_arch = "aarch64") {
+        true => Mode::Aarch64,
+        false => Mode::Bits64,
+    };
+
     /// Returns the mode for the `e_machine` of an ELF file. None for processors that we
     /// cannot decode.
     pub fn of_machine(machine: u16) -> Option<Self> {
         match machine {
             3 => Some(Mode::Bits32),
             62 => Some(Mode::Bits64),
+            183 => Some(Mode::Aarch64),
             _ => None,
         }
     }
 }
 
-/// Decodes code that is at `offset` in its file and linked to `address`. A byte that begins
-/// no valid instruction becomes an invalid one of one byte.
+/// Decodes code that is at `offset` in its file and linked to `address`. Of x86 a byte that
+/// begins no valid instruction becomes an invalid one of one byte.
 pub fn decode(mode: Mode, bytes: &[u8], offset: u64, address: u64) -> Vec<Instruction> {
-    let bits = match mode {
-        Mode::Bits32 => 32,
-        Mode::Bits64 => 64,
-    };
-    let mut decoder = Decoder::with_ip(bits, bytes, address, DecoderOptions::NONE);
     let mut instructions = Vec::new();
-    while decoder.can_decode() {
-        let position = decoder.position();
-        let mut decoded = decoder.decode();
-        if decoded.is_invalid() {
-            // The next byte may begin a good one.
-            decoded.set_len(1);
-            if decoder.set_position(position + 1).is_err() {
-                break;
-            }
-            decoder.set_ip(address.wrapping_add(position as u64 + 1));
-        }
+    let mut add = |position: u64, decoded| {
         instructions.push(Instruction {
-            offset: offset.wrapping_add(position as u64),
+            offset: offset.wrapping_add(position),
             decoded,
             place: None,
             inlined: None,
             target: None,
         });
+    };
+    match mode {
+        Mode::Bits32 => x86::decode(32, bytes, address, |at, one| add(at, Decoded::X86(one))),
+        Mode::Bits64 => x86::decode(64, bytes, address, |at, one| add(at, Decoded::X86(one))),
+        Mode::Aarch64 => {
+            aarch64::decode(bytes, address, |at, one| add(at, Decoded::Aarch64(one)));
+        }
     }
     instructions
 }
@@ -220,13 +226,51 @@ mod tests {
         assert_ne!(other[0].text(Syntax::Att), text[0]);
     }
 
+    #[test]
+    fn code_of_aarch64() {
+        let mode = Mode::of_machine(183).unwrap();
+        // stp x29, x30, [sp, #-32]!; cmp w0, #0; b.eq back; bl; adrp; ret; no instruction; a
+        // half.
+        let words = [
+            0xa9be_7bfd_u32,
+            0x7100_001f,
+            0x54ff_ffc0,
+            0x9400_0010,
+            0xd000_0ba0,
+            0xd65f_03c0,
+            0x0000_ffff,
+        ];
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.extend([1, 2]);
+        let mut code = decode(mode, &bytes, 0x40, 0x1040);
+        let text: Vec<_> = code.iter().map(|i| i.text(Syntax::Att)).collect();
+        assert_eq!(
+            text,
+            [
+                "stp    x29, x30, [sp, #-0x20]!",
+                "cmp    w0, #0x0",
+                "b.eq   0x1040",
+                "bl     0x108c",
+                "adrp   x0, 0x177000",
+                "ret",
+                ".inst  0x0000ffff",
+                ".inst  0x0201",
+            ]
+        );
+        assert_eq!((code[2].jump(), code[2].is_call()), (Some(0x40), false));
+        assert_eq!((code[3].branch(), code[3].jump()), (Some(0x108c), None));
+        assert!(code[3].is_call() && code[5].branch().is_none());
+        code[3].target = Some("qsort".into());
+        assert_eq!(code[3].text(Syntax::Intel), "bl     qsort");
+    }
+
     proptest! {
         /// Whatever the bytes are, every one of them is in one instruction.
         #[test]
         fn any_bytes_are_decoded(
             bytes in prop::collection::vec(any::<u8>(), 0..300),
             offset in any::<u32>(),
-            mode in prop::sample::select(vec![Mode::Bits32, Mode::Bits64]),
+            mode in prop::sample::select(vec![Mode::Bits32, Mode::Bits64, Mode::Aarch64]),
         ) {
             let code = decode(mode, &bytes, offset.into(), u64::MAX - 20);
             let mut next = u64::from(offset);
@@ -236,7 +280,7 @@ mod tests {
                 for syntax in [Syntax::Att, Syntax::Intel] {
                     prop_assert!(!instruction.text(syntax).is_empty());
                 }
-                next += instruction.decoded.len() as u64;
+                next += instruction.decoded.len();
             }
             prop_assert_eq!(next, u64::from(offset) + bytes.len() as u64);
         }

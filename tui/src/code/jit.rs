@@ -83,7 +83,7 @@ impl Trouble {
                 "the memory of this process could not be read in time".into()
             }
             Trouble::NoMemory(_) => "the process has ended, or has given that memory back".into(),
-            Trouble::Foreign => "only code of x86 is written out".into(),
+            Trouble::Foreign => "only code of x86 and AArch64 is written out".into(),
         }
     }
 }

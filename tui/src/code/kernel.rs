@@ -59,9 +59,10 @@ impl Memory {
         let Range { start, end } = symbols.extent(address)?;
         let core = self.core.as_ref().ok()?;
         let mut bytes = core.read(start, (end - start).min(bytes_max)).ok()?;
-        // Functions are apart by bytes that never run: `nop` before kernels of 2022, `int3`
-        // since.
-        let padding = bytes.iter().rev().take_while(|byte| **byte == INT3).count();
+        // Functions of x86 are apart by bytes that never run: `nop` before kernels of 2022,
+        // `int3` since.
+        let is_padding = |byte: &&u8| **byte == INT3 && Mode::KERNEL == Mode::Bits64;
+        let padding = bytes.iter().rev().take_while(is_padding).count();
         if padding < bytes.len() {
             bytes.truncate(bytes.len() - padding);
         }
@@ -104,10 +105,9 @@ fn add_pieces(
     if symbols.is_hidden() {
         return Err("where the kernel's functions are is told only with CAP_SYSLOG".into());
     }
-    let is_x86 = cfg!(target_arch = "x86_64");
     cover_hits(wanted, body, |hit, left, body| {
         let code = memory.code(hit.address, symbols, left);
-        Some(piece(code.filter(|_| is_x86)?, symbols, memory, body))
+        Some(piece(code?, symbols, memory, body))
     });
     // What has no instructions is still so far behind the start of its function.
     let known = { body.unknown.iter() }.filter_map(|at| Some((*at, symbols.find(*at).ok()?)));
@@ -116,7 +116,6 @@ fn add_pieces(
     body.starts
         .extend(known.into_iter().map(|(at, symbol)| (at, symbol.start)));
     match body.pieces.is_empty() {
-        true if !is_x86 => Err("only code of x86 is written out".into()),
         true => Err(memory.why_not(is_bpf)),
         false => Ok(()),
     }
@@ -127,7 +126,7 @@ fn add_pieces(
 fn piece(code: Code, symbols: &KernelSymbols, memory: &Memory, body: &mut Body) -> Piece {
     let start = code.start;
     let range = start..start + code.bytes.len() as u64;
-    let mut instructions = assembly::decode(Mode::Bits64, &code.bytes, start, start);
+    let mut instructions = assembly::decode(Mode::KERNEL, &code.bytes, start, start);
     for instruction in &mut instructions {
         name_target(instruction, &range, symbols);
         let place = memory.bpf.find(instruction.offset);

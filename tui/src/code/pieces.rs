@@ -21,12 +21,11 @@ pub fn add_pieces(
     let Some(mode) = Mode::of_machine(machine) else {
         let name = match machine {
             40 => "Arm".to_owned(),
-            183 => "aarch64".to_owned(),
             243 => "RISC-V".to_owned(),
             number => format!("the machine with ELF number {number}"),
         };
         return Err(format!(
-            "code of {name} is not written out, only that of x86"
+            "code of {name} is not written out, only that of x86 and AArch64"
         ));
     };
     cover_hits(wanted, body, |hit, left, body| {

@@ -1,0 +1,71 @@
+//! Instructions of x86, by iced.
+
+use super::{OPERANDS_AT, Syntax, column};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter};
+use iced_x86::{Instruction, IntelFormatter};
+
+/// Gives each instruction, and how far behind the beginning it is.
+pub fn decode(bits: u32, bytes: &[u8], address: u64, mut each: impl FnMut(u64, Instruction)) {
+    let mut decoder = Decoder::with_ip(bits, bytes, address, DecoderOptions::NONE);
+    while decoder.can_decode() {
+        let position = decoder.position();
+        let mut decoded = decoder.decode();
+        if decoded.is_invalid() {
+            // The next byte may begin a good one.
+            decoded.set_len(1);
+            if decoder.set_position(position + 1).is_err() {
+                break;
+            }
+            decoder.set_ip(address.wrapping_add(position as u64 + 1));
+        }
+        each(position as u64, decoded);
+    }
+}
+
+pub fn is_call(decoded: &Instruction) -> bool {
+    let flow = decoded.flow_control();
+    matches!(flow, FlowControl::Call | FlowControl::IndirectCall)
+}
+
+/// The address that it calls or jumps to, if that stands in it.
+pub fn branch(decoded: &Instruction) -> Option<u64> {
+    let flow = decoded.flow_control();
+    let is_near = matches!(
+        flow,
+        FlowControl::Call | FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch
+    );
+    let target = decoded.near_branch_target();
+    (is_near && target != 0).then_some(target)
+}
+
+/// The instruction, with the name of its target instead of the address.
+pub fn text(decoded: &Instruction, syntax: Syntax, target: Option<&str>) -> String {
+    match syntax {
+        Syntax::Att => write(decoded, &mut GasFormatter::new(), target),
+        Syntax::Intel => write(decoded, &mut IntelFormatter::new(), target),
+    }
+}
+
+/// Operands are in a column of their own, numbers as `0x1f`.
+fn write(decoded: &Instruction, formatter: &mut dyn Formatter, target: Option<&str>) -> String {
+    let options = formatter.options_mut();
+    options.set_uppercase_hex(false);
+    options.set_hex_prefix("0x");
+    options.set_hex_suffix("");
+    options.set_small_hex_numbers_in_decimal(false);
+    options.set_first_operand_char_index(OPERANDS_AT as u32);
+    options.set_space_after_operand_separator(false);
+    options.set_branch_leading_zeros(false);
+    options.set_rip_relative_addresses(true);
+    let mut text = String::new();
+    match target {
+        Some(target) => {
+            formatter.format_mnemonic(decoded, &mut text);
+            format!("{}{target}", column(&text))
+        }
+        None => {
+            formatter.format(decoded, &mut text);
+            text
+        }
+    }
+}
