@@ -293,6 +293,14 @@ impl ProcessTable {
         self.by_pid.values().filter(is_cut).count()
     }
 
+    /// What a process that has not ended has mapped, and whom it is counted as; `None` if it is
+    /// not known.
+    pub fn mapped(&self, pid: u32) -> Option<(Arc<Mappings>, u32)> {
+        let process = { self.by_pid.get(&pid) }.filter(|process| process.exited_ns.is_none())?;
+        let user = process.owner.real_uid.or_else(|| real_uid(pid));
+        Some((process.mappings.clone(), user.unwrap_or(NOBODY)))
+    }
+
     /// The name of a process, if it is known.
     pub fn comm_of(&self, pid: u32) -> Option<Arc<str>> {
         self.by_pid.get(&pid).map(|process| process.comm.clone())

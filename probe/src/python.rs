@@ -75,6 +75,8 @@ pub struct Python {
     reading: Option<Aside<Wanted, Came>>,
     /// Something was asked for since somebody wanted to know that.
     has_asked: bool,
+    /// A process that was met in this turn is not ready yet.
+    is_meeting: bool,
     /// Users for whom too much was being read already, and how often.
     refused: BTreeMap<u32, usize>,
     /// Mappings of processes that are to be marked as having trampolines.
@@ -122,6 +124,7 @@ impl Python {
             budget: Budget::default(),
             reading: reading::start(),
             has_asked: false,
+            is_meeting: false,
             refused: BTreeMap::new(),
             unmarked: Vec::new(),
             stats: PythonStats::default(),
@@ -214,6 +217,34 @@ impl Python {
             self.forget(pid);
         }
         self.without.retain(|pid, _| is_known(*pid));
+    }
+
+    /// What follows meets all processes that are starting.
+    pub fn begin_meeting(&mut self) {
+        self.is_meeting = false;
+    }
+
+    /// Looks whether a process that is starting runs Python, before it is sampled. False if it is
+    /// known as well as it can be.
+    pub fn meet(&mut self, pid: u32, mappings: &Arc<Mappings>, user: u32, now_ns: u64) -> bool {
+        self.add_process(pid, mappings, user);
+        let Some(process) = self.processes.get_mut(&pid) else {
+            // It may still map an interpreter, or one may be recognized.
+            return true;
+        };
+        process.find_asyncio(mappings, &self.asyncio, &mut self.maps);
+        let look = process.meet(&mut self.budget, now_ns);
+        let is_starting = process.is_starting();
+        self.is_meeting |= is_starting;
+        if let Some(look) = look {
+            self.ask(user, look);
+        }
+        is_starting
+    }
+
+    /// Whether a process that is starting has an interpreter that is not ready yet.
+    pub fn is_meeting(&self) -> bool {
+        self.is_meeting
     }
 
     /// What a sample of a process of a user says of Python frames. What is not known of them is asked for; to be

@@ -177,6 +177,12 @@ impl Targets {
         }
     }
 
+    /// Whether samples of a process may be wanted, as far as its number and user tell.
+    pub fn may_want(&mut self, pid: u32) -> bool {
+        let is_named = !self.by_pid || self.pids.contains(&pid);
+        is_named && self.users.as_mut().is_none_or(|users| users.wants(pid))
+    }
+
     /// Whether a sample is wanted that the kernel side let pass; and teaches
     /// the filter in BPF, if this name is new to it.
     pub fn wants(&mut self, sample: &RawSample) -> bool {

@@ -52,6 +52,16 @@ const SOON: Duration = Duration::from_millis(5);
 const LIVELY: Duration = Duration::from_millis(50);
 const LIVELY_FOR: Duration = Duration::from_secs(1);
 
+/// For how long after it has mapped a file a process is looked at, whether it runs Python by now:
+/// so that most are known before their first samples in Python.
+const STARTING_NS: u64 = 500_000_000;
+
+/// Processes that are looked at so; further ones are when they are sampled.
+const STARTING_MAX: usize = 1024;
+
+/// How soon the next turn is while one of them is about to run Python.
+const STARTING_TURN: Duration = Duration::from_millis(10);
+
 /// What has been read and not been told yet, and all that is known of processes.
 pub struct Timeline {
     targets: Targets,
@@ -60,6 +70,8 @@ pub struct Timeline {
     resolver: Resolver,
     unwinding: Unwinding,
     python: Option<Python>,
+    /// Processes that have just mapped something, until when they may turn out to run Python.
+    starting: HashMap<u32, u64>,
     /// Only where samples come without the names of their threads.
     thread_names: Option<ThreadNames>,
     /// Read, but newer than the side band has been read.
@@ -92,6 +104,7 @@ impl Timeline {
             resolver: Resolver::default(),
             unwinding,
             python: None,
+            starting: HashMap::new(),
             thread_names: None,
             waiting_samples: Vec::new(),
             waiting_events: Vec::new(),
@@ -189,6 +202,7 @@ impl Timeline {
         let (mut events, samples) = self.take_settled(settled_ns);
         let read = samples.iter().chain(&self.waiting_samples);
         short_lived::drop_mappings(&mut events, read.map(|sample| sample.tgid));
+        self.note_starting(&events, now_ns);
         if !events.is_empty() {
             self.last_event = Instant::now();
             self.processes.prepare(&events);
@@ -203,6 +217,8 @@ impl Timeline {
         for event in events {
             self.follow(&event, now_ns);
         }
+        self.report_modules(batch);
+        self.meet_starting(now_ns);
         self.stacks.retain(|(_, time_ns), _| *time_ns > settled_ns);
         for (raw, located) in self.unwinding.poll(now_ns) {
             self.give(raw, located, batch);
@@ -236,16 +252,49 @@ impl Timeline {
     ///
     /// - after [`SOON`] if something was asked for in this one: the answers are used at once,
     ///   so that few samples are taken without them;
+    /// - after [`STARTING_TURN`] while a process is about to run Python;
     /// - after [`LIVELY`] while something happens to processes, or samples are held.
     pub fn next_turn(&mut self, wait: Duration) -> Duration {
         let has_asked = self.python.as_mut().is_some_and(Python::take_has_asked);
         let is_held = self.unwinding.oldest_held_ns().is_some() || !self.unread.is_empty();
+        let is_starting = self.python.as_ref().is_some_and(Python::is_meeting);
         let is_lively = is_held || self.last_event.elapsed() < LIVELY_FOR;
-        match (has_asked, is_lively) {
-            (true, _) => wait.min(SOON),
-            (false, true) => wait.min(LIVELY),
-            (false, false) => wait,
+        match (has_asked, is_starting, is_lively) {
+            (true, _, _) => wait.min(SOON),
+            (false, true, _) => wait.min(STARTING_TURN),
+            (false, false, true) => wait.min(LIVELY),
+            (false, false, false) => wait,
         }
+    }
+
+    /// Remembers who has mapped something in this turn, and is still there.
+    fn note_starting(&mut self, events: &[Event], now_ns: u64) {
+        if self.python.is_none() {
+            return;
+        }
+        for event in events {
+            match &event.what {
+                What::Map(map) if self.starting.len() < STARTING_MAX => {
+                    self.starting.insert(map.pid, now_ns + STARTING_NS);
+                }
+                What::Exit { pid, tid } if pid == tid => _ = self.starting.remove(pid),
+                _ => {}
+            }
+        }
+    }
+
+    /// Looks whether those run Python by now.
+    fn meet_starting(&mut self, now_ns: u64) {
+        let Some(python) = &mut self.python else {
+            return;
+        };
+        let (processes, targets) = (&self.processes, &mut self.targets);
+        python.begin_meeting();
+        self.starting.retain(|pid, until_ns| {
+            let mapped = processes.mapped(*pid);
+            let mapped = mapped.filter(|_| now_ns < *until_ns && targets.may_want(*pid));
+            mapped.is_some_and(|(mappings, user)| python.meet(*pid, &mappings, user, now_ns))
+        });
     }
 
     /// Once a second it forgets the dead and frees what is unused, and says that

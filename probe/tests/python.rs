@@ -411,6 +411,37 @@ fn what_is_read_later_is_of_one_moment() {
 }
 
 #[test]
+fn a_process_is_known_before_it_is_sampled() {
+    let _alone = alone();
+    let Some((_, python)) = pythons().pop_last() else {
+        skip(NO_PYTHON);
+        return;
+    };
+    let scratch = Scratch::new();
+    let go = scratch.join("go");
+    let wait =
+        "while [ ! -e \"$1\" ]; do sleep 0.05; done; exec \"$0\" -c 'import time; time.sleep(600)'";
+    let process = Process::start(Command::new("sh").args(["-c", wait]).arg(python).arg(&go));
+    let config = Config {
+        target: only(process.pid()),
+        // Nothing is ever sampled.
+        rate_hz: 0,
+        ..Config::default()
+    };
+    let needs = "needs CAP_BPF and CAP_PERFMON";
+    let Some(mut source) = unless_forbidden(BpfSource::start(&config), needs) else {
+        return;
+    };
+    source.poll(Duration::from_millis(20)).unwrap();
+    std::fs::write(&go, "").unwrap();
+    wait_for("a process that runs Python", || {
+        let batch = source.poll(Duration::from_millis(20)).unwrap();
+        assert!(batch.samples.is_empty());
+        (batch.python.processes == 1).then_some(())
+    });
+}
+
+#[test]
 fn threads_are_called_as_their_programs_call_them() {
     let _alone = alone();
     let interpreters = pythons();

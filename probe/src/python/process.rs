@@ -20,7 +20,7 @@ const _: () = assert!(IDENTITY_REACH as usize == python::CODE_BYTES);
 
 /// How soon a process is looked at once more that was not ready, or has a new thread; each
 /// time that it was of no use the wait is twice as long, up to the second.
-const AGAIN_NS: u64 = 50_000_000;
+const AGAIN_NS: u64 = 10_000_000;
 const AGAIN_MAX_NS: u64 = 5_000_000_000;
 
 /// How soon names of threads are read again; each time that none is new the wait is twice as
@@ -103,25 +103,48 @@ impl Process {
     /// process is to be looked at.
     pub fn follow(&mut self, raw: &RawSample, budget: &mut Budget, now_ns: u64) -> Option<Wanted> {
         let is_wanted = match self.state {
-            State::New => true,
-            State::Lacking(Lack::UnknownVersion(_) | Lack::FreeThreaded) => false,
-            State::Lacking(_) => true,
+            State::New | State::Lacking(_) => self.is_new(),
             State::Walked(_) => {
                 let status = raw.python.status;
                 let is_unknown = status == status::NO_THREAD && !self.foreign.contains(&raw.tid);
                 is_unknown || status == status::STALE
             }
         };
-        let is_under_way = self.looking.0.strong_count() > 0;
         let is_early = now_ns < self.again_ns;
         let may_have_names = self.is_walked() && self.threads.len() > 1;
         let has_old_names = may_have_names && now_ns >= self.names_again_ns;
         let is_due = is_wanted && !is_early || has_old_names;
+        self.look(raw.tid, is_due, budget, now_ns)
+    }
+
+    /// It is starting: it is to be looked at, whether its interpreter is ready.
+    pub fn meet(&mut self, budget: &mut Budget, now_ns: u64) -> Option<Wanted> {
+        let is_due = self.is_starting() && now_ns >= self.again_ns;
+        self.look(self.look.pid, is_due, budget, now_ns)
+    }
+
+    /// Whether something of its interpreter was not there yet when it was looked at.
+    pub fn is_starting(&self) -> bool {
+        self.is_new() || self.is_walked() && self.gil.is_none()
+    }
+
+    /// Whether it may still become one whose frames are walked.
+    fn is_new(&self) -> bool {
+        match self.state {
+            State::New => true,
+            State::Lacking(Lack::UnknownVersion(_) | Lack::FreeThreaded) => false,
+            State::Lacking(_) => true,
+            State::Walked(_) => false,
+        }
+    }
+
+    fn look(&mut self, tid: u32, is_due: bool, budget: &mut Budget, now_ns: u64) -> Option<Wanted> {
+        let is_under_way = self.looking.0.strong_count() > 0;
         if !is_due || is_under_way || !budget.take_look(self.user) {
             return None;
         }
         let ticket = Ticket::default();
-        self.looking = (Arc::downgrade(&ticket), raw.tid);
+        self.looking = (Arc::downgrade(&ticket), tid);
         // If nothing comes of it.
         self.again_ns = now_ns + AGAIN_MAX_NS;
         let layout = match self.state {
@@ -292,6 +315,7 @@ impl Process {
             threading,
             names,
         } = seen;
+        let is_other = self.gil != gil;
         self.has_one_gil = has_one_gil;
         self.gil = gil;
         self.threading = threading;
@@ -306,7 +330,7 @@ impl Process {
         }
         self.foreign = foreign;
         self.threads = threads;
-        if !matches!(self.state, State::Walked(_)) {
+        if is_other || !self.is_walked() {
             maps.add_process(self.look.pid, &for_kernel(&layout, gil, self.asyncio));
         }
         self.state = State::Walked(layout);
