@@ -66,6 +66,9 @@ pub struct Later {
     pub same_from: u64,
     /// The first of the native frames, innermost first, whose call had not returned.
     pub same_frames_from: usize,
+    /// The thread ran or waited for a CPU. What a thread that has begun to wait for something else
+    /// is in is not what it ran.
+    pub is_running: bool,
 }
 
 /// One record of the ring.

@@ -37,6 +37,10 @@ use std::time::{Duration, Instant};
 /// Samples that are read before something is done with them: their stacks take memory.
 const WAITING_MAX: usize = 64;
 
+/// Which calls have not returned is told by their return addresses, which lie elsewhere on other
+/// architectures.
+const READS_PYTHON: bool = cfg!(target_arch = "x86_64");
+
 /// A clock that a task inherited can be reached by nobody.
 const RATE_IS_FIXED: &str = "without BPF, threads that were started since keep the rate that \
     they began with";
@@ -69,9 +73,10 @@ impl PerfSource {
         let unwinding = Unwinding::new(tables, depth as usize).keeping_walks(config.keep_walks);
         let targets = Targets::filtered_here(&config.target);
         let python = Python::new(PythonMaps::here(files::for_sampler()));
-        let timeline = Timeline::new(targets, unwinding)
-            .naming_threads()
-            .with_python(python);
+        let mut timeline = Timeline::new(targets, unwinding).naming_threads();
+        if READS_PYTHON {
+            timeline = timeline.with_python(python);
+        }
         let (scope, offer) = choose_scope(&config.target, &online)?;
         if matches!(scope, Scope::Threads(_)) {
             allow_many_files();
@@ -331,11 +336,13 @@ fn notes(offer: Offer) -> Vec<String> {
          kernel's part is not in the own cost"
             .to_string(),
     ];
-    notes.push(
-        "functions of Python are read a moment after each sample, not at that moment as by BPF: \
-         what a thread did in between may be missing"
-            .into(),
-    );
+    if READS_PYTHON {
+        notes.push(
+            "functions of Python are read a moment after each sample, not at that moment as by \
+             BPF: what a thread did in between may be missing"
+                .into(),
+        );
+    }
     if !offer.kernel {
         notes.push(
             "time in the kernel is not seen: that takes root, CAP_PERFMON or kernel.perf_event_paranoid = 1"

@@ -270,6 +270,7 @@ impl Python {
         let (parts, codes) = process.parts(raw, modules, &mut self.names, budget);
         let missing = match raw.python.status {
             _ if raw.wait.is_some_and(|wait| wait.is_open) => Some(Missing::Waits),
+            status::WHOLE if process.is_nested(raw.tid) => Some(Missing::Nested),
             status::WHOLE => None,
             status::NO_PYTHON => Some(match process.lack() {
                 Some(_) => Missing::NotWalked,
@@ -348,6 +349,7 @@ impl Python {
             missing: python.missing,
             is_python: python.is_python,
             same_frames_from: later.map(|later| later.same_frames_from),
+            is_running: later.is_none_or(|later| later.is_running),
         };
         let anonymous = modules.anonymous_of(sample.process);
         let is_trampoline = |address| {

@@ -442,6 +442,48 @@ fn a_process_is_known_before_it_is_sampled() {
 }
 
 #[test]
+fn functions_of_other_interpreters_are_shown() {
+    let _alone = alone();
+    let has_them = |python: &PathBuf| {
+        let mut command = Command::new(python);
+        let status = command
+            .args(["-c", "import _interpreters"])
+            .stderr(Stdio::null());
+        status.status().is_ok_and(|status| status.success())
+    };
+    let mut interpreters = pythons();
+    interpreters.retain(|_, python| has_them(python));
+    if interpreters.is_empty() {
+        skip("no Python here has _interpreters, as 3.13 and later do");
+    }
+    for (version, python) in interpreters {
+        let text = "import _interpreters as them\n\
+                    code = 'def inner():\\n while True: pass\\ninner()'\n\
+                    def calls(): them.exec(them.create(), code)\n\
+                    calls()";
+        let process = Process::start(Command::new(python).args(["-c", text]));
+        let config = Config {
+            target: only(process.pid()),
+            rate_hz: 499,
+            ..Config::default()
+        };
+        let needs = "needs CAP_BPF and CAP_PERFMON";
+        let Some(mut source) = unless_forbidden(BpfSource::start(&config), needs) else {
+            return;
+        };
+        Seen::until(&mut source, "a function of another interpreter", |seen| {
+            seen.samples.iter().any(|sample| {
+                let frames = python_frames(sample, &seen.modules);
+                let names: Vec<_> = frames.iter().map(|frame| frame.0.as_str()).collect();
+                let is_it = names.len() == 2 && names[0].ends_with(".inner");
+                is_it && sample.ending == Ending::Root
+            })
+        });
+        println!("Python {version}: found");
+    }
+}
+
+#[test]
 fn threads_are_called_as_their_programs_call_them() {
     let _alone = alone();
     let interpreters = pythons();

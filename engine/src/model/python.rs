@@ -77,6 +77,7 @@ fn cause(why: Missing) -> &'static str {
         Missing::Unreadable => "have frames that could not be read",
         Missing::TooDeep => "have more frames than are kept",
         Missing::Mismatch => "have frames that do not fit the native ones",
+        Missing::Nested => "lack those of the interpreter that called this one",
         Missing::Moved => "had gone on when their functions were read",
     }
 }

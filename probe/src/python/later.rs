@@ -96,7 +96,7 @@ impl Walker {
         copy: &StackCopy,
     ) -> PythonFrames {
         let mut known = self.last.remove(&tid).unwrap_or_default();
-        let found = self.try_to_walk(pid, layout, thread, copy, &mut known);
+        let found = self.try_to_walk((pid, tid), layout, thread, copy, &mut known);
         if self.last.len() >= THREADS_MAX {
             self.last.clear();
         }
@@ -113,7 +113,7 @@ impl Walker {
     /// The error is a [`status`].
     fn try_to_walk(
         &self,
-        pid: u32,
+        (pid, tid): (u32, u32),
         layout: &Layout,
         thread: &ThreadState,
         copy: &StackCopy,
@@ -156,6 +156,7 @@ impl Walker {
                 later: Some(Later {
                     same_from: same_from.unwrap_or(u64::MAX),
                     same_frames_from: usize::MAX,
+                    is_running: is_running(pid, tid),
                 }),
                 ..PythonFrames::default()
             });
@@ -210,5 +211,37 @@ impl Walker {
             codes: take(&known.codes),
             stack: read.next().flatten(),
         })
+    }
+}
+
+/// Whether a thread runs or waits for a CPU; false if that cannot be seen.
+fn is_running(pid: u32, tid: u32) -> bool {
+    let told = std::fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
+    // The name of the thread stands in front, in parentheses, and may have some itself.
+    let end = told.iter().rposition(|byte| *byte == b')');
+    end.and_then(|end| told.get(end + 2)) == Some(&b'R')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use test_support::wait_until;
+
+    #[test]
+    fn a_thread_that_sleeps_does_not_run() {
+        let pid = std::process::id();
+        let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+        assert!(is_running(pid, own));
+        assert!(!is_running(pid, u32::MAX));
+        let (sender, tids) = std::sync::mpsc::channel();
+        let sleeper = std::thread::spawn(move || {
+            let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+            sender.send(own).unwrap();
+            std::thread::park();
+        });
+        let tid = tids.recv().unwrap();
+        wait_until("it sleeps", || !is_running(pid, tid));
+        sleeper.thread().unpark();
+        sleeper.join().unwrap();
     }
 }

@@ -86,6 +86,7 @@ pub fn merge(sample: &mut Sample, python: &PythonStack, place: impl Fn(&Frame) -
         missing,
         is_python: true,
         same_frames_from,
+        is_running,
     } = python
     else {
         return Merged::NoPython;
@@ -102,7 +103,7 @@ pub fn merge(sample: &mut Sample, python: &PythonStack, place: impl Fn(&Frame) -
     let is_cut = sample.ending != Ending::Root;
     if let Some(same @ 1..) = *same_frames_from {
         return match missing {
-            None if !is_cut => merge_later(sample, groups, same, place),
+            None if !is_cut => merge_later(sample, groups, same, *is_running, place),
             None => Merged::Missing(Missing::Moved),
             Some(why) => Merged::Missing(*why),
         };
@@ -146,6 +147,8 @@ pub fn merge(sample: &mut Sample, python: &PythonStack, place: impl Fn(&Frame) -
         Some(why) => {
             if !is_cut {
                 sample.ending = match why {
+                    // The native frames of the others are there.
+                    Missing::Nested => Ending::Root,
                     Missing::TooDeep => Ending::TooDeep,
                     _ => Ending::ReadFault,
                 };
@@ -170,11 +173,13 @@ pub fn merge(sample: &mut Sample, python: &PythonStack, place: impl Fn(&Frame) -
 /// 1. Nothing but the interpreter was inside, which is not shown anyway: the functions of a moment
 ///    later stand there, as many as there are.
 /// 2. Other native code was inside, or the kernel: who called that is not known. It stays as it
-///    is, without functions.
+///    is, without functions. So it does where the thread has begun to wait since then: otherwise
+///    functions that wait would have the time of those that ran before.
 fn merge_later(
     sample: &mut Sample,
     groups: &[Vec<Frame>],
     same: usize,
+    is_running: bool,
     place: impl Fn(&Frame) -> Place,
 ) -> Merged {
     let (kernel, user) = sample.frames.split_at(sample.kernel_frames);
@@ -187,7 +192,7 @@ fn merge_later(
     let (later, groups) = groups.split_at(inner);
     let is_outside = |frame: &Frame| place(frame) == Place::Outside;
     let has_gone = gone.iter().any(|frame| place(frame) == Place::Loop);
-    let is_hidden = has_gone && kernel.is_empty() && !gone.iter().any(is_outside);
+    let is_hidden = has_gone && is_running && kernel.is_empty() && !gone.iter().any(is_outside);
     let mut frames = kernel.to_vec();
     match is_hidden {
         true => frames.extend(later.iter().flatten()),
@@ -269,6 +274,7 @@ mod tests {
             missing,
             is_python: true,
             same_frames_from: None,
+            is_running: true,
         }
     }
 
@@ -387,6 +393,17 @@ mod tests {
         }
         let python = PythonStack {
             same_frames_from: Some(1),
+            is_running: false,
+            ..stack("9|1|", None)
+        };
+        let (frames, _, came) = merged("LxLis", &python, Ending::Root);
+        assert_eq!(
+            (&*frames, came),
+            ("Lx1s", Merged::Missing(Missing::Moved)),
+            "it waits by now"
+        );
+        let python = PythonStack {
+            same_frames_from: Some(1),
             ..stack("1|", None)
         };
         let (frames, _, came) = merged("iL", &python, Ending::NoFramePointer);
@@ -414,6 +431,7 @@ mod tests {
         for (missing, ending) in [
             (Missing::TooDeep, Ending::TooDeep),
             (Missing::Unreadable, Ending::ReadFault),
+            (Missing::Nested, Ending::Root),
         ] {
             let (frames, found, came) = merged("cLxLis", &stack("12", Some(missing)), Ending::Root);
             assert_eq!((&*frames, found), ("c12xLs", ending));

@@ -34,11 +34,12 @@ pub struct Process {
     /// Whom it is counted as.
     user: u32,
     state: State,
-    /// Held by who looks at it, for the thread of this number.
-    looking: (Weak<()>, u32),
+    looking: Looking,
     threads: HashMap<u32, ThreadState>,
     /// Threads that have never run Python, when its threads were read last.
     foreign: HashSet<u32>,
+    /// Threads that run what one interpreter has called in another one.
+    nested: HashSet<u32>,
     /// Not before that it is looked at once more.
     again_ns: u64,
     wait_ns: u64,
@@ -57,6 +58,17 @@ pub struct Process {
     pub trampolines: Trampolines,
 }
 
+/// Somebody looks at it.
+#[derive(Default)]
+struct Looking {
+    /// Held by who does.
+    ticket: Weak<()>,
+    /// The thread that it is for.
+    tid: u32,
+    /// Nothing but names of threads is wanted.
+    for_names: bool,
+}
+
 enum State {
     New,
     Walked(Layout),
@@ -69,9 +81,10 @@ impl Process {
             look,
             user,
             state: State::New,
-            looking: (Weak::new(), 0),
+            looking: Looking::default(),
             threads: HashMap::new(),
             foreign: HashSet::new(),
+            nested: HashSet::new(),
             again_ns: 0,
             wait_ns: AGAIN_NS,
             threading: Vec::new(),
@@ -113,14 +126,19 @@ impl Process {
         let is_early = now_ns < self.again_ns;
         let may_have_names = self.is_walked() && self.threads.len() > 1;
         let has_old_names = may_have_names && now_ns >= self.names_again_ns;
-        let is_due = is_wanted && !is_early || has_old_names;
-        self.look(raw.tid, is_due, budget, now_ns)
+        match is_wanted && !is_early {
+            true => self.look(raw.tid, false, budget, now_ns),
+            false if has_old_names => self.look(raw.tid, true, budget, now_ns),
+            false => None,
+        }
     }
 
     /// It is starting: it is to be looked at, whether its interpreter is ready.
     pub fn meet(&mut self, budget: &mut Budget, now_ns: u64) -> Option<Wanted> {
         let is_due = self.is_starting() && now_ns >= self.again_ns;
-        self.look(self.look.pid, is_due, budget, now_ns)
+        is_due
+            .then(|| self.look(self.look.pid, false, budget, now_ns))
+            .flatten()
     }
 
     /// Whether something of its interpreter was not there yet when it was looked at.
@@ -138,15 +156,28 @@ impl Process {
         }
     }
 
-    fn look(&mut self, tid: u32, is_due: bool, budget: &mut Budget, now_ns: u64) -> Option<Wanted> {
-        let is_under_way = self.looking.0.strong_count() > 0;
-        if !is_due || is_under_way || !budget.take_look(self.user) {
+    fn look(
+        &mut self,
+        tid: u32,
+        for_names: bool,
+        budget: &mut Budget,
+        now_ns: u64,
+    ) -> Option<Wanted> {
+        let is_under_way = self.looking.ticket.strong_count() > 0;
+        if is_under_way || !budget.take_look(self.user) {
             return None;
         }
         let ticket = Ticket::default();
-        self.looking = (Arc::downgrade(&ticket), tid);
+        self.looking = Looking {
+            ticket: Arc::downgrade(&ticket),
+            tid,
+            for_names,
+        };
         // If nothing comes of it.
-        self.again_ns = now_ns + AGAIN_MAX_NS;
+        match for_names {
+            true => self.names_again_ns = now_ns + AGAIN_MAX_NS,
+            false => self.again_ns = now_ns + AGAIN_MAX_NS,
+        }
         let layout = match self.state {
             State::Walked(layout) => Some(layout),
             _ => None,
@@ -169,11 +200,10 @@ impl Process {
         maps: &mut PythonMaps,
         now_ns: u64,
     ) {
-        let (looking, tid) = &self.looking;
-        if looking.as_ptr() != Arc::as_ptr(ticket) {
+        if self.looking.ticket.as_ptr() != Arc::as_ptr(ticket) {
             return;
         }
-        let tid = *tid;
+        let Looking { tid, for_names, .. } = std::mem::take(&mut self.looking);
         let known = self.threads.contains_key(&tid);
         match seen {
             Ok(seen) => {
@@ -195,13 +225,16 @@ impl Process {
                 };
             }
         }
+        // A thread that comes after that is looked for at once.
+        if for_names {
+            return;
+        }
         let is_news = !known && self.threads.contains_key(&tid);
         self.wait_ns = match is_news {
             true => AGAIN_NS,
             false => (2 * self.wait_ns).min(AGAIN_MAX_NS),
         };
         self.again_ns = now_ns + self.wait_ns;
-        self.looking = (Weak::new(), 0);
     }
 
     /// Looks whether it has loaded asyncio since the last sample.
@@ -291,6 +324,11 @@ impl Process {
         }
     }
 
+    /// Whether a thread has been called by another interpreter, whose frames are not walked.
+    pub fn is_nested(&self, tid: u32) -> bool {
+        self.nested.contains(&tid)
+    }
+
     /// Nobody had time for what was wanted.
     pub fn is_refused(&mut self) {
         self.codes.forget_unread();
@@ -312,6 +350,7 @@ impl Process {
             has_one_gil,
             threads,
             foreign,
+            nested,
             threading,
             names,
         } = seen;
@@ -329,6 +368,7 @@ impl Process {
             }
         }
         self.foreign = foreign;
+        self.nested = nested;
         self.threads = threads;
         if is_other || !self.is_walked() {
             maps.add_process(self.look.pid, &for_kernel(&layout, gil, self.asyncio));

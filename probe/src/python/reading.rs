@@ -97,6 +97,9 @@ pub struct Seen {
     pub threads: HashMap<u32, ThreadState>,
     /// Threads that have never run Python.
     pub foreign: HashSet<u32>,
+    /// Threads that run what one interpreter has called in another one: their frames in the last
+    /// one are known.
+    pub nested: HashSet<u32>,
     /// Where the module `threading` has its names, for each interpreter.
     pub threading: Vec<u64>,
     /// What the program calls its threads, but for the first.
@@ -184,7 +187,8 @@ fn look_at(
     };
     let tids = tids::of_process(*pid);
     let threads = read_threads(memory, *runtime, &layout, tids.len() + ENDED_MAX)?;
-    let mut found = HashMap::new();
+    let mut found: HashMap<u32, ThreadState> = HashMap::new();
+    let mut nested = HashSet::new();
     let mut by_pthread = HashMap::new();
     for thread in &threads {
         if let Some(tid) = tids::find(thread, &tids, memory) {
@@ -193,7 +197,16 @@ fn look_at(
                 address: thread.state,
                 identity: thread.tid.unwrap_or(thread.pthread),
             };
-            found.insert(tid, state);
+            // A thread has a state in each interpreter that it has run, and the list begins with
+            // the newest: that runs what one before has called.
+            match found.get(&tid) {
+                Some(newer) if runs(newer.address, &layout, memory) => {
+                    if runs(thread.state, &layout, memory) {
+                        nested.insert(tid);
+                    }
+                }
+                _ => _ = found.insert(tid, state),
+            }
         }
     }
     // A child that was forked by another thread's code still has its parent's numbers.
@@ -219,9 +232,27 @@ fn look_at(
         has_one_gil: count_interpreters(memory, *runtime, &layout) == Ok(1),
         threading,
         names,
+        nested,
         foreign: tids.into_values().filter(is_foreign).collect(),
         threads: found,
     })
+}
+
+/// Whether a thread state has frames.
+fn runs(state: u64, layout: &Layout, memory: &impl Memory) -> bool {
+    let word = |address: u64| {
+        let bytes = memory.read(address, 8).ok()?;
+        Some(u64::from_le_bytes(bytes.try_into().ok()?))
+    };
+    let innermost = || match (
+        word(state.wrapping_add(layout.thread.frame.into()))?,
+        layout.thread.c_frame,
+    ) {
+        (0, _) => Some(0),
+        (c_frame, Some(at)) => word(c_frame.wrapping_add(at.into())),
+        (frame, None) => Some(frame),
+    };
+    innermost().is_some_and(|frame| frame != 0)
 }
 
 /// What a program calls its threads, and where its names are. What cannot be read has none.

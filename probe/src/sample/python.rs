@@ -56,6 +56,8 @@ pub struct PythonStack {
     /// They were read after the sample: the first of the native user frames whose call had not
     /// returned by then. `None` if they were read at the same moment.
     pub same_frames_from: Option<usize>,
+    /// It ran or waited for a CPU when they were read.
+    pub is_running: bool,
 }
 
 /// Why the Python frames of a sample are missing, or not all there.
@@ -75,6 +77,8 @@ pub enum Missing {
     TooDeep,
     /// They do not fit the native frames.
     Mismatch,
+    /// Those of the interpreter that called this one are not walked.
+    Nested,
     /// They were read after the sample, and the thread had gone on.
     Moved,
 }
