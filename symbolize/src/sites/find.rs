@@ -171,7 +171,7 @@ fn fit(raw: &[u8], name: &str, is_go: bool) -> Option<Fit> {
     if full == name || short == name {
         return Some(Fit::Whole);
     }
-    let plain = without_template_arguments(short);
+    let plain = without_tags(&without_template_arguments(short));
     if plain == name {
         return Some(Fit::Plain);
     }
@@ -214,6 +214,18 @@ fn without_template_arguments(name: &str) -> String {
             '>' if depth > 0 => depth -= 1,
             _ if depth == 0 => plain.push(character),
             _ => {}
+        }
+    }
+    plain
+}
+
+/// `a::b[abi:cxx11]` as `a::b`: nobody writes the mark that tells of a text of the newer library.
+fn without_tags(name: &str) -> String {
+    let mut plain = name.to_string();
+    while let Some(start) = plain.find("[abi:") {
+        match plain[start..].find(']') {
+            Some(len) => plain.replace_range(start..=start + len, ""),
+            None => break,
         }
     }
     plain
