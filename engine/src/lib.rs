@@ -18,6 +18,7 @@ mod host;
 pub mod losses;
 mod model;
 mod naming;
+mod nearest;
 pub mod probes;
 mod sampler;
 mod settings;
@@ -28,6 +29,7 @@ mod users;
 
 pub use governor::{Budget, Frugality};
 pub use naming::shown;
+pub use nearest::nearest;
 pub use sampler::MakeSource;
 pub use settings::{
     AwaitNames, Command, Consent, Counted, FirstProbes, LineReading, Schedule, Settings,

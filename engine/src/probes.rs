@@ -5,11 +5,13 @@
 //! |---|---|
 //! | `wanted` | what was typed: names, patterns, places |
 //! | `expression` | values of a call, from text to steps that the kernel takes |
+//! | `typed` | values by the names and types of debug information |
 //! | `modules` | the files with code that processes have mapped |
 //! | `needed` | the files with code that a command is going to map |
 //! | `find` | the functions in them that are meant, and the sites of each |
 //! | `guard` | when a probe costs too much |
 //! | `reach` | in which processes probes are |
+//! | `suggest` | names that somebody who types may mean |
 //! | `order` | what can be asked of the probes of a run |
 //! | `shown` | the probes as snapshots have them |
 //! | `recorder` | from readings to what was counted in each second, for recordings |
@@ -29,9 +31,11 @@ mod reach;
 mod recorded;
 mod recorder;
 mod shown;
+mod suggest;
+mod typed;
 mod wanted;
 
-pub use find::{Extent, Found, Refused, Search, find, marker_names, names};
+pub use find::{Extent, Found, NotFound, Refused, Search, find, marker_names, names};
 pub use guard::{Guard, ProbeLimits, TooMuch};
 pub use keeper::{Asked, Counted, Keeper, Message, News, Stack};
 pub use order::{Place, ProbeOrder, Sampled, Which, Whose};
@@ -42,4 +46,6 @@ pub use shown::{
     Latency, OnCpu, Probe, ProbeCost, ProbeValue, Probes, Seen, Shares, Site, Stage, TREND_MAX,
     Word,
 };
+pub use suggest::Suggested;
+pub use typed::TypesFile;
 pub use wanted::{Wanted, What, split};

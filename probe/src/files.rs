@@ -82,6 +82,12 @@ pub fn of_user() -> Files {
     }
 }
 
+/// The way to files that the invoking user has named: with that user's rights, wherever they lie,
+/// and however long that takes.
+pub fn named_by_user() -> Files {
+    Files::by(Arc::new(HereAsUser)).with_remote(RemoteFiles::Open)
+}
+
 /// The same for work that is done aside: samples wait for its answers, and not for long.
 pub(crate) fn for_those_aside() -> Files {
     with_patience(PATIENCE_OF_SAMPLER)

@@ -29,6 +29,7 @@
 //! | `code` | what a unit says of its code, all of this together |
 //! | `split` | units whose entries are in another file |
 //! | `parallel` | the same work by several threads |
+//! | `types` | parameters of functions and members of structures |
 
 mod code;
 mod elsewhere;
@@ -46,6 +47,7 @@ mod scopes;
 mod sections;
 mod split;
 mod strings;
+mod types;
 mod unit;
 
 use std::io::Write;
@@ -63,6 +65,7 @@ use reader::Reader;
 pub use sections::Sections;
 use split::Split;
 use strings::Strings;
+pub use types::{Convention, DebugTypes, NoSignature, Parameter, Passed, Signature};
 
 /// The debug information of one file.
 #[derive(Debug)]

@@ -21,12 +21,25 @@ pub enum Shape {
     },
     /// An address of something of that type. `None` if it is not known what is there.
     Pointer(Option<TypeId>),
+    /// A floating point number of 4 or 8 bytes.
+    Float(u32),
     /// It has members.
     Structure,
     /// Letters, one behind the other, and how many there is room for.
     Letters(u64),
-    /// What cannot be shown: other arrays, floating point numbers, functions.
+    /// What cannot be shown: other arrays, complex numbers, functions.
     Other,
+}
+
+/// Why there is no member of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoMember {
+    /// The structure has none.
+    NoSuchName,
+    /// It is in a virtual base class, whose place only the object itself knows.
+    InVirtualBase,
+    /// Of the structure only the name is known.
+    Undefined,
 }
 
 /// A member of a structure.
@@ -45,7 +58,7 @@ pub trait Types {
     /// What a type is. `None` if there is no such type.
     fn shape(&self, of: TypeId) -> Option<Shape>;
     /// A member of a structure, also one of a structure without a name that lies in it.
-    fn member(&self, of: TypeId, name: &str) -> Option<Member>;
+    fn member(&self, of: TypeId, name: &str) -> Result<Member, NoMember>;
     /// The structure, or other type, of a name.
     fn named(&self, name: &str) -> Option<TypeId>;
 }

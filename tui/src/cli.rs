@@ -7,7 +7,7 @@ mod args;
 mod help;
 mod meaning;
 
-pub use help::{ENVIRONMENT, EXAMPLES, EXIT_CODES, nearest};
+pub use help::{ENVIRONMENT, EXAMPLES, EXIT_CODES};
 
 use crate::action::Keymap;
 use crate::calendar;
@@ -182,6 +182,8 @@ pub struct TraceConfig {
     pub duration: Option<Duration>,
     pub is_timed: bool,
     pub values: Values,
+    /// None: names in values are those that the probed file itself tells of.
+    pub types: Option<PathBuf>,
     pub min: Duration,
     pub stacks: bool,
     pub limits: ProbeLimits,

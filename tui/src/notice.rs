@@ -141,6 +141,8 @@ pub enum Notice {
     NoProbes,
     /// The probe lives another 60 seconds.
     ProbeRenewed,
+    /// A probe reads other values, and forgets what it has counted.
+    ProbeAnew,
     /// The selected probe was removed; true: all were.
     ProbeTaken(bool),
     /// It is placed, and the frozen screen does not show it.

@@ -7,6 +7,7 @@
 //! str(arg1)               a text that ends with a zero, up to 64 bytes of it
 //! str(%r8, %r9)           one whose length is known
 //! prev.comm  prev->mm     members by their names, where types are known
+//! this->size  ret->error  the same of an object, and of what is returned
 //! arg1:job.id             the same of the address of a `job`
 //! ```
 //!
@@ -27,12 +28,16 @@
 //! *(*(arg1+8)+4):i16      base rdi, step (+8, 8 bytes), step (+4, 2 bytes), then +0
 //! ```
 
+/// Names of the errors that functions return.
+mod errors;
 mod fields;
 
-use fields::{Fields, Known, What};
+use fields::{Fields, What};
+pub use fields::{Known, KnownParameter};
 use probe::call_orders::{
     Chain, Orders, STEPS_MAX, Step, VALUES_MAX, Value, order, register, value,
 };
+use symbolize::dwarf::Passed;
 use symbolize::kernel::{Tracepoint, Tracepoints};
 use symbolize::sites::{Argument, ArgumentPlace, Language};
 
@@ -91,6 +96,8 @@ pub struct NumberType {
     pub is_signed: bool,
     /// It is an address, written in hexadecimal.
     pub is_pointer: bool,
+    /// It is a floating point number, of 4 or 8 bytes.
+    pub is_float: bool,
 }
 
 /// What a number is if no type was typed.
@@ -98,6 +105,7 @@ const WORD: NumberType = NumberType {
     bytes: 8,
     is_signed: false,
     is_pointer: false,
+    is_float: false,
 };
 
 impl NumberType {
@@ -108,6 +116,12 @@ impl NumberType {
         let unused = 64 - self.bytes.clamp(1, 8) * 8;
         if self.is_pointer {
             return format!("{number:#x}");
+        }
+        if self.is_float {
+            return match self.bytes {
+                4 => f32::from_bits(number as u32).to_string(),
+                _ => f64::from_bits(number).to_string(),
+            };
         }
         if self.is_signed {
             return (((number << unused) as i64) >> unused).to_string();
@@ -162,6 +176,15 @@ impl Values {
     /// Whether some are of the end of a call.
     pub fn has_results(&self) -> bool {
         self.iter().any(Expression::is_at_end)
+    }
+
+    /// Whether the kernel does the same for these values and for others.
+    pub fn is_read_alike(&self, others: &Values, language: Language) -> bool {
+        let orders = |values: &Values| {
+            let mut orders = Orders::default();
+            values.lower(language, &mut orders).map(|()| orders)
+        };
+        orders(self) == orders(others)
     }
 
     /// What the kernel does for them, of a function in this language.
@@ -263,6 +286,10 @@ impl Expression {
     /// The value at a marker, whose arguments are where its note says. A number without a type
     /// has that of its argument.
     pub fn at_marker(&self, arguments: &[Argument]) -> Result<Expression, String> {
+        if self.has_names() {
+            let why = "nothing tells of names at a marker: its arguments are arg1, arg2 …";
+            return Err(format!("`{}`: {why}", self.text));
+        }
         let mut operands = Vec::new();
         let mut place = |path: &Path| {
             let mut placed = path.clone();
@@ -292,7 +319,7 @@ impl Expression {
             Some(argument) => NumberType {
                 bytes: argument.bytes,
                 is_signed: argument.is_signed,
-                is_pointer: false,
+                ..WORD
             },
             None => self.number,
         };
@@ -310,11 +337,9 @@ impl Expression {
         self.paths().any(Path::has_names)
     }
 
-    /// Why it is no value of a function: a sentence. `None` if it is one.
-    pub fn refusal(&self) -> Option<String> {
-        let unknown = "is no value: arg1 to arg9, ret, this, %r8 …";
-        self.has_names()
-            .then(|| format!("`{}` {unknown}", self.text))
+    /// The value at a call of a function of which this is known. The error is a clause.
+    pub fn at_function(&self, known: Known<'_>) -> Result<Expression, String> {
+        self.with_types(known)
     }
 
     /// The value at a tracepoint of the kernel, whose arguments have names and types.
@@ -323,12 +348,17 @@ impl Expression {
         types: &Tracepoints<'_>,
         point: &Tracepoint,
     ) -> Result<Expression, String> {
-        let parameters: Vec<_> = { point.parameters.iter() }
-            .map(|it| (it.name.clone(), it.kind))
+        let parameters: Vec<KnownParameter> = { point.parameters.iter().zip(1..) }
+            .map(|(it, number)| KnownParameter {
+                name: it.name.clone(),
+                kind: Some(it.kind),
+                place: Passed::Argument(number),
+            })
             .collect();
         let known = Known {
             types,
             parameters: &parameters,
+            returns: None,
         };
         let mut at_point = self.with_types(known)?;
         let mut operands = Vec::new();
@@ -337,9 +367,10 @@ impl Expression {
                 Base::Number => {}
                 Base::Argument(number) => {
                     let at = number as usize - 1;
-                    let (name, _) = { parameters.get(at) }
+                    let parameter = parameters.get(at);
+                    let parameter = parameter
                         .ok_or_else(|| format!("it has {} arguments", parameters.len()))?;
-                    operands.push(name.clone());
+                    operands.push(parameter.name.clone());
                     path.base = Base::Register(at as u32);
                 }
                 Base::Return => return Err("a tracepoint returns nothing".into()),
@@ -392,14 +423,37 @@ impl Expression {
     /// A number as it is meant: by its name, if it has one.
     pub fn show(&self, number: u64) -> String {
         let shown = self.number.show(number);
-        match self
-            .names
-            .iter()
-            .find(|(value, _)| value.to_string() == shown)
-        {
-            Some((_, name)) => symbolize::sanitize(name.as_bytes()).into_owned(),
+        let value = shown.parse::<i64>().ok();
+        if let Some(name) = value.and_then(|value| self.name_of(value)) {
+            return symbolize::sanitize(name.as_bytes()).into_owned();
+        }
+        let returned = matches!(&self.kind, Kind::Number(path) if path.is_bare(Base::Return));
+        let is_whole = !self.number.is_pointer && !self.number.is_float && self.names.is_empty();
+        match errors::returned(number, self.number.bytes).filter(|_| returned && is_whole) {
+            Some(name) => format!("{shown} (-{name})"),
             None => shown,
         }
+    }
+
+    /// The name of a value of an enumeration; of several flags all names, and their number.
+    fn name_of(&self, value: i64) -> Option<String> {
+        let is_it = |(it, _): &&(i64, String)| *it == value;
+        if let Some((_, name)) = self.names.iter().find(is_it) {
+            return Some(name.clone());
+        }
+        if value <= 0 || !has_flags(&self.names) {
+            return None;
+        }
+        let flags = self.names.iter().filter(|(flag, _)| is_flag(*flag));
+        let mut rest = value;
+        let mut set: Vec<&str> = Vec::new();
+        for (flag, name) in flags {
+            if rest & flag != 0 {
+                set.push(name);
+                rest &= !flag;
+            }
+        }
+        (rest == 0).then(|| format!("{} ({value:#x})", set.join("|")))
     }
 
     /// The register of an argument, or where it is, in words.
@@ -424,6 +478,11 @@ impl Path {
             then: 0,
             fields: None,
         }
+    }
+
+    /// Whether it is nothing but this.
+    fn is_bare(&self, base: Base) -> bool {
+        self.base == base && self.steps.is_empty() && self.then == 0 && self.fields.is_none()
     }
 
     /// Begins where an argument of a marker is.
@@ -463,6 +522,23 @@ impl Path {
         }
         Ok(chain)
     }
+}
+
+/// Whether a value is one bit.
+fn is_flag(value: i64) -> bool {
+    value > 0 && value & (value - 1) == 0
+}
+
+/// Whether an enumeration is one of flags that may be set together: three bits or more, and
+/// at most half as many other values. Of values that are counted up, every other one is missing
+/// among the bits.
+fn has_flags(names: &[(i64, String)]) -> bool {
+    let values = || names.iter().map(|(value, _)| *value).filter(|it| *it != 0);
+    let flags = values().filter(|value| is_flag(*value)).count();
+    let others = values().count() - flags;
+    let highest = values().max().unwrap_or(0);
+    let is_counted_up = highest as usize <= values().count();
+    flags >= 3 && others <= flags / 2 && !is_counted_up
 }
 
 /// Integer arguments in registers: System V ABI for x86-64, 3.2.3, and Go's
@@ -642,7 +718,7 @@ impl<'t> Words<'t> {
         let sized = |bytes, is_signed| NumberType {
             bytes,
             is_signed,
-            is_pointer: false,
+            ..WORD
         };
         let number = match word {
             "u8" => sized(1, false),
@@ -653,12 +729,20 @@ impl<'t> Words<'t> {
             "i16" => sized(2, true),
             "i32" => sized(4, true),
             "i64" => sized(8, true),
+            "f32" | "f64" => NumberType {
+                is_float: true,
+                ..sized(if word == "f32" { 4 } else { 8 }, false)
+            },
             "ptr" => NumberType {
                 is_pointer: true,
                 ..WORD
             },
             _ if self.rest.starts_with(['.', '-']) => return Ok((WORD, Some(word.to_string()))),
-            _ => return Err(format!("`{word}` is no type: u8 to u64, i8 to i64, ptr")),
+            _ => {
+                return Err(format!(
+                    "`{word}` is no type: u8 to u64, i8 to i64, f32, f64, ptr"
+                ));
+            }
         };
         Ok((number, None))
     }
@@ -768,6 +852,9 @@ mod tests {
         assert_eq!((seventh.base, seventh.steps), (register::ENTRY_SP, 1));
         assert_eq!(seventh.step[0], Step { add: 8, bytes: 8 });
         assert_eq!(lower("arg8", Language::C).chain.step[0].add, 16);
+        assert_eq!(lower("arg9", Language::C).chain.step[0].add, 24);
+        // In Go the ninth is in the last register.
+        assert_eq!(lower("arg9", Language::Go).chain.base, 11);
         assert_eq!(lower("%r8", Language::C).chain.base, 8);
     }
 
@@ -803,6 +890,36 @@ mod tests {
         assert_eq!(show("arg1:u32", 0x1_0000_0002), "2");
         assert_eq!(show("arg1", u64::MAX), "0xffffffffffffffff");
         assert_eq!(show("ret:ptr", 16), "0x10");
+        assert_eq!(show("*(arg1):f32", u64::from(1.5f32.to_bits())), "1.5");
+        assert_eq!(show("*(arg1+8):f64", (-0.25f64).to_bits()), "-0.25");
+        let show = |text: &str, number| Expression::parse(text).unwrap().show(number);
+        assert_eq!(show("ret:i32", 0xffff_fffe), "-2 (-ENOENT)");
+        assert_eq!(show("ret:i32", 0xffff_ffff), "-1");
+        assert_eq!(show("ret", 0xffff_fff4), "4294967284 (-ENOMEM)");
+        assert_eq!(show("ret", 2), "2");
+        assert_eq!(show("arg1:i32", 0xffff_fffe), "-2");
+    }
+
+    #[test]
+    fn enumerations_have_names_and_flags_several() {
+        let of = |names: &[(i64, &str)]| Expression {
+            names: names
+                .iter()
+                .map(|(it, name)| (*it, name.to_string()))
+                .collect(),
+            ..Expression::parse("arg1").unwrap()
+        };
+        let flags = of(&[
+            (0, "NONE"),
+            (1, "READ"),
+            (2, "WRITE"),
+            (4, "RUN"),
+            (7, "ALL"),
+        ]);
+        let shown = [0, 4, 5, 7, 8].map(|number| flags.show(number));
+        assert_eq!(shown, ["NONE", "RUN", "READ|RUN (0x5)", "ALL", "8"]);
+        let counted = of(&[(0, "A"), (1, "B"), (2, "C"), (3, "D"), (4, "E")]);
+        assert_eq!([4, 5].map(|number| counted.show(number)), ["E", "5"]);
     }
 
     #[test]

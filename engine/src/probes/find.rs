@@ -18,10 +18,11 @@ mod markers;
 /// Tracepoints of the kernel.
 mod tracepoints;
 
-use super::expression::{Expression, Values};
+use super::expression::Values;
 use super::guard::{Guard, ProbeLimits};
 use super::modules::Module;
 use super::order::Sampled;
+use super::typed::{TypesFile, typed};
 use super::wanted::{Wanted, What};
 use probe::call::{AttachError, Calls, Caution, Cost, EndPlan, FunctionPlan, Scope, SitePlan};
 use probe::call_orders::{Orders, order};
@@ -34,6 +35,7 @@ use symbolize::sites::{
 };
 use symbolize::{FileOffset, Symbolizer};
 pub use tracepoints::Point;
+pub(super) use tracepoints::names as tracepoint_names;
 
 /// What is wanted of the calls.
 #[derive(Debug, Clone, Default)]
@@ -44,15 +46,36 @@ pub struct Search {
     pub values: Values,
     /// What must not be done, so that no process is ended by it.
     pub caution: Caution,
+    /// Where names in the values are looked up that the probed file does not tell of.
+    pub types: Option<Arc<TypesFile>>,
 }
 
-impl Search {
-    /// Refuses names of members where nothing tells of them. No file is asked for that.
-    pub fn check_names(&self, what: &What) -> Result<(), String> {
-        let is_typed = matches!(what, What::Tracepoint(..));
-        match self.values.iter().find_map(Expression::refusal) {
-            Some(refusal) if !is_typed => Err(refusal),
-            _ => Ok(()),
+/// Why nothing was found that gets a probe: a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotFound {
+    /// There is no such function in what is mapped now.
+    Missing(String),
+    /// There is one, and what is wanted of it cannot be.
+    Refused(String),
+}
+
+impl From<String> for NotFound {
+    fn from(why: String) -> Self {
+        NotFound::Refused(why)
+    }
+}
+
+impl From<&str> for NotFound {
+    fn from(why: &str) -> Self {
+        NotFound::Refused(why.to_string())
+    }
+}
+
+impl NotFound {
+    /// The sentence.
+    pub fn why(self) -> String {
+        match self {
+            NotFound::Missing(why) | NotFound::Refused(why) => why,
         }
     }
 }
@@ -82,6 +105,9 @@ pub struct Found {
     pub extents: Vec<Extent>,
     /// What is read of each call, with arguments where this place has them.
     pub values: Values,
+    /// Whose types the values were found by, in words, if that is another file than that of the
+    /// function.
+    pub types: Option<String>,
     /// It is this tracepoint of the kernel, and no function.
     pub point: Option<Point>,
 }
@@ -106,6 +132,15 @@ pub struct Refused {
     pub module: String,
     /// Why it gets none.
     pub reason: Refusal,
+    /// What of its values cannot be found, in words, if that is the reason.
+    pub no_value: Option<String>,
+}
+
+impl Refused {
+    /// Why it gets no probe: a clause.
+    pub fn explain(&self) -> &str {
+        self.no_value.as_deref().unwrap_or(self.reason.explain())
+    }
 }
 
 /// Every function of these files that is meant: of a name all that it fits are one
@@ -116,15 +151,15 @@ pub fn find(
     wanted: &Wanted,
     search: &Search,
     symbolizer: &Symbolizer,
-) -> Result<(Vec<Found>, Vec<Refused>), String> {
+) -> Result<(Vec<Found>, Vec<Refused>), NotFound> {
     let meant = modules
         .iter()
         .filter(|module| wanted.fits_module(&module.name()));
     let meant: Vec<&Module> = meant.collect();
     if let (Some(name), true) = (&wanted.module, meant.is_empty()) {
-        return Err(format!("no file `{name}` with code is mapped"));
+        let why = format!("no file `{name}` with code is mapped");
+        return Err(NotFound::Missing(why));
     }
-    search.check_names(&wanted.what)?;
     let (mut found, mut refused) = (BTreeMap::new(), Vec::new());
     // Asked once: it reads through the files.
     let has_exceptions = search.returns && modules.iter().any(throws);
@@ -147,17 +182,19 @@ pub fn find(
                 );
             }
             if found.is_empty() && refused.is_empty() {
-                return Err(text.explain(file, *line));
+                return Err(NotFound::Missing(text.explain(file, *line)));
             }
             found
                 .values_mut()
                 .for_each(|probe| probe.name.clone_from(&wanted.text));
         }
         What::Tracepoint(subsystem, name, pattern) => {
-            return tracepoints::find(subsystem.as_deref(), name, pattern.as_ref(), search);
+            let points = tracepoints::find(subsystem.as_deref(), name, pattern.as_ref(), search);
+            return points.map_err(NotFound::Missing);
         }
         What::Marker(name, pattern) => {
-            return markers::find(&meant, name, pattern.as_ref(), search);
+            return markers::find(&meant, name, pattern.as_ref(), search)
+                .map_err(NotFound::Refused);
         }
         What::Offset(offset) => {
             for module in &meant {
@@ -181,6 +218,7 @@ pub fn find(
                         name: wanted.text.clone(),
                         module: module.name(),
                         reason,
+                        no_value: None,
                     }),
                 }
             }
@@ -217,6 +255,11 @@ pub fn find(
             }
         }
     }
+    // Nothing gets a probe for the sake of a value that cannot be found.
+    let no_value = refused.iter().find_map(|refused| refused.no_value.clone());
+    if let (true, Some(why)) = (found.is_empty(), no_value) {
+        return Err(NotFound::Refused(why));
+    }
     Ok((found.into_values().collect(), refused))
 }
 
@@ -231,7 +274,11 @@ pub fn marker_names(modules: &[Module]) -> impl Iterator<Item = String> {
 /// The names of all functions of these files, without parameters.
 pub fn names(modules: &[Module]) -> impl Iterator<Item = String> {
     let functions = modules.iter().flat_map(|module| module.symbols.functions());
-    functions.map(|symbol| symbolize::demangle(symbol.name).short().into_owned())
+    let functions = functions.map(|symbol| symbolize::demangle(symbol.name).short().into_owned());
+    // Also of what is stripped.
+    let go = modules.iter().filter_map(|module| module.symbols.go());
+    let go = go.flat_map(|go| go.starts().filter_map(|start| go.name_at(start)));
+    functions.chain(go.map(|name| symbolize::sanitize(&name).into_owned()))
 }
 
 /// What is known of a file of source text that was not found in the code so far.
@@ -296,6 +343,7 @@ pub(super) fn find_sampled(
             name: name.clone(),
             module: module.name(),
             reason,
+            no_value: None,
         })?;
         let ends = ends(module, search, may_throw);
         add(
@@ -311,6 +359,7 @@ pub(super) fn find_sampled(
         name: name.clone(),
         module: sampled.file.to_string(),
         reason: Refusal::NoCode,
+        no_value: None,
     });
     let mut found = found.into_values().next().ok_or(refused)?;
     found.name = name;
@@ -372,13 +421,27 @@ fn add(
             }
             None => function.name.clone(),
         };
+        let refuse = |reason, no_value| Refused {
+            name: shown.clone(),
+            module: module.name(),
+            reason,
+            no_value,
+        };
+        let typed = match typed(&search.values, module, &function, search.types.as_ref()) {
+            Ok(typed) => typed,
+            Err(why) => {
+                refused.push(refuse(Refusal::NoArgument, Some(why)));
+                continue;
+            }
+        };
+        let wish = wish(&function, ends, &typed.values, search.caution.spares_calls);
         let placed = sites::check_file(&module.path)
-            .and_then(|()| sites::place(&module.symbols, &function, wish(&function, ends, search)));
+            .and_then(|()| sites::place(&module.symbols, &function, wish));
         match placed {
             Ok(placed) => {
                 let key = name.cloned().unwrap_or_else(|| shown.clone());
                 let probe = found.entry(key).or_insert_with(|| Found {
-                    name: shown,
+                    name: shown.clone(),
                     module: module.name(),
                     address: function.start.0,
                     language: function.language,
@@ -388,16 +451,21 @@ fn add(
                     sees_ends: true,
                     is_program: module.is_program,
                     extents: Vec::new(),
-                    values: search.values.clone(),
+                    values: typed.values.clone(),
+                    types: { search.types.as_ref() }
+                        .filter(|_| typed.by_file)
+                        .map(|file| file.explain(module)),
                     point: None,
                 });
-                probe.add(module, &function, &placed);
+                // What the kernel reads is the same at all copies.
+                if probe.values.is_read_alike(&typed.values, function.language) {
+                    probe.add(module, &function, &placed);
+                } else {
+                    let why = "its values are elsewhere than in the first copy".to_string();
+                    refused.push(refuse(Refusal::NoArgument, Some(why)));
+                }
             }
-            Err(reason) => refused.push(Refused {
-                name: shown,
-                module: module.name(),
-                reason,
-            }),
+            Err(reason) => refused.push(refuse(reason, None)),
         }
     }
 }
@@ -426,7 +494,7 @@ fn ends(module: &Module, search: &Search, has_exceptions: bool) -> Ends {
 }
 
 /// What is wanted of the sites of a function.
-fn wish(function: &Function, ends: Ends, search: &Search) -> Wish {
+fn wish(function: &Function, ends: Ends, values: &Values, spares_calls: bool) -> Wish {
     Wish {
         // What is inside of a function has no end.
         ends: if function.inside.is_some() {
@@ -434,8 +502,8 @@ fn wish(function: &Function, ends: Ends, search: &Search) -> Wish {
         } else {
             ends
         },
-        whole: search.values.registers_at_entry(function.language),
-        spares_calls: search.caution.spares_calls,
+        whole: values.registers_at_entry(function.language),
+        spares_calls,
     }
 }
 
@@ -456,7 +524,7 @@ impl Found {
             let guard = Guard::new(&self.sites, self.return_sites, timed, cost, limits);
             return Ok((number, guard));
         };
-        orders.arguments = point.arguments;
+        orders.arguments = point.arguments.len() as u64;
         if !point.has_stacks {
             orders.flags &= !order::STACKS;
         }

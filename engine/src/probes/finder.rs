@@ -2,11 +2,12 @@
 //! instructions of each at which a breakpoint may stand, and for the names of callers. The
 //! thread that owns the probes never waits for a file.
 
-use super::find::{Found, Search, find, find_sampled, throws};
+use super::find::{Found, NotFound, Search, find, find_sampled, throws};
 use super::modules::{self, Module};
 use super::needed::{self, Environment};
 use super::order::{Place, Sampled, Whose};
 use super::reach::Reach;
+use super::suggest::{Suggested, suggest};
 use super::wanted::Wanted;
 use crate::naming::{NamedModule, names_of};
 use probe::call::Caution;
@@ -34,6 +35,8 @@ const DEBUG_BYTES_MAX: u64 = 256 << 20;
 pub enum Question {
     /// The functions that are meant, and the sites of each.
     Seek(Seek),
+    /// Names that somebody may mean who has typed this.
+    Suggest(Arc<str>),
     /// The names of callers.
     Name(Vec<(Arc<NamedModule>, Vec<u64>)>),
 }
@@ -59,28 +62,9 @@ pub enum Answer {
         /// Or why there is none.
         found: Result<Vec<Found>, NotFound>,
     },
+    Suggested(Suggested),
     /// In the order of the question; `None` for each that has no name.
     Named(Vec<NamedFrames>),
-}
-
-/// Why there is no place for a probe: a sentence.
-pub enum NotFound {
-    /// There is no such function in what is mapped now.
-    Missing(String),
-    /// There is one, and it cannot be probed.
-    Refused(String),
-}
-
-impl From<String> for NotFound {
-    fn from(why: String) -> Self {
-        NotFound::Refused(why)
-    }
-}
-
-impl From<&str> for NotFound {
-    fn from(why: &str) -> Self {
-        NotFound::Refused(why.to_string())
-    }
 }
 
 /// Places in a module, and the name of the function at each, if it has one.
@@ -132,6 +116,18 @@ fn answer_all(
                     found: found.unwrap_or_else(|fault| Err(fault.to_string().into())),
                 }
             }
+            Question::Suggest(typed) => {
+                let found = faults::catch("looking for names", || {
+                    let pids = reach.processes();
+                    let way = probe::files::of_targets();
+                    let (modules, _) = modules::of_processes(&pids, &way, symbolizer);
+                    suggest(&typed, &modules)
+                });
+                Answer::Suggested(found.unwrap_or_else(|_| Suggested {
+                    typed,
+                    names: Vec::new(),
+                }))
+            }
             Question::Name(frames) => Answer::Named(name(frames, symbolizer)),
         };
         if !tell(answer) {
@@ -173,7 +169,7 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
                     || pids.len() > PROCESSES_ASKED
                     || pids.iter().any(|pid| may_throw(*pid, symbolizer)));
             let found = find_sampled(&copies, sampled, may_throw, &search);
-            vec![found.map_err(|refused| refused.reason.explain().to_string())?]
+            vec![found.map_err(|refused| refused.explain().to_string())?]
         }
         (Place::Sampled(_), None) => return Err("its samples are gone".into()),
         (Place::Named(name), _) => {
@@ -203,21 +199,25 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
 /// told.
 fn by_name(name: &str, modules: &[Module], search: &Search) -> Result<Vec<Found>, NotFound> {
     let wanted = Wanted::parse(name)?;
-    search.check_names(&wanted.what)?;
     let way = probe::files::of_targets();
     // Lines of a whole file take much more memory than those of what is sampled: they are
     // given back when the answer is there.
     let lines = Symbolizer::new()
         .with_files(way)
         .with_debug_bytes_max(DEBUG_BYTES_MAX);
-    let found = find(modules, &wanted, search, &lines);
-    let (found, refused) = found.map_err(NotFound::Missing)?;
+    let (found, refused) = find(modules, &wanted, search, &lines)?;
     match (found.is_empty(), refused.first()) {
         (false, _) => Ok(found),
-        (true, Some(refused)) => Err(refused.reason.explain().into()),
-        (true, None) => Err(NotFound::Missing(
-            "no function of that name is in the code that is mapped".into(),
-        )),
+        (true, Some(refused)) => Err(refused.explain().into()),
+        (true, None) => {
+            let near = suggest(name, modules).names.into_iter().next();
+            // Short, as a line of the screen has room for little behind the name.
+            let why = near.map_or_else(
+                || "no function of that name is in the code that is mapped".to_string(),
+                |near| format!("did you mean {near}?"),
+            );
+            Err(NotFound::Missing(why))
+        }
     }
 }
 

@@ -30,11 +30,13 @@ mod told;
 pub use message::{Asked, Counted, Message, News, Stack};
 
 use super::expression::Values;
-use super::finder::{Answer, Finder, NotFound, Question, Seek};
+use super::find::NotFound;
+use super::finder::{Answer, Finder, Question, Seek};
 use super::guard::ProbeLimits;
 use super::order::{Place, ProbeOrder, Which, Whose};
 use super::reach::Reach;
 use super::shown::{OnCpu, Probes, Word};
+use super::suggest::Suggested;
 use super::{Found, Recorder, Search};
 use crate::naming::NamedModule;
 use callers::Names;
@@ -128,6 +130,7 @@ impl Keeper {
             numbers: 0,
             touched: 0,
             turn: 0,
+            suggested: None,
             word: None,
             look: 0,
             is_urgent: false,
@@ -228,6 +231,8 @@ struct Desk {
     touched: u64,
     /// How many orders were taken: who sent one sees by it that it was.
     turn: u64,
+    /// Names for what was typed last.
+    suggested: Option<Arc<Suggested>>,
     /// The last sentence for the user.
     word: Option<Word>,
     /// The last time when all probes were to be read.
@@ -312,6 +317,14 @@ impl Desk {
     /// Takes one message.
     fn handle(&mut self, message: Message, ask_for_calls: impl Fn()) {
         match message {
+            // Nothing changes by it.
+            Message::Order(ProbeOrder::Suggest(typed), _) => {
+                self.finder.ask(Question::Suggest(typed));
+            }
+            Message::Found(Answer::Suggested(suggested)) => {
+                self.suggested = Some(Arc::new(suggested));
+                self.is_urgent = true;
+            }
             Message::Order(order, module) => {
                 let is_placing =
                     matches!(order, ProbeOrder::Place { .. } | ProbeOrder::Keep { .. });
@@ -367,6 +380,7 @@ impl Desk {
                     self.waiting.clear();
                 }
             }
+            ProbeOrder::Suggest(_) => {}
             // Other values are another program in the kernel: the probe is placed anew.
             ProbeOrder::Values { number, values } => {
                 let Some(at) = self.position(number) else {
@@ -377,7 +391,8 @@ impl Desk {
                     Err(why) => return self.say(&why),
                 };
                 self.take_away(|entry| entry.number == number);
-                self.entries[at].search.values = values;
+                let before = std::mem::replace(&mut self.entries[at].search.values, values);
+                self.entries[at].values_before = Some(before);
                 self.touched = number;
                 self.seek(at);
             }
@@ -526,7 +541,15 @@ impl Desk {
         match found {
             Ok(found) => {
                 self.entries[at].missing_since = None;
+                self.entries[at].values_before = None;
                 self.place(number, found);
+            }
+            // What cannot be read is no reason to lose the probe.
+            Err(not_found) if self.entries[at].values_before.is_some() => {
+                let before = self.entries[at].values_before.take().unwrap_or_default();
+                self.entries[at].search.values = before;
+                self.say(&not_found.why());
+                self.seek(at);
             }
             // It may be loaded later.
             Err(NotFound::Missing(_)) if self.entries[at].stays => {
@@ -698,6 +721,7 @@ impl Desk {
             touched: self.touched,
             turn: self.turn,
             word: self.word.clone(),
+            suggested: self.suggested.clone(),
         };
         let news = News {
             probes,

@@ -5,12 +5,17 @@ use probe::proc_maps;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use symbolize::debug_file::DebugFiles;
+use symbolize::dwarf::DebugTypes;
 use symbolize::table::Table;
 use symbolize::{ElfSymbols, FileSource, Files, Reason, Symbolizer, opener};
 
 /// Files that are looked at: more than any group of processes has.
 const MODULES_MAX: usize = 4096;
+
+/// Debug information of one file that is held while it is read for types.
+pub const TYPES_BYTES_MAX: u64 = 256 << 20;
 
 /// Threads that read the lines of a file.
 const THREADS: usize = 2;
@@ -26,7 +31,12 @@ pub struct Module {
     pub symbols: Arc<ElfSymbols>,
     /// It is the program that a target runs, and no library.
     pub is_program: bool,
+    /// What [`types`](Self::types) has read.
+    types: Types,
 }
+
+/// Types of a file, once they were asked for. None if there are none.
+type Types = Arc<OnceLock<Option<Arc<DebugTypes>>>>;
 
 impl Module {
     /// Empty if it has none.
@@ -42,6 +52,21 @@ impl Module {
             ..FileSource::new(&self.path)
         });
         lines.ok()??.whole(THREADS).ok()?
+    }
+
+    /// Its types, of its own or of its debug file. `None` if there are none, or too many.
+    pub fn types(&self) -> Option<Arc<DebugTypes>> {
+        let read = || {
+            let descriptor = self.file.try_clone().ok()?.into();
+            let source = FileSource {
+                file: Some(&descriptor),
+                ..FileSource::new(&self.path)
+            };
+            let files = DebugFiles::of(&source, probe::files::of_targets());
+            let types = DebugTypes::of_file(self.symbols.object(), files, TYPES_BYTES_MAX);
+            types.ok()?.map(Arc::new)
+        };
+        self.types.get_or_init(read).clone()
     }
 
     /// The last part of its path.
@@ -125,6 +150,7 @@ pub fn of_file(path: &Path, is_program: bool, symbolizer: &Symbolizer) -> Result
         file: Arc::new(file),
         symbols,
         is_program,
+        types: Types::default(),
     })
 }
 
@@ -148,5 +174,6 @@ fn open(
         file: Arc::new(file),
         symbols,
         is_program: program.is_ok_and(|program| program == source.path),
+        types: Types::default(),
     })
 }

@@ -30,6 +30,8 @@ pub enum ProbeOrder {
     Renew(Which),
     /// Take them away, and forget what they counted.
     Remove(Which),
+    /// Look for names that somebody may mean who has typed this.
+    Suggest(Arc<str>),
     /// Read these values at each call, and none else. What was counted begins anew.
     Values {
         /// The number of the probe.

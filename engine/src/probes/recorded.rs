@@ -27,6 +27,7 @@ pub fn recorded(view: &View, range: TimeRange) -> Probes {
     let (log, window) = (view.probes(), view.window(range));
     let probes = log.probes().iter().zip(1..);
     Probes {
+        suggested: None,
         list: { probes }
             .map(|(record, number)| Probe {
                 number,
@@ -100,6 +101,7 @@ fn site(about: &ProbeAbout) -> Site {
         is_timed: about.is_timed,
         repeats: about.repeats,
         is_point: &*about.site == POINT,
+        arguments: Vec::new(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The probes of a run as snapshots have them: data, and nothing that is attached.
 
 use super::order::{Place, Whose};
+use super::suggest::Suggested;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,8 @@ pub struct Probes {
     pub turn: u64,
     /// What has to be said: why a probe was refused, or taken away.
     pub word: Option<Word>,
+    /// Names for what was typed, if they were asked for.
+    pub suggested: Option<Arc<Suggested>>,
 }
 
 /// A sentence that is said once.
@@ -123,6 +126,8 @@ pub struct Site {
     pub repeats: bool,
     /// It is a tracepoint of the kernel, and no function: there is no breakpoint.
     pub is_point: bool,
+    /// What the arguments of a tracepoint are called.
+    pub arguments: Vec<Arc<str>>,
 }
 
 /// What a probe takes from the programs that hit it.

@@ -93,7 +93,7 @@ pub struct FunctionPlan {
 }
 
 /// How long a probe waits until those of the measurement are gone, if all numbers are taken.
-const MEASURING_LEAVES: Duration = Duration::from_secs(3);
+const MEASURING_LEAVES: Duration = Duration::from_secs(10);
 
 /// All probes. Dropping it, or dying, takes them away.
 pub struct Calls {

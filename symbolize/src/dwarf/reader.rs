@@ -98,6 +98,14 @@ impl<'d> Units<'d> {
     }
 }
 
+/// A unit that was opened by its number among all, with what belongs to its file.
+pub struct Opened<'r, 'w, 'd> {
+    pub dwarf: &'r Dwarf<Slice<'d>>,
+    pub unit: Unit<Slice<'w>>,
+    pub strings: Strings<'d>,
+    pub is_supplementary: bool,
+}
+
 /// Reads units of one file. Made for each use: it borrows from the sections.
 pub struct Reader<'d> {
     main: Units<'d>,
@@ -206,6 +214,35 @@ impl<'d> Reader<'d> {
         }
     }
 
+    /// How many units there are with those of the supplementary file.
+    pub fn all_units(&self) -> usize {
+        let others = self.supplementary.as_ref();
+        self.units() + others.map_or(0, |units| units.offsets.len())
+    }
+
+    /// A unit by the number that [`unit_of`](Self::unit_of) gives it.
+    pub fn open_numbered<'w>(
+        &'w self,
+        number: usize,
+        window: &'w mut Window,
+    ) -> Option<Opened<'w, 'w, 'd>> {
+        let (units, index) = self.numbered(number)?;
+        Some(Opened {
+            dwarf: &units.dwarf,
+            unit: units.open(index, window)?,
+            strings: units.strings(),
+            is_supplementary: !std::ptr::eq(units, &self.main),
+        })
+    }
+
+    /// The units among which that of a number is, and which it is of them.
+    fn numbered(&self, number: usize) -> Option<(&Units<'d>, usize)> {
+        match number.checked_sub(self.main.offsets.len()) {
+            Some(index) => Some((self.supplementary.as_ref()?, index)),
+            None => Some((&self.main, number)),
+        }
+    }
+
     /// The names of functions that one unit tells of.
     pub fn names(
         &self,
@@ -213,11 +250,7 @@ impl<'d> Reader<'d> {
         places: &[EntryPlace],
         window: &mut Window,
     ) -> Option<Vec<Name<'d>>> {
-        let own = self.main.offsets.len();
-        let (units, index) = match unit.checked_sub(own) {
-            Some(index) => (self.supplementary.as_ref()?, index),
-            None => (&self.main, unit),
-        };
+        let (units, index) = self.numbered(unit)?;
         let unit = units.open(index, window)?;
         let is_supplementary = !std::ptr::eq(units, &self.main);
         let names = Names::new(&units.dwarf, &unit, units.strings(), is_supplementary);

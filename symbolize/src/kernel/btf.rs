@@ -24,6 +24,8 @@ pub mod kind {
     pub const UNION: u32 = 5;
     /// `BTF_KIND_ENUM`
     pub const ENUM: u32 = 6;
+    /// `BTF_KIND_FWD`
+    pub const FWD: u32 = 7;
     /// `BTF_KIND_TYPEDEF`
     pub const TYPEDEF: u32 = 8;
     /// `BTF_KIND_VOLATILE`

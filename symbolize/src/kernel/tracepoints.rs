@@ -10,7 +10,7 @@
 
 use super::btf::{Btf, BtfType, kind};
 use crate::bytes::u32_in;
-use crate::types::{Member, Shape, TypeId, Types};
+use crate::types::{Member, NoMember, Shape, TypeId, Types};
 
 /// What the names of programs' types begin with.
 const TYPE: &[u8] = b"btf_trace_";
@@ -229,8 +229,12 @@ impl Types for Tracepoints<'_> {
         })
     }
 
-    fn member(&self, of: TypeId, name: &str) -> Option<Member> {
-        self.member_within(self.of_id(of)?, name, NESTED_MAX)
+    fn member(&self, of: TypeId, name: &str) -> Result<Member, NoMember> {
+        let structure = self.of_id(of).ok_or(NoMember::NoSuchName)?;
+        if structure.kind == kind::FWD {
+            return Err(NoMember::Undefined);
+        }
+        { self.member_within(structure, name, NESTED_MAX) }.ok_or(NoMember::NoSuchName)
     }
 
     fn named(&self, name: &str) -> Option<TypeId> {
@@ -359,7 +363,7 @@ mod tests {
             (comm.offset, all.shape(comm.kind)),
             (12, Some(Shape::Letters(16)))
         );
-        assert_eq!(all.member(task, "name"), None);
+        assert_eq!(all.member(task, "name"), Err(NoMember::NoSuchName));
         let Some(Shape::Number { bytes, names, .. }) = all.shape(go.parameters[1].kind) else {
             panic!("not a number");
         };

@@ -6,6 +6,7 @@ use crate::dialogs::palette::Palette;
 use crate::notice::Notice;
 use crate::order::Order;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use engine::probes::ProbeOrder;
 
 impl App {
     /// Opens an empty palette.
@@ -21,7 +22,18 @@ impl App {
             return Vec::new();
         };
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let probes = &self.base.probes;
+        let completions = palette.completions(
+            probes.suggested.as_deref(),
+            self.views.probes.selected(&self.shown),
+        );
         match key.code {
+            KeyCode::Down | KeyCode::Tab if !completions.is_empty() => {
+                palette.complete(true, &completions);
+            }
+            KeyCode::Up | KeyCode::BackTab if !completions.is_empty() => {
+                palette.complete(false, &completions);
+            }
             KeyCode::Esc => self.mode = Mode::Browse,
             KeyCode::Backspace if palette.line.text().is_empty() => self.mode = Mode::Browse,
             KeyCode::Enter => {
@@ -42,11 +54,21 @@ impl App {
             KeyCode::Up | KeyCode::BackTab => palette.step(false, &self.keymap, view),
             KeyCode::Char('n') if control => palette.step(true, &self.keymap, view),
             KeyCode::Char('p') if control => palette.step(false, &self.keymap, view),
-            _ if palette.line.press(key) => (palette.chosen, palette.error) = (0, None),
+            _ if palette.line.press(key) => {
+                palette.begin_anew();
+                return look_for_names(palette);
+            }
             _ => return keys::leave_anyway(self, key),
         }
         Vec::new()
     }
+}
+
+/// Returns the order to look for names of what is being typed, if a probe is.
+fn look_for_names(palette: &Palette) -> Vec<Effect> {
+    let part = palette.part_of_probe();
+    let order = part.map(|part| Effect::Probe(ProbeOrder::Suggest(part.into())));
+    order.into_iter().collect()
 }
 
 impl App {

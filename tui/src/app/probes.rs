@@ -3,14 +3,13 @@
 use super::apply::Applied;
 use super::{App, Effect};
 use crate::app::mode::{Detail, Mode};
-use crate::dialogs::line_edit::LineEdit;
 use crate::dialogs::palette::Palette;
 use crate::knobs::Part;
 use crate::notice::Notice;
 use crate::order::{Order, ProbeChoice, Probed};
 use crate::view_id::ViewId;
 use engine::probes::expression::Expression;
-use engine::probes::{Place, ProbeOrder, Sampled, Stage, Which, Whose};
+use engine::probes::{Place, ProbeOrder, Sampled, Stage, Suggested, Which, Whose};
 use engine::snapshot::TargetState;
 use probe::EngineKind;
 use profile::{FrameKind, Function, FunctionId, Role, RowName};
@@ -54,10 +53,7 @@ impl App {
             self.detail = Detail::Notice(why);
             return;
         }
-        self.mode = Mode::Palette(Palette {
-            line: LineEdit::new("value "),
-            ..Palette::default()
-        });
+        self.mode = Mode::Palette(Palette::typed("value "));
     }
 
     /// Returns the order to the engine to place a probe, and opens the view of probes. The
@@ -216,12 +212,6 @@ impl App {
         self.may_change_probes()?;
         let probe = { self.shown.probes.list.iter() }.find(|probe| probe.number == number);
         let known = probe.and_then(|probe| probe.seen.as_ref());
-        let is_point = known.is_some_and(|seen| seen.site.is_point);
-        if let (Some(refusal), false) =
-            (expression.as_ref().and_then(Expression::refusal), is_point)
-        {
-            return Err(Notice::Refused(refusal));
-        }
         let known = known.map_or(&[][..], |seen| &seen.values);
         // These texts were made from expressions, so that they can be read again.
         let known = known
@@ -233,8 +223,10 @@ impl App {
         };
         values.extend(expression.filter(|new| !values.contains(new)));
         self.mode = Mode::Browse;
-        let order = ProbeOrder::Values { number, values };
-        Ok(Effect::Probe(order).into())
+        Ok(Applied {
+            said: Some(Notice::ProbeAnew),
+            effect: Some(Effect::Probe(ProbeOrder::Values { number, values })),
+        })
     }
 
     /// Shows once why a probe was refused or removed.
@@ -247,6 +239,11 @@ impl App {
             self.probes_said = word.number;
             self.detail = Detail::Notice(Notice::Refused(word.sentence.to_string()));
         }
+    }
+
+    /// Returns names for what is being typed, also while the screen is frozen.
+    pub fn suggested(&self) -> Option<&Suggested> {
+        self.base.probes.suggested.as_deref()
     }
 
     /// Whether a probe that was asked for is still being looked for, or was not read yet.

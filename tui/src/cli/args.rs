@@ -278,9 +278,14 @@ pub struct Trace {
     #[arg(long, value_name = "N", value_parser = values::arguments)]
     pub args: Option<u32>,
     /// Show how often which values of this come: arg1, ret, %r8, *(arg1+16):u32,
-    /// str(arg1,arg2), of tracepoints prev.comm; may be given more than once
+    /// str(arg1,arg2), with debug information arg1->name, this->size, a parameter by its
+    /// name, of tracepoints prev.comm; may be given more than once
     #[arg(long = "value", value_name = "EXPR")]
     pub values: Vec<String>,
+    /// Take types and names from the debug information of this file, where the probed one has
+    /// none: its debug file, or another build whose structures lie alike
+    #[arg(long, value_name = "FILE", requires = "values")]
+    pub types: Option<PathBuf>,
     /// Show how often which values are returned
     #[arg(long)]
     pub ret: bool,

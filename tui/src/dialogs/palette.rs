@@ -4,7 +4,10 @@
 use super::line_edit::LineEdit;
 use crate::action::{Action, Binding, Keymap};
 use crate::notice::Notice;
+use crate::order::{Kind, said};
 use crate::view_id::ViewId;
+use engine::probes::{Probe, Suggested};
+use std::sync::Arc;
 
 /// The open palette: what was typed and chosen.
 #[derive(Debug, Default)]
@@ -14,7 +17,23 @@ pub struct Palette {
     pub chosen: usize,
     /// Why the order that was typed cannot be carried out.
     pub error: Option<Notice>,
+    /// What was typed before it was completed, and by which of the names.
+    completed: Option<(String, usize)>,
 }
+
+/// Words that are values of every call.
+const VALUES: [&str; 10] = [
+    "arg1",
+    "arg2",
+    "arg3",
+    "arg4",
+    "arg5",
+    "arg6",
+    "ret",
+    "this",
+    "str(arg1)",
+    "none",
+];
 
 impl Palette {
     /// Returns the actions that have every typed word in their name or description.
@@ -32,6 +51,87 @@ impl Palette {
         // Actions whose name begins with what was typed come first.
         found.sort_by_key(|binding| !binding.name.starts_with(&typed));
         found
+    }
+
+    /// Returns an empty one in which this is typed already.
+    pub fn typed(text: &str) -> Palette {
+        Palette {
+            line: LineEdit::new(text),
+            ..Palette::default()
+        }
+    }
+
+    /// Forgets the completion: something else was typed.
+    pub fn begin_anew(&mut self) {
+        (self.chosen, self.error, self.completed) = (0, None, None);
+    }
+
+    /// Returns what was typed by hand.
+    fn by_hand(&self) -> &str {
+        match &self.completed {
+            Some((typed, _)) => typed,
+            None => self.line.text(),
+        }
+    }
+
+    /// Returns the part of a name of a probe for which names are to be looked for. None if no
+    /// probe is being typed.
+    pub fn part_of_probe(&self) -> Option<&str> {
+        match said(self.line.text())? {
+            (Kind::Probe, part) => Some(part),
+            _ => None,
+        }
+    }
+
+    /// Returns lines that may be meant by what was typed: of a probe as they were `suggested`,
+    /// of a value by what `probe` has.
+    pub fn completions(&self, suggested: Option<&Suggested>, probe: Option<&Probe>) -> Vec<String> {
+        let typed = self.by_hand();
+        if let Some((Kind::Probe, part)) = said(typed) {
+            let found = suggested.filter(|suggested| &*suggested.typed == part);
+            let names = found.map_or(&[][..], |found| &found.names);
+            return names.iter().map(|name| format!("probe {name}")).collect();
+        }
+        let Some(value) = typed.trim_start().strip_prefix("value ") else {
+            return Vec::new();
+        };
+        let is_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+        let begin = value
+            .rfind(|letter| !is_word(letter))
+            .map_or(0, |at| at + 1);
+        let (before, word) = value.split_at(begin);
+        // Members behind a dot are not known here.
+        if before.ends_with(['.', '>', '%', ':']) {
+            return Vec::new();
+        }
+        let own = probe.and_then(|probe| probe.seen.as_ref());
+        let own: &[Arc<str>] = own.map_or(&[], |seen| &seen.site.arguments);
+        let has_own = !own.is_empty();
+        let usual = VALUES.iter().filter(|_| !has_own).copied();
+        let all = own.iter().map(|name| &**name).chain(usual);
+        { all.filter(|name| name.starts_with(word) && *name != word) }
+            .map(|name| format!("value {before}{name}"))
+            .collect()
+    }
+
+    /// Returns which of the completions stands in the line. None if it was typed by hand.
+    pub fn completion(&self) -> Option<usize> {
+        self.completed.as_ref().map(|(_, at)| *at)
+    }
+
+    /// Puts the next or the previous completion into the line.
+    pub fn complete(&mut self, down: bool, completions: &[String]) {
+        let count = completions.len();
+        let at = match (self.completion(), down) {
+            (None, true) => 0,
+            (None, false) => count - 1,
+            (Some(at), true) => (at + 1) % count,
+            (Some(at), false) => (at + count - 1) % count,
+        };
+        let typed = self.by_hand().to_owned();
+        self.line = LineEdit::new(&completions[at]);
+        self.completed = Some((typed, at));
+        self.error = None;
     }
 
     /// Returns the action that Enter would carry out. None if nothing matches.
@@ -72,6 +172,34 @@ mod tests {
         assert_eq!(first("top", ViewId::Functions), Some(Action::Top));
         assert_eq!(first("FILE", ViewId::Functions), Some(Action::Write));
         assert!(palette("").matches(&keymap, ViewId::Time).len() > 20);
+    }
+
+    #[test]
+    fn a_probe_is_completed_by_what_was_suggested_for_it() {
+        let names = ["usdt:python:line", "usdt:python:gc__start"]
+            .map(Arc::from)
+            .to_vec();
+        let typed = "usdt:py".into();
+        let suggested = Suggested { typed, names };
+        let mut palette = palette("probe usdt:py");
+        assert_eq!(palette.part_of_probe(), Some("usdt:py"));
+        let found = palette.completions(Some(&suggested), None);
+        palette.complete(true, &found);
+        assert_eq!(palette.line.text(), "probe usdt:python:line");
+        // The list is that of what was typed, and goes round.
+        assert_eq!(palette.completions(Some(&suggested), None), found);
+        palette.complete(false, &found);
+        assert_eq!(palette.line.text(), "probe usdt:python:gc__start");
+        palette.begin_anew();
+        assert!(palette.completions(Some(&suggested), None).is_empty());
+    }
+
+    #[test]
+    fn a_value_is_completed_at_its_last_word() {
+        let of = |typed: &str| palette(typed).completions(None, None);
+        assert_eq!(of("value re"), ["value ret"]);
+        assert_eq!(of("value str(th"), ["value str(this"]);
+        assert!(of("value this.a").is_empty() && of("unit re").is_empty());
     }
 
     #[test]

@@ -4,7 +4,6 @@
 use super::answer::{Answer, Trouble};
 use super::dialog::{Dialog, sentence};
 use super::{calls, code, knobs, lists, probes, tell, time, tree, write};
-use crate::cli;
 use crate::words::text;
 
 /// A command of the dialog: what is typed, what `help` prints of it, and the function that
@@ -111,7 +110,7 @@ pub fn named(word: &str) -> Result<&'static Command, Trouble> {
         return Err(Trouble::say(format!("'{word}' can be {names}")));
     }
     let known = COMMANDS.iter().map(|command| command.name);
-    let guess = match cli::nearest(&word, known) {
+    let guess = match engine::nearest(&word, known) {
         Some(guess) => format!(" did you mean {guess}?"),
         None => String::new(),
     };

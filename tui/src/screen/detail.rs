@@ -326,6 +326,7 @@ pub fn say(app: &App, notice: &Notice) -> String {
             and("there are no probes", ": ", [how])
         }
         Notice::ProbeRenewed => "60 seconds from now on".into(),
+        Notice::ProbeAnew => "it is placed again with these values: counts begin anew".into(),
         Notice::ProbeTaken(true) => "all probes are taken away".into(),
         Notice::ProbeTaken(false) => "the probe is taken away".into(),
         Notice::ProbeUnseen => {

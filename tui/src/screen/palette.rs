@@ -20,6 +20,11 @@ const NAME_WIDTH: u16 = 18;
 
 /// Draws the line that is typed and, above it, the actions and orders that match.
 pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
+    let probe = app.views.probes.selected(&app.shown);
+    let completions = palette.completions(app.suggested(), probe);
+    if !completions.is_empty() {
+        return render_completions(app, palette, &completions, geometry, theme, frame);
+    }
     let matches = palette.matches(&app.keymap, app.focus());
     let typed = geometry.keys.unwrap_or(geometry.detail);
     let is_order = said(palette.line.text()).is_some();
@@ -59,6 +64,42 @@ pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, f
         Some(why) => detail::say(app, why),
         None if is_order => "Enter: do it, Esc: leave it".into(),
         None => found(palette, count, orders.is_empty()),
+    };
+    let before = palette.line.before();
+    let after = &palette.line.text()[before.len()..];
+    let line = Rect::new(0, typed, geometry.width, 1);
+    footer::render_prompt(":", (before, after), &result, theme, frame, line);
+}
+
+/// Draws the line that is typed and, above it, lines that may be meant.
+fn render_completions(
+    app: &App,
+    palette: &Palette,
+    completions: &[String],
+    geometry: Geometry,
+    theme: &Theme,
+    frame: &mut Frame,
+) {
+    let typed = geometry.keys.unwrap_or(geometry.detail);
+    let room = usize::from(typed.saturating_sub(geometry.body));
+    let shown = completions.len().min(LINES_MAX).min(room);
+    let chosen = palette.completion();
+    let first = chosen.map_or(0, |at| (at + 1).saturating_sub(shown));
+    let width = usize::from(geometry.width);
+    let buffer = frame.buffer_mut();
+    for (y, at) in (typed - shown as u16..typed).zip(first..) {
+        let area = Rect::new(0, y, geometry.width, 1);
+        buffer.set_stringn(0, y, " ".repeat(width), width, Style::new());
+        let name = text::cut_middle(&completions[at], width.saturating_sub(3));
+        buffer.set_stringn(2, y, &*name, width.saturating_sub(2), theme.title());
+        if chosen == Some(at) {
+            buffer.set_string(0, y, ">", theme.title());
+            buffer.set_style(area, theme.selected());
+        }
+    }
+    let result = match &palette.error {
+        Some(why) => detail::say(app, why),
+        None => format!("{} names   Tab: take one, Enter: do it", completions.len()),
     };
     let before = palette.line.before();
     let after = &palette.line.text()[before.len()..];

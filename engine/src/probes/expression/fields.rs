@@ -10,7 +10,9 @@
 //! adds its offset; a pointer on the way is one more reading of memory.
 
 use super::{Base, NumberType, Path, WORD};
-use symbolize::types::{Shape, TypeId, Types};
+use probe::call_orders::register;
+use symbolize::dwarf::Passed;
+use symbolize::types::{NoMember, Shape, TypeId, Types};
 
 /// Names that lead from a value to a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +30,31 @@ pub struct Fields {
 /// What is known of the values at a place.
 #[derive(Clone, Copy)]
 pub struct Known<'k> {
+    /// Knows what types are, and their members.
     pub types: &'k dyn Types,
-    /// Name and type of each argument, in their order.
-    pub parameters: &'k [(String, TypeId)],
+    /// What the place is given, in the order of its source text.
+    pub parameters: &'k [KnownParameter],
+    /// The type of what a function returns, if it is known.
+    pub returns: Option<TypeId>,
+}
+
+/// What is known of one parameter.
+#[derive(Debug, Clone)]
+pub struct KnownParameter {
+    /// Empty if it has none.
+    pub name: String,
+    /// `None` if its type is not known.
+    pub kind: Option<TypeId>,
+    /// Where it is when the call begins.
+    pub place: Passed,
+}
+
+impl Known<'_> {
+    /// The type of an argument by its number.
+    fn of_argument(&self, number: u32) -> Option<TypeId> {
+        let is_it = |it: &&KnownParameter| it.place == Passed::Argument(number);
+        self.parameters.iter().find(is_it)?.kind
+    }
 }
 
 /// What a path leads to.
@@ -91,10 +115,11 @@ impl Path {
         let Some(fields) = &self.fields else {
             let is_bare = self.steps.is_empty() && self.then == 0;
             let kind = match self.base {
-                Base::Argument(number) if is_bare => known.parameters.get(number as usize - 1),
+                Base::Argument(number) if is_bare => known.of_argument(number),
+                Base::Return if is_bare => known.returns,
                 _ => None,
             };
-            return Ok((self.clone(), Reached::Value(kind.map(|(_, kind)| *kind))));
+            return Ok((self.clone(), Reached::Value(kind)));
         };
         let (mut path, mut reached) = match &fields.parameter {
             Some(name) => parameter(known, name)?,
@@ -111,8 +136,15 @@ impl Path {
         for name in &fields.members {
             let structure = into_structure(known, &mut path, reached)
                 .ok_or_else(|| format!("what `{name}` is a member of is not known"))?;
-            let member = known.types.member(structure, name);
-            let member = member.ok_or_else(|| format!("there is no member `{name}`"))?;
+            let member = { known.types.member(structure, name) }.map_err(|why| match why {
+                NoMember::NoSuchName => format!("there is no member `{name}`"),
+                NoMember::InVirtualBase => format!(
+                    "`{name}` is in a virtual base class, whose place only the object knows"
+                ),
+                NoMember::Undefined => format!(
+                    "what `{name}` would be a member of is declared here, and defined elsewhere"
+                ),
+            })?;
             if member.is_bits {
                 return Err(format!("`{name}` has only some bits of its bytes"));
             }
@@ -122,9 +154,9 @@ impl Path {
         if !self.steps.is_empty() || self.then != 0 {
             // The numbers that were typed behind the names go on from their value.
             if let Reached::Place(kind) = reached
-                && let Shape::Number { .. } | Shape::Pointer(_) = shape(known, kind)?
+                && let Some(bytes) = bytes_of(&shape(known, kind)?)
             {
-                path.read(8);
+                path.read(bytes);
             }
             path.go_on(self);
             reached = Reached::Value(None);
@@ -153,17 +185,41 @@ impl Path {
 
 /// Where the parameter of a name is.
 fn parameter(known: Known<'_>, name: &str) -> Result<(Path, Reached), String> {
-    let at = known.parameters.iter().position(|(it, _)| it == name);
-    let at = at.ok_or_else(|| {
-        let names = known.parameters.iter().map(|(name, _)| name.as_str());
+    let found = known.parameters.iter().find(|it| it.name == name);
+    let found = found.ok_or_else(|| {
+        let names = known.parameters.iter().map(|it| it.name.as_str());
         let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
         match names.is_empty() {
             true => format!("no parameter is called `{name}`"),
             false => format!("no parameter is called `{name}`: {}", names.join(", ")),
         }
     })?;
-    let path = Path::of(Base::Argument(at as u32 + 1));
-    Ok((path, Reached::Value(Some(known.parameters[at].1))))
+    match found.place {
+        Passed::Argument(number) => {
+            let path = Path::of(Base::Argument(number));
+            Ok((path, Reached::Value(found.kind)))
+        }
+        Passed::Address(number) => {
+            let kind = found.kind.ok_or("its type is not known")?;
+            let path = Path::of(Base::Argument(number));
+            Ok((path, Reached::Place(kind)))
+        }
+        Passed::Stack(above) => {
+            let mut path = Path::of(Base::Register(register::ENTRY_SP));
+            path.then = above as i64;
+            let kind = found.kind.ok_or("its type is not known")?;
+            Ok((path, Reached::Place(kind)))
+        }
+        Passed::Several(first, words) => {
+            let parts = (first..first + words).map(|number| format!("arg{number}"));
+            let parts: Vec<String> = parts.collect();
+            Err(format!("the parts of `{name}` are {}", parts.join(", ")))
+        }
+        Passed::Float => Err(format!(
+            "`{name}` is in a register of floating point numbers, which probes do not see"
+        )),
+        Passed::Unknown => Err(format!("where `{name}` is passed is not known")),
+    }
 }
 
 /// Goes on to the structure that is there, or that the pointer there leads to.
@@ -189,6 +245,15 @@ fn shape(known: Known<'_>, kind: TypeId) -> Result<Shape, String> {
     shape.ok_or_else(|| "its type is not known".to_string())
 }
 
+/// How many bytes a value has that sums go on from.
+fn bytes_of(shape: &Shape) -> Option<u64> {
+    match shape {
+        Shape::Number { bytes, .. } => Some(u64::from(*bytes)),
+        Shape::Pointer(_) => Some(8),
+        _ => None,
+    }
+}
+
 /// How a value is written.
 fn shown(shape: &Shape) -> Result<What, String> {
     match shape {
@@ -200,13 +265,21 @@ fn shown(shape: &Shape) -> Result<What, String> {
             let number = NumberType {
                 bytes: *bytes,
                 is_signed: *is_signed,
-                is_pointer: false,
+                ..WORD
             };
             Ok(What::Number(number, names.clone()))
         }
         Shape::Pointer(_) => {
             let number = NumberType {
                 is_pointer: true,
+                ..WORD
+            };
+            Ok(What::Number(number, Vec::new()))
+        }
+        Shape::Float(bytes) => {
+            let number = NumberType {
+                bytes: *bytes,
+                is_float: true,
                 ..WORD
             };
             Ok(What::Number(number, Vec::new()))

@@ -56,6 +56,7 @@ pub fn find(modules: &[&Module], name: &str, pattern: Option<&Regex>, search: &S
                 name: format!("usdt:{}", marker.name),
                 module: module.name(),
                 reason,
+                no_value: None,
             }),
             Err(NoMarker::Values(why)) => {
                 without.get_or_insert(why);
@@ -63,6 +64,7 @@ pub fn find(modules: &[&Module], name: &str, pattern: Option<&Regex>, search: &S
                     name: format!("usdt:{}", marker.name),
                     module: module.name(),
                     reason: Refusal::NoArgument,
+                    no_value: None,
                 });
             }
         }
@@ -120,6 +122,7 @@ fn add(
                 is_program: module.is_program,
                 extents: Vec::new(),
                 values,
+                types: None,
                 point: None,
             });
             found.last_mut().expect("it was added")

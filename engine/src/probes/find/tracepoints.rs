@@ -29,8 +29,8 @@ const RUNNERS_MAX: u32 = 12;
 pub struct Point {
     /// What the kernel calls it.
     pub name: String,
-    /// How many arguments it has.
-    pub arguments: u64,
+    /// What its arguments are called, in their order; empty of one without a name.
+    pub arguments: Vec<String>,
     /// Code of the kernel that only runs programs at tracepoints, by address: frames of it are
     /// on each stack, and tell nothing.
     pub runners: Vec<Range<u64>>,
@@ -90,6 +90,15 @@ pub fn find(
     Ok((found.collect::<Result<_, String>>()?, Vec::new()))
 }
 
+/// The names of all tracepoints of this kernel; none where its types cannot be read.
+pub fn names() -> Vec<String> {
+    let bytes = fs::read(VMLINUX).unwrap_or_default();
+    let types = Tracepoints::parse(&bytes);
+    types.map_or_else(Vec::new, |types| {
+        types.names().map(str::to_string).collect()
+    })
+}
+
 /// The tracepoint of all system calls that one of a single call is made of.
 fn system_call(name: &str) -> Option<&'static str> {
     if name.starts_with("sys_enter_") {
@@ -145,9 +154,10 @@ fn at(
         is_program: false,
         extents: Vec::new(),
         values,
+        types: None,
         point: Some(Point {
             name: point.name.clone(),
-            arguments: point.parameters.len() as u64,
+            arguments: point.parameters.iter().map(|it| it.name.clone()).collect(),
             runners: runners(&point.name, symbols),
             has_stacks: !is_of_locks(&point.name),
         }),

@@ -3,6 +3,7 @@
 use super::Counted;
 use super::callers::Callers;
 use crate::naming::NamedModule;
+use crate::probes::expression::Values;
 use crate::probes::order::{Place, Whose};
 use crate::probes::reach::{Reach, has_ended};
 use crate::probes::shown::TREND_MAX;
@@ -30,6 +31,9 @@ pub struct Entry {
     pub module: Option<Arc<NamedModule>>,
     /// What is wanted of its calls: how they end, and values.
     pub search: Search,
+    /// The values before the ones that are sought now: if these cannot be read, it goes back to
+    /// them.
+    pub values_before: Option<Values>,
     /// When it is taken away.
     pub limits: ProbeLimits,
     /// How often it was looked for.
@@ -104,6 +108,7 @@ impl Entry {
             whose,
             module,
             search: Search::default(),
+            values_before: None,
             limits: ProbeLimits::default(),
             attempt: 0,
             stays: false,

@@ -54,6 +54,10 @@ fn of_watched(watched: &Watched, names: &Names) -> Option<Seen> {
             copies: found.copies(),
             breakpoints: found.copies() + found.return_sites,
             is_point: found.point.is_some(),
+            arguments: { found.point.iter() }
+                .flat_map(|point| &point.arguments)
+                .map(|name| symbolize::sanitize(name.as_bytes()).as_ref().into())
+                .collect(),
             is_stepped: is_stepped || found.return_sites > 0,
             is_timed: watched.is_timed,
             repeats: found.sites.iter().any(|site| site.repeats),

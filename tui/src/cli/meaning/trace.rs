@@ -62,6 +62,7 @@ pub fn config(words: Trace, configuration: Configuration) -> Result<Config, Fail
             duration: words.duration,
             is_timed: !words.count,
             values,
+            types: words.types,
             min: words.min.unwrap_or(Duration::ZERO),
             stacks: words.stacks,
             limits: limits(&words.limits),

@@ -1,14 +1,15 @@
 //! The probes of a run: placed, judged by what they cost, read.
 
-use crate::cli::{self, TraceConfig};
+use crate::cli::TraceConfig;
 use crate::failure::{Exit, Failure};
 use crate::stderr;
 use crate::values;
+use engine::nearest;
 use engine::probes::modules::{self, Module};
 use engine::probes::needed::{self, Environment};
 use engine::probes::{
-    Found, FrameKey, Guard, Placing, ProbeLimits, Reach, Recorder, Search, TooMuch, Track, Wanted,
-    What, find, marker_names, names,
+    Found, FrameKey, Guard, NotFound, Placing, ProbeLimits, Reach, Recorder, Search, TooMuch,
+    Track, TypesFile, Wanted, What, find, marker_names, names,
 };
 use probe::call::{Calls, Caution, Cost};
 use probe::call_orders::{Orders, PROBES_MAX, order};
@@ -37,6 +38,8 @@ pub struct Watch<'c> {
     symbolizer: Symbolizer,
     /// The files with code that a command maps at its start. Empty without a command.
     at_start: Vec<Module>,
+    /// The files with code among which functions were looked for last.
+    looked_at: Vec<Module>,
     /// Mapped files that could not be read when they were looked through last.
     unreadable: Vec<(PathBuf, Reason)>,
     /// Wanted functions that were not found yet.
@@ -73,14 +76,19 @@ impl<'c> Watch<'c> {
     pub fn new(mut calls: Calls, config: &'c TraceConfig) -> Result<Watch<'c>, Failure> {
         let cost = calls.measure_cost();
         let cost = cost.map_err(|error| Failure::new(Exit::NotPossible, error.to_string()))?;
+        let types = { config.types.as_deref() }
+            .map(TypesFile::open)
+            .transpose()
+            .map_err(Failure::failed)?
+            .map(Arc::new);
         let search = Search {
             returns: config.is_timed,
             values: config.values.clone(),
             caution: Caution::default(),
+            types,
         };
         let wanted = config.functions.iter().map(|text| {
             let wanted = Wanted::parse(text)?;
-            search.check_names(&wanted.what)?;
             Ok(Missing { wanted, why: None })
         });
         let missing: Result<_, String> = wanted.collect();
@@ -93,6 +101,7 @@ impl<'c> Watch<'c> {
             cost,
             symbolizer: Symbolizer::new().with_files(probe::files::of_targets()),
             at_start: Vec::new(),
+            looked_at: Vec::new(),
             unreadable: Vec::new(),
             missing,
             probes: Vec::new(),
@@ -111,7 +120,7 @@ impl<'c> Watch<'c> {
             }
             None => self.modules_of(&reach.processes()),
         };
-        self.place_in(&modules, reach)?;
+        self.place_in(&modules, reach, false)?;
         // The kernel has all of its tracepoints already.
         let of_kernel = { self.missing.iter() }
             .filter(|missing| matches!(missing.wanted.what, What::Tracepoint(..)))
@@ -131,7 +140,7 @@ impl<'c> Watch<'c> {
         if !modules.iter().any(|module| module.is_program) {
             modules.extend(self.at_start.iter().cloned());
         }
-        self.place_in(&modules, reach)
+        self.place_in(&modules, reach, true)
     }
 
     /// Says which functions are not in a command's program or the libraries that it needs,
@@ -172,11 +181,21 @@ impl<'c> Watch<'c> {
     /// Returns the name of a function that is spelled much like one that was not found.
     fn guess(&self, missing: &Missing) -> Option<String> {
         let (wanted, names): (&str, Vec<String>) = match &missing.wanted.what {
-            What::Name(wanted, _) => (wanted, names(&self.at_start).collect()),
-            What::Marker(..) => (&missing.wanted.text, marker_names(&self.at_start).collect()),
+            What::Name(wanted, _) => (wanted, names(&self.looked_at).collect()),
+            What::Marker(..) => (
+                &missing.wanted.text,
+                marker_names(&self.looked_at).collect(),
+            ),
             _ => return None,
         };
-        cli::nearest(wanted, names.iter().map(String::as_str)).map(str::to_string)
+        let near = nearest(wanted, names.iter().map(String::as_str));
+        // Else the shortest one that goes on as it does.
+        let begun = || {
+            let begun = names.iter().filter(|name| name.starts_with(wanted));
+            begun.min_by_key(|name| name.len()).map(String::as_str)
+        };
+        let guess = near.or_else(|| begun().filter(|_| wanted.len() > 2));
+        guess.map(str::to_string)
     }
 
     /// Returns the files of code that processes have mapped, and notes those that cannot be
@@ -190,11 +209,18 @@ impl<'c> Watch<'c> {
 
     /// Looks for the missing functions in these modules, and probes what was found. What is
     /// not found stays missing with the reason, to be looked for again. An error if more
-    /// functions fit than can be probed.
-    fn place_in(&mut self, modules: &[Module], reach: &Reach) -> Result<(), Failure> {
+    /// functions fit than can be probed, or if a value of one cannot be found before anything
+    /// `is_late`, which is then said.
+    fn place_in(
+        &mut self,
+        modules: &[Module],
+        reach: &Reach,
+        is_late: bool,
+    ) -> Result<(), Failure> {
         if self.missing.is_empty() {
             return Ok(());
         }
+        self.looked_at = modules.to_vec();
         let before = std::mem::replace(&mut self.search.caution, Caution::now());
         let is_new = before != self.search.caution && self.search.returns;
         if let Some(why) = self.search.caution.explain().filter(|_| is_new) {
@@ -206,8 +232,15 @@ impl<'c> Watch<'c> {
                 Ok((found, refused)) if !found.is_empty() || !refused.is_empty() => {
                     (found, refused)
                 }
+                Err(NotFound::Refused(why)) => {
+                    if is_late {
+                        stderr::say(format_args!("no probe on {}: {why}", wanted.text));
+                        continue;
+                    }
+                    return Err(Failure::failed(why));
+                }
                 result => {
-                    let why = result.err();
+                    let why = result.err().map(NotFound::why);
                     self.missing.push(Missing { wanted, why });
                     continue;
                 }
@@ -223,10 +256,13 @@ impl<'c> Watch<'c> {
             }
             for refused in &refused {
                 let (name, module) = (&refused.name, &refused.module);
-                let why = refused.reason.explain();
+                let why = refused.explain();
                 stderr::say(format_args!("no probe on {name} ({module}): {why}"));
             }
             for found in found {
+                if let Some(types) = &found.types {
+                    stderr::say(types);
+                }
                 self.place_one(found, reach)?;
             }
         }

@@ -119,7 +119,7 @@ fn keys_are_about_the_selected_one() {
     // What was read before goes on being read.
     let texts: Vec<&str> = values.iter().map(|value| value.text.as_str()).collect();
     assert_eq!(texts, ["arg1", "arg2"]);
-    hand.keys("vargh\n");
+    hand.keys("varg0\n");
     assert!(hand.effects.is_empty());
     hand.looks_like("probes-value-80x24");
     hand.keys("\u{1b}:unprobe all\n");

@@ -87,8 +87,9 @@ fn render_none(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, body: Rect) {
     }
     if let Some(key) = palette {
         lines.push(format!(
-            "{key}probe NAME does it for a function that has no samples"
+            "{key}probe NAME does it for a function that has no samples, and for markers and"
         ));
+        lines.push("tracepoints: usdt:PROVIDER:NAME, tracepoint:NAME; Tab completes".to_owned());
     }
     lines.push("a probe costs what its row says, and goes by itself after 60 s".to_owned());
     if cx.shown.source.recording.is_some() {

@@ -68,7 +68,10 @@ pub fn sentences(cx: &Context<'_>, probe: &Probe) -> Vec<String> {
         lines.push(format!("taken away: {why}"));
     }
     lines.extend([counted(cx, probe, seen), costs(probe, seen)]);
-    lines.extend(lasted(seen));
+    // A marker is a place, and no call: it has no end.
+    if !probe.name.starts_with("usdt:") {
+        lines.extend(lasted(seen));
+    }
     lines.extend(but(seen));
     lines
 }

@@ -1,0 +1,232 @@
+//! Values by the names and types of debug information.
+//!
+//! Whose types are taken, in this order:
+//!
+//! 1. those of the file that is probed, or of its debug file
+//! 2. those of a file that the user has named: of the same build, or of another one whose
+//!    structures are taken to lie as they do here
+
+use super::expression::{Known, KnownParameter, Values};
+use super::modules::{Module, TYPES_BYTES_MAX};
+use probe::files;
+use std::path::Path;
+use std::sync::Arc;
+use symbolize::debug_file::DebugFiles;
+use symbolize::dwarf::{Convention, DebugTypes, NoSignature, Parameter, Signature};
+use symbolize::object::Object;
+use symbolize::opener;
+use symbolize::sites::{Function, Language};
+use symbolize::{FileSource, Reason};
+
+/// A file that a user has named for its types.
+#[derive(Debug)]
+pub struct TypesFile {
+    /// As it was named, safe to print.
+    name: String,
+    types: DebugTypes,
+}
+
+impl TypesFile {
+    /// Opens the file of a path. The error is a sentence.
+    pub fn open(path: &Path) -> Result<TypesFile, String> {
+        let bytes = path.as_os_str().as_encoded_bytes();
+        let name = symbolize::sanitize(bytes).into_owned();
+        let failed = |why: &str| format!("no types from {name}: {why}");
+        let path = std::path::absolute(path).map_err(|error| failed(&error.to_string()))?;
+        let way = files::named_by_user();
+        let root =
+            opener::our_root().ok_or_else(|| failed("this system's root cannot be opened"))?;
+        let file = way.open_beneath(root, &path);
+        let file = file.map_err(|reason| match reason {
+            Reason::FileGone => failed("there is no such file, or it cannot be opened"),
+            reason => failed(&lower(reason.explain())),
+        })?;
+        let object = Object::read(&file);
+        let object = object.map_err(|error| failed(&lower(error.reason().explain())))?;
+        let files = DebugFiles::of(&FileSource::new(&path), way);
+        match DebugTypes::of_file(&object, files, TYPES_BYTES_MAX) {
+            Ok(Some(types)) => Ok(TypesFile { name, types }),
+            Ok(None) => Err(failed(
+                "it has no debug information, nor is there a debug file of it",
+            )),
+            Err(error) => Err(failed(&lower(error.reason().explain()))),
+        }
+    }
+
+    /// Says whose types they are for a file that is probed, and whether that is the same build.
+    pub fn explain(&self, module: &Module) -> String {
+        let of = |id: &[u8]| match id.is_empty() {
+            true => "without a build-id".to_string(),
+            false => format!("of build-id {}", hex(id)),
+        };
+        let (its, own) = (self.types.build_id(), module.build_id());
+        if self.is_of(module) {
+            return format!(
+                "types are those of {}, {}: the same build",
+                self.name,
+                of(its)
+            );
+        }
+        format!(
+            "types are those of {}, {}; {} is {}: values are right if its structures lie alike",
+            self.name,
+            of(its),
+            module.name(),
+            of(&own)
+        )
+    }
+
+    fn is_of(&self, module: &Module) -> bool {
+        let own = module.build_id();
+        !own.is_empty() && own == self.types.build_id()
+    }
+}
+
+/// A sentence as the end of another one.
+fn lower(sentence: &str) -> String {
+    let sentence = sentence.trim_end_matches('.');
+    let mut letters = sentence.chars();
+    match letters.next() {
+        Some(first) => first.to_lowercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Values of a function, and whether types of the file of the user were needed for them.
+pub struct Typed {
+    pub values: Values,
+    pub by_file: bool,
+}
+
+/// The values that are read of a function, as types tell of them. The error is a sentence:
+/// nothing tells of a name.
+pub fn typed(
+    values: &Values,
+    module: &Module,
+    function: &Function,
+    given: Option<&Arc<TypesFile>>,
+) -> Result<Typed, String> {
+    let as_typed = |values: &Values| Typed {
+        values: values.clone(),
+        by_file: false,
+    };
+    if values.is_empty() || function.inside.is_some() {
+        return match values.iter().find(|value| value.has_names()) {
+            Some(value) => Err(format!(
+                "`{}`: parameters are only known where a function begins",
+                value.text
+            )),
+            None => Ok(as_typed(values)),
+        };
+    }
+    let given = given.map(|given| &**given);
+    let is_own = given.is_some_and(|given| given.is_of(module));
+    let own = module.types().filter(|_| !is_own);
+    let mut failure = None;
+    if let Some(types) = &own {
+        match with(types, at(types, function), values) {
+            Ok(values) => {
+                return Ok(Typed {
+                    values,
+                    by_file: false,
+                });
+            }
+            Err(why) => failure = Some(why),
+        }
+    }
+    if let Some(given) = given {
+        let types = &given.types;
+        let signature = match is_own {
+            true => at(types, function),
+            false => types.signature_of(&function.raw, convention(function)),
+        };
+        match with(types, signature, values) {
+            Ok(values) => {
+                return Ok(Typed {
+                    values,
+                    by_file: true,
+                });
+            }
+            Err(why) => failure = Some(why),
+        }
+    }
+    match values.iter().find(|value| value.has_names()) {
+        // Registers need no types.
+        None => Ok(as_typed(values)),
+        Some(value) => Err(failure.unwrap_or_else(|| {
+            format!(
+                "`{}` needs debug information, which {} has not: without, values are arg1 to arg9, \
+                 ret, this, %r8 …",
+                value.text,
+                module.name()
+            )
+        })),
+    }
+}
+
+/// Values with these types. A value without names is as it was typed where they do not help.
+fn with(
+    types: &DebugTypes,
+    signature: Result<Signature, NoSignature>,
+    values: &Values,
+) -> Result<Values, String> {
+    let why = signature.as_ref().err().copied();
+    let (parameters, returns) = match signature {
+        Ok(signature) => (signature.parameters, signature.returns),
+        Err(_) => (Vec::new(), None),
+    };
+    let parameters: Vec<KnownParameter> = parameters.into_iter().map(known).collect();
+    let known = Known {
+        types,
+        parameters: &parameters,
+        returns,
+    };
+    let typed = values.iter().map(|value| match value.at_function(known) {
+        Ok(typed) => Ok(typed),
+        Err(_) if !value.has_names() => Ok(value.clone()),
+        Err(clause) => {
+            let about = match why {
+                None => String::new(),
+                Some(NoSignature::NoSuchFunction) => {
+                    "; the debug information does not tell of this function, but may of its \
+                     structures: arg1:TYPE.member"
+                        .into()
+                }
+                Some(NoSignature::Several) => {
+                    "; the debug information tells of several functions of this name".into()
+                }
+                Some(NoSignature::IsChanged) => {
+                    "; the compiler changed the parameters of this copy of the function".into()
+                }
+            };
+            Err(format!("`{}`: {clause}{about}", value.text))
+        }
+    });
+    typed.collect::<Result<Vec<_>, _>>().and_then(Values::new)
+}
+
+/// The signature of a function of the very file.
+fn at(types: &DebugTypes, function: &Function) -> Result<Signature, NoSignature> {
+    types.signature_at(function.start, &function.raw, convention(function))
+}
+
+/// Whose rules the callers of a function keep to.
+fn convention(function: &Function) -> Convention {
+    match function.language {
+        Language::C | Language::Cpp => Convention::C,
+        Language::Rust => Convention::Rust,
+        Language::Go => Convention::Go,
+    }
+}
+
+fn known(parameter: Parameter) -> KnownParameter {
+    KnownParameter {
+        name: parameter.name,
+        kind: parameter.kind,
+        place: parameter.place,
+    }
+}

@@ -1,0 +1,476 @@
+//! Types of a program: its functions' parameters, and where members of structures lie.
+//!
+//! ```text
+//! address of a function ─► its unit ─┐
+//! name of a function ────► directory ┴► entry ─► parameters ─► shape, members
+//! name of a type ────────► directory ─────────► entry ───────► shape, members
+//! ```
+//!
+//! Units are read when they are asked for, one at a time. Types in `.dwo` files (split DWARF)
+//! and in `.debug_types` (DWARF 4) are not read.
+
+mod directory;
+mod look;
+mod passing;
+mod signature;
+
+use std::sync::OnceLock;
+
+use gimli::UnitOffset;
+
+use super::DebugInfo;
+use super::names::{EntryPlace, REFERENCES_MAX};
+use super::unit::Window;
+use crate::OpenError;
+use crate::debug_file::DebugFiles;
+use crate::object::Object;
+use crate::types::{Member, NoMember, Shape, TypeId, Types};
+
+use directory::Directory;
+use look::{Look, Reference};
+pub use passing::{Convention, Passed};
+pub use signature::{NoSignature, Parameter, Signature};
+
+/// How many names one type can have, one for the other, before it is taken for a circle.
+const NAMES_MAX: usize = 32;
+
+/// Base classes and structures without a name, in all, that are looked into for a member.
+const NESTED_MAX: u32 = 64;
+
+/// Values of an enumeration that are kept.
+const VALUES_MAX: usize = 1024;
+
+/// Parts of a structure that are looked at to tell how it is passed.
+const PARTS_MAX: usize = 32;
+
+/// The types of one file.
+#[derive(Debug)]
+pub struct DebugTypes {
+    info: DebugInfo,
+    build_id: Vec<u8>,
+    directory: OnceLock<Directory>,
+}
+
+/// A structure as a whole.
+#[derive(Debug, Clone, Copy)]
+struct Structure {
+    bytes: u64,
+    /// It has a copy constructor or the like, so that functions are given its address.
+    is_by_address: bool,
+}
+
+impl DebugTypes {
+    /// The types that a file tells of itself, or its debug file tells of it. Holds no more than
+    /// `bytes_max` of it at once. `None` if there are none.
+    pub fn of_file(
+        main: &Object,
+        files: DebugFiles,
+        bytes_max: u64,
+    ) -> Result<Option<DebugTypes>, OpenError> {
+        let separate = match main.has_debug_info() {
+            true => None,
+            false => files.separate(main),
+        };
+        let object = separate.as_ref().unwrap_or(main);
+        let info = DebugInfo::read(object, files, bytes_max)?;
+        Ok(info.map(|info| DebugTypes {
+            info,
+            build_id: main.build_id().unwrap_or_default(),
+            directory: OnceLock::new(),
+        }))
+    }
+
+    /// The build that it tells of; empty if that is not known.
+    pub fn build_id(&self) -> &[u8] {
+        &self.build_id
+    }
+
+    fn directory(&self) -> &Directory {
+        let read = || Directory::read(&self.info.reader());
+        self.directory.get_or_init(read)
+    }
+
+    /// Opens the unit of an entry, and looks at it.
+    fn look<T>(
+        &self,
+        place: EntryPlace,
+        take: impl FnOnce(&Look<'_, '_, '_>, UnitOffset) -> Option<T>,
+    ) -> Option<T> {
+        let reader = self.info.reader();
+        let mut window = Window::default();
+        let opened = reader.open_numbered(reader.unit_of(place)?, &mut window)?;
+        let look = Look::new(&opened);
+        let offset = look.offset_of(place)?;
+        take(&look, offset)
+    }
+
+    fn place_of(&self, id: TypeId) -> Option<EntryPlace> {
+        match Reference::of(id) {
+            Reference::Place(place) => Some(place),
+            Reference::Signature(number) => self.directory().of_signature(number),
+        }
+    }
+
+    /// The type itself, behind what only names it or says that it is constant. `None` if it is
+    /// `void`, or not there.
+    fn bare(&self, id: TypeId) -> Option<EntryPlace> {
+        let mut place = self.place_of(id)?;
+        for _ in 0..NAMES_MAX {
+            let next = self.look(place, |look, offset| {
+                let entry = look.entry(offset)?;
+                let names = matches!(
+                    entry.tag(),
+                    gimli::DW_TAG_typedef
+                        | gimli::DW_TAG_const_type
+                        | gimli::DW_TAG_volatile_type
+                        | gimli::DW_TAG_restrict_type
+                        | gimli::DW_TAG_atomic_type
+                        | gimli::DW_TAG_immutable_type
+                        | gimli::DW_TAG_packed_type
+                );
+                match names {
+                    true => look.kind(&entry).map(Some),
+                    false => Some(None),
+                }
+            })?;
+            match next {
+                Some(next) => place = self.place_of(next)?,
+                None => return Some(place),
+            }
+        }
+        None
+    }
+
+    /// Where a structure is defined, if this is only its name.
+    fn definition(&self, place: EntryPlace) -> Option<EntryPlace> {
+        enum Found {
+            Here,
+            Called(String),
+            At(TypeId),
+        }
+        let found = self.look(place, |look, offset| {
+            let entry = look.entry(offset)?;
+            if !look::has(&entry, gimli::DW_AT_declaration) {
+                return Some(Found::Here);
+            }
+            if let Some(signature) = look.reference(&entry, gimli::DW_AT_signature) {
+                return Some(Found::At(signature.id()));
+            }
+            // Its name with namespaces tells which of all it is.
+            let mut entries = look.unit.entries();
+            let mut scopes: Vec<(isize, String)> = Vec::new();
+            while let Ok(Some(entry)) = entries.next_dfs() {
+                while scopes
+                    .last()
+                    .is_some_and(|(depth, _)| *depth >= entry.depth())
+                {
+                    scopes.pop();
+                }
+                if entry.offset() == offset {
+                    let scopes: Vec<String> = scopes.into_iter().map(|(_, name)| name).collect();
+                    let name = directory::qualified(&scopes, &look.name(entry)?);
+                    return Some(Found::Called(name));
+                }
+                if entry.offset() > offset {
+                    break;
+                }
+                let is_scope = [
+                    gimli::DW_TAG_namespace,
+                    gimli::DW_TAG_module,
+                    gimli::DW_TAG_structure_type,
+                    gimli::DW_TAG_class_type,
+                    gimli::DW_TAG_union_type,
+                ];
+                if is_scope.contains(&entry.tag()) {
+                    scopes.push((entry.depth(), look.name(entry).unwrap_or_default()));
+                }
+            }
+            None
+        })?;
+        match found {
+            Found::Here => Some(place),
+            Found::Called(name) => self.directory().type_of(&name),
+            Found::At(id) => self.place_of(id),
+        }
+    }
+
+    fn structure(&self, id: TypeId) -> Option<Structure> {
+        let place = self.definition(self.bare(id)?)?;
+        self.look(place, |look, offset| {
+            let entry = look.entry(offset)?;
+            let convention = look::number(&entry, gimli::DW_AT_calling_convention);
+            Some(Structure {
+                bytes: look::number(&entry, gimli::DW_AT_byte_size)?,
+                is_by_address: convention == Some(u64::from(gimli::DW_CC_pass_by_reference.0)),
+            })
+        })
+    }
+
+    /// The types of all members and base classes of a structure.
+    fn parts(&self, id: TypeId) -> Vec<TypeId> {
+        let Some(place) = self.bare(id).and_then(|place| self.definition(place)) else {
+            return Vec::new();
+        };
+        let mut parts = Vec::new();
+        self.look(place, |look, offset| {
+            look.find_child::<()>(offset, |child| {
+                if is_part(child) {
+                    parts.extend(look.kind(child));
+                }
+                (parts.len() == PARTS_MAX).then_some(())
+            })
+        });
+        parts
+    }
+
+    fn shape_of(&self, id: TypeId) -> Option<Shape> {
+        let place = self.bare(id)?;
+        // The type of its letters is of another entry, maybe of another unit.
+        let (shape, element) = self.look(place, |look, offset| {
+            let entry = look.entry(offset)?;
+            let bytes = look::number(&entry, gimli::DW_AT_byte_size);
+            let alone = |shape| Some((shape, None));
+            match entry.tag() {
+                gimli::DW_TAG_base_type => alone(base(&entry, bytes?)),
+                gimli::DW_TAG_pointer_type
+                | gimli::DW_TAG_reference_type
+                | gimli::DW_TAG_rvalue_reference_type => alone(Shape::Pointer(look.kind(&entry))),
+                gimli::DW_TAG_unspecified_type => alone(Shape::Pointer(None)),
+                gimli::DW_TAG_structure_type
+                | gimli::DW_TAG_class_type
+                | gimli::DW_TAG_union_type => alone(Shape::Structure),
+                gimli::DW_TAG_enumeration_type => {
+                    let shape = enumeration(look, offset, &entry, bytes);
+                    // The type of its numbers tells the size that is not told.
+                    Some((shape, look.kind(&entry).filter(|_| bytes.is_none())))
+                }
+                gimli::DW_TAG_array_type => {
+                    let count = look.find_child(offset, count_of);
+                    Some((Shape::Letters(count.unwrap_or(0)), look.kind(&entry)))
+                }
+                _ => alone(Shape::Other),
+            }
+        })?;
+        match (shape, element) {
+            (Shape::Letters(count), element) => {
+                match element.is_some_and(|it| self.is_letter(it)) {
+                    true => Some(Shape::Letters(count)),
+                    false => Some(Shape::Other),
+                }
+            }
+            (
+                Shape::Number {
+                    is_signed, names, ..
+                },
+                Some(of),
+            ) => match self.shape_of(of)? {
+                Shape::Number { bytes, .. } => Some(Shape::Number {
+                    bytes,
+                    is_signed,
+                    names,
+                }),
+                _ => Some(Shape::Other),
+            },
+            (shape, _) => Some(shape),
+        }
+    }
+
+    fn is_letter(&self, id: TypeId) -> bool {
+        let is_it = self.bare(id).and_then(|place| {
+            self.look(place, |look, offset| {
+                let entry = look.entry(offset)?;
+                let letters = [gimli::DW_ATE_signed_char, gimli::DW_ATE_unsigned_char];
+                Some(
+                    entry.tag() == gimli::DW_TAG_base_type
+                        && look::number(&entry, gimli::DW_AT_byte_size) == Some(1)
+                        && encoding(&entry).is_some_and(|it| letters.contains(&it)),
+                )
+            })
+        });
+        is_it.unwrap_or(false)
+    }
+
+    fn member_within(&self, of: TypeId, name: &str, left: &mut u32) -> Result<Member, NoMember> {
+        let place = self.bare(of).ok_or(NoMember::NoSuchName)?;
+        let place = self.definition(place).ok_or(NoMember::Undefined)?;
+        // Base classes and structures without a name, and where they begin.
+        let mut nested: Vec<(Option<u64>, TypeId)> = Vec::new();
+        let found = self.look(place, |look, offset| {
+            look.find_child(offset, |child| {
+                if !is_part(child) {
+                    return None;
+                }
+                let kind = look.kind(child)?;
+                let is_base = child.tag() == gimli::DW_TAG_inheritance;
+                let its = look.name(child).filter(|_| !is_base);
+                match its {
+                    Some(its) if is_called(&its, name) => Some(member(child, kind)),
+                    Some(_) => None,
+                    None => {
+                        let is_virtual =
+                            look::number(child, gimli::DW_AT_virtuality).is_some_and(|it| it != 0);
+                        let at = offset_of(child).filter(|_| !is_virtual);
+                        nested.push((at, kind));
+                        None
+                    }
+                }
+            })
+        });
+        if let Some(found) = found {
+            return found.ok_or(NoMember::NoSuchName);
+        }
+        for (at, kind) in nested {
+            if *left == 0 {
+                break;
+            }
+            *left -= 1;
+            let Ok(inner) = self.member_within(kind, name, left) else {
+                continue;
+            };
+            let at = at.ok_or(NoMember::InVirtualBase)?;
+            let offset = at.checked_add(inner.offset).ok_or(NoMember::NoSuchName)?;
+            return Ok(Member { offset, ..inner });
+        }
+        Err(NoMember::NoSuchName)
+    }
+}
+
+impl Types for DebugTypes {
+    fn shape(&self, of: TypeId) -> Option<Shape> {
+        self.shape_of(of)
+    }
+
+    fn member(&self, of: TypeId, name: &str) -> Result<Member, NoMember> {
+        self.member_within(of, name, &mut { NESTED_MAX })
+    }
+
+    fn named(&self, name: &str) -> Option<TypeId> {
+        let place = self.directory().type_of(name)?;
+        Some(Reference::Place(place).id())
+    }
+}
+
+/// Whether an entry is a part of each object: no variable or function of the class.
+fn is_part(entry: &look::Entry<'_>) -> bool {
+    let is_of_class =
+        || look::has(entry, gimli::DW_AT_external) || look::has(entry, gimli::DW_AT_declaration);
+    match entry.tag() {
+        gimli::DW_TAG_inheritance => true,
+        gimli::DW_TAG_member => !is_of_class(),
+        _ => false,
+    }
+}
+
+/// The members of a tuple of Rust are called `__0`, and written `0`.
+fn is_called(its: &str, name: &str) -> bool {
+    its == name || its.strip_prefix("__") == Some(name)
+}
+
+/// `None` if where it is cannot be told.
+fn member(entry: &look::Entry<'_>, kind: TypeId) -> Option<Member> {
+    let in_bits = look::number(entry, gimli::DW_AT_data_bit_offset);
+    let is_bits = in_bits.is_some() || entry.has_attr(gimli::DW_AT_bit_size);
+    Some(Member {
+        offset: match in_bits {
+            Some(bits) => bits / 8,
+            None => offset_of(entry)?,
+        },
+        kind,
+        is_bits,
+    })
+}
+
+/// Where a member begins. Members of unions need not say so.
+fn offset_of(entry: &look::Entry<'_>) -> Option<u64> {
+    let Some(value) = entry.attr_value(gimli::DW_AT_data_member_location) else {
+        return Some(0);
+    };
+    if let gimli::AttributeValue::Exprloc(expression) = value {
+        // `DW_OP_plus_uconst`, as compilers of before DWARF 3 wrote it.
+        let mut bytes = expression.0;
+        let first = gimli::Reader::read_u8(&mut bytes).ok()?;
+        let offset = gimli::Reader::read_uleb128(&mut bytes).ok()?;
+        let is_plain = first == gimli::DW_OP_plus_uconst.0 && bytes.is_empty();
+        return is_plain.then_some(offset);
+    }
+    value.udata_value()
+}
+
+fn encoding(entry: &look::Entry<'_>) -> Option<gimli::DwAte> {
+    match entry.attr_value(gimli::DW_AT_encoding)? {
+        gimli::AttributeValue::Encoding(encoding) => Some(encoding),
+        value => value.u8_value().map(gimli::DwAte),
+    }
+}
+
+fn base(entry: &look::Entry<'_>, bytes: u64) -> Shape {
+    let Some(bytes) = u32::try_from(bytes)
+        .ok()
+        .filter(|it| [1, 2, 4, 8].contains(it))
+    else {
+        return Shape::Other;
+    };
+    let number = |is_signed| Shape::Number {
+        bytes,
+        is_signed,
+        names: Vec::new(),
+    };
+    match encoding(entry) {
+        Some(gimli::DW_ATE_signed | gimli::DW_ATE_signed_char) => number(true),
+        Some(
+            gimli::DW_ATE_unsigned
+            | gimli::DW_ATE_unsigned_char
+            | gimli::DW_ATE_boolean
+            | gimli::DW_ATE_address
+            | gimli::DW_ATE_UTF
+            | gimli::DW_ATE_UCS
+            | gimli::DW_ATE_ASCII,
+        ) => number(false),
+        Some(gimli::DW_ATE_float) if bytes >= 4 => Shape::Float(bytes),
+        _ => Shape::Other,
+    }
+}
+
+fn enumeration(
+    look: &Look<'_, '_, '_>,
+    offset: UnitOffset,
+    entry: &look::Entry<'_>,
+    bytes: Option<u64>,
+) -> Shape {
+    let bytes = match bytes {
+        // It is told by its numbers' type.
+        None => 4,
+        Some(bytes @ (1 | 2 | 4 | 8)) => bytes as u32,
+        Some(_) => return Shape::Other,
+    };
+    let mut names = Vec::new();
+    look.find_child::<()>(offset, |child| {
+        if child.tag() == gimli::DW_TAG_enumerator {
+            let value = look::signed(child, gimli::DW_AT_const_value);
+            let value = value.or_else(|| {
+                let value = look::number(child, gimli::DW_AT_const_value);
+                value.map(|value| value as i64)
+            });
+            names.extend(value.zip(look.name(child)));
+        }
+        (names.len() == VALUES_MAX).then_some(())
+    });
+    let has_signed = look::number(entry, gimli::DW_AT_encoding)
+        .is_some_and(|it| it == u64::from(gimli::DW_ATE_signed.0));
+    let is_signed = has_signed || names.iter().any(|(value, _)| *value < 0);
+    Shape::Number {
+        bytes,
+        is_signed,
+        names,
+    }
+}
+
+/// How many elements an array has.
+fn count_of(entry: &look::Entry<'_>) -> Option<u64> {
+    if entry.tag() != gimli::DW_TAG_subrange_type {
+        return None;
+    }
+    let count = look::number(entry, gimli::DW_AT_count);
+    let last = || look::number(entry, gimli::DW_AT_upper_bound)?.checked_add(1);
+    count.or_else(last)
+}

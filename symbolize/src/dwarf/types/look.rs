@@ -1,0 +1,179 @@
+//! One unit that is open, and what its entries say of types.
+
+use std::ops::Range;
+
+use gimli::{AttributeValue, DebuggingInformationEntry, Dwarf, Unit, UnitOffset};
+
+use super::super::names::EntryPlace;
+use super::super::reader::Opened;
+use super::super::sections::Slice;
+use super::super::strings::Strings;
+use crate::table::TEXT_BYTES_MAX;
+use crate::types::TypeId;
+
+/// An entry of a unit, with its attributes.
+pub type Entry<'w> = DebuggingInformationEntry<Slice<'w>>;
+
+/// What an attribute of an entry refers to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reference {
+    Place(EntryPlace),
+    /// A type in a unit of its own, by the number that this has.
+    Signature(u64),
+}
+
+/// The bit of a [`TypeId`] that says that it is of the supplementary file.
+const SUPPLEMENTARY: u64 = 1 << 63;
+
+/// The bit that says that it is the number of a type in a unit of its own. Such a number has
+/// 64 bits, of which two are lost: the directory knows them without these.
+const SIGNATURE: u64 = 1 << 62;
+
+/// The bits of the number of a type that are kept.
+pub const SIGNATURE_BITS: u64 = SIGNATURE - 1;
+
+impl Reference {
+    pub fn id(self) -> TypeId {
+        match self {
+            Reference::Signature(number) => SIGNATURE | number & SIGNATURE_BITS,
+            Reference::Place(place) if place.supplementary => SUPPLEMENTARY | place.offset as u64,
+            Reference::Place(place) => place.offset as u64,
+        }
+    }
+
+    pub fn of(id: TypeId) -> Reference {
+        if id & SIGNATURE != 0 && id & SUPPLEMENTARY == 0 {
+            return Reference::Signature(id & SIGNATURE_BITS);
+        }
+        Reference::Place(EntryPlace {
+            supplementary: id & SUPPLEMENTARY != 0,
+            offset: (id & !SUPPLEMENTARY) as usize,
+        })
+    }
+}
+
+/// A unit, and where it is.
+pub struct Look<'l, 'w, 'd> {
+    dwarf: &'l Dwarf<Slice<'d>>,
+    pub unit: &'l Unit<Slice<'w>>,
+    strings: Strings<'l>,
+    is_supplementary: bool,
+    /// Where in the section the unit is.
+    place: Range<usize>,
+}
+
+impl<'l, 'w, 'd> Look<'l, 'w, 'd> {
+    pub fn new(opened: &'l Opened<'l, 'w, 'd>) -> Look<'l, 'w, 'd> {
+        let header = &opened.unit.header;
+        let start = header.debug_info_offset().map_or(0, |start| start.0);
+        Look {
+            dwarf: opened.dwarf,
+            unit: &opened.unit,
+            strings: opened.strings,
+            is_supplementary: opened.is_supplementary,
+            place: start..start.saturating_add(header.length_including_self()),
+        }
+    }
+
+    /// Where an entry of this unit is.
+    pub fn place_of(&self, offset: UnitOffset) -> EntryPlace {
+        EntryPlace {
+            supplementary: self.is_supplementary,
+            offset: self.place.start.saturating_add(offset.0),
+        }
+    }
+
+    /// Where in this unit a place is. `None` if it is in another one.
+    pub fn offset_of(&self, place: EntryPlace) -> Option<UnitOffset> {
+        let is_here =
+            place.supplementary == self.is_supplementary && self.place.contains(&place.offset);
+        is_here.then(|| UnitOffset(place.offset - self.place.start))
+    }
+
+    pub fn entry(&self, offset: UnitOffset) -> Option<Entry<'w>> {
+        self.unit.entry(offset).ok()
+    }
+
+    /// Each child of an entry, up to one for which `take` says something.
+    pub fn find_child<T>(
+        &self,
+        of: UnitOffset,
+        mut take: impl FnMut(&Entry<'w>) -> Option<T>,
+    ) -> Option<T> {
+        let mut tree = self.unit.entries_tree(Some(of)).ok()?;
+        let mut children = tree.root().ok()?.children();
+        while let Ok(Some(child)) = children.next() {
+            if let Some(taken) = take(child.entry()) {
+                return Some(taken);
+            }
+        }
+        None
+    }
+
+    /// What an attribute refers to.
+    pub fn reference(&self, entry: &Entry<'_>, name: gimli::DwAt) -> Option<Reference> {
+        let place = |supplementary, offset| {
+            Some(Reference::Place(EntryPlace {
+                supplementary,
+                offset,
+            }))
+        };
+        match entry.attr_value(name)? {
+            AttributeValue::UnitRef(offset) => Some(Reference::Place(self.place_of(offset))),
+            AttributeValue::DebugInfoRef(offset) => place(self.is_supplementary, offset.0),
+            AttributeValue::DebugInfoRefSup(offset) => place(true, offset.0),
+            AttributeValue::DebugTypesRef(number) => Some(Reference::Signature(number.0)),
+            _ => None,
+        }
+    }
+
+    /// The type of an entry. `None` if it has none, as what is `void`.
+    pub fn kind(&self, entry: &Entry<'_>) -> Option<TypeId> {
+        self.reference(entry, gimli::DW_AT_type).map(Reference::id)
+    }
+
+    pub fn text(&self, entry: &Entry<'_>, name: gimli::DwAt) -> Option<String> {
+        let value = entry.attr_value(name)?;
+        let bytes = self.strings.bytes(self.dwarf, self.unit, value)?;
+        let bytes = bytes.get(..TEXT_BYTES_MAX).unwrap_or(&bytes);
+        Some(String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    pub fn name(&self, entry: &Entry<'_>) -> Option<String> {
+        let name = self.text(entry, gimli::DW_AT_name)?;
+        (!name.is_empty()).then_some(name)
+    }
+
+    /// As the linker knows it. `None` where that is its name.
+    pub fn linkage_name(&self, entry: &Entry<'_>) -> Option<String> {
+        let old = || self.text(entry, gimli::DW_AT_MIPS_linkage_name);
+        self.text(entry, gimli::DW_AT_linkage_name).or_else(old)
+    }
+
+    /// An address that is told by itself or by its number in a list.
+    pub fn address(&self, entry: &Entry<'w>, name: gimli::DwAt) -> Option<u64> {
+        match entry.attr_value(name)? {
+            AttributeValue::Addr(address) => Some(address),
+            AttributeValue::DebugAddrIndex(index) => {
+                let (size, base) = (self.unit.header.address_size(), self.unit.addr_base);
+                self.dwarf.debug_addr.get_address(size, base, index).ok()
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether a flag is set.
+pub fn has(entry: &Entry<'_>, name: gimli::DwAt) -> bool {
+    matches!(entry.attr_value(name), Some(AttributeValue::Flag(true)))
+}
+
+/// A number that is written down as such.
+pub fn number(entry: &Entry<'_>, name: gimli::DwAt) -> Option<u64> {
+    entry.attr_value(name)?.udata_value()
+}
+
+/// A number that may be negative.
+pub fn signed(entry: &Entry<'_>, name: gimli::DwAt) -> Option<i64> {
+    entry.attr_value(name)?.sdata_value()
+}

@@ -1,0 +1,237 @@
+//! Where the caller of a function puts each of its parameters.
+//!
+//! | language | by |
+//! |---|---|
+//! | C, C++ | System V ABI for x86-64, 3.2.3: six registers for integers, the rest on the stack |
+//! | Rust | the same for numbers and addresses; what is larger than two of them by its address |
+//! | Go | cmd/compile/abi-internal.md: nine registers, parts of structures one by one |
+//!
+//! What cannot be told for sure is [`Passed::Unknown`], and so is all behind it that depends on
+//! it.
+
+use super::DebugTypes;
+use crate::types::{Shape, TypeId};
+
+/// Whose rules callers keep to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Convention {
+    /// C and C++, and what calls like them.
+    C,
+    /// Rust's own.
+    Rust,
+    /// Go's, in registers (1.17).
+    Go,
+}
+
+/// Where a parameter is when a call begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passed {
+    /// It is the argument of this number, from 1 on: a register for integers, then a word of
+    /// the stack.
+    Argument(u32),
+    /// Its address is the argument of this number.
+    Address(u32),
+    /// Its parts are so many arguments, from this one on.
+    Several(u32, u32),
+    /// It lies on the stack, so many bytes above the return address.
+    Stack(u64),
+    /// In a register of floating point numbers.
+    Float,
+    /// Not known.
+    Unknown,
+}
+
+/// Registers for integers.
+const SYSTEM_V: u32 = 6;
+const GO: u32 = 9;
+
+/// Structures within one that are looked at for what it is made of.
+const NESTED_MAX: u32 = 32;
+
+/// Words of which the parts of a structure are passed in registers.
+const WORDS_MAX: u64 = 2;
+
+/// What a value is made of, as far as it decides where it is passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Made {
+    /// So many words of integers.
+    Words(u32),
+    Float,
+    /// So many bytes that are passed on the stack.
+    Bytes(u64),
+    /// Its address is passed.
+    Address,
+    Nothing,
+    Unknown,
+}
+
+/// Gives each parameter its place, in their order.
+#[derive(Debug)]
+pub struct Places<'t> {
+    types: &'t DebugTypes,
+    convention: Convention,
+    /// Registers for integers that are taken; `None` if that is not known any more.
+    registers: Option<u32>,
+    /// Bytes of the stack that are taken.
+    stack: Option<u64>,
+}
+
+impl<'t> Places<'t> {
+    /// `returns` may take the first register: for where the result is to be put.
+    pub fn new(types: &'t DebugTypes, convention: Convention, returns: Option<TypeId>) -> Self {
+        let first = match (convention, returns) {
+            (Convention::Go, _) | (_, None) => Some(0),
+            (_, Some(kind)) => match types.made(kind, convention) {
+                Made::Bytes(_) | Made::Address => Some(1),
+                Made::Unknown => None,
+                Made::Words(_) | Made::Float | Made::Nothing => Some(0),
+            },
+        };
+        Places {
+            types,
+            convention,
+            registers: first,
+            stack: Some(0),
+        }
+    }
+
+    /// The place of the next parameter.
+    pub fn next(&mut self, kind: Option<TypeId>) -> Passed {
+        let made = kind.map_or(Made::Unknown, |kind| self.types.made(kind, self.convention));
+        match made {
+            Made::Words(words) => match self.words(words) {
+                Passed::Argument(number) if kind.is_some_and(|it| self.types.is_structure(it)) => {
+                    Passed::Several(number, 1)
+                }
+                place => place,
+            },
+            Made::Address => match self.words(1) {
+                Passed::Argument(number) => Passed::Address(number),
+                place => place,
+            },
+            Made::Bytes(bytes) => self.on_stack(bytes),
+            Made::Float => Passed::Float,
+            Made::Nothing => Passed::Unknown,
+            Made::Unknown => {
+                // It may have taken registers, or room on the stack, or neither.
+                (self.registers, self.stack) = (None, None);
+                Passed::Unknown
+            }
+        }
+    }
+
+    fn words(&mut self, words: u32) -> Passed {
+        let Some(taken) = self.registers else {
+            return Passed::Unknown;
+        };
+        let all = match self.convention {
+            Convention::Go => GO,
+            _ => SYSTEM_V,
+        };
+        if taken + words <= all {
+            self.registers = Some(taken + words);
+            return match words {
+                1 => Passed::Argument(taken + 1),
+                _ => Passed::Several(taken + 1, words),
+            };
+        }
+        match (self.convention, self.on_stack(u64::from(words) * 8)) {
+            // In Go other things are there as well.
+            (Convention::Go, _) => Passed::Unknown,
+            (_, Passed::Stack(above)) if words == 1 => {
+                Passed::Argument(SYSTEM_V + (above / 8) as u32)
+            }
+            (_, place) => place,
+        }
+    }
+
+    fn on_stack(&mut self, bytes: u64) -> Passed {
+        let Some(taken) = self.stack else {
+            return Passed::Unknown;
+        };
+        let words = bytes.div_ceil(8).checked_mul(8);
+        self.stack = words.and_then(|bytes| taken.checked_add(bytes));
+        // The return address is below them.
+        Passed::Stack(taken.saturating_add(8))
+    }
+}
+
+impl DebugTypes {
+    fn is_structure(&self, kind: TypeId) -> bool {
+        self.shape_of(kind) == Some(Shape::Structure)
+    }
+
+    fn made(&self, kind: TypeId, convention: Convention) -> Made {
+        match self.shape_of(kind) {
+            Some(Shape::Number { .. } | Shape::Pointer(_)) => Made::Words(1),
+            Some(Shape::Float(_)) => Made::Float,
+            Some(Shape::Structure) => self.made_of_parts(kind, convention),
+            // A `long double`, or another number of 16 bytes: neither is told apart.
+            Some(Shape::Letters(_) | Shape::Other) | None => Made::Unknown,
+        }
+    }
+
+    fn made_of_parts(&self, kind: TypeId, convention: Convention) -> Made {
+        let Some(whole) = self.structure(kind) else {
+            return Made::Unknown;
+        };
+        if convention == Convention::Go {
+            return match self.go_words(kind, &mut { NESTED_MAX }) {
+                Some(0) => Made::Nothing,
+                Some(words) => Made::Words(words),
+                None => Made::Unknown,
+            };
+        }
+        match (whole.bytes, convention) {
+            // In Rust nothing is passed, in C++ room for it.
+            (0, Convention::Rust) => Made::Nothing,
+            (0, _) => Made::Unknown,
+            (bytes, Convention::Rust) if bytes > WORDS_MAX * 8 => Made::Address,
+            _ if whole.is_by_address => Made::Address,
+            (bytes, _) if bytes > WORDS_MAX * 8 => Made::Bytes(bytes),
+            (bytes, _) if self.has_only_integers(kind, &mut { NESTED_MAX }) => {
+                let words = bytes.div_ceil(8) as u32;
+                // Two parts of a structure of Rust may have a register each.
+                match (convention, words, self.parts(kind).len()) {
+                    (Convention::Rust, 1, 2..) => Made::Unknown,
+                    _ => Made::Words(words),
+                }
+            }
+            _ => Made::Unknown,
+        }
+    }
+
+    /// Whether all of it is numbers and addresses, as far as `left` structures tell.
+    fn has_only_integers(&self, kind: TypeId, left: &mut u32) -> bool {
+        let parts = self.parts(kind);
+        let mut is_integer = |part: &TypeId| match self.shape_of(*part) {
+            Some(Shape::Number { .. } | Shape::Pointer(_) | Shape::Letters(_)) => true,
+            Some(Shape::Structure) => take_one(left) && self.has_only_integers(*part, left),
+            _ => false,
+        };
+        !parts.is_empty() && parts.iter().all(&mut is_integer)
+    }
+
+    /// How many registers the parts of a value of Go take. `None` if they are no integers only,
+    /// or more than `left` structures.
+    fn go_words(&self, kind: TypeId, left: &mut u32) -> Option<u32> {
+        match self.shape_of(kind)? {
+            Shape::Number { .. } | Shape::Pointer(_) => Some(1),
+            Shape::Structure if take_one(left) => {
+                let mut words = 0u32;
+                for part in self.parts(kind) {
+                    words += self.go_words(part, left)?;
+                }
+                Some(words)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether one more may be looked at.
+fn take_one(left: &mut u32) -> bool {
+    let is_left = *left > 0;
+    *left = left.saturating_sub(1);
+    is_left
+}

@@ -1,0 +1,289 @@
+//! Values by the names and types that debug information tells.
+
+use crate::common;
+
+use common::traced::{can_trace, top, trace};
+use common::{proftop, run, shared_machine, text};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+use test_support::{Scratch, compile, run_tool};
+
+const PROGRAMS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/");
+
+/// Compiles one of the programs.
+fn build(scratch: &Scratch, source: &str, name: &str, flags: &[&str]) -> Option<String> {
+    let path = scratch.join(name);
+    compile(Path::new(&format!("{PROGRAMS}{source}")), &path, flags)?;
+    Some(path.to_str().expect("a path in UTF-8").to_string())
+}
+
+/// The values of all calls of a function of a program, and what proftop said.
+fn values(words: &[&str], expressions: &[&str], program: &str) -> (Value, String) {
+    let options = expressions.iter().flat_map(|text| ["--value", *text]);
+    let args: Vec<&str> = words.iter().copied().chain(options).collect();
+    let (report, said) = trace(&args, &[program]);
+    (report["probes"][0].clone(), said)
+}
+
+/// That each value came so often.
+fn check(report: &Value, expected: &[(&str, &[(&str, u64)])]) {
+    let all = report["values"].as_array().expect("a list");
+    for (expression, numbers) in expected {
+        let found = { all.iter() }.find(|value| value["expression"] == *expression);
+        let found = found.unwrap_or_else(|| panic!("no {expression} in {report}"));
+        let mut shown = top(found);
+        shown.sort();
+        let mut numbers: Vec<(String, u64)> = { numbers.iter() }
+            .map(|(value, count)| (value.to_string(), *count))
+            .collect();
+        numbers.sort();
+        assert_eq!(shown, numbers, "{expression}");
+        assert_eq!(found["unreadable"], 0, "{expression}");
+    }
+}
+
+/// What proftop says of a value that cannot be; the program does not run.
+fn refused(function: &str, value: &str, more: &[&str], program: &str) -> String {
+    let words = [
+        &["trace", function, "--value", value],
+        more,
+        &["--", program],
+    ]
+    .concat();
+    let output = run(&mut proftop(&words));
+    assert_eq!(text(&output.stdout), "", "{value}");
+    assert_ne!(output.status.code(), Some(0), "{value}");
+    text(&output.stderr)
+}
+
+#[test]
+fn members_and_parameters_are_those_of_the_program() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let Some(program) = build(&scratch, "typed.c", "typed", &["-g", "-O2"]) else {
+        return;
+    };
+    let expressions = [
+        "job->id",
+        "job.next.at.x",
+        "job.at.y",
+        "job->next->at.z",
+        "job.tag",
+        "job.next.number",
+        "str(job.next.name)",
+        "*(job.next->counts+8):i32",
+    ];
+    let (report, _) = values(&["handle"], &expressions, &program);
+    let always: Vec<(&str, &[(&str, u64)])> = vec![
+        ("job->id", &[("1", 100)]),
+        ("job.next.at.x", &[("-3", 100)]),
+        ("job.at.y", &[("9", 100)]),
+        ("job->next->at.z", &[("2.5", 100)]),
+        ("job.tag", &[("\"tag one\"", 100)]),
+        ("job.next.number", &[("-9", 100)]),
+        ("str(job.next.name)", &[("\"second\"", 100)]),
+        ("*(job.next->counts+8):i32", &[("12", 100)]),
+    ];
+    check(&report, &always);
+    // By the types of the parameters: flags, a truth value, a sign, and errors by their names.
+    let expressions = ["mode", "fast", "level", "job.state", "job.share", "ret"];
+    let (report, _) = values(&["handle"], &expressions, &program);
+    let expected: Vec<(&str, &[(&str, u64)])> = vec![
+        ("mode", &[("READ|RUN (0x5)", 100)]),
+        ("fast", &[("0", 50), ("1", 50)]),
+        ("level", &[("-1", 25), ("1", 75)]),
+        ("job.state", &[("BUSY", 100)]),
+        ("job.share", &[("0.5", 100)]),
+    ];
+    check(&report, &expected);
+    let returned = top(&report["returns"]);
+    assert!(
+        returned.contains(&("-2 (-ENOENT)".to_string(), 25)),
+        "{returned:?}"
+    );
+    // A large structure lies on the stack; what takes the place of the first argument is where
+    // the result goes.
+    let (report, _) = values(&["by_value"], &["big.b", "after"], &program);
+    check(
+        &report,
+        &[
+            ("big.b", &[("40", 50), ("41", 50)]),
+            ("after", &[("-8", 100)]),
+        ],
+    );
+    let (report, _) = values(&["hidden"], &["job.id"], &program);
+    check(&report, &[("job.id", &[("1", 100)])]);
+
+    for (function, value, sentence) in [
+        (
+            "handle",
+            "weight",
+            "in a register of floating point numbers, which probes do not see",
+        ),
+        (
+            "handle",
+            "job.flag",
+            "`flag` has only some bits of its bytes",
+        ),
+        ("handle", "job.nothing", "there is no member `nothing`"),
+        (
+            "handle",
+            "jib.id",
+            "no parameter is called `jib`: job, weight, mode, fast, level",
+        ),
+        ("handle", "arg1:jib.id", "no type is called `jib`"),
+        ("handle", "job.at", "`job.at` is a structure: name a member"),
+        ("by_value", "last", "where `last` is passed is not known"),
+    ] {
+        let said = refused(function, value, &[], &program);
+        assert!(
+            said.contains(sentence) && said.lines().count() == 1,
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn of_a_stripped_program_another_file_tells_the_names() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let Some(program) = build(&scratch, "typed.c", "typed", &["-g", "-O2"]) else {
+        return;
+    };
+    // Another build, whose structures lie alike.
+    let Some(other) = build(&scratch, "typed.c", "other", &["-g", "-O0"]) else {
+        return;
+    };
+    let path = |name: &str| scratch.join(name).display().to_string();
+    let (named, stripped, debug) = (path("named"), path("stripped"), path("typed.debug"));
+    for words in [
+        vec!["objcopy", "--strip-debug", &program, &named],
+        vec!["strip", "-o", &stripped, &program],
+        vec!["objcopy", "--only-keep-debug", &program, &debug],
+    ] {
+        if run_tool(Command::new(words[0]).args(&words[1..])).is_none() {
+            return;
+        }
+    }
+    let state = "job.next.state";
+    let done: &[(&str, &[(&str, u64)])] = &[(state, &[("DONE", 100)])];
+    let said = refused("handle", state, &[], &named);
+    assert!(
+        said.contains("needs debug information, which named has not"),
+        "{said}"
+    );
+
+    let (report, said) = values(&["handle", "--types", &debug], &[state], &named);
+    check(&report, done);
+    assert!(
+        said.contains("typed.debug, of build-id ") && said.contains("the same build"),
+        "{said}"
+    );
+    let (report, said) = values(&["handle", "--types", &other], &[state], &named);
+    check(&report, done);
+    let is_told = said.contains("; named is of build-id ") && said.contains("lie alike");
+    assert!(is_told, "{said}");
+
+    // Without a name it is known by where it is, or its arguments are known by what is typed.
+    let Some(symbols) = run_tool(Command::new("nm").arg(&program)) else {
+        return;
+    };
+    let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
+    let line = { symbols.lines() }.find(|line| line.ends_with(" T handle"));
+    let start = line.expect("it is there").trim_start_matches('0');
+    let place = format!("stripped+0x{}", start.split(' ').next().expect("digits"));
+    let (report, _) = values(&[&place, "--types", &debug], &[state], &stripped);
+    check(&report, done);
+    let typed = "arg1:job.next.state";
+    let (report, _) = values(&[&place, "--types", &other], &[typed], &stripped);
+    check(&report, &[(typed, &[("DONE", 100)])]);
+    let said = refused(&place, state, &["--types", &other], &stripped);
+    assert!(said.contains("does not tell of this function"), "{said}");
+
+    for (file, sentence) in [
+        ("/etc/passwd", "not an ELF file"),
+        ("/nothing", "there is no such file"),
+        (&stripped, "it has no debug information"),
+    ] {
+        let said = refused("handle", state, &["--types", file], &named);
+        let is_one = said.lines().count() == 1;
+        assert!(
+            said.contains("no types from ") && said.contains(sentence) && is_one,
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn objects_of_cpp_have_members_through_virtual_and_overloaded_functions() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    // What one unit only declares is defined in the other one.
+    let depot = format!("{PROGRAMS}typed_depot.cpp");
+    let flags = ["-g", "-O2", &depot];
+    let Some(program) = build(&scratch, "typed.cpp", "objects", &flags) else {
+        return;
+    };
+    let expressions = [
+        "this->edges",
+        "this.radius",
+        "this.kind",
+        "this->depot->stock",
+        "this.depot.place",
+        "str(this->title)",
+        "scale",
+    ];
+    let (report, _) = values(&["shop::Round::area"], &expressions, &program);
+    let expected: Vec<(&str, &[(&str, u64)])> = vec![
+        ("this->edges", &[("65535", 50)]),
+        ("this.radius", &[("1.5", 50)]),
+        // Of the base class.
+        ("this.kind", &[("4", 50)]),
+        ("this->depot->stock", &[("1234", 50)]),
+        ("this.depot.place", &[("-5", 50)]),
+        ("str(this->title)", &[("\"round one\"", 50)]),
+        ("scale", &[("1", 25), ("2", 25)]),
+    ];
+    check(&report, &expected);
+    let (report, _) = values(&["take"], &["this.item", "this.color", "*other"], &program);
+    let expected: Vec<(&str, &[(&str, u64)])> = vec![
+        ("this.item", &[("42", 50)]),
+        ("this.color", &[("Green", 50)]),
+        ("*other", &[("7", 50)]),
+    ];
+    check(&report, &expected);
+    let (report, _) = values(
+        &["shop::over(long, shop::Round*)"],
+        &["a", "round.kind"],
+        &program,
+    );
+    check(
+        &report,
+        &[("a", &[("5", 50)]), ("round.kind", &[("4", 50)])],
+    );
+    let (report, _) = values(&["shop::over(shop::Round&)"], &["round.edges"], &program);
+    check(&report, &[("round.edges", &[("65535", 50)])]);
+    // Its result is an object, for which the caller gives the room.
+    let list = ["shop::text"];
+    let (report, _) = trace(
+        &[&list[..], &["--value", "round.edges", "--value", "n"]].concat(),
+        &[&program],
+    );
+    let text = &report["probes"][0];
+    check(
+        text,
+        &[("round.edges", &[("65535", 50)]), ("n", &[("3", 50)])],
+    );
+
+    let (report, _) = values(&["shop::Virtual::area"], &["this.own"], &program);
+    check(&report, &[("this.own", &[("11", 50)])]);
+    let said = refused("shop::Virtual::area", "this.kind", &[], &program);
+    assert!(said.contains("in a virtual base class"), "{said}");
+}
