@@ -4,7 +4,9 @@ survive hundreds of them. See README.md.
 
     cargo build --release -p proftop --bins
     sudo bench/probes.py first_number [FILE]     # FILE: a large library, such as rustc's libLLVM
-    sudo bench/probes.py rounds [ROUNDS]         # PostgreSQL, Go, Node, Java; 500 each
+    sudo bench/probes.py rounds [ROUNDS] [NAMES] # PostgreSQL, Go, Node, Java; 500 each
+    sudo bench/probes.py many [SECONDS] [NAMES]  # 64 probes at once on each of the four
+    sudo bench/probes.py peers [ROUNDS]          # bpftrace beside it: same counts? what does a hit cost?
     sudo bench/probes.py stacks [SECONDS]        # are stacks whole while 20 return probes are on?
 """
 
@@ -14,6 +16,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -187,46 +190,114 @@ def exported(path, fits=lambda name: True):
     return [f"{Path(path).name}!{name}" for name in names if fits(name)]
 
 
-def rounds(count="500"):
+ALL = "postgres,go,node,java"
+
+
+def start(name, folder):
+    """A program at work, functions of it that are called all the time, and others."""
+    libc = ["libc.so.6!" + name for name in ("malloc", "free", "realloc", "memcpy", "pthread_mutex_lock")]
+    if name == "postgres":
+        database = Database(folder)
+        return (database, [f"postgres!{name}" for name in ("palloc", "pfree", "ExecutorRun", "LWLockAcquire", "raw_parser")],
+                exported(str(database.programs / "postgres")))
+    if name == "go":
+        go, named = Path(folder, "worker"), Path(folder, "named")
+        for flags, path in (("-s -w", go), ("", named)):
+            subprocess.run(["go", "build", f"-ldflags={flags}", "-o", path, PROGRAMS / "worker.go"], check=True,
+                           env=os.environ | {"GO111MODULE": "off"})
+        said = subprocess.run(["go", "tool", "nm", named], capture_output=True, text=True, check=True).stdout
+        symbols = [line.split(maxsplit=2) for line in said.splitlines()]
+        functions = [fields[2] for fields in symbols if len(fields) == 3 and fields[1] in "Tt"]
+        return (Worker("go", folder, [go]),
+                ["main.grow", "main.mix", "main.collect", "main.(*shelf).put", "runtime.mallocgc", "runtime.makeslice",
+                 "runtime.chansend", "runtime.newproc", "runtime.growslice", "runtime.mapassign_faststr"],
+                [name for name in functions if re.fullmatch(r"(runtime|sort|strings|bytes|crypto/\w+|fmt|os|sync|reflect)\.\w+", name)])
+    if name == "node":
+        node = os.path.realpath(shutil.which("node"))
+        return (Worker("node", folder, ["node", str(PROGRAMS / "worker.js")]),
+                libc + ["EVP_DigestUpdate", "deflate", "inflate", "uv__io_poll"],
+                exported(node, lambda name: not name.startswith("_Z")))
+    subprocess.run(["javac", "-d", folder, PROGRAMS / "Worker.java"], check=True)
+    java = Path(os.path.realpath(shutil.which("java"))).parent.parent / "lib/server/libjvm.so"
+    return (Worker("java", folder, ["java", "-Xmx128m", "-cp", folder, "Worker"]),
+            libc + ["libz.so.1!deflate", "libz.so.1!inflate", "libjvm.so!JVM_StartThread"], exported(str(java)))
+
+
+def verdict(target):
+    """What has become of a program and of its work, when all probes are gone."""
+    done, wrong = target.wrong()
+    end = time.monotonic() + 30
+    while (changed := changed_code(target.pid)) != target.before and time.monotonic() < end:
+        time.sleep(0.2)
+    return f"{target.crashes()} crashes, {done} results of which {wrong} wrong, {int(changed != target.before)} leftovers"
+
+
+def rounds(count="500", names=ALL):
     """Probes on random functions, placed and taken away, on programs under load."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
-        go = Path(folder, "worker")
-        subprocess.run(["go", "build", "-ldflags=-s -w", "-o", go, PROGRAMS / "worker.go"], check=True,
-                       env=os.environ | {"GO111MODULE": "off"})
-        subprocess.run(["javac", "-d", folder, PROGRAMS / "Worker.java"], check=True)
-        node = os.path.realpath(shutil.which("node"))
-        java = Path(os.path.realpath(shutil.which("java"))).parent.parent / "lib/server/libjvm.so"
-        database = Database(folder)
-        libc = ["libc.so.6!" + name for name in ("malloc", "free", "realloc", "memcpy", "pthread_mutex_lock")]
-        targets = [
-            (database, [f"postgres!{name}" for name in ("palloc", "pfree", "ExecutorRun", "LWLockAcquire", "raw_parser")],
-             exported(str(database.programs / "postgres"))),
-            (Worker("go", folder, [go]),
-             ["main.grow", "main.mix", "main.collect", "main.(*shelf).put", "runtime.mallocgc", "runtime.makeslice",
-              "runtime.chansend", "runtime.newproc", "runtime.growslice", "runtime.mapassign_faststr"], []),
-            (Worker("node", folder, ["node", str(PROGRAMS / "worker.js")]),
-             libc + ["EVP_DigestUpdate", "deflate", "inflate", "uv__io_poll"],
-             exported(node, lambda name: not name.startswith("_Z"))),
-            (Worker("java", folder, ["java", "-Xmx128m", "-cp", folder, "Worker"]),
-             libc + ["libz.so.1!deflate", "libz.so.1!inflate", "libjvm.so!JVM_StartThread"], exported(str(java))),
-        ]
+        targets = [start(name, folder) for name in names.split(",")]
         time.sleep(3)
+
         def run(target, hot, others):
             begun = time.monotonic()
             placed, refused, left = probe_in_rounds(target.pid, int(count), hot, others)
             took = time.monotonic() - begun
-            done, wrong = target.wrong()
-            end = time.monotonic() + 30
-            while (changed := changed_code(target.pid)) != target.before and time.monotonic() < end:
-                time.sleep(0.2)
             print(f"{target.name}: {count} rounds in {took:.0f} s, {placed} probes placed, {refused} refused; "
-                  f"{target.crashes()} crashes, {done} results of which {wrong} wrong, "
-                  f"{int(changed != target.before)} leftovers, {left} probes listed at the end", flush=True)
+                  f"{verdict(target)}, {left} probes listed at the end", flush=True)
 
         with ThreadPoolExecutor() as threads:
             list(threads.map(lambda target: run(*target), targets))
         for target, _, _ in targets:
+            target.end()
+
+
+NO_LIMITS = ["--max-cost", "1000", "--max-hits", "100000000"]
+
+
+def traced(pid, functions, seconds):
+    """What so many seconds of probes on these functions have counted. Those that are not there are left out."""
+    functions = list(functions)
+    while functions:
+        words = [PROFTOP, "trace", "--format", "json", "-p", str(pid), "-d", f"{seconds}s", *NO_LIMITS, *functions]
+        said = subprocess.run(words, capture_output=True, text=True, env=CLEAN)
+        if said.stdout:
+            return json.loads(said.stdout)["probes"]
+        missing = re.search(r"no function is called `(.*?)` in", said.stderr)
+        if "there are 64 probes already" in said.stderr:
+            # A name that several functions have.
+            functions.pop()
+            continue
+        if not missing:
+            print(said.stderr.strip(), file=sys.stderr)
+            return []
+        functions.remove(missing[1])
+    return []
+
+
+def many(seconds="60", names=ALL):
+    """64 probes at once, timed, half of them on what is called often, one program at a time."""
+    chance = random.Random(64)
+    for name in names.split(","):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            target, hot, others = start(name, folder)
+            time.sleep(3)
+            # Some functions are refused, and of what is seldom called little is learnt.
+            counts = {}
+            candidates = hot + chance.sample(others, min(len(others), 300))
+            for at in range(0, len(candidates), 48):
+                counts |= {probe["function"]: probe["count"] for probe in traced(target.pid, candidates[at:at + 48], 1)}
+                if sum(count > 0 for count in counts.values()) >= 60 or len(counts) >= 500:
+                    break
+            chosen = sorted(counts, key=counts.get, reverse=True)[:64]
+            before = target.wrong()[0]
+            probes = traced(target.pid, chosen, seconds)
+            during = target.wrong()[0] - before
+            calls = sum(probe["count"] for probe in probes)
+            called = sum(probe["count"] > 0 for probe in probes)
+            print(f"{name}: {len(probes)} probes for {seconds} s, {called} of them hit, {calls} calls, {during} results meanwhile; "
+                  f"{verdict(target)}", flush=True)
             target.end()
 
 
@@ -295,6 +366,127 @@ def stacks(seconds="20"):
                 probes = json.loads(said.stdout)["probes"]
                 print(f"{sum(probe['count'] for probe in probes)} calls, {sum(bool(probe['removed']) for probe in probes)} "
                       "probes taken away before the end")
+        database.end()
+
+
+# Functions by their first instructions, each of which the kernel treats in another way.
+ASSEMBLY = r"""
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#define FUNCTION(name, first, last) __asm__(".text\n.balign 16\n.globl " #name "\n.type " #name ",@function\n" #name ":\n" \
+    first "\n lea 1(%rdi),%rax\n" last "\n ret\n.size " #name ",.-" #name "\n"); long name(long)
+FUNCTION(pushed, "push %rbp", "pop %rbp");
+FUNCTION(marked, "endbr64\n push %rbp", "pop %rbp");
+FUNCTION(branched, "test %rdi,%rdi\n je 1f", "1:");
+FUNCTION(later, "lea 1(%rdi),%rdi\n nop", "");
+FUNCTION(stepped, "lea 1(%rdi),%rdi", "");
+static double now(void) { struct timespec t; clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); return t.tv_sec * 1e9 + t.tv_nsec; }
+int main(int count, char **words) {
+    long calls = atol(words[1]), sum = 0;
+    struct { const char *name; long (*call)(long); } all[] = {{"pushed", pushed}, {"marked", marked}, {"branched", branched}, {"later", later}, {"stepped", stepped}};
+    for (int i = 0; i < 5; i++) {
+        double best = 1e18;
+        for (int part = 0; part < 50; part++) {
+            double begun = now();
+            for (long call = 0; call < calls / 50; call++) sum += all[i].call(call + 1);
+            double took = (now() - begun) / (calls / 50);
+            if (took < best) best = took;
+        }
+        fprintf(stderr, "%s %.1f\n", all[i].name, best);
+    }
+    return sum == 0;
+}
+"""
+
+BPFTRACE = os.environ.get("BPFTRACE", "bpftrace")
+SHAPES = ["pushed", "marked", "branched", "later", "stepped"]
+
+
+def own_times(said):
+    return {name: float(ns) for name, ns in re.findall(r"^(pushed|marked|branched|later|stepped) ([\d.]+)$", said, re.M)}
+
+
+def peers(rounds="7", calls="200000"):
+    """The same functions of one program under both, in turns: what each hit costs, by the CPU time of the program."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, program = Path(folder, "shapes.c"), Path(folder, "shapes")
+        source.write_text(ASSEMBLY)
+        subprocess.run(["cc", "-O1", "-o", program, source], check=True)
+
+        def ours(*more):
+            words = [PROFTOP, "trace", "--format", "json", "--no-children", *NO_LIMITS, *more, ",".join(SHAPES), "--", program, calls]
+            said = subprocess.run(words, capture_output=True, text=True, env=CLEAN, check=True)
+            counts = {probe["function"]: probe["count"] for probe in json.loads(said.stdout)["probes"]}
+            return own_times(said.stderr), counts
+
+        def theirs(script):
+            said = subprocess.run([BPFTRACE, "-c", f"{program} {calls}", "-e", script], capture_output=True, text=True, check=True)
+            counts = {name: int(count) for name, count in re.findall(r"^@(\w+): (\d+)$", said.stdout, re.M)}
+            return own_times(said.stderr + said.stdout), counts
+
+        count = " ".join(f"uprobe:{program}:{name} {{ @{name} = count(); }}" for name in SHAPES)
+        timed = " ".join(f"uprobe:{program}:{name} {{ @{name} = count(); @s[{at}, tid] = nsecs; }} "
+                         f"uretprobe:{program}:{name} /@s[{at}, tid]/ {{ @h{name} = hist(nsecs - @s[{at}, tid]); delete(@s[{at}, tid]); }}"
+                         for at, name in enumerate(SHAPES))
+        runs = {"bare": lambda: (own_times(subprocess.run([program, calls], capture_output=True, text=True).stderr), {}),
+                "ours": lambda: ours("--count"), "theirs": lambda: theirs(count),
+                "ours timed": ours, "theirs timed": lambda: theirs(timed)}
+        times = {name: {shape: [] for shape in SHAPES} for name in runs}
+        unequal = 0
+        for _ in range(int(rounds)):
+            for name, run in runs.items():
+                own, counts = run()
+                for shape in SHAPES:
+                    times[name][shape].append(own[shape])
+                    unequal += name != "bare" and counts.get(shape) != int(calls)
+        print(f"{rounds} rounds of {calls} calls: {unequal} counts that are not the program's own")
+        for shape in SHAPES:
+            cost = {name: statistics.median(times[name][shape]) - statistics.median(times["bare"][shape]) for name in runs}
+            print(f"{shape}: counted {cost['ours']:.0f} ns, bpftrace {cost['theirs']:.0f} ns, ratio {cost['ours'] / cost['theirs']:.2f}; "
+                  f"timed {cost['ours timed']:.0f} ns, bpftrace {cost['theirs timed']:.0f} ns, "
+                  f"ratio {cost['ours timed'] / cost['theirs timed']:.2f}", flush=True)
+    peers_on_postgres()
+
+
+def peers_on_postgres():
+    """Both at once on the same functions of PostgreSQL, while pgbench does so many transactions."""
+    names = ["palloc", "pfree", "AllocSetAlloc", "ExecutorRun", "LWLockAcquire", "LWLockRelease", "raw_parser", "hash_search",
+             "SearchSysCache1", "planner", "PortalRun", "heap_update", "XLogInsert", "ReadBufferExtended", "_bt_search",
+             "exec_simple_query", "errstart", "StartTransaction", "CommitTransactionCommand", "bms_add_member"]
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        database = Database(folder)
+        database.clients.kill()
+        database.clients.wait()
+        program = str(database.programs / "postgres")
+        there = [name.split("!")[1] for name in exported(program)]
+        names = [name for name in names if name in there]
+        script = " ".join(f"uprobe:{program}:{name} {{ @{name} = count(); }}" for name in names)
+        # They would call functions while only one of both is there.
+        aside = subprocess.run(["pgrep", "-P", str(database.pid)], capture_output=True, text=True).stdout.split()
+        for pid in aside:
+            os.kill(int(pid), signal.SIGSTOP)
+        other = subprocess.Popen([BPFTRACE, "-e", "BEGIN { printf(\"ready\\n\"); } " + script], stdout=subprocess.PIPE, text=True)
+        while "ready" not in other.stdout.readline():
+            pass
+        words = [PROFTOP, "trace", "--count", "--format", "json", *NO_LIMITS, "-d", "1h", "-p", str(database.pid),
+                 *(f"postgres!{name}" for name in names)]
+        own = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=CLEAN)
+        time.sleep(8)
+        database.run("pgbench", "-n", "-c", "4", "-j", "2", "-t", "500", "-U", "test", "postgres")
+        time.sleep(2)
+        own.send_signal(signal.SIGINT)
+        ours = {probe["function"]: probe["count"] for probe in json.loads(own.communicate()[0])["probes"]}
+        other.send_signal(signal.SIGINT)
+        theirs = {name: int(count) for name, count in re.findall(r"^@(\w+): (\d+)$", other.communicate()[0], re.M)}
+        same = [name for name in ours if ours[name] == theirs.get(name, 0)]
+        for pid in aside:
+            os.kill(int(pid), signal.SIGCONT)
+        print(f"PostgreSQL, 2000 transactions: {len(same)} of {len(ours)} functions have the same count, {sum(ours.values())} calls")
+        for name in sorted(set(ours) - set(same)):
+            print(f"  {name}: {ours[name]}, bpftrace {theirs.get(name, 0)}")
         database.end()
 
 
