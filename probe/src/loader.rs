@@ -20,7 +20,7 @@ use aya::programs::{
 };
 use aya::{Btf, Ebpf, EbpfLoader};
 use probe_ebpf::calls::{PROBES_MAX, STARTS_MAX};
-use probe_ebpf::limits::THREADS_MAX;
+use probe_ebpf::limits::{NUDGES_BYTES, THREADS_MAX};
 use probe_ebpf::settings::filter;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -143,6 +143,11 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
         .map_max_entries("SAMPLES", settings.ring_bytes)
         .map_max_entries("RULE_CACHE", cpus::possible())
         .map_max_entries("RAW_SCRATCH", cpus::possible());
+    // A ring is of whole pages, of which arm64 has several sizes.
+    let nudges_bytes = NUDGES_BYTES.max(rustix::param::page_size()) as u32;
+    for name in wait::NUDGES {
+        loader.map_max_entries(name, nudges_bytes);
+    }
     let mut object = loader.load(object).map_err(Error::Load)?;
     let mut parts = Parts::of(&mut object);
     let events = parts.events()?;

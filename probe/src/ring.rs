@@ -6,7 +6,6 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const PAGE: usize = 4096;
 /// Offsets in `struct perf_event_mmap_page`, fixed since Linux 2.6.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
@@ -17,6 +16,8 @@ const RECORD_MAX: usize = u16::MAX as usize;
 #[derive(Debug)]
 pub struct Ring {
     base: NonNull<u8>,
+    /// Bytes of the header: a page, of which arm64 has several sizes.
+    header_bytes: usize,
     data_bytes: usize,
     /// A record that goes around the end is put together here.
     scratch: Vec<u8>,
@@ -34,12 +35,15 @@ impl Ring {
 
     /// Maps the ring of an event, which has none yet. `data_bytes` is a power of two.
     pub fn map(event: BorrowedFd<'_>, data_bytes: usize) -> io::Result<Self> {
-        assert!(data_bytes.is_power_of_two() && data_bytes >= PAGE);
+        let header_bytes = rustix::param::page_size();
+        // The kernel takes whole pages.
+        let data_bytes = data_bytes.max(header_bytes);
+        assert!(data_bytes.is_power_of_two());
         // SAFETY: a new mapping at an address of the kernel's choice.
         let base = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
-                PAGE + data_bytes,
+                header_bytes + data_bytes,
                 rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE,
                 rustix::mm::MapFlags::SHARED,
                 event,
@@ -49,6 +53,7 @@ impl Ring {
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::InvalidData)?;
         Ok(Self {
             base,
+            header_bytes,
             data_bytes,
             scratch: Vec::new(),
         })
@@ -103,13 +108,16 @@ impl Ring {
     unsafe fn data_slice<'a>(&self, start: usize, length: usize) -> &'a [u8] {
         // SAFETY: the caller's promise; the mapping lives as long as `self`,
         // and the slices are used before the tail moves.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(PAGE + start), length) }
+        unsafe {
+            std::slice::from_raw_parts(self.base.as_ptr().add(self.header_bytes + start), length)
+        }
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
+        let length = self.header_bytes + self.data_bytes;
         // SAFETY: our own mapping, of this length; nothing refers to it.
-        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), PAGE + self.data_bytes) };
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), length) };
     }
 }
