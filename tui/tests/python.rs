@@ -91,14 +91,6 @@ fn a_recording_keeps_them() {
         ]));
         text(&output.stdout)
     };
-    wait_until("a recording with its functions", || {
-        run(&mut proftop(&[
-            "record", "-p", &pid, "-d", "2", "-F", "499", "-o", name,
-        ]));
-        export("folded", "fn:python.burn").contains("burn")
-    });
-    // One stack, of C and Python in turn: what called the callback is between them.
-    let folded = export("folded", "fn:python.burn show:interpreter");
     fn between(line: &str) -> Option<Vec<&str>> {
         let steps: Vec<&str> = line.split(';').collect();
         let place = |name: &str| steps.iter().position(|step| step.contains(name));
@@ -109,12 +101,19 @@ fn a_recording_keeps_them() {
         let is_native = |step: &&str| !step.ends_with("_[p]");
         !steps.is_empty() && steps.iter().all(is_native)
     };
-    let mut lines = folded.lines().filter_map(between);
-    assert!(lines.any(is_mixed), "{folded}");
-    // What called it is the interpreter's own.
-    let folded = export("folded", "fn:python.burn");
-    let mut lines = folded.lines().filter_map(between);
-    assert!(lines.any(|steps| steps.is_empty()), "{folded}");
+    // On a busy machine a recording may have few samples, and none of the callback.
+    wait_until("a recording with all its functions", || {
+        run(&mut proftop(&[
+            "record", "-p", &pid, "-d", "2", "-F", "499", "-f", "-o", name,
+        ]));
+        // One stack, of C and Python in turn: what called the callback is between them.
+        let folded = export("folded", "fn:python.burn show:interpreter");
+        let is_there = folded.lines().filter_map(between).any(is_mixed);
+        // What called it is the interpreter's own, and folded unless it is asked for.
+        let folded = export("folded", "fn:python.burn");
+        let mut lines = folded.lines().filter_map(between);
+        is_there && lines.any(|steps| steps.is_empty())
+    });
     let only = export("folded", "only:lang:python");
     let steps = |line: &str| {
         let stack = line

@@ -583,7 +583,9 @@ fn a_trace_that_is_killed_keeps_what_it_has_counted() {
     let pid = endless.pid().to_string();
     for options in [&["--stacks"][..], &["--hide-names", "-f"]] {
         let _ = std::fs::remove_file(&file);
-        let words = ["trace", "turn", "-d", "1h", "-p", &pid, "-o", kept];
+        // On a busy machine hits cost so much that the probe would be taken away.
+        let limit = "--max-cost=1000";
+        let words = ["trace", "turn", "-d", "1h", "-p", &pid, limit, "-o", kept];
         let mut trace = start_sampling(&mut proftop(&[&words, options].concat()));
         // A first block, and one that follows it.
         let size = || file.metadata().map_or(0, |metadata| metadata.len());

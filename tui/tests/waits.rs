@@ -117,7 +117,8 @@ fn waits_are_as_many_and_as_long_as_they_were() {
     assert!(function(&idle, "twenty_naps_of_30_ms").is_none());
 }
 
-/// Each thread of a report lived all the time: its states add up to the window.
+/// Each thread of a report lived all the time: its states add up to the window, but for what
+/// was not read yet when it ended: a quarter of a second, and more on a busy machine.
 #[track_caller]
 fn check_sums(report: &Value) {
     let window_ns = report["window_s"].as_f64().expect("it is a number") * 1e9;
@@ -129,8 +130,8 @@ fn check_sums(report: &Value) {
             .values()
             .map(|ns| ns.as_f64().expect("nanoseconds"))
             .sum();
-        let off = (sum / window_ns - 1.0).abs();
-        assert!(off < 0.01, "{sum} of {window_ns}: {thread}");
+        let is_whole = sum < window_ns * 1.01 && sum > window_ns * 0.99 - 1e9;
+        assert!(is_whole, "{sum} of {window_ns}: {thread}");
     }
 }
 
