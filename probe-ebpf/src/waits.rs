@@ -35,8 +35,10 @@ pub mod state {
     pub const OTHER: u32 = 8;
     /// For the global lock of Python.
     pub const GIL: u32 = 9;
+    /// Its control group has used up the CPU time that it may have in a period.
+    pub const QUOTA: u32 = 10;
     /// How many there are.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 11;
     /// A power of two above them: a mask keeps any number below it. The verifier of Linux
     /// 6.1 cannot follow the comparison that a compiler makes of a check of bounds.
     pub const SLOTS: usize = 16;
@@ -47,6 +49,8 @@ pub mod state {
 pub struct Leaving {
     /// It could go on: another thread is put in its place.
     pub is_preempted: bool,
+    /// It could go on, but its control group has no CPU time left in this period.
+    pub is_throttled: bool,
     /// `__state` of its `task_struct`.
     pub task_state: u32,
     /// `in_iowait` of its `task_struct`.
@@ -70,7 +74,7 @@ pub const TASK_DEAD: u32 = 0x80;
 
 /// What a thread will be doing from now on. The first of these rules that fits:
 ///
-/// 1. It could go on: the queue.
+/// 1. It could go on: the queue, or the quota of its control group if that is used up.
 /// 2. Its state says that it is stopped.
 /// 3. It is in no system call: a page fault.
 /// 4. The kernel counts it as waiting for a disk.
@@ -78,7 +82,11 @@ pub const TASK_DEAD: u32 = 0x80;
 #[inline(always)]
 pub fn state_of(leaving: Leaving) -> u32 {
     if leaving.is_preempted || leaving.task_state == 0 {
-        return state::QUEUE;
+        return if leaving.is_throttled {
+            state::QUOTA
+        } else {
+            state::QUEUE
+        };
     }
     if leaving.task_state & (task::STOPPED | task::TRACED) != 0 {
         return state::STOPPED;
@@ -222,7 +230,7 @@ pub struct Thread {
     /// not.
     pub owner_tid: u32,
     /// Unused: the structure keeps its size.
-    pub room: [u32; 5],
+    pub room: [u32; 4],
 }
 
 impl Thread {
@@ -240,7 +248,7 @@ impl Thread {
         times: [0; state::COUNT],
         delays: [0; DELAY_SLOTS],
         owner_tid: 0,
-        room: [0; 5],
+        room: [0; 4],
     };
 }
 
@@ -397,6 +405,7 @@ mod tests {
     fn waiting(call: i64, task_state: u32) -> Leaving {
         Leaving {
             is_preempted: false,
+            is_throttled: false,
             task_state,
             is_in_iowait: false,
             call,
@@ -428,6 +437,16 @@ mod tests {
             ..waiting(FUTEX, interruptible)
         };
         assert_eq!(state_of(preempted), state::QUEUE);
+        let throttled = Leaving {
+            is_throttled: true,
+            ..preempted
+        };
+        assert_eq!(state_of(throttled), state::QUOTA);
+        let asleep = Leaving {
+            is_throttled: true,
+            ..waiting(FUTEX, interruptible)
+        };
+        assert_eq!(state_of(asleep), state::LOCK);
         assert_eq!(state_of(waiting(FUTEX, 0)), state::QUEUE);
         assert_eq!(state_of(waiting(FUTEX, 4)), state::STOPPED);
         assert_eq!(state_of(waiting(-1, 8)), state::STOPPED);

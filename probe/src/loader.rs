@@ -135,6 +135,9 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
         .override_global("WAIT_FLAGS_OFFSET", &offsets.flags, true)
         .override_global("WAIT_IOWAIT_OFFSET", &offsets.iowait, true)
         .override_global("WAIT_IOWAIT_BIT", &offsets.iowait_bit, true)
+        .override_global("WAIT_THROTTLED_OFFSET", &offsets.throttled, true)
+        .override_global("WAIT_RUNQUEUE_OFFSET", &offsets.run_queue, true)
+        .override_global("WAIT_THROTTLES_OFFSET", &offsets.throttles, true)
         .map_max_entries("THREADS", if_waits(THREADS_MAX))
         .map_max_entries("CALL_ORDERS", if_calls(PROBES_MAX))
         .map_max_entries("CALL_TALLIES", if_calls(PROBES_MAX))
@@ -285,6 +288,12 @@ struct Waiting {
     flags: u32,
     iowait: u32,
     iowait_bit: u32,
+    /// In `task_struct`, since Linux 6.18, else 0.
+    throttled: u32,
+    /// `se.cfs_rq` in `task_struct` and `throttle_count` in `cfs_rq`, before; 0 where groups
+    /// have no quotas of CPU time.
+    run_queue: u32,
+    throttles: u32,
 }
 
 impl Waiting {
@@ -301,7 +310,31 @@ impl Waiting {
             flags: flags / 8,
             iowait: iowait / 8,
             iowait_bit: 1 << (iowait % 8),
+            ..Self::quotas()
         })
+    }
+
+    /// What tells that a control group has used up its CPU time, as this kernel has it.
+    fn quotas() -> Self {
+        if let Ok(throttled) = btf::kernel_offset("task_struct", "throttled") {
+            return Self {
+                throttled,
+                ..Self::default()
+            };
+        }
+        let members = [
+            ("task_struct", "se"),
+            ("sched_entity", "cfs_rq"),
+            ("cfs_rq", "throttle_count"),
+        ];
+        match btf::kernel_offsets(members) {
+            Ok([entity, run_queue, throttles]) => Self {
+                run_queue: entity + run_queue,
+                throttles,
+                ..Self::default()
+            },
+            Err(_) => Self::default(),
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
@@ -454,6 +455,98 @@ fn more_threads_than_cpus_queue() {
     }
     // Two of them had to wait all the time.
     assert!(queued >= WAIT * WAITS, "{queued:?}");
+}
+
+/// A control group that may use a fifth of a CPU; gone when this is dropped.
+struct Quota(PathBuf);
+
+impl Quota {
+    /// `None` where there is no controller of CPU time that we may use.
+    fn create() -> Option<Self> {
+        let name = format!("proftop-test-{}", std::process::id());
+        for (root, file, limit) in [
+            ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"),
+            ("/sys/fs/cgroup", "cpu.max", "20000 100000"),
+        ] {
+            let root = Path::new(root);
+            let _ = fs::write(root.join("cgroup.subtree_control"), "+cpu");
+            let group = Self(root.join(&name));
+            let is_made = fs::create_dir(&group.0).is_ok();
+            if is_made && fs::write(group.0.join(file), limit).is_ok() {
+                return Some(group);
+            }
+        }
+        None
+    }
+
+    fn add(&self, pid: u32) {
+        fs::write(self.0.join("cgroup.procs"), pid.to_string()).unwrap();
+    }
+
+    /// How long its threads had no CPU time left, as the kernel counts it.
+    fn throttled(&self) -> Duration {
+        let stat = fs::read_to_string(self.0.join("cpu.stat")).unwrap();
+        let of = |line: &str| {
+            let (word, number) = line.split_once(' ')?;
+            let number = number.trim().parse().ok()?;
+            match word {
+                "throttled_time" => Some(Duration::from_nanos(number)),
+                "throttled_usec" => Some(Duration::from_micros(number)),
+                _ => None,
+            }
+        };
+        stat.lines().find_map(of).expect("cpu.stat says it")
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        // Those in it were killed, and may not have ended yet.
+        wait_until("the control group is empty", || {
+            fs::remove_dir(&self.0).is_ok()
+        });
+    }
+}
+
+#[test]
+fn who_has_used_up_its_quota_waits_for_the_next_period() {
+    let _alone = alone();
+    let Some(quota) = Quota::create() else {
+        skip("no controller of CPU time");
+        return;
+    };
+    let mut shell = Command::new("sh");
+    let shell = Process::start(shell.args(["-c", "while :; do :; done"]));
+    let pid = shell.pid();
+    let Some(mut told) = Told::start(only(pid)) else {
+        drop((shell, quota));
+        return;
+    };
+    let in_quota = |told: &Told| {
+        let ns = |thread: &ThreadTotals| thread.ns_in(WaitState::Quota);
+        Duration::from_nanos(told.threads.get(&pid).map_or(0, ns))
+    };
+    assert_eq!(in_quota(&told), Duration::ZERO);
+    quota.add(pid);
+    wait_until("it had no CPU time left for a second", || {
+        told.take();
+        in_quota(&told) >= Duration::from_secs(1)
+    });
+    let of_kernel = quota.throttled();
+    told.take();
+    let counted = in_quota(&told);
+    // Where others run, the thread has to queue as well when there is CPU time again, which
+    // counts as one; and a reading may be a period of 100 ms older than the other.
+    let slack = of_kernel / 20 + Duration::from_millis(100);
+    let queued = Duration::from_nanos(told.threads[&pid].ns_in(WaitState::Queue));
+    assert!(
+        counted + slack >= of_kernel && counted <= of_kernel + slack + queued,
+        "{counted:?}, by the kernel {of_kernel:?}: {:?}",
+        told.threads[&pid]
+    );
+    let sampled = told.sampled(pid, WaitState::Quota);
+    assert!(sampled > 0, "its stack says where it was");
+    drop((shell, quota));
 }
 
 #[test]

@@ -13,13 +13,13 @@
 //! as it passes, and the wait itself when it ends.
 
 /// How many [`STATES`] there are.
-pub const STATE_COUNT: usize = 10;
+pub const STATE_COUNT: usize = 11;
 
 /// What a thread can be doing, in a word each: it is on a CPU, waits for one, for a lock, a
 /// disk, a socket or pipe, a timer, a page of memory, was stopped, waits for something else,
-/// for the global lock of Python.
+/// for the global lock of Python, for CPU time that its control group may use.
 pub const STATES: [&str; STATE_COUNT] = [
-    "run", "queue", "lock", "disk", "net", "sleep", "fault", "stopped", "other", "gil",
+    "run", "queue", "lock", "disk", "net", "sleep", "fault", "stopped", "other", "gil", "quota",
 ];
 
 /// The place of running in [`STATES`].

@@ -246,6 +246,7 @@ fn has_waker(state: WaitState) -> bool {
         | WaitState::Other => true,
         WaitState::Run
         | WaitState::Queue
+        | WaitState::Quota
         | WaitState::Disk
         | WaitState::Sleep
         | WaitState::Fault => false,

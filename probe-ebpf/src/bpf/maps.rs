@@ -328,6 +328,16 @@ pub static WAIT_IOWAIT_OFFSET: Global<u32> = Global::new(0xfeed_0013);
 /// Its bit in that byte.
 #[unsafe(no_mangle)]
 pub static WAIT_IOWAIT_BIT: Global<u32> = Global::new(0xfeed_0014);
+/// Offset of `throttled` there, since Linux 6.18; 0 where there is none.
+#[unsafe(no_mangle)]
+pub static WAIT_THROTTLED_OFFSET: Global<u32> = Global::new(0xfeed_0015);
+/// Offset of `se.cfs_rq` there; 0 where the next one is.
+#[unsafe(no_mangle)]
+pub static WAIT_RUNQUEUE_OFFSET: Global<u32> = Global::new(0xfeed_0016);
+/// Offset of `throttle_count` in `struct cfs_rq`, before Linux 6.18; 0 where groups have no
+/// quotas.
+#[unsafe(no_mangle)]
+pub static WAIT_THROTTLES_OFFSET: Global<u32> = Global::new(0xfeed_0017);
 
 /// Adds to a counter of this CPU.
 #[inline(always)]

@@ -22,7 +22,8 @@ use super::finish::walk_and_send;
 use super::maps::{
     NUDGES_0, NUDGES_1, NUDGES_2, NUDGES_3, Nudges, PENDING_WAIT, PendingWait, SCRATCH, Scratch,
     THREADS, WAIT_COUNTERS, WAIT_FLAGS_OFFSET, WAIT_IOWAIT_BIT, WAIT_IOWAIT_OFFSET, WAIT_ORDERS,
-    WAIT_PID_OFFSET, WAIT_TGID_OFFSET, count_in,
+    WAIT_PID_OFFSET, WAIT_RUNQUEUE_OFFSET, WAIT_TGID_OFFSET, WAIT_THROTTLED_OFFSET,
+    WAIT_THROTTLES_OFFSET, count_in,
 };
 use super::{python, record, registers};
 use aya_ebpf::bindings::{BPF_RB_FORCE_WAKEUP, pt_regs, task_struct};
@@ -117,6 +118,7 @@ fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
     let iowait: u8 = field(task, WAIT_IOWAIT_OFFSET.load());
     let state = state_of(Leaving {
         is_preempted,
+        is_throttled: is_throttled(task),
         task_state,
         is_in_iowait: iowait as u32 & WAIT_IOWAIT_BIT.load() != 0,
         call,
@@ -216,9 +218,11 @@ fn join(task: *const u8, now_ns: u64) {
     }
     let since_ns = known.since_ns;
     let away_ns = now_ns.wrapping_sub(since_ns);
-    let mut waited_ns = 0;
+    // Nothing tells when there was time again, so all of it counts as waiting for that.
+    let is_throttled = state == state::QUOTA;
+    let mut waited_ns = if is_throttled { away_ns } else { 0 };
     // Who is woken while it is still on its way to wait has not waited.
-    if state != state::QUEUE && known.woken_ns > since_ns {
+    if state != state::QUEUE && !is_throttled && known.woken_ns > since_ns {
         waited_ns = known.woken_ns.wrapping_sub(since_ns);
         if waited_ns > away_ns {
             waited_ns = away_ns;
@@ -228,8 +232,10 @@ fn join(task: *const u8, now_ns: u64) {
         add(known, state, waited_ns);
     }
     let queued_ns = away_ns.wrapping_sub(waited_ns);
-    add(known, state::QUEUE, queued_ns);
-    add_delay(known, queued_ns);
+    if !is_throttled {
+        add(known, state::QUEUE, queued_ns);
+        add_delay(known, queued_ns);
+    }
     known.since_ns = now_ns;
     known.state = state::RUN;
     let Some(orders) = WAIT_ORDERS.get_ptr(0) else {
@@ -474,7 +480,22 @@ fn is_kernel_thread(task: *const u8) -> bool {
     field::<u32>(task, WAIT_FLAGS_OFFSET.load()) & KERNEL_THREAD != 0
 }
 
-/// A field of a `task_struct` that the tracepoint gave. The verifier checks it: the offset
+/// Whether the thread's control group has used up its quota of CPU time (`cpu.max`), or one
+/// above it has. Since Linux 6.18 each thread says it, once it has left its CPU for that; before,
+/// the run queue of the group on that CPU does, which is throttled before the switch.
+#[inline(always)]
+fn is_throttled(task: *const u8) -> bool {
+    if WAIT_THROTTLED_OFFSET.load() != 0 {
+        return field::<u8>(task, WAIT_THROTTLED_OFFSET.load()) != 0;
+    }
+    if WAIT_THROTTLES_OFFSET.load() == 0 {
+        return false;
+    }
+    let queue: *const u8 = field(task, WAIT_RUNQUEUE_OFFSET.load());
+    !queue.is_null() && field::<u32>(queue, WAIT_THROTTLES_OFFSET.load()) != 0
+}
+
+/// A field of a `task_struct` that the tracepoint gave, or of what that points to. The verifier checks it: the offset
 /// is a constant to it.
 #[inline(always)]
 fn field<T: Copy>(task: *const u8, offset: u32) -> T {

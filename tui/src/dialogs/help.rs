@@ -101,6 +101,7 @@ const PEOPLE_WORDS: &[(&str, &str)] = &[
     ("", "average; a wait counts"),
     ("", "when it ends"),
     ("STATES", "R runs, Q ready, L lock,"),
+    ("", "C its group's CPU quota,"),
     ("", "D disk, N socket or pipe,"),
     ("", "S timer, F page of memory,"),
     ("", "G Python's global lock,"),

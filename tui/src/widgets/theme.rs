@@ -179,7 +179,7 @@ impl Theme {
     pub fn activity(self, state: usize) -> Style {
         match profile::STATES.get(state) {
             Some(&"run") => self.colored(GREEN),
-            Some(&"queue" | &"fault") => self.colored(ORANGE),
+            Some(&"queue" | &"quota" | &"fault") => self.colored(ORANGE),
             Some(&"lock" | &"gil" | &"stopped") => self.colored(MAGENTA),
             Some(&"disk") => self.colored(BLUE),
             Some(&"net") => self.colored(CYAN),

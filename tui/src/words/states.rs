@@ -8,15 +8,15 @@ use profile::{Activity, Metric, STATES, WAITING_MODULE};
 pub const BAR_WIDTH: usize = 12;
 
 /// The letter of each of [`STATES`] in a bar.
-pub const LETTERS: [char; STATES.len()] = ['R', 'Q', 'L', 'D', 'N', 'S', 'F', 'T', 'O', 'G'];
+pub const LETTERS: [char; STATES.len()] = ['R', 'Q', 'L', 'D', 'N', 'S', 'F', 'T', 'O', 'G', 'C'];
 
 /// Says what the letters stand for.
-pub const LEGEND: &str = "R runs, Q in the queue for a CPU, waits for: L a lock, D a disk, N a \
-                          socket or pipe, S a timer, F a page of memory, G Python's global \
-                          lock, T stopped, O another reason";
+pub const LEGEND: &str = "R runs, Q in the queue for a CPU, waits for: C CPU time of its control \
+                          group, L a lock, D a disk, N a socket or pipe, S a timer, F a page of \
+                          memory, G Python's global lock, T stopped, O another reason";
 
 /// As [`LEGEND`], for a line of 62 cells.
-pub const SHORT_LEGEND: &str = "R run Q queue L lock G GIL D disk N net S nap F mem T stop O ?";
+pub const SHORT_LEGEND: &str = "R run Q line C cap L lock G GIL D disk N net S nap F mem T O ?";
 
 /// Returns a bar in which each state has as many letters as its share, so that all of them
 /// fill it: `RRRRRRQLLLLL`. A state with less than half a cell has none.

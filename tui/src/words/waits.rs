@@ -97,6 +97,9 @@ pub fn rule(row: &FunctionRow) -> Option<&'static str> {
         "sleep" => "in nanosleep or clock_nanosleep",
         "fault" => "in no system call: it touched a page of memory that was not there",
         "stopped" => "a signal or a debugger had stopped it",
+        "quota" => {
+            "it could run, but its control group had used up its CPU time of the period (cpu.max)"
+        }
         "gil" => "in a futex that is Python's global lock: one thread at a time runs Python code",
         "other" => "in none of the calls that tell: wait4, sigwait, io_uring, 32-bit programs",
         _ => return None,

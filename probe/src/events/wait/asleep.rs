@@ -108,6 +108,7 @@ fn state_in(stat: &[u8], call: Option<&str>) -> Option<u32> {
     };
     Some(state_of(Leaving {
         is_preempted: false,
+        is_throttled: false,
         task_state,
         is_in_iowait: false,
         call,

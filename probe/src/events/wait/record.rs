@@ -335,15 +335,15 @@ mod tests {
         );
         assert_eq!((thread.tgid, thread.state), (77, 2));
         assert_eq!(until_zero(&thread.comm), b"postgres");
-        assert_eq!((thread.ns[0], thread.times[0]), (7, 17));
+        assert_eq!((thread.ns[0], thread.times[0]), (7, 18));
         // Two in a word: those of the states, then the delays.
-        assert_eq!((thread.times[1], thread.times[2]), (0, 18));
-        assert_eq!((thread.delays[0], thread.delays[1]), (22, 0));
+        assert_eq!((thread.times[1], thread.times[2]), (0, 19));
+        assert_eq!((thread.delays[0], thread.delays[1]), (0, 24));
         assert_eq!(
             (thread.delays[14], thread.delays[15], thread.owner_tid),
-            (29, 0, 30)
+            (0, 31, 0)
         );
-        words[30] = 9;
+        words[31] = 9 << 32;
         assert_eq!(thread_of_words(&words).owner_tid, 9);
         let ended = EndedThread::new(9, &words).unwrap();
         let totals = ThreadTotals::of_ended(&ended);

@@ -26,6 +26,8 @@ pub enum WaitState {
     Other,
     /// For the global lock of Python.
     Gil,
+    /// For CPU time: its control group has used up its quota.
+    Quota,
 }
 
 impl WaitState {
@@ -41,6 +43,7 @@ impl WaitState {
         WaitState::Stopped,
         WaitState::Other,
         WaitState::Gil,
+        WaitState::Quota,
     ];
 
     /// The state of this number; `None` for one that this build does not know.
@@ -66,6 +69,7 @@ impl WaitState {
             WaitState::Stopped => "stopped",
             WaitState::Other => "other",
             WaitState::Gil => "gil",
+            WaitState::Quota => "quota",
         }
     }
 
@@ -87,6 +91,7 @@ impl WaitState {
             WaitState::Stopped => "the end of a stop",
             WaitState::Other => "something else",
             WaitState::Gil => "Python's global lock",
+            WaitState::Quota => "CPU time that its control group may use",
         }
     }
 }
@@ -101,7 +106,7 @@ mod tests {
             assert_eq!(state.number(), number);
             assert_eq!(WaitState::of_number(number as u64), Some(state));
         }
-        assert_eq!(WaitState::of_number(10), None);
+        assert_eq!(WaitState::of_number(11), None);
         assert_eq!(WaitState::Queue.number(), state::QUEUE as usize);
         assert_eq!(WaitState::Stopped.number(), state::STOPPED as usize);
     }

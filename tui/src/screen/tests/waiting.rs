@@ -99,7 +99,7 @@ fn the_map_of_time_has_the_states_of_threads() {
     hand.show(waiting()).keys("6oo");
     hand.looks_like("waiting-time-80x24");
     let frame = hand.frame();
-    assert!(frame.contains("R run Q queue L lock"), "{frame}");
+    assert!(frame.contains("R run Q line C cap L lock"), "{frame}");
     // On a CPU, then for a lock.
     let row = frame.lines().find(|line| line.contains("4123 worker"));
     assert!(row.is_some_and(|row| row.contains("RRRLLLLLL")), "{frame}");
