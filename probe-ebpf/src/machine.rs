@@ -7,14 +7,14 @@ mod x86_64;
 pub use aarch64::Aarch64;
 pub use x86_64::X86_64;
 
-/// The machine that this is built for; of a BPF object a feature tells.
+/// The machine that this is built for. For a BPF object the feature `aarch64` chooses it.
 #[cfg(any(
     feature = "aarch64",
     all(target_arch = "aarch64", not(target_arch = "bpf"))
 ))]
 pub type This = Aarch64;
 
-/// The machine that this is built for; of a BPF object a feature tells.
+/// The machine that this is built for. For a BPF object the feature `aarch64` chooses it.
 #[cfg(not(any(
     feature = "aarch64",
     all(target_arch = "aarch64", not(target_arch = "bpf"))

@@ -1,10 +1,10 @@
 //! An *unwind rule*: how to get from the registers in a function to those in
 //! its caller, packed into one word so that a table row needs two bytes for it.
 //!
-//! What a word cannot say is an [`Extended`] rule, which the word then only numbers. The
-//! words are laid out the same for all machines; where the caller's registers are is told
-//! in the terms of each: on x86-64 the return address is always at `cfa - 8`, and names here
-//! that are its registers' are its own; [`aarch64`] has the others.
+//! What a word cannot say is an [`Extended`] rule, which the word then only numbers. Words
+//! have the same layout for all machines, but what their parts mean depends on the machine. This
+//! file has the meaning for x86-64, where the return address is always at `cfa - 8`; [`aarch64`]
+//! has that for AArch64.
 
 pub mod aarch64;
 

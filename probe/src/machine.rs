@@ -1,5 +1,5 @@
 //! The machines that proftop samples on: which files have code for them, and how the kernel
-//! numbers their registers. How their code is walked is told in `probe_ebpf::machine`.
+//! numbers their registers. `probe_ebpf::machine` has the steps of their walks.
 //!
 //! All are known on all, so that tests of one run on another.
 

@@ -37,8 +37,8 @@ use std::time::{Duration, Instant};
 /// Samples that are read before something is done with them: their stacks take memory.
 const WAITING_MAX: usize = 64;
 
-/// Which calls have not returned is told by their return addresses, which lie elsewhere on other
-/// architectures.
+/// Whether functions of Python are read. Native calls that have not returned are recognized by
+/// their return addresses on the stack, and only where those lie on x86-64 is known here.
 const READS_PYTHON: bool = cfg!(target_arch = "x86_64");
 
 /// A clock that a task inherited can be reached by nobody.

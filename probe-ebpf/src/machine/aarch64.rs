@@ -95,7 +95,8 @@ fn word_step<W: World>(
     } else if walk.links == 0 {
         (walk.registers.sp, u64::from(rule.offset()) * 8)
     } else if saved == saved::PAIR {
-        // Whoever saves the pair and calls has x29 point to it (AAPCS64, 6.4.6).
+        // A function that saved x29 and x30 beside each other, and calls another, has x29 point
+        // to them (AAPCS64, 6.4.6).
         (walk.registers.bp, below)
     } else {
         return status::IMPLAUSIBLE;

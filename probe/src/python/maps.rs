@@ -1,4 +1,5 @@
-//! Where Python's frames are, for whoever walks them: the kernel side, or a [`Walker`] here.
+//! Tells whoever walks Python's frames where they begin: by BPF maps the programs in the kernel,
+//! or, where there is no BPF, a [`Walker`].
 
 use super::later::Walker;
 use crate::decode::RawSample;

@@ -367,7 +367,7 @@ mod tests {
             ("LxLis", "9|1|", 1, "9x1s", Merged::Later),
             ("LxLis", "1|", 1, "x1s", Merged::Later),
             ("iLgLis", "99|1|", 3, "991s", Merged::Later),
-            // Whoever called these is not known any more.
+            // Native code and the kernel have gone on since: who called them is not known.
             ("xLis", "1|", 3, "xLis", Merged::Missing(Missing::Moved)),
             ("kLis", "1|", 1, "kLs", Merged::Missing(Missing::Moved)),
             (

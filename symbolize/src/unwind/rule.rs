@@ -105,6 +105,18 @@ pub struct Linked {
     pub x30: Saved,
 }
 
+impl Linked {
+    /// A frame whose CFA is counted from `sp`.
+    pub fn from_sp(offset: i32, x29: Saved, x30: Saved) -> Self {
+        Linked {
+            base: 31,
+            offset,
+            x29,
+            x30,
+        }
+    }
+}
+
 /// Where a register of AArch64 is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Saved {

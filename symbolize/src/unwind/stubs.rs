@@ -90,10 +90,5 @@ fn signal_return(object: &Object, collector: &mut Collector) -> Result<(), OpenE
 }
 
 fn frame(offset: i32, x30: Saved) -> UnwindRule {
-    UnwindRule::Linked(Linked {
-        base: 31,
-        offset,
-        x29: Saved::Not,
-        x30,
-    })
+    UnwindRule::Linked(Linked::from_sp(offset, Saved::Not, x30))
 }

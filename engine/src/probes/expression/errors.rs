@@ -139,8 +139,9 @@ const NAMES: [&str; 133] = [
     "",
 ];
 
-/// The name of the error that a returned number of so many bytes is. `None` for -1 as well: most
-/// functions that return it mean no error by its number.
+/// Returns the name of the Linux error that a function reports by returning its negative number,
+/// such as `ENOENT` for -2. `bytes` is the size of the returned number. `None` for any other number,
+/// and for -1: most functions return it for whatever error there was.
 pub fn returned(number: u64, bytes: u32) -> Option<&'static str> {
     let value = match bytes {
         4 => i64::from(number as i32),

@@ -13,7 +13,8 @@ pub fn encode(frame: &Linked) -> Packed {
     }
 }
 
-/// `cfa = sp or x29 + 8n`; nothing is saved, or a pair, or x30 alone.
+/// Packs a frame into the word of a rule. `None` if a word cannot say it: a word has `cfa = sp + 8n`
+/// or `cfa = x29 + 8n`, and saves nothing, x29 and x30 beside each other, or x30 alone.
 fn word(frame: &Linked) -> Option<Rule> {
     let kind = match base_number(frame.base)? {
         base::SP => kind::SP,

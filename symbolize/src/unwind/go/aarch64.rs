@@ -83,12 +83,7 @@ fn is_write_of_sp(instruction: u32) -> bool {
 }
 
 fn frame(offset: i32, x29: Saved, x30: Saved) -> UnwindRule {
-    UnwindRule::Linked(Linked {
-        base: 31,
-        offset,
-        x29,
-        x30,
-    })
+    UnwindRule::Linked(Linked::from_sp(offset, x29, x30))
 }
 
 #[cfg(test)]

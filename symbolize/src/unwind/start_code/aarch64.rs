@@ -50,12 +50,7 @@ pub fn rows(code: &[u8]) -> Option<Vec<(u64, UnwindRule)>> {
 }
 
 fn frame(offset: i32, x29: Saved, x30: Saved) -> UnwindRule {
-    UnwindRule::Linked(Linked {
-        base: 31,
-        offset,
-        x29,
-        x30,
-    })
+    UnwindRule::Linked(Linked::from_sp(offset, x29, x30))
 }
 
 /// `nop`, `bti`, `paciasp`, `autiasp` and their kin.
