@@ -5,7 +5,7 @@
 mod burn;
 mod common;
 
-use common::{Seen, alone, only, unless_forbidden};
+use common::{Seen, alone, beside_others, only, unless_forbidden};
 use probe::{
     BpfSource, Config, Ending, Missing, ModuleKind, PerfSource, PythonStats, Sample, Source,
     Target, WaitState,
@@ -221,7 +221,7 @@ fn remove_perf_map(pid: u32) {
 
 #[test]
 fn stacks_are_what_the_program_says_of_itself() {
-    let _alone = alone();
+    let _machine = beside_others();
     let interpreters = pythons();
     if interpreters.is_empty() {
         skip(NO_PYTHON);
@@ -235,7 +235,7 @@ fn stacks_are_what_the_program_says_of_itself() {
 
 #[test]
 fn a_program_with_an_interpreter_inside_is_known_by_what_it_is() {
-    let _alone = alone();
+    let _machine = beside_others();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/embedded.c");
     let mut programs = 0;
     for (version, python) in pythons() {
@@ -272,7 +272,7 @@ fn a_program_with_an_interpreter_inside_is_known_by_what_it_is() {
 
 #[test]
 fn what_perf_has_made_of_functions_is_walked_and_shown_once() {
-    let _alone = alone();
+    let _machine = beside_others();
     let has_it = |python: &PathBuf| {
         let told = "import sys; sys.exit(not sys.is_stack_trampoline_active())";
         let mut command = Command::new(python);
@@ -299,7 +299,7 @@ fn what_perf_has_made_of_functions_is_walked_and_shown_once() {
 
 #[test]
 fn what_a_jit_runs_has_its_functions_and_lines() {
-    let _alone = alone();
+    let _machine = beside_others();
     let has_it = |python: &PathBuf| {
         let told = "import sys; sys.exit(not sys._jit.is_enabled())";
         let mut command = Command::new(python);
@@ -327,7 +327,7 @@ fn what_a_jit_runs_has_its_functions_and_lines() {
 
 #[test]
 fn tasks_are_what_the_program_says_of_them() {
-    let _alone = alone();
+    let _machine = beside_others();
     let mut interpreters = pythons();
     interpreters.retain(|version, _| tells_of_tasks(version));
     if interpreters.is_empty() {
@@ -443,7 +443,7 @@ fn a_process_is_known_before_it_is_sampled() {
 
 #[test]
 fn functions_of_other_interpreters_are_shown() {
-    let _alone = alone();
+    let _machine = beside_others();
     let has_them = |python: &PathBuf| {
         let mut command = Command::new(python);
         let status = command
@@ -485,7 +485,7 @@ fn functions_of_other_interpreters_are_shown() {
 
 #[test]
 fn threads_are_called_as_their_programs_call_them() {
-    let _alone = alone();
+    let _machine = beside_others();
     let interpreters = pythons();
     if interpreters.is_empty() {
         skip(NO_PYTHON);

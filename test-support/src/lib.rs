@@ -20,7 +20,7 @@ mod tools;
 mod wait;
 
 pub use cases::cases;
-pub use process::Process;
+pub use process::{Process, behind_others};
 pub use pythons::{NO_PYTHON, pythons};
 pub use random::Random;
 pub use scratch::Scratch;

@@ -18,6 +18,13 @@ impl Process {
         Self::try_start(command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
+    /// Starts a command that keeps CPUs busy, for others to look at: whoever looks is not to
+    /// wait for a CPU behind it, and it has what nobody else wants.
+    #[track_caller]
+    pub fn start_load(command: &mut Command) -> Self {
+        Self::start(behind_others(command))
+    }
+
     /// Starts a command that this machine may lack, or may not let us start.
     pub fn try_start(command: &mut Command) -> io::Result<Self> {
         command.process_group(0);
@@ -60,6 +67,12 @@ impl Process {
         let group = Pid::from_child(&self.0);
         rustix::process::kill_process_group(group, Signal::INT).expect("it has not ended");
     }
+}
+
+/// Has the command run behind others: with a tenth of their share, where CPUs are wanted.
+pub fn behind_others(command: &mut Command) -> &mut Command {
+    // SAFETY: a system call, and nothing else.
+    unsafe { command.pre_exec(|| Ok(rustix::process::setpriority_process(None, 10)?)) }
 }
 
 /// A child that is to be no head of a process group when it starts, as `setsid` has to. Only

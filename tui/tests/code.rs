@@ -272,7 +272,7 @@ fn what_runs_is_shown_not_what_lies_at_its_path() {
     };
     let hot = program.path("hot");
     let mut command = Command::new(&hot);
-    let process = Process::start(command.arg("60"));
+    let process = Process::start_load(command.arg("60"));
     std::fs::remove_file(&hot).expect("removed");
     rebuild(&program.path("hot.c"), &hot);
     open_code(&terminal, &format!("-F 499 -p {}", process.pid()));

@@ -3,8 +3,8 @@
 use crate::common;
 
 use common::{
-    BURN_FUNCTIONS, BURN_SHARES, PROFTOP, band, burn, burn_str, burning, list, machine, number,
-    proftop, reports, run, self_samples, shared_machine, start_sampling, sum, text, wait_for_work,
+    BURN_FUNCTIONS, BURN_SHARES, PROFTOP, band, burn, burn_str, burning, list, number, proftop,
+    reports, run, self_samples, shared_machine, start_sampling, sum, text, wait_for_work,
 };
 use probe::BpfPrograms;
 use rustix::process::Signal;
@@ -353,14 +353,25 @@ fn loaded_programs() -> HashSet<u32> {
     std::iter::successors(next(&0), next).collect()
 }
 
+/// Those of them that this process holds, itself or by what they are attached to.
+fn programs_of(pid: u32) -> HashSet<u32> {
+    let opened = fs::read_dir(format!("/proc/{pid}/fdinfo")).expect("it runs");
+    let told = opened.filter_map(|file| fs::read_to_string(file.ok()?.path()).ok());
+    let number = |line: &str| line.strip_prefix("prog_id:")?.trim().parse().ok();
+    told.flat_map(|told| told.lines().filter_map(number).collect::<Vec<_>>())
+        .collect()
+}
+
 #[test]
 fn killed_it_leaves_nothing_attached() {
-    let Some(_machine) = machine() else { return };
-    let before = loaded_programs();
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let mut command = proftop(&["-b", "-d", "600", "--", burn_str(), "600"]);
     let mut child = start_sampling(command.stderr(Stdio::null()));
-    let ours: HashSet<u32> = loaded_programs().difference(&before).copied().collect();
+    let ours = programs_of(child.pid());
     assert!(!ours.is_empty(), "it samples by BPF programs");
+    assert!(ours.is_subset(&loaded_programs()), "{ours:?}");
     let command = wait_for("the command runs", || child_of(child.pid(), "burn"));
     child.kill().expect("it runs");
     child.wait().expect("ours");

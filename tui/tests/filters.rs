@@ -110,7 +110,7 @@ fn children_or_not() {
         return;
     };
     let script = format!("while '{}' 0.3 1; do :; done", common::burn_str());
-    let parent = Process::start(
+    let parent = Process::start_load(
         Command::new("sh")
             .args(["-c", &script])
             .stdout(std::process::Stdio::null()),

@@ -116,11 +116,11 @@ impl Programs {
     }
 
     fn start_honest(&self) -> Process {
-        Process::start(&mut Command::new(self.honest()))
+        Process::start_load(&mut Command::new(self.honest()))
     }
 
     fn start_forged(&self) -> Process {
-        Process::start(Command::new(self.forged()).uid(FORGER))
+        Process::start_load(Command::new(self.forged()).uid(FORGER))
     }
 
     /// What a run says of these processes once it has names and unwind tables of the

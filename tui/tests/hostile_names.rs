@@ -77,7 +77,7 @@ fn a_program_with_hostile_names_is_shown_by_every_command() {
     let Some(program) = hostile_program(&scratch) else {
         return;
     };
-    let running = Process::start(Command::new(&program).arg(NAME));
+    let running = Process::start_load(Command::new(&program).arg(NAME));
     let pid = running.pid().to_string();
     let recording = scratch.join("a.pft");
     let file = recording.to_str().expect("UTF-8");

@@ -6,8 +6,8 @@ use crate::common;
 use common::fuse::Fuse;
 use common::pty::Pty;
 use common::{
-    BURN_FUNCTIONS, Machine, burning, list, machine, proftop, reports_until, run, self_samples,
-    sum, text,
+    BURN_FUNCTIONS, Machine, burning, list, proftop, reports_until, run, self_samples,
+    shared_machine, sum, text,
 };
 use rustix::process::Signal;
 use serde_json::Value;
@@ -58,18 +58,18 @@ struct Scene {
 
 impl Scene {
     fn new() -> Option<Self> {
-        let machine = machine()?;
+        let machine = shared_machine()?;
         let (folder, program) = program()?;
         let fuse = Fuse::mount(fs::read(&program).expect("it was made"));
         let fuse = fuse.map_err(|why| skip(&why)).ok()?;
-        let on_it = (0..PROCESSES).map(|_| Process::start(&mut Command::new(fuse.program())));
+        let on_it = (0..PROCESSES).map(|_| Process::start_load(&mut Command::new(fuse.program())));
         let on_it: Vec<_> = on_it.collect();
         let tmp = fuse.path().to_str().expect("UTF-8");
         // The program itself may lie in /tmp.
         let script = r#"exec 9<"$1" && mount --bind "$0" /tmp && exec /proc/self/fd/9 jit"#;
         let with_tmp_on_it = (0..PROCESSES).map(|_| {
             let mut command = Command::new("unshare");
-            Process::start(command.args(["-m", "sh", "-c", script, tmp]).arg(&program))
+            Process::start_load(command.args(["-m", "sh", "-c", script, tmp]).arg(&program))
         });
         let with_tmp_on_it: Vec<_> = with_tmp_on_it.collect();
         let scene = Self {
@@ -226,7 +226,9 @@ int main(int argc, char **argv) {
 
 #[test]
 fn memory_that_cannot_be_read_holds_up_nobody() {
-    let Some(_machine) = machine() else { return };
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
     let folder = test_support::Scratch::new();
     let source = folder.write("python.c", PYTHON);
     let program = folder.path().join("python3.11");
@@ -237,7 +239,7 @@ fn memory_that_cannot_be_read_holds_up_nobody() {
         Ok(fuse) => fuse,
         Err(why) => return skip(&why),
     };
-    let start = |_| Process::start(Command::new(&program).arg(fuse.program()));
+    let start = |_| Process::start_load(Command::new(&program).arg(fuse.program()));
     let pythons: Vec<_> = (0..2 * PROCESSES).map(start).collect();
     for python in &pythons {
         common::wait_for_work(python.pid(), std::time::Duration::from_millis(20));

@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use test_support::{Process, Random, Scratch, run_tool, skip, wait_until};
+use test_support::{Process, Random, Scratch, behind_others, run_tool, skip, wait_until};
 
 /// Rounds of one program; `bench/probes.py rounds` has hundreds.
 const ROUNDS: usize = 6;
@@ -29,7 +29,8 @@ struct Worker {
 impl Worker {
     fn start(scratch: Scratch, command: &mut Command) -> Option<Self> {
         let results = File::create(scratch.join("results")).expect("a file");
-        let process = Process::try_start(command.stdout(results).stderr(Stdio::null())).ok();
+        let command = behind_others(command.stdout(results).stderr(Stdio::null()));
+        let process = Process::try_start(command).ok();
         let Some(process) = process else {
             skip(format_args!("{command:?} does not start"));
             return None;

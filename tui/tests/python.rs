@@ -10,7 +10,7 @@ use test_support::{NO_PYTHON, Process, pythons, skip, wait_until};
 
 fn start(python: &Path) -> Process {
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python.py");
-    Process::start(Command::new(python).arg(program).arg("600"))
+    Process::start_load(Command::new(python).arg(program).arg("600"))
 }
 
 /// A function of a report: its samples, and those below it.

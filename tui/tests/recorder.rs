@@ -96,7 +96,7 @@ fn lines_are_read_for_what_is_saved() {
     // Lines are read by a thread of the lowest priority: this program must not have a higher one.
     let mut command = Command::new("nice");
     command.args(["-n", "19"]).arg(burn()).args(["600", "2"]);
-    let _burning = Process::start(command.stdout(Stdio::null()));
+    let _burning = Process::start_load(command.stdout(Stdio::null()));
     let ring = folder.join("ring.pft");
     wait_until("names", || report(&ring, &[]).1.contains(BURN_FUNCTIONS[0]));
     let exported = folder.join("ring.firefox.json");

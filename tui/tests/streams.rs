@@ -83,7 +83,7 @@ fn who_reads_no_samples_is_not_told_that_there_were_none() {
     let Some(_machine) = shared_machine() else {
         return;
     };
-    let busy = Process::start(Command::new("sh").args(["-c", "while :; do :; done"]));
+    let busy = Process::start_load(Command::new("sh").args(["-c", "while :; do :; done"]));
     let pid = busy.pid().to_string();
     for words in [&["-b", "-p", &pid][..], &["record", "-p", &pid, "-o", "-"]] {
         let ended = run(proftop(words).stdout(unread()));

@@ -11,27 +11,34 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
-use test_support::{Process, compile, skip};
+use test_support::{Process, behind_others, compile, skip};
 
 const KEYS_MAX: usize = 12;
 
+// Each program has something to do half of the time: with more of them than CPUs, and none that
+// is ever idle, most of this test would be waiting for a CPU.
+
 const SERVICE: &str = "
     #include <cstdint>
+    #include <unistd.h>
     static volatile std::uint64_t orders;
     __attribute__((noinline)) void churn(std::uint64_t n) {
         // One line: which half of a loop counts more depends on the processor.
         for (; n; n--) orders = orders * 31 + n;
     }
     __attribute__((noinline)) void serve() { churn(1000000); }
-    int main() { for (;;) serve(); }
+    int main() { for (;;) { serve(); usleep(1500); } }
 ";
 
 const SCRIPT: &str = "
     function spinHot(n) { let sum = 0; for (let i = 0; i < n; i++) sum += Math.sqrt(i); return sum; }
-    for (;;) spinHot(1e6);
+    const idle = new Int32Array(new SharedArrayBuffer(4));
+    for (;;) { spinHot(1e6); Atomics.wait(idle, 0, 0, 2); }
 ";
 
 const PYTHON: &str = "
+import time
+
 def add_prices(count):
     total = 0
     for price in range(count):
@@ -40,6 +47,7 @@ def add_prices(count):
 
 while True:
     add_prices(100000)
+    time.sleep(0.01)
 ";
 
 /// A screen on all of it, and how many keys its tasks took.
@@ -103,7 +111,7 @@ fn service(folder: &Path) -> Option<Process> {
     std::fs::write(&source, SERVICE).expect("a file");
     let program = folder.join("orders");
     compile(&source, &program, ["-O1", "-g", "-fno-omit-frame-pointer"])?;
-    Some(Process::start(Command::new(program).arg("--shard=7")))
+    Some(Process::start_load(Command::new(program).arg("--shard=7")))
 }
 
 fn node(folder: &Path, options: &[&str], script: &str) -> Option<Process> {
@@ -113,7 +121,7 @@ fn node(folder: &Path, options: &[&str], script: &str) -> Option<Process> {
     // It may leave a log where it runs.
     command.current_dir(folder).args(options).arg(path);
     command.stdout(Stdio::null());
-    let started = Process::try_start(&mut command).ok();
+    let started = Process::try_start(behind_others(&mut command)).ok();
     if started.is_none() {
         skip("node is not installed");
     }
@@ -131,7 +139,7 @@ fn python(folder: &Path) -> Option<Process> {
     }
     let script = folder.join("inv.py");
     std::fs::write(&script, PYTHON).expect("a file");
-    Some(Process::start(Command::new(PROGRAM).arg(script)))
+    Some(Process::start_load(Command::new(PROGRAM).arg(script)))
 }
 
 #[test]
@@ -144,7 +152,7 @@ fn ten_tasks_take_few_keys_each() {
     };
     let folder = tempfile::tempdir().expect("a folder");
     let (Some(_postgres), Some(_service), Some(script), Some(_python)) = (
-        Postgres::start(),
+        Postgres::start_at(1000),
         service(folder.path()),
         node(folder.path(), &[], "app.js"),
         python(folder.path()),

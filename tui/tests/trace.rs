@@ -538,7 +538,7 @@ fn of_a_control_group_its_own_processes_are_probed() {
     let Some(program) = Program::compile("endless.c", ENDLESS, &["-O2"]) else {
         return;
     };
-    let start = || Process::start(Command::new(program.path()).stdout(Stdio::null()));
+    let start = || Process::start_load(Command::new(program.path()).stdout(Stdio::null()));
     let outside = start();
     // Nobody in the group has it.
     let words = ["trace", "-g", group.name(), "turn", "-d", "1s"];
@@ -579,7 +579,7 @@ fn a_trace_that_is_killed_keeps_what_it_has_counted() {
     let scratch = Scratch::new();
     let file = scratch.join("killed.pft");
     let kept = file.to_str().expect("UTF-8");
-    let endless = Process::start(&mut Command::new(program.path()));
+    let endless = Process::start_load(&mut Command::new(program.path()));
     let pid = endless.pid().to_string();
     for options in [&["--stacks"][..], &["--hide-names", "-f"]] {
         let _ = std::fs::remove_file(&file);
@@ -761,7 +761,7 @@ fn a_line_is_counted_wherever_the_compiler_has_put_it() {
 
 #[test]
 fn a_probe_that_costs_too_much_is_taken_away() {
-    let Some(_machine) = machine().filter(|_| can_trace()) else {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
         return;
     };
     let source = "__attribute__((noinline)) long hot(long n) { __asm__ volatile(\"\"); return n * 3 + 1; }\n\
@@ -769,7 +769,7 @@ fn a_probe_that_costs_too_much_is_taken_away() {
     let Some(program) = Program::compile("hot.c", source, &["-O1"]) else {
         return;
     };
-    let process = Process::start(&mut Command::new(program.path()));
+    let process = Process::start_load(&mut Command::new(program.path()));
     let pid = process.pid().to_string();
     let args = ["trace", "hot", "-p", &pid, "-d", "60s", "--format", "json"];
     let output = run(&mut proftop(&args));

@@ -154,15 +154,20 @@ fn who_has_a_lock_is_told_also_of_waits_that_began_before() {
     let pid = locks.pid().to_string();
     let args = "-b -n 1 -d 6 --metric off-cpu --format json -p";
     let args: Vec<&str> = args.split(' ').chain([&*pid]).collect();
-    let output = run(&mut proftop(&args));
+    let file = scratch.join("locks.pft").display().to_string();
+    let to_file = ["record", "--metric", "off-cpu", "-d", "6s", "-o", &file];
+    let to_file = [&to_file[..], &["-p", &pid]].concat();
+    // Both at the same time: they watch waits that are not over, which needs no CPU.
+    let (output, _) = std::thread::scope(|scope| {
+        let recording = scope.spawn(|| run(&mut proftop(&to_file)));
+        let output = run(&mut proftop(&args));
+        (output, recording.join().expect("it ends"))
+    });
     if output.status.code() == Some(4) {
         return skip(text(&output.stderr));
     }
     check_locks(&serde_json::from_slice(&output.stdout).expect("one object"));
     // A recording knows all of it as well.
-    let file = scratch.join("locks.pft").display().to_string();
-    let args = ["record", "--metric", "off-cpu", "-d", "6s", "-o", &file];
-    run(&mut proftop(&[&args[..], &["-p", &pid]].concat()));
     check_locks(&report(&file, ""));
     let page = run(&mut proftop(&["report", &file, "--format", "md"]));
     let page = text(&page.stdout);

@@ -133,7 +133,7 @@ impl Scene {
             compile(&library, &shared, ["-shared", "-fPIC"])?;
             let flags = [shared.as_os_str(), "-Wl,-rpath,$ORIGIN".as_ref()];
             compile(&source, &program, flags)?;
-            let started = Process::start(&mut Command::new(&program));
+            let started = Process::start_load(&mut Command::new(&program));
             let is_mapped = || {
                 let maps = fs::read_to_string(format!("/proc/{}/maps", started.pid()));
                 maps.is_ok_and(|maps| maps.contains(&format!("lib{name}.so")))

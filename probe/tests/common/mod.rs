@@ -6,16 +6,23 @@ use probe::{Counters, Ending, ModuleKind, Sample, Source, Target, now_ns};
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 use test_support::{Process, skip, wait_for, wait_until};
 
-/// One at a time: each counts what the machine does.
-static ALONE: Mutex<()> = Mutex::new(());
+static MACHINE: RwLock<()> = RwLock::new(());
 
-pub fn alone() -> MutexGuard<'static, ()> {
-    ALONE
-        .lock()
+/// One at a time: for a test that counts what the machine does.
+pub fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE
+        .write()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Beside others: for a test that looks at a program of its own, however busy the machine is.
+pub fn beside_others() -> RwLockReadGuard<'static, ()> {
+    MACHINE
+        .read()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 

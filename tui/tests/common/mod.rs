@@ -140,7 +140,7 @@ pub fn burn_str() -> &'static str {
 pub fn burning(threads: u32) -> Process {
     let mut command = Command::new(burn());
     command.args(["3600", &threads.to_string()]);
-    Process::start(command.stdout(Stdio::null()))
+    Process::start_load(command.stdout(Stdio::null()))
 }
 
 /// Whether samples are being taken: the ring of BPF, or perf events, are there.

@@ -20,11 +20,22 @@ impl Postgres {
     /// rights can be given away.
     pub fn start() -> Option<Self> {
         let mut server = Self::start_idle()?;
-        let load = ["-n", "-S", "-c", "2", "-j", "2", "-T", "300"];
-        let mut clients = server.command("pgbench");
-        clients.args(load).args(DATABASE);
-        server._clients = Some(Process::start(&mut clients));
+        server.load(&[]);
         Some(server)
+    }
+
+    /// With two clients that read so many times a second.
+    pub fn start_at(per_second: u32) -> Option<Self> {
+        let mut server = Self::start_idle()?;
+        server.load(&["-R", &per_second.to_string()]);
+        Some(server)
+    }
+
+    fn load(&mut self, options: &[&str]) {
+        let load = ["-n", "-S", "-c", "2", "-j", "2", "-T", "300"];
+        let mut clients = self.command("pgbench");
+        clients.args(load).args(options).args(DATABASE);
+        self._clients = Some(Process::start_load(&mut clients));
     }
 
     /// Without clients, and with nothing that it does by itself.
@@ -52,7 +63,7 @@ impl Postgres {
         }
         let started = Self {
             _clients: None,
-            server: Process::start(&mut server),
+            server: Process::start_load(&mut server),
             programs,
             folder,
         };
@@ -107,7 +118,7 @@ impl Postgres {
         let log = self.folder.path().join("clients");
         let file = fs::File::create(&log).expect("a file");
         clients.arg(script).args(DATABASE).stderr(file);
-        let clients = Process::start(&mut clients);
+        let clients = Process::start_load(&mut clients);
         CheckedWork { clients, log }
     }
 
