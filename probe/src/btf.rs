@@ -8,33 +8,40 @@ use symbolize::kernel::{Btf, BtfType, btf_kind};
 
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
-/// Byte offset of a direct member of a structure of the running kernel.
-pub fn kernel_offset(structure: &str, member: &str) -> io::Result<u32> {
-    let [offset] = kernel_offsets([(structure, member)])?;
-    Ok(offset)
-}
+/// The types of the running kernel: some megabytes, which are read once for all that is asked.
+pub struct KernelTypes(Vec<u8>);
 
-/// The same of several members, of which all must be there.
-pub fn kernel_offsets<const N: usize>(members: [(&str, &str); N]) -> io::Result<[u32; N]> {
-    Ok(kernel_bit_offsets(members)?.map(|bits| bits / 8))
-}
-
-/// The same in bits, which a member of a single bit needs. Reads the kernel's types once,
-/// some megabytes.
-pub fn kernel_bit_offsets<const N: usize>(members: [(&str, &str); N]) -> io::Result<[u32; N]> {
-    let bytes = fs::read(VMLINUX)?;
-    let btf = Btf::parse(&bytes);
-    let mut offsets = [0; N];
-    for (found, (structure, member)) in offsets.iter_mut().zip(members) {
-        let offset = btf.as_ref().and_then(|btf| offset(btf, structure, member));
-        *found = offset.ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::NotFound,
-                format!("{VMLINUX} has no {structure}.{member}"),
-            )
-        })?;
+impl KernelTypes {
+    pub fn read() -> io::Result<Self> {
+        Ok(Self(fs::read(VMLINUX)?))
     }
-    Ok(offsets)
+
+    /// Byte offset of a direct member of a structure of the running kernel.
+    pub fn offset(&self, structure: &str, member: &str) -> io::Result<u32> {
+        let [offset] = self.offsets([(structure, member)])?;
+        Ok(offset)
+    }
+
+    /// The same of several members, of which all must be there.
+    pub fn offsets<const N: usize>(&self, members: [(&str, &str); N]) -> io::Result<[u32; N]> {
+        Ok(self.bit_offsets(members)?.map(|bits| bits / 8))
+    }
+
+    /// The same in bits, which a member of a single bit needs.
+    pub fn bit_offsets<const N: usize>(&self, members: [(&str, &str); N]) -> io::Result<[u32; N]> {
+        let btf = Btf::parse(&self.0);
+        let mut offsets = [0; N];
+        for (found, (structure, member)) in offsets.iter_mut().zip(members) {
+            let offset = btf.as_ref().and_then(|btf| offset(btf, structure, member));
+            *found = offset.ok_or_else(|| {
+                io::Error::new(
+                    io::ErrorKind::NotFound,
+                    format!("{VMLINUX} has no {structure}.{member}"),
+                )
+            })?;
+        }
+        Ok(offsets)
+    }
 }
 
 /// In bits.
@@ -146,8 +153,9 @@ mod tests {
             test_support::skip(format_args!("{VMLINUX} does not exist"));
             return;
         }
-        assert!(kernel_offset("task_struct", "tgid").unwrap() > 0);
-        assert!(kernel_offset("task_struct", "no_such_member").is_err());
+        let types = KernelTypes::read().unwrap();
+        assert!(types.offset("task_struct", "tgid").unwrap() > 0);
+        assert!(types.offset("task_struct", "no_such_member").is_err());
     }
 
     proptest! {

@@ -5,6 +5,8 @@
 //! away, and becomes a note; without any event there is nothing to sample, and that
 //! is an error.
 
+use crate::btf::KernelTypes;
+use crate::cpus;
 use crate::error::Error;
 use crate::events::Event;
 use crate::events::call::{self, CallMaps, Points};
@@ -13,7 +15,6 @@ use crate::machine::THIS;
 use crate::python::PythonMaps;
 use crate::tables::BpfMaps;
 use crate::target::Target;
-use crate::{btf, cpus};
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::{
     BtfTracePoint, Iter, PerfEvent, ProgramError, ProgramFd, RawTracePoint, UProbe,
@@ -91,19 +92,12 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
         .map_or((0, 0), |cgroup| (cgroup.id, cgroup.level));
     let check_walks = u32::from(settings.check_walks);
     let wake_bytes = u64::from(settings.ring_bytes / 4);
-    let tgid_offset = btf::kernel_offset("task_struct", "tgid");
-    // Without it, samples of tasks that end are stacks that cannot be read.
-    let flags_offset = btf::kernel_offset("task_struct", "flags").unwrap_or(0);
-    // Without them, stacks end where somebody watches the end of a call.
-    let probed = match THIS.has_probes {
-        true => Probed::find().unwrap_or_default(),
-        false => Probed::default(),
-    };
-    let waiting = if settings.waits && THIS.has_probes {
-        Some(Waiting::find())
-    } else {
-        None
-    };
+    let Offsets {
+        tgid: tgid_offset,
+        flags: flags_offset,
+        probed,
+        waiting,
+    } = Offsets::find(settings.waits && THIS.has_probes);
     let offsets = match &waiting {
         Some(Ok(waiting)) => waiting.clone(),
         _ => Waiting::default(),
@@ -258,8 +252,8 @@ struct Probed {
 }
 
 impl Probed {
-    fn find() -> std::io::Result<Self> {
-        let [utask, returns, active, stepped, stack, address, next] = btf::kernel_offsets([
+    fn find(types: &KernelTypes) -> std::io::Result<Self> {
+        let [utask, returns, active, stepped, stack, address, next] = types.offsets([
             ("task_struct", "utask"),
             ("uprobe_task", "return_instances"),
             ("uprobe_task", "active_uprobe"),
@@ -280,6 +274,44 @@ impl Probed {
     }
 }
 
+/// Where the programs find what they read of the kernel's structures.
+struct Offsets {
+    tgid: std::io::Result<u32>,
+    /// 0 if that is not known: then samples of tasks that end are stacks that cannot be read.
+    flags: u32,
+    /// Without them, stacks end where somebody watches the end of a call.
+    probed: Probed,
+    /// `None` if waits are not followed.
+    waiting: Option<std::io::Result<Waiting>>,
+}
+
+impl Offsets {
+    fn find(waits: bool) -> Self {
+        let types = match KernelTypes::read() {
+            Ok(types) => types,
+            Err(error) => {
+                let again = std::io::Error::new(error.kind(), error.to_string());
+                return Self {
+                    tgid: Err(error),
+                    flags: 0,
+                    probed: Probed::default(),
+                    waiting: waits.then_some(Err(again)),
+                };
+            }
+        };
+        let probed = match THIS.has_probes {
+            true => Probed::find(&types).unwrap_or_default(),
+            false => Probed::default(),
+        };
+        Self {
+            tgid: types.offset("task_struct", "tgid"),
+            flags: types.offset("task_struct", "flags").unwrap_or(0),
+            probed,
+            waiting: waits.then(|| Waiting::find(&types)),
+        }
+    }
+}
+
 /// Where the programs of waits find what they read of a task.
 #[derive(Debug, Clone, Default)]
 struct Waiting {
@@ -297,8 +329,8 @@ struct Waiting {
 }
 
 impl Waiting {
-    fn find() -> std::io::Result<Self> {
-        let [pid, tgid, flags, iowait] = btf::kernel_bit_offsets([
+    fn find(types: &KernelTypes) -> std::io::Result<Self> {
+        let [pid, tgid, flags, iowait] = types.bit_offsets([
             ("task_struct", "pid"),
             ("task_struct", "tgid"),
             ("task_struct", "flags"),
@@ -310,13 +342,13 @@ impl Waiting {
             flags: flags / 8,
             iowait: iowait / 8,
             iowait_bit: 1 << (iowait % 8),
-            ..Self::quotas()
+            ..Self::quotas(types)
         })
     }
 
     /// What tells that a control group has used up its CPU time, as this kernel has it.
-    fn quotas() -> Self {
-        if let Ok(throttled) = btf::kernel_offset("task_struct", "throttled") {
+    fn quotas(types: &KernelTypes) -> Self {
+        if let Ok(throttled) = types.offset("task_struct", "throttled") {
             return Self {
                 throttled,
                 ..Self::default()
@@ -327,7 +359,7 @@ impl Waiting {
             ("sched_entity", "cfs_rq"),
             ("cfs_rq", "throttle_count"),
         ];
-        match btf::kernel_offsets(members) {
+        match types.offsets(members) {
             Ok([entity, run_queue, throttles]) => Self {
                 run_queue: entity + run_queue,
                 throttles,
