@@ -1,6 +1,7 @@
 //! Whose ticks the kernel is asked for.
 
 use crate::error::Error;
+use crate::family::descendants_of;
 use crate::perf_event::Tasks;
 use crate::target::Target;
 use std::collections::BTreeSet;
@@ -56,13 +57,18 @@ impl Scope {
     }
 }
 
-/// The threads that a target has now.
+/// The threads that a target has now, with those of the children that it has already.
 pub fn threads(target: &Target) -> BTreeSet<u32> {
     if !target.tids.is_empty() {
         return target.tids.iter().copied().collect();
     }
+    let children = match target.children {
+        true => descendants_of(&target.pids),
+        false => Vec::new(),
+    };
     let of_process = |pid: &u32| fs::read_dir(format!("/proc/{pid}/task"));
-    let entries = target.pids.iter().filter_map(|pid| of_process(pid).ok());
+    let pids = target.pids.iter().chain(&children);
+    let entries = pids.filter_map(|pid| of_process(pid).ok());
     entries
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -72,6 +78,8 @@ pub fn threads(target: &Target) -> BTreeSet<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::Command;
+    use test_support::Process;
 
     #[test]
     fn a_process_is_all_of_its_threads() {
@@ -88,6 +96,18 @@ mod tests {
             ..target
         };
         assert_eq!(threads(&one), BTreeSet::from([own]));
+    }
+
+    #[test]
+    fn children_that_are_there_belong_to_it() {
+        let child = Process::start(Command::new("sleep").arg("600"));
+        let target = |children| Target {
+            pids: vec![std::process::id()],
+            children,
+            ..Target::default()
+        };
+        assert!(threads(&target(true)).contains(&child.pid()));
+        assert!(!threads(&target(false)).contains(&child.pid()));
     }
 
     #[test]
