@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use symbolize::Reason;
 use symbolize::python::{
-    Asyncio, Layout, LineTable, Lines, Version, find_threading, module_of, read_code, read_thread_names,
+    Asyncio, Layout, LineTable, Lines, Version, find_running_tasks, find_threading, module_of, read_code, read_thread_names,
     read_threads,
 };
 
@@ -43,6 +43,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(threads.len() <= 100);
     }
     _ = find_threading(&memory, START, &layout);
+    _ = find_running_tasks(&memory, START, &layout);
     for address in [START, START + 64, START + 512] {
         _ = read_code(&memory, address, &layout, |_, _| true);
         _ = read_thread_names(&memory, address, &layout);

@@ -5,6 +5,15 @@
 //! record has the chain with the ends of the groups, so that each group can be put in the
 //! place of its native frame.
 
+mod entry;
+mod tasks;
+
+pub use entry::Entry;
+pub use tasks::{
+    AWAITING_MAX, COROUTINE_FRAME, IS_TEXT, RUNNING_MAX, TASK_ENTRIES, TASK_STEPS, TASK_TEXT,
+    TEXT_ASCII, TEXT_LENGTH, TEXT_STATE, TEXT_WIDE, TYPE_FLAGS, TaskLayout, dict, object,
+};
+
 /// Bytes of a Python frame that are looked at.
 pub const FRAME_ROOM: usize = 128;
 
@@ -62,15 +71,12 @@ pub struct Layout {
     pub code_first_line: u32,
     /// Of a code object: the words that identify it.
     pub code_identity: u32,
-    /// Of a thread state: the pointer to the task of asyncio that it runs; [`NONE`] if that is
-    /// not known.
-    pub running_task: u32,
+    /// What there is for alignment.
+    pub reserved: u32,
     /// Where the process's global lock is; 0 if that is not known.
     pub gil: u64,
-    /// Of a task: the pointer to its name, a string that the program gave it or a number.
-    pub task_name: u32,
-    /// Of a task: the pointer to its coroutine.
-    pub task_coroutine: u32,
+    /// Where asyncio keeps its tasks.
+    pub tasks: TaskLayout,
 }
 
 /// Bytes of the global lock (`struct _gil_runtime_state`), in all of which a thread that
@@ -83,27 +89,6 @@ pub const GIL_HOLDER: u64 = 8;
 /// The words of the global lock that tell who has it: an interval, [`GIL_HOLDER`], and 1 while
 /// it is held, in 32 bits.
 pub const GIL_WORDS: usize = 3;
-
-/// Of a coroutine: its frame, in it (`gi_iframe` of `PyGenObject`), from 3.12 on.
-pub const COROUTINE_FRAME: u32 = 72;
-
-/// Of a type: its flags (`tp_flags`), and which bit of them strings have
-/// (`Py_TPFLAGS_UNICODE_SUBCLASS`).
-pub const TYPE_FLAGS: u64 = 168;
-pub const IS_TEXT: u32 = 28;
-
-/// Of a string: its length, what it is (`state` of `PyASCIIObject`), and its first character if all
-/// are ASCII, and else.
-pub const TEXT_LENGTH: u32 = 16;
-pub const TEXT_STATE: u32 = 32;
-pub const TEXT_ASCII: u64 = 40;
-pub const TEXT_WIDE: u64 = 56;
-
-/// Bytes of a task's name that a record has.
-pub const TASK_TEXT: usize = 48;
-
-/// Entries of a record that a task takes: itself, and room for its name.
-pub const TASK_ENTRIES: usize = 1 + TASK_TEXT / size_of::<Entry>();
 
 /// Of a `pthread_t` of glibc: the thread's number (`struct pthread` of `nptl/descr.h`).
 pub const TID_IN_PTHREAD: u64 = 720;
@@ -118,7 +103,7 @@ pub struct ThreadState {
 }
 
 const _: () = {
-    assert!(size_of::<Layout>() == 72);
+    assert!(size_of::<Layout>() == 64 + size_of::<TaskLayout>());
     assert!(size_of::<ThreadState>() == 16);
 };
 
@@ -181,95 +166,6 @@ impl Summary {
 
 const _: () = assert!(crate::limits::PYTHON_FRAMES_MAX < 1 << Summary::STATUS_SHIFT);
 
-/// An entry of a record: a frame, or the end of a group, or behind all of these the task that ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Entry {
-    /// The address of the code object; above, flags.
-    place: u64,
-    /// Where in the code, and the code object's [`check`]. Of a task: the length of its name, and
-    /// the string's `state`.
-    detail: u64,
-}
-
-const ENDS_GROUP: u64 = 1 << 63;
-const IS_FRAME: u64 = 1 << 62;
-const IS_TASK: u64 = 1 << 61;
-const HAS_NAME: u32 = 60;
-const ADDRESS: u64 = (1 << 56) - 1;
-
-impl Entry {
-    /// A frame. `offset` is where in its code it is, in bytes, before the first one if
-    /// negative; `ends_group` is 1 or 0.
-    #[inline(always)]
-    pub const fn frame(code: u64, offset: i32, check: u32, ends_group: u64) -> Self {
-        Self {
-            place: code & ADDRESS | IS_FRAME | ends_group << 63,
-            detail: offset as u32 as u64 | (check as u64) << 32,
-        }
-    }
-
-    /// The end of a group of frames.
-    pub const END: Entry = Entry {
-        place: ENDS_GROUP,
-        detail: 0,
-    };
-
-    /// The task that ran, by its coroutine's code. If `has_name` is 1, and not 0, the program gave
-    /// it a name, which is in the entries behind it as far as there is room: so many characters
-    /// in a string of this `state`.
-    #[inline(always)]
-    pub const fn task(code: u64, has_name: u64, length: u32, state: u32) -> Self {
-        Self {
-            place: code & ADDRESS | IS_TASK | has_name << HAS_NAME,
-            detail: length as u64 | (state as u64) << 32,
-        }
-    }
-
-    pub const fn from_words(place: u64, detail: u64) -> Self {
-        Self { place, detail }
-    }
-
-    #[inline(always)]
-    pub const fn words(self) -> (u64, u64) {
-        (self.place, self.detail)
-    }
-
-    pub const fn is_frame(self) -> bool {
-        self.place & IS_FRAME != 0
-    }
-
-    /// A task, whose coroutine has the code [`Entry::code`].
-    pub const fn is_task(self) -> bool {
-        self.place & IS_TASK != 0
-    }
-
-    /// Characters of the name of a task and its `state`; `None` if it has no name.
-    pub const fn task_name(self) -> Option<(u32, u32)> {
-        match self.place >> HAS_NAME & 1 {
-            0 => None,
-            _ => Some((self.detail as u32, (self.detail >> 32) as u32)),
-        }
-    }
-
-    /// Whether the group ends here, this entry included.
-    pub const fn ends_group(self) -> bool {
-        self.place & ENDS_GROUP != 0
-    }
-
-    /// The address of the code object.
-    pub const fn code(self) -> u64 {
-        self.place & ADDRESS
-    }
-
-    pub const fn offset(self) -> i32 {
-        self.detail as u32 as i32
-    }
-
-    pub const fn check(self) -> u32 {
-        (self.detail >> 32) as u32
-    }
-}
-
 /// A number that two code objects hardly have in common: of the first line and the pointers
 /// to names of a code object.
 #[inline(always)]
@@ -287,28 +183,6 @@ pub const fn check(first_line: u32, identity: &[u64; IDENTITY_WORDS]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_entry_gives_back_what_was_put_into_it() {
-        for (offset, check, ends_group) in [(-2, 7, 1), (i32::MAX, u32::MAX, 0)] {
-            let entry = Entry::frame(0x7fff_1234_5670, offset, check, ends_group);
-            let (place, detail) = entry.words();
-            let entry = Entry::from_words(place, detail);
-            assert!(entry.is_frame());
-            assert_eq!(entry.code(), 0x7fff_1234_5670);
-            assert_eq!(entry.offset(), offset);
-            assert_eq!(entry.check(), check);
-            assert_eq!(entry.ends_group(), ends_group == 1);
-        }
-        assert!(Entry::END.ends_group() && !Entry::END.is_frame());
-        let code = 0x7fff_1234_5670;
-        let (auto, named) = (Entry::task(code, 0, 7, 0xe4), Entry::task(code, 1, 7, 0xe4));
-        for (task, name) in [(auto, None), (named, Some((7, 0xe4)))] {
-            assert!(task.is_task() && !task.is_frame() && !task.ends_group());
-            assert_eq!((task.code(), task.task_name()), (code, name));
-        }
-        assert!(!Entry::END.is_task() && !Entry::frame(code, 0, 0, 1).is_task());
-    }
 
     #[test]
     fn a_summary_gives_back_what_was_put_into_it() {

@@ -9,7 +9,7 @@ use probe_ebpf::ending::ending;
 use probe_ebpf::limits::{
     KERNEL_FRAMES_MAX, PAGE_BYTES, PYTHON_FRAMES_MAX, RAW_PAGES, USER_FRAMES_MAX,
 };
-use probe_ebpf::python::{Entry, Summary, TASK_ENTRIES};
+use probe_ebpf::python::{Entry, Summary, TASK_ENTRIES, TASK_STEPS};
 use probe_ebpf::record::{COMM_LEN, event, record_kind};
 use probe_ebpf::registers::SCRATCH_REGISTERS;
 use probe_ebpf::waits::{THREAD_WORDS, WAIT_WORDS};
@@ -177,7 +177,7 @@ impl Header {
         let user_start = kernel_start + FRAME_BYTES * usize::from(kernel);
         let user_end = user_start + FRAME_BYTES * usize::from(user);
         let entries = self.python.frames() as usize;
-        if entries > PYTHON_FRAMES_MAX + TASK_ENTRIES {
+        if entries > PYTHON_FRAMES_MAX + TASK_STEPS * TASK_ENTRIES {
             return Err(DecodeError::Python(entries));
         }
         let python_end = user_end + 2 * FRAME_BYTES * entries;

@@ -278,7 +278,7 @@ impl Modules {
 }
 
 fn is_of_python(object: &Object, file_name: &[u8]) -> bool {
-    Interpreter::may_be(object, file_name) || Asyncio::may_be(object)
+    Interpreter::may_be(object, file_name) || Asyncio::may_be(object, file_name)
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ use reading::{Came, Look, Wanted};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
-use symbolize::python::{Asyncio, Interpreter, Trampoline};
+use symbolize::python::{Interpreter, TaskLayout, Trampoline};
 
 pub use maps::PythonMaps;
 
@@ -64,8 +64,8 @@ pub struct Python {
     maps: PythonMaps,
     /// The files that are interpreters.
     interpreters: HashMap<ModuleId, Arc<Interpreter>>,
-    /// The files that have asyncio's part in C, and tell of it.
-    asyncio: HashMap<ModuleId, Asyncio>,
+    /// The files that have asyncio's part in C, and where they say that tasks are.
+    asyncio: HashMap<ModuleId, Option<TaskLayout>>,
     processes: HashMap<u32, Process>,
     /// Mappings of processes that have no interpreter in them.
     without: HashMap<u32, Arc<Mappings>>,
@@ -106,7 +106,11 @@ impl PythonParts {
     pub fn are_read(&self) -> bool {
         self.parts.iter().all(|part| match part {
             Part::Unread(_, code) => code.is_read(),
-            Part::Frame(_) | Part::Task(_) | Part::GroupEnd => true,
+            Part::Awaiting(_, at) => match at.as_deref() {
+                Some(Part::Unread(_, code)) => code.is_read(),
+                _ => true,
+            },
+            Part::Frame(_) | Part::Task(_) | Part::Several(_) | Part::GroupEnd => true,
         })
     }
 }
@@ -341,6 +345,17 @@ impl Python {
                     let task = coroutine.and_then(|it| self.names.task(it, name.as_ref(), modules));
                     task.into_iter().for_each(|frame| entries.push(frame));
                 }
+                Part::Awaiting(name, at) => {
+                    let at = match at.as_deref() {
+                        Some(Part::Frame(frame)) => Some(*frame),
+                        Some(Part::Unread(entry, code)) => {
+                            code.frame(*entry, modules, &mut self.names)
+                        }
+                        _ => None,
+                    };
+                    entries.push(self.names.awaiting(at, name.as_ref(), modules));
+                }
+                Part::Several(count) => entries.push(self.names.several(*count, modules)),
                 Part::GroupEnd => entries.end_group(),
             }
         }

@@ -3,13 +3,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `asyncio` | where asyncio keeps which task runs |
+//! | `asyncio` | where asyncio keeps its tasks |
 //! | `interpreter` | which file is an interpreter: its version, where its state is, where its loop is |
 //! | `parts` | all places of a function that was split, by its jumps |
 //! | `layout` | where each version keeps what: one file for each |
 //! | `threads` | the threads of an interpreter |
 //! | `thread_names` | the names that the program gave them |
 //! | `dict` | dictionaries and attributes |
+//! | `modules` | the modules that a process has imported |
 //! | `code` | a code object: its name, file and lines |
 //! | `trampoline` | the code of `-X perf` around calls of the loop |
 //! | `lines` | which line each instruction is of |
@@ -28,18 +29,19 @@ mod layout;
 mod lines;
 mod memory;
 mod module_name;
+mod modules;
 mod parts;
 mod text;
 mod thread_names;
 mod threads;
 mod trampoline;
 
-pub use asyncio::Asyncio;
+pub use asyncio::{Asyncio, find_running_tasks};
 pub use code::{Code, Found, IDENTITY_WORDS, read_code};
 pub use interpreter::{Build, Interpreter, Version};
 pub use layout::{
     Attributes, CodeLayout, FrameLayout, Gil, Groups, IDENTITY_REACH, Layout, LineTable, Objects,
-    ThreadLayout,
+    TaskLayout, TaskLinks, ThreadLayout,
 };
 pub use lines::Lines;
 pub use memory::{Lack, Memory, memory_of};

@@ -14,7 +14,7 @@ use probe_ebpf::limits::{
     CACHE_ENTRIES, COMMS_MAX, CPUS_MAX, FRAMES_MAX, NUDGES_BYTES, PAGE_BYTES, PYTHON_PROCESSES_MAX,
     PYTHON_THREADS_MAX, RAW_PAGES, RING_BYTES, TARGETS_MAX, THREADS_MAX, USERS_MAX, WINDOW_BYTES,
 };
-use probe_ebpf::python::{FRAME_ROOM, IDENTITY_WORDS, Layout, ThreadState};
+use probe_ebpf::python::{FRAME_ROOM, IDENTITY_WORDS, Layout, RUNNING_MAX, ThreadState, dict};
 use probe_ebpf::record::COMM_LEN;
 use probe_ebpf::settings::counter;
 use probe_ebpf::table::{
@@ -58,6 +58,19 @@ pub struct PythonScratch {
     pub frame: [u8; FRAME_ROOM],
     /// The words that tell one code object from another.
     pub code: [u64; IDENTITY_WORDS],
+    /// The address of the frame before.
+    pub last: u64,
+    /// The address of the task or other future that is looked at next; 0 behind the last one.
+    pub task: u64,
+    /// 1 if that awaits the one before.
+    pub awaits: u64,
+    /// How many lie between it and the one that runs.
+    pub depth: u64,
+    /// Entries of `running`, and which of them is the next.
+    pub running_count: u64,
+    pub running_next: u64,
+    /// Entries of the dictionary of tasks that run.
+    pub running: [u64; dict::WORDS * RUNNING_MAX],
 }
 
 /// A cache of rules by pc, direct mapped: `pc` and `generation << 32 | rule`. A

@@ -4,14 +4,15 @@
 //! structures are where they are taken to be is for user space to judge: here nothing is
 //! followed that cannot be read, and no more than [`PYTHON_FRAMES_MAX`] of it.
 
+mod tasks;
+
 use super::maps::{PYTHON_PROCESSES, PYTHON_THREADS, Scratch};
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 use probe_ebpf::limits::{FRAMES_MAX, PYTHON_FRAMES_MAX};
 use probe_ebpf::python::{
-    CODE_BYTES, COROUTINE_FRAME, Entry, FRAME_ROOM, GIL_BYTES, GIL_HOLDER, GIL_WORDS,
-    IDENTITY_WORDS, IS_TEXT, Layout, NONE, OWNER_C, Summary, TASK_ENTRIES, TASK_TEXT, TEXT_ASCII,
-    TEXT_LENGTH, TEXT_STATE, TEXT_WIDE, TID_IN_PTHREAD, TYPE_FLAGS, check, lock, status, style,
+    CODE_BYTES, Entry, FRAME_ROOM, GIL_BYTES, GIL_HOLDER, GIL_WORDS, IDENTITY_WORDS, Layout, NONE,
+    OWNER_C, Summary, TID_IN_PTHREAD, check, lock, status, style,
 };
 
 /// Bits of a pointer to an object that are no address: objects begin at multiples of 8.
@@ -20,7 +21,7 @@ const TAG: u64 = 7;
 const _: () = assert!(GIL_WORDS <= IDENTITY_WORDS);
 const _: () = assert!(lock::HELD == lock::NOT_HELD + 1);
 
-/// What the loop's body needs, on the program's stack.
+/// What the body of a loop needs, on the program's stack.
 #[repr(C)]
 struct Place {
     scratch: *mut Scratch,
@@ -70,7 +71,7 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
     if thread_state != 0 {
         // SAFETY: a value of a live map.
         let layout = unsafe { &*layout };
-        add_task(scratch, layout, thread_state);
+        tasks::add(scratch, layout, thread_state);
         lock = held(scratch, layout.gil, thread_state);
     }
     // The loop has changed them behind the compiler's back.
@@ -107,52 +108,6 @@ fn held(scratch: *mut Scratch, gil: u64, thread: u64) -> u32 {
         lock::UNKNOWN
     } else {
         lock::NOT_HELD
-    }
-}
-
-/// Writes the task of asyncio that a thread runs behind its frames, if it runs one.
-#[inline(always)]
-fn add_task(scratch: *mut Scratch, layout: &Layout, thread: u64) {
-    if layout.running_task == NONE {
-        return;
-    }
-    let task = read(thread.wrapping_add(layout.running_task as u64));
-    // SAFETY: the pointer comes from a map and was checked there; the loop has changed the value
-    // behind the compiler's back.
-    let position = unsafe { (&raw const (*scratch).position).read_volatile() } as usize;
-    if task == 0 || position > FRAMES_MAX - 2 * TASK_ENTRIES {
-        return;
-    }
-    let coroutine = read(task.wrapping_add(layout.task_coroutine as u64));
-    let frame = coroutine.wrapping_add(COROUTINE_FRAME as u64);
-    let code = read(frame.wrapping_add(layout.frame_code as u64)) & !TAG;
-    let name = read(task.wrapping_add(layout.task_name as u64));
-    let flags = read(read(name.wrapping_add(8)).wrapping_add(TYPE_FLAGS));
-    let length = read(name.wrapping_add(TEXT_LENGTH as u64)) as u32;
-    let state = read(name.wrapping_add(TEXT_STATE as u64)) as u32;
-    // All of this without a branch, as the kernel would check what follows once for each way.
-    let has_name = flags >> IS_TEXT & 1;
-    let start = TEXT_WIDE - (TEXT_WIDE - TEXT_ASCII) * (state >> 6 & 1) as u64;
-    let bytes = length as u64 * (state >> 2 & 7) as u64 * has_name;
-    let bytes = if bytes > TASK_TEXT as u64 {
-        TASK_TEXT as u64
-    } else {
-        bytes
-    };
-    let (place, detail) = Entry::task(code, has_name, length, state).words();
-    // SAFETY: the position was checked to leave room for so much; the helper checks the address.
-    unsafe {
-        let frames = (&raw mut (*scratch).frames as *mut u64).add(position);
-        let text = frames.add(2) as *mut c_void;
-        let from = name.wrapping_add(start) as *const c_void;
-        if helpers::bpf_probe_read_user(text, bytes as u32, from) != 0 {
-            return;
-        }
-        *frames = place;
-        *frames.add(1) = detail;
-        (&raw mut (*scratch).position).write_volatile((position + 2 * TASK_ENTRIES) as u32);
-        let so_far = (&raw const (*scratch).python.entries).read_volatile();
-        (&raw mut (*scratch).python.entries).write_volatile(so_far + TASK_ENTRIES as u32);
     }
 }
 
@@ -232,40 +187,17 @@ unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
     // SAFETY: the mask keeps the offset inside the room.
     let owner = unsafe { *room.add(layout.frame_owner as usize & (FRAME_ROOM - 1)) };
     let entry = if layout.style == style::OWNED_BY_C && owner >= OWNER_C {
-        Entry::END
+        Entry::end(state.python.last)
     } else {
-        // The first line and the identity are near each other: one read for both.
-        let start = layout.code_first_line & !7;
-        let from = code.wrapping_add(start as u64) as *const c_void;
-        // SAFETY: there is room for so much, and nothing more is wanted of the frame; the helper
-        // checks the address.
-        let failed =
-            unsafe { helpers::bpf_probe_read_user(room as *mut c_void, CODE_BYTES as u32, from) };
-        if failed != 0 {
-            state.python.status = status::UNREADABLE;
-            return 1;
+        match code_entry(state, layout, code, instruction, owner) {
+            Some(entry) => entry,
+            None => {
+                state.python.status = status::UNREADABLE;
+                return 1;
+            }
         }
-        let first_line = word(room, 0) >> (8 * (layout.code_first_line & 7)) & u32::MAX as u64;
-        let at = layout.code_identity.wrapping_sub(start);
-        let identity = [
-            word(room, at),
-            word(room, at.wrapping_add(8)),
-            word(room, at.wrapping_add(16)),
-            word(room, at.wrapping_add(24)),
-        ];
-        // Without branches, as the kernel would check what follows once for each way.
-        let style = layout.style as u64;
-        let is_pointer = style.wrapping_add(1) >> 1 & 1;
-        let start = code
-            .wrapping_add(layout.code_start as u64)
-            .wrapping_mul(is_pointer);
-        let scale = (layout.instruction_bytes as u64).wrapping_add(is_pointer);
-        let offset = instruction.wrapping_mul(scale).wrapping_sub(start) as i32;
-        let is_flagged = style & 1 & owner as u64;
-        let ends_group = is_flagged | is_pointer ^ 1;
-        let check = check(first_line as u32, &identity);
-        Entry::frame(code, offset, check, ends_group)
     };
+    state.python.last = frame;
     let (place, detail) = entry.words();
     // SAFETY: the position was checked to leave room for two words.
     unsafe {
@@ -276,6 +208,49 @@ unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
     state.position = position as u32 + 2;
     state.python.entries += 1;
     0
+}
+
+/// The entry of a frame: its code object is read. `None` if it cannot be.
+#[inline(always)]
+fn code_entry(
+    state: &mut Scratch,
+    layout: &Layout,
+    code: u64,
+    instruction: u64,
+    owner: u8,
+) -> Option<Entry> {
+    // The first line and the identity are near each other: one read for both.
+    let start = layout.code_first_line & !7;
+    let from = code.wrapping_add(start as u64) as *const c_void;
+    let room = &raw mut state.python.frame;
+    // SAFETY: there is room for so much, and nothing more is wanted of the frame; the helper
+    // checks the address.
+    let failed =
+        unsafe { helpers::bpf_probe_read_user(room as *mut c_void, CODE_BYTES as u32, from) };
+    if failed != 0 {
+        return None;
+    }
+    let room = room as *const u8;
+    let first_line = word(room, 0) >> (8 * (layout.code_first_line & 7)) & u32::MAX as u64;
+    let at = layout.code_identity.wrapping_sub(start);
+    let identity = [
+        word(room, at),
+        word(room, at.wrapping_add(8)),
+        word(room, at.wrapping_add(16)),
+        word(room, at.wrapping_add(24)),
+    ];
+    // Without branches, as the kernel would check what follows once for each way.
+    let style = layout.style as u64;
+    let is_pointer = style.wrapping_add(1) >> 1 & 1;
+    let start = code
+        .wrapping_add(layout.code_start as u64)
+        .wrapping_mul(is_pointer);
+    let scale = (layout.instruction_bytes as u64).wrapping_add(is_pointer);
+    let offset = instruction.wrapping_mul(scale).wrapping_sub(start) as i32;
+    let is_flagged = style & 1 & owner as u64;
+    let ends_group = is_flagged | is_pointer ^ 1;
+    let check = check(first_line as u32, &identity);
+    Some(Entry::frame(code, offset, check, ends_group))
 }
 
 /// A word of a frame.

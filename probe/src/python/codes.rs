@@ -50,6 +50,10 @@ pub enum Part {
     Unread(Entry, Arc<Code>),
     /// The task whose coroutine is the frame before: what the program calls it.
     Task(Option<Arc<str>>),
+    /// The task that awaits the one before: what the program calls it, and where its coroutine is.
+    Awaiting(Option<Arc<str>>, Option<Box<Part>>),
+    /// So many tasks await the one before.
+    Several(u64),
     GroupEnd,
 }
 
@@ -125,7 +129,7 @@ impl Codes {
         if let Some(frame) = self.frames.get(&entry) {
             return Some(Part::Frame(*frame));
         }
-        let key = (entry.code(), entry.check());
+        let key = (entry.address(), entry.check());
         let tries = match self.known.get(&key) {
             None => 0,
             Some(code) => match code.found.get() {
@@ -176,7 +180,7 @@ pub fn read(
     memory: &impl Memory,
 ) -> Result<Option<Function>, Reason> {
     let is_wanted = |first_line: u32, identity: &_| check(first_line, identity) == entry.check();
-    match read_code(memory, entry.code(), layout, is_wanted) {
+    match read_code(memory, entry.address(), layout, is_wanted) {
         Ok(Found::Code(code)) => {
             let name = format!("{}.{}", module_of(&code.file), code.name);
             Ok(Some(Function {

@@ -14,6 +14,7 @@
 
 mod chain;
 mod pieces;
+mod tasks;
 
 use crate::decode::{Later, PythonFrames};
 use crate::stack::StackCopy;
@@ -124,16 +125,14 @@ impl Walker {
             let reading = self.read(pid, known, copy);
             let reading = reading.map_err(|_| status::UNREADABLE)?;
             let chain = Chain::read(&reading.before, layout, thread);
-            let task = chain
-                .as_ref()
-                .and_then(|it| it.task(&reading.before, layout));
+            let told = tasks::entries(&reading.before, layout, thread);
             let missing = reading.before.take_missing();
             let used = reading.before.take_used();
             if !missing.is_empty() {
                 known.need(missing, used);
                 continue;
             }
-            let still = chain.filter(|chain| chain.was_still(&reading.after, layout, thread));
+            let still = chain.filter(|chain| chain.was_still(&reading.after, layout));
             let Some(chain) = still else {
                 moved += 1;
                 if moved >= TRIES {
@@ -145,10 +144,13 @@ impl Walker {
                 return Err(status::STALE);
             }
             known.pages = used;
-            let is_same = chain.task(&reading.after, layout) == task;
+            // Tasks come and go more often than frames that call others.
+            let is_same = tasks::entries(&reading.after, layout, thread) == told;
             let entries = self.entries(pid, &chain, layout, &reading.codes, known);
             let mut entries = entries.ok_or(status::UNREADABLE)?;
-            entries.extend(task.filter(|_| is_same).into_iter().flatten());
+            if is_same {
+                entries.extend(told);
+            }
             let same_from = reading.stack.map(|now| copy.bytes.same_from(&now));
             return Ok(PythonFrames {
                 status: chain.status,

@@ -18,6 +18,23 @@ const TASK_NAMES_MAX: usize = 1024;
 /// Frames of tasks that are remembered.
 const TASKS_MAX: usize = 1 << 16;
 
+/// What tells the frame of one task from that of another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Task {
+    /// A frame of its coroutine.
+    coroutine: Option<Frame>,
+    said: Said,
+    /// What the program calls it.
+    name: Option<Arc<str>>,
+}
+
+/// What the frame of a task says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Said {
+    Runs,
+    Awaits,
+}
+
 /// Gives out the numbers.
 #[derive(Debug, Default)]
 pub struct Registry {
@@ -27,8 +44,8 @@ pub struct Registry {
     /// Frames whose code could not be read, by the reason.
     nameless: HashMap<Reason, Frame>,
     no_file: Option<ModuleId>,
-    /// Tasks, by a frame of their coroutine and what their program calls them.
-    tasks: HashMap<(Frame, Option<Arc<str>>), Frame>,
+    /// The frames of tasks.
+    tasks: HashMap<Task, Frame>,
     /// What programs call their tasks.
     task_names: HashSet<Arc<str>>,
 }
@@ -68,31 +85,101 @@ impl Registry {
         name: Option<&Arc<str>>,
         modules: &mut Modules,
     ) -> Option<Frame> {
-        let is_known = |name: &&Arc<str>| {
-            self.task_names.contains(*name) || self.task_names.len() < TASK_NAMES_MAX
+        let key = Task {
+            coroutine: Some(coroutine),
+            said: Said::Runs,
+            name: self.known_name(name),
         };
-        let name = name.filter(is_known).cloned();
-        let key = (coroutine, name);
         if let Some(frame) = self.tasks.get(&key) {
             return Some(*frame);
         }
-        self.task_names.extend(key.1.clone());
         let PythonName { function, file, .. } = self.names.get(coroutine.address).ok()?;
-        let name = key.1.as_ref().unwrap_or(&function);
-        let task = PythonName {
-            function: format!("task ‹{name}›").into(),
-            file,
+        let called = key.name.as_ref().unwrap_or(&function);
+        let function = format!("task ‹{called}›");
+        Some(self.add_task(key, function, file, 0, modules))
+    }
+
+    /// The frame of a task that awaits another one: called as the program calls it, or else as its
+    /// coroutine, which is `at` where the task goes on.
+    pub fn awaiting(
+        &mut self,
+        at: Option<Frame>,
+        name: Option<&Arc<str>>,
+        modules: &mut Modules,
+    ) -> Frame {
+        let key = Task {
+            coroutine: at,
+            said: Said::Awaits,
+            name: self.known_name(name),
+        };
+        if let Some(frame) = self.tasks.get(&key) {
+            return *frame;
+        }
+        let place = at.and_then(|at| self.names.get(at.address).ok());
+        let called = { key.name.as_ref() }.or(place.as_ref().map(|place| &place.function));
+        let function = match called {
+            Some(called) => format!("task ‹{called}› awaits"),
+            None => "a task awaits".into(),
+        };
+        let (file, line) = place.map_or(("".into(), 0), |place| (place.file, place.line));
+        self.add_task(key, function, file, line, modules)
+    }
+
+    /// The frame of several tasks that await one; 0 if it is not known how many.
+    pub fn several(&mut self, count: u64, modules: &mut Modules) -> Frame {
+        // In words for a person: the exact number changes too often to be of use.
+        let function = match count {
+            0 => "more tasks await".into(),
+            1..=9 => format!("{count} tasks await"),
+            10..=99 => "10 tasks or more await".into(),
+            _ => "100 tasks or more await".into(),
+        };
+        let name = PythonName {
+            function: function.into(),
+            file: "".into(),
             line: 0,
         };
-        let frame = self.frame(task, modules);
+        self.frame(name, modules)
+    }
+
+    fn add_task(
+        &mut self,
+        key: Task,
+        function: String,
+        file: Arc<str>,
+        line: u32,
+        modules: &mut Modules,
+    ) -> Frame {
+        let name = PythonName {
+            function: function.into(),
+            file,
+            line,
+        };
+        let frame = self.frame(name, modules);
         if self.tasks.len() >= TASKS_MAX {
             self.tasks.clear();
         }
         self.tasks.insert(key, frame);
-        Some(frame)
+        frame
+    }
+
+    /// A name of a task, unless it is one too many.
+    fn known_name(&mut self, name: Option<&Arc<str>>) -> Option<Arc<str>> {
+        let name = name?;
+        let has_room = self.task_names.len() < TASK_NAMES_MAX;
+        if !self.task_names.contains(name) {
+            if !has_room {
+                return None;
+            }
+            self.task_names.insert(name.clone());
+        }
+        Some(name.clone())
     }
 
     fn module(&mut self, file: &Arc<str>, modules: &mut Modules) -> ModuleId {
+        if file.is_empty() {
+            return self.no_file(modules);
+        }
         if let Some(id) = self.files.get(file) {
             return *id;
         }

@@ -5,7 +5,7 @@ use super::codes::{Codes, Part};
 use super::maps::PythonMaps;
 use super::names::Registry;
 use super::reading::{Look, Seen, Ticket, Wanted};
-use super::task;
+use super::task::{self, Awaiting};
 use super::trampolines::Trampolines;
 use crate::decode::RawSample;
 use crate::ids::ModuleId;
@@ -14,7 +14,7 @@ use crate::modules::Modules;
 use probe_ebpf::python::{self, NONE, ThreadState, lock, status, style};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
-use symbolize::python::{Asyncio, Groups, IDENTITY_REACH, Lack, Layout};
+use symbolize::python::{Groups, IDENTITY_REACH, Lack, Layout, TaskLayout, TaskLinks};
 
 const _: () = assert!(IDENTITY_REACH as usize == python::CODE_BYTES);
 
@@ -27,6 +27,11 @@ const AGAIN_MAX_NS: u64 = 5_000_000_000;
 /// long, up to the second.
 const NAMES_NS: u64 = 1_000_000_000;
 const NAMES_MAX_NS: u64 = 30_000_000_000;
+
+/// How soon a process that may have loaded asyncio is asked where its tasks are; each time that it
+/// has not the wait is twice as long, up to the second.
+const TASKS_NS: u64 = 50_000_000;
+const TASKS_MAX_NS: u64 = 30_000_000_000;
 
 /// A process with an interpreter.
 pub struct Process {
@@ -51,7 +56,15 @@ pub struct Process {
     names_wait_ns: u64,
     has_one_gil: bool,
     gil: Option<u64>,
-    asyncio: Option<Asyncio>,
+    /// Where asyncio keeps its tasks, if its file tells that.
+    told_tasks: Option<TaskLayout>,
+    /// It may have loaded asyncio, whose file does not tell that.
+    may_have_tasks: bool,
+    /// The dictionary of the tasks that run; `None` if it is not known, or not needed.
+    running_tasks: Option<u64>,
+    /// Not before that this is looked for again.
+    tasks_again_ns: u64,
+    tasks_wait_ns: u64,
     /// The mappings that have no asyncio, by the files that were known.
     without_asyncio: (Weak<Mappings>, usize),
     codes: Codes,
@@ -65,7 +78,7 @@ struct Looking {
     ticket: Weak<()>,
     /// The thread that it is for.
     tid: u32,
-    /// Nothing but names of threads is wanted.
+    /// Nothing but names of threads, and where tasks are, is wanted.
     for_names: bool,
 }
 
@@ -78,6 +91,7 @@ enum State {
 impl Process {
     pub fn new(look: Look, user: u32) -> Self {
         Self {
+            may_have_tasks: look.interpreter.has_asyncio,
             look,
             user,
             state: State::New,
@@ -93,7 +107,10 @@ impl Process {
             names_wait_ns: NAMES_NS,
             has_one_gil: false,
             gil: None,
-            asyncio: None,
+            told_tasks: None,
+            running_tasks: None,
+            tasks_again_ns: 0,
+            tasks_wait_ns: TASKS_NS,
             without_asyncio: (Weak::new(), 0),
             codes: Codes::default(),
             trampolines: Trampolines::default(),
@@ -126,9 +143,11 @@ impl Process {
         let is_early = now_ns < self.again_ns;
         let may_have_names = self.is_walked() && self.threads.len() > 1;
         let has_old_names = may_have_names && now_ns >= self.names_again_ns;
+        let may_find_tasks =
+            self.is_walked() && self.wants_tasks() && now_ns >= self.tasks_again_ns;
         match is_wanted && !is_early {
             true => self.look(raw.tid, false, budget, now_ns),
-            false if has_old_names => self.look(raw.tid, true, budget, now_ns),
+            false if has_old_names || may_find_tasks => self.look(raw.tid, true, budget, now_ns),
             false => None,
         }
     }
@@ -144,6 +163,15 @@ impl Process {
     /// Whether something of its interpreter was not there yet when it was looked at.
     pub fn is_starting(&self) -> bool {
         self.is_new() || self.is_walked() && self.gil.is_none()
+    }
+
+    /// Whether it is not known where its tasks are, and can be.
+    fn wants_tasks(&self) -> bool {
+        let is_of_use = match &self.state {
+            State::Walked(layout) => layout.tasks.is_some(),
+            State::New | State::Lacking(_) => true,
+        };
+        is_of_use && self.may_have_tasks && self.running_tasks.is_none()
     }
 
     /// Whether it may still become one whose frames are walked.
@@ -175,7 +203,10 @@ impl Process {
         };
         // If nothing comes of it.
         match for_names {
-            true => self.names_again_ns = now_ns + AGAIN_MAX_NS,
+            true => {
+                self.names_again_ns = now_ns + AGAIN_MAX_NS;
+                self.tasks_again_ns = now_ns + AGAIN_MAX_NS;
+            }
             false => self.again_ns = now_ns + AGAIN_MAX_NS,
         }
         let layout = match self.state {
@@ -186,6 +217,7 @@ impl Process {
             look: self.look.clone(),
             layout,
             threading: self.threading.clone(),
+            wants_tasks: self.wants_tasks(),
             ticket,
         })
     }
@@ -213,6 +245,8 @@ impl Process {
                     false => NAMES_NS,
                 };
                 self.names_again_ns = now_ns + self.names_wait_ns;
+                self.tasks_again_ns = now_ns + self.tasks_wait_ns;
+                self.tasks_wait_ns = (2 * self.tasks_wait_ns).min(TASKS_MAX_NS);
                 self.walk(*seen, maps);
             }
             Err(lack) => {
@@ -237,25 +271,84 @@ impl Process {
         self.again_ns = now_ns + self.wait_ns;
     }
 
-    /// Looks whether it has loaded asyncio since the last sample.
+    /// Looks whether it has loaded asyncio since the last sample. `files` are those that have its
+    /// part in C, and where they say that tasks are.
     pub fn find_asyncio(
         &mut self,
         mappings: &Arc<Mappings>,
-        files: &HashMap<ModuleId, Asyncio>,
+        files: &HashMap<ModuleId, Option<TaskLayout>>,
         maps: &mut PythonMaps,
     ) {
         let (looked_at, known) = &self.without_asyncio;
         let is_old = looked_at.as_ptr() == Arc::as_ptr(mappings) && *known == files.len();
-        if is_old || self.asyncio.is_some() || files.is_empty() {
+        if is_old || self.told_tasks.is_some() || files.is_empty() {
             return;
         }
         self.without_asyncio = (Arc::downgrade(mappings), files.len());
-        self.asyncio = mappings.iter().find_map(|mapping| match mapping.backing {
+        let found = mappings.iter().find_map(|mapping| match mapping.backing {
             Backing::Module(module) => files.get(&module).copied(),
             _ => None,
         });
-        if let (Some(_), State::Walked(layout)) = (self.asyncio, &self.state) {
-            maps.add_process(self.look.pid, &for_kernel(layout, self.gil, self.asyncio));
+        if found == Some(None) && !self.may_have_tasks {
+            self.may_have_tasks = true;
+            self.tasks_again_ns = 0;
+        }
+        self.told_tasks = found.flatten();
+        if self.told_tasks.is_some() {
+            self.tell(maps);
+        }
+    }
+
+    /// Tells the kernel side where everything is, if that is known.
+    fn tell(&self, maps: &mut PythonMaps) {
+        if let State::Walked(layout) = &self.state {
+            let tasks = self.tasks(layout);
+            maps.add_process(self.look.pid, &for_kernel(layout, self.gil, tasks));
+        }
+    }
+
+    /// Where its tasks are, as the kernel side wants it.
+    fn tasks(&self, layout: &Layout) -> python::TaskLayout {
+        let unknown = python::TaskLayout::UNKNOWN;
+        let (found, running_by_loop) = match (self.told_tasks, layout.tasks, self.running_tasks) {
+            (Some(told), _, _) => (told, 0),
+            (None, Some(found), Some(running)) => (found, running),
+            _ => return unknown,
+        };
+        let TaskLayout {
+            name,
+            coroutine,
+            links,
+        } = found;
+        let tasks = python::TaskLayout {
+            name,
+            coroutine,
+            running_by_loop,
+            ..unknown
+        };
+        match links {
+            TaskLinks::Told {
+                running,
+                awaited_by,
+                is_set,
+                is_task,
+            } => python::TaskLayout {
+                running,
+                awaited_by,
+                is_set,
+                is_task,
+                ..tasks
+            },
+            TaskLinks::Callbacks {
+                callback,
+                waits_for,
+                group_values,
+            } => python::TaskLayout {
+                callback,
+                waits_for,
+                group_values: group_values.unwrap_or(NONE),
+                ..tasks
+            },
         }
     }
 
@@ -279,26 +372,33 @@ impl Process {
             return (Vec::new(), None);
         };
         let (mut parts, mut wanted) = (Vec::new(), Vec::new());
-        let (mut entries, mut task) = task::split(&raw.python.entries);
+        let (mut entries, tasks) = task::split(&raw.python.entries);
         if layout.frame.has_base
             && raw.python.status == status::WHOLE
             && let Some((_base, before)) = entries.split_last()
         {
             entries = before;
         }
-        let mut code = None;
+        let mut part = |codes: &mut Codes, entry| {
+            let may_read = || budget.take_code(self.user);
+            codes.part(entry, modules, names, may_read, &mut wanted)
+        };
         for entry in entries {
             if entry.is_frame() {
-                code = Some(entry.code());
-                let may_read = || budget.take_code(self.user);
-                let part = { &mut self.codes }.part(*entry, modules, names, may_read, &mut wanted);
-                parts.extend(part);
+                parts.extend(part(&mut self.codes, *entry));
             }
             if entry.ends_group() {
                 // Its coroutine is what a call of the loop was for.
-                let code = code.take();
-                if let Some(task) = task.take_if(|task| code == Some(task.code)) {
-                    parts.push(Part::Task(task.name));
+                let task = tasks.iter().find(|task| task.frame == entry.address());
+                if let Some(task) = task.filter(|_| !entry.is_frame()) {
+                    parts.push(Part::Task(task.name.clone()));
+                    parts.extend(task.awaiting.iter().map(|awaiting| match awaiting {
+                        Awaiting::Task { name, at } => {
+                            let at = at.and_then(|at| part(&mut self.codes, at));
+                            Part::Awaiting(name.clone(), at.map(Box::new))
+                        }
+                        Awaiting::Several(count) => Part::Several(*count),
+                    }));
                 }
                 parts.push(Part::GroupEnd);
             }
@@ -353,8 +453,10 @@ impl Process {
             nested,
             threading,
             names,
+            running_tasks,
         } = seen;
-        let is_other = self.gil != gil;
+        let is_other = self.gil != gil || running_tasks.is_some();
+        self.running_tasks = running_tasks.or(self.running_tasks);
         self.has_one_gil = has_one_gil;
         self.gil = gil;
         self.threading = threading;
@@ -370,15 +472,16 @@ impl Process {
         self.foreign = foreign;
         self.nested = nested;
         self.threads = threads;
-        if is_other || !self.is_walked() {
-            maps.add_process(self.look.pid, &for_kernel(&layout, gil, self.asyncio));
-        }
+        let is_news = is_other || !self.is_walked();
         self.state = State::Walked(layout);
+        if is_news {
+            self.tell(maps);
+        }
     }
 }
 
 /// The layout as the kernel side wants it.
-fn for_kernel(layout: &Layout, gil: Option<u64>, asyncio: Option<Asyncio>) -> python::Layout {
+fn for_kernel(layout: &Layout, gil: Option<u64>, tasks: python::TaskLayout) -> python::Layout {
     let Layout {
         thread,
         frame,
@@ -404,9 +507,8 @@ fn for_kernel(layout: &Layout, gil: Option<u64>, asyncio: Option<Asyncio>) -> py
         code_start: code.start,
         code_first_line: code.first_line,
         code_identity: code.identity,
-        running_task: asyncio.map_or(NONE, |it| it.running_task),
+        reserved: 0,
         gil: gil.unwrap_or(0),
-        task_name: asyncio.map_or(NONE, |it| it.task_name),
-        task_coroutine: asyncio.map_or(NONE, |it| it.task_coroutine),
+        tasks,
     }
 }

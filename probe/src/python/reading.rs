@@ -13,8 +13,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use symbolize::object::Object;
 use symbolize::python::{
-    Asyncio, Interpreter, LOOKED_AT, Lack, Layout, Memory, Trampoline, count_interpreters,
-    find_gil, find_threading, memory_of, read_thread_names, read_threads,
+    Asyncio, Interpreter, LOOKED_AT, Lack, Layout, Memory, TaskLayout, Trampoline,
+    count_interpreters, find_gil, find_running_tasks, find_threading, memory_of, read_thread_names,
+    read_threads,
 };
 use symbolize::{Files, Reason, sanitize};
 
@@ -53,6 +54,8 @@ pub enum Wanted {
         look: Look,
         layout: Option<Layout>,
         threading: Vec<u64>,
+        /// Where its tasks are is not known, and may be.
+        wants_tasks: bool,
         ticket: Ticket,
     },
     /// Whether the mapping of a process that starts there has trampolines.
@@ -70,7 +73,8 @@ pub enum Came {
     File {
         module: ModuleId,
         interpreter: Option<Arc<Interpreter>>,
-        asyncio: Option<Asyncio>,
+        /// It has asyncio's part in C, and may tell where tasks are.
+        asyncio: Option<Option<TaskLayout>>,
     },
     Trampolines {
         pid: u32,
@@ -104,6 +108,8 @@ pub struct Seen {
     pub threading: Vec<u64>,
     /// What the program calls its threads, but for the first.
     pub names: HashMap<u32, Arc<str>>,
+    /// The dictionary of the tasks that run, if that was wanted and is there.
+    pub running_tasks: Option<u64>,
 }
 
 /// Starts the thread; `None` if that is not possible.
@@ -124,17 +130,18 @@ fn read(wanted: Wanted, way: &Files) -> Option<Came> {
             Some(Came::File {
                 module,
                 interpreter: interpreter.map(Arc::new),
-                asyncio: Asyncio::find(&object),
+                asyncio: Asyncio::may_be(&object, &name).then(|| Asyncio::find(&object)),
             })
         }
         Wanted::Look {
             look,
             layout,
             threading,
+            wants_tasks,
             ticket,
         } => {
             let memory = within(memory_of(look.pid, way), until);
-            let seen = look_at(&look, layout, threading, &memory).map(Box::new);
+            let seen = look_at(&look, layout, threading, wants_tasks, &memory).map(Box::new);
             let is_there = seen.is_ok() || {
                 let mappings = way.code_mappings(look.pid);
                 mappings.is_ok_and(|lines| !lines.is_empty())
@@ -174,6 +181,7 @@ fn look_at(
     look: &Look,
     layout: Option<Layout>,
     threading: Vec<u64>,
+    wants_tasks: bool,
     memory: &impl Memory,
 ) -> Result<Seen, Lack> {
     let Look {
@@ -226,8 +234,12 @@ fn look_at(
         true => (threading, HashMap::new()),
         false => names(look, &layout, threading, &by_pthread, memory),
     };
+    let has_tasks = wants_tasks && layout.tasks.is_some();
+    let running_tasks = has_tasks.then(|| find_running_tasks(memory, *runtime, &layout));
     Ok(Seen {
         layout,
+        // What cannot be read is looked for again.
+        running_tasks: running_tasks.and_then(Result::ok).flatten(),
         gil: find_gil(memory, *runtime, &layout).ok(),
         has_one_gil: count_interpreters(memory, *runtime, &layout) == Ok(1),
         threading,

@@ -1,5 +1,5 @@
-//! The task of asyncio that a thread ran, as a record has it: behind the frames, which of them is
-//! its coroutine and what the program calls it.
+//! Tasks of asyncio, as a record has them behind the frames: which one ran, by its coroutine's frame,
+//! what the program calls it, and which tasks await it.
 
 use probe_ebpf::python::{Entry, TASK_ENTRIES, TASK_TEXT};
 use std::sync::Arc;
@@ -8,37 +8,83 @@ use symbolize::sanitize;
 /// How asyncio calls a task itself, with a number.
 const NUMBERED: &str = "Task-";
 
-/// The task that ran.
+/// A task that may be the one that ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
-    /// The code object of its coroutine.
-    pub code: u64,
+    /// The address of its coroutine's frame: it is one of the thread's frames if it ran.
+    pub frame: u64,
     /// What the program calls it; `None` if that is a number only.
     pub name: Option<Arc<str>>,
+    /// What awaits it, what awaits that, and so on.
+    pub awaiting: Vec<Awaiting>,
 }
 
-/// The frames of a record, and the task behind them.
-pub fn split(entries: &[Entry]) -> (&[Entry], Option<Task>) {
-    let Some(at) = entries.iter().position(|entry| entry.is_task()) else {
-        return (entries, None);
-    };
-    let (frames, rest) = entries.split_at(at);
-    (frames, read(rest[0], &rest[1..]))
+/// What awaits a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Awaiting {
+    Task {
+        /// What the program calls it; `None` if that is a number only.
+        name: Option<Arc<str>>,
+        /// Where its coroutine goes on then; `None` if that could not be read.
+        at: Option<Entry>,
+    },
+    /// So many tasks, and 0 if that is not known. Which is not told.
+    Several(u64),
 }
 
-/// The task of an entry; `None` if its name is none.
-fn read(entry: Entry, text: &[Entry]) -> Option<Task> {
-    let code = entry.code();
+/// The frames of a record, and the tasks behind them.
+pub fn split(entries: &[Entry]) -> (&[Entry], Vec<Task>) {
+    let first = entries.iter().position(|entry| entry.is_task());
+    let (frames, mut rest) = entries.split_at(first.unwrap_or(entries.len()));
+    let mut tasks: Vec<Task> = Vec::new();
+    while let [entry, behind @ ..] = rest {
+        if !entry.is_task() {
+            // Nobody writes such a record.
+            break;
+        }
+        let last = tasks.last_mut();
+        if let Some(count) = entry.are_several() {
+            if let Some(task) = last {
+                task.awaiting.push(Awaiting::Several(count));
+            }
+            rest = behind;
+            continue;
+        }
+        let Some((behind, after)) = behind.split_at_checked(TASK_ENTRIES - 1) else {
+            break;
+        };
+        let (text, at) = (&behind[..TASK_ENTRIES - 2], behind[TASK_ENTRIES - 2]);
+        let name = name(*entry, text);
+        rest = after;
+        match (name, entry.awaits(), last) {
+            (Ok(name), true, Some(task)) => {
+                let at = at.is_frame().then_some(at);
+                task.awaiting.push(Awaiting::Task { name, at });
+            }
+            (Ok(name), false, _) => tasks.push(Task {
+                frame: entry.address(),
+                name,
+                awaiting: Vec::new(),
+            }),
+            // What has no name is no task, and so is what would await it.
+            _ => break,
+        }
+    }
+    (frames, tasks)
+}
+
+/// What has a name that is none.
+struct NoTask;
+
+/// What the program calls the task of an entry; `None` if that is a number.
+fn name(entry: Entry, text: &[Entry]) -> Result<Option<Arc<str>>, NoTask> {
     let Some((length, state)) = entry.task_name() else {
-        return Some(Task { code, name: None });
+        return Ok(None);
     };
-    let name = decode(text.get(..TASK_ENTRIES - 1)?, length, state)?;
+    let name = decode(text, length, state).ok_or(NoTask)?;
     let is_number = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
     let is_own = name.strip_prefix(NUMBERED).is_none_or(|it| !is_number(it));
-    Some(Task {
-        code,
-        name: (is_own && !name.is_empty()).then(|| name.into()),
-    })
+    Ok((is_own && !name.is_empty()).then(|| name.into()))
 }
 
 /// So many characters of a string, as far as they are there.
@@ -74,27 +120,31 @@ fn decode(text: &[Entry], length: u32, state: u32) -> Option<String> {
 mod tests {
     use super::*;
 
-    const CODE: u64 = 0x7f00_1234_5670;
+    const FRAME: u64 = 0x7f00_1234_5670;
+    const END: Entry = Entry::end(FRAME);
+    const AT: Entry = Entry::frame(0x7f00_0000_1000, 8, 3, 0);
 
-    /// A record with one frame and a task of a name of this kind of string.
-    fn named(bytes: &[u8], length: u32, kind: u32) -> Vec<Entry> {
+    /// The entries of a task of a name of this kind of string.
+    fn named(awaits: u64, bytes: &[u8], length: u32, kind: u32) -> Vec<Entry> {
         let mut room = [0xff; TASK_TEXT];
         room[..bytes.len()].copy_from_slice(bytes);
         let state = kind << 2 | 1 << 5;
-        let mut entries = vec![Entry::END, Entry::task(CODE, 1, length, state)];
+        let mut entries = vec![Entry::task(FRAME, awaits, 1, length, state)];
         entries.extend(room.as_chunks::<16>().0.iter().map(|pair| {
             let words = pair.as_chunks::<8>().0;
             Entry::from_words(u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]))
         }));
+        entries.push(AT);
         entries
     }
 
     fn name(bytes: &[u8], length: u32, kind: u32) -> Option<String> {
-        let entries = named(bytes, length, kind);
-        let (frames, task) = split(&entries);
-        assert_eq!(frames, [Entry::END]);
-        let task = task?;
-        assert_eq!(task.code, CODE);
+        let mut entries = vec![END];
+        entries.extend(named(0, bytes, length, kind));
+        let (frames, tasks) = split(&entries);
+        assert_eq!(frames, [END]);
+        let task = tasks.first()?;
+        assert_eq!((task.frame, &*task.awaiting), (FRAME, &[][..]));
         Some(task.name.as_deref().unwrap_or("(a number)").into())
     }
 
@@ -118,22 +168,60 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_no_task() {
+    fn what_is_no_name_is_no_task_and_ends_what_awaits() {
         for kind in [0, 3, 7] {
             assert_eq!(name(b"worker", 6, kind), None);
         }
-        let entries = named(b"worker", 6, 1);
-        assert_eq!(split(&entries[..4]), (&entries[..1], None));
+        let mut entries = vec![END];
+        entries.extend(named(0, b"worker", 6, 1));
+        assert_eq!(split(&entries[..4]), (&entries[..1], vec![]));
+        entries.extend(named(1, b"worker", 6, 7));
+        entries.extend(named(1, b"worker", 6, 1));
+        let (_, tasks) = split(&entries);
+        assert_eq!((tasks.len(), tasks[0].awaiting.len()), (1, 0));
     }
 
     #[test]
-    fn a_task_without_a_name_and_no_task() {
-        let entries = [Entry::END, Entry::task(CODE, 0, 7, 1)];
-        let task = Task {
-            code: CODE,
-            name: None,
+    fn tasks_and_what_awaits_them() {
+        let mut entries = vec![AT, END];
+        entries.extend(named(0, b"query", 5, 1));
+        entries.extend(named(1, b"Task-2", 6, 1));
+        let mut unread = named(1, b"serve", 5, 1);
+        *unread.last_mut().unwrap() = Entry::from_words(0, 0);
+        entries.extend(unread);
+        entries.push(Entry::several(3));
+        entries.extend(named(0, b"other", 5, 1));
+        let task = |name: Option<&str>, at| Awaiting::Task {
+            name: name.map(Arc::from),
+            at,
         };
-        assert_eq!(split(&entries), (&entries[..1], Some(task)));
-        assert_eq!(split(&entries[..1]), (&entries[..1], None));
+        let (frames, tasks) = split(&entries);
+        assert_eq!(frames, [AT, END]);
+        let names: Vec<_> = tasks.iter().map(|task| task.name.as_deref()).collect();
+        assert_eq!(names, [Some("query"), Some("other")]);
+        let first = [task(None, Some(AT)), task(Some("serve"), None)];
+        assert_eq!(tasks[0].awaiting[..2], first);
+        assert_eq!(tasks[0].awaiting[2..], [Awaiting::Several(3)]);
+        assert_eq!(tasks[1].awaiting, []);
+    }
+
+    #[test]
+    fn records_that_nobody_writes_end_somewhere() {
+        assert_eq!(split(&[END]), (&[END][..], vec![]));
+        let alone = [END, Entry::several(2), AT, Entry::task(FRAME, 1, 0, 0, 0)];
+        assert_eq!(split(&alone), (&alone[..1], vec![]));
+    }
+
+    #[test]
+    fn a_task_without_a_name() {
+        let mut entries = vec![END];
+        entries.extend(named(0, b"", 0, 1));
+        entries[1] = Entry::task(FRAME, 0, 0, 7, 1);
+        let task = Task {
+            frame: FRAME,
+            name: None,
+            awaiting: Vec::new(),
+        };
+        assert_eq!(split(&entries), (&entries[..1], vec![task]));
     }
 }

@@ -62,10 +62,12 @@ static void tell(void) {
     text(1400, "pretended\033[31m");
     put(1500, 0, 1);
     put(1500, 16, 0);
+    // A task that awaits itself; the frame is that of its coroutine.
+    put(TASK, 96, (word)at(TASK));
+    put(TASK, 104, 1ul << 32);
     put(TASK, 136, (word)at(1700));
-    put(TASK, 128, (word)at(1750));
+    put(TASK, 128, (word)at(FRAME) - 72);
     text(1700, "no\033]0;task");
-    put(1750, 72, (word)at(CODE));
     put(1800, 168, 1 << 28);
 }
 
@@ -79,8 +81,8 @@ static word random_word(void) {
 static void *spoil(void *unused) {
     // What is read in each sample: frames, code, the task and its name.
     static const word read[] = {THREAD + 9, THREAD + 109, FRAME, FRAME + 1, FRAME + 7, FRAME + 9,
-        END + 1, END + 9, CODE, CODE + 8, CODE + 14, CODE + 16, CODE + 17, TASK + 16, TASK + 17,
-        1400, 1402, 1404, 1500, 1502, 1701, 1702, 1704, 1759, 1821};
+        END + 1, END + 9, CODE, CODE + 8, CODE + 14, CODE + 16, CODE + 17, TASK + 12, TASK + 13,
+        TASK + 16, TASK + 17, 1400, 1402, 1404, 1500, 1502, 1701, 1702, 1704, 1821};
     (void)unused;
     while (access(go, F_OK)) usleep(10000);
     for (word number = 1;; number++) {

@@ -3,8 +3,9 @@
     tasks.py SEED COUNT NANOSECONDS GO OUT
 
 As program.py does; behind the frame of a task's coroutine is the task: `task ‹name›`, or
-`task ‹›` and the coroutine's name if the program gave it none. Asyncio is loaded by a program
-that has run for a while.
+`task ‹›` and the coroutine's name if the program gave it none; behind that `task ‹name› awaits` for
+the task that awaits it, with where its coroutine goes on then, and so on. Asyncio is loaded by a
+program that has run for a while.
 """
 
 import os
@@ -33,11 +34,12 @@ def spin(asks):
         frames.append([code.co_qualname, code.co_filename, frame.f_lineno])
         if frame is coroutine.cr_frame:
             frames.append(["", code.co_filename, 0])
+            frames.extend(awaiting(task))
         frame = frame.f_back
     start = 0  # is set on the loop's line: who is preempted before it is not there yet
     end = clock() + NANOSECONDS
     while (now := clock()) < end: start = start or now  # noqa: the loop is on one line
-    frames[0][2] = spin.__code__.co_firstlineno + 15
+    frames[0][2] = spin.__code__.co_firstlineno + 16
     for frame in frames:
         frame[0] = frame[0] or told or called(task)
     RESULTS.append((threading.get_native_id(), start or end, end, frames))
@@ -50,6 +52,51 @@ def called(task):
     widest = ord(max(name))
     room = 48 // (1 if widest < 256 else 2 if widest < 65536 else 4)
     return f"task ‹{name if len(name) <= room else name[:room - 1] + '…'}›"
+
+
+def awaiting(future):
+    """The frames of the tasks that await it, as far as that is told."""
+    frames = []
+    for _ in range(15):
+        future = awaits_it(future)
+        if future is None:
+            return frames
+        if isinstance(future, int):
+            return frames + [[f"{future} tasks await", "", 0]]
+        if isinstance(future, asyncio.Task):
+            frame = future.get_coro().cr_frame
+            frames.append([called(future) + " awaits", frame.f_code.co_filename, frame.f_lineno])
+    future = awaits_it(future)
+    if isinstance(future, int):
+        frames.append([f"{future} tasks await", "", 0])
+    elif future is not None:
+        frames.append(["more tasks await", "", 0])
+    return frames
+
+
+def awaits_it(future):
+    """What awaits it, None, or the number of several."""
+    if hasattr(future, "_asyncio_awaited_by"):
+        all = future._asyncio_awaited_by or ()
+        return len(all) if len(all) > 1 else next(iter(all), None)
+    # Until 3.13 a task says only what it waits for itself. That is the future, or one that the first
+    # thing knows which is called when the future is done.
+    first = called_first(future)
+    group = getattr(first, "__self__", None)
+    if isinstance(group, asyncio.TaskGroup):
+        return is_waiting(group._parent_task, group._on_completed_fut)
+    known = [cell.cell_contents for cell in getattr(first, "__closure__", None) or ()]
+    futures = [each for each in known if isinstance(each, asyncio.Future)]
+    tasks = [is_waiting(getattr(called_first(each), "__self__", None), each) for each in [future] + futures]
+    return next(filter(None, tasks), None)
+
+
+def called_first(future):
+    return (future._callbacks or [[None]])[0][0]
+
+
+def is_waiting(task, future):
+    return task if isinstance(task, asyncio.Task) and task._fut_waiter is future else None
 
 
 def through_c(asks):
@@ -86,6 +133,36 @@ async def gathers(asks):
     spin(asks)
 
 
+async def groups(asks):
+    async with asyncio.TaskGroup() as group:
+        group.create_task(leaf(asks), name="in a group")
+        group.create_task(awaits(asks))
+
+
+async def shields(asks):
+    await asyncio.shield(awaits(asks))
+
+
+async def waits(asks):
+    await asyncio.wait([asyncio.create_task(awaits(asks), name="one of those")])
+
+
+async def shares(asks):
+    shared = asyncio.create_task(awaits(asks), name="shared")
+
+    async def one():
+        await shared
+
+    await asyncio.gather(one(), one())
+
+
+async def hands_on(asks, depth=20):
+    """More tasks await each other than are looked at."""
+    if not depth:
+        return await leaf(asks)
+    await asyncio.create_task(hands_on(asks, depth - 1), name=f"at {depth}")
+
+
 async def drives(asks):
     """Runs another coroutine by hand, which is no task."""
     try:
@@ -94,7 +171,7 @@ async def drives(asks):
         pass
 
 
-ALL = [leaf, awaits, calls, generates, gathers, drives]
+ALL = [leaf, awaits, calls, generates, gathers, groups, shields, waits, shares, hands_on, drives]
 
 
 async def main(seed, count):

@@ -1,7 +1,16 @@
-//! What asyncio tells debuggers of its structures: from 3.14 on, in a section of the file that has
-//! its part in C (`Modules/_asynciomodule.c`), which is a library or the interpreter itself.
+//! Where asyncio keeps its tasks.
+//!
+//! 1. From 3.14 on it tells debuggers of its structures, in a section of the file that has its part
+//!    in C (`Modules/_asynciomodule.c`), which is a library or the interpreter itself. A thread
+//!    state has the task that it runs, and each task has what awaits it.
+//! 2. In 3.12 and 3.13 a dictionary has the task that runs for each event loop, and a task has what
+//!    is called when it is done. The module `_asyncio` of the process has that dictionary under a
+//!    name.
 
-use super::memory::word;
+use super::dict::{read_dict, read_word};
+use super::layout::{Layout, TaskLayout, TaskLinks};
+use super::memory::{Lack, Memory, word};
+use super::modules::{MODULE_DICT, find_modules, value_of};
 use crate::object::Object;
 
 const SECTION: &[u8] = b".AsyncioDebug";
@@ -9,9 +18,12 @@ const SECTION: &[u8] = b".AsyncioDebug";
 /// Bytes of `Py_AsyncioModuleDebugOffsets`: of a task, of an interpreter, of a thread state.
 const BYTES: u32 = 104;
 
-/// In that: the size of a task, and where the offsets of its name and its coroutine are told.
+/// In that: the size of a task, and where the offsets in a task are told.
 const TASK_SIZE: u32 = 0;
 const TASK_NAME: u32 = 8;
+const TASK_AWAITED_BY: u32 = 16;
+const TASK_IS_TASK: u32 = 24;
+const TASK_IS_SET: u32 = 32;
 const TASK_COROUTINE: u32 = 40;
 
 /// The same of a thread state and the task that it runs.
@@ -21,25 +33,21 @@ const RUNNING_TASK: u32 = 88;
 /// No structure that is told of is larger.
 const SIZE_MAX: u64 = 1 << 16;
 
-/// Where asyncio keeps which task a thread runs.
+/// How the name of the file begins that has asyncio's part in C, where that is a library.
+const FILE_NAME: &[u8] = b"_asyncio.";
+
+/// What is asked of a file about asyncio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asyncio {
-    /// Of a thread state: the pointer to the task that it runs.
-    pub running_task: u32,
-    /// Of a task: the pointer to its name.
-    pub task_name: u32,
-    /// Of a task: the pointer to its coroutine.
-    pub task_coroutine: u32,
-}
+pub struct Asyncio;
 
 impl Asyncio {
     /// Whether a file may have the part in C, whatever its name.
-    pub fn may_be(object: &Object) -> bool {
-        object.section_by_name(SECTION).is_some()
+    pub fn may_be(object: &Object, file_name: &[u8]) -> bool {
+        file_name.starts_with(FILE_NAME) || object.section_by_name(SECTION).is_some()
     }
 
     /// What a file tells; `None` if it does not, or what cannot be.
-    pub fn find(object: &Object) -> Option<Asyncio> {
+    pub fn find(object: &Object) -> Option<TaskLayout> {
         let section = object.section_by_name(SECTION)?;
         let what = "the offsets of asyncio";
         let bytes = object.section_data(section, BYTES.into(), what).ok()?;
@@ -47,25 +55,51 @@ impl Asyncio {
     }
 
     /// What such a section tells.
-    pub fn read(bytes: &[u8]) -> Option<Asyncio> {
+    pub fn read(bytes: &[u8]) -> Option<TaskLayout> {
         let told = |at| word(bytes, at).ok();
-        let inside = |size, at| {
+        let inside = |size, at, bytes: u64| {
             let (size, offset) = (told(size)?, told(at)?);
-            let is_inside =
-                offset.is_multiple_of(8) && size <= SIZE_MAX && offset < size && size - offset >= 8;
+            let is_inside = offset.is_multiple_of(bytes)
+                && size <= SIZE_MAX
+                && offset < size
+                && size - offset >= bytes;
             is_inside.then_some(offset as u32)
         };
-        Some(Asyncio {
-            running_task: inside(THREAD_SIZE, RUNNING_TASK)?,
-            task_name: inside(TASK_SIZE, TASK_NAME)?,
-            task_coroutine: inside(TASK_SIZE, TASK_COROUTINE)?,
+        Some(TaskLayout {
+            name: inside(TASK_SIZE, TASK_NAME, 8)?,
+            coroutine: inside(TASK_SIZE, TASK_COROUTINE, 8)?,
+            links: TaskLinks::Told {
+                running: inside(THREAD_SIZE, RUNNING_TASK, 8)?,
+                awaited_by: inside(TASK_SIZE, TASK_AWAITED_BY, 8)?,
+                is_set: inside(TASK_SIZE, TASK_IS_SET, 1)?,
+                is_task: inside(TASK_SIZE, TASK_IS_TASK, 1)?,
+            },
         })
     }
+}
+
+/// The dictionary of a process in which asyncio has the task that runs for each event loop, in 3.12
+/// and 3.13. `None` if it has not loaded asyncio. Of several interpreters that of the first.
+pub fn find_running_tasks(
+    memory: &impl Memory,
+    runtime: u64,
+    layout: &Layout,
+) -> Result<Option<u64>, Lack> {
+    let modules = find_modules(memory, runtime, layout, "_asyncio")?;
+    let Some(module) = modules.last() else {
+        return Ok(None);
+    };
+    let attributes = read_word(memory, module.wrapping_add(MODULE_DICT))?;
+    let attributes = read_dict(memory, attributes, layout)?;
+    Ok(value_of(memory, &attributes, "_current_tasks", layout))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Reason;
+    use crate::python::Version;
+    use std::collections::HashMap;
 
     /// What CPython 3.14.10 and 3.15.2 tell.
     const VERSIONS: [[u64; 13]; 2] = [
@@ -77,21 +111,86 @@ mod tests {
         ],
     ];
 
-    fn read(words: &[u64]) -> Option<Asyncio> {
+    fn read(words: &[u64]) -> Option<TaskLayout> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         Asyncio::read(&bytes)
     }
 
     #[test]
     fn a_file_tells_where_tasks_are() {
-        for (words, running_task) in VERSIONS.iter().zip([872, 1032]) {
-            let asyncio = Asyncio {
-                running_task,
-                task_name: 136,
-                task_coroutine: 128,
+        for (words, running) in VERSIONS.iter().zip([872, 1032]) {
+            let tasks = TaskLayout {
+                name: 136,
+                coroutine: 128,
+                links: TaskLinks::Told {
+                    running,
+                    awaited_by: 96,
+                    is_set: 109,
+                    is_task: 108,
+                },
             };
-            assert_eq!(read(words), Some(asyncio));
+            assert_eq!(read(words), Some(tasks));
         }
+    }
+
+    const RUNTIME: u64 = 0x1000;
+    const INTERPRETER: u64 = 0x2000;
+    const MODULES: u64 = 0x3000;
+    const MODULE_KEYS: u64 = 0x4000;
+    const MODULE: u64 = 0x5000;
+    const NAMES: u64 = 0x6000;
+    const NAME_KEYS: u64 = 0x7000;
+    const TEXTS: u64 = 0x8000;
+    const RUNNING: u64 = 0x9000;
+
+    /// A process of 3.12 that has imported a module of this name, in which this is called
+    /// [`RUNNING`].
+    fn imported(module: &str, name: &str) -> Result<Option<u64>, Lack> {
+        let mut words: HashMap<u64, u64> = [
+            (RUNTIME + 40, INTERPRETER),
+            (INTERPRETER + 944, MODULES),
+            (MODULES + 32, MODULE_KEYS),
+            (MODULE_KEYS + 8, 1 << 16 | 3 << 8),
+            (MODULE_KEYS + 24, 1),
+            (MODULE_KEYS + 40, TEXTS),
+            (MODULE_KEYS + 48, MODULE),
+            (MODULE + 16, NAMES),
+            (NAMES + 32, NAME_KEYS),
+            (NAME_KEYS + 8, 1 << 16 | 3 << 8),
+            (NAME_KEYS + 24, 1),
+            (NAME_KEYS + 40, TEXTS + 0x100),
+            (NAME_KEYS + 48, RUNNING),
+        ]
+        .into();
+        for (at, text) in [(TEXTS, module), (TEXTS + 0x100, name)] {
+            let mut bytes = [0; 16];
+            bytes[..text.len()].copy_from_slice(text.as_bytes());
+            let halves = bytes.as_chunks::<8>().0;
+            words.insert(at + 16, text.len() as u64);
+            words.insert(at + 32, 1 << 2 | 1 << 5 | 1 << 6);
+            words.insert(at + 40, u64::from_le_bytes(halves[0]));
+            words.insert(at + 48, u64::from_le_bytes(halves[1]));
+        }
+        let memory = |address: u64, length: u32| -> Result<Vec<u8>, Reason> {
+            let word = |at: u64| words.get(&(address + at)).copied().unwrap_or(0);
+            let all = (0..u64::from(length))
+                .step_by(8)
+                .flat_map(|at| word(at).to_le_bytes());
+            Ok(all.take(length as usize).collect())
+        };
+        let version = Version {
+            major: 3,
+            minor: 12,
+        };
+        let layout = Layout::of(version, &memory, RUNTIME)?;
+        find_running_tasks(&memory, RUNTIME, &layout)
+    }
+
+    #[test]
+    fn the_module_has_the_tasks_that_run() {
+        assert_eq!(imported("_asyncio", "_current_tasks"), Ok(Some(RUNNING)));
+        assert_eq!(imported("_asyncio", "_other"), Ok(None));
+        assert_eq!(imported("asyncio", "_current_tasks"), Ok(None));
     }
 
     #[test]
@@ -100,6 +199,9 @@ mod tests {
             (1, 137),
             (1, 168),
             (1, u64::MAX - 7),
+            (2, 97),
+            (3, 168),
+            (4, u64::MAX),
             (5, 1 << 40),
             (0, 1 << 40),
             (9, 8),

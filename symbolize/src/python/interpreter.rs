@@ -53,6 +53,8 @@ pub struct Interpreter {
     pub build: Build,
     /// Where its `_PyRuntime` is.
     pub runtime: LinkAddr,
+    /// The part of asyncio that is written in C is in it, and not in a library.
+    pub has_asyncio: bool,
     /// Where in the file its loop is, in one piece or several, by place.
     evaluation: Vec<Range<u64>>,
     /// Functions that only lead from one Python function to the next, by place.
@@ -77,6 +79,9 @@ pub struct Build {
 
 /// The interpreter's state: threads and all else can be reached from there.
 const RUNTIME: &[u8] = b"_PyRuntime";
+
+/// What begins the part of asyncio that is written in C.
+const ASYNCIO: &[u8] = b"PyInit__asyncio";
 
 /// The first version with the symbol `Py_Version`: 3.11.
 const TELLS_ITSELF: u8 = 11;
@@ -172,6 +177,7 @@ impl Interpreter {
         let (mut runtime, mut number) = (None, None);
         let mut by_functions = None;
         let (mut evaluation, mut glue) = (Vec::new(), Vec::new());
+        let mut has_asyncio = false;
         let mut build = Build {
             is_shared: !object
                 .program_headers()
@@ -187,6 +193,7 @@ impl Interpreter {
                 number = segments.to_file(start);
             }
             by_functions = by_functions.max(minor_with(name));
+            has_asyncio |= name == ASYNCIO;
             build.is_debug |= name == b"_Py_NegativeRefcount";
             build.has_tail_calls |= name.starts_with(TAIL_CALL);
             build.has_jit |= name == b"_PyJIT_Compile";
@@ -227,6 +234,7 @@ impl Interpreter {
                 version,
                 build,
                 runtime,
+                has_asyncio,
                 evaluation,
                 glue,
                 segments: segments.clone(),

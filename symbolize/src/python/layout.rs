@@ -43,6 +43,8 @@ pub struct Layout {
     pub ascii_data: u32,
     /// Of another string: its first character.
     pub wide_data: u32,
+    /// Where asyncio keeps its tasks; `None` if that is not known, or is told by its file.
+    pub tasks: Option<TaskLayout>,
 }
 
 /// Offsets in a thread state (`PyThreadState`).
@@ -118,6 +120,42 @@ pub struct CodeLayout {
     pub identity: u32,
     /// The first instruction; 0 where frames have numbers of instructions.
     pub start: u32,
+}
+
+/// Offsets in a task of asyncio (`TaskObj` of `Modules/_asynciomodule.c`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TaskLayout {
+    /// The pointer to its name.
+    pub name: u32,
+    /// The pointer to its coroutine.
+    pub coroutine: u32,
+    /// Which task runs, and what awaits it.
+    pub links: TaskLinks,
+}
+
+/// Which task runs, and what awaits a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskLinks {
+    /// From 3.14 on.
+    Told {
+        /// Of a thread state: the pointer to the task that it runs.
+        running: u32,
+        /// Of a task or other future: the pointer to what awaits it.
+        awaited_by: u32,
+        /// Of such: the byte that says that this is a set of several.
+        is_set: u32,
+        /// Of such: the byte that says that it is a task.
+        is_task: u32,
+    },
+    /// In 3.12 and 3.13 a dictionary has the task that runs for each event loop.
+    Callbacks {
+        /// Of a task or other future: the pointer to what is called first when it is done.
+        callback: u32,
+        /// Of a task: the pointer to what it waits for.
+        waits_for: u32,
+        /// Of a `TaskGroup`: its attributes; `None` if a pointer before it leads to them.
+        group_values: Option<u32>,
+    },
 }
 
 /// How a table of lines is written.

@@ -9,14 +9,11 @@ use std::collections::HashMap;
 use super::dict::{Item, read_attributes, read_dict, read_word};
 use super::layout::Layout;
 use super::memory::{Lack, Memory, is_alive};
-use super::text::{is_text, read_text};
-use super::threads::read_interpreters;
+use super::modules::{MODULE_DICT, find_modules, value_of};
+use super::text::read_text;
 
 /// Threads whose names are read.
 const NAMES_MAX: usize = 1024;
-
-/// `md_dict` of `PyModuleObject`.
-const MODULE_DICT: u64 = 16;
 
 /// The dictionaries of the module `threading`, one for each interpreter of a process that has
 /// imported it.
@@ -25,26 +22,9 @@ pub fn find_threading(
     runtime: u64,
     layout: &Layout,
 ) -> Result<Vec<u64>, Lack> {
-    let mut found = Vec::new();
-    for interpreter in read_interpreters(memory, runtime, layout)? {
-        let modules = read_word(
-            memory,
-            interpreter.wrapping_add(layout.interpreter_modules.into()),
-        )?;
-        if modules == 0 {
-            // It has just begun.
-            continue;
-        }
-        if let Some(module) = value_of(
-            memory,
-            &read_dict(memory, modules, layout)?,
-            "threading",
-            layout,
-        ) {
-            found.push(read_word(memory, module.wrapping_add(MODULE_DICT))?);
-        }
-    }
-    Ok(found)
+    let modules = find_modules(memory, runtime, layout, "threading")?;
+    let dict = |module: u64| read_word(memory, module.wrapping_add(MODULE_DICT));
+    modules.into_iter().map(dict).collect()
 }
 
 /// The names of threads by their `pthread_t`, of a module's dictionary that
@@ -93,12 +73,6 @@ fn name_of(memory: &impl Memory, thread: u64, layout: &Layout) -> Result<String,
     let attributes = read_attributes(memory, thread, layout)?;
     let name = value_of(memory, &attributes, "_name", layout).ok_or(NO_THREAD)?;
     read_text(memory, name, layout)
-}
-
-/// The value of a key that is a string of ASCII characters.
-fn value_of(memory: &impl Memory, items: &[Item], key: &str, layout: &Layout) -> Option<u64> {
-    let has_it = |item: &&Item| item.value != 0 && is_text(memory, item.key, key, layout);
-    Some(items.iter().find(has_it)?.value)
 }
 
 #[cfg(test)]

@@ -4,12 +4,11 @@
 use super::pieces::Pieces;
 use probe_ebpf::limits::PYTHON_FRAMES_MAX;
 use probe_ebpf::python::{
-    CODE_BYTES, COROUTINE_FRAME, Entry, IS_TEXT, Layout, NONE, OWNER_C, TASK_TEXT, TEXT_ASCII,
-    TEXT_LENGTH, TEXT_STATE, TEXT_WIDE, TYPE_FLAGS, ThreadState, check, status, style,
+    CODE_BYTES, Entry, Layout, NONE, OWNER_C, ThreadState, check, status, style,
 };
 
 /// Bits of a pointer to an object that are no address: objects begin at multiples of 8.
-const TAG: u64 = 7;
+pub const TAG: u64 = 7;
 
 /// A frame as it is in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +26,6 @@ pub struct Chain {
     pub frames: Vec<Seen>,
     /// A [`status`].
     pub status: u32,
-    /// The task of asyncio that the thread ran; 0 if none.
-    task: u64,
 }
 
 impl Seen {
@@ -55,35 +52,13 @@ impl Seen {
         (!self.is_of_c(layout)).then(|| self.code.wrapping_add(start))
     }
 
-    /// What a record has of it; `None` if its code cannot be read, or has not been.
-    fn entry(&self, codes: &Pieces, layout: &Layout) -> Option<Entry> {
-        let Some(words) = self.code_words(layout) else {
-            return Some(Entry::END);
-        };
-        let bytes = codes.bytes::<CODE_BYTES>(words)?;
-        let word = |at: u64| {
-            let field = bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?;
-            Some(u64::from_le_bytes(*field))
-        };
-        let first_line = (word(0)? >> (8 * (layout.code_first_line & 7))) as u32;
-        let start = u64::from(layout.code_identity).wrapping_sub(words.wrapping_sub(self.code));
-        let mut identity = [0; 4];
-        for (at, part) in (start..).step_by(8).zip(&mut identity) {
-            *part = word(at)?;
+    /// What a record has of it, given the address of the frame before; `None` if its code cannot be
+    /// read, or has not been.
+    fn entry(&self, before: u64, codes: &Pieces, layout: &Layout) -> Option<Entry> {
+        match self.is_of_c(layout) {
+            true => Some(Entry::end(before)),
+            false => code_entry(codes, layout, (self.code, self.instruction, self.owner)),
         }
-        let check = check(first_line, &identity);
-        let (offset, ends_group) = match layout.style {
-            style::EACH => {
-                let scale = u64::from(layout.instruction_bytes);
-                (self.instruction.wrapping_mul(scale), 1)
-            }
-            style => {
-                let start = self.code.wrapping_add(layout.code_start.into());
-                let is_flagged = style == style::FLAGGED && self.owner & 1 != 0;
-                (self.instruction.wrapping_sub(start), is_flagged.into())
-            }
-        };
-        Some(Entry::frame(self.code, offset as i32, check, ends_group))
     }
 }
 
@@ -94,7 +69,6 @@ impl Chain {
         let mut chain = Self {
             frames: Vec::new(),
             status: status::TOO_DEEP,
-            task: 0,
         };
         if word(layout.thread_identity)? != thread.identity {
             chain.status = status::STALE;
@@ -113,61 +87,61 @@ impl Chain {
             next = frame.previous;
             chain.frames.push(frame);
         }
-        if layout.running_task != NONE {
-            chain.task = word(layout.running_task)?;
-        }
         Some(chain)
     }
 
     /// Whether the chain was as it is here at one moment: all frames but the innermost are the
     /// same in memory that was read after it.
-    pub fn was_still(&self, after: &Pieces, layout: &Layout, thread: &ThreadState) -> bool {
+    pub fn was_still(&self, after: &Pieces, layout: &Layout) -> bool {
         let callers = self.frames.iter().skip(1);
         let mut are_same =
             callers.map(|frame| Seen::read(after, layout, frame.address).as_ref() == Some(frame));
-        let is_same_task = layout.running_task == NONE || {
-            let at = thread.address.wrapping_add(layout.running_task.into());
-            after.word(at) == Some(self.task)
-        };
-        is_same_task && are_same.all(|is_same| is_same)
+        are_same.all(|is_same| is_same)
     }
 
     /// The entries of a record; `None` if a code object cannot be read, or has not been.
     pub fn entries(&self, codes: &Pieces, layout: &Layout) -> Option<Vec<Entry>> {
-        let entries = self.frames.iter().map(|frame| frame.entry(codes, layout));
+        let mut last = 0;
+        let entries = self.frames.iter().map(|frame| {
+            let before = std::mem::replace(&mut last, frame.address);
+            frame.entry(before, codes, layout)
+        });
         // All of those that are missing are to be known at once.
         let entries: Vec<_> = entries.collect();
         entries.into_iter().collect()
     }
+}
 
-    /// The entries of the task that the thread ran; none if it ran none, or it cannot be read.
-    pub fn task(&self, pieces: &Pieces, layout: &Layout) -> Option<Vec<Entry>> {
-        if self.task == 0 {
-            return None;
-        }
-        let word = |object: u64, at: u32| pieces.word(object.wrapping_add(at.into()));
-        let coroutine = word(self.task, layout.task_coroutine)?;
-        let frame = coroutine.wrapping_add(COROUTINE_FRAME.into());
-        let code = word(frame, layout.frame_code)? & !TAG;
-        let name = word(self.task, layout.task_name)?;
-        let flags = pieces.word(word(name, 8)?.wrapping_add(TYPE_FLAGS))?;
-        let (length, state) = (
-            word(name, TEXT_LENGTH)? as u32,
-            word(name, TEXT_STATE)? as u32,
-        );
-        let has_name = flags >> IS_TEXT & 1;
-        let is_ascii = state >> 6 & 1 != 0;
-        let start = name.wrapping_add(if is_ascii { TEXT_ASCII } else { TEXT_WIDE });
-        let bytes = u64::from(length) * u64::from(state >> 2 & 7) * has_name;
-        let mut text = [0; TASK_TEXT];
-        for (at, byte) in (0..bytes).zip(&mut text) {
-            [*byte] = pieces.bytes::<1>(start.wrapping_add(at))?;
-        }
-        let pair = |pair: &[u8; 16]| {
-            let words = pair.as_chunks::<8>().0;
-            Entry::from_words(u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1]))
-        };
-        let task = std::iter::once(Entry::task(code, has_name, length, state));
-        Some(task.chain(text.as_chunks().0.iter().map(pair)).collect())
+/// The entry of a frame that is at this instruction of its code; `None` if the code object cannot be
+/// read, or has not been. `owner` is the byte that tells of the end of a group.
+pub fn code_entry(
+    codes: &Pieces,
+    layout: &Layout,
+    (code, instruction, owner): (u64, u64, u8),
+) -> Option<Entry> {
+    let start = u64::from(layout.code_first_line & !7);
+    let bytes = codes.bytes::<CODE_BYTES>(code.wrapping_add(start))?;
+    let word = |at: u64| {
+        let field = bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?;
+        Some(u64::from_le_bytes(*field))
+    };
+    let first_line = (word(0)? >> (8 * (layout.code_first_line & 7))) as u32;
+    let at = u64::from(layout.code_identity).wrapping_sub(start);
+    let mut identity = [0; 4];
+    for (at, part) in (at..).step_by(8).zip(&mut identity) {
+        *part = word(at)?;
     }
+    let check = check(first_line, &identity);
+    let (offset, ends_group) = match layout.style {
+        style::EACH => {
+            let scale = u64::from(layout.instruction_bytes);
+            (instruction.wrapping_mul(scale), 1)
+        }
+        style => {
+            let start = code.wrapping_add(layout.code_start.into());
+            let is_flagged = style == style::FLAGGED && owner & 1 != 0;
+            (instruction.wrapping_sub(start), is_flagged.into())
+        }
+    };
+    Some(Entry::frame(code, offset as i32, check, ends_group))
 }

@@ -4,7 +4,7 @@
 
 use super::{
     Attributes, CodeLayout, FrameLayout, Gil, Groups, IDENTITY_REACH, Layout, LineTable, Objects,
-    ThreadLayout,
+    TaskLayout, ThreadLayout,
 };
 use crate::python::Version;
 use crate::python::memory::{Lack, Memory, word};
@@ -54,6 +54,8 @@ pub struct Told {
     pub cached_keys: u32,
     /// Whether the chain of every thread ends with a frame that no call made.
     pub has_base: bool,
+    /// Tasks of asyncio, where its file does not tell of them.
+    pub tasks: Option<TaskLayout>,
 }
 
 impl Told {
@@ -115,6 +117,7 @@ impl Told {
             },
             ascii_data: 40,
             wide_data: 56,
+            tasks: self.tasks,
         };
         match is_plausible(&layout) {
             true => Ok(layout),

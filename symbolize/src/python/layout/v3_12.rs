@@ -1,7 +1,8 @@
 //! CPython 3.12: a frame of C is behind each group of frames; strings are shorter.
 
 use super::{
-    Attributes, CodeLayout, FrameLayout, Gil, Groups, Layout, LineTable, Objects, ThreadLayout,
+    Attributes, CodeLayout, FrameLayout, Gil, Groups, Layout, LineTable, Objects, TaskLayout,
+    TaskLinks, ThreadLayout,
 };
 
 pub const LAYOUT: Layout = Layout {
@@ -43,4 +44,13 @@ pub const LAYOUT: Layout = Layout {
     },
     ascii_data: 40,
     wide_data: 56,
+    tasks: Some(TaskLayout {
+        name: 144,
+        coroutine: 136,
+        links: TaskLinks::Callbacks {
+            callback: 24,
+            waits_for: 128,
+            group_values: None,
+        },
+    }),
 };

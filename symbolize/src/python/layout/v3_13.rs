@@ -1,6 +1,7 @@
 //! CPython 3.13, the first that tells its offsets.
 
 use super::offsets::Told;
+use super::{TaskLayout, TaskLinks};
 
 pub const TOLD: Told = Told {
     runtime_interpreters: 40,
@@ -18,4 +19,13 @@ pub const TOLD: Told = Told {
     code_bytes: 208,
     cached_keys: 880,
     has_base: false,
+    tasks: Some(TaskLayout {
+        name: 128,
+        coroutine: 120,
+        links: TaskLinks::Callbacks {
+            callback: 24,
+            waits_for: 112,
+            group_values: Some(24),
+        },
+    }),
 };

@@ -19,4 +19,5 @@ pub const TOLD: Told = Told {
     code_bytes: 216,
     cached_keys: 880,
     has_base: false,
+    tasks: None,
 };

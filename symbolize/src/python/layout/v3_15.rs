@@ -18,4 +18,5 @@ pub const TOLD: Told = Told {
     code_bytes: 216,
     cached_keys: 888,
     has_base: true,
+    tasks: None,
 };

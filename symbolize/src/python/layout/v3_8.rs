@@ -44,4 +44,5 @@ pub const LAYOUT: Layout = Layout {
     },
     ascii_data: 48,
     wide_data: 72,
+    tasks: None,
 };
