@@ -31,6 +31,7 @@ pub mod source;
 /// What threads did.
 pub mod states;
 /// Cutting and cleaning.
+pub mod tasks;
 pub mod text;
 /// Numbers as text.
 pub mod units;

@@ -6,7 +6,7 @@ use super::{BatchReport, own};
 use crate::words::markdown::{self, Lines, code, quoted, share};
 use crate::words::plain::plain;
 use crate::words::unnamed::why_unnamed;
-use crate::words::{held, names, skid, states, units, waits};
+use crate::words::{held, names, skid, states, tasks, units, waits};
 use probe::WaitState;
 use profile::query::{CallTree, Direction, GroupBy, Neighbour, NeighbourKind, Node, NodeKind};
 use profile::{Cancel, FunctionRow, Role, Selection};
@@ -19,6 +19,7 @@ const PATH_MAX: usize = 6;
 const CALLERS_MAX: usize = 3;
 const PROCESSES_MAX: usize = 5;
 const CAUSES_MAX: usize = 4;
+const TASKS_MAX: usize = 6;
 /// What is missing may take one part in this many of the report.
 const SURE_PART: usize = 3;
 
@@ -44,6 +45,7 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     }
     who_waits(report, &mut lines);
     processes(report, &mut lines);
+    tasks_of_asyncio(report, &mut lines);
     functions(report, asked.as_ref(), &mut lines);
     lines.into_text() + &sure.into_text()
 }
@@ -251,6 +253,27 @@ fn processes(report: &BatchReport<'_>, lines: &mut Lines) {
     let rest = all.processes.len().saturating_sub(PROCESSES_MAX);
     if rest > 0 {
         lines.push(&format!("- {rest} more"));
+    }
+}
+
+/// Writes the tasks of asyncio that ran, and those that awaited them.
+fn tasks_of_asyncio(report: &BatchReport<'_>, lines: &mut Lines) {
+    let all = &report.snapshot.report;
+    let found = tasks::among(&all.functions);
+    if found.is_empty() || !lines.head("Tasks of asyncio") {
+        return;
+    }
+    for task in found.iter().take(TASKS_MAX) {
+        let ran = (task.ran > 0).then(|| format!("ran in {}", share(task.ran, all.samples)));
+        let awaited = (task.awaited > 0).then(|| {
+            let part = share(task.awaited, all.samples);
+            format!("awaited what ran in {part}")
+        });
+        let words: Vec<String> = [ran, awaited].into_iter().flatten().collect();
+        lines.push(&format!("- {}: {}", code(task.name), words.join(", ")));
+    }
+    if let more @ 1.. = found.len().saturating_sub(TASKS_MAX) {
+        lines.push(&format!("- {more} more"));
     }
 }
 
@@ -473,6 +496,22 @@ Hottest: `hash_search_with_hash_value` 14.2% ±1.2 itself, 14.9% with what it ca
             assert_eq!(line.matches('`').count() % 2, 0, "{line}");
             assert!(!line.starts_with("# and"), "{text}");
         }
+    }
+
+    #[test]
+    fn tasks_of_asyncio_have_a_section() {
+        let mut fixture = Fixture::postgres();
+        let task = |name: &str, total| {
+            let mut row = function(name, "shop.py", 0, total);
+            row.kind = profile::FrameKind::Python;
+            row
+        };
+        let waits = task("task ‹serve `x`› awaits", 327);
+        fixture.functions(vec![task("task ‹query›", 655), waits]);
+        let text = fixture.batch(None).render(Format::Md, true);
+        let section = "\n## Tasks of asyncio\n\n- `query`: ran in 20.0%\n\
+                       - `serve 'x'`: awaited what ran in 10.0%\n";
+        assert!(text.contains(section), "{text}");
     }
 
     #[test]

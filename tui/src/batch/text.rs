@@ -10,7 +10,7 @@
 
 use super::BatchReport;
 use crate::words::plain::plain;
-use crate::words::{held, names, text, waits};
+use crate::words::{held, names, tasks, text, waits};
 use probe::EngineKind;
 use profile::{FunctionRow, Report, percent};
 use std::borrow::Cow;
@@ -136,10 +136,34 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
         let (who, doing) = (deadlock.all(), deadlock.doing());
         writeln!(out, "# DEADLOCK: {} {doing}", plain(&who))?;
     }
+    if let Some(line) = tasks_line(report) {
+        writeln!(out, "{line}")?;
+    }
     let is_empty = report.samples == 0;
     let nothing = is_empty.then(|| format!("nothing was sampled: {}", batch.nothing()));
     let nothing = nothing.into_iter().map(Cow::Owned);
     { nothing.chain(batch.notes()) }.try_for_each(|note| writeln!(out, "# note: {}", plain(&note)))
+}
+
+/// At most this many tasks of asyncio are named.
+const TASKS_MAX: usize = 4;
+
+/// `# tasks: worker 62.1%, serve 5.0% (awaits 30.2%), 3 more`. None without tasks of asyncio.
+fn tasks_line(report: &Report) -> Option<String> {
+    let all = tasks::among(&report.functions);
+    let percent = |part| format!("{:.1}%", percent(part, report.samples));
+    let task = |task: &tasks::Task<'_>| {
+        let name = plain(task.name);
+        match (task.ran, task.awaited) {
+            (ran, 0) => format!("{name} {}", percent(ran)),
+            (ran, awaited) => format!("{name} {} (awaits {})", percent(ran), percent(awaited)),
+        }
+    };
+    let mut words: Vec<String> = all.iter().take(TASKS_MAX).map(task).collect();
+    if let more @ 1.. = all.len().saturating_sub(TASKS_MAX) {
+        words.push(format!("{more} more"));
+    }
+    (!words.is_empty()).then(|| format!("# tasks: {}", words.join(", ")))
 }
 
 /// Returns how complete something is. Only all of it is 100.0%: rounding must not make an
@@ -302,6 +326,25 @@ SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
  68.9    -      -    - 2 more                       -
 "
         );
+    }
+
+    #[test]
+    fn tasks_of_asyncio_are_in_the_head() {
+        let mut fixture = Fixture::postgres();
+        let tasks = (1..=5).map(|number| {
+            let mut task = function(&format!("task ‹t{number}›"), "shop.py", 0, 327 * number);
+            task.kind = profile::FrameKind::Python;
+            task
+        });
+        let mut all: Vec<FunctionRow> = tasks.collect();
+        all.push(FunctionRow {
+            name: "task ‹t5› awaits".into(),
+            ..all[0].clone()
+        });
+        fixture.functions(all);
+        let text = fixture.batch(Some(1)).render(Format::Text, true);
+        let line = "# tasks: t5 49.9% (awaits 10.0%), t4 39.9%, t3 29.9%, t2 20.0%, 1 more\n";
+        assert!(text.contains(line), "{text}");
     }
 
     #[test]
