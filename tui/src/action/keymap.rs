@@ -116,7 +116,7 @@ fn defaults() -> Vec<Binding> {
         "find-previous"  Rows         FindPrevious                        => "N",               "",           "previous match";
         "freeze"         Everywhere   Freeze                              => "space Z",         "freeze",     "freeze, or go on";
         "write"          Everywhere   Write                               => "w",               "write",      "write to a file";
-        "group"          People       Group                               => "o",               "group",      "same name or unit together";
+        "group"          People       Group                               => "o",               "group",      "by unit, command or name";
         "exclude-rows"   People       Filter(FilterAction::ExcludeRows)     => "x",               "exclude",    "all but it, or the marked";
         "sort-right"     Tables       SortRight                           => "> s f6",          "sort",       "sort by the next column";
         "sort-left"      Tables       SortLeft                            => "<",               "",           "sort by previous column";

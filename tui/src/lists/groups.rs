@@ -1,10 +1,21 @@
 //! Rows that have something in common, put together: the threads of a process that have one
-//! name, the processes of a unit.
+//! name, the processes of a unit or of one command line.
 
 use profile::ProcessId;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+
+/// What rows are put together by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// Their unit of systemd or container.
+    Unit,
+    /// Their command line: a server and those that it has forked.
+    Command,
+    /// Their name, in one process.
+    Name,
+}
 
 /// What the rows of a group have in common.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

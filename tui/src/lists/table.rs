@@ -7,7 +7,7 @@ use super::family;
 use super::family::Member;
 use super::find;
 use super::find::{Find, Found};
-use super::groups::{self, Common, LineKey};
+use super::groups::{self, By, Common, LineKey};
 use super::motion::Motion;
 use profile::{ProcessId, Report};
 use std::borrow::Cow;
@@ -25,6 +25,9 @@ pub trait Item: Clone + Debug + Send + Sync + 'static {
 
     /// The columns to sort by, from left to right.
     const COLUMNS: &'static [Self::Column];
+
+    /// What rows can be put together by, in the order in which the user is offered it.
+    const GROUPINGS: &'static [By] = &[];
 
     /// Whether rows with something in common stand in one line until the user asks for each
     /// alone.
@@ -75,17 +78,17 @@ pub trait Item: Clone + Debug + Send + Sync + 'static {
 
     /// Returns what the row has in common with those that it is grouped with. None if it
     /// always stands alone.
-    fn common(&self) -> Option<Common> {
+    fn common(&self, _by: By) -> Option<Common> {
         None
     }
 
     /// Returns the sum of rows that have something in common. None if there is no such thing.
-    fn sum(_rows: &[&Self]) -> Option<Self> {
+    fn sum(_rows: &[&Self], _by: By) -> Option<Self> {
         None
     }
 
     /// Returns the text that is shown for the row and searched while rows are grouped.
-    fn group_name(&self) -> Cow<'_, str> {
+    fn group_name(&self, _by: By) -> Cow<'_, str> {
         self.name().into()
     }
 }
@@ -96,7 +99,7 @@ pub struct Place<I: Item> {
     column: I::Column,
     inverted: bool,
     is_family: bool,
-    is_grouped: bool,
+    grouping: Option<By>,
     cursor: Cursor<LineKey<I::Key>>,
     last_seen: Option<LastSeen<I>>,
 }
@@ -178,8 +181,8 @@ enum Slot {
 }
 
 /// Returns the key of the line in which a row stands while rows are grouped.
-fn line_key<I: Item>(row: &I) -> LineKey<I::Key> {
-    match row.common() {
+fn line_key<I: Item>(row: &I, by: By) -> LineKey<I::Key> {
+    match row.common(by) {
         Some(common) => common.line_key(),
         None => LineKey::Row(row.key()),
     }
@@ -208,7 +211,8 @@ pub struct Table<I: Item> {
     /// empty.
     guides: Vec<Arc<str>>,
     is_family: bool,
-    is_grouped: bool,
+    /// What rows are put together by; `None` if each stands alone.
+    grouping: Option<By>,
     column: I::Column,
     inverted: bool,
     /// If set, only rows of these processes are shown. In rising order: every row of a report
@@ -232,7 +236,7 @@ impl<I: Item> Default for Table<I> {
             groups: Vec::new(),
             guides: Vec::new(),
             is_family: false,
-            is_grouped: I::IS_GROUPED,
+            grouping: { I::GROUPINGS.first().copied() }.filter(|_| I::IS_GROUPED),
             column: I::Column::default(),
             inverted: false,
             only: None,
@@ -414,24 +418,24 @@ impl<I: Item> Table<I> {
     fn gather(&mut self, report: &Report, own: Vec<usize>) -> Vec<(LineKey<I::Key>, Slot)> {
         self.groups.clear();
         let rows = I::rows(report);
-        if !self.is_grouped {
+        let Some(by) = self.grouping else {
             let line = |number: usize| (LineKey::Row(rows[number].key()), Slot::Row(number));
             return own.into_iter().map(line).collect();
-        }
+        };
         let mut lines = Vec::new();
-        for numbers in groups::gather(&own, |number| rows[number].common()) {
+        for numbers in groups::gather(&own, |number| rows[number].common(by)) {
             let members: Vec<&I> = numbers.iter().map(|number| &rows[*number]).collect();
             // A row that is alone stands for itself.
             let sum = match members.len() {
                 1 => None,
-                _ => I::sum(&members),
+                _ => I::sum(&members, by),
             };
             let Some(sum) = sum else {
-                let line = |number| (line_key(&rows[number]), Slot::Row(number));
+                let line = |number| (line_key(&rows[number], by), Slot::Row(number));
                 lines.extend(numbers.into_iter().map(line));
                 continue;
             };
-            lines.push((line_key(&sum), Slot::Group(self.groups.len())));
+            lines.push((line_key(&sum, by), Slot::Group(self.groups.len())));
             self.groups.push(Group {
                 sum,
                 keys: members.iter().map(|row| row.key()).collect(),
@@ -522,46 +526,59 @@ impl<I: Item> Table<I> {
     /// Shows rows below those that they descend from, or as a list again.
     pub fn toggle_family(&mut self, report: &Report) {
         self.is_family = !self.is_family;
-        self.set_grouped(self.is_grouped && !self.is_family, report);
+        self.set_grouping(self.grouping.filter(|_| !self.is_family), report);
         self.update(report, true);
     }
 
-    /// Shows rows with something in common as one line with their sums, or one by one again.
-    pub fn toggle_groups(&mut self, report: &Report) {
-        let is_grouped = !self.is_grouped;
-        self.is_family = self.is_family && !is_grouped;
-        self.set_grouped(is_grouped, report);
+    /// Shows rows with something in common as one line with their sums, then with something else
+    /// in common, and in the end one by one again.
+    pub fn next_grouping(&mut self, report: &Report) {
+        let all = I::GROUPINGS;
+        let next = match self.grouping {
+            None => 0,
+            Some(by) => { all.iter() }
+                .position(|each| *each == by)
+                .map_or(0, |at| at + 1),
+        };
+        let next = all.get(next).copied();
+        self.is_family = self.is_family && next.is_none();
+        self.set_grouping(next, report);
         self.update(report, true);
     }
 
     /// Groups rows or not. What is selected stays selected: as a part of its group, or as
     /// the first of its rows. Marks are taken away, as the lines are others.
-    fn set_grouped(&mut self, is_grouped: bool, report: &Report) {
-        if is_grouped == self.is_grouped {
+    fn set_grouping(&mut self, grouping: Option<By>, report: &Report) {
+        if grouping == self.grouping {
             return;
         }
-        self.is_grouped = is_grouped;
         self.marks.clear();
-        let selected = self.selected(report).map(|line| match is_grouped {
-            true => line_key(line.row),
-            false => LineKey::Row(line.members.first().copied().unwrap_or(line.row.key())),
+        let selected = self.selected(report).map(|line| {
+            let first = line.members.first().copied().unwrap_or(line.row.key());
+            let mut rows = I::rows(report).iter();
+            let row = rows.find(|row| row.key() == first);
+            match (grouping, row) {
+                (Some(by), Some(row)) => line_key(row, by),
+                _ => LineKey::Row(first),
+            }
         });
+        self.grouping = grouping;
         self.last_seen = None;
         if let Some(key) = selected {
             self.cursor.rename(key);
         }
     }
 
-    /// Whether rows with something in common are one line.
-    pub fn is_grouped(&self) -> bool {
-        self.is_grouped
+    /// What rows are put together by; `None` if each stands alone.
+    pub fn grouping(&self) -> Option<By> {
+        self.grouping
     }
 
     /// Returns the text of a row that is searched and copied.
     fn name_of<'a>(&self, row: &'a I) -> Cow<'a, str> {
-        match self.is_grouped {
-            true => row.group_name(),
-            false => row.name().into(),
+        match self.grouping {
+            Some(by) => row.group_name(by),
+            None => row.name().into(),
         }
     }
 
@@ -708,7 +725,7 @@ impl<I: Item> Table<I> {
             column: self.column,
             inverted: self.inverted,
             is_family: self.is_family,
-            is_grouped: self.is_grouped,
+            grouping: self.grouping,
             cursor: self.cursor.clone(),
             last_seen: self.last_seen.clone(),
         }
@@ -719,7 +736,7 @@ impl<I: Item> Table<I> {
         self.column = place.column;
         self.inverted = place.inverted;
         self.is_family = place.is_family;
-        self.is_grouped = place.is_grouped;
+        self.grouping = place.grouping;
         self.cursor = place.cursor.come_back();
         self.last_seen = place.last_seen;
     }

@@ -125,7 +125,7 @@ impl<I: Person> View for Table<I> {
     fn act(&mut self, cx: &Context<'_>, action: Action) -> Done {
         match action {
             Action::Family => self.toggle_family(&cx.shown.report),
-            Action::Group => self.toggle_groups(&cx.shown.report),
+            Action::Group => self.next_grouping(&cx.shown.report),
             _ => return Done::Nothing,
         }
         Done::Here

@@ -4,7 +4,7 @@
 pub mod draw;
 use crate::knobs::Part;
 use crate::lists::family::Member;
-use crate::lists::groups::Common;
+use crate::lists::groups::{By, Common};
 use crate::lists::table::Item;
 use crate::views::people::{self, Person};
 use crate::words::{person, units};
@@ -53,6 +53,8 @@ impl Item for ProcessRow {
         ProcessColumn::Threads,
         ProcessColumn::Command,
     ];
+
+    const GROUPINGS: &'static [By] = &[By::Unit, By::Command];
 
     fn rows(report: &Report) -> &[Self] {
         &report.processes
@@ -109,30 +111,42 @@ impl Item for ProcessRow {
         match count {
             0 | 1 => self.words(),
             several => {
-                let unit = self.group_name();
-                format!("{} processes of {unit}", units::count(several as u64))
+                let several = units::count(several as u64);
+                // The sum of a unit has no command.
+                match self.details.command_line {
+                    Some(_) => format!("{several} processes {}", person::short_command(self)),
+                    None => format!("{several} processes of {}", self.group_name(By::Unit)),
+                }
             }
         }
     }
 
     // Processes of which no control group is known are together, too: their sum is what the
-    // units lack.
-    fn common(&self) -> Option<Common> {
-        let path = self.details.cgroup.as_deref();
+    // units lack. Those without a command line are the kernel's, each of which has its name.
+    fn common(&self, by: By) -> Option<Common> {
+        let name = match by {
+            By::Unit => unit_path(self).unwrap_or(""),
+            By::Command | By::Name => person::command(self),
+        };
         Some(Common {
             process: None,
-            name: path.map_or("", person::group_path).into(),
+            name: name.into(),
         })
     }
 
-    fn sum(rows: &[&Self]) -> Option<Self> {
+    fn sum(rows: &[&Self], by: By) -> Option<Self> {
         let first = rows.first()?;
         let is_same_user = |row: &&Self| row.details.user == first.details.user;
         let user = match rows.iter().all(is_same_user) {
             true => first.details.user.clone(),
             false => Some("many".into()),
         };
-        let path = first.details.cgroup.as_deref();
+        let is_same_unit = rows.iter().all(|row| unit_path(row) == unit_path(first));
+        let cgroup = unit_path(first).filter(|_| is_same_unit);
+        let command = match by {
+            By::Unit => None,
+            By::Command | By::Name => Some(person::command(first).into()),
+        };
         let tops = rows.iter().map(|row| (&row.top_function, row.samples));
         let activities = rows.iter().filter_map(|row| row.activity.as_ref());
         Some(ProcessRow {
@@ -147,7 +161,8 @@ impl Item for ProcessRow {
             exited: rows.iter().all(|row| row.exited),
             details: ProcessDetails {
                 user,
-                cgroup: path.map(|path| person::group_path(path).into()),
+                cgroup: cgroup.map(Into::into),
+                command_line: command,
                 ..ProcessDetails::default()
             },
             trend: people::sum_of_trends(rows.iter().map(|row| &row.trend)),
@@ -155,12 +170,18 @@ impl Item for ProcessRow {
         })
     }
 
-    fn group_name(&self) -> Cow<'_, str> {
-        match self.details.cgroup.as_deref() {
-            None => "(unit not known)".into(),
-            Some(path) => person::group(path).map_or("(no unit)".into(), Cow::Owned),
+    fn group_name(&self, by: By) -> Cow<'_, str> {
+        match (by, self.details.cgroup.as_deref()) {
+            (By::Command | By::Name, _) => person::command(self).into(),
+            (By::Unit, None) => "(unit not known)".into(),
+            (By::Unit, Some(path)) => person::group(path).map_or("(no unit)".into(), Cow::Owned),
         }
     }
+}
+
+/// The path of a process's unit; `None` if its control group is not known.
+fn unit_path(row: &ProcessRow) -> Option<&str> {
+    row.details.cgroup.as_deref().map(person::group_path)
 }
 
 /// Compares two pairs (part, whole) by part / whole, the larger one first. It multiplies

@@ -4,7 +4,7 @@
 pub mod draw;
 use super::processes::by_share;
 use crate::knobs::Part;
-use crate::lists::groups::Common;
+use crate::lists::groups::{By, Common};
 use crate::lists::table::Item;
 use crate::views::people::{self, Person};
 use crate::words::units;
@@ -52,6 +52,7 @@ impl Item for ThreadRow {
     ];
 
     // A pool of hundreds of threads would fill the screen, each with next to nothing.
+    const GROUPINGS: &'static [By] = &[By::Name];
     const IS_GROUPED: bool = true;
 
     fn rows(report: &Report) -> &[Self] {
@@ -107,14 +108,14 @@ impl Item for ThreadRow {
         }
     }
 
-    fn common(&self) -> Option<Common> {
+    fn common(&self, _: By) -> Option<Common> {
         Some(Common {
             process: Some(self.process),
             name: Arc::clone(&self.comm),
         })
     }
 
-    fn sum(rows: &[&Self]) -> Option<Self> {
+    fn sum(rows: &[&Self], _: By) -> Option<Self> {
         let first = rows.first()?;
         let tops = rows.iter().map(|row| (&row.top_function, row.samples));
         let activities = rows.iter().filter_map(|row| row.activity.as_ref());

@@ -5,6 +5,7 @@ use super::*;
 use crate::action::{Key, Keymap, Scope};
 use crate::fixture::{postgres, tree_step};
 use crate::knobs::Part;
+use crate::lists::groups::By;
 use crate::lists::table::Line;
 use crate::views::tree::Fold;
 use crate::words::text;
@@ -302,7 +303,7 @@ fn processes_of_one_unit_are_one_row() {
         let (table, report) = (&hand.app.views.processes, &hand.app.shown.report);
         let lines = table.lines(report);
         let row = |line: Line<'_, ProcessRow>| {
-            let name = line.row.group_name().into_owned();
+            let name = line.row.group_name(By::Unit).into_owned();
             (name, line.count(), line.row.samples)
         };
         lines.map(row).collect()
@@ -323,13 +324,53 @@ fn processes_of_one_unit_are_one_row() {
     hand.keys("\u{8}").wait(2_000).keys("t");
     let is = |hand: &Hand| {
         let table = &hand.app.views.processes;
-        (table.is_family(), table.is_grouped())
+        (table.is_family(), table.grouping())
     };
-    assert_eq!((is(&hand), rows(&hand).len()), ((true, false), 5));
+    assert_eq!((is(&hand), rows(&hand).len()), ((true, None), 5));
     hand.keys("o");
-    assert_eq!((is(&hand), rows(&hand).len()), ((false, true), 4));
+    assert_eq!((is(&hand), rows(&hand).len()), ((false, Some(By::Unit)), 4));
     hand.keys("o");
-    assert_eq!((is(&hand), rows(&hand).len()), ((false, false), 5));
+    assert_eq!(
+        (is(&hand), rows(&hand).len()),
+        ((false, Some(By::Command)), 5)
+    );
+    hand.keys("o");
+    assert_eq!((is(&hand), rows(&hand).len()), ((false, None), 5));
+}
+
+#[test]
+fn a_server_and_those_that_it_has_forked_are_one_line() {
+    let mut hand = Hand::new(80, 24);
+    let mut snapshot = postgres();
+    let report = Arc::make_mut(&mut snapshot.report);
+    let command: Arc<str> = "/srv/shop/bin/python /srv/shop/bin/gunicorn -w 8 shop:app".into();
+    let workers = [4_121, 988];
+    for process in &mut report.processes {
+        if workers.contains(&process.pid) {
+            process.details.command_line = Some(command.clone());
+        }
+    }
+    let whole: u64 = { report.processes.iter() }
+        .filter(|process| workers.contains(&process.pid))
+        .map(|process| process.samples)
+        .sum();
+    hand.show(snapshot).keys("4oo").wait(2_000);
+    let (table, report) = (&hand.app.views.processes, &hand.app.shown.report);
+    let line = table
+        .lines(report)
+        .find(|line| line.count() > 1)
+        .expect("a group");
+    assert_eq!((line.count(), line.row.samples), (2, whole));
+    // In different units, and with the marks of neither.
+    assert_eq!(line.row.details.cgroup, None);
+    hand.looks_like("processes-commands-80x24");
+    hand.keys("\n");
+    let narrowed = hand.app.knobs.scope.last().expect("a scope");
+    assert_eq!(
+        &*narrowed.words,
+        "2 processes python /srv/shop/bin/gunicorn -w 8 shop:app"
+    );
+    assert!(matches!(&narrowed.part, Part::Processes(all) if all.len() == 2));
 }
 
 #[test]

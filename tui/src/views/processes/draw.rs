@@ -2,6 +2,7 @@
 
 use crate::calendar;
 use crate::context::{Context, DetailRoom};
+use crate::lists::groups::By;
 use crate::lists::table::Table;
 use crate::views::{Canvas, Draw};
 use crate::widgets::{below, compared};
@@ -31,7 +32,7 @@ impl Draw for Table<ProcessRow> {
     }
 
     fn head_at(&self, cx: &Context<'_>, width: u16, theme: &Theme, x: u16) -> Option<usize> {
-        let columns = columns(cx, width, self.is_grouped(), theme);
+        let columns = columns(cx, width, self.grouping(), theme);
         let column = table::column_at(&columns, width, x)?;
         ProcessRow::COLUMNS.iter().position(|each| *each == column)
     }
@@ -51,7 +52,7 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
         heads,
         body,
     } = canvas;
-    let columns = columns(cx, heads.width, processes.is_grouped(), theme);
+    let columns = columns(cx, heads.width, processes.grouping(), theme);
     // Where the column with the name is depends on the width.
     let is_command = |column: &Column<_>| column.sort == Some(ProcessColumn::Command);
     let name = columns.iter().position(is_command).unwrap_or(0);
@@ -124,12 +125,12 @@ const NAMES_MIN: u16 = 30;
 /// | [`WIDTH_WITH_GROUP`] | systemd unit or container |
 ///
 /// In a comparison, change, baseline and certainty take the place of the kernel's share, of
-/// the number of threads and of the last seconds, at any width. While processes are grouped,
-/// the unit takes the place of the command.
+/// the number of threads and of the last seconds, at any width. While processes are grouped by
+/// their unit, that takes the place of the command.
 fn columns(
     cx: &Context<'_>,
     width: u16,
-    is_grouped: bool,
+    grouping: Option<By>,
     theme: &Theme,
 ) -> Vec<Column<ProcessColumn>> {
     use ProcessColumn::{Command, Cpus, Kernel, Pid, Threads, User};
@@ -163,7 +164,8 @@ fn columns(
         }
     }
     let room = table::rest(&columns, width).saturating_sub(2);
-    let group = match width >= WIDTH_WITH_GROUP && !is_grouped {
+    let is_by_unit = grouping == Some(By::Unit);
+    let group = match width >= WIDTH_WITH_GROUP && !is_by_unit {
         true => 20,
         false => 0,
     };
@@ -172,7 +174,7 @@ fn columns(
         false => (room * 2 / 5).min(28),
     };
     let command = room - group - top - u16::from(group > 0);
-    let head = if is_grouped { "UNIT" } else { "COMMAND" };
+    let head = if is_by_unit { "UNIT" } else { "COMMAND" };
     columns.push(Column::left(head, command, Some(Command)));
     if group > 0 {
         columns.push(Column::left("UNIT", group, None));
@@ -263,10 +265,16 @@ fn name(
     let is_command = |column: &&Column<_>| column.sort == Some(ProcessColumn::Command);
     let column = columns.iter().find(is_command);
     let marked = if line.marked { "+ " } else { "" };
-    if let Some(column) = column.filter(|column| column.title == "UNIT") {
+    if let Some(column) = column {
         let room = usize::from(column.width).saturating_sub(marked.len());
-        let unit = person::counted(&line.row.group_name(), line.count(), room);
-        return format!("{marked}{unit}");
+        if column.title == "UNIT" {
+            let unit = person::counted(&line.row.group_name(By::Unit), line.count(), room);
+            return format!("{marked}{unit}");
+        }
+        if line.count() > 1 {
+            let command = person::counted(person::short_command(line.row), line.count(), room);
+            return format!("{marked}{command}");
+        }
     }
     let mark = person::mark(line.row, cx.own_pid);
     let command = person::short_command(line.row);
