@@ -37,10 +37,6 @@ use std::time::{Duration, Instant};
 /// Samples that are read before something is done with them: their stacks take memory.
 const WAITING_MAX: usize = 64;
 
-/// Whether functions of Python are read. Native calls that have not returned are recognized by
-/// their return addresses on the stack, and only where those lie on x86-64 is known here.
-const READS_PYTHON: bool = cfg!(target_arch = "x86_64");
-
 /// A clock that a task inherited can be reached by nobody.
 const RATE_IS_FIXED: &str = "without BPF, threads that were started since keep the rate that \
     they began with";
@@ -64,6 +60,10 @@ pub struct PerfSource {
 }
 
 impl PerfSource {
+    /// Whether functions of Python are read. Native calls that have not returned are recognized by
+    /// their return addresses on the stack, and only where those lie on x86-64 is known here.
+    pub const READS_PYTHON: bool = cfg!(target_arch = "x86_64");
+
     /// `ring_bytes` of the configuration is for the other source.
     pub fn start(config: &Config) -> Result<Self, Error> {
         let online = cpus::online().map_err(Error::Cpus)?;
@@ -74,7 +74,7 @@ impl PerfSource {
         let targets = Targets::filtered_here(&config.target);
         let python = Python::new(PythonMaps::here(files::for_sampler()));
         let mut timeline = Timeline::new(targets, unwinding).naming_threads();
-        if READS_PYTHON {
+        if Self::READS_PYTHON {
             timeline = timeline.with_python(python);
         }
         let (scope, offer) = choose_scope(&config.target, &online)?;
@@ -336,7 +336,7 @@ fn notes(offer: Offer) -> Vec<String> {
          kernel's part is not in the own cost"
             .to_string(),
     ];
-    if READS_PYTHON {
+    if PerfSource::READS_PYTHON {
         notes.push(
             "functions of Python are read a moment after each sample, not at that moment as by \
              BPF: what a thread did in between may be missing"

@@ -191,6 +191,7 @@ pub fn findings(facts: &ProcessFacts) -> Vec<Finding> {
     }
     let judge = |python| python::judge(python, facts.sampled.as_ref().ok());
     findings.extend(facts.python.as_ref().map(judge));
+    findings.extend({ facts.python.as_ref() }.and_then(python::judge_without_bpf));
     findings.extend(judge_anonymous_code(facts));
     findings.push(sampled::judge(facts.pid, &facts.sampled));
     findings

@@ -3,6 +3,7 @@
 use super::maps::CodeMapping;
 use super::sampled::SampledFacts;
 use crate::words::units::{count, counted};
+use probe::PerfSource;
 use probe::features::Finding;
 use symbolize::object::Object;
 use symbolize::python::{Build, Interpreter, Lack, Layout, Version, memory_of, read_threads};
@@ -92,6 +93,19 @@ pub fn judge(facts: &PythonFacts, sampled: Option<&SampledFacts>) -> Finding {
     }
 }
 
+/// Says what is different without BPF. None if its functions are not shown anyway.
+pub fn judge_without_bpf(facts: &PythonFacts) -> Option<Finding> {
+    facts.threads.as_ref().ok()?;
+    let what = match PerfSource::READS_PYTHON {
+        true => {
+            "without BPF (--engine perf) its functions are read a moment after each sample: those \
+             that had gone on by then are left out and counted, and nothing is told of the global lock"
+        }
+        false => "without BPF (--engine perf) its functions are not shown on this architecture",
+    };
+    Some(Finding::ok("process-python-perf", what))
+}
+
 /// `Python 3.14.0 (shared library, debug build)`
 fn name(facts: &PythonFacts) -> String {
     let PythonFacts { version, build, .. } = facts;
@@ -151,7 +165,9 @@ mod tests {
         };
         let level = |sampled| judge(&facts(build, Ok(1)), sampled).level;
         assert_eq!((level(Some(&none)), level(None)), (Level::Warn, Level::Ok));
+        assert!(judge_without_bpf(&facts(build, Ok(1))).is_some());
         let lack = Err(Lack::UnknownVersion(version));
+        assert_eq!(judge_without_bpf(&facts(build, lack)), None);
         assert_eq!(
             judge(&facts(Build::default(), lack), None).what,
             "Python 3.16 (in the program itself): its functions are not shown: \
