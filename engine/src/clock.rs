@@ -24,8 +24,8 @@ const EARLY_REFRESH: Duration = Duration::from_millis(200);
 /// How long the first seconds are.
 const EARLY: Duration = Duration::from_secs(3);
 
-/// How long a report waits for the names of frames that it holds: reports are on time,
-/// and the next one has the names that this one lacks.
+/// How long a report waits for the names of frames that it holds, and no longer than half of the time
+/// that it covers: reports are on time, and the next one has the names that this one lacks.
 const NAMES_WAIT: Duration = Duration::from_millis(200);
 /// No other comes after the last one.
 const NAMES_WAIT_LAST: Duration = Duration::from_secs(5);
@@ -167,7 +167,7 @@ impl SnapshotClock {
         let wait = match names {
             _ if state.is_hurried => NAMES_WAIT_ENDED,
             _ if is_last => NAMES_WAIT_LAST,
-            AwaitNames::Each => NAMES_WAIT,
+            AwaitNames::Each => NAMES_WAIT.min(delay / 2),
             AwaitNames::Last => Duration::ZERO,
         };
         if state.names_outstanding > 0 && over.elapsed() < wait {
