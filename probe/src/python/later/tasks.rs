@@ -4,10 +4,13 @@
 use super::chain::{TAG, code_entry};
 use super::pieces::Pieces;
 use probe_ebpf::python::{
-    AWAITING_MAX, COROUTINE_FRAME, Entry, IS_TEXT, Layout, NONE, RUNNING_MAX, TASK_STEPS,
-    TASK_TEXT, TEXT_ASCII, TEXT_LENGTH, TEXT_STATE, TEXT_WIDE, TYPE_FLAGS, ThreadState, dict,
-    object,
+    COROUTINE_FRAME, Entry, IS_TEXT, Layout, NONE, RUNNING_MAX, TASK_STEPS, TASK_TEXT, TEXT_ASCII,
+    TEXT_LENGTH, TEXT_STATE, TEXT_WIDE, TYPE_FLAGS, ThreadState, dict, object,
 };
+
+/// Tasks that await each other and are read: each may be in five pages of its own, and of all pages
+/// there are a hundred for the frames as well.
+const AWAITING_HERE: usize = 6;
 
 /// The entries of the tasks that the thread may run, and of those that await them. What cannot be
 /// read, or has not been, ends them.
@@ -25,7 +28,7 @@ pub fn entries(pieces: &Pieces, layout: &Layout, thread: &ThreadState) -> Vec<En
             entries.extend(found.entries);
             task = found.next;
             depth += 1;
-            if depth > AWAITING_MAX && task != 0 {
+            if depth > AWAITING_HERE && task != 0 {
                 entries.push(Entry::several(0));
                 break;
             }
