@@ -30,7 +30,7 @@ const NAMES_MAX_NS: u64 = 30_000_000_000;
 
 /// How soon a process that may have loaded asyncio is asked where its tasks are; each time that it
 /// has not the wait is twice as long, up to the second.
-const TASKS_NS: u64 = 50_000_000;
+const TASKS_NS: u64 = 500_000_000;
 const TASKS_MAX_NS: u64 = 30_000_000_000;
 
 /// A process with an interpreter.
@@ -167,9 +167,10 @@ impl Process {
 
     /// Whether it is not known where its tasks are, and can be.
     fn wants_tasks(&self) -> bool {
+        // A process that is not walked yet comes first: a program has a thousand modules.
         let is_of_use = match &self.state {
             State::Walked(layout) => layout.tasks.is_some(),
-            State::New | State::Lacking(_) => true,
+            State::New | State::Lacking(_) => false,
         };
         is_of_use && self.may_have_tasks && self.running_tasks.is_none()
     }
