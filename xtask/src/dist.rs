@@ -26,6 +26,8 @@ mod rpm;
 mod sbom;
 mod tar;
 
+pub use build::target_folder;
+
 use crate::fingerprint;
 use anyhow::{Context as _, Result, bail};
 use std::fs;

@@ -1,17 +1,19 @@
 //! Chores of the workspace: `cargo xtask ebpf [--check]`, `cargo xtask layers`,
-//! `cargo xtask demo`, `cargo xtask dist [--check]`.
+//! `cargo xtask demo`, `cargo xtask dist [--check]`, `cargo xtask kernels FOLDER`.
 
 mod demo;
 mod dist;
 mod ebpf;
 mod fingerprint;
+mod kernels;
 mod layers;
 mod picture;
 mod strip;
 
 use anyhow::{Result, bail};
 
-const USAGE: &str = "usage: cargo xtask ebpf [--check] | layers | demo | dist [--check]
+const USAGE: &str =
+    "usage: cargo xtask ebpf [--check] | layers | demo | dist [--check] | kernels FOLDER
 
   ebpf           build the BPF object and put it, with the hash of its sources
                  and the versions of its toolchain, under assets/
@@ -21,7 +23,9 @@ const USAGE: &str = "usage: cargo xtask ebpf [--check] | layers | demo | dist [-
   demo           draw the picture of the README (takes tmux)
   dist           build what is given to others into target/package/: a static
                  program, archives, a list of the crates in it, checksums
-  dist --check   build the last commit in two folders and compare every byte";
+  dist --check   build the last commit in two folders and compare every byte
+  kernels FOLDER [RELEASE…] [--cpus N]
+                 boot the kernels below a folder in QEMU, and sample on them";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +36,7 @@ fn main() -> Result<()> {
         ["demo"] => demo::draw(),
         ["dist"] => dist::make(),
         ["dist", "--check"] => dist::check(),
+        ["kernels", ref rest @ ..] => kernels::check(rest),
         _ => bail!("{USAGE}"),
     }
 }

@@ -1,12 +1,10 @@
 //! A self-test for kernels other than this one: samples its own threads, which
 //! work at the bottom of a deep recursion, or sleep, by BPF and then by perf alone,
-//! and prints what came of it. Ends with 1 if something is wrong. Built static it
-//! runs as the only program of a virtual machine:
-//!
-//! ```text
-//! RUSTFLAGS='-C target-feature=+crt-static' cargo build --release -p probe \
-//!     --target x86_64-unknown-linux-gnu --example selftest
-//! ```
+//! and prints what came of it. Ends with 1 if something is wrong. Built static it runs as
+//! the only program of a virtual machine: `cargo xtask kernels` builds it and boots it on
+//! the kernels that it is given.
+
+mod own_machine;
 
 use probe::machine::THIS;
 use probe::{
@@ -27,6 +25,10 @@ const NAP: Duration = Duration::from_millis(50);
 const BPF_SINCE: (u32, u32) = (5, 17);
 
 fn main() -> ExitCode {
+    own_machine::run(test)
+}
+
+fn test() -> ExitCode {
     for _ in 0..2 {
         std::thread::spawn(|| {
             loop {
@@ -94,8 +96,15 @@ fn watch(source: &mut dyn Source) -> Result<(), String> {
     let mut endings: BTreeMap<String, u64> = BTreeMap::new();
     let (mut samples, mut frames, mut deepest, mut lost) = (0, 0, 0, 0);
     let mut waits = Waits::default();
-    let end = Instant::now() + TIME;
-    while Instant::now() < end {
+    let begun = Instant::now();
+    let mut all_cpus = true;
+    while begun.elapsed() < TIME {
+        // For the middle third of the time the machine has one CPU less.
+        let is_middle = (TIME / 3..TIME / 3 * 2).contains(&begun.elapsed());
+        if all_cpus == is_middle {
+            all_cpus = !is_middle;
+            own_machine::set_last_cpu(all_cpus);
+        }
         let batch = source.poll(Duration::from_millis(50));
         let batch = batch.map_err(|error| error.to_string())?;
         waits.add(&batch);
@@ -111,6 +120,7 @@ fn watch(source: &mut dyn Source) -> Result<(), String> {
     println!("{engine}: samples {samples} frames {frames} lost {lost} endings {endings:?}",);
     let root = format!("{:?}", Ending::Root);
     let whole = endings.get(&root).copied().unwrap_or(0);
+    println!("result: {engine} {whole} of {samples}, {lost} lost");
     // Where all is emulated, the rings with copies of stacks are read too slowly.
     let lost_max = match info.engine {
         Some(EngineKind::Bpf) => 0,
@@ -165,6 +175,7 @@ impl Waits {
             "waits: {} stacks, {} whole, asleep {asleep} sampled {} queued {queued} of {lived}",
             self.stacks, self.whole, self.sampled_ns
         );
+        println!("result: waits {} of {}", self.whole, self.stacks);
         if (asleep + queued) * 10 < lived * 9 || asleep * 2 < lived {
             return Err("who sleeps is not asleep".into());
         }

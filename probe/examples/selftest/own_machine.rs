@@ -1,0 +1,81 @@
+//! What the first program of a machine has to do before and after its work, when there is no
+//! other: a virtual machine that was started for the self-test has nothing but this program.
+
+use std::ffi::CString;
+use std::fs;
+use std::io;
+use std::process::ExitCode;
+
+/// File systems that sampling reads, and where they are looked for.
+const FILE_SYSTEMS: [(&str, &str); 5] = [
+    ("devtmpfs", "/dev"),
+    ("proc", "/proc"),
+    ("sysfs", "/sys"),
+    ("tmpfs", "/tmp"),
+    ("tracefs", "/sys/kernel/tracing"),
+];
+
+/// Before the line that says how it ended, on the console.
+const ENDED: &str = "selftest ended with";
+
+/// Runs this as the machine's first program, where it is that, and turns the machine off then.
+/// Else it just runs it.
+pub fn run(work: impl FnOnce() -> ExitCode) -> ExitCode {
+    if !is_ours() {
+        return work();
+    }
+    for (kind, path) in FILE_SYSTEMS {
+        if let Err(error) = mount(kind, path) {
+            println!("{kind} at {path}: {error}");
+        }
+    }
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    println!("\nselftest runs on {}", release.trim());
+    let code = work();
+    println!("{ENDED} {}", u8::from(code != ExitCode::SUCCESS));
+    // SAFETY: system calls without memory. What was written is on the console.
+    unsafe {
+        libc::sync();
+        libc::reboot(libc::RB_POWER_OFF);
+    }
+    code
+}
+
+/// Whether this is the first program of a machine, which may do with it what it likes.
+pub fn is_ours() -> bool {
+    std::process::id() == 1
+}
+
+fn mount(kind: &str, path: &str) -> io::Result<()> {
+    // It may be there, or be made by the kernel with what is mounted above it.
+    _ = fs::create_dir_all(path);
+    let (kind, path) = (CString::new(kind)?, CString::new(path)?);
+    // SAFETY: both are strings that end with a zero and outlive the call; no data is passed.
+    let done = unsafe {
+        libc::mount(
+            kind.as_ptr(),
+            path.as_ptr(),
+            kind.as_ptr(),
+            0,
+            std::ptr::null(),
+        )
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Takes the last CPU out of the machine or puts it back in. Does nothing on a machine that has
+/// less than four, or that is not ours.
+pub fn set_last_cpu(is_online: bool) {
+    let count = fs::read_to_string("/sys/devices/system/cpu/present").unwrap_or_default();
+    let last = count.trim().rsplit('-').next().unwrap_or_default();
+    if !is_ours() || !last.parse::<u32>().is_ok_and(|last| last >= 3) {
+        return;
+    }
+    let switch = format!("/sys/devices/system/cpu/cpu{last}/online");
+    let done = fs::write(switch, if is_online { "1" } else { "0" });
+    let state = if is_online { "on" } else { "off" };
+    println!("CPU {last} is turned {state}: {done:?}");
+}

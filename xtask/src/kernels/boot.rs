@@ -1,0 +1,165 @@
+//! Starts a kernel in QEMU, with one program, and reads what it writes on its console.
+
+use anyhow::{Context as _, Result, bail};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A machine that has not ended by then never will: without hardware support for virtual
+/// machines one of 16 CPUs takes minutes.
+const DEADLINE: Duration = Duration::from_secs(900);
+
+/// The line in which the self-test says how it ended.
+const ENDED: &str = "selftest ended with ";
+
+/// A virtual machine.
+pub struct Machine<'a> {
+    pub kernel: &'a Path,
+    /// An archive with its first program.
+    pub files: &'a Path,
+    pub cpus: u32,
+}
+
+/// What the self-test wrote, and whether all of it was right.
+pub struct Outcome {
+    pub lines: Vec<String>,
+    pub is_right: bool,
+}
+
+impl Machine<'_> {
+    /// Starts it and waits for its end. What it writes goes through `console`.
+    pub fn run(&self, console: &Path) -> Result<Outcome> {
+        let mut qemu = Command::new("qemu-system-x86_64");
+        if File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/kvm")
+            .is_ok()
+        {
+            qemu.args(["-accel", "kvm", "-cpu", "host"]);
+        } else {
+            // Without five levels of page tables and 16-byte compare-and-exchange, which are
+            // slow where every instruction is emulated.
+            qemu.args(["-accel", "tcg", "-cpu", "max,la57=off,cx16=off"]);
+        }
+        qemu.args(["-smp", &self.cpus.to_string(), "-m", "2048"])
+            .args(["-nodefaults", "-no-user-config", "-no-reboot"])
+            .args(["-display", "none", "-monitor", "none"])
+            .arg("-serial")
+            .arg(format!("file:{}", console.display()))
+            .arg("-kernel")
+            .arg(self.kernel)
+            .arg("-initrd")
+            .arg(self.files)
+            .args(["-append", "console=ttyS0 quiet loglevel=3 panic=-1"])
+            .stdin(Stdio::null());
+        let mut running = qemu
+            .spawn()
+            .context("cannot start qemu-system-x86_64 (Debian: qemu-system-x86)")?;
+        let begun = Instant::now();
+        while running.try_wait()?.is_none() {
+            if begun.elapsed() > DEADLINE {
+                running.kill()?;
+                running.wait()?;
+                bail!("the machine has not ended after {} s", DEADLINE.as_secs());
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let written = fs::read(console).context("what it wrote on its console")?;
+        Ok(Outcome::of(&String::from_utf8_lossy(&written)))
+    }
+}
+
+impl Outcome {
+    /// Of all that was written: what came before the self-test's first line is the kernel's and
+    /// the firmware's.
+    fn of(written: &str) -> Self {
+        let lines = written.lines().map(|line| line.trim_end().to_owned());
+        let lines: Vec<_> = lines
+            .skip_while(|line| !line.starts_with("selftest runs on "))
+            .collect();
+        let code = lines.iter().find_map(|line| line.strip_prefix(ENDED));
+        Self {
+            is_right: code == Some("0"),
+            lines,
+        }
+    }
+
+    /// What came of one part of the test, such as `1203 of 1203, 0 lost` of `bpf`.
+    pub fn result(&self, of: &str) -> Option<&str> {
+        let mut lines = self.lines.iter();
+        lines.find_map(|line| {
+            line.strip_prefix("result: ")?
+                .strip_prefix(of)?
+                .strip_prefix(' ')
+        })
+    }
+}
+
+/// The kernels below a folder, with their releases, oldest first.
+pub fn kernels_below(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let mut found = Vec::new();
+    let mut left = vec![folder.to_owned()];
+    while let Some(folder) = left.pop() {
+        for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+            let (entry, name) = entry.map(|entry| (entry.path(), entry.file_name()))?;
+            let name = name.to_string_lossy();
+            if fs::symlink_metadata(&entry)?.is_dir() {
+                left.push(entry);
+            } else if let Some(release) = name.strip_prefix("vmlinuz-") {
+                found.push((release.to_owned(), entry));
+            } else if name == "vmlinuz" {
+                // Of `/usr/lib/modules/RELEASE/vmlinuz`.
+                let release = folder.file_name().unwrap_or_default().to_string_lossy();
+                found.push((release.into_owned(), entry));
+            }
+        }
+    }
+    found.sort_by_key(|(release, _)| version(release));
+    Ok(found)
+}
+
+/// `6.12.9+deb13-cloud-amd64` is 6, 12, 9.
+fn version(release: &str) -> Vec<u32> {
+    let end = release.find(|digit: char| digit != '.' && !digit.is_ascii_digit());
+    let numbers = release[..end.unwrap_or(release.len())].split('.');
+    numbers.filter_map(|number| number.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_found_and_in_order() {
+        let scratch = test_support::Scratch::new();
+        let boot = [
+            "boot/vmlinuz-6.12.9-amd64",
+            "boot/vmlinuz-6.1.2+deb12-amd64",
+        ];
+        for path in boot
+            .iter()
+            .chain(&["modules/7.2.0/vmlinuz", "boot/config-6.1"])
+        {
+            scratch.write(path, "");
+        }
+        let found = kernels_below(scratch.path()).unwrap();
+        let releases = found.iter().map(|(release, _)| &**release);
+        assert_eq!(
+            releases.collect::<Vec<_>>(),
+            ["6.1.2+deb12-amd64", "6.12.9-amd64", "7.2.0"]
+        );
+    }
+
+    #[test]
+    fn what_was_written_is_read_from_the_first_line_of_the_test_on() {
+        let written = "SeaBIOS\r\nselftest ended with 0\r\nselftest runs on 6.1\r\n\
+                       result: bpf 7 of 8, 0 lost\r\nselftest ended with 1\r\n";
+        let outcome = Outcome::of(written);
+        assert!(!outcome.is_right);
+        assert_eq!(outcome.result("bpf"), Some("7 of 8, 0 lost"));
+        assert_eq!(outcome.result("perf"), None);
+        assert!(!Outcome::of("selftest runs on 6.1\n").is_right);
+    }
+}
