@@ -199,8 +199,10 @@ pub struct Waits {
     /// How many ended. A stack that was drawn by chance, as its wait was short, stands
     /// for all the waits that were as likely to be drawn.
     pub count: u64,
-    /// How many of them gave their stack. Fewer than `count`: that one is an estimate.
+    /// How many of them gave their stack.
     pub drawn: u64,
+    /// Whether some of those stand for more than themselves, so that `count` is an estimate.
+    pub is_estimate: bool,
     /// Nanoseconds in all of them, from their beginning on.
     pub ns: u64,
     /// The longest that gave its stack, in nanoseconds; of one that is not over as long as it
@@ -211,16 +213,24 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// Nanoseconds of one wait; `None` if none has ended.
+    /// Nanoseconds of one wait; `None` if none has ended. The number of waits is rounded: a
+    /// wait of 4 ms that stands for 5 ms counts as one, and no wait was of 5 ms.
     pub fn mean_ns(&self) -> Option<u64> {
-        self.ns.checked_div(self.count)
+        let mean_ns = self.ns.checked_div(self.count)?;
+        Some(match self.longest_is_open {
+            true => mean_ns,
+            false => mean_ns.min(self.longest_ns),
+        })
     }
 
     /// Whether every wait was seen, so that the count is no estimate.
     pub fn is_exact(&self) -> bool {
-        self.count == self.drawn
+        !self.is_estimate
     }
 }
+
+/// By such a share of it a sum of many quotients may be off.
+const ROUNDING: f64 = 1e-9;
 
 /// A sum of waits while it is counted.
 #[derive(Debug, Clone, Copy, Default)]
@@ -312,6 +322,7 @@ impl WaitSum {
             // Those that are known to have been are the least.
             count: (counted.waits.round() as u64).max(counted.drawn),
             drawn: counted.drawn,
+            is_estimate: counted.waits > counted.drawn as f64 * (1.0 + ROUNDING),
             ns: self.ns,
             longest_ns: over_ns.max(self.longest_open_ns),
             longest_is_open: self.longest_open_ns > over_ns,
@@ -408,6 +419,16 @@ mod tests {
         assert_eq!(WaitPart::whole(MS).by_chance_ns(10 * MS), 9 * MS);
         assert_eq!(WaitPart::open(MS).by_chance_ns(10 * MS), 0);
         assert_eq!(WaitPart::first(1500 * MS, MS).by_chance_ns(1500 * MS), 0);
+    }
+
+    #[test]
+    fn a_wait_that_stands_for_a_little_more_is_an_estimate() {
+        let mut sum = WaitSum::default();
+        sum.add_part(WaitPart::whole(4 * MS), 5 * MS);
+        let waits = sum.waits().unwrap();
+        assert_eq!((waits.count, waits.drawn), (1, 1));
+        assert_eq!((waits.mean_ns(), waits.longest_ns), (Some(4 * MS), 4 * MS));
+        assert!(!waits.is_exact());
     }
 
     #[test]

@@ -354,6 +354,7 @@ SELF%  ERR TOTAL%  SMP FUNCTION                     MODULE
         locked.waits = Some(Waits {
             count: 1203,
             drawn: 88,
+            is_estimate: true,
             ns: 2_406_000_000,
             longest_ns: 300_000_000,
             longest_is_open: false,

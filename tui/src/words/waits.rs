@@ -119,6 +119,7 @@ mod tests {
         Waits {
             count,
             drawn,
+            is_estimate: count != drawn,
             ns: 2_000_000 * count,
             longest_ns: 30_000_000,
             longest_is_open: false,
