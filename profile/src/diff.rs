@@ -2,7 +2,8 @@
 //! that could be chance.
 //!
 //! A function is the same in both if build-id and name are equal, else if
-//! module and name are. Shares of self samples are compared by the
+//! module and name are, else if the names are and the modules are taken for one program
+//! whose file was renamed ([`Renamed`]). Shares of self samples are compared by the
 //! two-proportion z-test, and where time is compared, rates by the test of two
 //! rates; as many functions are compared at once, what is
 //! called *sure* is corrected by Benjamini and Hochberg: of all that is called
@@ -10,8 +11,10 @@
 
 mod apart;
 mod binomial;
+mod renamed;
 
 pub use apart::{Apart, PartTest, apart};
+pub use renamed::Renamed;
 
 use crate::{Function, FunctionId, FunctionRow, RowName, Selection};
 use std::cmp::Reverse;
@@ -44,6 +47,8 @@ pub struct Diff {
     pub same_by_build_id: usize,
     /// Functions that were told to be the same by the name of their module.
     pub same_by_module: usize,
+    /// Files that are called otherwise in B, and were taken for the same program.
+    pub renamed: Vec<Renamed>,
 }
 
 /// What one side's numbers are shares of.
@@ -212,6 +217,13 @@ impl Diff {
                 }
             }
         }
+        let all_before: Vec<&Known> = before.iter().flatten().collect();
+        let (renamed, places) = renamed::find(&all_before, &after);
+        for (before_at, after_at) in places {
+            if !taken[before_at] && matched[after_at].is_none() {
+                (matched[after_at], taken[before_at]) = (Some(before_at), true);
+            }
+        }
         let (side_a, side_b) = (Side::of(a), Side::of(b));
         let mut rows: Vec<DiffRow> = Vec::new();
         for (function, found) in after.iter().zip(matched) {
@@ -237,6 +249,7 @@ impl Diff {
             corrected,
             same_by_build_id: same[0],
             same_by_module: same[1],
+            renamed,
         }
     }
 }

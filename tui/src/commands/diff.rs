@@ -202,15 +202,15 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// Ten seconds at 99 Hz: so many samples of three functions.
-    fn side(counts: [u64; 3]) -> Selection {
+    /// Ten seconds at 99 Hz: so many samples of three functions of a file.
+    fn side(file: &str, counts: [u64; 3]) -> Selection {
         let mut store = Store::new(Limits::default());
         store.set_info(Info {
             rates: Rates::always(99),
             ..Info::default()
         });
-        store.add_module(ModuleId(0), "server", "/usr/bin/server");
-        store.set_build_id(ModuleId(0), b"one build");
+        store.add_module(ModuleId(0), file, file);
+        store.set_build_id(ModuleId(0), file.as_bytes());
         store.add_process(ProcessId(1), 7, "server");
         store.begin(SECOND_NS);
         for (at, weight) in (0..).zip(counts).filter(|(_, weight)| *weight > 0) {
@@ -241,8 +241,8 @@ mod tests {
         selection.expect("nobody cancels it")
     }
 
-    fn with<R>(a: [u64; 3], b: [u64; 3], act: impl FnOnce(&Compared<'_>) -> R) -> R {
-        let diff = Diff::new(&side(a), &side(b));
+    fn with<R>(a: &Selection, b: &Selection, act: impl FnOnce(&Compared<'_>) -> R) -> R {
+        let diff = Diff::new(a, b);
         let limit = 5.0;
         let mut shown = diff.clone();
         shown.compare_time();
@@ -258,11 +258,28 @@ mod tests {
 
     /// One function takes much more than before, and one is gone.
     pub fn compared<R>(act: impl FnOnce(&Compared<'_>) -> R) -> R {
-        with([100, 500, 20], [400, 500, 0], act)
+        let (a, b) = (
+            side("server", [100, 500, 20]),
+            side("server", [400, 500, 0]),
+        );
+        with(&a, &b, act)
     }
 
     /// Nothing but chance.
     pub fn same<R>(act: impl FnOnce(&Compared<'_>) -> R) -> R {
-        with([100, 500, 20], [104, 495, 21], act)
+        let (a, b) = (
+            side("server", [100, 500, 20]),
+            side("server", [104, 495, 21]),
+        );
+        with(&a, &b, act)
+    }
+
+    /// Another version, whose file is called otherwise.
+    pub fn renamed<R>(act: impl FnOnce(&Compared<'_>) -> R) -> R {
+        let (a, b) = (
+            side("server-1.2", [100, 500, 20]),
+            side("server-1.3", [400, 500, 20]),
+        );
+        with(&a, &b, act)
     }
 }

@@ -17,9 +17,10 @@ use crate::failure::without_numbers;
 use crate::lists::cursor::Cursor;
 use crate::lists::motion::Motion;
 use crate::words::unnamed::why_unnamed;
-use crate::words::{cpus, units};
+use crate::words::{compared, cpus, units};
 use engine::losses::Losses;
 use engine::snapshot::{NameSource, Snapshot};
+use profile::diff::{Diff, DiffRow};
 use profile::{Ending, ModuleId, NoName};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -341,6 +342,8 @@ fn baseline(snapshot: &Snapshot) -> Vec<Finding> {
     };
     let new = diff.rows.iter().filter(|row| row.is_new()).count();
     let gone = diff.rows.iter().filter(|row| row.is_gone()).count();
+    let is_on_both = |row: &&DiffRow| !row.is_new() && !row.is_gone();
+    let same = diff.rows.iter().filter(is_on_both).count();
     vec![
         heading(
             "A, the baseline",
@@ -377,14 +380,25 @@ fn baseline(snapshot: &Snapshot) -> Vec<Finding> {
         line(
             Topic::SameFunctions,
             "same functions",
-            Value::Count((diff.same_by_build_id + diff.same_by_module) as u64),
-            format!(
-                "{} by build-id, {} by name; new {new}, gone {gone}",
-                diff.same_by_build_id, diff.same_by_module
-            ),
-            "Functions are the same by build-id and name, or else by the names of both.",
+            Value::Count(same as u64),
+            same_functions(diff, new, gone),
+            "Functions are the same by build-id and name, or else by the names of both, or by \
+             their own names in files that are taken for one program.",
         ),
     ]
+}
+
+/// By what functions of both sides were told to be the same, and how many there are on one only.
+fn same_functions(diff: &Diff, new: usize, gone: usize) -> String {
+    let mut text = format!(
+        "{} by build-id, {} by name; new {new}, gone {gone}",
+        diff.same_by_build_id, diff.same_by_module
+    );
+    for renamed in &diff.renamed {
+        text.push_str("; ");
+        text.push_str(&compared::renamed(renamed));
+    }
+    text
 }
 
 /// How many samples there are in the window, and how many were lost.

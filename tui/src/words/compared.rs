@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::words::metric::amount;
 use crate::words::{names, units};
-use profile::diff::{Diff, FALSE_RATE, SAMPLES_MIN};
+use profile::diff::{Diff, FALSE_RATE, Renamed, SAMPLES_MIN};
 
 /// `A 3,277 smp (10 s)`, for the header; with whose they are where others are compared with
 /// them.
@@ -13,6 +13,16 @@ pub fn baseline(diff: &Diff, whose: Option<&str>, cx: &Context<'_>) -> String {
         "A {}{whose} ({:.0} s)",
         amount(cx, diff.a.samples),
         diff.a.seconds
+    )
+}
+
+/// Returns a sentence about a file that is called otherwise in B.
+pub fn renamed(renamed: &Renamed) -> String {
+    format!(
+        "{} in A and {} in B are compared as one program: {} functions have the same names",
+        names::module(&renamed.a),
+        names::module(&renamed.b),
+        renamed.functions
     )
 }
 

@@ -27,6 +27,7 @@ struct Object<'a> {
     b: Half<'a>,
     same_by_build_id: usize,
     same_by_module: usize,
+    renamed: Vec<Renamed<'a>>,
     fail_over_points: Option<f64>,
     exceeded_by: Option<&'a str>,
     functions_found: usize,
@@ -41,6 +42,24 @@ struct Half<'a> {
     window_s: f64,
     rate_hz: u32,
     cpu_ms_per_s: Option<f64>,
+}
+
+/// A file that is called otherwise in B.
+#[derive(Serialize)]
+struct Renamed<'a> {
+    a: &'a str,
+    b: &'a str,
+    functions: usize,
+}
+
+impl<'a> Renamed<'a> {
+    fn new(renamed: &'a profile::diff::Renamed) -> Self {
+        Self {
+            a: &renamed.a,
+            b: &renamed.b,
+            functions: renamed.functions,
+        }
+    }
 }
 
 /// A function on both sides.
@@ -87,6 +106,7 @@ impl<'a> Object<'a> {
             b: Half::new(b, &diff.b),
             same_by_build_id: diff.same_by_build_id,
             same_by_module: diff.same_by_module,
+            renamed: diff.renamed.iter().map(Renamed::new).collect(),
             fail_over_points: compared.limit,
             exceeded_by: compared.exceeding.map(|row| &*row.name),
             functions_found: diff.rows.len(),
@@ -137,7 +157,7 @@ impl Amounts {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::compared;
+    use super::super::tests::{compared, renamed};
     use super::*;
     use crate::fixture::json_fields;
     use serde_json::Value;
@@ -156,7 +176,7 @@ mod tests {
         let documented: BTreeSet<String> = rows
             .filter_map(|rest| Some(rest.split_once('`')?.0.to_owned()))
             .collect();
-        let emitted = compared(|compared| json_fields(&parse(&render(compared)), &[]));
+        let emitted = renamed(|compared| json_fields(&parse(&render(compared)), &[]));
         assert_eq!(emitted, documented);
     }
 

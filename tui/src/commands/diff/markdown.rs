@@ -3,7 +3,7 @@
 
 use super::Compared;
 use crate::words::markdown::{self, Lines, code, quoted};
-use crate::words::names;
+use crate::words::{compared as words, names};
 use profile::diff::DiffRow;
 
 /// What was compared may take one part in this many of the text.
@@ -139,6 +139,9 @@ fn how_compared(compared: &Compared<'_>, lines: &mut Lines) {
          build-id {}, by module and name {}",
         diff.same_by_build_id, diff.same_by_module
     ));
+    for renamed in &diff.renamed {
+        lines.push(&format!("- {}", quoted(&words::renamed(renamed))));
+    }
     lines.push("- of the changes called sure, one in twenty may be chance");
 }
 

@@ -2,7 +2,7 @@
 //! function takes in a second, and that is tested; else it is its share of all samples.
 
 use super::Compared;
-use crate::words::{metric, names, text};
+use crate::words::{compared, metric, names, text};
 use profile::Metric;
 use profile::diff::{Diff, DiffRow, Side};
 use std::fmt::Write as _;
@@ -28,6 +28,9 @@ fn write(compared: &Compared<'_>, out: &mut String) -> std::fmt::Result {
         "# the same by build-id {}, by module and name {}; ~ could be chance",
         diff.same_by_build_id, diff.same_by_module
     )?;
+    for renamed in &diff.renamed {
+        writeln!(out, "# {}", compared::renamed(renamed))?;
+    }
     // Two columns of what is tested, then two of what else is known of both sides.
     let own = metric::column_head(metric);
     let (own_a, own_b) = (format!("A-{own}"), format!("B-{own}"));
