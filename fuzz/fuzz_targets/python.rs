@@ -5,8 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use symbolize::Reason;
 use symbolize::python::{
-    Asyncio, Layout, LineTable, Lines, Version, find_running_tasks, find_threading, module_of, read_code, read_thread_names,
-    read_threads,
+    Asyncio, Layout, LineTable, Lines, Version, find_running_tasks, find_threading, module_of,
+    read_code, read_thread_names, read_threads,
 };
 
 /// Where the bytes are in the memory of the process. Pointers to there are easily made.

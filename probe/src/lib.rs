@@ -96,3 +96,9 @@ pub fn decode_anything(bytes: &[u8]) {
         _ = perf::record::parse(bytes, has_cgroup);
     }
 }
+
+/// For fuzzers: reads bytes as memory with frames and tasks of Python.
+#[doc(hidden)]
+pub fn walk_python_anywhere(bytes: &[u8]) {
+    _ = python::walk_anything(bytes);
+}

@@ -57,6 +57,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use symbolize::python::{Interpreter, TaskLayout, Trampoline};
 
+pub use later::walk_anything;
 pub use maps::PythonMaps;
 
 /// All that is known of Python on this machine.

@@ -1,11 +1,12 @@
 //! Python's frames of a thread that goes on: read in its memory a moment after its sample, where
 //! there is no BPF that could do it at that moment.
 //!
-//! What is read is never a mixture of two moments, and never put where it does not belong:
+//! What is read is to be of one moment, and is not put where it does not belong:
 //!
 //! 1. All pages that the chain of frames leads through are read twice, one right after the other.
 //!    It is taken if all frames but the innermost are the same both times, and else read once
-//!    more ([`chain`]).
+//!    more ([`chain`]). What changes and changes back within those microseconds, as a short loop
+//!    may, is not noticed: then a caller's line may be that of another call in the same function.
 //! 2. The thread's stack is read after that, and compared with what the kernel copied of it. Calls
 //!    that the stack is the same of have not returned in between; what stands inside of them is
 //!    of another moment, and `merge` does not mix it with the native frames of the sample.
@@ -16,11 +17,15 @@ mod chain;
 mod pieces;
 mod tasks;
 
+use super::task;
 use crate::decode::{Later, PythonFrames};
 use crate::stack::StackCopy;
 use chain::Chain;
 use pieces::{PAGE, Pieces};
-use probe_ebpf::python::{CODE_BYTES, Layout, ThreadState, status};
+use probe_ebpf::limits::PYTHON_FRAMES_MAX;
+use probe_ebpf::python::{
+    CODE_BYTES, Layout, NONE, TASK_ENTRIES, TASK_STEPS, TaskLayout, ThreadState, status,
+};
 use std::collections::{BTreeSet, HashMap};
 use symbolize::{Files, Reason};
 
@@ -216,6 +221,92 @@ impl Walker {
     }
 }
 
+/// For fuzzers: reads bytes as what the threads of a process have in its memory, and says how much of
+/// frames and tasks that gave.
+pub fn walk_anything(bytes: &[u8]) -> usize {
+    /// Where the memory begins. Pointers to there are easily made.
+    const START: u64 = PAGE;
+    let Some((choice, memory)) = bytes.split_first_chunk::<24>() else {
+        return 0;
+    };
+    let at = |number: usize| u32::from(choice[number] & 31) * 8;
+    let address = |number: usize| START + u64::from(choice[number]) * 8;
+    let has = |bit: u8, offset| {
+        if choice[23] >> bit & 1 != 0 {
+            offset
+        } else {
+            NONE
+        }
+    };
+    let layout = Layout {
+        style: u32::from(choice[0]) % 3,
+        thread_identity: at(1),
+        thread_frame: at(2),
+        c_frame: has(0, at(3)),
+        frame_bytes: 128,
+        frame_previous: at(4),
+        frame_code: at(5),
+        frame_instruction: at(6),
+        frame_owner: at(7),
+        instruction_bytes: 2,
+        code_start: at(8),
+        code_first_line: at(9) + u32::from(choice[9] >> 7) * 4,
+        code_identity: at(10),
+        reserved: 0,
+        gil: 0,
+        tasks: TaskLayout {
+            name: has(1, at(11)),
+            coroutine: at(12),
+            running: has(2, at(13)),
+            awaited_by: has(3, at(14)),
+            is_set: has(4, at(15) + 5),
+            is_task: has(5, at(16) + 4),
+            callback: at(17),
+            waits_for: at(18),
+            group_values: has(6, at(18)),
+            reserved: 0,
+            running_by_loop: address(19),
+        },
+    };
+    let pages = || {
+        let chunks = memory.chunks(PAGE as usize).take(PAGES_MAX);
+        (START..)
+            .step_by(PAGE as usize)
+            .zip(chunks)
+            .map(|(start, chunk)| {
+                let mut page = chunk.to_vec();
+                page.resize(PAGE as usize, 0);
+                (
+                    start,
+                    (start >> 12 & 7 != u64::from(choice[22] & 7)).then_some(page),
+                )
+            })
+    };
+    let (before, after) = (Pieces::new(pages()), Pieces::new(pages()));
+    let thread = ThreadState {
+        address: address(20),
+        identity: u64::from(choice[21]),
+    };
+    let told = tasks::entries(&before, &layout, &thread);
+    assert!(told.len() <= TASK_STEPS * TASK_ENTRIES + 1);
+    assert_eq!(told, tasks::entries(&after, &layout, &thread));
+    let (none, found) = task::split(&told);
+    assert!(none.is_empty() && found.len() <= told.len());
+    let Some(chain) = Chain::read(&before, &layout, &thread) else {
+        // Only what has not been read, or cannot be, is missing.
+        let missing = before.take_missing();
+        assert!(missing.iter().all(|page| page % PAGE == 0));
+        return told.len();
+    };
+    assert!(chain.frames.len() <= PYTHON_FRAMES_MAX);
+    assert!(chain.was_still(&after, &layout), "nothing has changed");
+    if let Some(entries) = chain.entries(&before, &layout) {
+        assert_eq!(entries.len(), chain.frames.len());
+        assert!(entries.iter().all(|entry| !entry.is_task()));
+    }
+    chain.frames.len() + told.len()
+}
+
 /// Whether a thread runs or waits for a CPU; false if that cannot be seen.
 fn is_running(pid: u32, tid: u32) -> bool {
     let told = std::fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
@@ -227,7 +318,34 @@ fn is_running(pid: u32, tid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use test_support::wait_until;
+    use test_support::{Random, wait_until};
+
+    #[test]
+    fn any_memory_is_walked_to_an_end() {
+        let mut random = Random::new(18);
+        let (mut some, mut many) = (0, 0);
+        for _ in 0..3000 {
+            let mut bytes: Vec<u8> = (0..24).map(|_| random.byte()).collect();
+            // The page that cannot be read is none of these, most often.
+            bytes[22] |= 4;
+            for _ in 0..2 * PAGE / 8 {
+                let word = match random.below(4) {
+                    0 => random.below(4),
+                    1 => random.number(),
+                    _ => PAGE + 8 * random.below(2 * PAGE / 8),
+                };
+                bytes.extend(word.to_le_bytes());
+            }
+            // Whose state it is.
+            let at = 8 * usize::from(bytes[20]) + 8 * usize::from(bytes[1] & 31);
+            let identity = u64::from(bytes[21]).to_le_bytes();
+            bytes[24 + at..][..8].copy_from_slice(&identity);
+            let found = walk_anything(&bytes);
+            some += usize::from(found > 0);
+            many += usize::from(found > 20);
+        }
+        assert!(some > 100 && many > 0, "{some} gave some, {many} many");
+    }
 
     #[test]
     fn a_thread_that_sleeps_does_not_run() {
