@@ -45,6 +45,38 @@ pub unsafe fn swap(word: *mut u64, value: u64) -> u64 {
     }
 }
 
+/// Sets a word to `new` if it is `old`, and returns what it was.
+///
+/// # Safety
+///
+/// `word` must be valid and aligned.
+#[inline(always)]
+pub unsafe fn exchange_if(word: *mut u64, old: u64, new: u64) -> u64 {
+    #[cfg(target_arch = "bpf")]
+    {
+        let mut was = old;
+        // SAFETY: the caller answers for the address; one atomic instruction.
+        unsafe {
+            core::arch::asm!(
+                "r0 = cmpxchg_64({0} + 0, r0, {1})",
+                in(reg) word,
+                in(reg) new,
+                inout("r0") was,
+            );
+        }
+        was
+    }
+    #[cfg(not(target_arch = "bpf"))]
+    {
+        use core::sync::atomic::{AtomicU64, Ordering};
+        // SAFETY: the caller answers for the address.
+        let word = unsafe { AtomicU64::from_ptr(word) };
+        match word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(was) | Err(was) => was,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,5 +90,12 @@ mod tests {
             assert_eq!(swap(&mut word, 7), 42);
         }
         assert_eq!(word, 7);
+        // SAFETY: as above.
+        unsafe {
+            assert_eq!(exchange_if(&mut word, 8, 9), 7);
+            assert_eq!(word, 7);
+            assert_eq!(exchange_if(&mut word, 7, 9), 7);
+        }
+        assert_eq!(word, 9);
     }
 }

@@ -1,6 +1,7 @@
 //! *Probes* of calls: what both sides have to agree on.
 
 pub mod histogram;
+pub mod starts;
 
 /// Probes at one time.
 pub const PROBES_MAX: usize = 64;
@@ -27,10 +28,6 @@ pub const STEPS_MAX: usize = 4;
 
 /// Bytes of a text that are read.
 pub const TEXT_BYTES: usize = 64;
-
-/// Calls that are under way in all watched functions together. What is beyond pushes
-/// out the one that began first, and counts as not returned.
-pub const STARTS_MAX: usize = 32_768;
 
 /// Different numbers that are kept apart, of all probes together.
 pub const NUMBERS_MAX: usize = 16_384;
@@ -111,6 +108,9 @@ pub struct Orders {
     pub stack_odds: u32,
     /// Shorter calls are counted, and nothing else.
     pub min_ns: u64,
+    /// Which of the probes that had this number, one after the other. Calls that an earlier one
+    /// has seen begin are not taken for those of a later one.
+    pub generation: u64,
     /// Processes whose hits count, if they are few; 0 for none.
     pub few: [u32; FEW_MAX],
     /// How many arguments a tracepoint has.
@@ -139,6 +139,10 @@ pub struct Value {
     pub kind: u32,
     /// 1: when the call ends.
     pub at_end: u32,
+    /// Of a number, bits that are above those that count: it is shifted up by as many.
+    pub above: u32,
+    /// And then down by as many: its other bits that do not count, and those.
+    pub down: u32,
     /// Where the number is, or the text begins.
     pub chain: Chain,
     /// The length of a counted text.
@@ -186,8 +190,6 @@ pub mod register {
 pub struct Tally {
     /// Calls that began.
     pub calls: u64,
-    /// Calls that began and ended.
-    pub returns: u64,
     /// Ends of calls that began before the probe did.
     pub strangers: u64,
     /// Calls that were shorter than was asked for, of those that ended.
@@ -215,7 +217,6 @@ impl Tally {
     /// Of a probe that was not hit yet.
     pub const ZERO: Tally = Tally {
         calls: 0,
-        returns: 0,
         strangers: 0,
         short: 0,
         others: 0,
@@ -231,7 +232,6 @@ impl Tally {
     /// Adds what another CPU counted of the same probe.
     pub fn add(&mut self, other: &Tally) {
         self.calls += other.calls;
-        self.returns += other.returns;
         self.strangers += other.strangers;
         self.short += other.short;
         self.others += other.others;
@@ -245,20 +245,6 @@ impl Tally {
         let buckets = self.histogram.iter_mut().zip(other.histogram);
         buckets.for_each(|(all, one)| *all += one);
     }
-}
-
-/// A call that is under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(C)]
-pub struct StartKey {
-    /// The thread; the address of the goroutine in Go.
-    pub task: u64,
-    /// Where its return address is; in Go how far from the end of its stack.
-    pub place: u64,
-    /// The process: others have the same addresses.
-    pub tgid: u32,
-    /// The number of the probe.
-    pub probe: u32,
 }
 
 /// A number that was read.
@@ -289,10 +275,9 @@ pub struct TextKey {
 
 const _: () = {
     assert!(size_of::<Chain>() == 80);
-    assert!(size_of::<Value>() == 168);
-    assert!(size_of::<Orders>() == 24 + FEW_MAX * 4 + VALUES_MAX * 168);
-    assert!(size_of::<Tally>() == (10 + VALUES_MAX + histogram::BUCKETS) * 8);
-    assert!(size_of::<StartKey>() == 24);
+    assert!(size_of::<Value>() == 176);
+    assert!(size_of::<Orders>() == 32 + FEW_MAX * 4 + VALUES_MAX * 176);
+    assert!(size_of::<Tally>() == (9 + VALUES_MAX + histogram::BUCKETS) * 8);
     assert!(size_of::<NumberKey>() == 16);
     assert!(size_of::<TextKey>() == 80);
     assert!(POINT_ARGUMENTS_MAX <= register::ENTRY_SP as usize);

@@ -1,6 +1,10 @@
 //! The system call of BPF, for what aya does not offer.
 
 use std::io;
+use std::os::fd::{FromRawFd as _, OwnedFd};
+
+/// How programs for breakpoints at several places at once are attached, as in uapi/linux/bpf.h.
+pub const UPROBE_MULTI: u32 = 48;
 
 /// Runs a command, and returns its answer: a descriptor, or 0.
 ///
@@ -24,4 +28,16 @@ pub unsafe fn bpf<T>(command: u32, attributes: &mut T) -> io::Result<i32> {
         Ok(result @ 0..) => Ok(result),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Runs a command whose answer is a descriptor.
+///
+/// # Safety
+///
+/// As for [`bpf`].
+pub unsafe fn descriptor<T>(command: u32, attributes: &mut T) -> io::Result<OwnedFd> {
+    // SAFETY: the caller answers for the attributes.
+    let answer = unsafe { bpf(command, attributes) }?;
+    // SAFETY: the kernel has just made it, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(answer) })
 }

@@ -5,12 +5,15 @@
 //! away, and becomes a note; without any event there is nothing to sample, and that
 //! is an error.
 
+pub mod multi;
+
 use crate::btf::KernelTypes;
 use crate::cpus;
 use crate::error::Error;
 use crate::events::Event;
-use crate::events::call::{self, CallMaps, Points};
+use crate::events::call::{self, CallMaps, Points, Programs};
 use crate::events::wait::{self, WaitMaps};
+use crate::features::kernel_is_at_least;
 use crate::machine::THIS;
 use crate::python::PythonMaps;
 use crate::tables::BpfMaps;
@@ -20,10 +23,11 @@ use aya::programs::{
     BtfTracePoint, Iter, PerfEvent, ProgramError, ProgramFd, RawTracePoint, UProbe,
 };
 use aya::{Btf, Ebpf, EbpfLoader};
-use probe_ebpf::calls::{PROBES_MAX, STARTS_MAX};
+use probe_ebpf::calls::{PROBES_MAX, starts};
 use probe_ebpf::limits::{NUDGES_BYTES, THREADS_MAX};
 use probe_ebpf::settings::filter;
 use std::collections::BTreeMap;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The object, built from `probe-ebpf/` by `cargo xtask ebpf`.
@@ -84,7 +88,7 @@ pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
     load_object(OBJECT, settings, target)
 }
 
-fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Loaded, Error> {
+fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Result<Loaded, Error> {
     let conditions = conditions(target);
     let cgroup = target
         .cgroup
@@ -135,7 +139,7 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
         .map_max_entries("THREADS", if_waits(THREADS_MAX))
         .map_max_entries("CALL_ORDERS", if_calls(PROBES_MAX))
         .map_max_entries("CALL_TALLIES", if_calls(PROBES_MAX))
-        .map_max_entries("CALL_STARTS", if_calls(STARTS_MAX))
+        .map_max_entries("CALL_STARTS", if_calls(starts::BUCKETS))
         .map_max_entries("CALL_SCRATCH", if_calls(cpus::possible() as usize))
         .map_max_entries("SAMPLES", settings.ring_bytes)
         .map_max_entries("RULE_CACHE", cpus::possible())
@@ -145,7 +149,7 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
     for name in wait::NUDGES {
         loader.map_max_entries(name, nudges_bytes);
     }
-    let mut object = loader.load(object).map_err(Error::Load)?;
+    let mut object = loader.load(object_bytes).map_err(Error::Load)?;
     let mut parts = Parts::of(&mut object);
     let events = parts.events()?;
     parts.follow("follow_exec", "sched_process_exec");
@@ -157,8 +161,7 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
         if !THIS.has_probes {
             return Err(Error::NotOnThisMachine);
         }
-        let begins = parts.load_call(call::BEGINS)?;
-        Ok((begins, parts.load_call(call::ENDS)?))
+        parts.calls(object_bytes)
     });
     if settings.waits && !THIS.has_probes {
         let what = Event::Wait.what();
@@ -176,15 +179,14 @@ fn load_object(object: &[u8], settings: &Settings, target: &Target) -> Result<Lo
         notes, verified, ..
     } = parts;
     let calls = match call_programs {
-        Some(Ok((begins, ends))) => Some(Ok(CallMaps {
+        Some(Ok(programs)) => Some(Ok(CallMaps {
             points: Points::default(),
-            begins,
-            ends,
+            programs,
             orders: take(&mut object, "CALL_ORDERS")?,
             tallies: take(&mut object, "CALL_TALLIES")?,
-            starts: take(&mut object, "CALL_STARTS")?,
             numbers: take(&mut object, "CALL_NUMBERS")?,
             texts: take(&mut object, "CALL_TEXTS")?,
+            generations: [0; PROBES_MAX],
         })),
         Some(Err(error)) => Some(Err(error)),
         None => None,
@@ -380,6 +382,10 @@ fn conditions(target: &Target) -> u32 {
         | bit(target.children, filter::CHILDREN)
 }
 
+/// The first Linux whose links for several breakpoints count right: see
+/// `probe/src/events/call/attach/multi.rs`.
+const MULTI_SINCE: (u32, u32) = (6, 12);
+
 /// What is lost without one of the programs that follow processes.
 const FOUND_LATE: &str = "new processes are found late";
 
@@ -430,10 +436,40 @@ impl<'a> Parts<'a> {
         Ok(fd)
     }
 
-    fn load_call(&mut self, name: &'static str) -> Result<ProgramFd, Error> {
+    /// Loads the programs of calls: for links if the kernel has them and they are right, else for
+    /// perf events.
+    fn calls(&mut self, object: &[u8]) -> Result<Programs, Error> {
+        if kernel_is_at_least(MULTI_SINCE) {
+            match multi::load(object, self.object, [call::BEGINS, call::ENDS]) {
+                Ok([begins, ends]) => {
+                    for (name, program) in [(call::BEGINS, &begins), (call::ENDS, &ends)] {
+                        let verified = call::verified_instructions(program.as_fd());
+                        self.verified.push((name, verified));
+                    }
+                    return Ok(Programs {
+                        begins,
+                        ends,
+                        are_multi: true,
+                    });
+                }
+                Err(error) => self
+                    .notes
+                    .push(format!("probes cost more than need be: {error}")),
+            }
+        }
+        Ok(Programs {
+            begins: self.load_call(call::BEGINS)?,
+            ends: self.load_call(call::ENDS)?,
+            are_multi: false,
+        })
+    }
+
+    fn load_call(&mut self, name: &'static str) -> Result<OwnedFd, Error> {
         let program: &mut UProbe = program(self.object, name)?;
         program.load().map_err(refused(name))?;
-        let fd = program.fd().and_then(|fd| Ok(fd.try_clone()?));
+        let fd = program
+            .fd()
+            .and_then(|fd| Ok(fd.as_fd().try_clone_to_owned()?));
         let fd = fd.map_err(refused(name))?;
         self.note_verified(name);
         Ok(fd)

@@ -16,7 +16,7 @@ use aya_ebpf::macros::{uprobe, uretprobe};
 use aya_ebpf::programs::{ProbeContext, RetProbeContext};
 use core::ffi::c_void;
 use probe_ebpf::atomic::{add, swap};
-use probe_ebpf::calls::{Cookie, Orders, PROBES_MAX, StartKey, Tally, histogram, order, site};
+use probe_ebpf::calls::{Cookie, Orders, PROBES_MAX, Tally, histogram, order, site, starts};
 use probe_ebpf::record::event;
 use probe_ebpf::status;
 
@@ -46,10 +46,9 @@ fn begins(regs: *mut pt_regs, ctx: *mut c_void) {
     let Some((orders, tally)) = probe(cookie.probe()) else {
         return;
     };
-    let id = bpf_get_current_pid_tgid();
     // SAFETY: a value of a live map; a word cannot be torn.
     let flags = unsafe { (*orders).flags };
-    if flags & order::EVERYBODY == 0 && !is_target((id >> 32) as u32, id as u32) {
+    if is_strangers(flags) {
         count(tally, |tally| &raw mut tally.others);
         return;
     }
@@ -63,10 +62,11 @@ fn begins(regs: *mut pt_regs, ctx: *mut c_void) {
         take_stack(regs, tally, event::CALL, cookie.probe());
     }
     if flags & order::TIMED != 0 {
-        let key = key_of(regs, cookie, id, sp);
-        // Last, so that what was done before is not part of the call.
-        let start_ns = now_ns();
-        _ = CALL_STARTS.insert(&key, &start_ns, 0);
+        let key = key_of(regs, cookie, orders, sp);
+        if let Some(bucket) = CALL_STARTS.get_ptr_mut(starts::bucket_of(key)) {
+            // SAFETY: a value of a live map.
+            unsafe { starts::keep(bucket, key, now_ns) };
+        }
     }
 }
 
@@ -78,10 +78,9 @@ fn ends(regs: *mut pt_regs, ctx: *mut c_void) {
     let Some((orders, tally)) = probe(cookie.probe()) else {
         return;
     };
-    let id = bpf_get_current_pid_tgid();
     // SAFETY: values of a live map.
     let (flags, min_ns) = unsafe { ((*orders).flags, (*orders).min_ns) };
-    if flags & order::EVERYBODY == 0 && !is_target((id >> 32) as u32, id as u32) {
+    if is_strangers(flags) {
         return;
     }
     // SAFETY: the context's registers.
@@ -92,15 +91,14 @@ fn ends(regs: *mut pt_regs, ctx: *mut c_void) {
     } else {
         sp.wrapping_sub(8)
     };
-    let key = key_of(regs, cookie, id, sp);
-    let Some(start) = CALL_STARTS.get_ptr(&key) else {
+    let key = key_of(regs, cookie, orders, sp);
+    let bucket = CALL_STARTS.get_ptr_mut(starts::bucket_of(key));
+    // SAFETY: a value of a live map.
+    let Some(start_ns) = bucket.and_then(|bucket| unsafe { starts::take(bucket, key) }) else {
         count(tally, |tally| &raw mut tally.strangers);
         return;
     };
-    // SAFETY: a value of a live map, read as one word.
-    let spent_ns = end_ns.wrapping_sub(unsafe { *start });
-    _ = CALL_STARTS.remove(&key);
-    count(tally, |tally| &raw mut tally.returns);
+    let spent_ns = end_ns.wrapping_sub(start_ns);
     if spent_ns < min_ns {
         count(tally, |tally| &raw mut tally.short);
         return;
@@ -112,6 +110,16 @@ fn ends(regs: *mut pt_regs, ctx: *mut c_void) {
     if flags & order::SLOW_STACKS != 0 && is_drawn(orders) {
         take_stack(regs, tally, event::SLOW_CALL, cookie.probe());
     }
+}
+
+/// Whether a hit does not count, because the current task is no target.
+#[inline(always)]
+fn is_strangers(flags: u32) -> bool {
+    if flags & order::EVERYBODY != 0 {
+        return false;
+    }
+    let id = bpf_get_current_pid_tgid();
+    !is_target((id >> 32) as u32, id as u32)
 }
 
 /// What is to be done for the probe, and where it is counted.
@@ -145,30 +153,29 @@ fn add_time(tally: *mut Tally, ns: u64) {
 
 /// By what the end of a call finds its beginning.
 #[inline(always)]
-fn key_of(regs: *mut pt_regs, cookie: Cookie, id: u64, sp: u64) -> StartKey {
-    let mut key = StartKey {
-        task: id as u32 as u64,
-        place: sp,
-        tgid: (id >> 32) as u32,
-        probe: cookie.probe(),
-    };
-    if cookie.has(site::GO) {
-        // `g` is in r14 (Go's cmd/compile/abi-internal.md), and begins with the bounds of
-        // its stack. A stack that moves keeps the distance to its upper end.
-        // SAFETY: the context's registers.
-        key.task = unsafe { (*regs).r14 };
-        let mut end = 0u64;
-        // SAFETY: the helper checks the address and writes 8 bytes to `end`.
-        unsafe {
-            helpers::bpf_probe_read_user(
-                &raw mut end as *mut c_void,
-                8,
-                key.task.wrapping_add(8) as *const c_void,
-            )
-        };
-        key.place = end.wrapping_sub(sp);
+fn key_of(regs: *mut pt_regs, cookie: Cookie, orders: *const Orders, sp: u64) -> u64 {
+    // SAFETY: a value of a live map.
+    let probe = unsafe { (*orders).generation };
+    if !cookie.has(site::GO) {
+        // No other thread has its registers there.
+        return starts::key(starts::difference(regs, orders), sp, probe);
     }
-    key
+    // `g` is in r14 (Go's cmd/compile/abi-internal.md), and begins with the bounds of
+    // its stack. A stack that moves keeps the distance to its upper end.
+    // SAFETY: the context's registers.
+    let goroutine = unsafe { (*regs).r14 };
+    let mut end = 0u64;
+    // SAFETY: the helper checks the address and writes 8 bytes to `end`.
+    unsafe {
+        helpers::bpf_probe_read_user(
+            &raw mut end as *mut c_void,
+            8,
+            goroutine.wrapping_add(8) as *const c_void,
+        )
+    };
+    // Other processes have the same addresses.
+    let process = bpf_get_current_pid_tgid() >> 32 << 32;
+    starts::key(goroutine, end.wrapping_sub(sp), probe ^ process)
 }
 
 /// Whether a `jbe` would jump: the flags carry or zero.

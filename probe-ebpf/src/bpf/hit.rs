@@ -12,11 +12,11 @@
 //!    pushed already and the pc is at it still, then behind it. A `push` is often of one byte,
 //!    and then this pc is that of 1. The stack pointer tells which it is.
 
-use super::maps::{LAST_HIT, TASK_UTASK_OFFSET};
+use super::maps::{Hit, LAST_HIT, TASK_UTASK_OFFSET};
 use super::memory::kernel_word;
 use super::saved_registers;
 use aya_ebpf::bindings::pt_regs;
-use aya_ebpf::helpers::{bpf_get_current_pid_tgid, generated as helpers};
+use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 
 /// Bit of [`hit_state`]: the pc is one byte behind the instruction that the thread is at.
@@ -34,10 +34,10 @@ pub fn note(regs: *const pt_regs, is_replaced: bool) {
     let Some(hit) = LAST_HIT.get_ptr_mut(0) else {
         return;
     };
-    // SAFETY: a value of this CPU, and the context's registers. The task last: the clock may
-    // come in between.
+    // SAFETY: a value of this CPU, and the context's registers. Whose they are comes last: the
+    // clock may come in between.
     unsafe {
-        (&raw mut (*hit).task).write_volatile(0);
+        (&raw mut (*hit).registers).write_volatile(0);
         let sp = saved_registers::sp(regs);
         (*hit).ip = saved_registers::pc(regs);
         (*hit).sp = sp;
@@ -45,7 +45,21 @@ pub fn note(regs: *const pt_regs, is_replaced: bool) {
             let into = &raw mut (*hit).return_address as *mut c_void;
             helpers::bpf_probe_read_user(into, 8, sp as *const c_void);
         }
-        (&raw mut (*hit).task).write_volatile(bpf_get_current_pid_tgid());
+        // What the thread has entered the kernel with lies at the upper end of its kernel stack.
+        // To ask for its number would be a call of a helper, at each hit.
+        (&raw mut (*hit).registers).write_volatile(regs as u64);
+    }
+}
+
+/// The last hit on this CPU, if the current thread made it.
+#[inline(always)]
+fn own_hit() -> Option<*const Hit> {
+    let hit = LAST_HIT.get_ptr(0)?;
+    // SAFETY: helpers made for this, and a value of this CPU.
+    unsafe {
+        let task = helpers::bpf_get_current_task_btf();
+        let registers = helpers::bpf_task_pt_regs(task) as u64;
+        ((*hit).registers == registers).then_some(hit)
     }
 }
 
@@ -82,10 +96,10 @@ pub extern "C" fn hit_state(ip: u64, sp: u64) -> u64 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn pushed_at(sp: u64) -> u64 {
-    match LAST_HIT.get_ptr(0) {
+    match own_hit() {
         // SAFETY: a value of this CPU.
         Some(hit) => unsafe {
-            if (*hit).task == bpf_get_current_pid_tgid() && (*hit).sp == sp.wrapping_add(8) {
+            if (*hit).sp == sp.wrapping_add(8) {
                 (*hit).ip
             } else {
                 0
@@ -100,10 +114,10 @@ pub extern "C" fn pushed_at(sp: u64) -> u64 {
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub extern "C" fn return_address_at(slot: u64) -> u64 {
-    match LAST_HIT.get_ptr(0) {
+    match own_hit() {
         // SAFETY: a value of this CPU.
         Some(hit) => unsafe {
-            if (*hit).task == bpf_get_current_pid_tgid() && (*hit).sp == slot {
+            if (*hit).sp == slot {
                 (*hit).return_address
             } else {
                 0

@@ -8,7 +8,7 @@ use aya_ebpf::Global;
 use aya_ebpf::btf_maps::{Array, ArrayOfMaps, HashMap, LruHashMap, PerCpuArray, RingBuf};
 use aya_ebpf::macros::btf_map;
 use probe_ebpf::calls::{
-    NUMBERS_MAX, NumberKey, Orders, PROBES_MAX, STARTS_MAX, StartKey, TEXTS_MAX, Tally, TextKey,
+    NUMBERS_MAX, NumberKey, Orders, PROBES_MAX, TEXTS_MAX, Tally, TextKey, starts,
 };
 use probe_ebpf::limits::{
     CACHE_ENTRIES, COMMS_MAX, CPUS_MAX, FRAMES_MAX, NUDGES_BYTES, PAGE_BYTES, PYTHON_PROCESSES_MAX,
@@ -167,7 +167,7 @@ pub static CALL_TALLIES: PerCpuArray<Tally, PROBES_MAX> = PerCpuArray::new();
 
 /// When calls began that are under way.
 #[btf_map]
-pub static CALL_STARTS: LruHashMap<StartKey, u64, STARTS_MAX> = LruHashMap::new();
+pub static CALL_STARTS: Array<starts::Bucket, { starts::BUCKETS }> = Array::new();
 
 /// How often each number was read.
 #[btf_map]
@@ -290,8 +290,9 @@ pub static TASK_TGID_OFFSET: Global<u32> = Global::new(0xfeed_0006);
 /// The last hit of a breakpoint of ours on a CPU.
 #[repr(C)]
 pub struct Hit {
-    /// Process and thread. 0 while the rest is written.
-    pub task: u64,
+    /// Where the kernel has the registers of the thread: no other thread has them there. 0
+    /// while the rest is written.
+    pub registers: u64,
     /// Where the breakpoint is.
     pub ip: u64,
     /// The stack pointer there.

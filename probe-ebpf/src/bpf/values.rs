@@ -129,7 +129,8 @@ unsafe extern "C" fn one_value(index: u32, place: *mut c_void) -> i64 {
         if follow(place, &raw const (*wanted).chain, &mut word) != 0 {
             false
         } else if kind == value::NUMBER {
-            keep_number(place, slot, word);
+            let (above, down) = ((*wanted).above & 63, (*wanted).down & 63);
+            keep_number(place, slot, word << above >> down);
             true
         } else {
             let mut len = u64::MAX;

@@ -7,6 +7,7 @@
 //! | `changing` | attaching and taking away, one at a time and whole |
 //! | `leaving` | probes that are in place, and those that are being taken away |
 //! | `point` | probes at tracepoints of the kernel |
+//! | `programs` | what runs at breakpoints |
 //! | `maps` | what the programs share with us |
 //! | `reading` | what was counted, of all CPUs together |
 //! | `caution` | what must not be done, so that no process is ended by it |
@@ -19,6 +20,7 @@ mod cost;
 mod leaving;
 mod maps;
 mod point;
+mod programs;
 mod reading;
 
 pub use attach::{AttachError, Scope};
@@ -26,10 +28,11 @@ pub use caution::Caution;
 pub use changing::leave_to_exit;
 pub use cost::Cost;
 pub use maps::CallMaps;
-pub(crate) use point::Points;
+pub(crate) use point::{Points, verified_instructions};
+pub use programs::Programs;
 pub use reading::{Reading, Texts};
 
-use attach::{Link, Uprobes};
+use attach::{Link, Place, Uprobes, When};
 use leaving::{Leaving, Placed};
 use probe_ebpf::calls::{Cookie, Orders, POINTS_MAX, PROBES_MAX, order, site};
 use std::collections::BTreeMap;
@@ -114,7 +117,7 @@ impl Calls {
             placed: BTreeMap::new(),
             measuring: Vec::new(),
             leaving: Leaving::default(),
-            uprobes: Uprobes::find()?,
+            uprobes: Uprobes::of(&maps.programs)?,
             maps,
         })
     }
@@ -210,25 +213,23 @@ impl Calls {
         links: &mut Vec<Link>,
     ) -> Result<(), AttachError> {
         let go = go_flag(function);
-        let (_, ends) = self.maps.programs();
-        let file = &function.file;
-        match &function.ends {
-            EndPlan::Unseen => {}
-            EndPlan::Replaced => {
-                let cookie = Cookie::new(number, go, 0);
-                let offset = function.entry.offset;
-                self.uprobes
-                    .attach_end(ends, file, offset, cookie, scope, links)?;
-            }
+        let place = |at: &SitePlan, flags, pushed| Place {
+            offset: at.offset,
+            semaphore: None,
+            cookie: Cookie::new(number, go | flags, pushed),
+        };
+        let (when, places) = match &function.ends {
+            EndPlan::Unseen => return Ok(()),
+            EndPlan::Replaced => (When::Returned, vec![place(&function.entry, 0, 0)]),
             EndPlan::At(sites) => {
-                for at in sites {
-                    let cookie = Cookie::new(number, go | site::AT_RETURN, at.pushed);
-                    self.uprobes
-                        .attach(ends, file, at.offset, cookie, scope, links)?;
-                }
+                let sites = sites.iter();
+                let places = sites.map(|at| place(at, site::AT_RETURN, at.pushed));
+                (When::AtReturn, places.collect())
             }
-        }
-        Ok(())
+        };
+        let programs = &self.maps.programs;
+        self.uprobes
+            .attach(programs, when, &function.file, &places, scope, links)
     }
 
     fn attach_entry(
@@ -239,7 +240,6 @@ impl Calls {
         links: &mut Vec<Link>,
     ) -> Result<(), AttachError> {
         let go = go_flag(function);
-        let (begins, _) = self.maps.programs();
         let at = &function.entry;
         let branch = if at.unless_taken {
             site::UNLESS_TAKEN
@@ -250,9 +250,14 @@ impl Calls {
             EndPlan::Replaced => site::REPLACED,
             EndPlan::Unseen | EndPlan::At(_) => 0,
         };
-        let cookie = Cookie::new(number, go | branch | replaced, at.pushed);
+        let place = Place {
+            offset: at.offset,
+            semaphore: at.semaphore,
+            cookie: Cookie::new(number, go | branch | replaced, at.pushed),
+        };
+        let (programs, file) = (&self.maps.programs, &function.file);
         self.uprobes
-            .attach_counted(begins, &function.file, at, cookie, scope, links)
+            .attach(programs, When::Begins, file, &[place], scope, links)
     }
 
     /// Takes a probe away, which goes on counting for a moment. What it counted can be

@@ -12,6 +12,21 @@ pub fn kernel_release() -> String {
         .into_owned()
 }
 
+/// Whether the kernel is of this version or a newer one. No, if it does not tell its version as
+/// others do.
+pub fn kernel_is_at_least(wanted: (u32, u32)) -> bool {
+    is_at_least(&kernel_release(), wanted)
+}
+
+fn is_at_least(release: &str, wanted: (u32, u32)) -> bool {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
+    let mut number = || numbers.next()?.parse::<u32>().ok();
+    match (number(), number()) {
+        (Some(major), Some(minor)) => (major, minor) >= wanted,
+        _ => false,
+    }
+}
+
 /// `kernel.perf_event_max_sample_rate`: the kernel refuses clocks faster than
 /// this, and lowers it by itself when sampling takes too long.
 pub fn max_sample_rate() -> Option<u32> {
@@ -231,6 +246,16 @@ fn parse_release(release: &str) -> Option<(u32, u32)> {
 mod tests {
     use super::super::Level;
     use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        for release in ["6.12.0", "6.12-rc1", "6.100", "10.1.2-generic"] {
+            assert!(is_at_least(release, (6, 12)), "{release}");
+        }
+        for release in ["6.9.3", "5.15.0-91-generic", "", "vendor", "6"] {
+            assert!(!is_at_least(release, (6, 12)), "{release}");
+        }
+    }
 
     #[test]
     fn counts_cpu_lists() {

@@ -1,12 +1,12 @@
 //! What the programs of calls share with us.
 
 use super::point::Points;
+use super::programs::Programs;
 use super::reading::{self, Reading, Texts};
 use crate::plain::Plain;
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray, PerCpuValues};
-use aya::programs::ProgramFd;
 use aya::util::nr_cpus;
-use probe_ebpf::calls::{NumberKey, Orders, StartKey, Tally, TextKey};
+use probe_ebpf::calls::{NumberKey, Orders, PROBES_MAX, Tally, TextKey};
 use std::io;
 
 // SAFETY: structures of numbers without padding, for which any bytes are a value.
@@ -14,38 +14,29 @@ unsafe impl aya::Pod for Plain<Orders> {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Plain<Tally> {}
 // SAFETY: as above.
-unsafe impl aya::Pod for Plain<StartKey> {}
-// SAFETY: as above.
 unsafe impl aya::Pod for Plain<NumberKey> {}
 // SAFETY: as above.
 unsafe impl aya::Pod for Plain<TextKey> {}
 
 /// The programs of calls, and their maps.
 pub struct CallMaps {
-    /// The program for the beginning of a call.
-    pub begins: ProgramFd,
-    /// The program for its end.
-    pub ends: ProgramFd,
+    /// What runs at each hit.
+    pub programs: Programs,
     /// The programs for tracepoints of the kernel.
     pub(crate) points: Points,
     /// What to do for each probe, by its number.
     pub orders: Array<MapData, Plain<Orders>>,
     /// What was counted of each probe, by its number.
     pub tallies: PerCpuArray<MapData, Plain<Tally>>,
-    /// When the calls began that are under way.
-    pub starts: HashMap<MapData, Plain<StartKey>, u64>,
     /// How often each number was read.
     pub numbers: HashMap<MapData, Plain<NumberKey>, u64>,
     /// How often each text was read.
     pub texts: HashMap<MapData, Plain<TextKey>, u64>,
+    /// How many probes each number has had.
+    pub generations: [u32; PROBES_MAX],
 }
 
 impl CallMaps {
-    /// The programs for the beginning and for the end of a call.
-    pub fn programs(&self) -> (&ProgramFd, &ProgramFd) {
-        (&self.begins, &self.ends)
-    }
-
     /// Makes a number ready for a new probe: nothing is left of an earlier one.
     pub fn begin(&mut self, number: u8, orders: &Orders) -> io::Result<()> {
         let cpus = nr_cpus().map_err(|(_, error)| error)?;
@@ -53,7 +44,9 @@ impl CallMaps {
         let set = self.tallies.set(u32::from(number), nothing, 0);
         set.map_err(io_error)?;
         let probe = u32::from(number);
-        forget(&mut self.starts, |key| key.0.probe == probe);
+        // What is left of calls that an earlier probe of this number has seen begin is known by
+        // that one's generation.
+        self.generations[usize::from(number) % PROBES_MAX] += 1;
         forget(&mut self.numbers, |key| key.0.probe == probe);
         forget(&mut self.texts, |key| key.0.probe == probe);
         self.set_orders(number, orders)
@@ -61,7 +54,12 @@ impl CallMaps {
 
     /// Tells the programs what to do for a probe.
     pub fn set_orders(&mut self, number: u8, orders: &Orders) -> io::Result<()> {
-        let set = self.orders.set(u32::from(number), Plain(*orders), 0);
+        let generation = self.generations[usize::from(number) % PROBES_MAX];
+        let orders = Orders {
+            generation: u64::from(number) | u64::from(generation) << 8,
+            ..*orders
+        };
+        let set = self.orders.set(u32::from(number), Plain(orders), 0);
         set.map_err(io_error)
     }
 

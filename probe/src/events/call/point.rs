@@ -9,7 +9,7 @@ use probe_ebpf::calls::{FIRST_POINT, POINT_ARGUMENTS_MAX, POINTS_MAX, PROBES_MAX
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
 /// As in uapi/linux/bpf.h.
 const PROG_TEST_RUN: u32 = 10;
@@ -90,14 +90,16 @@ impl Points {
     /// Hits for which the kernel did not run the program of this number, as it was running on
     /// that CPU already, since it was loaded. 0 before Linux 5.12, which does not tell.
     pub fn missed(&self, number: u8) -> u64 {
-        let info = self.program(number).and_then(run_info);
+        let info = self
+            .program(number)
+            .and_then(|program| run_info(program.as_fd()));
         info.map_or(0, |info| info.recursion_misses)
     }
 
     /// Instructions that the verifier looked at. 0 before Linux 5.16, which does not tell.
     pub fn verified(&self, number: u8) -> u32 {
-        let info = self.program(number).and_then(run_info);
-        info.map_or(0, |info| info.verified_insns)
+        let program = self.program(number);
+        program.map_or(0, |program| verified_instructions(program.as_fd()))
     }
 
     /// What a hit costs with the orders that the program has now, in nanoseconds: it is run by
@@ -108,11 +110,11 @@ impl Points {
         let _stats = enable_stats()?;
         let mut least = u64::MAX;
         for _ in 0..ROUNDS {
-            let before = run_info(program)?;
+            let before = run_info(program.as_fd())?;
             for _ in 0..RUNS {
                 test_run(program)?;
             }
-            let after = run_info(program)?;
+            let after = run_info(program.as_fd())?;
             let runs = after.run_cnt.saturating_sub(before.run_cnt);
             let spent_ns = after.run_time_ns.saturating_sub(before.run_time_ns);
             if let Some(each) = spent_ns.checked_div(runs) {
@@ -145,7 +147,7 @@ struct RunInfo {
 
 const _: () = assert!(std::mem::offset_of!(RunInfo, run_time_ns) == 192);
 
-fn run_info(program: &ProgramFd) -> io::Result<RunInfo> {
+fn run_info(program: BorrowedFd<'_>) -> io::Result<RunInfo> {
     #[repr(C)]
     struct InfoByFd {
         fd: u32,
@@ -162,7 +164,7 @@ fn run_info(program: &ProgramFd) -> io::Result<RunInfo> {
         behind: 0,
     };
     let mut request = InfoByFd {
-        fd: program.as_fd().as_raw_fd() as u32,
+        fd: program.as_raw_fd() as u32,
         len: size_of::<RunInfo>() as u32,
         info: std::ptr::from_mut(&mut info) as u64,
     };
@@ -170,6 +172,12 @@ fn run_info(program: &ProgramFd) -> io::Result<RunInfo> {
     // no other memory.
     unsafe { bpf(OBJ_GET_INFO_BY_FD, &mut request) }?;
     Ok(info)
+}
+
+/// Instructions of a program that the verifier looked at. 0 before Linux 5.16, which does not
+/// tell.
+pub(crate) fn verified_instructions(program: BorrowedFd<'_>) -> u32 {
+    run_info(program).map_or(0, |info| info.verified_insns)
 }
 
 /// Has the kernel measure how long programs run, until the descriptor is closed.

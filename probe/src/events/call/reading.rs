@@ -7,6 +7,8 @@ use std::ops::Deref;
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
     tally: Tally,
+    /// Calls that began and ended.
+    pub returns: u64,
     /// Hits of a tracepoint that are in no other number: the kernel was running the probe's
     /// program on that CPU already, and left them out.
     pub missed: u64,
@@ -28,6 +30,7 @@ impl Reading {
             all.add(tally);
         }
         Self {
+            returns: all.histogram.iter().sum::<u64>() + all.short,
             tally: all,
             missed: 0,
         }
