@@ -65,7 +65,7 @@ use reader::Reader;
 pub use sections::Sections;
 use split::Split;
 use strings::Strings;
-pub use types::{Convention, DebugTypes, NoSignature, Parameter, Passed, Signature};
+pub use types::{Convention, DebugTypes, LeftOut, NoSignature, Parameter, Passed, Signature};
 
 /// The debug information of one file.
 #[derive(Debug)]

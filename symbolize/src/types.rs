@@ -49,8 +49,38 @@ pub struct Member {
     pub offset: u64,
     /// What it is.
     pub kind: TypeId,
-    /// It does not begin at a whole byte, or ends within one.
-    pub is_bits: bool,
+    /// Which bits it is, if it is not all of its bytes.
+    pub bits: Option<Bits>,
+}
+
+/// A member of a structure that is some bits of its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bits {
+    /// How many bits of its first byte are in front of it, 0 to 7: those that count least.
+    pub skip: u32,
+    /// How many it has. 0 if that is not told.
+    pub count: u32,
+}
+
+impl Bits {
+    /// Bytes that have some of its bits.
+    pub fn bytes(self) -> u32 {
+        (self.skip + self.count).div_ceil(8)
+    }
+}
+
+/// What tells which of its variants a value is: an enumeration of Rust whose variants have
+/// members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variants {
+    /// Bytes from the beginning of the value to the number that tells.
+    pub offset: u64,
+    /// How many bytes that number has: 1, 2, 4 or 8.
+    pub bytes: u32,
+    /// Variants by that number, read with a sign.
+    pub names: Vec<(i64, String)>,
+    /// The variant that all other numbers tell: there it is a part of the variant's members.
+    pub other: Option<String>,
 }
 
 /// A source of types.
@@ -59,6 +89,10 @@ pub trait Types {
     fn shape(&self, of: TypeId) -> Option<Shape>;
     /// A member of a structure, also one of a structure without a name that lies in it.
     fn member(&self, of: TypeId, name: &str) -> Result<Member, NoMember>;
+    /// What tells the variants of a structure apart. `None` if it has none.
+    fn variants(&self, _of: TypeId) -> Option<Variants> {
+        None
+    }
     /// The structure, or other type, of a name.
     fn named(&self, name: &str) -> Option<TypeId>;
 }

@@ -73,7 +73,8 @@ fn members_lie_where_the_compiler_put_them() {
     );
     assert_eq!((offset("next"), offset("tag")), (Ok(16), Ok(24)));
     assert_eq!(offset("nothing"), Err(NoMember::NoSuchName));
-    assert!(types.member(job, "bit").unwrap().is_bits);
+    let bits = types.member(job, "bit").unwrap().bits.unwrap();
+    assert_eq!((bits.skip, bits.count), (0, 3));
     let tag = types.member(job, "tag").unwrap();
     assert_eq!(types.shape(tag.kind), Some(Shape::Letters(8)));
     let state = types.shape(types.member(job, "state").unwrap().kind);

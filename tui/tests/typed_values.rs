@@ -125,8 +125,13 @@ fn members_and_parameters_are_those_of_the_program() {
         ),
         (
             "handle",
-            "job.flag",
-            "`flag` has only some bits of its bytes",
+            "job.flag+1",
+            "nothing can be added to a member of some bits",
+        ),
+        (
+            "handle",
+            "str(job.flag)",
+            "a member of some bits is no address and no length",
         ),
         ("handle", "job.nothing", "there is no member `nothing`"),
         (
@@ -139,6 +144,86 @@ fn members_and_parameters_are_those_of_the_program() {
         ("by_value", "last", "where `last` is passed is not known"),
     ] {
         let said = refused(function, value, &[], &program);
+        assert!(
+            said.contains(sentence) && said.lines().count() == 1,
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn members_of_some_bits_are_told_by_every_dwarf() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    // Each counts bits in another way; so do structures without room between their members.
+    for (name, flags) in [
+        ("typed5", ["-gdwarf-5", "-O2"]),
+        ("typed2", ["-gdwarf-2", "-gstrict-dwarf"]),
+        ("packed", ["-gdwarf-4", "-fpack-struct"]),
+    ] {
+        let Some(program) = build(&scratch, "typed.c", name, &flags) else {
+            return;
+        };
+        let expressions = [
+            "job.next.flag",
+            "job.flag",
+            "job.next.rest",
+            "job.next.low",
+            "job.next.high",
+            "job.low",
+            "job.next.then",
+        ];
+        let (report, _) = values(&["handle"], &expressions, &program);
+        let expected: Vec<(&str, &[(&str, u64)])> = vec![
+            ("job.next.flag", &[("5", 100)]),
+            ("job.flag", &[("1", 100)]),
+            ("job.next.rest", &[("268435457", 100)]),
+            ("job.next.low", &[("-3", 100)]),
+            ("job.next.high", &[("700", 100)]),
+            ("job.low", &[("0", 100)]),
+            ("job.next.then", &[("DONE", 100)]),
+        ];
+        check(&report, &expected);
+        if name == "packed" {
+            let said = refused("handle", "job.next.wide", &[], &program);
+            assert!(
+                said.contains("its bits lie in 9 bytes, and 8 can be read"),
+                "{said}"
+            );
+        } else {
+            let (report, _) = values(&["handle"], &["job.next.wide"], &program);
+            check(
+                &report,
+                &[("job.next.wide", &[("0x1fffffff00000000", 100)])],
+            );
+        }
+    }
+}
+
+#[test]
+fn types_that_lie_elsewhere_are_told() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    for (name, flags, sentence) in [
+        (
+            "split",
+            ["-g", "-gsplit-dwarf"],
+            "in .dwo files (-gsplit-dwarf), which are not read",
+        ),
+        (
+            "units",
+            ["-gdwarf-4", "-fdebug-types-section"],
+            "in .debug_types (-fdebug-types-section with DWARF 4), which is not read",
+        ),
+    ] {
+        let Some(program) = build(&scratch, "typed.c", name, &flags) else {
+            return;
+        };
+        let said = refused("handle", "job->id", &[], &program);
         assert!(
             said.contains(sentence) && said.lines().count() == 1,
             "{said}"
@@ -286,4 +371,192 @@ fn objects_of_cpp_have_members_through_virtual_and_overloaded_functions() {
     check(&report, &[("this.own", &[("11", 50)])]);
     let said = refused("shop::Virtual::area", "this.kind", &[], &program);
     assert!(said.contains("in a virtual base class"), "{said}");
+}
+
+const RUST: &str = r#"
+use std::hint::black_box;
+pub struct Point { pub x: i32, pub y: u64 }
+pub enum Shape { Circle { radius: u32 }, Named(String, u16), Empty }
+pub struct Order { pub id: u64, pub name: String, pub tag: &'static str, pub at: Point, pub shape: Shape, pub items: Vec<u32> }
+#[inline(never)] pub fn greet(name: &str, count: u32) -> usize { black_box(name.len() + count as usize) }
+#[inline(never)] pub fn take(order: &Order, factor: i16) -> i64 { black_box(order.id as i64 * factor as i64) }
+#[inline(never)] pub fn own(text: String) -> usize { black_box(text.len()) }
+pub struct Holder { pub shape: Shape }
+#[inline(never)] pub fn area(holder: &Holder) -> u32 {
+    match black_box(&holder.shape) { Shape::Circle { radius } => *radius, Shape::Named(_, n) => u32::from(*n), Shape::Empty => 0 } }
+#[inline(never)] fn changed(name: &str, count: u32) -> usize { black_box(name.len() + count as usize) }
+fn main() {
+    let order = Order { id: 42, name: "order one".into(), tag: "tagged", at: Point { x: -7, y: 9 },
+        shape: Shape::Circle { radius: 11 }, items: vec![1, 2, 3] };
+    let shapes = [Shape::Named("box".into(), 77), Shape::Empty, Shape::Circle { radius: 3 }, Shape::Named("a".into(), 1)];
+    let shapes = shapes.map(|shape| Holder { shape });
+    // The compiler does not see who is called, and leaves the parameters as they are.
+    let (greet, take, own, area) = black_box((
+        greet as fn(&str, u32) -> usize, take as fn(&Order, i16) -> i64, own as fn(String) -> usize, area as fn(&Holder) -> u32));
+    let mut sum = order.at.y as usize + order.items.len() + order.at.x as usize;
+    for i in 0..100u32 {
+        sum = sum.wrapping_add(greet(black_box("hello"), i % 2)).wrapping_add(own("owned".to_string()));
+        sum = sum.wrapping_add(take(&order, black_box(-2)) as usize).wrapping_add(changed("fixed", i));
+        sum = sum.wrapping_add(area(&shapes[i as usize % 4]) as usize);
+    }
+    println!("{sum}");
+}
+"#;
+
+#[test]
+fn texts_and_variants_of_rust_are_told() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let source = scratch.join("order.rs");
+    std::fs::write(&source, RUST).expect("a file");
+    let path = scratch.join("order");
+    if compile(
+        &source,
+        &path,
+        &["-g", "-Copt-level=1", "-Ccodegen-units=1"],
+    )
+    .is_none()
+    {
+        return;
+    }
+    let program = path.to_str().expect("UTF-8");
+    let (report, _) = values(
+        &["order::greet"],
+        &["name", "name.length", "count"],
+        program,
+    );
+    let expected: Vec<(&str, &[(&str, u64)])> = vec![
+        ("name", &[("\"hello\"", 100)]),
+        ("name.length", &[("5", 100)]),
+        ("count", &[("0", 50), ("1", 50)]),
+    ];
+    check(&report, &expected);
+    let expressions = [
+        "order.name",
+        "str(order.tag)",
+        "order.at.x",
+        "order.shape",
+        "order.items.len",
+        "factor",
+    ];
+    let (report, _) = values(&["order::take"], &expressions, program);
+    let expected: Vec<(&str, &[(&str, u64)])> = vec![
+        ("order.name", &[("\"order one\"", 100)]),
+        ("str(order.tag)", &[("\"tagged\"", 100)]),
+        ("order.at.x", &[("-7", 100)]),
+        ("order.shape", &[("Circle", 100)]),
+        ("order.items.len", &[("3", 100)]),
+        ("factor", &[("-2", 100)]),
+    ];
+    check(&report, &expected);
+    let (report, _) = values(&["order::own"], &["text"], program);
+    check(&report, &[("text", &[("\"owned\"", 100)])]);
+    // Named is told by whatever room its string has.
+    let (report, _) = values(&["order::area"], &["holder.shape"], program);
+    let expected: &[(&str, u64)] = &[("Circle", 25), ("Empty", 25), ("Named", 50)];
+    check(&report, &[("holder.shape", expected)]);
+    for (function, value, sentence) in [
+        (
+            "order::take",
+            "str(order.at)",
+            "it is a structure, and no text: name a member",
+        ),
+        (
+            "order::changed",
+            "name",
+            "not passed as it stands in the source text",
+        ),
+    ] {
+        let said = refused(function, value, &[], program);
+        assert!(
+            said.contains(sentence) && said.lines().count() == 1,
+            "{said}"
+        );
+    }
+}
+
+const GO: &str = r#"package main
+import "fmt"
+type Point struct { X int32; Y uint64 }
+type Job struct { ID int64; Name string; Tags []string; At *Point; Done bool; Ratio float64 }
+//go:noinline
+func handle(name string, count int) int { return len(name) + count }
+//go:noinline
+func work(job *Job, factor int16) int64 { return job.ID * int64(factor) }
+//go:noinline
+func total(list []int32) int32 { var s int32; for _, v := range list { s += v }; return s }
+//go:noinline
+func byValue(p Point, s string) uint64 { return uint64(p.X) + p.Y + uint64(len(s)) }
+func main() {
+    job := &Job{42, "job one", []string{"a", "bb"}, &Point{-7, 9}, true, 0.5}
+    sum := 0
+    for i := 0; i < 100; i++ {
+        sum += handle("hello", i%2) + int(work(job, -2)) + int(total([]int32{1, 2, 3})) + int(byValue(Point{3, 4}, "text"))
+    }
+    fmt.Println(sum)
+}
+"#;
+
+#[test]
+fn texts_and_slices_of_go_are_told() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let (source, path) = (scratch.join("jobs.go"), scratch.join("jobs"));
+    std::fs::write(&source, GO).expect("a file");
+    let mut go = Command::new("go");
+    go.arg("build")
+        .arg("-o")
+        .arg(&path)
+        .arg(&source)
+        .env("GO111MODULE", "off");
+    if run_tool(&mut go).is_none() {
+        return;
+    }
+    let program = path.to_str().expect("UTF-8");
+    for (function, told) in [
+        (
+            "main.handle",
+            vec![
+                ("name", "\"hello\""),
+                ("str(name)", "\"hello\""),
+                ("name.len", "5"),
+            ],
+        ),
+        (
+            "main.work",
+            vec![
+                ("job.ID", "42"),
+                ("job.Name", "\"job one\""),
+                ("job.Tags.len", "2"),
+                ("job.At.X", "-7"),
+                ("job.Done", "1"),
+                ("job.Ratio", "0.5"),
+                ("factor", "-2"),
+            ],
+        ),
+        (
+            "main.total",
+            vec![
+                ("list.len", "3"),
+                ("list.cap", "3"),
+                ("*(list.array+4):i32", "2"),
+            ],
+        ),
+        (
+            "main.byValue",
+            vec![("p.X", "3"), ("p.Y", "4"), ("s", "\"text\"")],
+        ),
+    ] {
+        let expressions: Vec<&str> = told.iter().map(|(expression, _)| *expression).collect();
+        let (report, _) = values(&[function], &expressions, program);
+        for (expression, value) in told {
+            check(&report, &[(expression, &[(value, 100)])]);
+        }
+    }
+    let said = refused("main.total", "list", &[], program);
+    assert!(said.contains("its parts are arg1, arg2, arg3"), "{said}");
 }

@@ -40,6 +40,7 @@ use probe::call_orders::{
 use symbolize::dwarf::Passed;
 use symbolize::kernel::{Tracepoint, Tracepoints};
 use symbolize::sites::{Argument, ArgumentPlace, Language};
+use symbolize::types::Bits;
 
 /// A value to show.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +54,8 @@ pub struct Expression {
     operand: String,
     /// Names of numbers, if it is an enumeration.
     names: Vec<(i64, String)>,
+    /// The name of all other numbers, if it has variants with members.
+    other: Option<String>,
 }
 
 /// What is shown: a number, a text that ends with a zero, or one of a length.
@@ -73,6 +76,8 @@ struct Path {
     then: i64,
     /// Names in front of the steps, which have to be found before it can be read.
     fields: Option<Box<Fields>>,
+    /// Which bits of what was read last count, if it is not all of them.
+    bits: Option<Bits>,
 }
 
 /// Where a path begins.
@@ -98,6 +103,8 @@ pub struct NumberType {
     pub is_pointer: bool,
     /// It is a floating point number, of 4 or 8 bytes.
     pub is_float: bool,
+    /// How many bits it has, if those are not all of its bytes; else 0.
+    pub bits: u32,
 }
 
 /// What a number is if no type was typed.
@@ -106,6 +113,7 @@ const WORD: NumberType = NumberType {
     is_signed: false,
     is_pointer: false,
     is_float: false,
+    bits: 0,
 };
 
 impl NumberType {
@@ -113,7 +121,10 @@ impl NumberType {
     pub fn show(self, number: u64) -> String {
         // Bits above the number's own: shifting there and back fills them with its
         // sign, or with zeros.
-        let unused = 64 - self.bytes.clamp(1, 8) * 8;
+        let unused = match self.bits {
+            bits @ 1..=64 => 64 - bits,
+            _ => 64 - self.bytes.clamp(1, 8) * 8,
+        };
         if self.is_pointer {
             return format!("{number:#x}");
         }
@@ -217,6 +228,7 @@ impl Expression {
             number,
             operand: String::new(),
             names: Vec::new(),
+            other: None,
         };
         let is_end = |path: &&Path| path.base == Base::Return;
         let ends = expression.paths().filter(is_end).count();
@@ -269,6 +281,10 @@ impl Expression {
             Kind::Number(path) => {
                 lowered.kind = value::NUMBER;
                 lowered.chain = chain(path)?;
+                if let Some(bits) = path.bits {
+                    lowered.above = 64 - (bits.skip + bits.count).min(64);
+                    lowered.down = 64 - bits.count.min(64);
+                }
             }
             Kind::Text(path) => {
                 lowered.kind = value::TEXT;
@@ -329,6 +345,7 @@ impl Expression {
             number,
             operand: operands.join(", "),
             names: Vec::new(),
+            other: None,
         })
     }
 
@@ -404,17 +421,37 @@ impl Expression {
                             typed.names = names;
                         }
                     }
+                    What::Variant(number, names, other) => {
+                        if self.number == WORD {
+                            (typed.number, typed.names, typed.other) = (number, names, other);
+                        }
+                    }
                     What::Letters => typed.kind = Kind::Text(resolved.path),
+                    What::Text(length) => typed.kind = Kind::CountedText(resolved.path, length),
                     What::Structure => {
                         return Err(format!("`{}` is a structure: name a member", self.text));
                     }
                 }
             }
             // A text is read from an address: that of letters, or what a pointer says.
-            Kind::Text(path) => typed.kind = Kind::Text(path.resolve(known)?.path),
+            Kind::Text(path) => {
+                let resolved = path.resolve(known)?;
+                let path = resolved.path.without_bits()?;
+                typed.kind = match resolved.what {
+                    What::Text(length) => Kind::CountedText(path, length),
+                    What::Structure | What::Variant(..) => {
+                        return Err("it is a structure, and no text: name a member".into());
+                    }
+                    What::Unknown | What::Number(..) | What::Letters => Kind::Text(path),
+                };
+            }
             Kind::CountedText(path, length) => {
                 let (path, length) = (path.resolve(known)?, length.resolve(known)?);
-                typed.kind = Kind::CountedText(path.path, length.path);
+                if let What::Structure | What::Variant(..) = path.what {
+                    return Err("it is a structure, and no text: name a member".into());
+                }
+                let (path, length) = (path.path.without_bits()?, length.path.without_bits()?);
+                typed.kind = Kind::CountedText(path, length);
             }
         }
         Ok(typed)
@@ -426,6 +463,9 @@ impl Expression {
         let value = shown.parse::<i64>().ok();
         if let Some(name) = value.and_then(|value| self.name_of(value)) {
             return symbolize::sanitize(name.as_bytes()).into_owned();
+        }
+        if let Some(other) = &self.other {
+            return symbolize::sanitize(other.as_bytes()).into_owned();
         }
         let returned = matches!(&self.kind, Kind::Number(path) if path.is_bare(Base::Return));
         let is_whole = !self.number.is_pointer && !self.number.is_float && self.names.is_empty();
@@ -477,6 +517,7 @@ impl Path {
             steps: Vec::new(),
             then: 0,
             fields: None,
+            bits: None,
         }
     }
 

@@ -12,7 +12,7 @@ use probe::files;
 use std::path::Path;
 use std::sync::Arc;
 use symbolize::debug_file::DebugFiles;
-use symbolize::dwarf::{Convention, DebugTypes, NoSignature, Parameter, Signature};
+use symbolize::dwarf::{Convention, DebugTypes, LeftOut, NoSignature, Parameter, Signature};
 use symbolize::object::Object;
 use symbolize::opener;
 use symbolize::sites::{Function, Language};
@@ -203,7 +203,17 @@ fn with(
                     "; the compiler changed the parameters of this copy of the function".into()
                 }
             };
-            Err(format!("`{}`: {clause}{about}", value.text))
+            let elsewhere = match types.left_out() {
+                None => "",
+                Some(LeftOut::InSplitFiles) => {
+                    "; types of this build lie in .dwo files (-gsplit-dwarf), which are not read"
+                }
+                Some(LeftOut::InTypeUnits) => {
+                    "; types of this build lie in .debug_types (-fdebug-types-section with DWARF \
+                     4), which is not read"
+                }
+            };
+            Err(format!("`{}`: {clause}{about}{elsewhere}", value.text))
         }
     });
     typed.collect::<Result<Vec<_>, _>>().and_then(Values::new)

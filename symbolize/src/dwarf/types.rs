@@ -24,7 +24,7 @@ use super::unit::Window;
 use crate::OpenError;
 use crate::debug_file::DebugFiles;
 use crate::object::Object;
-use crate::types::{Member, NoMember, Shape, TypeId, Types};
+use crate::types::{Bits, Member, NoMember, Shape, TypeId, Types, Variants};
 
 use directory::Directory;
 use look::{Look, Reference};
@@ -48,7 +48,18 @@ const PARTS_MAX: usize = 32;
 pub struct DebugTypes {
     info: DebugInfo,
     build_id: Vec<u8>,
+    /// There are types in `.debug_types`.
+    has_type_units: bool,
     directory: OnceLock<Directory>,
+}
+
+/// Types that there are, and that are not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeftOut {
+    /// Those in `.dwo` files (split DWARF).
+    InSplitFiles,
+    /// Those in `.debug_types` (type units of DWARF 4).
+    InTypeUnits,
 }
 
 /// A structure as a whole.
@@ -76,6 +87,7 @@ impl DebugTypes {
         Ok(info.map(|info| DebugTypes {
             info,
             build_id: main.build_id().unwrap_or_default(),
+            has_type_units: object.section_by_name(b".debug_types").is_some(),
             directory: OnceLock::new(),
         }))
     }
@@ -83,6 +95,16 @@ impl DebugTypes {
     /// The build that it tells of; empty if that is not known.
     pub fn build_id(&self) -> &[u8] {
         &self.build_id
+    }
+
+    /// Where more types are than those that are told; `None` if all are read. Looks through all
+    /// units.
+    pub fn left_out(&self) -> Option<LeftOut> {
+        match (self.directory().is_split, self.has_type_units) {
+            (true, _) => Some(LeftOut::InSplitFiles),
+            (false, true) => Some(LeftOut::InTypeUnits),
+            (false, false) => None,
+        }
     }
 
     fn directory(&self) -> &Directory {
@@ -198,10 +220,9 @@ impl DebugTypes {
         let place = self.definition(self.bare(id)?)?;
         self.look(place, |look, offset| {
             let entry = look.entry(offset)?;
-            let convention = look::number(&entry, gimli::DW_AT_calling_convention);
             Some(Structure {
                 bytes: look::number(&entry, gimli::DW_AT_byte_size)?,
-                is_by_address: convention == Some(u64::from(gimli::DW_CC_pass_by_reference.0)),
+                is_by_address: look::convention(&entry) == Some(gimli::DW_CC_pass_by_reference),
             })
         })
     }
@@ -304,7 +325,13 @@ impl DebugTypes {
                 let is_base = child.tag() == gimli::DW_TAG_inheritance;
                 let its = look.name(child).filter(|_| !is_base);
                 match its {
-                    Some(its) if is_called(&its, name) => Some(member(child, kind)),
+                    Some(its) if is_called(&its, name) => {
+                        let whole_bytes = || match self.shape_of(kind)? {
+                            Shape::Number { bytes, .. } => Some(u64::from(bytes)),
+                            _ => None,
+                        };
+                        Some(member(child, kind, whole_bytes))
+                    }
                     Some(_) => None,
                     None => {
                         let is_virtual =
@@ -344,10 +371,62 @@ impl Types for DebugTypes {
         self.member_within(of, name, &mut { NESTED_MAX })
     }
 
+    fn variants(&self, of: TypeId) -> Option<Variants> {
+        let place = self.definition(self.bare(of)?)?;
+        let (offset, kind, told) = self.look(place, tell_variants)?;
+        let Shape::Number { bytes, .. } = self.shape_of(kind)? else {
+            return None;
+        };
+        let unused = 64 - bytes * 8;
+        let mut variants = Variants {
+            offset,
+            bytes,
+            names: Vec::new(),
+            other: None,
+        };
+        for (number, name) in told {
+            match number {
+                Some(number) => variants.names.push((number << unused >> unused, name)),
+                None => variants.other = Some(name),
+            }
+        }
+        Some(variants)
+    }
+
     fn named(&self, name: &str) -> Option<TypeId> {
         let place = self.directory().type_of(name)?;
         Some(Reference::Place(place).id())
     }
+}
+
+/// Variants by their numbers; without one if it has all others.
+type ToldVariants = Vec<(Option<i64>, String)>;
+
+/// Where the number is that tells the variants of a structure apart, its type, and which are told.
+fn tell_variants(
+    look: &Look<'_, '_, '_>,
+    offset: UnitOffset,
+) -> Option<(u64, TypeId, ToldVariants)> {
+    let (part, teller) = look.find_child(offset, |child| {
+        let is_it = child.tag() == gimli::DW_TAG_variant_part;
+        is_it.then(|| (child.offset(), look.reference(child, gimli::DW_AT_discr)))
+    })?;
+    let Reference::Place(teller) = teller? else {
+        return None;
+    };
+    let teller = look.entry(look.offset_of(teller)?)?;
+    let mut told = Vec::new();
+    look.find_child::<()>(part, |variant| {
+        if variant.tag() != gimli::DW_TAG_variant {
+            return None;
+        }
+        let number = look::number(variant, gimli::DW_AT_discr_value).map(|number| number as i64);
+        let number = number.or_else(|| look::signed(variant, gimli::DW_AT_discr_value));
+        let name = look.find_child(variant.offset(), |member| look.name(member));
+        told.extend(name.map(|name| (number, name)));
+        (told.len() == VALUES_MAX).then_some(())
+    });
+    Some((offset_of(&teller)?, look.kind(&teller)?, told))
 }
 
 /// Whether an entry is a part of each object: no variable or function of the class.
@@ -366,19 +445,51 @@ fn is_called(its: &str, name: &str) -> bool {
     its == name || its.strip_prefix("__") == Some(name)
 }
 
-/// `None` if where it is cannot be told.
-fn member(entry: &look::Entry<'_>, kind: TypeId) -> Option<Member> {
-    let in_bits = look::number(entry, gimli::DW_AT_data_bit_offset);
-    let is_bits = in_bits.is_some() || entry.has_attr(gimli::DW_AT_bit_size);
-    Some(Member {
-        offset: match in_bits {
-            Some(bits) => bits / 8,
-            None => offset_of(entry)?,
-        },
-        kind,
-        is_bits,
-    })
+/// `None` if where it is cannot be told. `whole_bytes` are those of its type.
+fn member(
+    entry: &look::Entry<'_>,
+    kind: TypeId,
+    whole_bytes: impl FnOnce() -> Option<u64>,
+) -> Option<Member> {
+    let count = look::number(entry, gimli::DW_AT_bit_size);
+    let count = count.map(|count| u32::try_from(count).unwrap_or(u32::MAX).min(BITS_MAX));
+    let of = |offset, bits| Some(Member { offset, kind, bits });
+    if let Some(at) = look::number(entry, gimli::DW_AT_data_bit_offset) {
+        let skip = (at % 8) as u32;
+        return of(
+            at / 8,
+            Some(Bits {
+                skip,
+                count: count.unwrap_or(0),
+            }),
+        );
+    }
+    let offset = offset_of(entry)?;
+    let Some(count) = count else {
+        return of(offset, None);
+    };
+    // Before DWARF 4, counted from the highest bit of a word of this size, which may begin in
+    // front of it. Where there is none the bits begin with the first byte.
+    let skip = match look::signed(entry, gimli::DW_AT_bit_offset) {
+        Some(behind) => {
+            let bytes = match look::number(entry, gimli::DW_AT_byte_size) {
+                Some(bytes) => bytes,
+                None => whole_bytes()?,
+            };
+            let bits = i64::try_from(bytes).ok()?.checked_mul(8)?;
+            bits.checked_sub(behind)?.checked_sub(i64::from(count))?
+        }
+        None => 0,
+    };
+    let offset = i64::try_from(offset)
+        .ok()?
+        .checked_add(skip.div_euclid(8))?;
+    let skip = skip.rem_euclid(8) as u32;
+    of(u64::try_from(offset).ok()?, Some(Bits { skip, count }))
 }
+
+/// More bits than any number has.
+const BITS_MAX: u32 = 1 << 16;
 
 /// Where a member begins. Members of unions need not say so.
 fn offset_of(entry: &look::Entry<'_>) -> Option<u64> {
@@ -455,8 +566,7 @@ fn enumeration(
         }
         (names.len() == VALUES_MAX).then_some(())
     });
-    let has_signed = look::number(entry, gimli::DW_AT_encoding)
-        .is_some_and(|it| it == u64::from(gimli::DW_ATE_signed.0));
+    let has_signed = encoding(entry) == Some(gimli::DW_ATE_signed);
     let is_signed = has_signed || names.iter().any(|(value, _)| *value < 0);
     Shape::Number {
         bytes,

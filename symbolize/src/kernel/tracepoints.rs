@@ -10,7 +10,7 @@
 
 use super::btf::{Btf, BtfType, kind};
 use crate::bytes::u32_in;
-use crate::types::{Member, NoMember, Shape, TypeId, Types};
+use crate::types::{Bits, Member, NoMember, Shape, TypeId, Types};
 
 /// What the names of programs' types begin with.
 const TYPE: &[u8] = b"btf_trace_";
@@ -168,7 +168,10 @@ impl<'b> Tracepoints<'b> {
             Some(Member {
                 offset: u64::from(bits / 8),
                 kind: u32_in(member, 4)?.into(),
-                is_bits: bits % 8 != 0 || size != 0,
+                bits: (bits % 8 != 0 || size != 0).then_some(Bits {
+                    skip: bits % 8,
+                    count: size,
+                }),
             })
         };
         let is_called = |member: &&[u8]| {
@@ -357,7 +360,7 @@ mod tests {
         };
         assert_eq!(all.named("task"), Some(task));
         let pid = all.member(task, "pid").unwrap();
-        assert_eq!((pid.offset, pid.is_bits), (8, false));
+        assert_eq!((pid.offset, pid.bits), (8, None));
         let comm = all.member(task, "comm").unwrap();
         assert_eq!(
             (comm.offset, all.shape(comm.kind)),

@@ -12,7 +12,7 @@
 use super::{Base, NumberType, Path, WORD};
 use probe::call_orders::register;
 use symbolize::dwarf::Passed;
-use symbolize::types::{NoMember, Shape, TypeId, Types};
+use symbolize::types::{Bits, NoMember, Shape, TypeId, Types};
 
 /// Names that lead from a value to a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,30 @@ enum Reached {
     Value(Option<TypeId>),
     /// The address of one.
     Place(TypeId),
+    /// The address of some bits that are one.
+    Bits(TypeId, Bits),
+    /// A structure whose parts are so many arguments from the base on, and whether each is eight
+    /// of its bytes.
+    Parts(TypeId, u32, bool),
 }
+
+/// Members of a structure that lead to the letters of a text, and to their number.
+type TextMembers = (&'static [&'static str], &'static [&'static str]);
+
+/// Structures that are texts: strings of Go, of Rust, and of C++ as GCC's library has them.
+const TEXTS: [TextMembers; 5] = [
+    (&["str"], &["len"]),
+    (&["data_ptr"], &["length"]),
+    (
+        &["vec", "buf", "inner", "ptr", "pointer", "pointer"],
+        &["vec", "len"],
+    ),
+    (
+        &["vec", "buf", "ptr", "pointer", "pointer"],
+        &["vec", "len"],
+    ),
+    (&["_M_dataplus", "_M_p"], &["_M_string_length"]),
+];
 
 /// A path without names, and what it leads to.
 pub struct Resolved {
@@ -77,8 +100,13 @@ pub enum What {
     /// Nothing is known of it.
     Unknown,
     Number(NumberType, Vec<(i64, String)>),
+    /// A number that tells which variant of an enumeration a value is, their names, and that of
+    /// the variant which has all other numbers.
+    Variant(NumberType, Vec<(i64, String)>, Option<String>),
     /// The path ends at its first letter.
     Letters,
+    /// The path ends at its first letter, and this one at their number.
+    Text(Path),
     /// The path ends where it begins.
     Structure,
 }
@@ -95,8 +123,43 @@ impl Path {
         let what = match reached {
             Reached::Value(None) => What::Unknown,
             Reached::Value(Some(kind)) => shown(&shape(known, kind)?)?,
+            Reached::Parts(_, words, _) => match texts(known, &path, reached) {
+                Some((letters, length)) => {
+                    path = letters;
+                    What::Text(length)
+                }
+                None => return Err(parts_of(&path, words)),
+            },
+            Reached::Bits(kind, bits) => {
+                path.read_bits(bits)?;
+                match shown(&shape(known, kind)?)? {
+                    What::Number(number, names) => {
+                        let bits = bits.count;
+                        What::Number(NumberType { bits, ..number }, names)
+                    }
+                    what => what,
+                }
+            }
             Reached::Place(kind) => match shape(known, kind)? {
-                Shape::Structure => What::Structure,
+                Shape::Structure => match texts(known, &path, reached) {
+                    Some((letters, length)) => {
+                        path = letters;
+                        What::Text(length)
+                    }
+                    None => match known.types.variants(kind) {
+                        Some(variants) => {
+                            path.then = path.then.wrapping_add(variants.offset as i64);
+                            path.read(u64::from(variants.bytes));
+                            let number = NumberType {
+                                bytes: variants.bytes,
+                                is_signed: true,
+                                ..WORD
+                            };
+                            What::Variant(number, variants.names, variants.other)
+                        }
+                        None => What::Structure,
+                    },
+                },
                 Shape::Letters(_) => What::Letters,
                 shape => {
                     let what = shown(&shape)?;
@@ -134,24 +197,28 @@ impl Path {
             reached = Reached::Place(kind);
         }
         for name in &fields.members {
+            if let Reached::Parts(kind, words, is_even) = reached {
+                (path, reached) = part(known, &path, (kind, words, is_even), name)?;
+                continue;
+            }
             let structure = into_structure(known, &mut path, reached)
                 .ok_or_else(|| format!("what `{name}` is a member of is not known"))?;
-            let member = { known.types.member(structure, name) }.map_err(|why| match why {
-                NoMember::NoSuchName => format!("there is no member `{name}`"),
-                NoMember::InVirtualBase => format!(
-                    "`{name}` is in a virtual base class, whose place only the object knows"
-                ),
-                NoMember::Undefined => format!(
-                    "what `{name}` would be a member of is declared here, and defined elsewhere"
-                ),
-            })?;
-            if member.is_bits {
-                return Err(format!("`{name}` has only some bits of its bytes"));
-            }
+            let member = known.types.member(structure, name);
+            let member = member.map_err(|why| no_member(why, name))?;
             path.then = path.then.wrapping_add(member.offset as i64);
-            reached = Reached::Place(member.kind);
+            reached = match member.bits {
+                Some(bits) => Reached::Bits(member.kind, bits),
+                None => Reached::Place(member.kind),
+            };
         }
         if !self.steps.is_empty() || self.then != 0 {
+            match reached {
+                Reached::Bits(..) => {
+                    return Err("nothing can be added to a member of some bits".into());
+                }
+                Reached::Parts(_, words, _) => return Err(parts_of(&path, words)),
+                Reached::Value(_) | Reached::Place(_) => {}
+            }
             // The numbers that were typed behind the names go on from their value.
             if let Reached::Place(kind) = reached
                 && let Some(bytes) = bytes_of(&shape(known, kind)?)
@@ -168,6 +235,27 @@ impl Path {
     fn read(&mut self, bytes: u64) {
         self.steps.push((self.then, bytes));
         self.then = 0;
+    }
+
+    /// Reads some bits at the end of the path.
+    fn read_bits(&mut self, bits: Bits) -> Result<(), String> {
+        match (bits.count, bits.bytes()) {
+            (0, _) => Err("how many bits it has is not told".into()),
+            (_, bytes @ 1..=8) => {
+                self.read(u64::from(bytes));
+                self.bits = Some(bits);
+                Ok(())
+            }
+            (_, bytes) => Err(format!("its bits lie in {bytes} bytes, and 8 can be read")),
+        }
+    }
+
+    /// The path as one to an address or a length, which bits are not.
+    pub fn without_bits(self) -> Result<Path, String> {
+        match self.bits {
+            None => Ok(self),
+            Some(_) => Err("a member of some bits is no address and no length".into()),
+        }
     }
 
     /// Goes on with the steps of another path.
@@ -210,11 +298,19 @@ fn parameter(known: Known<'_>, name: &str) -> Result<(Path, Reached), String> {
             let kind = found.kind.ok_or("its type is not known")?;
             Ok((path, Reached::Place(kind)))
         }
-        Passed::Several(first, words) => {
-            let parts = (first..first + words).map(|number| format!("arg{number}"));
-            let parts: Vec<String> = parts.collect();
-            Err(format!("the parts of `{name}` are {}", parts.join(", ")))
+        Passed::Several(first, words, is_even) => {
+            let kind = found.kind.ok_or("its type is not known")?;
+            let path = Path::of(Base::Argument(first));
+            Ok((path, Reached::Parts(kind, words, is_even)))
         }
+        Passed::Register(number) => {
+            let path = Path::of(Base::Register(number));
+            Ok((path, Reached::Value(found.kind)))
+        }
+        Passed::Nowhere => Err(format!(
+            "`{name}` is not passed as it stands in the source text: the compiler made a constant \
+             of it, or left it out"
+        )),
         Passed::Float => Err(format!(
             "`{name}` is in a register of floating point numbers, which probes do not see"
         )),
@@ -222,11 +318,106 @@ fn parameter(known: Known<'_>, name: &str) -> Result<(Path, Reached), String> {
     }
 }
 
+fn no_member(why: NoMember, name: &str) -> String {
+    match why {
+        NoMember::NoSuchName => format!("there is no member `{name}`"),
+        NoMember::InVirtualBase => {
+            format!("`{name}` is in a virtual base class, whose place only the object knows")
+        }
+        NoMember::Undefined => {
+            format!("what `{name}` would be a member of is declared here, and defined elsewhere")
+        }
+    }
+}
+
+/// Says where the parts of a structure are.
+fn parts_of(path: &Path, words: u32) -> String {
+    let Base::Argument(first) = path.base else {
+        return "its parts are in several registers".into();
+    };
+    let parts = (first..first.saturating_add(words)).map(|number| format!("arg{number}"));
+    let parts: Vec<String> = parts.collect();
+    format!("its parts are {}", parts.join(", "))
+}
+
+/// A member of a structure whose parts are arguments.
+fn part(
+    known: Known<'_>,
+    path: &Path,
+    (kind, words, is_even): (TypeId, u32, bool),
+    name: &str,
+) -> Result<(Path, Reached), String> {
+    let member = known.types.member(kind, name);
+    let member = member.map_err(|why| no_member(why, name))?;
+    let word = member.offset / 8;
+    let is_whole = is_even && member.offset.is_multiple_of(8) && member.bits.is_none();
+    let (Base::Argument(first), true) = (path.base, is_whole && word < u64::from(words)) else {
+        return Err(parts_of(path, words));
+    };
+    let path = Path::of(Base::Argument(first + word as u32));
+    let reached = match shape(known, member.kind)? {
+        Shape::Structure => Reached::Parts(member.kind, words - word as u32, is_even),
+        _ => Reached::Value(Some(member.kind)),
+    };
+    Ok((path, reached))
+}
+
+/// The letters of a text and their number, if a structure is one.
+fn texts(known: Known<'_>, path: &Path, reached: Reached) -> Option<(Path, Path)> {
+    let kind = match reached {
+        Reached::Place(kind) | Reached::Parts(kind, _, true) => kind,
+        _ => return None,
+    };
+    let inside = |members: &[&str]| {
+        members
+            .iter()
+            .try_fold((0u64, kind), |(offset, kind), name| {
+                let is_structure = known.types.shape(kind)? == Shape::Structure;
+                let member = is_structure.then(|| known.types.member(kind, name).ok())??;
+                let offset = offset.checked_add(member.offset)?;
+                member.bits.is_none().then_some((offset, member.kind))
+            })
+    };
+    let is_letter = |kind| {
+        matches!(
+            known.types.shape(kind),
+            Some(Shape::Number { bytes: 1, .. })
+        )
+    };
+    let goes_to = |offset: u64| match (reached, path.base) {
+        (Reached::Parts(_, words, _), Base::Argument(first)) => {
+            let word = u32::try_from(offset / 8)
+                .ok()
+                .filter(|word| *word < words)?;
+            offset
+                .is_multiple_of(8)
+                .then(|| Path::of(Base::Argument(first + word)))
+        }
+        (Reached::Place(_), _) => {
+            let mut path = path.clone();
+            path.then = path.then.wrapping_add(offset as i64);
+            path.read(8);
+            Some(path)
+        }
+        _ => None,
+    };
+    TEXTS.iter().find_map(|(letters, length)| {
+        let (letters, pointer) = inside(letters)?;
+        let (length, number) = inside(length)?;
+        let is_text = match (known.types.shape(pointer)?, known.types.shape(number)?) {
+            (Shape::Pointer(Some(to)), Shape::Number { bytes: 8, .. }) => is_letter(to),
+            _ => false,
+        };
+        is_text.then(|| Some((goes_to(letters)?, goes_to(length)?)))?
+    })
+}
+
 /// Goes on to the structure that is there, or that the pointer there leads to.
 fn into_structure(known: Known<'_>, path: &mut Path, reached: Reached) -> Option<TypeId> {
     let (kind, is_place) = match reached {
         Reached::Value(kind) => (kind?, false),
         Reached::Place(kind) => (kind, true),
+        Reached::Bits(..) | Reached::Parts(..) => return None,
     };
     match known.types.shape(kind)? {
         Shape::Structure if is_place => Some(kind),

@@ -5,6 +5,7 @@ use super::entry::{Entry, State, Watched};
 use crate::probes::expression::Expression;
 use crate::probes::shown::{Latency, Probe, ProbeCost, ProbeValue, Seen, Shares, Site, Stage};
 use probe::call::{Reading, Texts};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 use symbolize::sanitize;
@@ -128,7 +129,12 @@ fn value(
         let shown = expression.show(number.number);
         (Arc::from(shown), number.count)
     });
-    let mut top: Vec<(Arc<str>, u64)> = as_text.chain(numbers).collect();
+    // Two numbers may be shown alike: variants of an enumeration, texts that are not UTF-8.
+    let mut counts: BTreeMap<Arc<str>, u64> = BTreeMap::new();
+    for (shown, count) in as_text.chain(numbers) {
+        *counts.entry(shown).or_default() += count;
+    }
+    let mut top: Vec<(Arc<str>, u64)> = counts.into_iter().collect();
     top.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let others = top.iter().skip(VALUES_SHOWN).map(|(_, count)| count).sum();
     top.truncate(VALUES_SHOWN);

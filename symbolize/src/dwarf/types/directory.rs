@@ -28,6 +28,8 @@ pub struct Directory {
     functions: HashMap<u64, Of>,
     /// Types in units of their own, by their numbers.
     signatures: HashMap<u64, EntryPlace>,
+    /// Some units are of other files (split DWARF).
+    pub is_split: bool,
 }
 
 /// The functions of one name.
@@ -57,6 +59,7 @@ impl Directory {
                 continue;
             };
             let look = Look::new(&opened);
+            directory.is_split |= opened.unit.dwo_id.is_some();
             if let UnitType::Type {
                 type_signature,
                 type_offset,

@@ -173,6 +173,14 @@ pub fn number(entry: &Entry<'_>, name: gimli::DwAt) -> Option<u64> {
     entry.attr_value(name)?.udata_value()
 }
 
+/// How a function is called, or a structure passed.
+pub fn convention(entry: &Entry<'_>) -> Option<gimli::DwCc> {
+    match entry.attr_value(gimli::DW_AT_calling_convention)? {
+        AttributeValue::CallingConvention(convention) => Some(convention),
+        value => value.u8_value().map(gimli::DwCc),
+    }
+}
+
 /// A number that may be negative.
 pub fn signed(entry: &Entry<'_>, name: gimli::DwAt) -> Option<i64> {
     entry.attr_value(name)?.sdata_value()

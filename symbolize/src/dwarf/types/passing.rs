@@ -31,12 +31,18 @@ pub enum Passed {
     Argument(u32),
     /// Its address is the argument of this number.
     Address(u32),
-    /// Its parts are so many arguments, from this one on.
-    Several(u32, u32),
+    /// Its parts are so many arguments, from this one on. Whether each is eight of its bytes, in
+    /// their order: in Go those that are smaller have one each as well.
+    Several(u32, u32, bool),
     /// It lies on the stack, so many bytes above the return address.
     Stack(u64),
     /// In a register of floating point numbers.
     Float,
+    /// In a register where the compiler has put it, numbered as in instructions.
+    Register(u32),
+    /// Nowhere: the compiler made a constant of it, or passes it in another way than callers of
+    /// other files would.
+    Nowhere,
     /// Not known.
     Unknown,
 }
@@ -101,7 +107,10 @@ impl<'t> Places<'t> {
         match made {
             Made::Words(words) => match self.words(words) {
                 Passed::Argument(number) if kind.is_some_and(|it| self.types.is_structure(it)) => {
-                    Passed::Several(number, 1)
+                    Passed::Several(number, 1, self.is_even(kind, 1))
+                }
+                Passed::Several(number, words, _) => {
+                    Passed::Several(number, words, self.is_even(kind, words))
                 }
                 place => place,
             },
@@ -132,7 +141,7 @@ impl<'t> Places<'t> {
             self.registers = Some(taken + words);
             return match words {
                 1 => Passed::Argument(taken + 1),
-                _ => Passed::Several(taken + 1, words),
+                _ => Passed::Several(taken + 1, words, false),
             };
         }
         match (self.convention, self.on_stack(u64::from(words) * 8)) {
@@ -143,6 +152,12 @@ impl<'t> Places<'t> {
             }
             (_, place) => place,
         }
+    }
+
+    /// Whether each word has eight bytes of the value.
+    fn is_even(&self, kind: Option<TypeId>, words: u32) -> bool {
+        let bytes = || Some(self.types.structure(kind?)?.bytes);
+        self.convention != Convention::Go || bytes() == Some(u64::from(words) * 8)
     }
 
     fn on_stack(&mut self, bytes: u64) -> Passed {

@@ -47,9 +47,27 @@ const PARAMETERS_MAX: usize = 64;
 /// What one entry tells of a function.
 struct Told {
     parameters: Vec<(String, Option<TypeId>)>,
+    /// Where the compiler has put each, as far as one place tells.
+    places: Vec<Put>,
+    /// Callers keep to no convention: the compiler knows all of them.
+    is_changed: bool,
     returns: Option<TypeId>,
     origin: Option<EntryPlace>,
 }
+
+/// Where the compiler has put a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Put {
+    /// In a register all the time, numbered as in instructions.
+    InRegister(u32),
+    /// It is a constant.
+    IsConstant,
+    /// Elsewhere, or in several places one after the other.
+    Elsewhere,
+}
+
+/// The registers of instructions by their numbers in DWARF (System V ABI for x86-64, 3.6.2).
+const REGISTERS: [u32; 16] = [0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
 
 impl DebugTypes {
     /// The signature of a function of the file itself, which is known by where it is.
@@ -98,6 +116,8 @@ impl DebugTypes {
         }
         let is_go = convention == Convention::Go;
         let (mut parameters, mut returns) = (Vec::new(), None);
+        // Of the function itself, not of what it is an instance of.
+        let mut own: Option<(Vec<Put>, bool)> = None;
         let mut next = Some(place);
         for _ in 0..REFERENCES_MAX {
             let Some(place) = next else { break };
@@ -111,14 +131,24 @@ impl DebugTypes {
                 parameters = told.parameters;
             }
             returns = returns.or(told.returns);
+            own.get_or_insert((told.places, told.is_changed));
             next = told.origin;
         }
+        let (put, is_changed) = own.unwrap_or_default();
         let mut places = Places::new(self, convention, returns);
         let parameters = { parameters.into_iter() }
-            .map(|(name, kind)| Parameter {
-                place: places.next(kind),
-                name,
-                kind,
+            .enumerate()
+            .map(|(at, (name, kind))| {
+                let by_convention = places.next(kind);
+                Parameter {
+                    place: match (put.get(at), is_changed) {
+                        (Some(Put::InRegister(number)), true) => Passed::Register(*number),
+                        (Some(Put::IsConstant), _) | (_, true) => Passed::Nowhere,
+                        (_, false) => by_convention,
+                    },
+                    name,
+                    kind,
+                }
             })
             .collect();
         Ok(Signature {
@@ -153,10 +183,35 @@ impl DebugTypes {
     }
 }
 
+/// LLVM says so of functions whose parameters it has changed.
+fn is_changed(entry: &look::Entry<'_>) -> bool {
+    look::convention(entry) == Some(gimli::DW_CC_nocall)
+}
+
+fn put(parameter: &look::Entry<'_>) -> Put {
+    if parameter.has_attr(gimli::DW_AT_const_value) {
+        return Put::IsConstant;
+    }
+    let Some(gimli::AttributeValue::Exprloc(expression)) =
+        parameter.attr_value(gimli::DW_AT_location)
+    else {
+        return Put::Elsewhere;
+    };
+    let mut bytes = expression.0;
+    let first = gimli::Reader::read_u8(&mut bytes).ok();
+    let number = first.and_then(|first| first.checked_sub(gimli::DW_OP_reg0.0));
+    match number.and_then(|number| REGISTERS.get(usize::from(number))) {
+        Some(number) if bytes.is_empty() => Put::InRegister(*number),
+        _ => Put::Elsewhere,
+    }
+}
+
 fn told(look: &Look<'_, '_, '_>, offset: gimli::UnitOffset, is_go: bool) -> Option<Told> {
     let entry = look.entry(offset)?;
     let mut told = Told {
         parameters: Vec::new(),
+        places: Vec::new(),
+        is_changed: is_changed(&entry),
         returns: look.kind(&entry),
         origin: origin_of(look, &entry),
     };
@@ -178,6 +233,7 @@ fn told(look: &Look<'_, '_, '_>, offset: gimli::UnitOffset, is_go: bool) -> Opti
         }
         let name = look.name(child).unwrap_or_default();
         told.parameters.push((name, look.kind(child)));
+        told.places.push(put(child));
         None
     });
     Some(told)
