@@ -14,9 +14,11 @@
 
 mod account;
 mod course;
+mod happening;
 mod modules;
 mod probing;
 mod python;
+mod runners;
 mod sampling;
 mod waiting;
 mod workers;
@@ -33,6 +35,7 @@ use crate::users::Users;
 use account::Account;
 use course::Course;
 use faults::Patience;
+use happening::Happenings;
 use modules::Modules;
 use probe::{Batch, ProcessInfo};
 use probing::Probing;
@@ -74,6 +77,8 @@ pub struct Model {
     probing: Probing,
     /// `None` where waits are not followed.
     waiting: Option<Waiting>,
+    /// `None` where nothing is counted besides time.
+    happenings: Option<Happenings>,
     /// `None` without a budget, and before sampling has begun.
     governor: Option<Governor>,
     /// The snapshot that was published last.
@@ -89,7 +94,8 @@ impl Model {
         Self {
             clock: SnapshotClock::new(settings.schedule.clone()),
             generation: 0,
-            waiting: Waiting::new(settings.counted, &mut store),
+            waiting: Waiting::new(&settings.counted, &mut store),
+            happenings: Happenings::new(&settings.counted, &mut store),
             store,
             modules: Modules::default(),
             workers: Workers::start(settings.consent, settings.lines),
@@ -276,6 +282,9 @@ impl Model {
         if let Some(waiting) = &mut self.waiting {
             waiting.add_batch(batch, &mut self.store);
         }
+        if let Some(happenings) = &mut self.happenings {
+            happenings.add_batch(batch);
+        }
         self.account.add(batch, &mut self.users);
         self.course.advance(batch);
     }
@@ -300,7 +309,7 @@ impl Model {
     }
 
     /// Takes a sample apart by its event: ticks count as time on a CPU, calls go to
-    /// their probe, waits count in metrics of their own. A frame whose module is not
+    /// their probe, waits and what is counted besides time in metrics of their own. A frame whose module is not
     /// known is left out.
     fn add_sample(&mut self, sample: &probe::Sample) {
         match sample.event {
@@ -309,7 +318,7 @@ impl Model {
             probe::Event::Call(number) | probe::Event::SlowCall(number) => {
                 return self.probing.take_stack(number, sample, &self.modules);
             }
-            probe::Event::Wait => {}
+            probe::Event::Wait | probe::Event::Wake | probe::Event::Happening => {}
         }
         let mut frames = Vec::with_capacity(sample.frames.len());
         for frame in &sample.frames {
@@ -338,7 +347,8 @@ impl Model {
         self.account.note_ending(ending, stopped_in);
         let rate_hz = self.sampling.rate_hz();
         let wait = sample.wait;
-        if wait.is_none() {
+        let event = sample.event;
+        if event == probe::Event::Tick {
             self.probing.count(sample, &frames, &self.modules, rate_hz);
         }
         let sample = NewSample {
@@ -352,7 +362,16 @@ impl Model {
             ending,
             weight: sample.weight,
         };
+        if event == probe::Event::Happening {
+            if let Some(happenings) = &self.happenings {
+                happenings.add(sample, &mut self.store);
+            }
+            return;
+        }
         match (wait, &mut self.waiting) {
+            (Some(wait), Some(waiting)) if event == probe::Event::Wake => {
+                waiting.add_wake(sample, wait, &mut self.store);
+            }
             (Some(wait), Some(waiting)) => waiting.add_wait(sample, wait, &mut self.store),
             // Nobody asked for it.
             (Some(_), None) => {}
@@ -432,9 +451,15 @@ impl Model {
             filter: self.settings.filter.clone(),
             ..Query::default()
         };
+        let kept_waiting = self.waiting.as_ref().map(Waiting::kept_waiting);
+        let kept_waiting = kept_waiting.and_then(|event| view.of_event(event));
         let (mut report, offered, view) = self.report(&query, view, due);
         let (health, busy_cpus) = self.account.health(report.window, &self.modules, notes);
-        let waited = { self.waiting.as_ref() }.map(|_| Waited::told(&mut report, &view, &query));
+        let waited = kept_waiting.map(|kept_waiting| {
+            let mut waited = Waited::told(&mut report, &view, &query);
+            waited.learn_ends(&kept_waiting, &query);
+            waited
+        });
         Snapshot {
             generation: self.generation,
             asked: Asked {
@@ -485,8 +510,10 @@ impl Model {
     /// that it is of. On a screen the view counts time on CPUs, and has the other metrics
     /// beside; reports and recordings are of the one that was asked for.
     fn report(&mut self, query: &Query, view: View, due: Due) -> (Report, u64, View) {
-        let counted = match (&self.waiting, &self.settings.schedule) {
-            (Some(waiting), Schedule::Reports { .. }) => view.of_event(waiting.event()),
+        let waits = self.waiting.as_ref().map(Waiting::event);
+        let event = waits.or(self.happenings.as_ref().map(Happenings::event));
+        let counted = match (event, &self.settings.schedule) {
+            (Some(event), Schedule::Reports { .. }) => view.of_event(event),
             _ => None,
         };
         if counted.is_none() && query.filter.is_empty() {
@@ -522,6 +549,7 @@ impl Model {
         notes.extend(self.account.notes());
         notes.extend(self.workers.notes());
         notes.extend(self.waiting.iter().flat_map(Waiting::notes));
+        notes.extend(self.happenings.as_ref().and_then(Happenings::note));
         notes.extend(faults::seen().iter().map(ToString::to_string));
         let forgotten = self.store.states().forgotten();
         if forgotten > 0 {

@@ -35,7 +35,10 @@ mod suggest;
 mod typed;
 mod wanted;
 
-pub use find::{Extent, Found, NotFound, Refused, Search, find, marker_names, names};
+pub use find::{
+    Extent, Found, NotFound, PointCode, RUNNERS_MAX, Refused, Search, check_point, find,
+    marker_names, names,
+};
 pub use guard::{Guard, ProbeLimits, TooMuch};
 pub use keeper::{Asked, Counted, Keeper, Message, News, Stack};
 pub use order::{Place, ProbeOrder, Sampled, Which, Whose};

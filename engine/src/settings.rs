@@ -3,6 +3,7 @@
 use crate::probes::expression::Values;
 use crate::probes::{ProbeLimits, ProbeOrder, Reach};
 use crate::snapshot::Span;
+use probe::Happening;
 use profile::{Filter, Limits};
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,7 +80,7 @@ impl Settings {
 }
 
 /// What is counted. Waits are followed only where they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Counted {
     /// Time on CPUs.
     #[default]
@@ -88,17 +89,35 @@ pub enum Counted {
     OffCpu,
     /// Both.
     Wall,
+    /// Time that threads waited, by who ended that.
+    KeptWaiting,
+    /// Something besides time.
+    Happening(Happening),
 }
 
 impl Counted {
     /// Whether waits have to be followed.
-    pub fn has_waits(self) -> bool {
-        self != Self::OnCpu
+    pub fn has_waits(&self) -> bool {
+        matches!(self, Self::OffCpu | Self::Wall | Self::KeptWaiting)
     }
 
-    /// The place of its metric among those of a snapshot.
-    pub fn number(self) -> usize {
-        self as usize
+    /// What is counted besides time, if that is.
+    pub fn happening(&self) -> Option<&Happening> {
+        match self {
+            Self::Happening(happening) => Some(happening),
+            Self::OnCpu | Self::OffCpu | Self::Wall | Self::KeptWaiting => None,
+        }
+    }
+
+    /// The place of its metric among those of a snapshot: behind time on CPUs come those of
+    /// waits, or what is counted besides time.
+    pub fn number(&self) -> usize {
+        match self {
+            Self::OnCpu => 0,
+            Self::OffCpu | Self::Happening(_) => 1,
+            Self::Wall => 2,
+            Self::KeptWaiting => 3,
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! | the sampling clock ticks | `tick` |
 //! | a function is called that has a probe | `call`, with `values` |
 //! | the kernel passes a tracepoint that has a probe | `point` |
+//! | something else that is counted happens | `happening` |
 //! | a thread has waited | `wait`, and `open_wait` of those that wait still |
 //!
 //! and the others hold what events share: who is a target (`filter`), registers and
@@ -26,6 +27,8 @@ mod call;
 mod clock;
 mod filter;
 mod finish;
+#[cfg(not(feature = "aarch64"))]
+mod happening;
 mod hit;
 mod maps;
 mod memory;

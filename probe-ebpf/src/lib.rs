@@ -14,6 +14,7 @@ pub mod atomic;
 pub mod calls;
 pub mod ending;
 pub mod frame_pointer;
+pub mod happenings;
 pub mod limits;
 pub mod machine;
 pub mod python;

@@ -79,7 +79,18 @@ pub mod event {
     /// A thread has ended; instead of frames of the kernel come
     /// [`THREAD_WORDS`](crate::waits::THREAD_WORDS).
     pub const THREAD_END: u8 = 4;
+    /// Something that is counted has happened so often that it gives a sample. In front of the
+    /// frames of the kernel come [`HAPPENING_WORDS`](super::HAPPENING_WORDS).
+    pub const HAPPENING: u8 = 5;
+    /// A thread has ended a wait of another one. In front of its frames come
+    /// [`WAIT_WORDS`](crate::waits::WAIT_WORDS), of that wait: in place of who ended it stands who
+    /// waited.
+    pub const WAKE: u8 = 6;
 }
+
+/// What stands in front of the kernel's frames in a record of [`event::HAPPENING`]: how often it
+/// has happened since the last sample, or how often one stands for.
+pub const HAPPENING_WORDS: usize = 1;
 
 /// What a record is.
 pub mod record_kind {

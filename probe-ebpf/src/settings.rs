@@ -38,8 +38,19 @@ pub mod counter {
     /// Stacks that were not shipped: too many in this second, or no room in the ring.
     pub const STACKS_OVER_RATE: u32 = 7;
 
+    /// How often that happened which is counted besides time, as far as the program was told.
+    pub const HAPPENED: u32 = 8;
+    /// Samples of it that were written.
+    pub const HAPPENINGS_TAKEN: u32 = 9;
+    /// Samples of it that found no room.
+    pub const HAPPENINGS_LOST: u32 = 10;
+    /// How often it happened that these stand for.
+    pub const HAPPENED_UNSEEN: u32 = 11;
+    /// Nanoseconds spent on these samples.
+    pub const HAPPENINGS_SPENT_NS: u32 = 12;
+
     /// How many slots there are.
-    pub const COUNT: u32 = 8;
+    pub const COUNT: u32 = 13;
 }
 
 /// Values of `COMM_VERDICTS`.

@@ -44,13 +44,9 @@ pub mod state {
     pub const SLOTS: usize = 16;
 }
 
-/// What the kernel knows of a thread when it takes it from its CPU.
+/// What the kernel knows of a thread that leaves its CPU because it has to wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Leaving {
-    /// It could go on: another thread is put in its place.
-    pub is_preempted: bool,
-    /// It could go on, but its control group has no CPU time left in this period.
-    pub is_throttled: bool,
     /// `__state` of its `task_struct`.
     pub task_state: u32,
     /// `in_iowait` of its `task_struct`.
@@ -72,22 +68,25 @@ mod task {
 /// The bit of `__state` of a thread that leaves for good.
 pub const TASK_DEAD: u32 = 0x80;
 
-/// What a thread will be doing from now on. The first of these rules that fits:
+/// What a thread will be doing that could go on: it is in the queue, or without CPU time that its
+/// control group may use.
+#[inline(always)]
+pub fn ready_state(is_throttled: bool) -> u32 {
+    if is_throttled {
+        state::QUOTA
+    } else {
+        state::QUEUE
+    }
+}
+
+/// What a thread will be doing that cannot go on. The first of these rules that fits:
 ///
-/// 1. It could go on: the queue, or the quota of its control group if that is used up.
-/// 2. Its state says that it is stopped.
-/// 3. It is in no system call: a page fault.
-/// 4. The kernel counts it as waiting for a disk.
-/// 5. By the system call, and whether signals can end the wait: [`CALLS`].
+/// 1. Its state says that it is stopped.
+/// 2. It is in no system call: a page fault.
+/// 3. The kernel counts it as waiting for a disk.
+/// 4. By the system call, and whether signals can end the wait: [`CALLS`].
 #[inline(always)]
 pub fn state_of(leaving: Leaving) -> u32 {
-    if leaving.is_preempted || leaving.task_state == 0 {
-        return if leaving.is_throttled {
-            state::QUOTA
-        } else {
-            state::QUEUE
-        };
-    }
     if leaving.task_state & (task::STOPPED | task::TRACED) != 0 {
         return state::STOPPED;
     }
@@ -110,6 +109,24 @@ pub fn state_of(leaving: Leaving) -> u32 {
         states & 15
     };
     state as u32
+}
+
+/// Whether somebody else ends a wait in this state, as a rule: then it says something who does.
+#[inline(always)]
+pub const fn has_waker(state: u32) -> bool {
+    const WAKEN: u32 = 1 << state::LOCK
+        | 1 << state::GIL
+        | 1 << state::NET
+        | 1 << state::STOPPED
+        | 1 << state::OTHER;
+    WAKEN >> (state & 31) & 1 != 0
+}
+
+/// Whether a wait of this length gives its stack: always from the period on, and below by luck,
+/// as often as it is a part of the period. `luck` is any number, each as likely as the others.
+#[inline(always)]
+pub const fn is_drawn(luck: u32, ns: u64, period_ns: u64) -> bool {
+    ns >= period_ns || (luck as u64).wrapping_mul(period_ns) >> 32 < ns
 }
 
 /// One more than the largest number of a system call that is looked up.
@@ -229,8 +246,10 @@ pub struct Thread {
     /// Who had the lock that it waits for, or waited for last, as that lock says; 0 if it does
     /// not.
     pub owner_tid: u32,
+    /// Drawn when it left its CPU: by this its wait gives stacks, or does not.
+    pub luck: u32,
     /// Unused: the structure keeps its size.
-    pub room: [u32; 4],
+    pub room: [u32; 3],
 }
 
 impl Thread {
@@ -248,7 +267,8 @@ impl Thread {
         times: [0; state::COUNT],
         delays: [0; DELAY_SLOTS],
         owner_tid: 0,
-        room: [0; 4],
+        luck: 0,
+        room: [0; 3],
     };
 }
 
@@ -388,8 +408,13 @@ pub mod counter {
     pub const ENDS_LOST: u32 = 8;
     /// Nanoseconds spent in taking stacks.
     pub const SPENT_NS: u32 = 9;
+    /// Stacks of those that ended a wait which were to be taken, and were not: too many in this
+    /// second, or the ring buffer was full.
+    pub const WAKES_LOST: u32 = 10;
+    /// The waited time that they stood for.
+    pub const WAKES_LOST_NS: u32 = 11;
     /// How many slots there are.
-    pub const COUNT: u32 = 10;
+    pub const COUNT: u32 = 12;
 }
 
 #[cfg(test)]
@@ -404,8 +429,6 @@ mod tests {
 
     fn waiting(call: i64, task_state: u32) -> Leaving {
         Leaving {
-            is_preempted: false,
-            is_throttled: false,
             task_state,
             is_in_iowait: false,
             call,
@@ -432,22 +455,8 @@ mod tests {
         assert_eq!(state_of(waiting(FUTEX, 0x2001)), state::LOCK);
         assert_eq!(state_of(waiting(READ, 0x102)), state::DISK);
 
-        let preempted = Leaving {
-            is_preempted: true,
-            ..waiting(FUTEX, interruptible)
-        };
-        assert_eq!(state_of(preempted), state::QUEUE);
-        let throttled = Leaving {
-            is_throttled: true,
-            ..preempted
-        };
-        assert_eq!(state_of(throttled), state::QUOTA);
-        let asleep = Leaving {
-            is_throttled: true,
-            ..waiting(FUTEX, interruptible)
-        };
-        assert_eq!(state_of(asleep), state::LOCK);
-        assert_eq!(state_of(waiting(FUTEX, 0)), state::QUEUE);
+        assert_eq!(ready_state(false), state::QUEUE);
+        assert_eq!(ready_state(true), state::QUOTA);
         assert_eq!(state_of(waiting(FUTEX, 4)), state::STOPPED);
         assert_eq!(state_of(waiting(-1, 8)), state::STOPPED);
         let disk = Leaving {
@@ -462,6 +471,27 @@ mod tests {
             ..waiting(FUTEX, interruptible)
         };
         assert_eq!(state_of(compat), state::OTHER);
+    }
+
+    #[test]
+    fn a_wait_is_drawn_as_often_as_it_is_a_part_of_the_period() {
+        let period_ns = 1_280_000_000;
+        let drawn = |ns| {
+            let luck = (0..1000u32).map(|part| part * (u32::MAX / 1000));
+            luck.filter(|luck| is_drawn(*luck, ns, period_ns)).count()
+        };
+        assert_eq!((drawn(0), drawn(period_ns)), (0, 1000));
+        assert!(drawn(period_ns / 4).abs_diff(250) <= 1);
+        // What is drawn by the wait alone is drawn with its time in the queue as well.
+        let luck = u32::MAX / 3;
+        assert!(is_drawn(luck, 500_000_000, period_ns));
+        assert!(is_drawn(luck, 500_000_001, period_ns));
+    }
+
+    #[test]
+    fn somebody_ends_a_wait_for_a_lock_and_nobody_a_sleep() {
+        assert!(has_waker(state::LOCK) && has_waker(state::NET) && has_waker(state::GIL));
+        assert!(!has_waker(state::SLEEP) && !has_waker(state::QUEUE) && !has_waker(state::DISK));
     }
 
     #[test]

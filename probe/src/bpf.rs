@@ -4,10 +4,11 @@ use crate::clocks::{Clocks, SETTLED_NS};
 use crate::decode::decode;
 use crate::error::Error;
 use crate::events::call::{CallMaps, Calls};
+use crate::events::happening::{Happening, Happenings, Told};
 use crate::events::wait::Waits;
 use crate::events::{Event, tick};
 use crate::files;
-use crate::loader::{self, Settings};
+use crate::loader::{self, HappeningProgram, Settings};
 use crate::open_waits::OpenWaits;
 use crate::privilege::Rights;
 use crate::python::Python;
@@ -47,6 +48,8 @@ pub struct Config {
     pub calls: bool,
     /// Follow the waits of threads, too.
     pub waits: bool,
+    /// Count this, too.
+    pub happening: Option<Happening>,
 }
 
 impl Default for Config {
@@ -61,6 +64,7 @@ impl Default for Config {
             keep_walks: false,
             calls: false,
             waits: false,
+            happening: None,
         }
     }
 }
@@ -80,6 +84,7 @@ pub struct BpfSource {
     verified: Vec<(&'static str, u32)>,
     calls: Option<Result<CallMaps, Error>>,
     waits: Option<(Waits, OpenWaits)>,
+    happenings: Option<Happenings>,
     _loaded: loader::Object,
 }
 
@@ -92,6 +97,7 @@ impl BpfSource {
             check_walks: config.check_walks,
             calls: config.calls,
             waits: config.waits,
+            happening: config.happening.clone(),
         };
         let mut loaded = loader::load(&settings, &config.target)?;
         let tick = loaded.events.remove(&Event::Tick);
@@ -115,6 +121,14 @@ impl BpfSource {
             let waits = Waits::start(maps, &config.target, &files);
             (waits, OpenWaits::new(&files))
         });
+        let happenings = match loaded.happening {
+            Some(HappeningProgram::Counter(counter, program)) => {
+                let only = config.target.cpus.clone();
+                Some(Happenings::of_counter(counter, program, only)?)
+            }
+            Some(HappeningProgram::Point(maps)) => Some(Happenings::of_point(maps)?),
+            None => None,
+        };
         // SAFETY: the ring's descriptor is open as long as `loaded.samples` is there.
         let ring = unsafe { BorrowedFd::borrow_raw(loaded.samples.as_raw_fd()) };
         let wakeup = Wakeup::of(ring).map_err(Error::Ring)?;
@@ -139,6 +153,7 @@ impl BpfSource {
             verified: loaded.verified,
             calls: loaded.calls,
             waits,
+            happenings,
             _loaded: loaded.object,
         })
     }
@@ -184,20 +199,35 @@ impl BpfSource {
         settled_ns
     }
 
+    fn total(&self, slot: u32) -> u64 {
+        let values = self.counters.get(&slot, 0);
+        values.map_or(0, |values| values.iter().sum())
+    }
+
     fn count(&self) -> Counters {
-        let total = |slot: u32| {
-            self.counters
-                .get(&slot, 0)
-                .map_or(0, |values| values.iter().sum::<u64>())
-        };
         let unwanted = self.timeline.unwanted();
+        let [taken, lost] = [
+            [counter::TAKEN, counter::HAPPENINGS_TAKEN],
+            [counter::LOST, counter::HAPPENINGS_LOST],
+        ]
+        .map(|slots| slots.map(|slot| self.total(slot)).iter().sum::<u64>());
         Counters {
             // A sample of nobody's interest is one that was filtered late.
-            taken: total(counter::TAKEN) - unwanted.min(total(counter::TAKEN)),
-            lost: total(counter::LOST) + self.undecodable,
-            filtered: total(counter::FILTERED) + unwanted,
+            taken: taken - unwanted.min(taken),
+            lost: lost + self.undecodable,
+            filtered: self.total(counter::FILTERED) + unwanted,
             events_lost: self.timeline.events_lost(),
-            kernel_ns: total(counter::SPENT_NS),
+            kernel_ns: self.total(counter::SPENT_NS) + self.total(counter::HAPPENINGS_SPENT_NS),
+        }
+    }
+
+    /// What the program counted besides time. How often it happened is read last: what comes in
+    /// between is no loss.
+    fn told(&self) -> Told {
+        Told {
+            samples: self.total(counter::HAPPENINGS_TAKEN),
+            unseen: self.total(counter::HAPPENED_UNSEEN),
+            happened: self.total(counter::HAPPENED),
         }
     }
 
@@ -227,6 +257,13 @@ impl Source for BpfSource {
         let is_new_second = self.timeline.keep_house();
         if is_new_second {
             self.clocks.follow_hotplug();
+        }
+        let told = self.happenings.is_some().then(|| self.told());
+        if let (Some(happenings), Some(told)) = (&mut self.happenings, told) {
+            batch.happened = happenings.happened(told);
+            if is_new_second {
+                happenings.follow_hotplug();
+            }
         }
         let ended = self.timeline.take_ended_threads();
         if let Some((waits, open)) = &mut self.waits {

@@ -10,7 +10,7 @@ use probe_ebpf::limits::{
     KERNEL_FRAMES_MAX, PAGE_BYTES, PYTHON_FRAMES_MAX, RAW_PAGES, USER_FRAMES_MAX,
 };
 use probe_ebpf::python::{Entry, Summary, TASK_ENTRIES, TASK_STEPS};
-use probe_ebpf::record::{COMM_LEN, event, record_kind};
+use probe_ebpf::record::{COMM_LEN, HAPPENING_WORDS, event, record_kind};
 use probe_ebpf::registers::SCRATCH_REGISTERS;
 use probe_ebpf::waits::{THREAD_WORDS, WAIT_WORDS};
 use probe_ebpf::{Ending, RawStack, Registers, SampleHeader, UserFrame};
@@ -93,6 +93,8 @@ pub enum DecodeError {
     Frames { kernel: u16, user: u16 },
     #[error("a record of a wait or of a thread's end says nothing of it")]
     Wait,
+    #[error("a record does not say how often something happened")]
+    Happening,
     #[error("a record says it has {0} Python frames")]
     Python(usize),
 }
@@ -206,7 +208,16 @@ impl Header {
         let (weight, wait) = match event {
             Event::Tick => (tick::WEIGHT, None),
             Event::Call(_) | Event::SlowCall(_) => (call::WEIGHT, None),
-            Event::Wait => {
+            Event::Happening => {
+                // The words in front are no frames.
+                let [times] = kernel
+                    .first_chunk::<HAPPENING_WORDS>()
+                    .ok_or(DecodeError::Happening)?;
+                let times = *times;
+                kernel.drain(..HAPPENING_WORDS);
+                (times, None)
+            }
+            Event::Wait | Event::Wake => {
                 let words = kernel
                     .first_chunk::<WAIT_WORDS>()
                     .ok_or(DecodeError::Wait)?;

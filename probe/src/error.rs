@@ -41,6 +41,14 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+    /// What is to be counted besides time is not counted here.
+    #[error("cannot count {name}: {source}")]
+    Happening {
+        /// What it is called.
+        name: String,
+        /// What the kernel said.
+        source: io::Error,
+    },
     /// `/sys/devices/system/cpu/online` is not as it should be.
     #[error("cannot read which CPUs are online: {0}")]
     Cpus(#[source] io::Error),

@@ -4,6 +4,7 @@
 //! mappings) is shared by all.
 
 pub mod call;
+pub mod happening;
 pub mod tick;
 pub mod wait;
 
@@ -20,11 +21,15 @@ pub enum Event {
     SlowCall(u8),
     /// A thread waited, and runs again.
     Wait,
+    /// A thread ended a wait of another one.
+    Wake,
+    /// Something that is counted besides time happened.
+    Happening,
 }
 
 impl Event {
     /// The events that a source samples from its start on. Probes of calls come and go, and
-    /// waits are sampled if that is asked for.
+    /// the others are sampled if that is asked for.
     pub const ALL: [Event; 1] = [Event::Tick];
 
     /// The name of its program in the BPF object.
@@ -34,6 +39,8 @@ impl Event {
             Event::Call(_) => call::BEGINS,
             Event::SlowCall(_) => call::ENDS,
             Event::Wait => wait::STACK,
+            Event::Wake => wait::ENDS,
+            Event::Happening => happening::COUNTER,
         }
     }
 
@@ -44,6 +51,8 @@ impl Event {
             Event::Call(_) => "calls",
             Event::SlowCall(_) => "slow calls",
             Event::Wait => "time waited",
+            Event::Wake => "who ends waits",
+            Event::Happening => "other events",
         }
     }
 
@@ -54,6 +63,8 @@ impl Event {
             event::TICK => Some(Event::Tick),
             event::CALL => Some(Event::Call(probe)),
             event::SLOW_CALL => Some(Event::SlowCall(probe)),
+            event::WAKE => Some(Event::Wake),
+            event::HAPPENING => Some(Event::Happening),
             event::WAIT | event::THREAD_END => Some(Event::Wait),
             _ => None,
         }

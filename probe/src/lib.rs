@@ -72,7 +72,10 @@ mod wakeup;
 pub use bpf::{BpfSource, Config};
 pub use bpf_programs::BpfPrograms;
 pub use error::Error;
-pub use events::wait::{DELAY_SLOTS, RawWait, ThreadTotals, WaitCounters, WaitState, delay_end_ns};
+pub use events::happening::{Happened, Happening};
+pub use events::wait::{
+    DELAY_SLOTS, ENDS_AT as WAKES_AT, RawWait, ThreadTotals, WaitCounters, WaitState, delay_end_ns,
+};
 pub use events::{Event, call};
 pub use family::descendants_of;
 pub use ids::{ModuleId, ProcessId};

@@ -12,6 +12,7 @@ use crate::cpus;
 use crate::error::Error;
 use crate::events::Event;
 use crate::events::call::{self, CallMaps, Points, Programs};
+use crate::events::happening::{self, Counter, Happening, PointMaps};
 use crate::events::wait::{self, WaitMaps};
 use crate::features::kernel_is_at_least;
 use crate::machine::THIS;
@@ -50,6 +51,8 @@ pub struct Settings {
     pub calls: bool,
     /// Follow waits.
     pub waits: bool,
+    /// Count this besides time.
+    pub happening: Option<Happening>,
 }
 
 /// The loaded object.
@@ -73,11 +76,21 @@ pub struct Loaded {
     pub calls: Option<Result<CallMaps, Error>>,
     /// Of waits, if that was asked for and they can be had.
     pub waits: Option<WaitMaps>,
+    /// What takes samples of what is counted besides time, if that was asked for.
+    pub happening: Option<HappeningProgram>,
     /// What could not be had, in words.
     pub notes: Vec<String>,
     /// Instructions the verifier looked at, by program.
     pub verified: Vec<(&'static str, u32)>,
     pub object: Object,
+}
+
+/// What takes samples of what is counted besides time.
+pub enum HappeningProgram {
+    /// To be attached to a counter of each CPU.
+    Counter(Counter, ProgramFd),
+    /// Runs at its tracepoint.
+    Point(PointMaps),
 }
 
 /// Keeps the programs that are attached.
@@ -107,7 +120,13 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
         _ => Waiting::default(),
     };
     let if_waits = |entries: usize| if settings.waits { entries as u32 } else { 1 };
+    let is_point = matches!(settings.happening, Some(Happening::Point { .. }));
     let if_calls = |entries: usize| if settings.calls { entries as u32 } else { 1 };
+    let rooms = if settings.calls || is_point {
+        cpus::possible()
+    } else {
+        1
+    };
     let mut loader = EbpfLoader::new();
     // Nothing in the sampler is relocated by BTF; reading the kernel's takes
     // longer than all the rest.
@@ -140,7 +159,7 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
         .map_max_entries("CALL_ORDERS", if_calls(PROBES_MAX))
         .map_max_entries("CALL_TALLIES", if_calls(PROBES_MAX))
         .map_max_entries("CALL_STARTS", if_calls(starts::BUCKETS))
-        .map_max_entries("CALL_SCRATCH", if_calls(cpus::possible() as usize))
+        .map_max_entries("CALL_SCRATCH", rooms)
         .map_max_entries("SAMPLES", settings.ring_bytes)
         .map_max_entries("RULE_CACHE", cpus::possible())
         .map_max_entries("RAW_SCRATCH", cpus::possible());
@@ -163,6 +182,10 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
         }
         parts.calls(object_bytes)
     });
+    let happening = match &settings.happening {
+        Some(happening) => Some(parts.happening(happening)?),
+        None => None,
+    };
     if settings.waits && !THIS.has_probes {
         let what = Event::Wait.what();
         parts
@@ -204,10 +227,21 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
     } else {
         None
     };
+    let happening = match happening {
+        Some((Happening::Counter(counter), program)) => {
+            Some(HappeningProgram::Counter(counter, program))
+        }
+        Some((Happening::Point { .. }, program)) => Some(HappeningProgram::Point(PointMaps {
+            orders: take(&mut object, "POINT_ORDERS")?,
+            program,
+        })),
+        None => None,
+    };
     let mut loaded = Loaded {
         events,
         calls,
         waits,
+        happening,
         samples: take(&mut object, "SAMPLES")?,
         counters: take(&mut object, "COUNTERS")?,
         target_pids: take(&mut object, "TARGET_PIDS")?,
@@ -483,6 +517,25 @@ impl<'a> Parts<'a> {
         }
     }
 
+    /// Loads the program of what is counted besides time. That of a tracepoint is attached.
+    fn happening(&mut self, happening: &Happening) -> Result<(Happening, ProgramFd), Error> {
+        if !THIS.has_probes {
+            return Err(Error::NotOnThisMachine);
+        }
+        let program = match happening {
+            Happening::Counter(_) => self.load_event(happening::COUNTER)?,
+            Happening::Point { name, .. } => {
+                let refused = refused(happening::POINT);
+                attach(self.object, happening::POINT, name)?;
+                self.note_verified(happening::POINT);
+                let program: &mut RawTracePoint = program(self.object, happening::POINT)?;
+                let fd = program.fd().and_then(|fd| Ok(fd.try_clone()?));
+                fd.map_err(refused)?
+            }
+        };
+        Ok((happening.clone(), program))
+    }
+
     /// Loads the programs of waits, and attaches them if all can be had: false if not, with
     /// a note.
     fn waits(&mut self, missing: Option<std::io::Error>) -> bool {
@@ -626,6 +679,7 @@ mod tests {
         check_walks: false,
         calls: false,
         waits: false,
+        happening: None,
     };
 
     /// The object with an instruction at the start of one program that no kernel

@@ -305,7 +305,9 @@ impl OpenWaits {
             return;
         }
         batch.samples.retain_mut(|sample| {
-            let (Some(wait), time_ns) = (&mut sample.wait, sample.time_ns) else {
+            let (Some(wait), Event::Wait, time_ns) =
+                (&mut sample.wait, sample.event, sample.time_ns)
+            else {
                 return true;
             };
             let since_ns = time_ns.saturating_sub(wait.away_ns);

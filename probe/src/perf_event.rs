@@ -49,6 +49,8 @@ pub fn period_of(rate_hz: u32) -> u64 {
 
 /// Values of [`Attributes::kind`] and [`Attributes::config`].
 pub mod kind {
+    /// `PERF_TYPE_HARDWARE`.
+    pub const HARDWARE: u32 = 0;
     /// `PERF_TYPE_SOFTWARE`.
     pub const SOFTWARE: u32 = 1;
     /// `PERF_COUNT_SW_CPU_CLOCK`: its period is in nanoseconds.
@@ -71,6 +73,8 @@ pub mod flags {
     pub const MMAP: u64 = 1 << 8;
     /// Records of names.
     pub const COMM: u64 = 1 << 9;
+    /// The period is a number of samples in a second, which the kernel keeps to.
+    pub const FREQUENCY: u64 = 1 << 10;
     /// Records of fork and exit.
     pub const TASK: u64 = 1 << 13;
     /// `wakeup` is in bytes.
@@ -204,6 +208,16 @@ impl PerfEvent {
         let fd = unsafe { bpf(LINK_CREATE, &mut request) }?;
         // SAFETY: the call made this descriptor, and nobody else has it.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    }
+
+    /// How often it has happened, of an event that is no clock.
+    pub fn count(&self) -> io::Result<u64> {
+        let mut bytes = [0u8; 8];
+        let read = rustix::io::read(&self.fd, &mut bytes)?;
+        match read {
+            8 => Ok(u64::from_ne_bytes(bytes)),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
     }
 
     /// Begins to count.

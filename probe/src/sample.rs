@@ -3,6 +3,7 @@
 mod python;
 
 use crate::events::Event;
+use crate::events::happening::Happened;
 use crate::events::wait::{RawWait, ThreadTotals, WaitCounters};
 use crate::ids::{ModuleId, ProcessId};
 use crate::owner::Owner;
@@ -188,6 +189,8 @@ pub struct Batch {
     pub threads: Vec<ThreadTotals>,
     /// Totals of this run.
     pub waits: WaitCounters,
+    /// Totals of this run; 0 unless `Config::happening`.
+    pub happened: Happened,
 }
 
 /// Everything that the walk of one copied stack went by, and what it found: for

@@ -7,7 +7,7 @@ mod common;
 use common::{Burnt, Seen, TwoUsers, alone, assert_only_on, on_one_cpu, only, unless_forbidden};
 use probe::call::AttachError;
 use probe::call_orders::{Orders, POINTS_MAX};
-use probe::{BpfSource, Config, Ending, ModuleKind, Sample, Source as _, Target};
+use probe::{BpfSource, Config, Ending, Happening, ModuleKind, Sample, Source as _, Target};
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
@@ -66,6 +66,7 @@ fn the_verifier_has_little_to_do() {
         },
         calls: true,
         waits: true,
+        happening: Happening::parse("page-faults"),
         ..Config::default()
     };
     let Some(mut source) = start(&config) else {
@@ -91,10 +92,20 @@ fn the_verifier_has_little_to_do() {
         source.verified_instructions()
     );
     assert_eq!(source.info().notes, [""; 0]);
-    assert_eq!(source.verified_instructions().len(), 10);
-    for (program, instructions) in source.verified_instructions() {
+    assert_eq!(source.verified_instructions().len(), 11);
+    let mut verified = source.verified_instructions().to_vec();
+    drop(source);
+    let of_point = Config {
+        happening: Happening::parse("tracepoint:sched:sched_process_exec"),
+        ..Config::default()
+    };
+    let source = start(&of_point).expect("it started before");
+    let is_new = |(program, _): &&(&str, u32)| *program == "happening_point";
+    verified.extend(source.verified_instructions().iter().find(is_new));
+    assert_eq!(verified.len(), 12);
+    for (program, instructions) in verified {
         // 0: this kernel does not tell (before 5.16).
-        assert!(*instructions < 20_000, "{program}: {instructions}");
+        assert!(instructions < 20_000, "{program}: {instructions}");
     }
 }
 

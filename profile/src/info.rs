@@ -28,9 +28,32 @@ impl Metric {
         }
     }
 
+    /// How often something happened that is called so: each sample stands for as often as it
+    /// happened since the one before.
+    pub fn happening(name: &str) -> Self {
+        Self {
+            name: name.into(),
+            unit: EVENTS.into(),
+        }
+    }
+
+    /// Whether samples stand for how often something happened, each for as often as it did since
+    /// the one before.
+    pub fn counts_events(&self) -> bool {
+        self.unit == EVENTS
+    }
+
+    /// Time that threads waited until others ended that, by who did, in nanoseconds.
+    pub fn kept_waiting() -> Self {
+        Self {
+            name: "kept-waiting".into(),
+            unit: NANOSECONDS.into(),
+        }
+    }
+
     /// Whether waiting is in it.
     pub fn is_waiting(&self) -> bool {
-        *self == Self::off_cpu() || *self == Self::wall()
+        *self == Self::off_cpu() || *self == Self::wall() || *self == Self::kept_waiting()
     }
 
     /// How much of it makes a second of a thread; 0 if a rate tells that, or nothing does:
@@ -39,6 +62,9 @@ impl Metric {
         if self.is_waiting() { 1_000_000_000 } else { 0 }
     }
 }
+
+/// The unit of what happens.
+const EVENTS: &str = "events";
 
 /// The unit of times.
 const NANOSECONDS: &str = "nanoseconds";

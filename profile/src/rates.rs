@@ -185,11 +185,10 @@ enum Unlike<'a> {
 impl<'a> Evidence<'a> {
     /// Nothing is added up where samples count alike, which is nearly always.
     pub(crate) fn new(weighing: &'a Weighing, metric: &Metric) -> Self {
-        let unlike = match (&*metric.unit, weighing.stretches.is_empty()) {
-            ("events", _) => Some(Unlike::Events),
-            _ if metric.is_waiting() => Some(Unlike::Events),
-            (_, false) => Some(Unlike::Rates(weighing)),
-            (_, true) => None,
+        let unlike = match weighing.stretches.is_empty() {
+            _ if metric.counts_events() || metric.is_waiting() => Some(Unlike::Events),
+            false => Some(Unlike::Rates(weighing)),
+            true => None,
         };
         Self {
             unlike,

@@ -16,27 +16,6 @@ pub enum EngineChoice {
     Perf,
 }
 
-/// What is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MetricChoice {
-    /// Time on CPUs
-    OnCpu,
-    /// Time that threads waited: for a lock, a disk, a socket, a timer or a free CPU
-    OffCpu,
-    /// Both together
-    Wall,
-}
-
-impl From<MetricChoice> for engine::Counted {
-    fn from(metric: MetricChoice) -> Self {
-        match metric {
-            MetricChoice::OnCpu => Self::OnCpu,
-            MetricChoice::OffCpu => Self::OffCpu,
-            MetricChoice::Wall => Self::Wall,
-        }
-    }
-}
-
 /// What functions are sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Sort {

@@ -6,6 +6,7 @@
 mod args;
 mod help;
 mod meaning;
+mod metric;
 
 pub use help::{ENVIRONMENT, EXAMPLES, EXIT_CODES};
 
@@ -65,7 +66,7 @@ pub struct Config {
 }
 
 /// How samples are taken and kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleConfig {
     pub engine: EngineChoice,
     pub rate_hz: u32,

@@ -120,7 +120,7 @@ pub fn prepare(config: &Config) -> Result<Subject, Failure> {
         asked.pids = vec![std::process::id()];
     }
     let sampler = Sampler::choose(config.sample.engine, &asked)?;
-    sampler.check_counted(config.sample.counted)?;
+    sampler.check_counted(&config.sample.counted)?;
     let Some(command) = &config.command else {
         return Ok(Subject {
             target,

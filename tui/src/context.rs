@@ -87,6 +87,7 @@ impl<'a> Context<'a> {
             _ if !self.counts_time() => "CPUS",
             Some(metric) if *metric == Metric::off_cpu() => "WAIT",
             Some(metric) if *metric == Metric::wall() => "WALL",
+            Some(metric) if *metric == Metric::kept_waiting() => "KEPT",
             _ => "TIME",
         }
     }

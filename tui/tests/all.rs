@@ -17,6 +17,7 @@ mod ends_at_once;
 mod faults;
 mod filters;
 mod forged;
+mod happenings;
 mod hostile_names;
 mod hotspot;
 mod hung;

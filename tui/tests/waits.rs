@@ -166,7 +166,9 @@ fn who_has_a_lock_is_told_also_of_waits_that_began_before() {
     if output.status.code() == Some(4) {
         return skip(text(&output.stderr));
     }
-    check_locks(&serde_json::from_slice(&output.stdout).expect("one object"));
+    let told: Value = serde_json::from_slice(&output.stdout).expect("one object");
+    check_locks(&told);
+    check_who_keeps_waiting(&told, &pid);
     // A recording knows all of it as well.
     check_locks(&report(&file, ""));
     let page = run(&mut proftop(&["report", &file, "--format", "md"]));
@@ -208,4 +210,34 @@ fn check_locks(report: &Value) {
     let sum = |held: &[&Value]| held.iter().map(|held| number(held, "ns")).sum::<u64>();
     assert!(sum(&its) > 1_000_000_000, "{report}");
     assert!(sum(&others) * 50 < sum(&its), "{others:?}");
+}
+
+/// The function that lets others wait is told: beside each holder, and as a metric of its own.
+#[track_caller]
+fn check_who_keeps_waiting(report: &Value, pid: &str) {
+    let threads = list(report, "threads");
+    let holder = threads.iter().find(|thread| thread["comm"] == "holder");
+    let holder = &holder.expect("it is there")["tid"];
+    let held: Vec<&Value> = { list(report, "holders").iter() }
+        .filter(|held| held["holder_thread"] == *holder)
+        .collect();
+    assert!(!held.is_empty(), "{report}");
+    for held in held {
+        assert_eq!(held["holder_function"], "holder", "{held}");
+    }
+    let args = "-b -n 1 -d 5 --metric kept-waiting --format json --filter state:lock -p";
+    let args: Vec<&str> = args.split(' ').chain([pid]).collect();
+    let output = run(&mut proftop(&args));
+    let kept: Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!(kept["metric"], "kept-waiting");
+    let function = function(&kept, "holder").unwrap_or_else(|| panic!("{kept}"));
+    let (its, all) = (number(function, "total_ns"), number(&kept, "samples"));
+    assert!(
+        its * 100 >= all * 99 && all > 1_000_000_000,
+        "{its} of {all}"
+    );
+    // Each lasts for what is left of 40 ms, and gave the stack of who ended it.
+    let (count, mean_ms, _) = waits(&kept, "holder");
+    assert!((20..=130).contains(&count), "{count}");
+    assert!((30.0..60.0).contains(&mean_ms), "{mean_ms}");
 }

@@ -15,6 +15,7 @@
 //! by state for every thread. They are read some times a second, and what each thread did
 //! between two readings goes into the store's log of states, beside who waited for whom.
 
+use super::runners::Runners;
 use crate::settings::Counted;
 use probe::{Batch, RawWait, ThreadTotals, WaitCounters, WaitState};
 use profile::{
@@ -35,7 +36,11 @@ const GONE_NS: u64 = 10_000_000_000;
 pub struct Waiting {
     off_cpu: EventId,
     wall: EventId,
-    counted: Counted,
+    kept_waiting: EventId,
+    /// The code of the kernel that runs the program which takes stacks of who ends waits.
+    runners: Runners,
+    /// The event that reports count.
+    event: EventId,
     /// By number and when it was seen first: the sums of each thread that lives, as they were
     /// looked at last.
     threads: BTreeMap<(u32, u64), ThreadTotals>,
@@ -43,34 +48,45 @@ pub struct Waiting {
     counters: WaitCounters,
     /// Waited time that stacks stand for, in the whole run.
     sampled_ns: u64,
+    /// That of the stacks of those who ended waits.
+    kept_ns: u64,
 }
 
 impl Waiting {
     /// `None` if nothing is to be counted of waits.
-    pub fn new(counted: Counted, store: &mut Store) -> Option<Self> {
+    pub fn new(counted: &Counted, store: &mut Store) -> Option<Self> {
         if !counted.has_waits() {
             return None;
         }
         // In the order of `Counted`.
         let off_cpu = store.add_event(Metric::off_cpu())?;
         let wall = store.add_event(Metric::wall())?;
+        let kept_waiting = store.add_event(Metric::kept_waiting())?;
         Some(Self {
             off_cpu,
             wall,
-            counted,
+            kept_waiting,
+            runners: Runners::of(probe::WAKES_AT),
+            event: match counted {
+                Counted::Wall => wall,
+                Counted::KeptWaiting => kept_waiting,
+                _ => off_cpu,
+            },
             threads: BTreeMap::new(),
             counters: WaitCounters::default(),
             sampled_ns: 0,
+            kept_ns: 0,
         })
     }
 
     /// The event that reports count.
     pub fn event(&self) -> EventId {
-        match self.counted {
-            Counted::OnCpu => EventId::FIRST,
-            Counted::OffCpu => self.off_cpu,
-            Counted::Wall => self.wall,
-        }
+        self.event
+    }
+
+    /// The event that counts waits for those who ended them.
+    pub fn kept_waiting(&self) -> EventId {
+        self.kept_waiting
     }
 
     /// Counts a tick of the clock as running time in the metric *wall*; a tick stands for
@@ -82,20 +98,10 @@ impl Waiting {
 
     /// Counts a wait, with a frame on top that says for what it was.
     pub fn add_wait(&mut self, sample: NewSample<'_>, wait: RawWait, store: &mut Store) {
-        // It leaves the store with its last frame.
-        if !store.has_module(MODULE) {
-            store.add_module(MODULE, WAITING_MODULE, WAITING_MODULE);
-        }
         let untold_ns = wait.weight_ns().saturating_sub(wait.told_ns);
         self.sampled_ns = self.sampled_ns.saturating_add(untold_ns);
         for (state, ns) in wait.parts() {
-            let mut frames = Vec::with_capacity(sample.frames.len() + 1);
-            frames.push(Frame {
-                module: MODULE,
-                address: state.number() as u64,
-                kind: FrameKind::Kernel,
-            });
-            frames.extend(sample.frames);
+            let frames = below_state(state, sample.frames, store);
             let sample = NewSample {
                 frames: &frames,
                 kernel_frames: sample.kernel_frames + 1,
@@ -132,6 +138,21 @@ impl Waiting {
                 .states_mut()
                 .add_held(sample.time_ns / 1_000_000_000, held);
         }
+    }
+
+    /// Counts a wait for the thread that ended it: the sample is of that one.
+    pub fn add_wake(&mut self, sample: NewSample<'_>, wait: RawWait, store: &mut Store) {
+        self.kept_ns = self.kept_ns.saturating_add(wait.waited_ns);
+        let sample = self.runners.without(sample);
+        let sample = self.runners.within_interrupt(sample);
+        let frames = below_state(wait.state, sample.frames, store);
+        let sample = NewSample {
+            frames: &frames,
+            kernel_frames: sample.kernel_frames + 1,
+            weight: wait.waited_ns,
+            ..sample
+        };
+        store.add_wait_of(self.kept_waiting, sample, part_of(wait, wait.state));
     }
 
     /// Names those of `frames` that say what was waited for, and returns the others.
@@ -191,6 +212,12 @@ impl Waiting {
             let waits = counters.open_without_stack;
             format!("{waits} waits that were not over have no stack: their processes' memory could not be read, or there are too many")
         });
+        let (wakes, wakes_ns) = counters.wakes_lost;
+        let kept_ns = self.kept_ns.saturating_add(wakes_ns);
+        let wakes = (wakes > 0).then(|| {
+            let share = 100.0 * wakes_ns as f64 / kept_ns.max(1) as f64;
+            format!("{wakes} waits, {share:.1}% of kept-waiting, lack the stack of who ended them: too many in their second, or the ring buffer was full")
+        });
         let no_room = counters.no_room > 0;
         let no_room = no_room.then(|| {
             format!(
@@ -209,6 +236,7 @@ impl Waiting {
                 "the thread was gone before it could be taken",
             ),
             open,
+            wakes,
             no_room,
             ends,
         ]
@@ -232,6 +260,22 @@ fn part_of(wait: RawWait, state: WaitState) -> WaitPart {
         _ if state == WaitState::Queue => WaitPart::second(queued_ns, waited_ns),
         _ => WaitPart::first(waited_ns, queued_ns),
     }
+}
+
+/// A stack with a frame on top that says what is waited for.
+fn below_state(state: WaitState, frames: &[Frame], store: &mut Store) -> Vec<Frame> {
+    // It leaves the store with its last frame.
+    if !store.has_module(MODULE) {
+        store.add_module(MODULE, WAITING_MODULE, WAITING_MODULE);
+    }
+    let state = Frame {
+        module: MODULE,
+        address: state.number() as u64,
+        kind: FrameKind::Kernel,
+    };
+    std::iter::once(state)
+        .chain(frames.iter().copied())
+        .collect()
 }
 
 /// Whether waits in this state are ended by another thread. A timer or a device ends the
@@ -328,8 +372,8 @@ mod tests {
     #[test]
     fn a_window_holds_what_was_done_in_it() {
         let mut store = Store::new(profile::Limits::default());
-        assert!(Waiting::new(Counted::OnCpu, &mut store).is_none());
-        let mut waiting = Waiting::new(Counted::OffCpu, &mut store).unwrap();
+        assert!(Waiting::new(&Counted::OnCpu, &mut store).is_none());
+        let mut waiting = Waiting::new(&Counted::OffCpu, &mut store).unwrap();
         for second in 101..=110 {
             let batch = Batch {
                 threads: vec![totals(100 * SECOND, second * SECOND, false)],
@@ -378,7 +422,7 @@ mod tests {
     #[test]
     fn a_wait_counts_in_both_metrics_under_what_it_was_for() {
         let mut store = Store::new(profile::Limits::default());
-        let mut waiting = Waiting::new(Counted::Wall, &mut store).unwrap();
+        let mut waiting = Waiting::new(&Counted::Wall, &mut store).unwrap();
         store.add_module(ModuleId(1), "program", "/bin/program");
         store.add_process(profile::ProcessId(1), 1, "program");
         let main = Frame {
@@ -461,7 +505,7 @@ mod tests {
     #[test]
     fn a_wait_that_is_not_over_is_told_once() {
         let mut store = Store::new(profile::Limits::default());
-        let mut waiting = Waiting::new(Counted::OffCpu, &mut store).unwrap();
+        let mut waiting = Waiting::new(&Counted::OffCpu, &mut store).unwrap();
         let at = |second: u64| NewSample {
             time_ns: second * SECOND,
             cpu: 0,

@@ -34,8 +34,8 @@ use symbolize::sites::{
     self, Ends, Function, Language, NoLine, Placed, Refusal, Returns, Site, Wish,
 };
 use symbolize::{FileOffset, Symbolizer};
-pub use tracepoints::Point;
 pub(super) use tracepoints::names as tracepoint_names;
+pub use tracepoints::{Point, PointCode, check_point};
 
 /// What is wanted of the calls.
 #[derive(Debug, Clone, Default)]
@@ -608,7 +608,7 @@ impl Found {
 
 /// Frames at the beginning of a stack among which those are that run programs at a tracepoint:
 /// our own, which are a few, and theirs.
-const RUNNERS_MAX: usize = 16;
+pub const RUNNERS_MAX: usize = 16;
 
 fn plan(site: &Site) -> SitePlan {
     SitePlan {

@@ -2,7 +2,7 @@
 
 use probe::WaitState;
 use profile::query::Doing;
-use profile::{Activity, Delays, Held, Now, Query, Report, ThreadDid, View, Window};
+use profile::{Activity, Cancel, Delays, Held, Now, Query, Report, ThreadDid, View, Window};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -23,6 +23,9 @@ pub struct Waited {
     pub threads: Vec<ThreadStates>,
     /// The longest first.
     pub holders: Vec<Held>,
+    /// By thread, the function of the program's own code in which it ended waits of others, of
+    /// several the one whose ends were waited for longest. Empty where that is not followed.
+    pub ends_in: HashMap<u32, Arc<str>>,
 }
 
 /// A thread that another one waits for, directly or through others.
@@ -48,7 +51,25 @@ impl Waited {
             window,
             threads: did.into_iter().filter_map(ThreadStates::of).collect(),
             holders,
+            ends_in: HashMap::new(),
         }
+    }
+
+    /// Learns in which functions threads ended waits of others: `kept_waiting` counts those waits,
+    /// and `query` is that of the report.
+    pub fn learn_ends(&mut self, kept_waiting: &View, query: &Query) {
+        let query = Query {
+            window: query.window,
+            ..Query::default()
+        };
+        let Ok(selection) = kept_waiting.select(&query, &Cancel::new()) else {
+            return;
+        };
+        let rows = selection.report().threads;
+        let functions = rows
+            .iter()
+            .filter_map(|row| Some((row.tid, row.top_function.clone()?)));
+        self.ends_in = functions.collect();
     }
 
     /// What threads did in the window of a report, which is of this view and query: its rows are
@@ -247,6 +268,7 @@ mod tests {
                 course: Arc::default(),
             }],
             holders: Vec::new(),
+            ends_in: HashMap::new(),
         }
     }
 

@@ -10,6 +10,7 @@ use aya_ebpf::macros::btf_map;
 use probe_ebpf::calls::{
     NUMBERS_MAX, NumberKey, Orders, PROBES_MAX, TEXTS_MAX, Tally, TextKey, starts,
 };
+use probe_ebpf::happenings::{PointOrders, PointPace};
 use probe_ebpf::limits::{
     CACHE_ENTRIES, COMMS_MAX, CPUS_MAX, FRAMES_MAX, NUDGES_BYTES, PAGE_BYTES, PYTHON_PROCESSES_MAX,
     PYTHON_THREADS_MAX, RAW_PAGES, RING_BYTES, TARGETS_MAX, THREADS_MAX, USERS_MAX, WINDOW_BYTES,
@@ -191,6 +192,14 @@ pub struct CallScratch {
 #[btf_map]
 pub static CALL_SCRATCH: Array<CallScratch, { CPUS_MAX as usize }> = Array::new();
 
+/// What is done at a tracepoint that is counted.
+#[btf_map]
+pub static POINT_ORDERS: Array<PointOrders, 1> = Array::new();
+
+/// Which of its passes give their stack, on each CPU.
+#[btf_map]
+pub static POINT_PACE: PerCpuArray<PointPace, 1> = PerCpuArray::new();
+
 /// What the threads are doing whose waits are followed, by tid.
 #[btf_map]
 pub static THREADS: HashMap<u32, waits::Thread, THREADS_MAX> = HashMap::new();
@@ -222,6 +231,9 @@ pub struct PendingWait {
     /// The second that `taken` counts in.
     pub second: u64,
     pub taken: u64,
+    /// The second that `wakes` counts in.
+    pub wakes_second: u64,
+    pub wakes: u64,
 }
 
 /// On each CPU, the wait that has just ended.

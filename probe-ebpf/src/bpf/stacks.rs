@@ -13,17 +13,24 @@ use probe_ebpf::status;
 /// the question costs a tenth of a microsecond.
 #[inline(always)]
 pub fn kernel(context: *mut c_void, scratch: *mut Scratch) {
-    // SAFETY: the array is longer than what the helper may write.
+    kernel_behind::<0>(context, scratch);
+}
+
+/// Like [`kernel`], behind so many words that are in the record already. There is room for so many
+/// frames less.
+#[inline(always)]
+pub fn kernel_behind<const WORDS: usize>(context: *mut c_void, scratch: *mut Scratch) {
+    // SAFETY: the array is longer than the words and what the helper may write.
     let bytes = unsafe {
         helpers::bpf_get_stack(
             context,
-            &raw mut (*scratch).frames as *mut c_void,
-            (KERNEL_FRAMES_MAX * 8) as u32,
+            (&raw mut (*scratch).frames as *mut u64).add(WORDS) as *mut c_void,
+            ((KERNEL_FRAMES_MAX - WORDS) * 8) as u32,
             0,
         )
     };
     if bytes > 0 {
-        let frames = (bytes as u32) >> 3;
+        let frames = ((bytes as u32) >> 3) + WORDS as u32;
         // SAFETY: the pointer comes from the per-CPU map and was checked there.
         let state = unsafe { &mut *scratch };
         state.position = frames;

@@ -3,7 +3,7 @@
 use super::clock::now_ns;
 use super::filter::is_target;
 use super::finish::walk_and_send;
-use super::maps::{SCRATCH, count};
+use super::maps::{SCRATCH, Scratch, count};
 use super::{record, registers, saved_registers, stacks};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::helpers::bpf_get_current_pid_tgid;
@@ -39,14 +39,7 @@ fn take(ctx: &PerfEventContext) {
         return;
     };
     record::begin(scratch, event::TICK, start_ns, id);
-    // SAFETY: a perf event program's context holds the interrupted registers.
-    let interrupted = unsafe { &raw const (*ctx.ctx).regs };
-    if saved_registers::is_user(interrupted) {
-        saved_registers::interrupted(interrupted, scratch);
-    } else {
-        stacks::kernel(ctx.as_ptr(), scratch);
-        registers::at_entry(scratch);
-    }
+    interrupted::<0>(ctx, scratch);
     walk_and_send(scratch, |is_sent| {
         if is_sent {
             count(counter::TAKEN, 1);
@@ -55,4 +48,18 @@ fn take(ctx: &PerfEventContext) {
         }
     });
     count(counter::SPENT_NS, now_ns().wrapping_sub(start_ns));
+}
+
+/// Takes the registers of the program that was interrupted and, if the CPU was in the kernel,
+/// the kernel's stack, behind so many words that are in the record already.
+#[inline(always)]
+pub fn interrupted<const WORDS: usize>(ctx: &PerfEventContext, scratch: *mut Scratch) {
+    // SAFETY: a perf event program's context holds the interrupted registers.
+    let interrupted = unsafe { &raw const (*ctx.ctx).regs };
+    if saved_registers::is_user(interrupted) {
+        saved_registers::interrupted(interrupted, scratch);
+    } else {
+        stacks::kernel_behind::<WORDS>(ctx.as_ptr(), scratch);
+        registers::at_entry(scratch);
+    }
 }

@@ -10,6 +10,10 @@
 //!  ── accounts, draws, nudges ─────────────► irq_work_entry: walks next's stack
 //! ```
 //!
+//! Whether a wait is drawn depends on its length and on luck, which is drawn when it begins. So
+//! when it is ended its length is known already, and if it is drawn by that, who ends it gives its
+//! stack as well: it is the current thread then.
+//!
 //! So a wait that is drawn is noted for this CPU, and an interrupt is asked for, which the
 //! CPU can take only when the switch is done: writing to a ring buffer does that, when it
 //! is told to wake a reader. There is none.
@@ -25,7 +29,8 @@ use super::maps::{
     WAIT_PID_OFFSET, WAIT_RUNQUEUE_OFFSET, WAIT_TGID_OFFSET, WAIT_THROTTLED_OFFSET,
     WAIT_THROTTLES_OFFSET, count_in,
 };
-use super::{python, record, registers};
+use super::{python, record, registers, stacks};
+use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{BPF_RB_FORCE_WAKEUP, pt_regs, task_struct};
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid, generated as helpers};
 use aya_ebpf::macros::btf_tracepoint;
@@ -34,7 +39,8 @@ use core::ffi::c_void;
 use probe_ebpf::record::event;
 use probe_ebpf::waits::{
     DELAY_SLOTS, FUTEX, LOCK_WORDS, Leaving, TASK_DEAD, THREAD_WORDS, Thread,
-    WAIT_KERNEL_FRAMES_MAX, WAIT_WORDS, counter, delay_slot, lock_owner, state, state_of,
+    WAIT_KERNEL_FRAMES_MAX, WAIT_WORDS, counter, delay_slot, has_waker, is_drawn, lock_owner,
+    ready_state, state, state_of,
 };
 
 /// `sched_switch(preempt, prev, next, prev_state)`: runs in `prev`.
@@ -55,16 +61,107 @@ pub fn wait_switch(ctx: BtfTracePointContext) -> i32 {
 #[btf_tracepoint(function = "sched_waking")]
 pub fn wait_ends(ctx: BtfTracePointContext) -> i32 {
     let tid = field::<u32>(ctx.arg(0), WAIT_PID_OFFSET.load());
-    if let Some(thread) = THREADS.get_ptr_mut(&tid) {
-        let waker = bpf_get_current_pid_tgid();
-        // SAFETY: a value of a live map; the kernel wakes a task once at a time.
-        unsafe {
-            (*thread).waker_tid = waker as u32;
-            (*thread).waker_tgid = (waker >> 32) as u32;
-            (*thread).woken_ns = now_ns();
-        }
+    let Some(thread) = THREADS.get_ptr_mut(&tid) else {
+        return 0;
+    };
+    let waker = bpf_get_current_pid_tgid();
+    let now_ns = now_ns();
+    // SAFETY: a value of a live map; the kernel wakes a task once at a time.
+    let known = unsafe { &mut *thread };
+    known.waker_tid = waker as u32;
+    known.waker_tgid = (waker >> 32) as u32;
+    known.woken_ns = now_ns;
+    if !has_waker(known.state) || waker == 0 {
+        return 0;
+    }
+    let waited_ns = now_ns.wrapping_sub(known.since_ns);
+    if is_drawn(known.luck, waited_ns, period_ns()) {
+        take_waker(ctx.as_ptr(), thread, tid, waited_ns);
     }
     0
+}
+
+/// Takes the stack of the current thread, which ends a wait of `waiter`. Not inlined: few wakes
+/// come here.
+#[inline(never)]
+fn take_waker(ctx: *mut c_void, waiter: *const Thread, tid: u32, waited_ns: u64) -> u32 {
+    // SAFETY: a value of a live map; the kernel wakes a task once at a time.
+    let waiter = unsafe { &*waiter };
+    let period_ns = period_ns();
+    // Nothing is wanted yet.
+    if period_ns == 0 {
+        return 0;
+    }
+    let weight_ns = if waited_ns > period_ns {
+        waited_ns
+    } else {
+        period_ns
+    };
+    let (Some(scratch), true) = (SCRATCH.get_ptr_mut(0), is_within_budget(waiter.woken_ns)) else {
+        count_lost_wake(weight_ns);
+        return 0;
+    };
+    record::begin(
+        scratch,
+        event::WAKE,
+        waiter.woken_ns,
+        bpf_get_current_pid_tgid(),
+    );
+    // SAFETY: the pointer comes from the per-CPU map and was checked there.
+    unsafe {
+        (*scratch).frames[0] = weight_ns;
+        (*scratch).frames[1] = 0;
+        (*scratch).frames[2] = waited_ns;
+        (*scratch).frames[3] = waiter.state as u64;
+        (*scratch).frames[4] = (waiter.tgid as u64) << 32 | tid as u64;
+        (*scratch).frames[5] = 0;
+        (*scratch).position = WAIT_WORDS as u32;
+        (*scratch).header.kernel_frames = WAIT_WORDS as u16;
+    }
+    stacks::kernel_behind::<WAIT_WORDS>(ctx, scratch);
+    registers::at_entry(scratch);
+    walk_and_send(scratch, |is_sent| {
+        if !is_sent {
+            count_lost_wake(weight_ns);
+        }
+    });
+    count(counter::SPENT_NS, now_ns().wrapping_sub(waiter.woken_ns));
+    0
+}
+
+/// Whether this CPU may take one more stack in this second of those that end waits.
+#[inline(always)]
+fn is_within_budget(now_ns: u64) -> bool {
+    let (Some(pending), Some(orders)) = (PENDING_WAIT.get_ptr_mut(0), WAIT_ORDERS.get_ptr(0))
+    else {
+        return false;
+    };
+    // SAFETY: a per-CPU value of this CPU, and a value of a live map.
+    unsafe {
+        let second = now_ns >> 30;
+        if (*pending).wakes_second != second {
+            (*pending).wakes_second = second;
+            (*pending).wakes = 0;
+        }
+        (*pending).wakes += 1;
+        (*pending).wakes <= (*orders).stacks_per_second
+    }
+}
+
+#[inline(always)]
+fn count_lost_wake(weight_ns: u64) {
+    count(counter::WAKES_LOST, 1);
+    count(counter::WAKES_LOST_NS, weight_ns);
+}
+
+/// How long a wait must be to give its stack for certain; 0 as long as none is wanted.
+#[inline(always)]
+fn period_ns() -> u64 {
+    match WAIT_ORDERS.get_ptr(0) {
+        // SAFETY: a value of a live map, read as one word.
+        Some(orders) => unsafe { (*orders).period_ns },
+        None => 0,
+    }
 }
 
 /// `sched_wakeup_new(task)`: runs in its parent.
@@ -104,26 +201,30 @@ fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
         return;
     }
     let tgid: u32 = field(task, WAIT_TGID_OFFSET.load());
-    // SAFETY: helpers made for the current task; fields of what they return.
-    let (call, cs, lock) = unsafe {
-        let task = helpers::bpf_get_current_task_btf();
-        let entry = helpers::bpf_task_pt_regs(task) as *const pt_regs;
-        let lock = Lock {
-            at: (*entry).rdi,
-            operation: (*entry).rsi,
-            expected: (*entry).rdx,
+    let (mut call, mut lock) = (-1, Lock::default());
+    let state = if is_preempted || task_state == 0 {
+        ready_state(is_throttled(task))
+    } else {
+        // SAFETY: helpers made for the current task; fields of what they return.
+        let cs = unsafe {
+            let task = helpers::bpf_get_current_task_btf();
+            let entry = helpers::bpf_task_pt_regs(task) as *const pt_regs;
+            lock = Lock {
+                at: (*entry).rdi,
+                operation: (*entry).rsi,
+                expected: (*entry).rdx,
+            };
+            call = (*entry).orig_rax as i64;
+            (*entry).cs
         };
-        ((*entry).orig_rax as i64, (*entry).cs, lock)
+        let iowait: u8 = field(task, WAIT_IOWAIT_OFFSET.load());
+        state_of(Leaving {
+            task_state,
+            is_in_iowait: iowait as u32 & WAIT_IOWAIT_BIT.load() != 0,
+            call,
+            is_compat: cs == 0x23,
+        })
     };
-    let iowait: u8 = field(task, WAIT_IOWAIT_OFFSET.load());
-    let state = state_of(Leaving {
-        is_preempted,
-        is_throttled: is_throttled(task),
-        task_state,
-        is_in_iowait: iowait as u32 & WAIT_IOWAIT_BIT.load() != 0,
-        call,
-        is_compat: cs == 0x23,
-    });
     let Some(thread) = THREADS.get_ptr_mut(&tid) else {
         if task_state & TASK_DEAD == 0 && is_target(tgid, tid) {
             meet(tid, tgid, state, now_ns);
@@ -135,6 +236,8 @@ fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
     add(known, state::RUN, now_ns.wrapping_sub(known.since_ns));
     known.since_ns = now_ns;
     known.state = state;
+    // SAFETY: a helper without arguments.
+    known.luck = unsafe { helpers::bpf_get_prandom_u32() };
     if state == state::LOCK {
         known.owner_tid = 0;
         if call == FUTEX && python::is_global_lock(lock.at, tgid) {
@@ -155,7 +258,7 @@ fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
 }
 
 /// The arguments of a call of futex(2).
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Lock {
     at: u64,
     operation: u64,
@@ -238,21 +341,10 @@ fn join(task: *const u8, now_ns: u64) {
     }
     known.since_ns = now_ns;
     known.state = state::RUN;
-    let Some(orders) = WAIT_ORDERS.get_ptr(0) else {
+    let period_ns = period_ns();
+    // Nothing is wanted yet, or not this one.
+    if period_ns == 0 || !is_drawn(known.luck, away_ns, period_ns) {
         return;
-    };
-    // SAFETY: a value of a live map, read as one word.
-    let period_ns = unsafe { (*orders).period_ns };
-    // Nothing is wanted yet.
-    if period_ns == 0 {
-        return;
-    }
-    if away_ns < period_ns {
-        // SAFETY: a helper without arguments.
-        let random = unsafe { helpers::bpf_get_prandom_u32() } as u64;
-        if random.wrapping_mul(period_ns) >> 32 >= away_ns {
-            return;
-        }
     }
     let Some(pending) = PENDING_WAIT.get_ptr_mut(0) else {
         return;

@@ -20,6 +20,7 @@ fn loaded() -> Option<(loader::Loaded, MutexGuard<'static, ()>)> {
         check_walks: false,
         calls: false,
         waits: false,
+        happening: None,
     };
     match loader::load(&settings, &Target::default()) {
         Ok(loaded) => Some((loaded, guard)),

@@ -28,7 +28,7 @@ pub use caution::Caution;
 pub use changing::leave_to_exit;
 pub use cost::Cost;
 pub use maps::CallMaps;
-pub(crate) use point::{Points, verified_instructions};
+pub(crate) use point::{Points, recursion_misses, verified_instructions};
 pub use programs::Programs;
 pub use reading::{Reading, Texts};
 

@@ -36,6 +36,12 @@ use symbolize::Files;
 /// The program in `probe-ebpf/src/bpf/wait.rs` that takes stacks.
 pub const STACK: &str = "wait_stack";
 
+/// The program there that sees waits end, and takes stacks of who ends them.
+pub const ENDS: &str = "wait_ends";
+
+/// The tracepoint of [`ENDS`].
+pub const ENDS_AT: &str = "sched_waking";
+
 /// The program in `probe-ebpf/src/bpf/open_wait.rs`.
 pub const OPEN: &str = "wait_open";
 
@@ -43,7 +49,7 @@ pub const OPEN: &str = "wait_open";
 /// last.
 pub const PROGRAMS: [(&str, &str); 4] = [
     (STACK, "irq_work_entry"),
-    ("wait_ends", "sched_waking"),
+    (ENDS, ENDS_AT),
     ("wait_begins", "sched_wakeup_new"),
     ("wait_switch", "sched_switch"),
 ];

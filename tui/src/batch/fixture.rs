@@ -185,6 +185,7 @@ fn waited() -> Waited {
             ns: 9_000_000_000,
             waits: 3,
         }],
+        ends_in: [(4199, "LWLockRelease".into())].into(),
     }
 }
 

@@ -69,7 +69,7 @@ struct Object<'a> {
     functions: Vec<Function<'a>>,
     processes: Vec<Process<'a>>,
     threads: Vec<Thread<'a>>,
-    holders: Vec<Holder>,
+    holders: Vec<Holder<'a>>,
     /// Empty unless waits are counted.
     deadlocks: Vec<Circle>,
 }
@@ -220,10 +220,12 @@ type States = BTreeMap<&'static str, u64>;
 
 /// Who made a thread wait, and for how long.
 #[derive(Serialize)]
-struct Holder {
+struct Holder<'a> {
     waiter: u32,
     holder: u32,
     holder_thread: u32,
+    /// Where that thread ended waits of others, for longest. None if that is not known.
+    holder_function: Option<&'a str>,
     kind: &'static str,
     state: &'static str,
     ns: u64,
@@ -421,11 +423,12 @@ fn states<'a>(threads: impl Iterator<Item = &'a ThreadStates>) -> States {
 }
 
 /// Returns who was waited for, in the order of the snapshot: the longest first.
-fn holders(waited: &Waited) -> Vec<Holder> {
+fn holders(waited: &Waited) -> Vec<Holder<'_>> {
     let held = waited.holders.iter().map(|held| Holder {
         waiter: held.waiter,
         holder: held.holder,
         holder_thread: held.holder_thread,
+        holder_function: waited.ends_in.get(&held.holder_thread).map(|name| &**name),
         kind: match held.by {
             HeldBy::Owner => "owner",
             HeldBy::Waker => "waker",

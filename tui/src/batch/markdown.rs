@@ -6,7 +6,7 @@ use super::{BatchReport, own};
 use crate::words::markdown::{self, Lines, code, quoted, share};
 use crate::words::plain::plain;
 use crate::words::unnamed::why_unnamed;
-use crate::words::{held, names, skid, states, tasks, units, waits};
+use crate::words::{held, metric, names, skid, states, tasks, units, waits};
 use probe::WaitState;
 use profile::query::{CallTree, Direction, GroupBy, Neighbour, NeighbourKind, Node, NodeKind};
 use profile::{Cancel, FunctionRow, Role, Selection};
@@ -84,7 +84,7 @@ fn title(report: &BatchReport<'_>) -> String {
     let seconds = report.window_seconds();
     let seconds = seconds.map_or(String::new(), |seconds| format!(" in {seconds:.1} s"));
     let samples = snapshot.report.samples;
-    let mut title = match report.counts_time() {
+    let mut title = match report.counts_time() || report.events().is_some() {
         true => "# Profile".to_owned(),
         false => "# CPU profile".to_owned(),
     };
@@ -100,7 +100,7 @@ fn title(report: &BatchReport<'_>) -> String {
         title += &format!(": {ms:.1} ms of {}{seconds}", report.metric_word());
         return title;
     }
-    title += &format!(": {}{seconds}", units::counted(samples, "sample"));
+    title += &format!(": {}{seconds}", report.counted(samples));
     if let Some(cpus) = report.cpus_in_samples() {
         title += &format!(", {cpus:.2} CPUs busy");
     }
@@ -282,11 +282,12 @@ fn tasks_of_asyncio(report: &BatchReport<'_>, lines: &mut Lines) {
 fn functions(report: &BatchReport<'_>, asked: Option<&Asked>, lines: &mut Lines) {
     let (shown, rest) = report.split();
     let shown: Vec<&FunctionRow> = shown.iter().filter(|row| row.self_samples > 0).collect();
-    let head = match report.counts_time() {
-        true => "Functions, by time of their own",
-        false => "Functions, by samples of their own",
+    let head = match (report.counts_time(), report.events()) {
+        (true, _) => "Functions, by time of their own".to_owned(),
+        (false, None) => "Functions, by samples of their own".to_owned(),
+        (false, Some(metric)) => format!("Functions, by {} of their own", metric::unit_of(metric)),
     };
-    if shown.is_empty() || !lines.head(head) {
+    if shown.is_empty() || !lines.head(&head) {
         return;
     }
     let mut written = 0;
@@ -382,7 +383,7 @@ fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
         true => format!("- ± is what chance makes of the waits whose stack was drawn; {lost} lost"),
         false => format!(
             "- ± is what chance alone makes of {}; {lost} lost",
-            counted(all.samples, "sample")
+            report.counted(all.samples)
         ),
     });
     lines.push(&format!(

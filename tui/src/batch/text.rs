@@ -10,7 +10,7 @@
 
 use super::BatchReport;
 use crate::words::plain::plain;
-use crate::words::{held, names, tasks, text, waits};
+use crate::words::{held, metric, names, tasks, text, waits};
 use probe::EngineKind;
 use profile::{FunctionRow, Report, percent};
 use std::borrow::Cow;
@@ -106,9 +106,12 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     writeln!(out)?;
 
     let lacks = &report.completeness;
-    match batch.counts_time() {
-        true => write!(out, "# {} {} ms", batch.metric_word(), ms(report.samples))?,
-        false => write!(out, "# samples {}", report.samples)?,
+    match (batch.counts_time(), batch.events()) {
+        (true, _) => write!(out, "# {} {} ms", batch.metric_word(), ms(report.samples))?,
+        (false, None) => write!(out, "# samples {}", report.samples)?,
+        (false, Some(metric)) => {
+            write!(out, "# {} {}", metric::unit_of(metric), report.samples)?;
+        }
     }
     write!(out, " lost {}", health.lost)?;
     write!(out, " whole {}", part(lacks.whole, lacks.user_stacks))?;

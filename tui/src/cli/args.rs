@@ -5,12 +5,14 @@ use crate::code::source_map::Mapping;
 use crate::condition::Condition;
 
 use super::help;
-use crate::choices::{Color, EngineChoice, Format, MetricChoice, Sort, Theme};
+use super::metric::MetricParser;
+use crate::choices::{Color, EngineChoice, Format, Sort, Theme};
 use crate::knobs::Unit;
 use crate::values;
 use crate::view_id::ViewId;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum as _};
+use engine::Counted;
 use profile::Filter;
 use regex::Regex;
 use std::ffi::OsString;
@@ -173,9 +175,10 @@ pub struct SampleArgs {
     /// Samples per second on each busy CPU, 1 to 10000 [default: 99]
     #[arg(short = 'F', long = "rate", value_name = "HZ", value_parser = values::rate, help_heading = "Sampling")]
     pub rate: Option<u32>,
-    /// What is counted [default: on-cpu]
-    #[arg(long, value_enum, value_name = "METRIC", help_heading = "Sampling")]
-    pub metric: Option<MetricChoice>,
+    /// What is counted: on-cpu, off-cpu, wall, kept-waiting; page-faults, context-switches, cycles or another
+    /// counter of perf; or tracepoint:SUBSYSTEM:NAME [default: on-cpu]
+    #[arg(long, value_parser = MetricParser, hide_possible_values = true, value_name = "METRIC", help_heading = "Sampling")]
+    pub metric: Option<Counted>,
     /// How samples are taken [default: auto]
     #[arg(long, value_enum, help_heading = "Sampling")]
     pub engine: Option<EngineChoice>,

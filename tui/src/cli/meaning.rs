@@ -11,13 +11,14 @@ use super::{
     MergeConfig, Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request, ResolveConfig,
     RingConfig, SampleConfig, ShowConfig, SymbolizeConfig, SymbolizeTask,
 };
-use crate::choices::{Color, EngineChoice, Format, MetricChoice, Sort, Theme};
+use crate::choices::{Color, EngineChoice, Format, Sort, Theme};
 use crate::code::SourceMap;
 use crate::condition::{Gauge, What};
 use crate::config::{Complaint, Settings};
 use crate::dialogs::write::Manner;
 use crate::failure::Failure;
 use crate::target::TargetSpec;
+use engine::Counted;
 use profile::formats::{Format as FileFormat, Packing};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -291,9 +292,9 @@ fn check_ring(
     };
     let by_samples = ring.conditions.iter().find(|it| counts_samples(&it.what));
     match by_samples {
-        Some(condition) if sample.counted != MetricChoice::OnCpu.into() => Err(Failure::usage(
-            format!("--save-on '{condition}' goes by CPU time, which --metric on-cpu counts"),
-        )),
+        Some(condition) if sample.counted != Counted::OnCpu => Err(Failure::usage(format!(
+            "--save-on '{condition}' goes by CPU time, which --metric on-cpu counts"
+        ))),
         _ => Ok(()),
     }
 }
@@ -387,7 +388,7 @@ fn sample(words: &SampleArgs, settings: &Settings) -> SampleConfig {
     SampleConfig {
         engine: engine.unwrap_or(EngineChoice::Auto),
         rate_hz: rate_hz.unwrap_or(probe::features::RATE_DEFAULT),
-        counted: words.metric.map(Into::into).unwrap_or_default(),
+        counted: words.metric.clone().unwrap_or_default(),
         depth_max: depth_max.unwrap_or(DEPTH_DEFAULT),
         budget: words.budget.or(settings.budget),
         keep: RECORD_KEEP,

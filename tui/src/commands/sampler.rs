@@ -6,9 +6,10 @@ use crate::failure::rights::{Invocation, cannot_sample, not_even_by_perf};
 use crate::failure::{Exit, Failure};
 use crate::target::{Target, processes_of};
 use engine::Counted;
-use engine::probes::Reach;
+use engine::probes::{Reach, check_point};
 use probe::privilege::Rights;
-use probe::{BpfSource, PerfSource, Source, features};
+use probe::{BpfSource, Happening, PerfSource, Source, features};
+use rustix::io::Errno;
 
 /// What will be tried to take samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,19 +48,21 @@ impl Sampler {
         }
     }
 
-    /// Returns an error if time waited is to be counted, which perf's samples do not tell:
-    /// the numbers would be 0 and look like an answer.
-    pub fn check_counted(&self, counted: Counted) -> Result<(), Failure> {
+    /// Returns an error if something is to be counted that cannot be here, by this sampler: the
+    /// numbers would be 0 and look like an answer.
+    pub fn check_counted(&self, counted: &Counted) -> Result<(), Failure> {
         let Self::Perf(why) = self else {
-            return Ok(());
+            return counted.happening().map_or(Ok(()), check_happening);
         };
-        if !counted.has_waits() {
-            return Ok(());
-        }
-        let failure = Failure::new(
-            Exit::NotPossible,
-            "cannot count the time that threads wait: only BPF sees it",
-        );
+        let what = match counted {
+            Counted::OnCpu => return Ok(()),
+            Counted::OffCpu | Counted::Wall | Counted::KeptWaiting => {
+                "the time that threads wait".to_owned()
+            }
+            Counted::Happening(happening) => happening.name(),
+        };
+        let sentence = format!("cannot count {what}: only BPF sees it");
+        let failure = Failure::new(Exit::NotPossible, sentence);
         Err(match why {
             Some(why) => failure
                 .detail(why)
@@ -90,6 +93,31 @@ impl Sampler {
             None => source,
         }))
     }
+}
+
+/// Returns an error if this machine does not count that.
+fn check_happening(happening: &Happening) -> Result<(), Failure> {
+    let name = happening.name();
+    let failure =
+        |why: &str| Failure::new(Exit::NotPossible, format!("cannot count {name}: {why}"));
+    let counter = match happening {
+        Happening::Counter(counter) => counter,
+        Happening::Point { subsystem, name } => {
+            return check_point(subsystem.as_deref(), name).map_err(|why| failure(&why));
+        }
+    };
+    let Err(error) = happening.try_open() else {
+        return Ok(());
+    };
+    let is_missing = matches!(
+        Errno::from_io_error(&error),
+        Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV)
+    );
+    Err(match counter.is_hardware() && is_missing {
+        true => failure("this machine shows no hardware counters, as most virtual machines do")
+            .detail("page-faults, context-switches and cpu-migrations are counted by the kernel, and tracepoints are there as well"),
+        false => failure(&error.to_string()),
+    })
 }
 
 /// Why BPF is not possible: as the failure of the run, and in a few words.
@@ -185,9 +213,10 @@ mod tests {
     fn what_perf_cannot_count_is_refused() {
         for why in [None, Some("sampling by perf, not BPF: uid 1000".to_owned())] {
             let sampler = Sampler::Perf(why);
-            assert!(sampler.check_counted(Counted::OnCpu).is_ok());
-            for counted in [Counted::OffCpu, Counted::Wall] {
-                let failure = sampler.check_counted(counted).unwrap_err();
+            assert!(sampler.check_counted(&Counted::OnCpu).is_ok());
+            let faults = Happening::parse("page-faults").unwrap();
+            for counted in [Counted::OffCpu, Counted::Wall, Counted::Happening(faults)] {
+                let failure = sampler.check_counted(&counted).unwrap_err();
                 assert_eq!(failure.exit, Exit::NotPossible);
                 let text = failure.to_string();
                 assert!(
@@ -196,6 +225,6 @@ mod tests {
                 );
             }
         }
-        assert!(Sampler::BpfElsePerf.check_counted(Counted::Wall).is_ok());
+        assert!(Sampler::BpfElsePerf.check_counted(&Counted::Wall).is_ok());
     }
 }

@@ -70,7 +70,7 @@ pub fn start(
         scope: target.words.clone(),
         cpus: target.cpus.clone(),
         rate_hz: config.sample.rate_hz,
-        counted: config.sample.counted,
+        counted: config.sample.counted.clone(),
         filter,
         pids: target.pids.clone(),
         reach: match probes.functions.is_empty() {
@@ -131,6 +131,7 @@ fn source(config: &Config, target: &Target, sampler: Sampler, calls: bool) -> Ma
         max_depth: config.sample.depth_max,
         calls,
         waits: config.sample.counted.has_waits(),
+        happening: config.sample.counted.happening().cloned(),
         ..probe::Config::default()
     };
     Box::new(move || {

@@ -7,8 +7,8 @@ use crate::desk::{Answer, Answerable, Lane};
 use crate::knobs::Knobs;
 use engine::probes::recorded;
 use engine::snapshot::{BaselineLacks, People, Snapshot, TargetState, Waited};
-use profile::Cancel;
 use profile::diff::Diff;
+use profile::{Cancel, Metric};
 use std::sync::Arc;
 
 /// Asks for a snapshot that counts what the knobs say, with their window, filter and metric.
@@ -72,7 +72,13 @@ impl ReportQuestion {
             recording.correct(snapshot.run.target == TargetState::Recorded, &mut report);
         }
         if !view.states().is_empty() {
-            snapshot.waited = Some(Arc::new(Waited::told(&mut report, view, &query)));
+            let mut waited = Waited::told(&mut report, view, &query);
+            let kept_waiting = Metric::kept_waiting().name;
+            let metered = { base.metrics.iter() }.find(|metered| *metered.name == *kept_waiting);
+            if let Some(kept_waiting) = metered.and_then(|metered| metered.view.as_ref()) {
+                waited.learn_ends(kept_waiting, &query);
+            }
+            snapshot.waited = Some(Arc::new(waited));
         } else if let Some(waited) = &snapshot.waited {
             waited.tell(&mut report, view, &query);
         }

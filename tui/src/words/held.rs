@@ -1,6 +1,6 @@
 //! For whom a thread waits: who has the lock, and what that one does.
 
-use super::{states, text, units};
+use super::{names, states, text, units};
 use engine::snapshot::{ThreadStates, Waited};
 use profile::{Activity, Held, HeldBy, STATES};
 
@@ -49,7 +49,10 @@ pub fn holders(tid: u32, waited: &Waited) -> Option<String> {
     let words = held.take(HOLDERS_MAX).map(|held| {
         let holder = waited.thread(held.holder_thread);
         let who = holder.map_or_else(|| format!("thread {}", held.holder_thread), thread);
-        let how = how(held.by);
+        let how = match waited.ends_in.get(&held.holder_thread) {
+            Some(function) => format!("{} in {}", how(held.by), names::short(function)),
+            None => how(held.by).to_owned(),
+        };
         let (time, waits) = (units::nanoseconds(held.ns), waits(held));
         format!("{who} {time} ({waits}, {how})")
     });

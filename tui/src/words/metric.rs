@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::words::{text, units};
 use profile::Metric;
+use std::borrow::Cow;
 
 /// What is counted: time on CPUs, or as the file calls it.
 pub fn metric(cx: &Context<'_>) -> String {
@@ -64,19 +65,36 @@ pub fn in_column(metric: &Metric, count: u64) -> String {
 /// Returns the head of such a column.
 pub fn column_head(metric: &Metric) -> &'static str {
     match metric.per_second() {
-        0 => "SMP",
+        0 if *metric == Metric::default() => "SMP",
+        0 => "COUNT",
         _ => "MS",
     }
 }
 
-/// Returns a count with its unit, such as `52,428,800 bytes`.
+/// Returns a count with its unit, such as `52,428,800 bytes` or `1,203 page faults`.
 pub fn number_of(metric: &Metric, count: u64) -> String {
+    format!("{} {}", units::count(count), unit_of(metric))
+}
+
+/// Returns what there is so and so much of: `bytes`, `page faults`, `sched_switch passes`.
+pub fn unit_of(metric: &Metric) -> String {
     let unit = match &*metric.unit {
-        "count" | "" => &metric.name,
-        unit => unit,
+        "count" | "" => Cow::Borrowed(&*metric.name),
+        _ if metric.counts_events() => events(&metric.name),
+        unit => Cow::Borrowed(unit),
     };
-    let unit = text::clean(unit);
-    format!("{} {}", units::count(count), text::cut_middle(&unit, 20))
+    text::cut_middle(&text::clean(&unit), 24).into_owned()
+}
+
+/// Returns in words what is counted besides time: `page faults`, `sched_switch passes`.
+fn events(name: &str) -> Cow<'_, str> {
+    match name.strip_prefix("tracepoint:") {
+        Some(place) => Cow::Owned(format!(
+            "{} passes",
+            place.rsplit(':').next().unwrap_or(place)
+        )),
+        None => Cow::Owned(name.replace('-', " ")),
+    }
 }
 
 /// Like [`amount`], but samples are a number alone: for a text that has named them already.

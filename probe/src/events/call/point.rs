@@ -90,10 +90,8 @@ impl Points {
     /// Hits for which the kernel did not run the program of this number, as it was running on
     /// that CPU already, since it was loaded. 0 before Linux 5.12, which does not tell.
     pub fn missed(&self, number: u8) -> u64 {
-        let info = self
-            .program(number)
-            .and_then(|program| run_info(program.as_fd()));
-        info.map_or(0, |info| info.recursion_misses)
+        self.program(number)
+            .map_or(0, |program| recursion_misses(program.as_fd()))
     }
 
     /// Instructions that the verifier looked at. 0 before Linux 5.16, which does not tell.
@@ -131,6 +129,12 @@ impl Points {
         let program = self.loaded.get(&number);
         program.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+}
+
+/// How often the kernel did not run a program, as it was running on that CPU already, since it was
+/// loaded. 0 before Linux 5.12, which does not tell.
+pub fn recursion_misses(program: BorrowedFd<'_>) -> u64 {
+    run_info(program).map_or(0, |info| info.recursion_misses)
 }
 
 /// The end of `struct bpf_prog_info`, behind what tells of code and lines.

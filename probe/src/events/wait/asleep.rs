@@ -107,8 +107,6 @@ fn state_in(stat: &[u8], call: Option<&str>) -> Option<u32> {
         _ => i64::MAX,
     };
     Some(state_of(Leaving {
-        is_preempted: false,
-        is_throttled: false,
         task_state,
         is_in_iowait: false,
         call,

@@ -19,7 +19,8 @@ pub struct RawWait {
     /// How long both really were.
     pub away_ns: u64,
     /// Who woke it: process and thread. `None` where an interrupt did on an idle CPU, or
-    /// nobody had to.
+    /// nobody had to. In a sample of [`Event::Wake`](crate::Event::Wake), which is of who woke it,
+    /// the one that waited.
     pub waker: Option<(u32, u32)>,
     /// Who had the lock when the wait began: process and thread. `None` where the lock does
     /// not say it.
@@ -225,6 +226,8 @@ pub struct WaitCounters {
     pub no_room: u64,
     /// Threads whose sums were lost when they ended.
     pub ends_lost: u64,
+    /// Stacks of those that end waits which could not be had, and nanoseconds that they stood for.
+    pub wakes_lost: (u64, u64),
     /// Nanoseconds spent in taking stacks; not in accounting.
     pub stacks_ns: u64,
 }
@@ -240,6 +243,7 @@ impl WaitCounters {
             open_without_stack: 0,
             no_room: slot(counter::NO_ROOM),
             ends_lost: slot(counter::ENDS_LOST),
+            wakes_lost: (slot(counter::WAKES_LOST), slot(counter::WAKES_LOST_NS)),
             stacks_ns: slot(counter::SPENT_NS),
         }
     }

@@ -10,6 +10,7 @@ use crate::config;
 use crate::words::markdown;
 use engine::snapshot::Snapshot;
 use engine::{AwaitNames, Command, Consent, Schedule};
+use probe::Happening;
 use profile::Cancel;
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -97,7 +98,8 @@ fn words(arguments: &Arguments) -> Result<Vec<OsString>, String> {
     if let Some(pid) = arguments.id("pid")? {
         words.push(format!("--pid={pid}"));
     }
-    let metrics = ["on-cpu", "off-cpu", "wall"];
+    let times = ["on-cpu", "off-cpu", "wall", "kept-waiting"];
+    let metrics: Vec<&str> = times.into_iter().chain(Happening::names()).collect();
     if let Some(metric) = arguments.word("metric", &metrics)? {
         words.push(format!("--metric={metric}"));
     }

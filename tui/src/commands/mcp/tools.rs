@@ -159,8 +159,9 @@ impl Tool {
         let mut schema = match self {
             Tool::Look => json!({
                 "seconds": number("How long to sample.", 1, look::SECONDS_MAX, look::SECONDS),
-                "metric": text("on-cpu (default), off-cpu: what threads wait for, or wall: both. \
-                                Of a recording, what to count if it counts several things."),
+                "metric": text("on-cpu (default), off-cpu: what threads wait for, wall: both, \
+                                kept-waiting: who lets others wait, or an event such as \
+                                page-faults, context-switches or cpu-migrations. Of a recording, what to count if it counts several things."),
                 "samples": text("Instead of sampling: look-N, or the path of a recording."),
                 "filter": filter(),
             }),

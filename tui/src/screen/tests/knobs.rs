@@ -718,7 +718,7 @@ fn the_metric_is_a_knob_like_any_other() {
     assert!(line(&hand, 1).contains("on-CPU"));
     hand.keys("c");
     assert!(line(&hand, 1).contains("page-faults"), "{}", hand.frame());
-    assert!(line(&hand, 2).contains("events"), "{}", hand.frame());
+    assert!(line(&hand, 2).contains("page faults"), "{}", hand.frame());
     let metric = hand.app.knobs.metric;
     assert_eq!(
         hand.app.knobs,

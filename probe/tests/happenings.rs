@@ -1,0 +1,226 @@
+//! What is counted besides time, against what a program did and the kernel counted of it.
+
+#![allow(dead_code, reason = "the other tests use the rest of what is shared")]
+
+mod burn;
+mod common;
+
+use common::{Seen, alone, only, unless_forbidden};
+use probe::{BpfSource, Config, Event, Happened, Happening, Source as _, now_ns};
+use rustix::thread::gettid;
+use std::io::{Read as _, Write as _};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use test_support::wait_for;
+
+/// What was told of one thread.
+struct Told {
+    /// How often it happened, by its samples.
+    times: f64,
+    /// How far that may be from the truth by chance.
+    band: f64,
+    samples: usize,
+    whole: usize,
+    /// In all, of everybody.
+    happened: Happened,
+}
+
+/// Counts while `work` runs on a thread of its own; it returns how often it happened there.
+/// `None` where rights are missing.
+fn count(name: &str, work: impl FnOnce() -> u64 + Send + 'static) -> Option<(Told, u64)> {
+    let config = Config {
+        target: only(std::process::id()),
+        rate_hz: 49,
+        happening: Some(Happening::parse(name).unwrap()),
+        ..Config::default()
+    };
+    let mut source = unless_forbidden(BpfSource::start(&config), "BPF")?;
+    assert_eq!(source.info().notes, [""; 0]);
+    let worker: JoinHandle<(u32, u64)> = std::thread::spawn(|| {
+        let tid = gettid().as_raw_nonzero().get() as u32;
+        (tid, work())
+    });
+    let mut seen = Seen::default();
+    wait_for("the end of the work", || {
+        seen.take(&mut source);
+        worker.is_finished().then_some(())
+    });
+    let (tid, truth) = worker.join().unwrap();
+    let to_ns = now_ns();
+    let mut happened = Happened::default();
+    wait_for("all samples up to then", || {
+        let batch = source.poll(Duration::from_millis(20)).unwrap();
+        seen.samples.extend(batch.samples);
+        happened = batch.happened;
+        (batch.complete_until_ns >= to_ns).then_some(())
+    });
+    assert_eq!(seen.counters.lost, 0);
+    let of_thread = { seen.samples.iter() }
+        .filter(|sample| sample.event == Event::Happening && sample.tid == tid);
+    let weights: Vec<f64> = of_thread
+        .clone()
+        .map(|sample| sample.weight as f64)
+        .collect();
+    let squares: f64 = weights.iter().map(|weight| weight * weight).sum();
+    let most = weights.iter().copied().fold(0.0, f64::max);
+    let whole = of_thread.filter(|sample| sample.ending == probe::Ending::Root);
+    let told = Told {
+        times: weights.iter().sum(),
+        // What has happened since the last sample of a CPU belongs to the next one, whoever
+        // gives that.
+        band: 4.0 * squares.sqrt() + 2.0 * most,
+        samples: weights.len(),
+        whole: whole.count(),
+        happened,
+    };
+    println!(
+        "{name}: {} ± {:.0} by {} samples, {} whole; truth {truth}; {:?}",
+        told.times, told.band, told.samples, told.whole, told.happened
+    );
+    Some((told, truth))
+}
+
+/// The samples say how often it happened, within what chance makes of them.
+#[track_caller]
+fn check(told: &Told, truth: u64) {
+    let truth = truth as f64;
+    assert!(told.samples >= 100, "{} samples", told.samples);
+    assert!(
+        (told.times - truth).abs() <= told.band + truth / 50.0,
+        "{} ± {} of {truth}",
+        told.times,
+        told.band
+    );
+    // Not so wide that everything would be right.
+    assert!(told.band < truth / 2.0, "{} of {truth}", told.band);
+    assert!(told.happened.times as f64 >= truth, "{:?}", told.happened);
+    assert!(
+        told.happened.unseen * 10 <= told.happened.times,
+        "{:?}",
+        told.happened
+    );
+    assert!(told.whole * 10 >= told.samples * 8, "{} whole", told.whole);
+}
+
+fn field_of_status(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn page_faults_are_as_many_as_the_kernel_counts() {
+    let _alone = alone();
+    let work = || {
+        const PAGES: usize = 8192;
+        let of_thread = || {
+            // SAFETY: any bytes are a value of it.
+            let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+            // SAFETY: the structure outlives the call.
+            let result = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+            assert_eq!(result, 0);
+            (usage.ru_minflt + usage.ru_majflt).cast_unsigned()
+        };
+        let before = of_thread();
+        for _ in 0..96 {
+            touch(PAGES * 4096);
+        }
+        of_thread() - before
+    };
+    if let Some((told, truth)) = count("page-faults", work) {
+        assert!(truth >= 96 * 8192, "{truth}");
+        check(&told, truth);
+    }
+}
+
+/// Touches each page of new memory, and gives it back.
+fn touch(bytes: usize) {
+    // SAFETY: a mapping of its own, which nobody else knows.
+    unsafe {
+        let at = libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            0,
+        );
+        assert_ne!(at, libc::MAP_FAILED);
+        libc::madvise(at, bytes, libc::MADV_NOHUGEPAGE);
+        for page in (0..bytes).step_by(4096) {
+            at.cast::<u8>().add(page).write_volatile(1);
+        }
+        libc::munmap(at, bytes);
+    }
+}
+
+#[test]
+fn switches_are_as_many_as_the_kernel_counts() {
+    let _alone = alone();
+    let work = || {
+        let (mut from, mut to) = std::io::pipe().unwrap();
+        let (mut back, mut forth) = std::io::pipe().unwrap();
+        let other = std::thread::spawn(move || {
+            let mut byte = [0];
+            while from.read(&mut byte).unwrap() == 1 {
+                forth.write_all(&byte).unwrap();
+            }
+        });
+        let switches = || field_of_status("voluntary_ctxt") + field_of_status("nonvoluntary_ctxt");
+        let before = switches();
+        let mut byte = [1];
+        for _ in 0..300_000 {
+            to.write_all(&byte).unwrap();
+            back.read_exact(&mut byte).unwrap();
+        }
+        let switched = switches() - before;
+        drop(to);
+        other.join().unwrap();
+        switched
+    };
+    if let Some((told, truth)) = count("context-switches", work) {
+        check(&told, truth);
+    }
+}
+
+#[test]
+fn migrations_are_as_many_as_there_were() {
+    let _alone = alone();
+    let online: Vec<u32> = probe::cpus::online().unwrap().into_iter().collect();
+    if online.len() < 2 {
+        test_support::skip("one CPU");
+        return;
+    }
+    let moves = 20_000;
+    let work = move || {
+        for turn in 0..moves {
+            let mut set = rustix::thread::CpuSet::new();
+            set.set(online[turn % online.len()] as usize);
+            rustix::thread::sched_setaffinity(None, &set).unwrap();
+        }
+        moves as u64
+    };
+    if let Some((told, truth)) = count("cpu-migrations", work) {
+        check(&told, truth);
+    }
+}
+
+#[test]
+fn passes_of_a_tracepoint_are_as_many_as_there_were() {
+    let _alone = alone();
+    let calls = 200_000;
+    let work = move || {
+        for call in 0..calls {
+            if call % (calls / 50) == 0 {
+                // The stacks of a process that is new are cut until its tables are there.
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            // SAFETY: a call without arguments.
+            unsafe { libc::syscall(libc::SYS_getppid) };
+        }
+        calls
+    };
+    if let Some((told, truth)) = count("tracepoint:raw_syscalls:sys_enter", work) {
+        check(&told, truth);
+    }
+}
