@@ -415,7 +415,7 @@ fn texts_and_variants_of_rust_are_told() {
     if compile(
         &source,
         &path,
-        &["-g", "-Copt-level=1", "-Ccodegen-units=1"],
+        ["-g", "-Copt-level=1", "-Ccodegen-units=1"],
     )
     .is_none()
     {

@@ -196,7 +196,7 @@ mod tests {
         // Calls within calls of some threads: their places lie close to each other.
         for round in 0..20_000u64 {
             let key = key(
-                0xffff_c900_0001_3f58 + (round % 7 << 14),
+                0xffff_c900_0001_3f58 + ((round % 7) << 14),
                 0x7ffd_0000_1000 - (round / 7 % 97) * 48,
                 round % 3,
             );
