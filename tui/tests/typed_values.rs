@@ -412,13 +412,7 @@ fn texts_and_variants_of_rust_are_told() {
     let source = scratch.join("order.rs");
     std::fs::write(&source, RUST).expect("a file");
     let path = scratch.join("order");
-    if compile(
-        &source,
-        &path,
-        ["-g", "-Copt-level=1", "-Ccodegen-units=1"],
-    )
-    .is_none()
-    {
+    if compile(&source, &path, ["-g", "-Copt-level=1", "-Ccodegen-units=1"]).is_none() {
         return;
     }
     let program = path.to_str().expect("UTF-8");

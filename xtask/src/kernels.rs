@@ -1,4 +1,4 @@
-//! `cargo xtask kernels FOLDER [RELEASE…] [--cpus N]`: whether sampling is right on other
+//! `cargo xtask kernels FOLDER [RELEASE…] [--cpus N] [--kvm]`: whether sampling is right on other
 //! kernels. Boots each kernel below a folder in a virtual machine whose only program is
 //! `probe/examples/selftest`, and prints a table of what it said.
 //!
@@ -27,6 +27,7 @@ struct Wanted {
     /// The beginnings of releases; all, if there are none.
     releases: Vec<String>,
     cpus: u32,
+    by_hardware: bool,
 }
 
 /// Boots what these arguments ask for. Is an error if the self-test failed on one of them.
@@ -48,6 +49,7 @@ pub fn check(arguments: &[&str]) -> Result<()> {
             kernel: &kernel,
             files: &files,
             cpus: wanted.cpus,
+            by_hardware: wanted.by_hardware,
         };
         let console = scratch.join(format!("{release}.txt"));
         let outcome = machine.run(&console).with_context(|| release.clone())?;
@@ -77,12 +79,15 @@ impl Wanted {
             folder: PathBuf::new(),
             releases: Vec::new(),
             cpus: CPUS,
+            by_hardware: false,
         };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             if *argument == "--cpus" {
                 let count = arguments.next().and_then(|count| count.parse().ok());
                 wanted.cpus = count.context("--cpus wants a number")?;
+            } else if *argument == "--kvm" {
+                wanted.by_hardware = true;
             } else if wanted.folder.as_os_str().is_empty() {
                 wanted.folder = PathBuf::from(argument);
             } else {
@@ -145,7 +150,7 @@ mod tests {
     fn arguments_are_a_folder_and_releases() {
         let wanted = Wanted::of(&["/boot", "6.1", "--cpus", "16"]).unwrap();
         assert_eq!(wanted.folder, Path::new("/boot"));
-        assert_eq!(wanted.cpus, 16);
+        assert_eq!((wanted.cpus, wanted.by_hardware), (16, false));
         assert!(wanted.has("6.1.0-amd64") && wanted.has("6.1"));
         assert!(!wanted.has("6.12.9-amd64") && !wanted.has("16.1"));
         assert!(Wanted::of(&["--cpus", "many", "/boot"]).is_err());

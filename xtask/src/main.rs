@@ -24,7 +24,7 @@ const USAGE: &str =
   dist           build what is given to others into target/package/: a static
                  program, archives, a list of the crates in it, checksums
   dist --check   build the last commit in two folders and compare every byte
-  kernels FOLDER [RELEASE…] [--cpus N]
+  kernels FOLDER [RELEASE…] [--cpus N] [--kvm]
                  boot the kernels below a folder in QEMU, and sample on them";
 
 fn main() -> Result<()> {
