@@ -1,7 +1,7 @@
 //! What is counted besides time, where it is a tracepoint: which passes give their stack.
 //!
-//! One in *period* passes does, by chance, and counts as so many. Each CPU has a period of its own,
-//! which follows what comes: it doubles as soon as there were too many stacks in a while, and is
+//! Of *period* passes one gives its stack, drawn by chance, and stands for all of them. Each CPU has
+//! a period of its own, which follows the number of passes: it doubles as soon as there were too many stacks in a while, and is
 //! halved after one in which there were few. So the first passes of a burst give their stacks, and
 //! a million more take a few hundred.
 

@@ -2,8 +2,9 @@
 //! gives a sample. It is one of two kinds:
 //!
 //! - What the kernel or the CPU counts: page faults, switches, migrations, instructions. The
-//!   kernel runs the program once in a period, and sets the period so that this is so many
-//!   times a second; how long it was tells the context. It does not run the program within that
+//!   kernel runs the program once in a period, which is a number of these events, and adjusts the
+//!   period so that the program runs as often in a second as user space asked for. The context
+//!   says how long the period was. It does not run the program within that
 //!   of the clock, or within itself (`bpf_prog_active` in kernel/events/core.c), and so all of
 //!   them share the clock's room. How often it happened in all is read beside.
 //! - A tracepoint, whose program runs at each pass, wherever the kernel is, interrupts included.

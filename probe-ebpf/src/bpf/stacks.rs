@@ -16,8 +16,8 @@ pub fn kernel(context: *mut c_void, scratch: *mut Scratch) {
     kernel_behind::<0>(context, scratch);
 }
 
-/// Like [`kernel`], behind so many words that are in the record already. There is room for so many
-/// frames less.
+/// Like [`kernel`], for a record whose first `WORDS` words are taken: the stack is written behind
+/// them, and has room for `WORDS` frames less.
 #[inline(always)]
 pub fn kernel_behind<const WORDS: usize>(context: *mut c_void, scratch: *mut Scratch) {
     // SAFETY: the array is longer than the words and what the helper may write.

@@ -51,7 +51,7 @@ fn take(ctx: &PerfEventContext) {
 }
 
 /// Takes the registers of the program that was interrupted and, if the CPU was in the kernel,
-/// the kernel's stack, behind so many words that are in the record already.
+/// the kernel's stack, which is written behind the `WORDS` words that the record has already.
 #[inline(always)]
 pub fn interrupted<const WORDS: usize>(ctx: &PerfEventContext, scratch: *mut Scratch) {
     // SAFETY: a perf event program's context holds the interrupted registers.

@@ -91,7 +91,7 @@ pub unsafe fn keep(bucket: *mut Bucket, key: u64, now_ns: impl FnOnce() -> u64) 
         let Some(place) = find(keys, key).or_else(|| claim(keys, starts)) else {
             return;
         };
-        // Whoever claimed it is the only one to write there until the key is known.
+        // The hit that claimed the entry is the only one that writes to it until the key is there.
         starts.add(place).write_volatile(now_ns());
         keys.add(place).write_volatile(key);
     }

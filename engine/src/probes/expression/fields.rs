@@ -66,8 +66,8 @@ enum Reached {
     Place(TypeId),
     /// The address of some bits that are one.
     Bits(TypeId, Bits),
-    /// A structure whose parts are so many arguments from the base on, and whether each is eight
-    /// of its bytes.
+    /// A structure that is passed in several arguments: its type, how many arguments they are,
+    /// beginning with the base, and whether each of them has eight bytes of it.
     Parts(TypeId, u32, bool),
 }
 

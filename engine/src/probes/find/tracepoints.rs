@@ -112,7 +112,8 @@ pub struct PointCode {
 }
 
 impl PointCode {
-    /// Of this tracepoint; nothing where names of the kernel cannot be read.
+    /// Finds the code of the tracepoint `name`. Both lists are empty where the names of the
+    /// kernel's functions cannot be read.
     pub fn of(name: &str) -> Self {
         let symbols = KernelSymbols::load();
         let starts = INTERRUPTS.iter().filter_map(|name| symbols.start_of(name));

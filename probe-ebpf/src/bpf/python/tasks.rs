@@ -79,10 +79,6 @@ unsafe extern "C" fn one_step(_index: u32, place: *mut c_void) -> i64 {
         state.python.running_next = next as u64 + 1;
         return 0;
     }
-    let position = state.position as usize;
-    if position > FRAMES_MAX - 2 * TASK_ENTRIES {
-        return 1;
-    }
     let tasks = &layout.tasks;
     let coroutine = read(task.wrapping_add(tasks.coroutine as u64));
     let frame = coroutine.wrapping_add(COROUTINE_FRAME as u64);
@@ -106,6 +102,13 @@ unsafe extern "C" fn one_step(_index: u32, place: *mut c_void) -> i64 {
     };
     let awaits = state.python.awaits;
     let (place, detail) = Entry::task(frame, awaits, has_name, length, text_state).words();
+    // Read and checked where it is used: Linux 6.1 forgets what was checked of a value if that
+    // was put on the stack before.
+    // SAFETY: the state is a value of a map, which only this program writes to meanwhile.
+    let position = unsafe { (&raw const state.position).read_volatile() } as usize;
+    if position > FRAMES_MAX - 2 * TASK_ENTRIES {
+        return 1;
+    }
     // SAFETY: the position was checked to leave room for so much; the helper checks the address.
     unsafe {
         let entries = (&raw mut state.frames as *mut u64).add(position);
@@ -166,8 +169,9 @@ fn awaiting(task: u64, tasks: &TaskLayout) -> u64 {
     if tasks.awaited_by != NONE {
         return read(task.wrapping_add(tasks.awaited_by as u64));
     }
-    // Whoever waits for it lets something be called when it is done. What of that leads to a task
-    // of the same kind, which says itself what it waits for, is right.
+    // A task that waits for this one has registered a callback, which is called when this one is
+    // done. The callback leads to that task. It is believed if it is a task of the same kind and
+    // says itself that it waits for this one.
     let callback = read(task.wrapping_add(tasks.callback as u64));
     let kind = read(task.wrapping_add(object::TYPE));
     // A method that is bound to a task which waits for this one: `await`.
