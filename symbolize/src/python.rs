@@ -24,6 +24,8 @@
 mod asyncio;
 mod code;
 mod dict;
+#[cfg(test)]
+mod in_words;
 mod interpreter;
 mod layout;
 mod lines;

@@ -97,9 +97,7 @@ pub fn find_running_tasks(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Reason;
-    use crate::python::Version;
-    use std::collections::HashMap;
+    use crate::python::in_words::{VERSION, memory, text};
 
     /// What CPython 3.14.10 and 3.15.2 tell.
     const VERSIONS: [[u64; 13]; 2] = [
@@ -146,7 +144,7 @@ mod tests {
     /// A process of 3.12 that has imported a module of this name, in which this is called
     /// [`RUNNING`].
     fn imported(module: &str, name: &str) -> Result<Option<u64>, Lack> {
-        let mut words: HashMap<u64, u64> = [
+        let mut words = vec![
             (RUNTIME + 40, INTERPRETER),
             (INTERPRETER + 944, MODULES),
             (MODULES + 32, MODULE_KEYS),
@@ -160,29 +158,11 @@ mod tests {
             (NAME_KEYS + 24, 1),
             (NAME_KEYS + 40, TEXTS + 0x100),
             (NAME_KEYS + 48, RUNNING),
-        ]
-        .into();
-        for (at, text) in [(TEXTS, module), (TEXTS + 0x100, name)] {
-            let mut bytes = [0; 16];
-            bytes[..text.len()].copy_from_slice(text.as_bytes());
-            let halves = bytes.as_chunks::<8>().0;
-            words.insert(at + 16, text.len() as u64);
-            words.insert(at + 32, 1 << 2 | 1 << 5 | 1 << 6);
-            words.insert(at + 40, u64::from_le_bytes(halves[0]));
-            words.insert(at + 48, u64::from_le_bytes(halves[1]));
-        }
-        let memory = |address: u64, length: u32| -> Result<Vec<u8>, Reason> {
-            let word = |at: u64| words.get(&(address + at)).copied().unwrap_or(0);
-            let all = (0..u64::from(length))
-                .step_by(8)
-                .flat_map(|at| word(at).to_le_bytes());
-            Ok(all.take(length as usize).collect())
-        };
-        let version = Version {
-            major: 3,
-            minor: 12,
-        };
-        let layout = Layout::of(version, &memory, RUNTIME)?;
+        ];
+        words.extend(text(TEXTS, module));
+        words.extend(text(TEXTS + 0x100, name));
+        let memory = memory(&words);
+        let layout = Layout::of(VERSION, &memory, RUNTIME)?;
         find_running_tasks(&memory, RUNTIME, &layout)
     }
 

@@ -78,24 +78,12 @@ fn name_of(memory: &impl Memory, thread: u64, layout: &Layout) -> Result<String,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Reason;
-    use crate::python::Version;
+    use crate::python::in_words::{VERSION, memory, text};
 
-    /// Memory with words at addresses, and zeros between them.
+    /// The names in a memory with these words.
     fn names(words: &[(u64, u64)]) -> Result<HashMap<u64, String>, Lack> {
-        let words: HashMap<u64, u64> = words.iter().copied().collect();
-        let memory = |address: u64, length: u32| -> Result<Vec<u8>, Reason> {
-            let word = |at: u64| words.get(&(address + at)).copied().unwrap_or(0);
-            let all = (0..u64::from(length))
-                .step_by(8)
-                .flat_map(|at| word(at).to_le_bytes());
-            Ok(all.take(length as usize).collect())
-        };
-        let version = Version {
-            major: 3,
-            minor: 12,
-        };
-        let layout = Layout::of(version, &memory, 0)?;
+        let memory = memory(words);
+        let layout = Layout::of(VERSION, &memory, 0)?;
         read_thread_names(&memory, DICT, &layout)
     }
 
@@ -108,22 +96,6 @@ mod tests {
     const TYPE_KEYS: u64 = 0x7_0000;
     const VALUES: u64 = 0x8_0000;
     const TEXTS: u64 = 0x9_0000;
-
-    /// A string of up to 16 ASCII characters.
-    fn text(number: u64, text: &str) -> Vec<(u64, u64)> {
-        let at = TEXTS + 0x100 * number;
-        let mut bytes = [0; 16];
-        bytes[..text.len()].copy_from_slice(text.as_bytes());
-        let halves = bytes.as_chunks::<8>().0;
-        let state = 1 << 2 | 1 << 5 | 1 << 6;
-        vec![
-            (at, 1),
-            (at + 16, text.len() as u64),
-            (at + 32, state),
-            (at + 40, u64::from_le_bytes(halves[0])),
-            (at + 48, u64::from_le_bytes(halves[1])),
-        ]
-    }
 
     /// The module `threading` of 3.12 with one thread, whose attributes are in an array.
     fn one_thread() -> Vec<(u64, u64)> {
@@ -148,9 +120,9 @@ mod tests {
             (TYPE_KEYS + 40, TEXTS + 0x100),
             (VALUES, TEXTS + 0x200),
         ];
-        words.extend(text(0, "_active"));
-        words.extend(text(1, "_name"));
-        words.extend(text(2, "worker"));
+        words.extend(text(TEXTS, "_active"));
+        words.extend(text(TEXTS + 0x100, "_name"));
+        words.extend(text(TEXTS + 0x200, "worker"));
         words
     }
 

@@ -117,25 +117,12 @@ fn read_list(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Reason;
-    use crate::python::Version;
-    use std::collections::HashMap;
+    use crate::python::in_words::{VERSION, memory};
 
     /// Words of memory by address; all others are 0.
     fn threads(words: &[(u64, u64)], max: usize) -> Result<Vec<Thread>, Lack> {
-        let words: HashMap<u64, u64> = words.iter().copied().collect();
-        let memory = |address: u64, length: u32| -> Result<Vec<u8>, Reason> {
-            let word = |at| words.get(&(address + at)).copied().unwrap_or(0);
-            let bytes = (0..u64::from(length))
-                .step_by(8)
-                .flat_map(|at| word(at).to_le_bytes());
-            Ok(bytes.collect())
-        };
-        let version = Version {
-            major: 3,
-            minor: 12,
-        };
-        let layout = Layout::of(version, &memory, 0x1000)?;
+        let memory = memory(words);
+        let layout = Layout::of(VERSION, &memory, 0x1000)?;
         read_threads(&memory, 0x1000, &layout, max)
     }
 
@@ -163,19 +150,8 @@ mod tests {
 
     #[test]
     fn the_interpreters_of_a_process_are_counted() {
-        let words: HashMap<u64, u64> = WORDS.into();
-        let memory = |address: u64, length: u32| -> Result<Vec<u8>, Reason> {
-            let word = |at| words.get(&(address + at)).copied().unwrap_or(0);
-            Ok((0..u64::from(length))
-                .step_by(8)
-                .flat_map(|at| word(at).to_le_bytes())
-                .collect())
-        };
-        let version = Version {
-            major: 3,
-            minor: 12,
-        };
-        let layout = Layout::of(version, &memory, 0x1000).unwrap();
+        let memory = memory(&WORDS);
+        let layout = Layout::of(VERSION, &memory, 0x1000).unwrap();
         assert_eq!(count_interpreters(&memory, 0x1000, &layout), Ok(2));
     }
 
