@@ -7,7 +7,7 @@ mod common;
 
 use common::{Seen, alone, beside_others, only, unless_forbidden};
 use probe::{
-    BpfSource, Config, Ending, Missing, ModuleKind, PerfSource, PythonStats, Sample, Source,
+    BpfSource, Config, Ending, Event, Missing, ModuleKind, PerfSource, PythonStats, Sample, Source,
     Target, WaitState,
 };
 use probe_ebpf::python::{AWAITING_MAX, TASK_STEPS};
@@ -572,7 +572,9 @@ fn who_has_the_global_lock_is_told_to_who_waits_for_it() {
         let (mut told, mut untold) = (0, 0);
         wait_for("waits for the lock", || {
             for sample in source.poll(Duration::from_millis(20)).unwrap().samples {
-                let Some(wait) = sample.wait.filter(|_| sample.tid == wants) else {
+                // When this thread ends a wait of the other one, its sample is of another event.
+                let is_its_own = sample.tid == wants && sample.event == Event::Wait;
+                let Some(wait) = sample.wait.filter(|_| is_its_own) else {
                     continue;
                 };
                 match wait.state {
