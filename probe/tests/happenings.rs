@@ -80,9 +80,10 @@ fn count(name: &str, work: impl FnOnce() -> u64 + Send + 'static) -> Option<(Tol
     Some((told, truth))
 }
 
-/// The samples say how often it happened, within what chance makes of them.
+/// The samples say how often it happened, within what chance makes of them. `unseen_share`: the
+/// largest part of all that may have given no sample.
 #[track_caller]
-fn check(told: &Told, truth: u64) {
+fn check(told: &Told, truth: u64, unseen_share: f64) {
     let truth = truth as f64;
     assert!(told.samples >= 100, "{} samples", told.samples);
     assert!(
@@ -95,7 +96,7 @@ fn check(told: &Told, truth: u64) {
     assert!(told.band < truth / 2.0, "{} of {truth}", told.band);
     assert!(told.happened.times as f64 >= truth, "{:?}", told.happened);
     assert!(
-        told.happened.unseen * 10 <= told.happened.times,
+        told.happened.unseen as f64 <= unseen_share * told.happened.times as f64,
         "{:?}",
         told.happened
     );
@@ -129,7 +130,7 @@ fn page_faults_are_as_many_as_the_kernel_counts() {
     };
     if let Some((told, truth)) = count("page-faults", work) {
         assert!(truth >= 96 * 8192, "{truth}");
-        check(&told, truth);
+        check(&told, truth, 0.1);
     }
 }
 
@@ -179,7 +180,10 @@ fn switches_are_as_many_as_the_kernel_counts() {
         switched
     };
     if let Some((told, truth)) = count("context-switches", work) {
-        check(&told, truth);
+        // Where both threads have a CPU of their own, every second switch is one of an idle task.
+        // Those of some CPUs' idle tasks are counted by the kernel and never sampled (`perf record`
+        // has none either), and they are nobody's.
+        check(&told, truth, 0.6);
     }
 }
 
@@ -201,7 +205,7 @@ fn migrations_are_as_many_as_there_were() {
         moves as u64
     };
     if let Some((told, truth)) = count("cpu-migrations", work) {
-        check(&told, truth);
+        check(&told, truth, 0.1);
     }
 }
 
@@ -221,6 +225,6 @@ fn passes_of_a_tracepoint_are_as_many_as_there_were() {
         calls
     };
     if let Some((told, truth)) = count("tracepoint:raw_syscalls:sys_enter", work) {
-        check(&told, truth);
+        check(&told, truth, 0.1);
     }
 }

@@ -61,6 +61,12 @@ impl Happenings {
         let share = 100.0 * unseen as f64 / times.max(1) as f64;
         let why = match self.is_point {
             true => "they came within another one, or the ring buffer was full",
+            // Linux 6.18 counts the switches of the idle task on all CPUs, and samples them on
+            // some of them only.
+            false if self.name == "context-switches" => {
+                "idle CPUs' own switches, of which the kernel samples only a part, and what came \
+                 too fast or within another sample"
+            }
             false => "the kernel stops counting where they come too fast, or within another sample",
         };
         Some(format!(
