@@ -5,6 +5,7 @@
 //! away, and becomes a note; without any event there is nothing to sample, and that
 //! is an error.
 
+mod interrupted;
 pub mod multi;
 
 use crate::btf::KernelTypes;
@@ -463,7 +464,7 @@ impl<'a> Parts<'a> {
 
     fn load_event(&mut self, name: &'static str) -> Result<ProgramFd, Error> {
         let program: &mut PerfEvent = program(self.object, name)?;
-        program.load().map_err(refused(name))?;
+        load_program(name, || program.load())?;
         let fd = program.fd().and_then(|fd| Ok(fd.try_clone()?));
         let fd = fd.map_err(refused(name))?;
         self.note_verified(name);
@@ -500,7 +501,7 @@ impl<'a> Parts<'a> {
 
     fn load_call(&mut self, name: &'static str) -> Result<OwnedFd, Error> {
         let program: &mut UProbe = program(self.object, name)?;
-        program.load().map_err(refused(name))?;
+        load_program(name, || program.load())?;
         let fd = program
             .fd()
             .and_then(|fd| Ok(fd.as_fd().try_clone_to_owned()?));
@@ -555,7 +556,7 @@ impl<'a> Parts<'a> {
         let types = Btf::from_sys_fs().map_err(Error::Types)?;
         for (name, tracepoint) in wait::PROGRAMS {
             let program: &mut BtfTracePoint = program(self.object, name)?;
-            program.load(tracepoint, &types).map_err(refused(name))?;
+            load_program(name, || program.load(tracepoint, &types))?;
             self.note_verified(name);
         }
         for (name, _) in wait::PROGRAMS {
@@ -582,7 +583,7 @@ impl<'a> Parts<'a> {
         let types = Btf::from_sys_fs().map_err(Error::Types)?;
         let name = wait::OPEN;
         let program: &mut Iter = program(self.object, name)?;
-        program.load("task", &types).map_err(refused(name))?;
+        load_program(name, || program.load("task", &types))?;
         let fd = program.fd().and_then(|fd| Ok(fd.try_clone()?));
         let fd = fd.map_err(refused(name))?;
         self.note_verified(name);
@@ -600,14 +601,14 @@ fn load_point(object: &mut Ebpf, place: usize) -> Result<ProgramFd, Error> {
     let name = call::POINTS.get(place);
     let name = *name.ok_or(Error::Foreign("program for so many tracepoints"))?;
     let program: &mut RawTracePoint = program(object, name)?;
-    program.load().map_err(refused(name))?;
+    load_program(name, || program.load())?;
     let fd = program.fd().and_then(|fd| Ok(fd.try_clone()?));
     fd.map_err(refused(name))
 }
 
 fn attach(object: &mut Ebpf, name: &'static str, tracepoint: &str) -> Result<(), Error> {
     let program: &mut RawTracePoint = program(object, name)?;
-    program.load().map_err(refused(name))?;
+    load_program(name, || program.load())?;
     program.attach(tracepoint).map_err(refused(name))?;
     Ok(())
 }
@@ -619,6 +620,21 @@ where
     let program = object.program_mut(name);
     let program = program.and_then(|program| program.try_into().ok());
     program.ok_or(Error::Foreign(name))
+}
+
+/// Gives the kernel the program `name`.
+fn load_program(
+    name: &'static str,
+    load: impl FnMut() -> Result<(), ProgramError>,
+) -> Result<(), Error> {
+    interrupted::again(load, kernels_answer).map_err(refused(name))
+}
+
+fn kernels_answer(error: &ProgramError) -> Option<&std::io::Error> {
+    match error {
+        ProgramError::LoadError { io_error, .. } => Some(io_error),
+        _ => None,
+    }
 }
 
 fn refused(program: &'static str) -> impl Fn(ProgramError) -> Error {
@@ -735,6 +751,42 @@ mod tests {
             Some(Err(error)) => panic!("{error}"),
             Some(Ok(_)) => panic!("it was loaded"),
             None => {}
+        }
+    }
+
+    /// Bursts of signals for the thread that loads, longer than two attempts take.
+    #[test]
+    fn signals_while_it_loads_do_no_harm() {
+        extern "C" fn nothing(_: libc::c_int) {}
+        if let Err(error) = load(&SETTINGS, &Target::default()) {
+            test_support::skip(format_args!("no BPF programs here: {error}"));
+            return;
+        }
+        let handler: extern "C" fn(libc::c_int) = nothing;
+        // SAFETY: the handler does nothing, and nobody else uses this signal here.
+        unsafe { libc::signal(libc::SIGUSR2, handler as libc::sighandler_t) };
+        // SAFETY: a call without arguments.
+        let thread = unsafe { libc::pthread_self() };
+        let (stop, is_over) = std::sync::mpsc::channel::<()>();
+        let signals = std::thread::spawn(move || {
+            for turn in 0_u32.. {
+                let pause = if turn % 60 == 0 { 100 } else { 1 };
+                let pause = std::time::Duration::from_millis(pause);
+                if is_over.recv_timeout(pause) == Ok(()) {
+                    return turn;
+                }
+                // SAFETY: that thread waits for this one before it ends.
+                unsafe { libc::pthread_kill(thread, libc::SIGUSR2) };
+            }
+            0
+        });
+        let loaded: Vec<_> = (0..10)
+            .map(|_| load(&SETTINGS, &Target::default()).map(|loaded| loaded.notes))
+            .collect();
+        stop.send(()).unwrap();
+        assert!(signals.join().unwrap() > 60);
+        for notes in loaded {
+            assert_eq!(notes.unwrap(), [""; 0]);
         }
     }
 }

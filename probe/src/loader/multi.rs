@@ -4,6 +4,7 @@
 //! object is read once more, its programs are made ready as aya has made them, with the maps
 //! that aya has made, and are loaded from here.
 
+use super::interrupted;
 use crate::bpf_call::{UPROBE_MULTI, descriptor};
 use crate::error::Error;
 use aya::maps::{Map, MapData};
@@ -158,7 +159,8 @@ impl Prepared {
             ..ProgLoad::default()
         };
         // SAFETY: the arm of that command; what it points to lives until the call is over.
-        let loaded = unsafe { descriptor(PROG_LOAD, &mut request) };
+        let load = || unsafe { descriptor(PROG_LOAD, &mut request) };
+        let loaded = interrupted::again(load, |error| Some(error));
         loaded.map_err(|error| error.to_string())
     }
 }
