@@ -78,7 +78,7 @@ fn by_bpf(config: &Config) -> Result<(), String> {
     let over = source
         .verified_instructions()
         .iter()
-        .any(|(_, instructions)| *instructions >= 20_000);
+        .any(|(_, instructions)| *instructions >= BpfSource::VERIFIED_MAX);
     if over {
         return Err("too much to verify".into());
     }
