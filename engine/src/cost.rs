@@ -47,7 +47,7 @@ impl Meter {
             looked: Instant::now(),
             own: own_cpu_time(),
             kernel_ns: 0,
-            busy_ticks: busy_ticks(cpus),
+            busy_ticks: read_busy(cpus).ticks,
             has_measured: false,
             last: Cost {
                 own_rss_bytes: rss_bytes(),
@@ -72,16 +72,18 @@ impl Meter {
         if elapsed < wait {
             return self.last;
         }
-        let (own, busy) = (own_cpu_time(), busy_ticks(&self.cpus));
+        let (own, busy) = (own_cpu_time(), read_busy(&self.cpus));
         let kernel = Duration::from_nanos(counters.kernel_ns.saturating_sub(self.kernel_ns));
         let spent = own.saturating_sub(self.own) + kernel;
-        let ticks = busy.saturating_sub(self.busy_ticks) as f64;
+        let ticks = busy.ticks.saturating_sub(self.busy_ticks) as f64;
+        let busy_cpus = ticks / ticks_per_second() / elapsed.as_secs_f64();
         self.last = Cost {
             own_cpu_percent: 100.0 * spent.as_secs_f64() / elapsed.as_secs_f64(),
             own_rss_bytes: rss_bytes(),
-            busy_cpus: ticks / ticks_per_second() / elapsed.as_secs_f64(),
+            // The kernel counts in ticks of 10 ms, and may add some of the time before.
+            busy_cpus: busy_cpus.min(busy.cpus as f64),
         };
-        (self.looked, self.own, self.busy_ticks) = (Instant::now(), own, busy);
+        (self.looked, self.own, self.busy_ticks) = (Instant::now(), own, busy.ticks);
         self.kernel_ns = counters.kernel_ns;
         self.has_measured = true;
         self.last
@@ -111,28 +113,39 @@ fn ticks_per_second() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }
 
-/// Ticks that these CPUs were busy since the machine started; 0 if that cannot be read.
-fn busy_ticks(cpus: &[u16]) -> u64 {
-    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
-    parse_busy(&stat, cpus).unwrap_or(0)
+/// What `/proc/stat` says of some CPUs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Busy {
+    /// That they were busy since the machine started.
+    ticks: u64,
+    /// How many of them are online.
+    cpus: usize,
 }
 
-/// `cpu user nice system idle iowait irq softirq steal …`: all but idle, iowait
-/// and what a hypervisor took. The line of one CPU has its number; one that is
-/// offline has none.
-fn parse_busy(stat: &str, cpus: &[u16]) -> Option<u64> {
-    let busy = |name: &str| {
-        let mut lines = stat.lines();
-        line_busy(lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?)
-    };
-    match cpus {
-        [] => busy("cpu"),
-        some => Some(
-            some.iter()
-                .filter_map(|cpu| busy(&format!("cpu{cpu}")))
-                .sum(),
-        ),
+/// Reads how long these CPUs were busy, or all where none is named; 0 if that cannot be read.
+fn read_busy(cpus: &[u16]) -> Busy {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    parse_busy(&stat, cpus)
+}
+
+/// `cpu0 user nice system idle iowait irq softirq steal …`: all but idle, iowait and what a
+/// hypervisor took. A CPU that is offline has no line; that of `cpu` has the sum.
+fn parse_busy(stat: &str, cpus: &[u16]) -> Busy {
+    let mut busy = Busy::default();
+    for line in stat.lines() {
+        let Some((number, rest)) = line
+            .strip_prefix("cpu")
+            .and_then(|line| line.split_once(' '))
+        else {
+            continue;
+        };
+        let Ok(number) = number.parse() else { continue };
+        if cpus.is_empty() || cpus.contains(&number) {
+            busy.ticks += line_busy(rest).unwrap_or(0);
+            busy.cpus += 1;
+        }
     }
+    busy
 }
 
 /// Of one line: user, nice, system, irq and softirq. Guests are in user already.
@@ -151,12 +164,17 @@ mod tests {
 
     #[test]
     fn idle_and_iowait_are_not_busy() {
-        let stat = "cpu  10 1 5 1000 100 2 3 50 7 0\ncpu0 1 1 1 1 1 1 1 1\n\
-                    cpu10 7 0 0 9 9 0 0 0\ncpu1 2 0 0 9 9 0 0 0\n";
-        assert_eq!(parse_busy(stat, &[]), Some(10 + 1 + 5 + 2 + 3));
-        assert_eq!(parse_busy(stat, &[1]), Some(2));
-        assert_eq!(parse_busy(stat, &[0, 2, 10]), Some(5 + 7), "2 is offline");
-        assert_eq!(parse_busy("", &[]), None);
+        let stat = "cpu  20 1 5 1000 100 2 3 50 7 0\ncpu0 1 1 1 1 1 1 1 1\n\
+                    cpu10 7 0 0 9 9 0 0 0\ncpu1 2 0 0 9 9 0 0 0\nintr 1 2\n";
+        let busy = |ticks, cpus| Busy { ticks, cpus };
+        assert_eq!(parse_busy(stat, &[]), busy(5 + 7 + 2, 3));
+        assert_eq!(parse_busy(stat, &[1]), busy(2, 1));
+        assert_eq!(
+            parse_busy(stat, &[0, 2, 10]),
+            busy(5 + 7, 2),
+            "2 is offline"
+        );
+        assert_eq!(parse_busy("", &[]), Busy::default());
     }
 
     #[test]

@@ -514,6 +514,7 @@ mod tests {
             ending: Ending::Root,
             stopped_at: 0,
             over_share: false,
+            tables_late: false,
             wait: raw.wait,
         }
     }

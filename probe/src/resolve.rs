@@ -26,6 +26,8 @@ pub struct Located {
     pub in_exec: bool,
     /// Its stack was not walked because its user's processes have their share.
     pub over_share: bool,
+    /// Its stack was walked before the table of the file in which it stopped was read.
+    pub tables_late: bool,
     /// Its frames of Python.
     pub python: PythonParts,
 }
@@ -67,6 +69,7 @@ impl Resolver {
             mappings,
             in_exec,
             over_share: false,
+            tables_late: false,
             python: PythonParts::default(),
         }
     }
@@ -142,6 +145,8 @@ impl Resolver {
             frames,
             kernel_frames,
             over_share: over_share && !matches!(ending, Ending::Root | Ending::NoUserStack),
+            tables_late: located.tables_late
+                && matches!(ending, Ending::NoFramePointer | Ending::BrokenChain),
             ending,
             stopped_at,
             wait: raw.wait,

@@ -62,6 +62,8 @@ pub struct Sample {
     /// It stopped there because the process, or its user's processes together, have
     /// more mappings than their share of the room.
     pub over_share: bool,
+    /// It stopped there because the unwind table of the file was not read yet.
+    pub tables_late: bool,
     /// Of a wait, what is known of it.
     pub wait: Option<RawWait>,
 }

@@ -381,6 +381,7 @@ impl Unwinding {
                 if let Some(later) = &mut held.raw.python.later {
                     later.same_frames_from = same_frames(&found.starts, &held.stack, later);
                 }
+                held.located.tables_late = self.stopped_before_tables(&found, &held.located);
                 held.raw.user = found.frames;
                 held.raw.ending = found.ending;
                 held.raw.stopped_at = found.stopped_at;
@@ -391,6 +392,17 @@ impl Unwinding {
         self.held_bytes = bytes;
         self.reader = Some(reader);
         walked
+    }
+
+    /// Whether a walk went by frame pointers, and ended, in a file whose table was not read yet.
+    fn stopped_before_tables(&self, walked: &native::Walked, located: &Located) -> bool {
+        let is_by_chain = matches!(walked.ending, Ending::NoFramePointer | Ending::BrokenChain);
+        let last = walked.frames.last().filter(|_| is_by_chain);
+        let mapping = last.and_then(|last| located.mappings.find(last.address_for_lookup()));
+        match mapping.map(|mapping| &mapping.backing) {
+            Some(Backing::Module(file)) => self.unknown.contains_key(file),
+            _ => false,
+        }
     }
 
     /// Files of which it is known now what their table is, or why there is none.

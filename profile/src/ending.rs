@@ -42,11 +42,13 @@ pub enum Ending {
     /// The process, or its user's processes together, had more mappings than their share
     /// of the room: it was not walked.
     OverShare = 15,
+    /// The walk needed the unwind table of a file, and that was not read yet.
+    TablesLate = 16,
 }
 
 impl Ending {
     /// All endings, each at the index that is its number.
-    pub const ALL: [Ending; 16] = [
+    pub const ALL: [Ending; 17] = [
         Ending::Root,
         Ending::NoUserStack,
         Ending::NoFramePointer,
@@ -63,6 +65,7 @@ impl Ending {
         Ending::Remapped,
         Ending::Exiting,
         Ending::OverShare,
+        Ending::TablesLate,
     ];
 
     /// The number by which files know it.
@@ -94,6 +97,7 @@ impl Ending {
             Ending::Remapped => "remapped",
             Ending::Exiting => "exiting",
             Ending::OverShare => "over_share",
+            Ending::TablesLate => "tables_late",
         }
     }
 
@@ -125,6 +129,9 @@ impl Ending {
             Ending::Exiting => "the thread was ending: its stack was gone, or going",
             Ending::OverShare => {
                 "its user's processes map more than an eighth of all that can be followed"
+            }
+            Ending::TablesLate => {
+                "the file's unwind table was not read yet, as in the first moments of a run"
             }
         }
     }
@@ -162,6 +169,6 @@ mod tests {
         let ours = Ending::ALL.map(|ending| format!("{} `{}`", ending.number(), ending.label()));
         assert_eq!(documented, ours);
         assert_eq!(Ending::of_number(5), Some(Ending::TooDeep));
-        assert_eq!(Ending::of_number(16), None);
+        assert_eq!(Ending::of_number(17), None);
     }
 }

@@ -123,7 +123,9 @@ impl BatchReport<'_> {
                  their processes may be read"
             }
             (false, false) if self.events().is_some() => "it did not happen",
-            (false, false) if self.snapshot.source.recording.is_some() => "nothing ran",
+            (false, false) if self.snapshot.source.recording.is_some() => {
+                "the recording holds no sample of this time"
+            }
             (false, false) => "nothing ran (--metric off-cpu tells what threads wait for)",
         }
     }

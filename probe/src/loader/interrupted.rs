@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// How often a program is given to the kernel. libbpf tries five times.
-const ATTEMPTS: u32 = 20;
+pub const ATTEMPTS: u32 = 20;
 
 /// Between two attempts, so that signals that follow each other have come: at first this, each
 /// time twice as long, and at most [`LONGEST_PAUSE`]. All together that is under a second.

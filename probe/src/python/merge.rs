@@ -295,6 +295,7 @@ mod tests {
             ending,
             stopped_at: 0,
             over_share: false,
+            tables_late: false,
             wait: None,
         };
         let came = merge(&mut sample, python, place);

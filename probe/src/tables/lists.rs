@@ -77,10 +77,12 @@ impl Lists {
             ..Mapping::default()
         };
         let nothing = room.write(&[nowhere], 1);
+        // What is small makes no room.
+        let much = room.mappings() / SHARES / SHARES;
         Self {
             room,
             processes,
-            members: Members::default(),
+            members: Members::new(much),
             lists: HashMap::new(),
             generation: 1,
             waiting: 0,
@@ -359,9 +361,7 @@ impl Lists {
     }
 
     fn evict(&mut self, now_ns: u64) -> bool {
-        // What is small makes no room.
-        let much = self.share().mappings / SHARES;
-        let Some(tgid) = self.members.who_leaves(self.share(), much) else {
+        let Some(tgid) = self.members.who_leaves(self.share()) else {
             return false;
         };
         self.unpublish(tgid, now_ns);

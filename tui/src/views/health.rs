@@ -21,9 +21,9 @@ use crate::words::{compared, cpus, units};
 use engine::losses::Losses;
 use engine::snapshot::{NameSource, Snapshot};
 use profile::diff::{Diff, DiffRow};
-use profile::{Ending, ModuleId, NoName};
+use profile::{Ending, ModuleId, NoName, RowName};
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -650,25 +650,27 @@ fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
     lines
 }
 
-/// `.symtab 61%, debug file 30%, kallsyms 9%`: where the names of what is on top come
-/// from; empty where that is not known.
+/// `.symtab 61%, debug file 30%, kallsyms 9%`: where the names of frames come from; empty where
+/// that is not known. A function that is twice on a stack counts once.
 fn names_from(snapshot: &Snapshot) -> String {
     if snapshot.names.from.is_empty() {
         return String::new();
     }
-    let mut by_label: Vec<(&str, u64)> = Vec::new();
-    let modules = modules(snapshot);
-    for row in modules.iter().filter(|row| row.named > 0) {
-        let label = row.from.map_or("elsewhere", NameSource::label);
-        match by_label.iter_mut().find(|(known, _)| *known == label) {
-            Some((_, samples)) => *samples += row.named,
-            None => by_label.push((label, row.named)),
-        }
+    let mut by_label: BTreeMap<&str, u64> = BTreeMap::new();
+    let functions = snapshot.report.functions.iter();
+    // What stands for a missing stack is in no file.
+    let named = functions
+        .filter(|function| function.name_state == RowName::Named && !function.module.is_empty());
+    for function in named {
+        let from = snapshot.names.from.of(&function.module);
+        let label = from.map_or("elsewhere", NameSource::label);
+        *by_label.entry(label).or_default() += function.total_samples;
     }
-    by_label.sort_by_key(|(label, samples)| (Reverse(*samples), *label));
-    let all: u64 = by_label.iter().map(|(_, samples)| samples).sum();
-    let words = by_label.into_iter().map(|(label, samples)| {
-        let share = units::completeness(samples, all);
+    let all: u64 = by_label.values().sum();
+    let mut by_label: Vec<_> = by_label.into_iter().filter(|(_, n)| *n > 0).collect();
+    by_label.sort_by_key(|(label, frames)| (Reverse(*frames), *label));
+    let words = by_label.into_iter().map(|(label, frames)| {
+        let share = units::completeness(frames, all);
         format!("{label} {share}%")
     });
     words.collect::<Vec<_>>().join(", ")

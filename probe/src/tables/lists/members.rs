@@ -3,16 +3,31 @@
 
 use crate::ids::ModuleId;
 use crate::tables::layout::Layout;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Which processes share a layout, and which was sampled last.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Members {
+    /// A process with so many mappings has much.
+    much: usize,
     by_tgid: HashMap<u32, Member>,
     by_layout: HashMap<Layout, Sharers>,
     /// In how many layouts a file is.
     files: HashMap<ModuleId, usize>,
-    users: HashMap<u32, Use>,
+    users: HashMap<u32, User>,
+    /// The processes that have much.
+    large: ByAge,
+}
+
+/// Processes with the time at which each was in use, the least recently used first. With thousands
+/// of processes, more than there is room for, one has to be found for each that comes.
+type ByAge = BTreeSet<(u64, u32)>;
+
+/// The processes of a user.
+#[derive(Debug, Default)]
+struct User {
+    has: Use,
+    processes: ByAge,
 }
 
 #[derive(Debug)]
@@ -31,13 +46,25 @@ struct Sharers {
 }
 
 /// What the processes of a user have.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Use {
     pub mappings: usize,
     pub processes: usize,
 }
 
 impl Members {
+    /// Without processes. One with `much` mappings is to make room before others.
+    pub fn new(much: usize) -> Self {
+        Self {
+            much,
+            by_tgid: HashMap::new(),
+            by_layout: HashMap::new(),
+            files: HashMap::new(),
+            users: HashMap::new(),
+            large: ByAge::new(),
+        }
+    }
+
     /// Gives a process a layout, and returns the one that it had.
     pub fn join(&mut self, tgid: u32, user: u32, layout: Layout, now_ns: u64) -> Option<Layout> {
         let left = self.leave(tgid);
@@ -49,10 +76,15 @@ impl Members {
             for file in files_of(&layout) {
                 *self.files.entry(file).or_default() += 1;
             }
-            self.users.entry(user).or_default().mappings += layout.len();
+            self.users.entry(user).or_default().has.mappings += layout.len();
         }
         sharers.tgids.push(tgid);
-        self.users.entry(user).or_default().processes += 1;
+        let of_user = self.users.entry(user).or_default();
+        of_user.has.processes += 1;
+        of_user.processes.insert((now_ns, tgid));
+        if layout.len() >= self.much {
+            self.large.insert((now_ns, tgid));
+        }
         let used_ns = now_ns;
         let member = Member {
             layout,
@@ -65,7 +97,15 @@ impl Members {
 
     /// Takes a process out, and returns the layout that it had.
     pub fn leave(&mut self, tgid: u32) -> Option<Layout> {
-        let Member { layout, user, .. } = self.by_tgid.remove(&tgid)?;
+        let Member {
+            layout,
+            user,
+            used_ns,
+        } = self.by_tgid.remove(&tgid)?;
+        if let Some(of_user) = self.users.get_mut(&user) {
+            of_user.processes.remove(&(used_ns, tgid));
+        }
+        self.large.remove(&(used_ns, tgid));
         self.give_back(user, 0, 1);
         let sharers = self.by_layout.get_mut(&layout)?;
         sharers.tgids.retain(|other| *other != tgid);
@@ -82,8 +122,19 @@ impl Members {
 
     /// The process was in use. False if it is not known.
     pub fn touch(&mut self, tgid: u32, now_ns: u64) -> bool {
-        let member = self.by_tgid.get_mut(&tgid);
-        member.map(|member| member.used_ns = now_ns).is_some()
+        let Some(member) = self.by_tgid.get_mut(&tgid) else {
+            return false;
+        };
+        let (before, now) = ((member.used_ns, tgid), (now_ns, tgid));
+        member.used_ns = now_ns;
+        let of_user = self.users.get_mut(&member.user);
+        let of_user = of_user.map(|of_user| &mut of_user.processes);
+        for ages in of_user.into_iter().chain([&mut self.large]) {
+            if ages.remove(&before) {
+                ages.insert(now);
+            }
+        }
+        true
     }
 
     /// The layout of a process, if it was published.
@@ -114,38 +165,32 @@ impl Members {
 
     /// What the processes of a user have together.
     pub fn use_of(&self, user: u32) -> Use {
-        self.users.get(&user).copied().unwrap_or_default()
+        self.users.get(&user).map(|of| of.has).unwrap_or_default()
     }
 
     /// The process that is to make room. One of the user who has most, if that is more
     /// than a share; else one that has much itself, if there is one. Of those the least
     /// recently used.
-    pub fn who_leaves(&self, share: Use, much: usize) -> Option<u32> {
-        let is_over = |of: &&(u32, Use)| {
-            let (_, of) = of;
-            of.mappings > share.mappings || of.processes > share.processes
+    pub fn who_leaves(&self, share: Use) -> Option<u32> {
+        let is_over =
+            |of: &&User| of.has.mappings > share.mappings || of.has.processes > share.processes;
+        let over = self.users.values().filter(is_over);
+        let most = over.max_by_key(|of| (of.has.mappings, of.has.processes));
+        let of_all = || self.users.values().filter_map(|of| of.processes.first());
+        let oldest = match most {
+            Some(of) => of.processes.first(),
+            None => self.large.first().or_else(|| of_all().min()),
         };
-        let users: Vec<(u32, Use)> = { self.users.iter() }.map(|(u, of)| (*u, *of)).collect();
-        let most =
-            { users.iter().filter(is_over) }.max_by_key(|(_, of)| (of.mappings, of.processes));
-        let oldest = |wanted: &dyn Fn(&Member) -> bool| {
-            let members = self.by_tgid.iter().filter(|(_, member)| wanted(member));
-            let oldest = members.min_by_key(|(_, member)| member.used_ns);
-            oldest.map(|(tgid, _)| *tgid)
-        };
-        match most {
-            Some((user, _)) => oldest(&|member| member.user == *user),
-            None => oldest(&|member| member.layout.len() >= much).or_else(|| oldest(&|_| true)),
-        }
+        oldest.map(|(_, tgid)| *tgid)
     }
 
     fn give_back(&mut self, user: u32, mappings: usize, processes: usize) {
         let Some(of) = self.users.get_mut(&user) else {
             return;
         };
-        of.mappings -= mappings;
-        of.processes -= processes;
-        if *of == Use::default() {
+        of.has.mappings -= mappings;
+        of.has.processes -= processes;
+        if of.has == Use::default() {
             self.users.remove(&user);
         }
     }
@@ -163,4 +208,71 @@ impl Members {
 /// Each file once.
 fn files_of(layout: &Layout) -> HashSet<ModuleId> {
     layout.iter().filter_map(|range| range.file).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::MappedRange;
+    use std::hash::RandomState;
+    use test_support::Random;
+
+    /// By looking at every process, as it is written in the comment of `who_leaves`.
+    fn found_by_looking(members: &Members, share: Use) -> Option<(u64, u32)> {
+        let over = { members.users.iter() }.filter(|(_, of)| {
+            of.has.mappings > share.mappings || of.has.processes > share.processes
+        });
+        let most = over.max_by_key(|(_, of)| (of.has.mappings, of.has.processes));
+        let most = most.map(|(_, of)| of.has);
+        let is_large = |member: &Member| member.layout.len() >= members.much;
+        let any_large = members.by_tgid.values().any(is_large);
+        let may_leave = |member: &Member| match most {
+            Some(most) => members.use_of(member.user) == most,
+            None => is_large(member) || !any_large,
+        };
+        let wanted = { members.by_tgid.iter() }.filter(|(_, member)| may_leave(member));
+        wanted.map(|(tgid, member)| (member.used_ns, *tgid)).min()
+    }
+
+    #[test]
+    fn the_oldest_of_whoever_has_most_leaves() {
+        let mut random = Random::new(7);
+        let hasher = RandomState::new();
+        let layout_of = |ranges: u64| {
+            let range = |at: u64| MappedRange {
+                start: at << 12,
+                end: (at + 1) << 12,
+                file_offset: 0,
+                file: None,
+            };
+            let ranges: Vec<_> = (1..=ranges).map(range).collect();
+            Layout::new(&ranges, &hasher)
+        };
+        let mut members = Members::new(6);
+        let mut seen = HashSet::new();
+        for now_ns in 1..4_000 {
+            let tgid = random.below(60) as u32;
+            match random.below(4) {
+                0 => _ = members.leave(tgid),
+                1 => _ = members.touch(tgid, now_ns),
+                _ => {
+                    let user = random.below(4) as u32;
+                    let layout = layout_of(1 + random.below(7));
+                    members.join(tgid, user, layout, now_ns);
+                }
+            }
+            let share = Use {
+                mappings: 20 + random.below(60) as usize,
+                processes: 10 + random.below(20) as usize,
+            };
+            let found = found_by_looking(&members, share);
+            let leaves = members.who_leaves(share);
+            // Of users who have the same anyone's may leave.
+            let most: Vec<_> = members.users.values().map(|of| of.has).collect();
+            let is_tie = most.iter().collect::<HashSet<_>>().len() < most.len();
+            assert!(is_tie || leaves == found.map(|(_, tgid)| tgid), "{now_ns}");
+            seen.extend(leaves);
+        }
+        assert!(seen.len() > 20, "{seen:?}");
+    }
 }

@@ -273,7 +273,8 @@ fn judge_module(module: &ModuleFacts, sampled: Option<&SampledFacts>) -> Finding
 /// Judges what a file gives to stacks and names. The most serious lack comes first:
 ///
 /// 1. too little code to matter, and no sample in it: nothing is judged;
-/// 2. too little unwind information: stacks end here, whatever names there are;
+/// 2. too little unwind information: stacks end here, whatever names there are, if samples have
+///    not shown the contrary;
 /// 3. no symbols, no debug file: a warning;
 /// 4. only exported functions have names: no warning, but what would bring the others.
 fn judge_elf(module: &ModuleFacts, elf: &ElfFacts, sampled: Option<&SampledFacts>) -> Finding {
@@ -285,7 +286,10 @@ fn judge_elf(module: &ModuleFacts, elf: &ElfFacts, sampled: Option<&SampledFacts
         );
         return Finding::ok("process-module", what);
     }
-    if elf.walkable.as_ref().is_ok_and(|share| *share < WALKABLE) {
+    let has_few_rules = elf.walkable.as_ref().is_ok_and(|share| *share < WALKABLE);
+    // A small program is mostly the C library's start code, which needs no rules.
+    let all_whole = sampled.and_then(SampledFacts::all_whole);
+    if has_few_rules && all_whole.is_none() {
         let unwinding = unwinding(elf);
         let what =
             format!("{name}: {unwinding}: a stack goes on only where there are frame pointers");
@@ -299,6 +303,9 @@ fn judge_elf(module: &ModuleFacts, elf: &ElfFacts, sampled: Option<&SampledFacts
         Symbols::None => "stripped: functions have no names",
     };
     let mut words = vec![symbols.to_owned(), unwinding(elf)];
+    if let Some(stacks) = all_whole.filter(|_| has_few_rules) {
+        words.push(format!("which was enough for each of {stacks} stacks"));
+    }
     words.push(match &elf.build_id {
         Some(id) => format!("build-id {id}"),
         None => "no build-id".into(),

@@ -21,6 +21,9 @@ const FILES_MAX: usize = 4;
 /// If less than this share of frames has a name, or of stacks is whole, that is a warning.
 const ENOUGH: f64 = 0.95;
 
+/// Fewer stacks than this do not show that stacks are whole.
+const STACKS_ENOUGH: u64 = 50;
+
 /// What samples of a process showed, or why there are none.
 pub type Sampled = Result<SampledFacts, String>;
 
@@ -96,6 +99,12 @@ impl From<Nameless> for UnnamedRow {
 }
 
 impl SampledFacts {
+    /// How many stacks were sampled, in words, if they are many enough to say something and every
+    /// one of them is whole.
+    pub fn all_whole(&self) -> Option<String> {
+        (self.stacks >= STACKS_ENOUGH && self.whole == self.stacks).then(|| count(self.stacks))
+    }
+
     /// Returns how many frames of a file have no name.
     pub fn unnamed_in(&self, path: &Path) -> u64 {
         let of_it = { self.files.iter() }.filter(|row| Path::new(&*row.path) == path);

@@ -156,6 +156,20 @@ fn modules_are_judged_by_what_is_lost() {
     empty.is_sampled = true;
     let finding = judge_module(&empty, None);
     assert_eq!(finding.level, Level::Warn, "time is spent in it");
+    let mut sampled = SampledFacts::example();
+    if let Ok(elf) = &mut empty.elf {
+        elf.symbols = Symbols::Symtab;
+        elf.walkable = Ok(0.4);
+    }
+    let finding = judge_module(&empty, Some(&sampled));
+    assert_eq!(finding.level, Level::Ok, "{}", finding.what);
+    assert!(
+        { finding.what }.contains("which was enough for each of 190 stacks"),
+        "its stacks are whole"
+    );
+    sampled.whole -= 1;
+    let finding = judge_module(&empty, Some(&sampled));
+    assert_eq!(finding.level, Level::Warn, "{}", finding.what);
     let sampled = SampledFacts::example();
     let path = sampled.files[0].path.to_string();
     let frames = judge_module(
