@@ -182,6 +182,29 @@ fn stacks_without_frame_pointers_are_whole() {
     assert!(deepest > burn::DEPTH as usize, "{deepest} frames");
 }
 
+/// Also in the moment in which a handler has returned, and the kernel puts back what ran before.
+#[test]
+fn stacks_are_whole_while_signals_are_handled() {
+    let _alone = alone();
+    let Some(mut source) = start(&myself(997)) else {
+        return;
+    };
+    let threads = burn::Threads::start_signalled();
+    let burning = |seen: &Seen| -> Vec<Ending> {
+        let samples = { seen.samples.iter() }.filter(|sample| &*sample.comm == burn::THREAD_NAME);
+        samples.map(|sample| sample.ending).collect()
+    };
+    let seen = Seen::until(&mut source, "samples of signals", |seen| {
+        burning(seen).len() >= 800
+    });
+    drop(threads);
+    let endings = burning(&seen);
+    let whole = endings.iter().filter(|ending| **ending == Ending::Root);
+    let whole = whole.count();
+    println!("{whole} of {} whole", endings.len());
+    assert!(whole * 100 >= endings.len() * 98, "{endings:?}");
+}
+
 #[test]
 fn kernel_samples_carry_both_stacks() {
     let _alone = alone();

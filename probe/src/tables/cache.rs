@@ -20,7 +20,7 @@ use symbolize::object::Object;
 pub const BYTES_MAX: u64 = 256 << 20;
 
 /// Below the base directory; another format gets another last part.
-pub(super) const PARTS: [&str; 3] = ["proftop", "unwind", "v3"];
+pub(super) const PARTS: [&str; 3] = ["proftop", "unwind", "v4"];
 
 /// A directory of tables.
 #[derive(Debug)]

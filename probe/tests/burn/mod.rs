@@ -46,6 +46,18 @@ impl Threads {
         })
     }
 
+    /// One thread that does nothing but handle signals, which it sends to itself.
+    pub fn start_signalled() -> Self {
+        extern "C" fn nothing(_: libc::c_int) {}
+        let handler: extern "C" fn(libc::c_int) = nothing;
+        // SAFETY: the handler does nothing, and nobody else uses this signal here.
+        unsafe { libc::signal(libc::SIGUSR2, handler as libc::sighandler_t) };
+        Self::run(1, || {
+            // SAFETY: a signal that is handled.
+            unsafe { libc::raise(libc::SIGUSR2) };
+        })
+    }
+
     fn run(count: usize, work: fn()) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let handles = (0..count)

@@ -133,10 +133,13 @@ where
     };
     let cie = cies.get(section, bases, partial.cie_offset(), collector.machine)?;
     let fde = partial.parse(|_, _, _| Ok(cie.entry.clone()))?;
-    if !collector.open(fde.initial_address(), fde.len()) {
+    let signal = cie.entry.is_signal_trampoline();
+    // Handlers of signals return to code that ends with a system call, which never returns. While
+    // the kernel works on it, the address to go on at is the one behind the function.
+    let len = fde.len().saturating_add(u64::from(signal));
+    if !collector.open(fde.initial_address(), len) {
         return Ok(());
     }
-    let signal = cie.entry.is_signal_trampoline();
     let with_rbx = collector.with_rbx;
     let machine = collector.machine;
     let is_elsewhere = cie.entry.return_address_register() != machine.tracked().return_address;

@@ -66,7 +66,8 @@ fn linkage_table(
     collector.close()
 }
 
-/// What is looked up is the instruction before: handlers return to its very first byte.
+/// What is looked up is the instruction before, as handlers return to its very first byte, and the
+/// address behind, where a thread would go on after the system call that it ends with.
 fn signal_return(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
     let executable = object.segments().iter().filter(|code| code.executable);
     for code in executable {
@@ -79,7 +80,7 @@ fn signal_return(object: &Object, collector: &mut Collector) -> Result<(), OpenE
         for found in memchr::memmem::find_iter(&bytes, &SIGNAL_RETURN) {
             let at = code.vaddr.saturating_add(found as u64);
             let start = at.saturating_sub(INSTRUCTION);
-            let length = INSTRUCTION + SIGNAL_RETURN.len() as u64;
+            let length = INSTRUCTION + SIGNAL_RETURN.len() as u64 + 1;
             if at.is_multiple_of(INSTRUCTION) && collector.open(start, length) {
                 collector.add(start, || UnwindRule::Signal);
                 collector.close()?;

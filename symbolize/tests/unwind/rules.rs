@@ -28,8 +28,9 @@ fn check_with(common: Common, entry: &[u8], instructions: &[u8], expected: &[(u6
         let found = table.lookup(LinkAddr(TEXT + offset));
         assert_eq!(found, Some(*rule), "at {offset:#x}");
     }
-    let behind = table.lookup(LinkAddr(TEXT + FUNCTION_BYTES));
-    assert_eq!(behind, Some(UnwindRule::Hole));
+    let is_signal = common.augmentation.contains(&b'S');
+    let behind = TEXT + FUNCTION_BYTES + u64::from(is_signal);
+    assert_eq!(table.lookup(LinkAddr(behind)), Some(UnwindRule::Hole));
     assert_eq!(table.lookup(LinkAddr(TEXT - 1)), None);
 }
 
@@ -165,7 +166,9 @@ fn signal_frame() {
     let restore = [
         0x0f, 4, 0x77, 0xa0, 0x01, 0x06, 0x10, 16, 3, 0x77, 0xa8, 0x01,
     ];
-    check_with(common, ENTRY, &restore, &[(0, UnwindRule::Signal)]);
+    // Also behind it, where a thread would go on after the system call that it ends with.
+    let both = [0, FUNCTION_BYTES].map(|offset| (offset, UnwindRule::Signal));
+    check_with(common, ENTRY, &restore, &both);
     let unknown = UnwindRule::Unsupported(Unsupported::SignalFrame);
     check_with(common, ENTRY, &[], &[(0, unknown)]);
 }
