@@ -5,8 +5,8 @@
     sudo bench/peers.py
 
 The kernel's own count of BPF programs' time (bpf_stats_enabled), each profiler
-in its turn over the same programs on every CPU. `probee` (profile-bee) and
-`lightswitch` are taken from PATH, where they are.
+in its turn over the same programs on every CPU. `probee` (profile-bee),
+`lightswitch` and `bpftrace` are taken from PATH, where they are, and so is what the programs need.
 """
 
 import json
@@ -18,24 +18,15 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent / "lean"))
+import loads  # noqa: E402
+
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", Path(__file__).parent.parent / "target"))
 PROFTOP = str(TARGET / "release/proftop")
 STATISTICS = Path("/proc/sys/kernel/bpf_stats_enabled")
 # lightswitch takes only primes.
 RATE = 997
-ROUNDS = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-WARM_UP, MEASURED = 6, 6
-
-# C functions without frame pointers: few under a flat loop, and hundreds when
-# the interpreter calls itself through sorted().
-PROGRAMS = {
-    "python": "import json, re\nd = {str(i): [i, str(i) * 3] for i in range(500)}\n"
-              "while True: re.findall('[0-9]+7', json.dumps(json.loads(json.dumps(d))))",
-    "deep": "import sys\nsys.setrecursionlimit(10000)\n"
-            "def down(n):\n return sorted([n], key=lambda k: down(k - 1)) if n else sum(range(300000))\n"
-            "while True: down(60)",
-}
-
+WARM_UP, MEASURED = int(os.environ.get("WARM_UP", 6)), int(os.environ.get("MEASURED", 6))
 
 def commands():
     yield "proftop", [PROFTOP, "-b", "-F", RATE, "-d", 1, "--format", "json"]
@@ -44,6 +35,8 @@ def commands():
         yield "probee", [probee, "--dwarf", "false", "-f", RATE, "-t", 60_000, "-o", "/dev/null.folded"]
     if lightswitch := shutil.which("lightswitch"):
         yield "lightswitch", [lightswitch, "--sample-freq", RATE, "--duration", 60, "--sender", "none"]
+    if bpftrace := shutil.which("bpftrace"):
+        yield "bpftrace, frame pointers", [bpftrace, "-e", f"profile:hz:{RATE} {{ @[kstack, ustack] = count(); }}"]
 
 
 def programs():
@@ -55,6 +48,7 @@ def programs():
 
 def cost(command):
     """ns a sample between two looks, and frames a sample where the tool says it."""
+    STATISTICS.write_text("1")
     others = programs().keys()
     tool = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     os.set_blocking(tool.stdout.fileno(), False)
@@ -66,6 +60,7 @@ def cost(command):
         if tool.poll() is not None:
             return None
     finally:
+        STATISTICS.write_text("0")
         tool.terminate()
         said = tool.communicate()[0]
     own = [program for program in after if program not in others]
@@ -81,28 +76,23 @@ def frames(said):
 
 
 def main():
-    STATISTICS.write_text("1")
-    try:
-        for name, program in PROGRAMS.items():
-            busy = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(os.cpu_count())]
-            found = {tool: [] for tool, _ in commands()}
-            for _ in range(ROUNDS):
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    for name, load in loads.DEEP_AND_FLAT.items():
+        found = {tool: [] for tool, _ in commands()}
+        with load():
+            for _ in range(rounds):
                 for tool, command in commands():
                     if measured := cost(command):
                         found[tool].append(measured)
-            for each in busy:
-                each.kill()
-            for tool, rounds in found.items():
-                if not rounds:
-                    print(f"{name}, {tool}: no sample")
-                    continue
-                costs = sorted(ns for ns, _, _ in rounds)
-                deep = [f for _, _, f in rounds if f]
-                print(f"{name}, {tool}: {statistics.median(costs):.0f} ns a sample, median of "
-                      f"{', '.join(f'{ns:.0f}' for ns in costs)}"
-                      + (f"; {statistics.median(deep):.1f} frames" if deep else ""), flush=True)
-    finally:
-        STATISTICS.write_text("0")
+        for tool, measured in found.items():
+            if not measured:
+                print(f"{name}, {tool}: no sample")
+                continue
+            costs = sorted(ns for ns, _, _ in measured)
+            deep = [f for _, _, f in measured if f]
+            print(f"{name}, {tool}: {statistics.median(costs):.0f} ns a sample, median of "
+                  f"{', '.join(f'{ns:.0f}' for ns in costs)}"
+                  + (f"; {statistics.median(deep):.1f} frames" if deep else ""), flush=True)
 
 
 if __name__ == "__main__":
