@@ -36,8 +36,8 @@ mod typed;
 mod wanted;
 
 pub use find::{
-    Extent, Found, NotFound, PointCode, RUNNERS_MAX, Refused, Search, check_point, find,
-    marker_names, names,
+    Extent, Found, NotFound, RUNNERS_MAX, Refused, Search, check_point, find, marker_names, names,
+    runner_code,
 };
 pub use guard::{Guard, ProbeLimits, TooMuch};
 pub use keeper::{Asked, Counted, Keeper, Message, News, Stack};

@@ -13,7 +13,8 @@
 //! Python's own frames (`python`), a copy of its stack (`raw`), the record (`record`, sent
 //! by `finish`), what the kernel has saved of registers, for each machine
 //! (`saved_registers`), where a thread is that has been caught by a probe (`hit`, `probed`),
-//! the lists of processes (`processes`, with programs of its own), single words of `memory`,
+//! the lists of processes (`processes`, with programs of its own), whether an `interrupt` runs,
+//! single words of `memory`,
 //! the time (`clock`), and all maps (`maps`).
 //!
 //! The object for AArch64 has the clock's event alone.
@@ -30,6 +31,8 @@ mod finish;
 #[cfg(not(feature = "aarch64"))]
 mod happening;
 mod hit;
+#[cfg(not(feature = "aarch64"))]
+mod interrupt;
 mod maps;
 mod memory;
 #[cfg(not(feature = "aarch64"))]

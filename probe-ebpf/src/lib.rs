@@ -15,6 +15,7 @@ pub mod calls;
 pub mod ending;
 pub mod frame_pointer;
 pub mod happenings;
+pub mod interrupts;
 pub mod limits;
 pub mod machine;
 pub mod python;

@@ -44,6 +44,18 @@ pub mod state {
     pub const SLOTS: usize = 16;
 }
 
+/// Who ends a wait, as far as the kernel tells.
+pub mod ended_by {
+    /// Not known.
+    pub const UNKNOWN: u32 = 0;
+    /// The thread that ran there, by what it did.
+    pub const THREAD: u32 = 1;
+    /// A timer, such as that of a wait with a timeout. Who ran there was interrupted.
+    pub const TIMER: u32 = 2;
+    /// Another interrupt, such as that of a network device. Who ran there was interrupted.
+    pub const INTERRUPT: u32 = 3;
+}
+
 /// What the kernel knows of a thread that leaves its CPU because it has to wait.
 #[derive(Debug, Clone, Copy)]
 pub struct Leaving {
@@ -230,7 +242,8 @@ pub struct Thread {
     pub tgid: u32,
     /// A [`state`].
     pub state: u32,
-    /// Who woke it last; 0 where the CPU was idle, so that it was an interrupt.
+    /// The thread that ran where it was woken last; 0 on an idle CPU. It is who woke it only if
+    /// `ended_by` says so.
     pub waker_tid: u32,
     /// The waker's process.
     pub waker_tgid: u32,
@@ -248,8 +261,10 @@ pub struct Thread {
     pub owner_tid: u32,
     /// Drawn when it left its CPU: by this its wait gives stacks, or does not.
     pub luck: u32,
+    /// Who ended its last wait: an [`ended_by`].
+    pub ended_by: u32,
     /// Unused: the structure keeps its size.
-    pub room: [u32; 3],
+    pub room: [u32; 2],
 }
 
 impl Thread {
@@ -268,7 +283,8 @@ impl Thread {
         delays: [0; DELAY_SLOTS],
         owner_tid: 0,
         luck: 0,
-        room: [0; 3],
+        ended_by: ended_by::UNKNOWN,
+        room: [0; 2],
     };
 }
 
@@ -377,7 +393,8 @@ pub struct OpenWait {
 
 /// Words in front of the frames of a wait's record: nanoseconds that its wait stands for,
 /// nanoseconds that its time in the queue stands for, how long both really were, the
-/// [`state`], who ended it and who had the lock that was waited for last: tgid and tid each.
+/// [`state`] with an [`ended_by`] in the upper half, the thread that ended it (0 if none did) and
+/// who had the lock that was waited for last: tgid and tid each.
 pub const WAIT_WORDS: usize = 6;
 
 /// Words of the record of a thread that has ended: its [`Thread`] as words.

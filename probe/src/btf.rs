@@ -27,21 +27,74 @@ impl KernelTypes {
         Ok(self.bit_offsets(members)?.map(|bits| bits / 8))
     }
 
+    /// How many bytes a structure has.
+    pub fn size(&self, structure: &str) -> io::Result<u32> {
+        let btf = Btf::parse(&self.0);
+        let size = btf.as_ref().and_then(|btf| size(btf, structure));
+        size.ok_or_else(|| missing(structure))
+    }
+
+    /// Where variables that each CPU has for itself lie beside each other, and how many bytes each
+    /// has. `None` of one that this kernel does not have.
+    pub fn of_each_cpu<const N: usize>(&self, names: [&str; N]) -> [Option<(u32, u32)>; N] {
+        let btf = Btf::parse(&self.0);
+        btf.map_or([None; N], |btf| of_each_cpu(&btf, names))
+    }
+
     /// The same in bits, which a member of a single bit needs.
     pub fn bit_offsets<const N: usize>(&self, members: [(&str, &str); N]) -> io::Result<[u32; N]> {
         let btf = Btf::parse(&self.0);
         let mut offsets = [0; N];
         for (found, (structure, member)) in offsets.iter_mut().zip(members) {
             let offset = btf.as_ref().and_then(|btf| offset(btf, structure, member));
-            *found = offset.ok_or_else(|| {
-                io::Error::new(
-                    io::ErrorKind::NotFound,
-                    format!("{VMLINUX} has no {structure}.{member}"),
-                )
-            })?;
+            *found = offset.ok_or_else(|| missing(&format!("{structure}.{member}")))?;
         }
         Ok(offsets)
     }
+}
+
+fn missing(what: &str) -> io::Error {
+    let message = format!("{VMLINUX} has no {what}");
+    io::Error::new(io::ErrorKind::NotFound, message)
+}
+
+fn size(btf: &Btf<'_>, structure: &str) -> Option<u32> {
+    let is_it = |t: &BtfType<'_>| {
+        t.kind == btf_kind::STRUCT && btf.string(t.name) == Some(structure.as_bytes())
+    };
+    btf.types().find(is_it).map(|t| t.size_or_type)
+}
+
+/// The section of the kernel with the variables that each CPU has for itself.
+const OF_EACH_CPU: &[u8] = b".data..percpu";
+
+fn of_each_cpu<const N: usize>(btf: &Btf<'_>, names: [&str; N]) -> [Option<(u32, u32)>; N] {
+    let mut numbers = [None; N];
+    let mut section: &[u8] = &[];
+    // The first type is number 1.
+    for (number, t) in (1u32..).zip(btf.types()) {
+        let name = match t.kind {
+            btf_kind::VAR | btf_kind::DATASEC => btf.string(t.name),
+            _ => None,
+        };
+        let Some(name) = name else {
+            continue;
+        };
+        if t.kind == btf_kind::DATASEC {
+            section = if name == OF_EACH_CPU { t.rest } else { section };
+        } else if let Some(at) = names.iter().position(|wanted| wanted.as_bytes() == name) {
+            numbers[at] = Some(number);
+        }
+    }
+    // Each entry is the number of a variable, its offset and its size.
+    let (entries, _) = section.as_chunks::<12>();
+    let word = |entry: &[u8; 12], at: usize| {
+        u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]])
+    };
+    numbers.map(|number| {
+        let entry = { entries.iter() }.find(|entry| Some(word(entry, 0)) == number)?;
+        Some((word(entry, 4), word(entry, 8)))
+    })
 }
 
 /// In bits.

@@ -74,7 +74,8 @@ pub use bpf_programs::BpfPrograms;
 pub use error::Error;
 pub use events::happening::{Happened, Happening};
 pub use events::wait::{
-    DELAY_SLOTS, ENDS_AT as WAKES_AT, RawWait, ThreadTotals, WaitCounters, WaitState, delay_end_ns,
+    DELAY_SLOTS, ENDS_AT as WAKES_AT, RawWait, ThreadTotals, WaitCounters, WaitState, Waker,
+    delay_end_ns,
 };
 pub use events::{Event, call};
 pub use family::descendants_of;

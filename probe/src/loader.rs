@@ -26,6 +26,7 @@ use aya::programs::{
 };
 use aya::{Btf, Ebpf, EbpfLoader};
 use probe_ebpf::calls::{PROBES_MAX, starts};
+use probe_ebpf::interrupts::CpuPlaces;
 use probe_ebpf::limits::{NUDGES_BYTES, THREADS_MAX};
 use probe_ebpf::settings::filter;
 use std::collections::BTreeMap;
@@ -116,7 +117,7 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
         probed,
         waiting,
     } = Offsets::find(settings.waits && THIS.has_probes);
-    let offsets = match &waiting {
+    let mut offsets = match &waiting {
         Some(Ok(waiting)) => waiting.clone(),
         _ => Waiting::default(),
     };
@@ -194,6 +195,11 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
             .push(format!("{what} cannot be sampled on arm64 yet"));
     }
     let waits_attached = waiting.is_some_and(|offsets| parts.waits(offsets.err()));
+    if waits_attached && let Some(error) = offsets.no_places.take() {
+        parts
+            .notes
+            .push(format!("who ends a wait is not told: {error}"));
+    }
     let open_waits = if waits_attached {
         parts.open_waits()
     } else {
@@ -220,6 +226,8 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
             threads: take(&mut object, "THREADS")?,
             orders: take(&mut object, "WAIT_ORDERS")?,
             counters: take(&mut object, "WAIT_COUNTERS")?,
+            cpu_places: take(&mut object, "CPU_PLACES")?,
+            places: offsets.places,
             open: open_waits,
             nudges: { wait::NUDGES.iter() }
                 .map(|name| take(&mut object, name))
@@ -363,6 +371,9 @@ struct Waiting {
     /// have no quotas of CPU time.
     run_queue: u32,
     throttles: u32,
+    /// Where to see whether a CPU is in an interrupt, or why that cannot be seen.
+    places: CpuPlaces,
+    no_places: Option<String>,
 }
 
 impl Waiting {
@@ -373,7 +384,10 @@ impl Waiting {
             ("task_struct", "flags"),
             ("task_struct", "in_iowait"),
         ])?;
+        let places = wait::interrupt_places(types);
         Ok(Self {
+            no_places: places.as_ref().err().map(ToString::to_string),
+            places: places.unwrap_or_default(),
             pid: pid / 8,
             tgid: tgid / 8,
             flags: flags / 8,

@@ -5,11 +5,13 @@
 
 mod burn;
 mod common;
+#[path = "waits/wakers.rs"]
+mod wakers;
 
 use common::{alone, only, unless_forbidden};
 use probe::{
     BpfSource, Config, Ending, Event, RawWait, Sample, Source as _, Target, ThreadTotals,
-    WaitCounters, WaitState,
+    WaitCounters, WaitState, Waker,
 };
 use rustix::process::Signal;
 use rustix::thread::gettid;
@@ -300,7 +302,10 @@ fn who_waits_for_a_lock_waits_for_its_holder() {
     for wait in long {
         assert_eq!(
             wait.waker,
-            Some((std::process::id(), holder.tid)),
+            Some(Waker::Thread {
+                pid: std::process::id(),
+                tid: holder.tid
+            }),
             "{wait:?}"
         );
         count += 1;
@@ -332,7 +337,11 @@ fn who_reads_a_pipe_waits_for_its_writer() {
     assert_waited(WaitState::Net, &measured, &totals);
     assert_sampled(&told, WaitState::Net, &totals);
     let waker = told.of(measured.tid).find_map(|(_, wait)| wait.waker);
-    assert_eq!(waker, Some((std::process::id(), writer.tid)));
+    let by_writer = Waker::Thread {
+        pid: std::process::id(),
+        tid: writer.tid,
+    };
+    assert_eq!(waker, Some(by_writer));
 }
 
 /// Of calls that also compute: they waited at most as long as they took, and at least as

@@ -168,6 +168,17 @@ pub enum HeldBy {
     Owner,
     /// This thread ended the wait.
     Waker,
+    /// A timer ended the wait, and no thread: such as that of a wait with a timeout.
+    Timer,
+    /// Another interrupt ended the wait, and no thread: such as that of a network device.
+    Interrupt,
+}
+
+impl HeldBy {
+    /// Whether it was a thread that was waited for.
+    pub fn is_thread(self) -> bool {
+        matches!(self, HeldBy::Owner | HeldBy::Waker)
+    }
 }
 
 /// How long one thread waited for another, by the stacks that were taken.
@@ -175,9 +186,9 @@ pub enum HeldBy {
 pub struct Held {
     /// The thread that waited.
     pub waiter: u32,
-    /// The process of the one that it waited for.
+    /// The process of the one that it waited for; 0 if no thread ended the wait.
     pub holder: u32,
-    /// That thread.
+    /// That thread, likewise.
     pub holder_thread: u32,
     /// How that is known.
     pub by: HeldBy,

@@ -361,6 +361,21 @@ fn with_states() -> Store {
             waits: 0,
         };
         store.states_mut().add_held(second, held);
+        let by_timer = Held {
+            holder: 0,
+            holder_thread: 0,
+            by: HeldBy::Timer,
+            ns: 10 * MS,
+            waits: 1,
+            ..held
+        };
+        let by_interrupt = Held {
+            by: HeldBy::Interrupt,
+            ns: MS,
+            ..by_timer
+        };
+        store.states_mut().add_held(second, by_timer);
+        store.states_mut().add_held(second, by_interrupt);
     }
     store
 }
@@ -379,11 +394,13 @@ fn check_states(view: &View) {
     let last = view.states().between(24_000 * MS, 25_000 * MS);
     assert_eq!(last[1].then.expect("it lives").since_ns, 24_999 * MS);
     let held = view.states().held_between(5_000 * MS, 15_000 * MS);
-    let [held] = held[..] else {
-        panic!("{held:?}");
-    };
-    assert_eq!((held.waiter, held.holder_thread), (8, 9));
-    assert_eq!((held.by, held.ns), (HeldBy::Owner, 10_000 * MS));
+    let told = { held.iter() }.map(|held| (held.waiter, held.holder_thread, held.by, held.ns / MS));
+    let expected = [
+        (8, 9, HeldBy::Owner, 10_000),
+        (8, 0, HeldBy::Timer, 100),
+        (8, 0, HeldBy::Interrupt, 10),
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
 }
 
 #[test]

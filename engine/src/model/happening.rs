@@ -82,7 +82,6 @@ const PARTS_TOLD: u64 = 100;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probes::PointCode;
     use profile::{Ending, Frame, FrameKind, Limits, ModuleId, ProcessId};
 
     #[test]
@@ -92,11 +91,7 @@ mod tests {
         let faults = Happening::parse("page-faults").unwrap();
         let mut happenings = Happenings::new(&Counted::Happening(faults), &mut store).unwrap();
         let code = std::iter::once(10..20).collect();
-        happenings.runners = PointCode {
-            runners: code,
-            ..PointCode::default()
-        }
-        .into();
+        happenings.runners = Runners::from_code(code);
         store.begin(0);
         store.add_process(ProcessId(1), 100, "app");
         for module in [0, 1] {

@@ -17,7 +17,7 @@
 
 use super::runners::Runners;
 use crate::settings::Counted;
-use probe::{Batch, RawWait, ThreadTotals, WaitCounters, WaitState};
+use probe::{Batch, RawWait, ThreadTotals, WaitCounters, WaitState, Waker};
 use profile::{
     Delays, DoingThen, EventId, Frame, FrameKind, Held, HeldBy, Metric, ModuleId, NameState,
     NewSample, StateStretch, StateThread, Store, WAITING_MODULE, WaitPart, waiting_name,
@@ -31,6 +31,9 @@ const MODULE: ModuleId = ModuleId(u32::MAX);
 
 /// A thread that was not looked at for so long is gone, though nobody told its end.
 const GONE_NS: u64 = 10_000_000_000;
+
+/// From this share of the waited time on it is told that nobody knows who ended waits.
+const UNKNOWN_PERCENT: f64 = 1.0;
 
 /// What was counted of waits.
 pub struct Waiting {
@@ -50,6 +53,10 @@ pub struct Waiting {
     sampled_ns: u64,
     /// That of the stacks of those who ended waits.
     kept_ns: u64,
+    /// Of waits that somebody ends as a rule, the waited time of all, and of those of which it is
+    /// not known who did.
+    ended_ns: u64,
+    ended_unknown_ns: u64,
 }
 
 impl Waiting {
@@ -76,6 +83,8 @@ impl Waiting {
             counters: WaitCounters::default(),
             sampled_ns: 0,
             kept_ns: 0,
+            ended_ns: 0,
+            ended_unknown_ns: 0,
         })
     }
 
@@ -122,8 +131,14 @@ impl Waiting {
                 wait.waited_ns.saturating_sub(wait.told_ns),
             )
         });
-        let waker = wait.waker.filter(|_| has_waker(wait.state));
-        let waker = waker.map(|thread| (HeldBy::Waker, thread, wait.waited_ns));
+        let waker = self.waker_of(wait).map(|waker| {
+            let (by, thread) = match waker {
+                Waker::Thread { pid, tid } => (HeldBy::Waker, (pid, tid)),
+                Waker::Timer => (HeldBy::Timer, (0, 0)),
+                Waker::Interrupt => (HeldBy::Interrupt, (0, 0)),
+            };
+            (by, thread, wait.waited_ns)
+        });
         if let Some((by, (holder, holder_thread), ns)) = owner.or(waker) {
             let held = Held {
                 waiter: sample.tid,
@@ -140,11 +155,23 @@ impl Waiting {
         }
     }
 
+    /// Who ended a wait, if it is over and somebody ends such waits as a rule. Counts those of
+    /// which it is not known.
+    fn waker_of(&mut self, wait: RawWait) -> Option<Waker> {
+        if wait.is_open || !has_waker(wait.state) {
+            return None;
+        }
+        self.ended_ns = self.ended_ns.saturating_add(wait.waited_ns);
+        if wait.waker.is_none() {
+            self.ended_unknown_ns = self.ended_unknown_ns.saturating_add(wait.waited_ns);
+        }
+        wait.waker
+    }
+
     /// Counts a wait for the thread that ended it: the sample is of that one.
     pub fn add_wake(&mut self, sample: NewSample<'_>, wait: RawWait, store: &mut Store) {
         self.kept_ns = self.kept_ns.saturating_add(wait.waited_ns);
         let sample = self.runners.without(sample);
-        let sample = self.runners.within_interrupt(sample);
         let frames = below_state(wait.state, sample.frames, store);
         let sample = NewSample {
             frames: &frames,
@@ -218,6 +245,10 @@ impl Waiting {
             let share = 100.0 * wakes_ns as f64 / kept_ns.max(1) as f64;
             format!("{wakes} waits, {share:.1}% of kept-waiting, lack the stack of who ended them: too many in their second, or the ring buffer was full")
         });
+        let unknown = 100.0 * self.ended_unknown_ns as f64 / self.ended_ns.max(1) as f64;
+        let unknown = (unknown >= UNKNOWN_PERCENT).then(|| {
+            format!("of waits that are over, {unknown:.1}% of the time, it is not known who ended them: the kernel does not tell who acted from who was interrupted")
+        });
         let no_room = counters.no_room > 0;
         let no_room = no_room.then(|| {
             format!(
@@ -237,6 +268,7 @@ impl Waiting {
             ),
             open,
             wakes,
+            unknown,
             no_room,
             ends,
         ]
@@ -278,9 +310,8 @@ fn below_state(state: WaitState, frames: &[Frame], store: &mut Store) -> Vec<Fra
         .collect()
 }
 
-/// Whether waits in this state are ended by another thread. A timer or a device ends the
-/// others by an interrupt, and the thread that the kernel names as the waker is the one that
-/// the interrupt found running.
+/// Whether waits in this state are ended by another thread as a rule. A timer or a device ends
+/// the others, of which the kernel side does not look who did.
 fn has_waker(state: WaitState) -> bool {
     match state {
         WaitState::Lock
@@ -446,7 +477,7 @@ mod tests {
             waited_ns: 30,
             queued_ns: 10,
             away_ns: 40,
-            waker: Some((1, 8)),
+            waker: Some(Waker::Thread { pid: 1, tid: 8 }),
             owner: None,
             told_ns: 0,
             is_open: false,
@@ -486,11 +517,31 @@ mod tests {
         let held = waited(&store, 0, 10).holders[0];
         assert_eq!((held.waiter, held.holder_thread, held.ns), (7, 8, 30));
         assert_eq!(held.by, HeldBy::Waker);
+        let by_timer = RawWait {
+            waker: Some(Waker::Timer),
+            waited_ns: 90,
+            ..wait
+        };
+        waiting.add_wait(sample, by_timer, &mut store);
+        let held = waited(&store, 0, 10).holders[0];
+        assert_eq!(
+            (held.waiter, held.holder_thread, held.by),
+            (7, 0, HeldBy::Timer)
+        );
+        assert!(waiting.notes().next().is_none());
+        let by_nobody_known = RawWait {
+            waker: None,
+            ..by_timer
+        };
+        waiting.add_wait(sample, by_nobody_known, &mut store);
+        let note = waiting.notes().next().unwrap();
+        assert!(note.contains("it is not known who ended them"), "{note}");
+        assert_eq!(waited(&store, 0, 10).holders.len(), 2);
         // Who had the lock says more than who woke.
         let owned = RawWait {
             owner: Some((1, 9)),
-            waited_ns: 50,
-            away_ns: 60,
+            waited_ns: 500,
+            away_ns: 600,
             ..wait
         };
         waiting.add_wait(sample, owned, &mut store);

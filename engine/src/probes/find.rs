@@ -35,7 +35,7 @@ use symbolize::sites::{
 };
 use symbolize::{FileOffset, Symbolizer};
 pub(super) use tracepoints::names as tracepoint_names;
-pub use tracepoints::{Point, PointCode, check_point};
+pub use tracepoints::{Point, check_point, runner_code};
 
 /// What is wanted of the calls.
 #[derive(Debug, Clone, Default)]

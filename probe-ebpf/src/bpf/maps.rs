@@ -11,6 +11,7 @@ use probe_ebpf::calls::{
     NUMBERS_MAX, NumberKey, Orders, PROBES_MAX, TEXTS_MAX, Tally, TextKey, starts,
 };
 use probe_ebpf::happenings::{PointOrders, PointPace};
+use probe_ebpf::interrupts::CpuPlaces;
 use probe_ebpf::limits::{
     CACHE_ENTRIES, COMMS_MAX, CPUS_MAX, FRAMES_MAX, NUDGES_BYTES, PAGE_BYTES, PYTHON_PROCESSES_MAX,
     PYTHON_THREADS_MAX, RAW_PAGES, RING_BYTES, TARGETS_MAX, THREADS_MAX, USERS_MAX, WINDOW_BYTES,
@@ -211,6 +212,22 @@ pub static WAIT_ORDERS: Array<waits::Orders, 1> = Array::new();
 /// The wait that is being told to whoever asks for those that are not over: one at a time.
 #[btf_map]
 pub static OPEN_WAIT: Array<waits::OpenWait, 1> = Array::new();
+
+/// Where to see what a CPU is doing.
+#[btf_map]
+pub static CPU_PLACES: Array<CpuPlaces, 1> = Array::new();
+
+/// What is known of this CPU.
+#[repr(C)]
+pub struct ThisCpu {
+    /// The address of its run queue; 0 as long as it is not known.
+    pub run_queue: u64,
+    /// Not 0: what is read there cannot be what it is taken for.
+    pub is_wrong: u64,
+}
+
+#[btf_map]
+pub static THIS_CPU: PerCpuArray<ThisCpu, 1> = PerCpuArray::new();
 
 /// Counters of each CPU, by [`waits::counter`].
 #[btf_map]

@@ -12,7 +12,7 @@
 //!
 //! Whether a wait is drawn depends on its length and on luck, which is drawn when it begins. So
 //! when it is ended its length is known already, and if it is drawn by that, who ends it gives its
-//! stack as well: it is the current thread then.
+//! stack as well: it is the current thread then, unless that was interrupted (`interrupt`).
 //!
 //! So a wait that is drawn is noted for this CPU, and an interrupt is asked for, which the
 //! CPU can take only when the switch is done: writing to a ring buffer does that, when it
@@ -29,7 +29,7 @@ use super::maps::{
     WAIT_PID_OFFSET, WAIT_RUNQUEUE_OFFSET, WAIT_TGID_OFFSET, WAIT_THROTTLED_OFFSET,
     WAIT_THROTTLES_OFFSET, count_in,
 };
-use super::{python, record, registers, stacks};
+use super::{interrupt, python, record, registers, stacks};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{BPF_RB_FORCE_WAKEUP, pt_regs, task_struct};
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid, generated as helpers};
@@ -39,8 +39,8 @@ use core::ffi::c_void;
 use probe_ebpf::record::event;
 use probe_ebpf::waits::{
     DELAY_SLOTS, FUTEX, LOCK_WORDS, Leaving, TASK_DEAD, THREAD_WORDS, Thread,
-    WAIT_KERNEL_FRAMES_MAX, WAIT_WORDS, counter, delay_slot, has_waker, is_drawn, lock_owner,
-    ready_state, state, state_of,
+    WAIT_KERNEL_FRAMES_MAX, WAIT_WORDS, counter, delay_slot, ended_by, has_waker, is_drawn,
+    lock_owner, ready_state, state, state_of,
 };
 
 /// `sched_switch(preempt, prev, next, prev_state)`: runs in `prev`.
@@ -71,11 +71,13 @@ pub fn wait_ends(ctx: BtfTracePointContext) -> i32 {
     known.waker_tid = waker as u32;
     known.waker_tgid = (waker >> 32) as u32;
     known.woken_ns = now_ns;
-    if !has_waker(known.state) || waker == 0 {
+    known.ended_by = ended_by::UNKNOWN;
+    if !has_waker(known.state) {
         return 0;
     }
+    known.ended_by = interrupt::who_acts(waker as u32);
     let waited_ns = now_ns.wrapping_sub(known.since_ns);
-    if is_drawn(known.luck, waited_ns, period_ns()) {
+    if known.ended_by == ended_by::THREAD && is_drawn(known.luck, waited_ns, period_ns()) {
         take_waker(ctx.as_ptr(), thread, tid, waited_ns);
     }
     0
@@ -112,7 +114,7 @@ fn take_waker(ctx: *mut c_void, waiter: *const Thread, tid: u32, waited_ns: u64)
         (*scratch).frames[0] = weight_ns;
         (*scratch).frames[1] = 0;
         (*scratch).frames[2] = waited_ns;
-        (*scratch).frames[3] = waiter.state as u64;
+        (*scratch).frames[3] = state_word(waiter.state, ended_by::THREAD);
         (*scratch).frames[4] = (waiter.tgid as u64) << 32 | tid as u64;
         (*scratch).frames[5] = 0;
         (*scratch).position = WAIT_WORDS as u32;
@@ -349,6 +351,11 @@ fn join(task: *const u8, now_ns: u64) {
     let Some(pending) = PENDING_WAIT.get_ptr_mut(0) else {
         return;
     };
+    let waker = if known.ended_by == ended_by::THREAD {
+        (known.waker_tgid as u64) << 32 | known.waker_tid as u64
+    } else {
+        0
+    };
     // SAFETY: a per-CPU value of this CPU.
     unsafe {
         if (*pending).tid != 0 {
@@ -357,13 +364,19 @@ fn join(task: *const u8, now_ns: u64) {
         }
         (*pending).time_ns = now_ns;
         (*pending).words[2] = away_ns;
-        (*pending).words[3] = state as u64;
-        (*pending).words[4] = (known.waker_tgid as u64) << 32 | known.waker_tid as u64;
+        (*pending).words[3] = state_word(state, known.ended_by);
+        (*pending).words[4] = waker;
         (*pending).words[5] = (known.tgid as u64) << 32 | known.owner_tid as u64;
         (*pending).words[0] = scaled(waited_ns, away_ns, period_ns);
         (*pending).words[1] = scaled(away_ns.wrapping_sub(waited_ns), away_ns, period_ns);
     }
     nudge(pending, task as *mut task_struct, tid);
+}
+
+/// A word with what was waited for, and what ended it.
+#[inline(always)]
+fn state_word(state: u32, ended_by: u32) -> u64 {
+    (ended_by as u64) << 32 | state as u64
 }
 
 /// What a part of the time away stands for, if it was shorter than the period.
@@ -447,6 +460,7 @@ fn this_cpus_ring() -> *const Nudges {
 #[inline(always)]
 fn take(pending: *mut PendingWait, tid: u32) {
     let start_ns = now_ns();
+    interrupt::check_in_interrupt();
     let id = bpf_get_current_pid_tgid();
     // SAFETY: a per-CPU value of this CPU.
     unsafe { (*pending).tid = 0 };

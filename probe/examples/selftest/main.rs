@@ -1,10 +1,11 @@
 //! A self-test for kernels other than this one: samples its own threads, which
-//! work at the bottom of a deep recursion, or sleep, by BPF and then by perf alone,
+//! work at the bottom of a deep recursion, sleep, or wait, by BPF and then by perf alone,
 //! and prints what came of it. Ends with 1 if something is wrong. Built static it runs as
 //! the only program of a virtual machine: `cargo xtask kernels` builds it and boots it on
 //! the kernels that it is given.
 
 mod own_machine;
+mod wakers;
 
 use probe::machine::THIS;
 use probe::{
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use wakers::Wakers;
 
 const DEPTH: u32 = 100;
 const TIME: Duration = Duration::from_secs(3);
@@ -44,6 +46,10 @@ fn test() -> ExitCode {
             }
         })
         .expect("a thread");
+    if let Err(error) = wakers::start() {
+        println!("FAILED: this machine does not send to itself: {error}");
+        return ExitCode::FAILURE;
+    }
     let config = Config {
         waits: true,
         target: Target {
@@ -96,6 +102,7 @@ fn watch(source: &mut dyn Source) -> Result<(), String> {
     let mut endings: BTreeMap<String, u64> = BTreeMap::new();
     let (mut samples, mut frames, mut deepest, mut lost) = (0, 0, 0, 0);
     let mut waits = Waits::default();
+    let mut wakers = Wakers::default();
     let begun = Instant::now();
     let mut all_cpus = true;
     while begun.elapsed() < TIME {
@@ -108,6 +115,7 @@ fn watch(source: &mut dyn Source) -> Result<(), String> {
         let batch = source.poll(Duration::from_millis(50));
         let batch = batch.map_err(|error| error.to_string())?;
         waits.add(&batch);
+        wakers.add(&batch);
         let ticks = batch.samples.iter();
         for sample in ticks.filter(|sample| sample.event == Event::Tick) {
             samples += 1;
@@ -133,7 +141,7 @@ fn watch(source: &mut dyn Source) -> Result<(), String> {
         return Err("stacks are not as deep as they should be".into());
     }
     if info.engine == Some(EngineKind::Bpf) && THIS.has_probes {
-        return waits.check();
+        return waits.check().and_then(|()| wakers.check());
     }
     Ok(())
 }

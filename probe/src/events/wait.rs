@@ -8,10 +8,12 @@
 //! | `maps` | what the programs share with us |
 //! | `asleep` | threads that waited already when we came |
 //! | `owners` | who has the locks that those waited for |
+//! | `interrupts` | where to see whether a CPU is in an interrupt |
 //! | `iterator` | what the kernel side tells of waits that are not over |
 //! | `pace` | how long a wait must be to give its stack for certain |
 
 mod asleep;
+mod interrupts;
 mod iterator;
 mod maps;
 mod owners;
@@ -19,9 +21,10 @@ mod pace;
 mod record;
 mod state;
 
+pub use interrupts::places as interrupt_places;
 pub use iterator::OpenWait;
 pub use maps::WaitMaps;
-pub use record::{EndedThread, RawWait, ThreadTotals, WaitCounters};
+pub use record::{EndedThread, RawWait, ThreadTotals, WaitCounters, Waker};
 pub use state::WaitState;
 
 pub use probe_ebpf::waits::{DELAY_SLOTS, delay_end_ns};
@@ -72,6 +75,8 @@ impl Waits {
     /// Takes over the programs, which run already, and tells them of the threads that wait
     /// since before. Memory of targets is read by `files`.
     pub fn start(mut maps: WaitMaps, target: &Target, files: &Files) -> Self {
+        // Without them nobody is told to have ended a wait.
+        _ = maps.set_places();
         let mut owners = Owners::default();
         for (tid, thread, blocked) in asleep::threads(target, now_ns()) {
             // Else it has moved since, and is known.

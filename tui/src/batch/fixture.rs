@@ -176,15 +176,26 @@ fn waited() -> Waited {
             thread(4131, WaitState::Lock, Some(4130)),
             thread(4199, WaitState::Disk, None),
         ],
-        holders: vec![profile::Held {
-            waiter: 4121,
-            holder: 4121,
-            holder_thread: 4199,
-            by: profile::HeldBy::Waker,
-            state: WaitState::Lock.number(),
-            ns: 9_000_000_000,
-            waits: 3,
-        }],
+        holders: vec![
+            profile::Held {
+                waiter: 4121,
+                holder: 4121,
+                holder_thread: 4199,
+                by: profile::HeldBy::Waker,
+                state: WaitState::Lock.number(),
+                ns: 9_000_000_000,
+                waits: 3,
+            },
+            profile::Held {
+                waiter: 4121,
+                holder: 0,
+                holder_thread: 0,
+                by: profile::HeldBy::Timer,
+                state: WaitState::Net.number(),
+                ns: 2_000_000_000,
+                waits: 2,
+            },
+        ],
         ends_in: [(4199, "LWLockRelease".into())].into(),
     }
 }

@@ -222,8 +222,9 @@ type States = BTreeMap<&'static str, u64>;
 #[derive(Serialize)]
 struct Holder<'a> {
     waiter: u32,
-    holder: u32,
-    holder_thread: u32,
+    /// None if no thread ended the wait.
+    holder: Option<u32>,
+    holder_thread: Option<u32>,
     /// Where that thread ended waits of others, for longest. None if that is not known.
     holder_function: Option<&'a str>,
     kind: &'static str,
@@ -426,12 +427,14 @@ fn states<'a>(threads: impl Iterator<Item = &'a ThreadStates>) -> States {
 fn holders(waited: &Waited) -> Vec<Holder<'_>> {
     let held = waited.holders.iter().map(|held| Holder {
         waiter: held.waiter,
-        holder: held.holder,
-        holder_thread: held.holder_thread,
+        holder: held.by.is_thread().then_some(held.holder),
+        holder_thread: held.by.is_thread().then_some(held.holder_thread),
         holder_function: waited.ends_in.get(&held.holder_thread).map(|name| &**name),
         kind: match held.by {
             HeldBy::Owner => "owner",
             HeldBy::Waker => "waker",
+            HeldBy::Timer => "timer",
+            HeldBy::Interrupt => "interrupt",
         },
         state: STATES[held.state],
         ns: held.ns,
@@ -599,6 +602,10 @@ mod tests {
         let last = threads.last().expect("threads");
         assert_eq!((&last["tid"], &last["samples"]), (&4199.into(), &0.into()));
         assert_eq!(json["holders"][0]["holder_thread"], 4199);
+        let by_timer = &json["holders"][1];
+        assert_eq!(by_timer["kind"], "timer");
+        assert_eq!(by_timer["holder"], Value::Null);
+        assert_eq!(by_timer["holder_thread"], Value::Null);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::words::unnamed::why_unnamed;
 use crate::words::{held, metric, names, skid, states, tasks, units, waits};
 use probe::WaitState;
 use profile::query::{CallTree, Direction, GroupBy, Neighbour, NeighbourKind, Node, NodeKind};
-use profile::{Cancel, FunctionRow, Role, Selection};
+use profile::{Cancel, FunctionRow, HeldBy, Role, Selection};
 
 /// The share of its caller's samples that a function on the hot path has at least.
 const HOT_SHARE: f64 = 0.5;
@@ -189,7 +189,7 @@ fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
     let (mut owned, mut others): (Vec<_>, Vec<_>) = open.partition(|thread| thread.owner.is_some());
     others.sort_by_key(|thread| std::cmp::Reverse(waited.for_ns(thread)));
     owned.truncate(HOLDERS_MAX);
-    let holders = waited.holders.iter().take(HOLDERS_MAX);
+    let holders = waited.holders.iter().filter(|held| held.by.is_thread());
     let is_empty = deadlocks.is_empty() && owned.is_empty() && others.is_empty();
     if is_empty && waited.holders.is_empty() || !lines.head("Who waits for whom") {
         return;
@@ -223,7 +223,7 @@ fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
         let threads = units::counted(more as u64, "more thread");
         lines.push(&format!("- {threads} that wait since a second or longer"));
     }
-    for held in holders {
+    for held in holders.take(HOLDERS_MAX) {
         lines.push(&format!(
             "- {} waited {} for {}, which {}, in {}",
             name(held.waiter),
@@ -232,6 +232,17 @@ fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
             held::how(held.by),
             held::waits(held)
         ));
+    }
+    for by in [HeldBy::Timer, HeldBy::Interrupt] {
+        let ended = waited.holders.iter().filter(|held| held.by == by);
+        let (waits, ns) = ended.fold((0, 0u64), |(waits, ns), held| {
+            (waits + held.waits, ns.saturating_add(held.ns))
+        });
+        if waits > 0 {
+            let (waits, time) = (units::counted(waits, "wait"), units::nanoseconds(ns));
+            let what = held::how(by);
+            lines.push(&format!("- {waits} of {time} together, which {what} ended"));
+        }
     }
 }
 
@@ -442,6 +453,7 @@ Hottest: `hash_search_with_hash_value` 14.2% ±1.2 itself, 14.9% with what it ca
 - now `postgres` (4121) waits (lock), since 25.0s
 - now `postgres` (4199) waits (disk), since 25.0s
 - `postgres` (4121) waited 9.00s for `postgres` (4199), which woke it, in 3 waits
+- 2 waits of 2.00s together, which a timer ended
 
 ## Functions, by samples of their own
 

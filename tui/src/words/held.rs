@@ -42,18 +42,21 @@ pub fn now(activity: &Activity, tid: u32, waited: Option<&Waited>) -> Option<Str
     Some(format!("{told}, {line}"))
 }
 
-/// Those that a thread waited for longest in the window: `waited for worker[4123] 4.70s (3
-/// waits, had the lock)`. None if nobody is known.
+/// What a thread waited for longest in the window: `waited for worker[4123] 4.70s (3
+/// waits, had the lock), a timer 1.00s (1 wait)`. None if nobody is known.
 pub fn holders(tid: u32, waited: &Waited) -> Option<String> {
     let held = waited.holders.iter().filter(|held| held.waiter == tid);
     let words = held.take(HOLDERS_MAX).map(|held| {
+        let (time, waits) = (units::nanoseconds(held.ns), waits(held));
+        if !held.by.is_thread() {
+            return format!("{} {time} ({waits})", how(held.by));
+        }
         let holder = waited.thread(held.holder_thread);
         let who = holder.map_or_else(|| format!("thread {}", held.holder_thread), thread);
         let how = match waited.ends_in.get(&held.holder_thread) {
             Some(function) => format!("{} in {}", how(held.by), names::short(function)),
             None => how(held.by).to_owned(),
         };
-        let (time, waits) = (units::nanoseconds(held.ns), waits(held));
         format!("{who} {time} ({waits}, {how})")
     });
     let words: Vec<String> = words.collect();
@@ -68,11 +71,14 @@ pub fn waits(held: &Held) -> String {
     }
 }
 
-/// Why a thread is known to have been waited for: it `had the lock`, or `woke it`.
+/// Why a thread is known to have been waited for: it `had the lock`, or `woke it`. Where no thread
+/// was, what ended the wait: `a timer`, `an interrupt`.
 pub fn how(by: HeldBy) -> &'static str {
     match by {
         HeldBy::Owner => "had the lock",
         HeldBy::Waker => "woke it",
+        HeldBy::Timer => "a timer",
+        HeldBy::Interrupt => "an interrupt",
     }
 }
 
@@ -304,5 +310,16 @@ mod tests {
             "waited for worker[2] 4.00s (4 waits, had the lock), thread 7 1.00s (1 wait, woke it)"
         );
         assert_eq!(holders(2, &waited), None);
+        let waited = Waited {
+            holders: vec![
+                held(0, HeldBy::Timer, 3_000),
+                held(0, HeldBy::Interrupt, 1_000),
+            ],
+            ..Waited::default()
+        };
+        assert_eq!(
+            holders(1, &waited).unwrap(),
+            "waited for a timer 3.00s (3 waits), an interrupt 1.00s (1 wait)"
+        );
     }
 }

@@ -102,42 +102,11 @@ pub fn check_point(subsystem: Option<&str>, name: &str) -> Result<(), String> {
     }
 }
 
-/// Code of the kernel, by address, that tells something about a stack taken at a tracepoint.
-#[derive(Debug, Clone, Default)]
-pub struct PointCode {
-    /// It runs the programs of the tracepoint.
-    pub runners: Vec<Range<u64>>,
-    /// Interrupts begin there: what is further out was interrupted, and has nothing to do with it.
-    pub interrupts: Vec<Range<u64>>,
+/// The code of the kernel that runs the programs of the tracepoint `name`, by address. Empty where
+/// the names of the kernel's functions cannot be read.
+pub fn runner_code(name: &str) -> Vec<Range<u64>> {
+    runners(name, &KernelSymbols::load())
 }
-
-impl PointCode {
-    /// Finds the code of the tracepoint `name`. Both lists are empty where the names of the
-    /// kernel's functions cannot be read.
-    pub fn of(name: &str) -> Self {
-        let symbols = KernelSymbols::load();
-        let starts = INTERRUPTS.iter().filter_map(|name| symbols.start_of(name));
-        Self {
-            runners: runners(name, &symbols),
-            interrupts: starts.filter_map(|start| symbols.extent(start)).collect(),
-        }
-    }
-}
-
-/// Where interrupts begin on x86-64 that wake threads, as arch/x86/include/asm/idtentry.h calls
-/// them.
-const INTERRUPTS: [&str; 10] = [
-    "asm_common_interrupt",
-    "asm_sysvec_apic_timer_interrupt",
-    "asm_sysvec_call_function",
-    "asm_sysvec_call_function_single",
-    "asm_sysvec_hyperv_callback",
-    "asm_sysvec_hyperv_stimer0",
-    "asm_sysvec_irq_work",
-    "asm_sysvec_kvm_asyncpf_interrupt",
-    "asm_sysvec_reschedule_ipi",
-    "asm_sysvec_xen_hvm_callback",
-];
 
 /// The names of all tracepoints of this kernel; none where its types cannot be read.
 pub fn names() -> Vec<String> {

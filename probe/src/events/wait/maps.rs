@@ -7,6 +7,7 @@ use crate::plain::Plain;
 use crate::time::now_ns;
 use aya::maps::{Array, HashMap, IterableMap as _, MapData, PerCpuArray, RingBuf};
 use aya::programs::ProgramFd;
+use probe_ebpf::interrupts::CpuPlaces;
 use probe_ebpf::limits::THREADS_MAX;
 use probe_ebpf::waits::{Orders, THREAD_WORDS, Thread};
 use std::io;
@@ -25,6 +26,10 @@ pub struct WaitMaps {
     pub orders: Array<MapData, Plain<Orders>>,
     /// What was counted.
     pub counters: PerCpuArray<MapData, u64>,
+    /// Where to see whether a CPU is in an interrupt,
+    pub cpu_places: Array<MapData, Plain<CpuPlaces>>,
+    /// as it is known.
+    pub places: CpuPlaces,
     /// The program that tells of waits which are not over. `None` if the kernel refused it.
     pub open: Option<ProgramFd>,
     /// Written to for their interrupts alone.
@@ -46,6 +51,15 @@ impl WaitMaps {
         let set = self.orders.set(0, Plain(orders), 0);
         set.map_err(|source| Error::Map {
             name: "WAIT_ORDERS",
+            source,
+        })
+    }
+
+    /// Tells the programs where to see whether a CPU is in an interrupt.
+    pub fn set_places(&mut self) -> Result<(), Error> {
+        let set = self.cpu_places.set(0, Plain(self.places), 0);
+        set.map_err(|source| Error::Map {
+            name: "CPU_PLACES",
             source,
         })
     }

@@ -2,7 +2,7 @@
 
 use super::state::WaitState;
 use crate::bytes::until_zero;
-use probe_ebpf::waits::{DELAY_SLOTS, THREAD_WORDS, Thread, WAIT_WORDS, counter, state};
+use probe_ebpf::waits::{DELAY_SLOTS, THREAD_WORDS, Thread, WAIT_WORDS, counter, ended_by, state};
 use std::sync::Arc;
 use symbolize::sanitize;
 
@@ -18,10 +18,9 @@ pub struct RawWait {
     pub queued_ns: u64,
     /// How long both really were.
     pub away_ns: u64,
-    /// Who woke it: process and thread. `None` where an interrupt did on an idle CPU, or
-    /// nobody had to. In a sample of [`Event::Wake`](crate::Event::Wake), which is of who woke it,
-    /// the one that waited.
-    pub waker: Option<(u32, u32)>,
+    /// Who woke it. `None` where that is not known, or nobody had to. In a sample of
+    /// [`Event::Wake`](crate::Event::Wake), which is of who woke it, the one that waited.
+    pub waker: Option<Waker>,
     /// Who had the lock when the wait began: process and thread. `None` where the lock does
     /// not say it.
     pub owner: Option<(u32, u32)>,
@@ -32,19 +31,45 @@ pub struct RawWait {
     pub is_open: bool,
 }
 
+/// Who ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waker {
+    /// A thread, by what it did.
+    Thread {
+        /// Its process.
+        pid: u32,
+        /// The thread.
+        tid: u32,
+    },
+    /// A timer, such as that of a wait with a timeout.
+    Timer,
+    /// Another interrupt, such as that of a network device.
+    Interrupt,
+}
+
 impl RawWait {
     /// The words in front of the frames. `None` if they cannot be.
     pub fn from_words(words: &[u64; WAIT_WORDS]) -> Option<Self> {
-        let [waited_ns, queued_ns, away_ns, state, waker, owner] = *words;
-        let state = WaitState::of_number(state)?;
+        let [waited_ns, queued_ns, away_ns, state_and_end, waker, owner] = *words;
         let of_word = |word: u64| ((word >> 32) as u32, word as u32);
-        let (waker, owner) = (of_word(waker), of_word(owner));
+        let (ended_by, state) = of_word(state_and_end);
+        let state = WaitState::of_number(state.into())?;
+        let owner = of_word(owner);
+        let waker = match ended_by {
+            ended_by::THREAD => {
+                let (pid, tid) = of_word(waker);
+                (tid != 0).then_some(Waker::Thread { pid, tid })
+            }
+            ended_by::TIMER => Some(Waker::Timer),
+            ended_by::INTERRUPT => Some(Waker::Interrupt),
+            _ => None,
+        };
         Some(Self {
             state,
             waited_ns,
             queued_ns,
             away_ns,
-            waker: (waker.1 != 0 && state != WaitState::Queue).then_some(waker),
+            waker: waker.filter(|_| state != WaitState::Queue),
             owner: (owner.1 != 0 && state.has_owner()).then_some(owner),
             told_ns: 0,
             is_open: false,
@@ -265,16 +290,23 @@ mod tests {
 
     #[test]
     fn a_wait_arrives() {
-        let words = [10, 2, 12, 2, 7 << 32 | 8, 7 << 32 | 9];
+        let words = [10, 2, 12, 1 << 32 | 2, 7 << 32 | 8, 7 << 32 | 9];
         let wait = RawWait::from_words(&words).unwrap();
         assert_eq!(wait.state, WaitState::Lock);
         assert_eq!((wait.weight_ns(), wait.away_ns), (12, 12));
-        assert_eq!((wait.waker, wait.owner), (Some((7, 8)), Some((7, 9))));
+        let by = |pid, tid| Some(Waker::Thread { pid, tid });
+        assert_eq!((wait.waker, wait.owner), (by(7, 8), Some((7, 9))));
         let parts: Vec<_> = wait.parts().collect();
         assert_eq!(parts, [(WaitState::Lock, 10), (WaitState::Queue, 2)]);
         // Who is preempted is not woken, whoever woke it earlier.
-        let preempted = RawWait::from_words(&[0, 5, 5, 1, 7 << 32 | 8, 0]).unwrap();
+        let preempted = RawWait::from_words(&[0, 5, 5, 1 << 32 | 1, 7 << 32 | 8, 0]).unwrap();
         assert_eq!(preempted.waker, None);
+        let ended_by = |end: u64| RawWait::from_words(&[5, 0, 5, end << 32 | 2, 0, 0]).unwrap();
+        assert_eq!(ended_by(0).waker, None);
+        assert_eq!(ended_by(2).waker, Some(Waker::Timer));
+        assert_eq!(ended_by(3).waker, Some(Waker::Interrupt));
+        // The kernel's own first thread is none.
+        assert_eq!(ended_by(1).waker, None);
         assert_eq!(preempted.parts().count(), 1);
         assert_eq!(RawWait::from_words(&[1, 1, 1, 99, 0, 0]), None);
     }

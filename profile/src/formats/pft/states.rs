@@ -17,6 +17,7 @@ mod kind {
     pub(super) const THREAD: u64 = 1;
     pub(super) const STRETCH: u64 = 2;
     pub(super) const HELD: u64 = 3;
+    pub(super) const INTERRUPTED: u64 = 4;
 }
 
 /// For so many of the newest seconds the file does not say yet who waited for whom: a wait that
@@ -169,17 +170,22 @@ impl Written {
 fn put_held(second: u64, held: &Held, out: &mut Vec<u8>) {
     let mut record = Vec::new();
     put(&mut record, second);
-    for number in [held.waiter, held.holder, held.holder_thread] {
-        put(&mut record, number.into());
+    put(&mut record, held.waiter.into());
+    let (kind, by) = match held.by {
+        HeldBy::Owner => (kind::HELD, 0),
+        HeldBy::Waker => (kind::HELD, 1),
+        HeldBy::Timer => (kind::INTERRUPTED, 0),
+        HeldBy::Interrupt => (kind::INTERRUPTED, 1),
+    };
+    if held.by.is_thread() {
+        put(&mut record, held.holder.into());
+        put(&mut record, held.holder_thread.into());
     }
-    record.push(match held.by {
-        HeldBy::Owner => 0,
-        HeldBy::Waker => 1,
-    });
+    record.push(by);
     record.push(held.state as u8);
     put(&mut record, held.ns);
     put(&mut record, held.waits);
-    put_record(out, kind::HELD, &record);
+    put_record(out, kind, &record);
 }
 
 fn damaged(what: &str) -> FormatError {
@@ -206,8 +212,8 @@ impl Threads {
             match kind {
                 kind::THREAD => self.add(&mut record, tables)?,
                 kind::STRETCH => log.add(self.stretch(&mut record)?),
-                kind::HELD => {
-                    let (second, held) = held(&mut record)?;
+                kind::HELD | kind::INTERRUPTED => {
+                    let (second, held) = held(kind, &mut record)?;
                     log.add_held(second, held);
                 }
                 _ => unknown += 1,
@@ -265,12 +271,18 @@ impl Threads {
     }
 }
 
-fn held(record: &mut Bytes<'_>) -> Result<(u64, Held), FormatError> {
+fn held(kind: u64, record: &mut Bytes<'_>) -> Result<(u64, Held), FormatError> {
     let second = record.number()?;
-    let [waiter, holder, holder_thread] = [record.u32()?, record.u32()?, record.u32()?];
-    let by = match record.byte()? {
-        0 => HeldBy::Owner,
-        1 => HeldBy::Waker,
+    let waiter = record.u32()?;
+    let [holder, holder_thread] = match kind {
+        kind::HELD => [record.u32()?, record.u32()?],
+        _ => [0, 0],
+    };
+    let by = match (kind, record.byte()?) {
+        (kind::HELD, 0) => HeldBy::Owner,
+        (kind::HELD, 1) => HeldBy::Waker,
+        (kind::INTERRUPTED, 0) => HeldBy::Timer,
+        (kind::INTERRUPTED, 1) => HeldBy::Interrupt,
         _ => return Err(damaged("for whom a thread waited cannot be")),
     };
     let state = usize::from(record.byte()?);
