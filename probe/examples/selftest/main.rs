@@ -129,6 +129,12 @@ fn watch(source: &mut dyn Source) -> Result<(), String> {
     let root = format!("{:?}", Ending::Root);
     let whole = endings.get(&root).copied().unwrap_or(0);
     println!("result: {engine} {whole} of {samples}, {lost} lost");
+    // Before all else is looked at: they say what they found also where something else is wrong.
+    let of_waits = if info.engine == Some(EngineKind::Bpf) && THIS.has_probes {
+        [waits.check(), wakers.check()].into_iter().collect()
+    } else {
+        Ok(())
+    };
     // Where all is emulated, the rings with copies of stacks are read too slowly.
     let lost_max = match info.engine {
         Some(EngineKind::Bpf) => 0,
@@ -140,10 +146,7 @@ fn watch(source: &mut dyn Source) -> Result<(), String> {
     if deepest < DEPTH as usize {
         return Err("stacks are not as deep as they should be".into());
     }
-    if info.engine == Some(EngineKind::Bpf) && THIS.has_probes {
-        return waits.check().and_then(|()| wakers.check());
-    }
-    Ok(())
+    of_waits
 }
 
 /// What came of the thread that sleeps.
