@@ -3,6 +3,7 @@
 //!
 //! - [`skip`]: says that a test cannot have what it needs, where nobody can swallow it
 //! - [`run_tool`], [`compile`]: programs of the machine, which it may lack
+//! - [`copy_program`]: a copy that can be run at once
 //! - [`cases`]: how many random inputs a property is tried with
 //! - [`Random`]: numbers that look random and are the same in every run
 //! - [`Scratch`]: a directory that is removed with all that is in it
@@ -25,5 +26,5 @@ pub use pythons::{NO_PYTHON, pythons};
 pub use random::Random;
 pub use scratch::Scratch;
 pub use skip::{is_root_or_skip, skip};
-pub use tools::{compile, run_tool};
+pub use tools::{compile, copy_program, run_tool};
 pub use wait::{DEADLINE, wait_for, wait_until};

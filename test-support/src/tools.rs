@@ -54,6 +54,20 @@ pub fn compile<S: AsRef<std::ffi::OsStr>>(
     run_tool(&mut compiler).map(|_| ())
 }
 
+/// Copies a program that is to be run, with its permissions.
+///
+/// `cp` writes it and not this process: a child that another test forks meanwhile would hold the
+/// copy open for writing until it execs, and the kernel runs no file that somebody may write to
+/// ("text file busy").
+#[track_caller]
+pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
+    let mut copy = Command::new("cp");
+    copy.arg("-p").arg(from.as_ref()).arg(to.as_ref());
+    if let Err(why) = run(&mut copy) {
+        panic!("{why}");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +84,23 @@ mod tests {
         assert_eq!(failed.unwrap_err(), "sh: exit status: 3\nbecause\n");
         let output = run(Command::new("sh").args(["-c", "echo hello"]));
         assert_eq!(output.unwrap().stdout, b"hello\n");
+    }
+
+    /// While other threads start programs all the time.
+    #[test]
+    fn a_copy_can_be_run_at_once() {
+        let scratch = Scratch::new();
+        let others = std::thread::spawn(|| {
+            for _ in 0..100 {
+                Command::new("true").status().unwrap();
+            }
+        });
+        for number in 0..50 {
+            let program = scratch.path().join(number.to_string());
+            copy_program("/bin/true", &program);
+            assert!(Command::new(&program).status().unwrap().success());
+        }
+        others.join().unwrap();
     }
 
     #[test]

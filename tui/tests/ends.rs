@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use symbolize::kernel::BpfKernel as _;
-use test_support::{Process, Scratch, skip, wait_for, wait_until};
+use test_support::{Process, Scratch, copy_program, skip, wait_for, wait_until};
 
 #[test]
 fn the_commands_own_status_is_passed_on() {
@@ -157,7 +157,7 @@ impl Public {
     fn copy(&self, program: impl AsRef<Path>) -> PathBuf {
         let name = program.as_ref().file_name().expect("a file");
         let copy = self.folder.path().join(name);
-        fs::copy(&program, &copy).expect("copied");
+        copy_program(&program, &copy);
         copy
     }
 

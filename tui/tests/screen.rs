@@ -10,7 +10,7 @@ use common::{
 use common::{PROFTOP, proftop, run, text};
 use std::fs;
 use std::process::{Command, Stdio};
-use test_support::{Process, skip, wait_for, wait_until};
+use test_support::{Process, copy_program, skip, wait_for, wait_until};
 
 /// A terminal on a machine that others may use as well.
 fn terminal(width: u16, height: u16) -> Option<(Machine, Terminal)> {
@@ -414,7 +414,7 @@ fn a_command_without_rights_gets_no_screen() {
     use std::os::unix::fs::PermissionsExt as _;
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("ours");
     let copy = folder.path().join("proftop");
-    fs::copy(PROFTOP, &copy).expect("copied");
+    copy_program(PROFTOP, &copy);
     let Some(terminal) = Terminal::open(80, 24) else {
         return;
     };

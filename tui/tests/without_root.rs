@@ -14,7 +14,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use test_support::{Process, compile, is_root_or_skip, wait_until};
+use test_support::{Process, compile, copy_program, is_root_or_skip, wait_until};
 
 /// No account has it.
 const UID: u32 = 4_242_424;
@@ -122,7 +122,7 @@ impl Scene {
         let may = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
         may(folder.path(), 0o755).unwrap();
         let proftop = path("proftop");
-        fs::copy(PROFTOP, &proftop).unwrap();
+        copy_program(PROFTOP, &proftop);
         may(&proftop, 0o755).unwrap();
         let (library, source) = (path("library.c"), path("main.c"));
         let code = "void in_library(void) { for (volatile long i = 0; i < 10000000; i++); }";

@@ -1,7 +1,7 @@
 use super::*;
 use probe::features::Level;
 use std::process::{Command, Stdio};
-use test_support::{Process, wait_until};
+use test_support::{Process, copy_program, wait_until};
 
 /// In place of samples: a test is no proftop that could record.
 fn unsampled(_: u32) -> Sampled {
@@ -40,16 +40,10 @@ impl Sleeper {
     fn start() -> Sleeper {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("sleeper");
-        fs::copy("/bin/sleep", &program).unwrap();
+        copy_program("/bin/sleep", &program);
         let mut command = Command::new(&program);
         command.arg("600").stdin(Stdio::null());
-        // Another test's fork may hold the file open for writing for a moment.
-        let process = loop {
-            match Process::try_start(&mut command) {
-                Err(error) if error.raw_os_error() == Some(libc::ETXTBSY) => {}
-                other => break other.unwrap(),
-            }
-        };
+        let process = Process::start(&mut command);
         let sleeper = Sleeper { dir, process };
         // Spawn returns when exec begins; the file is mapped a moment later.
         wait_until("the file is mapped", || sleeper.find_own_module().is_some());
