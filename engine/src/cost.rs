@@ -116,7 +116,7 @@ fn ticks_per_second() -> f64 {
 /// What `/proc/stat` says of some CPUs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Busy {
-    /// That they were busy since the machine started.
+    /// Ticks in which they were busy since the machine started.
     ticks: u64,
     /// How many of them are online.
     cpus: usize,

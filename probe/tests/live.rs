@@ -158,6 +158,22 @@ fn shares_are_those_of_the_work() {
     }
 }
 
+/// The samples of the threads that work.
+fn burning(seen: &Seen) -> impl Iterator<Item = &Sample> {
+    { seen.samples.iter() }.filter(|sample| &*sample.comm == burn::THREAD_NAME)
+}
+
+/// Asserts that nearly all stacks of the threads that work are whole.
+#[track_caller]
+fn assert_whole(seen: &Seen) {
+    let all = burning(seen).count();
+    let cut: Vec<Ending> = { burning(seen).map(|sample| sample.ending) }
+        .filter(|ending| *ending != Ending::Root)
+        .collect();
+    println!("{} of {all} whole", all - cut.len());
+    assert!((all - cut.len()) * 100 >= all * 98, "of {all}: {cut:?}");
+}
+
 /// Rust's standard library and libc keep no frame pointers, nor does this
 /// program; and its tables are not in place when the first samples come.
 #[test]
@@ -169,16 +185,9 @@ fn stacks_without_frame_pointers_are_whole() {
     let threads = burn::Threads::start_deep(2);
     let seen = Seen::samples(&mut source, 800);
     drop(threads);
-    let burning = || {
-        seen.samples
-            .iter()
-            .filter(|s| &*s.comm == burn::THREAD_NAME)
-    };
-    let all = burning().count();
-    let whole = burning().filter(|s| s.ending == Ending::Root).count();
-    let deepest = burning().map(|s| s.frames.len()).max().unwrap_or(0);
-    println!("{whole} of {all} whole, the deepest has {deepest} frames");
-    assert!(whole * 100 >= all * 98, "{whole} of {all} whole");
+    assert_whole(&seen);
+    let deepest = burning(&seen).map(|s| s.frames.len()).max().unwrap_or(0);
+    println!("the deepest has {deepest} frames");
     assert!(deepest > burn::DEPTH as usize, "{deepest} frames");
 }
 
@@ -190,19 +199,11 @@ fn stacks_are_whole_while_signals_are_handled() {
         return;
     };
     let threads = burn::Threads::start_signalled();
-    let burning = |seen: &Seen| -> Vec<Ending> {
-        let samples = { seen.samples.iter() }.filter(|sample| &*sample.comm == burn::THREAD_NAME);
-        samples.map(|sample| sample.ending).collect()
-    };
     let seen = Seen::until(&mut source, "samples of signals", |seen| {
-        burning(seen).len() >= 800
+        burning(seen).count() >= 800
     });
     drop(threads);
-    let endings = burning(&seen);
-    let whole = endings.iter().filter(|ending| **ending == Ending::Root);
-    let whole = whole.count();
-    println!("{whole} of {} whole", endings.len());
-    assert!(whole * 100 >= endings.len() * 98, "{endings:?}");
+    assert_whole(&seen);
 }
 
 #[test]

@@ -32,7 +32,7 @@ const MODULE: ModuleId = ModuleId(u32::MAX);
 /// A thread that was not looked at for so long is gone, though nobody told its end.
 const GONE_NS: u64 = 10_000_000_000;
 
-/// From this share of the waited time on it is told that nobody knows who ended waits.
+/// If it is not known who ended waits of this share of the waited time, or of more, a note says so.
 const UNKNOWN_PERCENT: f64 = 1.0;
 
 /// What was counted of waits.

@@ -75,7 +75,7 @@ impl Waits {
     /// Takes over the programs, which run already, and tells them of the threads that wait
     /// since before. Memory of targets is read by `files`.
     pub fn start(mut maps: WaitMaps, target: &Target, files: &Files) -> Self {
-        // Without them nobody is told to have ended a wait.
+        // If this fails, the programs tell of no wait who ended it.
         _ = maps.set_places();
         let mut owners = Owners::default();
         for (tid, thread, blocked) in asleep::threads(target, now_ns()) {

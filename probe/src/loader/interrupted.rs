@@ -1,8 +1,8 @@
 //! Loading a program although signals come.
 //!
 //! The kernel gives up verifying a program, with `EAGAIN`, as soon as its thread has a signal to
-//! handle (`do_check` in kernel/bpf/verifier.c). So does a change of the terminal's size in the
-//! moment of the start. That says nothing about the program: it is loaded again.
+//! handle (`do_check` in kernel/bpf/verifier.c). A change of the terminal's size while proftop
+//! starts is such a signal. It says nothing about the program, which is loaded again.
 
 use std::io;
 use std::thread::sleep;
@@ -16,8 +16,9 @@ pub const ATTEMPTS: u32 = 20;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Calls `load` until no signal has interrupted it, but no more than so many times. `cause` is the
-/// kernel's answer in an error of `load`, if it is one of the kernel.
+/// Calls `load` again as long as a signal interrupts it, [`ATTEMPTS`] times at most, and returns what
+/// the last call returned. `cause` returns the kernel's error that is in an error of `load`; None
+/// if there is none in it.
 pub fn again<T, E>(
     mut load: impl FnMut() -> Result<T, E>,
     cause: impl Fn(&E) -> Option<&io::Error>,

@@ -35,8 +35,8 @@ fn name(waker: Waker) -> String {
     format!("{:?}", Some(waker))
 }
 
-/// That one of these wakers ended nearly all of at least so many waits, and none was ended by any
-/// thread but these.
+/// Asserts that there were `at_least` waits, that the wakers in `right` ended nearly all of them, and
+/// that no other thread ended one.
 #[track_caller]
 fn assert_ended_by(wakers: &BTreeMap<String, u32>, right: &[Waker], at_least: u32) {
     let right: Vec<String> = right.iter().map(|waker| name(*waker)).collect();

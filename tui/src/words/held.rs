@@ -43,7 +43,7 @@ pub fn now(activity: &Activity, tid: u32, waited: Option<&Waited>) -> Option<Str
 }
 
 /// What a thread waited for longest in the window: `waited for worker[4123] 4.70s (3
-/// waits, had the lock), a timer 1.00s (1 wait)`. None if nobody is known.
+/// waits, had the lock), a timer 1.00s (1 wait)`. None if of no wait it is known who ended it.
 pub fn holders(tid: u32, waited: &Waited) -> Option<String> {
     let held = waited.holders.iter().filter(|held| held.waiter == tid);
     let words = held.take(HOLDERS_MAX).map(|held| {

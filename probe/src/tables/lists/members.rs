@@ -8,14 +8,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 /// Which processes share a layout, and which was sampled last.
 #[derive(Debug)]
 pub struct Members {
-    /// A process with so many mappings has much.
+    /// A process with this many mappings, or more, is a large one (see `who_leaves`).
     much: usize,
     by_tgid: HashMap<u32, Member>,
     by_layout: HashMap<Layout, Sharers>,
     /// In how many layouts a file is.
     files: HashMap<ModuleId, usize>,
     users: HashMap<u32, User>,
-    /// The processes that have much.
+    /// The large processes.
     large: ByAge,
 }
 
@@ -53,7 +53,7 @@ pub struct Use {
 }
 
 impl Members {
-    /// Without processes. One with `much` mappings is to make room before others.
+    /// Without processes. One with `much` mappings, or more, is to make room before others.
     pub fn new(much: usize) -> Self {
         Self {
             much,
