@@ -14,11 +14,10 @@ mod jit;
 mod requests;
 
 use crate::alike::no_name;
-use faults::Fault;
 use jit::{Jit, Waiting};
 use probe::confine::{self, Duty};
 use probe::{Module, ModuleKind, PythonNames};
-use profile::{Frame, FrameId, ModuleId, NameState, SourceFrame};
+use profile::{Frame, FrameId, ModuleId, NameState};
 use requests::Requests;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -27,11 +26,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
+use symbolize::demangle::shown;
 use symbolize::kernel::KernelFrame;
-use symbolize::{
-    ElfSymbols, FileIdentity, FileOffset, FileSource, GoFrame, GoSymbols, Origin, Reason,
-    Symbolizer, Vdso, demangle, sanitize,
-};
+use symbolize::parser::names::{FileNames, PlaceName, PlaceNames, SourceLine};
+use symbolize::{FileIdentity, FileOffset, FileSource, Origin, Reason, Symbolizer, Vdso, sanitize};
 
 /// Two, so that one file on a slow disk does not hold up all others.
 const WORKERS: usize = 2;
@@ -61,25 +59,7 @@ pub struct Answer {
     pub late_for: Option<(ModuleId, u64)>,
     pub name: NameState,
     /// The functions that are there, the innermost first, if that is known.
-    pub source: Vec<Line>,
-}
-
-/// A function and where in source text, safe to print.
-#[derive(Debug)]
-pub struct Line {
-    pub function: String,
-    pub file: String,
-    pub line: u32,
-}
-
-impl Line {
-    pub fn frame(&self) -> SourceFrame<'_> {
-        SourceFrame {
-            function: &self.function,
-            file: &self.file,
-            line: self.line,
-        }
-    }
+    pub source: Vec<SourceLine>,
 }
 
 impl Answer {
@@ -480,12 +460,16 @@ fn work(queue: &Requests, results: &Sender<Outcome>, workshop: &Workshop) {
     }
 }
 
+/// A mistake was made, which was told where it was caught.
+struct Mistaken;
+
 /// The answers to a request, and what of it has to wait.
-fn name(request: &Request, workshop: &Workshop) -> Result<(Vec<Answer>, Vec<Asked>), Fault> {
-    faults::catch("finding names", || match &request.module.place {
-        Place::Jit(jit) => name_jit(request, jit, workshop),
-        _ => (name_all(request, &workshop.symbolizer), Vec::new()),
-    })
+fn name(request: &Request, workshop: &Workshop) -> Result<(Vec<Answer>, Vec<Asked>), Mistaken> {
+    let named = faults::catch("finding names", || match &request.module.place {
+        Place::Jit(jit) => Ok(name_jit(request, jit, workshop)),
+        _ => name_all(request, &workshop.symbolizer).map(|answers| (answers, Vec::new())),
+    });
+    named.unwrap_or(Err(Mistaken))
 }
 
 /// Names each frame of a request by itself, after a mistake was made with all of them, so
@@ -564,12 +548,12 @@ fn vdso(place: &Place) -> Result<Vdso, Reason> {
 
 /// Names all frames of a module that is not made at run time, in the order of the
 /// request.
-fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
+fn name_all(request: &Request, symbolizer: &Symbolizer) -> Result<Vec<Answer>, Mistaken> {
     let each = |name: &dyn Fn(u64) -> Result<String, Reason>| {
         let answer = |(frame, address): &(FrameId, u64)| Answer::new(*frame, name(*address));
         request.frames.iter().map(answer).collect()
     };
-    match &request.module.place {
+    Ok(match &request.module.place {
         Place::Kernel => name_in_kernel(request, symbolizer),
         Place::Vdso | Place::NarrowVdso(_) => match vdso(&request.module.place) {
             Ok(vdso) => {
@@ -582,13 +566,17 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
             each(&|address| symbolize::vdso::find_vsyscall(FileOffset(address)).map(str::to_string))
         }
         Place::File { unreadable, .. } => {
-            let opened = request.module.with_source(|source| symbolizer.open(source));
-            match opened.unwrap_or(Err(Reason::FileGone)) {
-                Ok(symbols) => {
-                    request.module.comes_from(symbols.origin());
-                    name_in_file(request, &symbols)
+            let offsets = request.frames.iter();
+            let offsets: Vec<_> = offsets.map(|(_, offset)| FileOffset(*offset)).collect();
+            let names = |source: FileSource<'_>| symbolizer.names(&source, &offsets);
+            match request.module.with_source(names) {
+                Some(Ok(names)) => {
+                    request.module.comes_from(names.origin);
+                    name_in_file(request, names)
                 }
-                Err(reason) => {
+                Some(Err(Reason::Mistake)) => return Err(Mistaken),
+                failed => {
+                    let reason = failed.and_then(Result::err).unwrap_or(Reason::FileGone);
                     let reason = unreadable.unwrap_or(reason);
                     each(&|_| Err(reason))
                 }
@@ -597,7 +585,7 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
         Place::Python(names) => name_in_python(request, names),
         Place::Jit(_) => each(&|_| Err(Reason::Jit)),
         Place::Nowhere(reason) => each(&|_| Err(*reason)),
-    }
+    })
 }
 
 /// The names of functions of one module, here and now; `None` for each that has none.
@@ -616,8 +604,10 @@ pub fn names_of(
         NameState::Named(name) => Some(name.to_string()),
         _ => None,
     };
-    let answers = name_all(&request, symbolizer);
-    answers.into_iter().map(named).collect()
+    match name_all(&request, symbolizer) {
+        Ok(answers) => answers.into_iter().map(named).collect(),
+        Err(Mistaken) => vec![None; addresses.len()],
+    }
 }
 
 /// Functions of the kernel and its modules, with a place in source text if the kernel's
@@ -631,7 +621,7 @@ fn name_in_kernel(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
     let answer = |((frame, _), found): (&Asked, Result<KernelFrame, Reason>)| match found {
         Ok(KernelFrame { name, place }) => {
             let function = shown(&name);
-            let source = place.map(|place| Line {
+            let source = place.map(|place| SourceLine {
                 function: function.clone(),
                 file: sanitize(&place.file).into_owned(),
                 line: place.line,
@@ -651,7 +641,7 @@ fn name_in_python(request: &Request, names: &PythonNames) -> Vec<Answer> {
     let answer = |&(frame, address): &Asked| match names.get(address) {
         Ok(name) => {
             request.module.comes_from(Origin::Python);
-            let line = Line {
+            let line = SourceLine {
                 function: name.function.to_string(),
                 file: name.file.to_string(),
                 line: name.line,
@@ -666,57 +656,29 @@ fn name_in_python(request: &Request, names: &PythonNames) -> Vec<Answer> {
     request.frames.iter().map(answer).collect()
 }
 
-/// Functions of a file. Go tells functions, inlined ones and lines in one table, so
-/// what it says is taken first; all else goes by symbols, and has its lines looked up
-/// elsewhere.
-fn name_in_file(request: &Request, symbols: &ElfSymbols) -> Vec<Answer> {
-    let go = symbols.go();
-    let answer = |&(frame, offset): &Asked| {
-        let source = go.map_or_else(Vec::new, |go| go_lines(symbols, go, FileOffset(offset)));
-        Answer {
-            frame,
-            late_for: request.again.then_some((request.module.id, offset)),
-            name: match source.last() {
-                Some(own) => NameState::Named(own.function.as_str().into()),
-                None => name_by_symbols(symbols, FileOffset(offset)),
-            },
-            source,
-        }
-    };
-    request.frames.iter().map(answer).collect()
-}
-
-/// Returns the name of the symbol at an offset of a file. If no symbol is there, returns where
-/// the function starts, if the unwind information has it: frames of one function then count
-/// together.
-fn name_by_symbols(symbols: &ElfSymbols, offset: FileOffset) -> NameState {
-    match symbols.find(offset) {
-        Ok(symbol) => NameState::Named(shown(symbol.name).into()),
-        Err(reason) => match symbols.function_start(offset) {
-            Some(FileOffset(start)) => NameState::UnnamedIn {
+/// Functions of a file, by what it tells of each frame.
+fn name_in_file(request: &Request, names: FileNames) -> Vec<Answer> {
+    let answer = |(&(frame, offset), place): (&Asked, PlaceNames)| Answer {
+        frame,
+        late_for: request.again.then_some((request.module.id, offset)),
+        name: match place.name {
+            PlaceName::Named(name) => NameState::Named(name.into()),
+            PlaceName::Unnamed {
+                reason,
+                start: Some(FileOffset(start)),
+            } => NameState::UnnamedIn {
                 reason: no_name(reason),
                 start,
             },
-            None => NameState::Unnamed(no_name(reason)),
+            PlaceName::Unnamed {
+                reason,
+                start: None,
+            } => NameState::Unnamed(no_name(reason)),
         },
-    }
-}
-
-/// What Go's own table says of a place, innermost first; empty if it says nothing.
-fn go_lines(symbols: &ElfSymbols, go: &GoSymbols, offset: FileOffset) -> Vec<Line> {
-    let addr = symbols.segments().to_link(offset);
-    let frames = addr.map_or_else(Vec::new, |addr| go.find(addr));
-    let line = |frame: GoFrame| Line {
-        function: sanitize(&frame.short_name()).into_owned(),
-        file: sanitize(&frame.file).into_owned(),
-        line: frame.line,
+        source: place.lines,
     };
-    frames.into_iter().map(line).collect()
-}
-
-/// A symbol as a person reads it, safe to print.
-pub fn shown(symbol: &[u8]) -> String {
-    sanitize(demangle(symbol).short().as_bytes()).into_owned()
+    let places = request.frames.iter().zip(names.places);
+    places.map(answer).collect()
 }
 
 #[cfg(test)]

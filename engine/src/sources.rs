@@ -6,7 +6,7 @@
 //! the table of the whole file is made, unless the file is large, and kept on disk:
 //! from then on, and in later runs, every question is a look into it.
 
-use super::naming::{NamedModule, shown};
+use super::naming::NamedModule;
 use probe::confine::{self, Duty};
 use profile::{Frame, FrameId, ModuleId, SourceFrame};
 use std::collections::HashMap;
@@ -14,6 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use symbolize::demangle::shown;
 use symbolize::{FileOffset, Lines, Symbolizer, sanitize};
 
 /// How long nothing may be asked before the tables of whole files are made.
@@ -30,6 +31,17 @@ const WHOLE_BYTES_MAX: usize = 16 << 20;
 /// Debug information that is held in memory at once, per file. A profiler must stay small
 /// beside what it watches: units that are larger have names, and no lines.
 pub const DEBUG_BYTES_MAX: u64 = 48 << 20;
+
+/// Debug information that is held of all files together, but for the one that was asked for
+/// last.
+pub const LINES_BYTES_MAX: usize = 16 << 20;
+
+/// What was read of a file is dropped when nobody has asked for so long. Reading a large unit
+/// again takes a tenth of a second.
+const UNUSED: Duration = Duration::from_secs(30);
+
+/// How often memory is given back while questions come.
+const GIVE_BACK_EVERY: Duration = Duration::from_secs(1);
 
 /// Below everything else, as the kernel counts.
 const NICE: i32 = 19;
@@ -212,6 +224,8 @@ struct Worker {
     /// Debug information was read since the allocator was last asked to give
     /// back what is free.
     holds_memory: bool,
+    /// When it was asked so while questions came.
+    given_back: Instant,
     pause: Arc<Pause>,
 }
 
@@ -223,6 +237,7 @@ impl Worker {
             unfinished: Vec::new(),
             since: Instant::now(),
             holds_memory: false,
+            given_back: Instant::now(),
             pause,
         }
     }
@@ -247,10 +262,15 @@ impl Worker {
                     if self.since.elapsed() > PATIENCE {
                         self.finish_one();
                     }
+                    if self.given_back.elapsed() > GIVE_BACK_EVERY {
+                        self.symbolizer.forget_units(UNUSED);
+                        probe::memory::give_back_much();
+                        self.given_back = Instant::now();
+                    }
                 }
                 Err(RecvTimeoutError::Timeout) if self.unfinished.is_empty() => {
-                    probe::memory::give_back();
-                    self.holds_memory = false;
+                    self.holds_memory = !self.symbolizer.forget_units(UNUSED);
+                    probe::memory::give_back_much();
                 }
                 Err(RecvTimeoutError::Timeout) => self.finish_one(),
                 Err(RecvTimeoutError::Disconnected) => return,

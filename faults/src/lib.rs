@@ -13,4 +13,4 @@ mod injected;
 mod seen;
 
 pub use caught::{Patience, catch, is_catching, note_place};
-pub use seen::{Fault, seen};
+pub use seen::{Fault, note, seen};

@@ -67,11 +67,12 @@ pub fn seen() -> Vec<Fault> {
     lock().clone()
 }
 
-pub(crate) fn note(fault: &Fault) {
+/// Counts a fault: one that was caught here, or that another process of this program tells.
+pub fn note(fault: &Fault) {
     let mut seen = lock();
     let is_same = |known: &Fault| known.work == fault.work && known.place == fault.place;
     match seen.iter().position(is_same) {
-        Some(known) => seen[known].count += 1,
+        Some(known) => seen[known].count += fault.count,
         None if seen.len() < KEPT_MAX => seen.push(clean(fault)),
         None => {}
     }

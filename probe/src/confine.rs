@@ -65,11 +65,32 @@ pub(crate) fn reader_of_user(filter: Option<&Filter>) {
 /// Of a process that unpacks what a stranger has packed: it has no capability, opens no
 /// file, and has a bound of memory and of CPU time.
 pub(crate) fn unpacker(filter: Option<&Filter>) {
-    _ = capabilities::keep(CapabilitySet::empty());
     limits::of_unpacker();
+    have_nothing(filter);
+}
+
+/// Of a process that understands what strangers have written, in files that it is given: the
+/// same, but that whoever gives them looks after its CPU time.
+pub(crate) fn parser(filter: Option<&Filter>) {
+    limits::of_parser();
+    have_nothing(filter);
+}
+
+fn have_nothing(filter: Option<&Filter>) {
+    end_on_faults();
+    _ = capabilities::keep(CapabilitySet::empty());
     _ = landlock::deny_all();
     if let Some(filter) = filter {
         _ = filter.apply();
+    }
+}
+
+/// Out of memory or of stack, the process ends. The handlers of Rust's runtime would set the
+/// signal back, which the filter refuses, and return to the instruction that failed, for ever.
+fn end_on_faults() {
+    for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL] {
+        // SAFETY: no handler is installed, one is taken away.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
 }
 

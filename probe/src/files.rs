@@ -15,18 +15,24 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `pool` | the readers that are idle, and how long one is waited for |
+//! | `handle` | what a thread asks by |
+//! | `pool` | the readers that are idle |
 //! | `patience` | how long that is |
 //! | `avoided` | what did not answer, and when it is tried again |
 //! | `spawner` | the process that forks readers, and kills them |
 //! | `reader` | what a reader does |
+//! | `parser` | what a process does that understands files |
+//! | `parsers` | the same processes from outside |
 //! | `message` | a request and its reply as bytes |
 //! | `socket` | bytes and descriptors between processes |
 //! | `cpu_time` | what readers cost |
 
 mod avoided;
 mod cpu_time;
+mod handle;
 mod message;
+mod parser;
+mod parsers;
 mod patience;
 mod pool;
 mod reader;
@@ -35,7 +41,9 @@ mod spawner;
 
 use crate::confine::{self, Confined};
 use crate::privilege::UserRights;
-use pool::{Handle, Pool};
+use handle::Handle;
+use parsers::Parsers;
+use pool::Pool;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -48,21 +56,29 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// The sampler has rings to drain, and must be able to end.
 const PATIENCE_OF_SAMPLER: Duration = Duration::from_millis(700);
 
-static POOL: OnceLock<Arc<Pool>> = OnceLock::new();
+/// The processes that open files, and those that understand them.
+#[derive(Debug)]
+struct Processes {
+    pool: Arc<Pool>,
+    parsers: Arc<Parsers>,
+}
+
+static PROCESSES: OnceLock<Processes> = OnceLock::new();
 
 /// From now on files are opened by processes of their own. To be called before anything
 /// else, while there is but one thread: it forks.
 pub fn start_readers() -> io::Result<()> {
     let pool = Arc::new(Pool::new(spawner::start()?));
-    _ = POOL.set(pool);
+    let parsers = Arc::new(Parsers::new(pool.clone()));
+    _ = PROCESSES.set(Processes { pool, parsers });
     confine::has_readers();
     Ok(())
 }
 
 /// Ends them. Files are out of reach from now on.
 pub fn end_readers() {
-    if let Some(pool) = POOL.get() {
-        pool.end();
+    if let Some(processes) = PROCESSES.get() {
+        processes.pool.end();
     }
 }
 
@@ -74,10 +90,8 @@ pub fn of_targets() -> Files {
 
 /// The same with the rights of the invoking user, for paths that a stranger tells.
 pub fn of_user() -> Files {
-    match POOL.get() {
-        Some(pool) => Files::by(Arc::new(
-            Handle::new(pool.clone(), PATIENCE).with_user_rights(),
-        )),
+    match handle(PATIENCE) {
+        Some(handle) => Files::by(Arc::new(handle.with_user_rights())),
         None => Files::by(Arc::new(HereAsUser)),
     }
 }
@@ -95,11 +109,8 @@ pub(crate) fn for_those_aside() -> Files {
 
 /// The same for a thread that is waited for.
 pub(crate) fn for_sampler() -> Files {
-    match POOL.get() {
-        Some(pool) => {
-            let handle = Handle::new(pool.clone(), PATIENCE_OF_SAMPLER);
-            Files::by(Arc::new(handle.fair(PATIENCE_OF_SAMPLER)))
-        }
+    match handle(PATIENCE_OF_SAMPLER) {
+        Some(handle) => Files::by(Arc::new(handle.fair(PATIENCE_OF_SAMPLER))),
         None => Files::default(),
     }
 }
@@ -107,17 +118,29 @@ pub(crate) fn for_sampler() -> Files {
 /// How far the readers are confined, by what the kernel says of one; `None` if there are no
 /// readers, or it cannot be seen.
 pub fn confined() -> Option<Confined> {
-    POOL.get()?.confined()
+    PROCESSES.get()?.pool.confined()
 }
 
 /// The CPU time that readers have used.
 pub fn cpu_time() -> Duration {
-    POOL.get().map_or(Duration::ZERO, |pool| pool.cpu_time())
+    let processes = PROCESSES.get();
+    processes.map_or(Duration::ZERO, |processes| processes.pool.cpu_time())
+}
+
+/// The memory that readers and parsers have for themselves, in bytes.
+pub fn memory_bytes() -> u64 {
+    let processes = PROCESSES.get();
+    processes.map_or(0, |processes| processes.pool.memory_bytes())
 }
 
 /// What has not answered, in sentences.
 pub fn notes() -> Vec<String> {
-    POOL.get().map_or_else(Vec::new, |pool| pool.notes())
+    let Some(Processes { pool, parsers }) = PROCESSES.get() else {
+        return Vec::new();
+    };
+    let mut notes = pool.notes();
+    notes.extend(parsers.note());
+    notes
 }
 
 /// The user's rights without readers.
@@ -133,8 +156,13 @@ impl Proxy for HereAsUser {
 }
 
 fn with_patience(patience: Duration) -> Files {
-    match POOL.get() {
-        Some(pool) => Files::by(Arc::new(Handle::new(pool.clone(), patience))),
+    match handle(patience) {
+        Some(handle) => Files::by(Arc::new(handle)),
         None => Files::default(),
     }
+}
+
+fn handle(patience: Duration) -> Option<Handle> {
+    let Processes { pool, parsers } = PROCESSES.get()?;
+    Some(Handle::new(pool.clone(), parsers.clone(), patience))
 }

@@ -14,6 +14,7 @@
 //! ([`Writers::are_trusted_by`]): a build-id or checksum is easily put into another.
 
 mod link;
+mod told;
 
 use std::ffi::OsStr;
 use std::fs::File;

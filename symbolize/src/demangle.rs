@@ -61,6 +61,11 @@ pub fn demangle(name: &[u8]) -> Demangled<'_> {
     }
 }
 
+/// A symbol as a person reads it, safe to print.
+pub fn shown(symbol: &[u8]) -> String {
+    sanitize(demangle(symbol).short().as_bytes()).into_owned()
+}
+
 impl<'n> Demangled<'n> {
     /// How the name was mangled.
     pub fn scheme(&self) -> Scheme {

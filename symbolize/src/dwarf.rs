@@ -53,6 +53,7 @@ mod unit;
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::cache::Cache;
 use crate::debug_file::DebugFiles;
 use crate::object::Object;
 use crate::table::pool::{KnownTexts, Pool};
@@ -78,8 +79,15 @@ pub struct DebugInfo {
     units: Vec<usize>,
     index: OnceLock<Index>,
     whole_index: OnceLock<Index>,
-    tables: Box<[OnceLock<Option<Arc<Table>>>]>,
+    tables: Cache<usize, Option<Arc<Table>>>,
 }
+
+/// Of what may be held of a file: the tables of units that were read last. One that is asked
+/// for again later is read again.
+const TABLES_PART: u64 = 6;
+
+/// Units whose tables are kept: each is looked at when another one comes.
+const TABLES_MAX: usize = 4096;
 
 impl DebugInfo {
     /// Reads the sections, and holds of each file no more than `bytes_max` at once, with
@@ -99,7 +107,7 @@ impl DebugInfo {
             .supplementary(object)
             .and_then(|object| Sections::read_supplementary(&object, bytes_max).ok());
         let units = reader::unit_offsets(&sections);
-        let tables = units.iter().map(|_| OnceLock::new()).collect();
+        let kept_max = usize::try_from(bytes_max / TABLES_PART).unwrap_or(usize::MAX);
         Ok(Some(DebugInfo {
             sections,
             supplementary,
@@ -107,7 +115,7 @@ impl DebugInfo {
             units,
             index: OnceLock::new(),
             whole_index: OnceLock::new(),
-            tables,
+            tables: Cache::new(TABLES_MAX, kept_max),
         }))
     }
 
@@ -133,7 +141,12 @@ impl DebugInfo {
             let bytes = table::write(vec![read.ranges], &known, &extras).ok()?;
             Table::from_bytes(bytes).ok().map(Arc::new)
         };
-        self.tables.get(unit)?.get_or_init(read).clone()
+        if let Some(table) = self.tables.get(&unit) {
+            return table;
+        }
+        let table = self.tables.slot(unit).get_or_init(read).clone();
+        self.tables.trim(|table| heap_bytes(table.as_ref()));
+        table
     }
 
     /// The table of all units, without columns, by so many threads.
@@ -183,10 +196,14 @@ impl DebugInfo {
 
     /// Bytes of heap in use; sections that are read when needed do not count.
     pub fn heap_bytes(&self) -> usize {
-        let tables = self.tables.iter().filter_map(|table| table.get()?.as_ref());
-        let tables: usize = tables.map(|table| table.heap_bytes()).sum();
+        let tables = self.tables.bytes(|table| heap_bytes(table.as_ref()));
         let supplementary = self.supplementary.as_ref().map_or(0, Sections::heap_bytes);
         self.sections.heap_bytes() + supplementary + tables
+    }
+
+    /// Drops the tables of units: they are read again when they are asked for.
+    pub fn forget_units(&self) {
+        self.tables.clear();
     }
 
     /// Whether parts that were read may not belong together.
@@ -216,6 +233,10 @@ impl DebugInfo {
     fn reader(&self) -> Reader<'_> {
         Reader::new(&self.sections, self.supplementary.as_ref(), &self.units)
     }
+}
+
+fn heap_bytes(table: Option<&Arc<Table>>) -> usize {
+    table.map_or(0, |table| table.heap_bytes())
 }
 
 /// Reads the texts that units refer to.

@@ -115,26 +115,35 @@ impl ElfSymbols {
     /// inside of it, compressed. That they cannot be had is no failure.
     pub fn with_debug_files(object: Object, files: &DebugFiles) -> Result<ElfSymbols, OpenError> {
         let mut symbols = ElfSymbols::from_object(object)?;
-        if symbols.stripped {
-            let main = &symbols.object;
-            let separate = |found: Object| {
-                let symbols = ElfSymbols::of(found.belonging_to(main), Whole::No).ok()?;
-                (!symbols.stripped).then(|| Box::new(symbols))
-            };
-            let beside = files.separate(main).and_then(separate);
-            let inside = || {
-                debug_file::mini(main, files.files())
-                    .ok()?
-                    .and_then(separate)
-            };
-            let found = beside.map(|found| (found, Origin::DebugFile));
-            let found = found.or_else(|| Some((inside()?, Origin::MiniDebugInfo)));
-            if let Some((found, origin)) = found {
-                symbols.separate = Some(found);
-                symbols.origin = origin;
-            }
+        if !symbols.stripped {
+            return Ok(symbols);
+        }
+        let main = Arc::clone(&symbols.object);
+        let beside = files.separate(&main);
+        if beside.is_some_and(|found| symbols.add_separate(found, Origin::DebugFile)) {
+            return Ok(symbols);
+        }
+        if let Ok(Some(inside)) = debug_file::mini(&main, files.files()) {
+            symbols.add_separate(inside, Origin::MiniDebugInfo);
         }
         Ok(symbols)
+    }
+
+    /// Takes the names of a debug file first, if it has any; says whether it has.
+    pub(crate) fn add_separate(&mut self, found: Object, origin: Origin) -> bool {
+        let symbols = ElfSymbols::of(found.belonging_to(&self.object), Whole::No).ok();
+        let Some(symbols) = symbols.filter(|symbols| !symbols.stripped) else {
+            return false;
+        };
+        self.separate = Some(Box::new(symbols));
+        self.origin = origin;
+        true
+    }
+
+    /// The debug file that has names, and of which kind it is; `None` if there is none.
+    pub(crate) fn separate(&self) -> Option<(&Object, Origin)> {
+        let separate = self.separate.as_ref()?;
+        Some((&separate.object, self.origin))
     }
 
     fn of(object: Object, whole: Whole) -> Result<ElfSymbols, OpenError> {
@@ -300,6 +309,14 @@ impl ElfSymbols {
         match self.go() {
             Some(_) => Origin::GoTable,
             None => self.origin,
+        }
+    }
+
+    /// Drops the names that were read so far: they are read again when they are asked for.
+    pub fn forget_names(&mut self) {
+        self.names.forget();
+        if let Some(separate) = &mut self.separate {
+            separate.forget_names();
         }
     }
 

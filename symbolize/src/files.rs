@@ -7,6 +7,7 @@
 //! gives up at a deadline.
 
 mod jit_files;
+mod order;
 mod request;
 mod unpack;
 
@@ -22,12 +23,26 @@ use crate::opener::{FileSource, Links, Mounts, Opening, RemoteFiles, Unwatched};
 use crate::revision::Revision;
 
 pub(crate) use jit_files::has_ended;
+pub use order::{ORDER_FILES_MAX, Order, Work};
 pub use request::{Reply, Request};
 
 /// Performs requests somewhere else, where waiting harms nobody.
 pub trait Proxy: std::fmt::Debug + Send + Sync {
     /// What [`Request::perform`] gives, or [`Reason::Remote`] if that takes too long.
     fn perform(&self, request: &Request<'_>, remote: RemoteFiles) -> Result<Reply, Reason>;
+
+    /// What a process that has no rights makes of a file, as
+    /// [`Parser::perform`](crate::parser::Parser::perform) does; `None` where there are no such
+    /// processes.
+    fn parse(&self, order: &Order<'_>) -> Option<Result<Reply, Reason>> {
+        _ = order;
+        None
+    }
+
+    /// Whether there are such processes.
+    fn has_parsers(&self) -> bool {
+        false
+    }
 }
 
 /// The way to files of targets. What it gives can be read without waiting for a server,
@@ -192,6 +207,18 @@ impl Files {
     pub(crate) fn unpacked(&self, file: &File, offset: u64, len: u64) -> Result<File, Reason> {
         let file = file.as_fd();
         self.file(&Request::Unpack { file, offset, len })
+    }
+
+    /// Whether files are understood by processes that have no rights.
+    pub fn has_parsers(&self) -> bool {
+        self.proxy.as_ref().is_some_and(|proxy| proxy.has_parsers())
+    }
+
+    /// Has a file understood by such a process; refused where there is none.
+    pub(crate) fn parse(&self, order: &Order<'_>) -> Result<Reply, Reason> {
+        let proxy = self.proxy.as_ref();
+        let parsed = proxy.and_then(|proxy| proxy.parse(order));
+        parsed.unwrap_or(Err(Reason::Refused))
     }
 
     fn file(&self, request: &Request<'_>) -> Result<File, Reason> {

@@ -29,6 +29,7 @@
 
 pub mod address;
 mod bytes;
+mod cache;
 pub mod cache_directory;
 pub mod debug_file;
 pub mod debuginfod;
@@ -49,6 +50,7 @@ pub mod object;
 pub mod opener;
 mod origin;
 pub mod packages;
+pub mod parser;
 pub mod python;
 pub mod reason;
 pub mod resolver;
@@ -62,6 +64,7 @@ pub mod table_cache;
 pub mod types;
 pub mod unwind;
 pub mod vdso;
+mod wire;
 mod writers;
 pub mod zip;
 

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::address::Segments;
 use crate::debug_file::DebugFiles;
@@ -21,6 +22,8 @@ pub struct Lines {
     table: OnceLock<Arc<Table>>,
     /// Until there is such a table.
     info: Mutex<Option<Arc<DebugInfo>>>,
+    /// When it was last asked for what that tells.
+    asked: Mutex<Instant>,
 }
 
 impl Lines {
@@ -44,6 +47,7 @@ impl Lines {
             key: key.clone(),
             table,
             info: Mutex::new(info),
+            asked: Mutex::new(Instant::now()),
         };
         let cached = cache.zip(key.as_ref());
         if let Some(table) = cached.and_then(|(cache, key)| cache.load(key)) {
@@ -61,6 +65,7 @@ impl Lines {
             return Some((Arc::clone(table), addr));
         }
         let info = self.info()?;
+        *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         Some((info.table_at(addr)?, addr))
     }
 
@@ -118,6 +123,20 @@ impl Lines {
         _ = self.table.set(Arc::new(table));
         *self.info.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
+    }
+
+    /// Drops what was read of units, if nobody has asked for so long. Says whether nothing is
+    /// left to drop.
+    pub fn forget_units(&self, unused_for: Duration) -> bool {
+        let Some(info) = self.info() else {
+            return true;
+        };
+        let asked = *self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_unused = asked.elapsed() >= unused_for;
+        if is_unused {
+            info.forget_units();
+        }
+        is_unused
     }
 
     /// Bytes of heap in use.

@@ -24,6 +24,19 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// Every origin, in the order of the enum.
+    pub const ALL: [Origin; 9] = [
+        Origin::SymbolTable,
+        Origin::Exports,
+        Origin::DebugFile,
+        Origin::MiniDebugInfo,
+        Origin::GoTable,
+        Origin::Kernel,
+        Origin::Vdso,
+        Origin::JitMap,
+        Origin::Python,
+    ];
+
     /// The word for it, as scripts and the screen write it.
     pub fn label(self) -> &'static str {
         match self {
@@ -37,5 +50,16 @@ impl Origin {
             Origin::JitMap => "perf map",
             Origin::Python => "Python",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_holds_every_origin_in_order() {
+        assert!(Origin::ALL.is_sorted());
+        assert_eq!(Origin::Python as usize + 1, Origin::ALL.len());
     }
 }

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::buffer::spare_capacity;
@@ -65,6 +65,14 @@ impl Source {
                 is_unpacked: true,
             }),
             memory @ Source::Memory(_) => Ok(memory),
+        }
+    }
+
+    /// A descriptor of its own for the file; `None` for what is in memory.
+    pub(crate) fn descriptor(&self) -> Option<OwnedFd> {
+        match self {
+            Source::File { file, .. } => file.as_fd().try_clone_to_owned().ok(),
+            Source::Memory(_) => None,
         }
     }
 

@@ -1,19 +1,20 @@
 //! The front door for worker threads: files opened and parsed once, the
 //! kernel's symbols read once. It starts no thread and has no global state.
 
-mod cache;
-
+use std::fs::File;
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::cache::Cache;
 use crate::debug_file::DebugFiles;
 use crate::error::io_reason;
 use crate::kernel::{BpfKernel, CurrentBpf, CurrentKernel, KernelFrame};
 use crate::object::Object;
 use crate::opener::FileSource;
+use crate::parser::names::{self, FileNames};
+use crate::parser::opened::OpenedFile;
 use crate::revision::Revision;
-use crate::{ElfSymbols, Files, Lines, Reason, TableCache};
-
-use cache::Cache;
+use crate::{ElfSymbols, FileOffset, Files, Lines, Reason, TableCache};
 
 /// Debug information of one file that is held in memory, until its table is
 /// made. Browsers have more: their lines can be resolved ahead of time.
@@ -25,10 +26,31 @@ pub struct Symbolizer {
     way: Files,
     /// By the file itself, as it was: anybody can give another one the same build-id.
     files: Cache<Revision, Result<Arc<ElfSymbols>, Reason>>,
+    /// The same of those that are understood in another process.
+    opened: Cache<Revision, Arc<OpenedFile>>,
     lines: Cache<Revision, Result<Option<Arc<Lines>>, Reason>>,
     tables: Option<TableCache>,
     debug_bytes_max: Option<u64>,
     kernel: CurrentKernel,
+}
+
+/// A file that is open: with its symbols, or without anything.
+enum Found {
+    Symbols(Arc<ElfSymbols>),
+    Opened(Arc<OpenedFile>),
+}
+
+impl Found {
+    /// Gives its headers to `work`; they are read for that if need be.
+    fn with_object<T>(&self, work: impl FnOnce(&Object) -> T) -> Result<T, Reason> {
+        match self {
+            Found::Symbols(symbols) => Ok(work(symbols.object())),
+            Found::Opened(opened) => {
+                let object = Object::read(opened.file());
+                object.map(|object| work(&object)).map_err(|e| e.reason())
+            }
+        }
+    }
 }
 
 impl Symbolizer {
@@ -60,6 +82,13 @@ impl Symbolizer {
         }
     }
 
+    /// Keeps of the debug information of all files no more than this, but for that of the file
+    /// that was asked for last.
+    pub fn with_lines_bytes_max(self, bytes: usize) -> Symbolizer {
+        let lines = Cache::with_bytes_max(bytes);
+        Symbolizer { lines, ..self }
+    }
+
     /// Whom to ask for the places in BPF programs.
     pub fn with_bpf(self, bpf: Box<dyn BpfKernel>) -> Symbolizer {
         let kernel = self.kernel.with_bpf(CurrentBpf::new(bpf));
@@ -80,11 +109,7 @@ impl Symbolizer {
         if let Some((key, known)) = mapped.and_then(|key| Some((key, self.files.get(key)?))) {
             return known.map(|symbols| (key.clone(), symbols));
         }
-        let file = self.way.open(source)?;
-        let key = match mapped {
-            Some(key) => key.clone(),
-            None => Revision::now(&file).map_err(|error| io_reason(&error))?,
-        };
+        let (key, file) = self.open_file(source)?;
         let slot = self.files.slot(key.clone());
         let symbols = slot.get_or_init(|| {
             let files = DebugFiles::of(source, &self.way);
@@ -97,41 +122,93 @@ impl Symbolizer {
         symbols.clone().map(|symbols| (key, symbols))
     }
 
+    /// What a file tells of places in it, in their order. Where there are processes without
+    /// rights, one of them reads its symbols.
+    pub fn names(
+        &self,
+        source: &FileSource<'_>,
+        offsets: &[FileOffset],
+    ) -> Result<FileNames, Reason> {
+        if self.way.has_parsers() {
+            let (_, opened) = self.opened(source)?;
+            return opened.names(source, &self.way, offsets);
+        }
+        let (_, symbols) = self.find(source)?;
+        Ok(names::of(&symbols, offsets))
+    }
+
+    fn opened(&self, source: &FileSource<'_>) -> Result<(Revision, Arc<OpenedFile>), Reason> {
+        let mapped = source.identity.map(|identity| &identity.revision);
+        if let Some((key, known)) = mapped.and_then(|key| Some((key, self.opened.get(key)?))) {
+            return Ok((key.clone(), known));
+        }
+        let (key, file) = self.open_file(source)?;
+        let slot = self.opened.slot(key.clone());
+        let opened = slot.get_or_init(|| Arc::new(OpenedFile::new(file)));
+        self.opened.trim(|_| 0);
+        Ok((key, Arc::clone(opened)))
+    }
+
+    /// Opens a file, and says what it is.
+    fn open_file(&self, source: &FileSource<'_>) -> Result<(Revision, File), Reason> {
+        let file = self.way.open(source)?;
+        let key = match source.identity {
+            Some(identity) => identity.revision.clone(),
+            None => Revision::now(&file).map_err(|error| io_reason(&error))?,
+        };
+        Ok((key, file))
+    }
+
+    /// A file, and what it is.
+    fn any(&self, source: &FileSource<'_>) -> Result<(Revision, Found), Reason> {
+        Ok(if self.way.has_parsers() {
+            let (key, opened) = self.opened(source)?;
+            (key, Found::Opened(opened))
+        } else {
+            let (key, symbols) = self.find(source)?;
+            (key, Found::Symbols(symbols))
+        })
+    }
+
     /// The lines of a file; `None` if it has no debug information. It is found
     /// anew for each file, and read when it is asked for.
     pub fn lines(&self, source: FileSource<'_>) -> Result<Option<Arc<Lines>>, Reason> {
-        let (key, symbols) = self.find(&source)?;
+        let (key, found) = self.any(&source)?;
         self.forget_damaged(&key);
         let slot = self.lines.slot(key);
         let lines = slot.get_or_init(|| {
             let files = DebugFiles::of(&source, &self.way);
             let tables = self.tables.as_ref();
             let bytes_max = self.debug_bytes_max.unwrap_or(DEBUG_BYTES_MAX);
-            let lines = Lines::open(symbols.object(), files, tables, bytes_max);
-            let lines = lines.map_err(|error| error.reason())?;
+            let open = |object: &Object| Lines::open(object, files, tables, bytes_max);
+            let lines = found.with_object(open)?.map_err(|error| error.reason())?;
             Ok(lines.map(Arc::new))
         });
-        let size = |lines: &Result<Option<Arc<Lines>>, Reason>| match lines {
-            Ok(Some(lines)) => lines.heap_bytes(),
-            _ => 0,
-        };
-        self.lines.trim(size);
+        self.lines.trim(lines_bytes);
         lines.clone()
     }
 
     /// Whether a debug file of this file's would be news.
     pub fn lacks_debug_file(&self, source: FileSource<'_>) -> bool {
-        let Ok(symbols) = self.open(source) else {
+        let Ok((_, found)) = self.any(&source) else {
             return false;
         };
         let files = DebugFiles::of(&source, &self.way);
-        let main = symbols.object();
-        !main.has_debug_info() && files.separate(main).is_none()
+        let lacks = |main: &Object| !main.has_debug_info() && files.separate(main).is_none();
+        found.with_object(lacks).unwrap_or(false)
     }
 
     /// Reads a file again: its debug file has come. The file itself may be out of
     /// reach by now.
     pub fn reread(&self, source: &FileSource<'_>) -> Result<(), Reason> {
+        if self.way.has_parsers() {
+            let (key, opened) = self.opened(source)?;
+            let again = opened.again().ok_or(Reason::FileGone)?;
+            self.opened.forget(&key);
+            self.lines.forget(&key);
+            _ = self.opened.slot(key).set(Arc::new(again));
+            return Ok(());
+        }
         let (key, symbols) = self.find(source)?;
         let files = DebugFiles::of(source, &self.way);
         let read = symbols
@@ -144,6 +221,16 @@ impl Symbolizer {
         // Somebody else may have been faster: then it was read just now.
         _ = self.files.slot(key).set(Ok(Arc::new(read)));
         Ok(())
+    }
+
+    /// Drops what was read of debug information, can be read again from files that are open,
+    /// and was not asked for so long. Says whether nothing is left to drop.
+    pub fn forget_units(&self, unused_for: Duration) -> bool {
+        let mut are_all = true;
+        for lines in self.lines.values().into_iter().flatten().flatten() {
+            are_all &= lines.forget_units(unused_for);
+        }
+        are_all
     }
 
     /// A damaged table answers nothing: the file's lines are found anew.
@@ -170,12 +257,20 @@ impl Symbolizer {
         self.kernel.frames(addrs)
     }
 
-    /// Bytes of heap held by the symbols that are kept.
+    /// Bytes of heap held by the symbols and the debug information that are kept.
     pub fn heap_bytes(&self) -> usize {
         let files = self
             .files
             .bytes(|symbols| symbols.as_ref().map_or(0, |s| s.heap_bytes()));
-        files + self.kernel.heap_bytes()
+        let lines = self.lines.bytes(lines_bytes);
+        files + lines + self.kernel.heap_bytes()
+    }
+}
+
+fn lines_bytes(lines: &Result<Option<Arc<Lines>>, Reason>) -> usize {
+    match lines {
+        Ok(Some(lines)) => lines.heap_bytes(),
+        _ => 0,
     }
 }
 

@@ -367,6 +367,28 @@ fn tables_cut_at_every_length() {
     }
 }
 
+#[test]
+fn units_that_were_forgotten_are_read_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(path) = compile(directory.path(), "lines.c", "program", &["-O2", "-g"]) else {
+        return;
+    };
+    let info = debug_info(&path);
+    let addresses = addresses(&path);
+    let answers = || -> Vec<Vec<Frame>> {
+        let table = |addr: &u64| info.table_at(LinkAddr(*addr));
+        let frames = |addr: &u64| table(addr).map_or_else(Vec::new, |table| frames(&table, *addr));
+        addresses.iter().map(frames).collect()
+    };
+    let before = info.heap_bytes();
+    let first = answers();
+    assert!(first.iter().any(|frames| !frames.is_empty()));
+    assert!(info.heap_bytes() > before);
+    info.forget_units();
+    assert_eq!(info.heap_bytes(), before);
+    assert_eq!(answers(), first);
+}
+
 /// Units are read when they are needed: by then the file may be another one.
 #[test]
 fn no_more_than_allowed_is_held() {

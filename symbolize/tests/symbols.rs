@@ -208,6 +208,20 @@ fn check_static_programs(class: &[&str]) {
 }
 
 #[test]
+fn names_that_were_forgotten_are_read_again() {
+    let mut symbols = read(&std::env::current_exe().unwrap());
+    let before = symbols.heap_bytes();
+    let names = |symbols: &ElfSymbols| -> Vec<Vec<u8>> {
+        symbols.functions().map(|s| s.name.to_vec()).collect()
+    };
+    let first = names(&symbols);
+    assert!(symbols.heap_bytes() > before + 100_000);
+    symbols.forget_names();
+    assert_eq!(symbols.heap_bytes(), before);
+    assert_eq!(names(&symbols), first);
+}
+
+#[test]
 fn stubs_are_named_after_what_they_call() {
     CLASSES.into_iter().for_each(check_stubs);
 }

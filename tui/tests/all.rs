@@ -23,6 +23,7 @@ mod hotspot;
 mod hung;
 mod mcp;
 mod newcomer;
+mod parsers;
 mod plain;
 mod probe_rounds;
 mod probes;

@@ -65,8 +65,8 @@ fn threads(pid: u32) -> BTreeMap<String, Vec<Status>> {
     by_name
 }
 
-/// The process that forks readers, and the readers.
-fn readers(pid: u32) -> (Status, Vec<Status>) {
+/// The process that forks readers and parsers, and those of that name.
+fn forked(pid: u32, name: &str) -> (Status, Vec<Status>) {
     let children = |pid: u32| -> Vec<u32> {
         let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
         let listed = listed.expect("it lives");
@@ -81,8 +81,9 @@ fn readers(pid: u32) -> (Status, Vec<Status>) {
             .map(Status)
     };
     let spawner = children(pid)[0];
-    let readers = children(spawner).into_iter().filter_map(status);
-    (status(spawner).expect("it lives"), readers.collect())
+    let forked = children(spawner).into_iter().filter_map(status);
+    let forked = forked.filter(|status| status.field("Name:") == name);
+    (status(spawner).expect("it lives"), forked.collect())
 }
 
 /// A folder of this user's alone, for the caches of a test.
@@ -194,7 +195,7 @@ fn readers_read_everything_and_own_nothing() {
     let process = sampling(&caches);
     let mut seen = Vec::new();
     wait_until("readers, confined", || {
-        let (spawner, readers) = readers(process.pid());
+        let (spawner, readers) = forked(process.pid(), "proftop-files");
         assert_eq!(spawner.field("NoNewPrivs:"), "1");
         seen = readers;
         !seen.is_empty() && seen.iter().all(Status::is_filtered)
@@ -209,6 +210,37 @@ fn readers_read_everything_and_own_nothing() {
             assert_eq!(reader.permitted(), reading);
             assert_eq!(reader.field("Groups:"), "");
         }
+    }
+}
+
+#[test]
+fn those_who_understand_files_have_no_rights() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let (_folder, caches) = caches();
+    let process = sampling(&caches);
+    let mut seen = Vec::new();
+    wait_until("parsers, confined", || {
+        (_, seen) = forked(process.pid(), "proftop-parser");
+        !seen.is_empty() && seen.iter().all(Status::is_filtered)
+    });
+    for parser in &seen {
+        assert_eq!(parser.permitted(), 0, "{parser:?}");
+        if rustix::process::geteuid().is_root() {
+            let users: Vec<_> = parser.field("Uid:").split_whitespace().collect();
+            assert_eq!(users, ["0", "65534", "0", "65534"]);
+            assert_eq!(parser.field("Groups:"), "");
+        }
+        let pid = parser.field("Pid:");
+        let limits = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+        let memory = limits
+            .lines()
+            .find(|line| line.starts_with("Max address space"));
+        assert!(
+            memory.is_none_or(|line| !line.contains("unlimited")),
+            "{limits}"
+        );
     }
 }
 

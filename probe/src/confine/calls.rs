@@ -131,10 +131,12 @@ const ACTING: &[i64] = &[
     libc::SYS_vhangup,
 ];
 
-/// What it takes to read a file that is open, and to write to one in memory.
-const UNPACKING: &[i64] = &[
+/// What it takes to read files that are open and to write to one in memory, and to ask for
+/// others.
+const WITHOUT_FILES: &[i64] = &[
     libc::SYS_fcntl,
     libc::SYS_fstat,
+    libc::SYS_fstatfs,
     libc::SYS_lseek,
     libc::SYS_memfd_create,
     libc::SYS_ppoll,
@@ -148,9 +150,10 @@ const UNPACKING: &[i64] = &[
 ];
 
 impl Filter {
-    /// Of a process that unpacks: it opens nothing, and has what it was given.
-    pub fn of_unpacker() -> io::Result<Filter> {
-        let mut rules = allowed(ALWAYS.iter().chain(UNPACKING));
+    /// Of a process that unpacks or understands files: it opens nothing, and has what it was
+    /// given.
+    pub fn without_files() -> io::Result<Filter> {
+        let mut rules = allowed(ALWAYS.iter().chain(WITHOUT_FILES));
         rules.extend(memory_alone()?);
         Filter::new(rules, refused(), SeccompAction::Allow)
     }
@@ -301,9 +304,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unpacker_opens_nothing_and_has_a_file_in_memory() {
+    fn whoever_understands_files_opens_none_and_has_one_in_memory() {
         let own = File::open("/proc/self/exe").unwrap();
-        filtered(Filter::of_unpacker(), || {
+        filtered(Filter::without_files(), || {
             use std::os::unix::fs::FileExt as _;
             own.read_exact_at(&mut [0; 4], 0).unwrap();
             let memory = rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC);

@@ -19,6 +19,11 @@ impl CpuTimes {
         self.alive.insert(pid, Duration::ZERO);
     }
 
+    /// Those that were not ended by us.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        self.alive.keys().copied()
+    }
+
     /// One that is about to be killed: what it has used by now counts.
     pub fn end(&mut self, pid: u32) {
         if let Some(last) = self.alive.remove(&pid) {
@@ -39,7 +44,7 @@ impl CpuTimes {
 }
 
 /// The CPU time of all threads of a process; `None` if there is no such process.
-fn of_process(pid: u32) -> Option<Duration> {
+pub fn of_process(pid: u32) -> Option<Duration> {
     let pid = i32::try_from(pid).ok()?;
     let mut clock = 0;
     // SAFETY: `clock` is written to, and nothing else.

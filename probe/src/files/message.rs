@@ -1,11 +1,12 @@
 //! A request and what comes back, as bytes. Both ends are this program.
 
 use super::avoided::PLACES_MAX;
+use faults::Fault;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
-use symbolize::files::{Reply, Request};
+use symbolize::files::{Order, Reply, Request, Work};
 use symbolize::opener::{Links, Place};
 use symbolize::{FileIdentity, FileSource, Reason, RemoteFiles};
 
@@ -23,7 +24,39 @@ pub struct Terms {
 pub enum Word {
     /// It is about to wait there. Not said of where the request waits at first.
     Entering(Place),
+    /// A parser has a request of its own: its bytes and files.
+    Asking(Vec<u8>, Vec<OwnedFd>),
+    /// A parser made a mistake, of one of the [`WORKS`], and was caught at it.
+    Mistaken(Fault),
     Done(Result<Reply, Reason>),
+}
+
+/// In what a parser can be caught at a mistake.
+const WORKS: [&str; 2] = [Work::Names.name(), "demangling a name"];
+
+/// What is said of an order, beside its files.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Task<'m> {
+    pub work: Work,
+    pub file: u64,
+    pub message: &'m [u8],
+}
+
+/// The bytes of an order. Its files go with them.
+pub fn write_order(order: &Order<'_>) -> Vec<u8> {
+    let head = [&[order.work as u8][..], &order.file.to_le_bytes()].concat();
+    [&head, order.message].concat()
+}
+
+/// `None` if it is none.
+pub fn read_order(bytes: &[u8]) -> Option<Task<'_>> {
+    let mut rest = bytes;
+    let [work] = take(&mut rest)?;
+    Some(Task {
+        work: *Work::ALL.get(usize::from(work))?,
+        file: u64::from_le_bytes(take(&mut rest)?),
+        message: rest,
+    })
 }
 
 /// Any request, field by field; those that it does not have are empty.
@@ -295,6 +328,8 @@ pub fn write_word(word: &Word) -> Vec<u8> {
             write_place(&mut out, *place);
             out
         }
+        Word::Asking(request, _) => [&[3], request.as_slice()].concat(),
+        Word::Mistaken(fault) => write_fault(fault),
         Word::Done(Ok(reply)) => [&[1], reply.bytes.as_slice()].concat(),
         Word::Done(Err(reason)) => vec![2, *reason as u8],
     }
@@ -309,10 +344,46 @@ pub fn read_word(bytes: Vec<u8>, mut files: Vec<OwnedFd>) -> Option<Word> {
             file: files.pop(),
             bytes: rest.to_vec(),
         })),
+        3 => Word::Asking(rest.to_vec(), files),
+        4 => Word::Mistaken(read_fault(rest)?),
         2 => Word::Done(Err(*Reason::ALL.get(usize::from(*rest.first()?))?)),
         _ => return None,
     })
 }
+
+/// The number of the work and how often, then the place and the message.
+fn write_fault(fault: &Fault) -> Vec<u8> {
+    let work = WORKS.iter().position(|work| *work == fault.work);
+    let mut out = vec![4, work.unwrap_or(0) as u8];
+    out.extend(fault.count.to_le_bytes());
+    let place = fault.place.as_deref().unwrap_or_default();
+    out.extend((place.len() as u32).to_le_bytes());
+    out.extend(place.as_bytes());
+    out.extend(fault.message.as_bytes());
+    out
+}
+
+/// What was written so, by a process that may be a stranger's by then: whoever keeps it
+/// makes the message harmless, and the place is made so here.
+fn read_fault(mut bytes: &[u8]) -> Option<Fault> {
+    let [work] = take(&mut bytes)?;
+    let count = u64::from_le_bytes(take(&mut bytes)?);
+    let place = u32::from_le_bytes(take(&mut bytes)?) as usize;
+    let (place, message) = bytes.split_at_checked(place)?;
+    let is_place = !place.is_empty() && place.len() <= PLACE_BYTES_MAX;
+    Some(Fault {
+        work: WORKS.get(usize::from(work))?,
+        message: symbolize::sanitize(message).into_owned(),
+        place: is_place.then(|| symbolize::sanitize(place).into_owned()),
+        count: count.min(FAULTS_MAX),
+    })
+}
+
+/// Names of our own source files are shorter.
+const PLACE_BYTES_MAX: usize = 200;
+
+/// One order brings no more about.
+const FAULTS_MAX: u64 = 1 << 20;
 
 fn write_place(out: &mut Vec<u8>, place: Place) {
     let (tag, one, other) = match place {

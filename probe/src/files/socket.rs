@@ -9,9 +9,10 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
+use symbolize::files::ORDER_FILES_MAX;
 
-/// Of one message: the file itself, and a root.
-pub const FILES_MAX: usize = 2;
+/// Of one message: a request has two, the file itself and a root.
+pub const FILES_MAX: usize = ORDER_FILES_MAX;
 
 /// The list of mappings of a process is the longest.
 const BYTES_MAX: usize = 20 << 20;

@@ -1,8 +1,8 @@
 //! The process that forks readers and kills them. It opens nothing and asks nobody, so
 //! that it never waits for anything but orders.
 
-use super::reader;
 use super::socket::{Inbox, send};
+use super::{parser, reader};
 use crate::confine::{self, Filter};
 use crate::privilege::UserRights;
 use rustix::process::{
@@ -14,8 +14,11 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// What both kinds of process are called.
+/// What the spawner and readers are called.
 const NAME: &std::ffi::CStr = c"proftop-files";
+
+/// What those are called that have no rights.
+const NAME_WITHOUT_RIGHTS: &std::ffi::CStr = c"proftop-parser";
 
 /// An answer to an order takes a fork.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -30,6 +33,7 @@ const LAST_REAP: Duration = Duration::from_millis(100);
 const SPAWN: u32 = 0;
 const SPAWN_FOR_USER: u32 = u32::MAX - 1;
 const SPAWN_UNPACKING: u32 = u32::MAX - 2;
+const SPAWN_PARSING: u32 = u32::MAX - 3;
 const END: u32 = u32::MAX;
 
 /// With whose rights a reader opens files.
@@ -41,6 +45,8 @@ pub enum For {
     User,
     /// It opens none: it unpacks what it is given, once.
     Unpacking,
+    /// The same, but that it understands files, one after the other.
+    Parsing,
 }
 
 /// The other end of the spawner.
@@ -96,6 +102,7 @@ impl Spawner {
             For::Targets => SPAWN,
             For::User => SPAWN_FOR_USER,
             For::Unpacking => SPAWN_UNPACKING,
+            For::Parsing => SPAWN_PARSING,
         };
         send(&self.socket, &order.to_le_bytes(), &[theirs.as_fd()])?;
         let deadline = Instant::now() + ANSWER;
@@ -142,7 +149,8 @@ impl Spawner {
 struct Readers {
     /// What they may ask of the kernel; an error where it can keep them from nothing.
     filter: io::Result<Filter>,
-    unpacking: io::Result<Filter>,
+    /// The same of those that open no files.
+    without_files: io::Result<Filter>,
     /// Whose death was not seen yet.
     all: HashSet<Pid>,
     killed: HashSet<Pid>,
@@ -154,7 +162,7 @@ fn apply(orders: &UnixStream) {
     let mut inbox = Inbox::default();
     let mut readers = Readers {
         filter: Filter::of_reader(),
-        unpacking: Filter::of_unpacker(),
+        without_files: Filter::without_files(),
         all: HashSet::new(),
         killed: HashSet::new(),
     };
@@ -168,10 +176,11 @@ fn apply(orders: &UnixStream) {
             Err(_) => return,
         };
         match order.first_chunk().map(|order| u32::from_le_bytes(*order)) {
-            Some(order @ (SPAWN | SPAWN_FOR_USER | SPAWN_UNPACKING)) => {
+            Some(order @ (SPAWN | SPAWN_FOR_USER | SPAWN_UNPACKING | SPAWN_PARSING)) => {
                 let for_whom = match order {
                     SPAWN => For::Targets,
                     SPAWN_UNPACKING => For::Unpacking,
+                    SPAWN_PARSING => For::Parsing,
                     _ => For::User,
                 };
                 let socket = files.into_iter().next();
@@ -198,23 +207,28 @@ impl Readers {
         child(|| {
             let socket = UnixStream::from(socket);
             close(orders);
-            if for_whom == For::Unpacking {
+            if matches!(for_whom, For::Unpacking | For::Parsing) {
                 confine::be_ended_first();
+                _ = rustix::thread::set_name(NAME_WITHOUT_RIGHTS);
             }
             // The kernel forgets the signal for a parent's death (`die_with`) when a process
             // changes its user, and the filter refuses to ask for it again: so it is asked
             // for between the two.
             match for_whom {
-                For::Targets | For::Unpacking => confine::own_nothing_if_root(),
+                For::Targets | For::Unpacking | For::Parsing => confine::own_nothing_if_root(),
                 For::User => UserRights::current().take_on_for_files()?,
             }
             die_with(parent)?;
             match for_whom {
                 For::Targets => confine::reader(self.filter.as_ref().ok()),
                 For::User => confine::reader_of_user(self.filter.as_ref().ok()),
-                For::Unpacking => confine::unpacker(self.unpacking.as_ref().ok()),
+                For::Unpacking => confine::unpacker(self.without_files.as_ref().ok()),
+                For::Parsing => confine::parser(self.without_files.as_ref().ok()),
             }
-            reader::serve(&socket);
+            match for_whom {
+                For::Parsing => parser::serve(socket.into()),
+                For::Targets | For::User | For::Unpacking => reader::serve(&socket),
+            }
             Ok(())
         })
     }

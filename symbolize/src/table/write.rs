@@ -68,6 +68,8 @@ pub fn write(
 ) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::new();
     write_to(units, known, extras, &mut bytes)?;
+    // It grew by doubling, and is kept.
+    bytes.shrink_to_fit();
     Ok(bytes)
 }
 

@@ -13,7 +13,11 @@ const BYTES_MAX: usize = 64 << 20;
 /// Values by key, each computed once. While one is computed the others are
 /// not held up.
 #[derive(Debug)]
-pub struct Cache<K, V>(Mutex<State<K, V>>);
+pub struct Cache<K, V> {
+    entries_max: usize,
+    bytes_max: usize,
+    state: Mutex<State<K, V>>,
+}
 
 #[derive(Debug)]
 struct State<K, V> {
@@ -29,10 +33,26 @@ struct Entry<V> {
 
 impl<K, V> Default for Cache<K, V> {
     fn default() -> Cache<K, V> {
-        Cache(Mutex::new(State {
-            entries: HashMap::new(),
-            clock: 0,
-        }))
+        Cache::new(ENTRIES_MAX, BYTES_MAX)
+    }
+}
+
+impl<K, V> Cache<K, V> {
+    /// Holds no more values, and no more bytes of them, than that.
+    pub fn new(entries_max: usize, bytes_max: usize) -> Cache<K, V> {
+        Cache {
+            entries_max,
+            bytes_max,
+            state: Mutex::new(State {
+                entries: HashMap::new(),
+                clock: 0,
+            }),
+        }
+    }
+
+    /// Holds no more bytes than that, and as many values as by default.
+    pub fn with_bytes_max(bytes_max: usize) -> Cache<K, V> {
+        Cache::new(ENTRIES_MAX, bytes_max)
     }
 }
 
@@ -68,7 +88,9 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
     pub fn trim(&self, size: impl Fn(&V) -> usize) {
         let mut state = self.state();
         let mut bytes = state.bytes(&size);
-        while state.entries.len() > 1 && (state.entries.len() > ENTRIES_MAX || bytes > BYTES_MAX) {
+        while state.entries.len() > 1
+            && (state.entries.len() > self.entries_max || bytes > self.bytes_max)
+        {
             let oldest = state.entries.iter().min_by_key(|(_, entry)| entry.used);
             let Some(key) = oldest.map(|(key, _)| key.clone()) else {
                 return;
@@ -79,6 +101,20 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         }
     }
 
+    /// Every value that is there.
+    pub fn values(&self) -> Vec<V> {
+        let state = self.state();
+        let values = state.entries.values();
+        values
+            .filter_map(|entry| entry.slot.get().cloned())
+            .collect()
+    }
+
+    /// Forgets every value.
+    pub fn clear(&self) {
+        self.state().entries.clear();
+    }
+
     /// The size of all values together.
     pub fn bytes(&self, size: impl Fn(&V) -> usize) -> usize {
         self.state().bytes(&size)
@@ -86,7 +122,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
 
     /// No code panics while it holds the lock, and every state is consistent.
     fn state(&self) -> MutexGuard<'_, State<K, V>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -116,6 +152,22 @@ mod tests {
         }
         assert_eq!(cache.bytes(|_| 1), ENTRIES_MAX);
         assert_eq!(cache.get(&1), None);
+    }
+
+    #[test]
+    fn bounds_may_be_smaller() {
+        let cache = Cache::<usize, usize>::new(3, 100);
+        for key in 0..10 {
+            cache.slot(key).set(key).unwrap();
+            cache.trim(|_| 1);
+        }
+        let mut values = cache.values();
+        values.sort_unstable();
+        assert_eq!(values, [7, 8, 9]);
+        cache.trim(|_| 50);
+        assert_eq!(cache.bytes(|_| 50), 100);
+        cache.clear();
+        assert_eq!(cache.values(), []);
     }
 
     #[test]

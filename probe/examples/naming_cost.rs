@@ -1,0 +1,77 @@
+//! What naming functions of files costs, here and by processes without rights:
+//!
+//! ```text
+//! naming_cost here|parsers OFFSETS FILE…
+//! ```
+//!
+//! Prints the CPU time in microseconds, that of the other processes included, and how many
+//! places have a name. Each file is asked twice, as many threads' frames are.
+
+use probe::files;
+use rustix::fs::{major, minor};
+use rustix::time::{ClockId, clock_gettime};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use symbolize::files::{Proxy, Reply, Request};
+use symbolize::parser::names::PlaceName;
+use symbolize::{FileOffset, FileSource, Files, Reason, RemoteFiles, Symbolizer};
+
+/// Files are opened by others, and read here.
+#[derive(Debug)]
+struct ReadHere(Files);
+
+impl Proxy for ReadHere {
+    fn perform(&self, request: &Request<'_>, _: RemoteFiles) -> Result<Reply, Reason> {
+        self.0.perform(request)
+    }
+}
+
+fn main() {
+    files::start_readers().expect("processes can be forked");
+    let args: Vec<_> = std::env::args().skip(1).collect();
+    let [mode, count, paths @ ..] = args.as_slice() else {
+        panic!("naming_cost here|parsers OFFSETS FILE…");
+    };
+    let count: u64 = count.parse().expect("a number");
+    let way = match mode.as_str() {
+        "here" => Files::by(Arc::new(ReadHere(files::of_targets()))),
+        _ => files::of_targets(),
+    };
+    let symbolizer = Symbolizer::new().with_files(way);
+    let begun = cpu_time();
+    let mut named = 0;
+    for round in 0..2 {
+        for path in paths {
+            named += name(&symbolizer, Path::new(path), count, round);
+        }
+    }
+    println!("{} {named}", (cpu_time() - begun).as_micros());
+    files::end_readers();
+}
+
+/// All over the file, other places in each round.
+fn name(symbolizer: &Symbolizer, path: &Path, count: u64, round: u64) -> usize {
+    let metadata = std::fs::metadata(path).expect("a file");
+    let source = FileSource {
+        device: (major(metadata.dev()), minor(metadata.dev())),
+        inode: metadata.ino(),
+        ..FileSource::new(path)
+    };
+    let step = (metadata.len() / count).max(1);
+    let offsets = (0..metadata.len()).step_by(step as usize);
+    let offsets: Vec<_> = offsets
+        .map(|at| FileOffset(at + round * step / 2))
+        .collect();
+    let names = symbolizer.names(&source, &offsets).expect("an ELF file");
+    let is_named = |name: &PlaceName| matches!(name, PlaceName::Named(_));
+    let places = names.places.iter();
+    places.filter(|place| is_named(&place.name)).count()
+}
+
+fn cpu_time() -> Duration {
+    let own = clock_gettime(ClockId::ProcessCPUTime);
+    let own = Duration::new(own.tv_sec as u64, own.tv_nsec as u32);
+    own + files::cpu_time()
+}

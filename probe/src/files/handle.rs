@@ -1,0 +1,152 @@
+//! What a thread asks by: how long it waits, and with whose rights.
+
+use super::message::Terms;
+use super::parsers::{Parsers, may_have};
+use super::patience::{Patience, PatienceByUser};
+use super::pool::{Failed, IDLE_MAX, Pool};
+use super::spawner::For;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use symbolize::files::{Order, Proxy, Reply, Request};
+use symbolize::{Reason, RemoteFiles, Writers};
+
+/// What one thread, or several that do the same, ask by.
+#[derive(Debug)]
+pub struct Handle {
+    pool: Arc<Pool>,
+    parsers: Arc<Parsers>,
+    patience: Mutex<Patience>,
+    /// Where no user's processes may hold up the work for others.
+    by_user: Option<Mutex<PatienceByUser>>,
+    for_whom: For,
+}
+
+impl Handle {
+    pub fn new(pool: Arc<Pool>, parsers: Arc<Parsers>, patience: Duration) -> Self {
+        Self {
+            pool,
+            parsers,
+            patience: Mutex::new(Patience::new(patience)),
+            by_user: None,
+            for_whom: For::Targets,
+        }
+    }
+
+    /// Where no user's processes may hold up the work for others, whether they answer in
+    /// time or not.
+    #[must_use]
+    pub fn fair(self, patience: Duration) -> Self {
+        let by_user = Some(Mutex::new(PatienceByUser::new(patience)));
+        Self { by_user, ..self }
+    }
+
+    /// With the rights of the invoking user.
+    #[must_use]
+    pub fn with_user_rights(self) -> Self {
+        let for_whom = For::User;
+        Self { for_whom, ..self }
+    }
+
+    fn patience(&self) -> MutexGuard<'_, Patience> {
+        self.patience.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn by_user(&self) -> Option<MutexGuard<'_, PatienceByUser>> {
+        let by_user = self.by_user.as_ref()?;
+        Some(by_user.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How long the answer to a request may take; `None` if it is not waited for, because
+    /// of the user whose process it is about.
+    fn time_for(&self, request: &Request<'_>) -> Option<Duration> {
+        let now = Instant::now();
+        let time = self.patience().next(now);
+        let Some(mut by_user) = self.by_user().filter(|by_user| by_user.is_strained()) else {
+            return Some(time);
+        };
+        match user_of(request) {
+            Some(user) => Some(by_user.next(user, now)?.min(time)),
+            None => Some(time),
+        }
+    }
+
+    /// So long was waited for the answer to a request.
+    fn waited(&self, request: &Request<'_>, time: Duration) {
+        if let Some(mut by_user) = { self.by_user() }.filter(|_| PatienceByUser::is_long(time))
+            && let Some(user) = user_of(request)
+        {
+            by_user.waited(user, time, Instant::now());
+        }
+    }
+}
+
+/// Who started the process that a request is about, and may hold it up; `None` for root, who
+/// can do worse, and for what is about no process.
+fn user_of(request: &Request<'_>) -> Option<u32> {
+    crate::owner::real_uid(request.pid()?).filter(|user| *user != 0)
+}
+
+impl Handle {
+    /// What a parser asks for while it performs an order about a file of those writers: an
+    /// ELF file that it may have, or what is packed in one.
+    fn perform_for_parser(
+        &self,
+        request: &Request<'_>,
+        terms: &Terms,
+        writers: &Writers,
+    ) -> Result<Reply, Reason> {
+        match request {
+            Request::Unpack { .. } => self.pool.unpack(request),
+            Request::Beneath { .. } => {
+                let reply = self.perform(request, terms.remote)?;
+                let file = reply.file.as_ref();
+                let may = file.is_some_and(|file| may_have(file, writers));
+                may.then_some(reply).ok_or(Reason::Refused)
+            }
+            _ => Err(Reason::Refused),
+        }
+    }
+}
+
+impl Proxy for Handle {
+    fn has_parsers(&self) -> bool {
+        true
+    }
+
+    fn parse(&self, order: &Order<'_>) -> Option<Result<Reply, Reason>> {
+        Some(self.parsers.perform(order, &|request, terms| {
+            self.perform_for_parser(request, terms, &order.writers)
+        }))
+    }
+
+    fn perform(&self, request: &Request<'_>, remote: RemoteFiles) -> Result<Reply, Reason> {
+        if let Request::Unpack { .. } = request {
+            return self.pool.unpack(request);
+        }
+        // An idle reader may have been killed by somebody; a new one was not.
+        for _ in 0..=IDLE_MAX {
+            let time = self.time_for(request).ok_or(Reason::Remote)?;
+            let taken = self.pool.take(remote, self.for_whom);
+            let (mut reader, terms) = taken.map_err(|_| Reason::Remote)?;
+            let begun = Instant::now();
+            let answer = reader.ask(request, &terms, time);
+            self.waited(request, begun.elapsed());
+            match answer {
+                Ok((reply, was_at)) => {
+                    self.pool.give_back(self.for_whom, reader, was_at);
+                    return reply;
+                }
+                Err(Failed::InTime(was_at)) => {
+                    self.pool.give_up(&reader, was_at);
+                    // Others are not given less time for what one user's processes took.
+                    if self.by_user.is_none() || user_of(request).is_none() {
+                        self.patience().waited_in_vain(time);
+                    }
+                    return Err(Reason::Remote);
+                }
+                Err(Failed::Gone) => self.pool.give_up(&reader, None),
+            }
+        }
+        Err(Reason::Remote)
+    }
+}

@@ -1,0 +1,111 @@
+//! A process that understands files of strangers, one after the other. It opens nothing: what
+//! it was not given, such as a debug file that a file names, it asks for.
+
+use super::message::{Task, Terms, Word, read_order, read_word, write_request, write_word};
+use super::socket::{Inbox, send};
+use crate::memory;
+use faults::Fault;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use symbolize::files::{Proxy, Reply, Request};
+use symbolize::parser::Parser;
+use symbolize::{Files, Reason, RemoteFiles};
+
+/// When nobody has asked for so long, memory that is free is given back.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// The other end, which gives orders and performs requests.
+#[derive(Debug)]
+struct Giver {
+    socket: UnixStream,
+    inbox: Mutex<Inbox>,
+}
+
+/// Until nobody gives orders any more, or a mistake was made: what it left behind is not
+/// relied upon.
+pub fn serve(socket: OwnedFd) {
+    std::panic::set_hook(Box::new(faults::note_place));
+    let giver = Arc::new(Giver {
+        socket: socket.into(),
+        inbox: Mutex::default(),
+    });
+    let (parser, way) = (Parser::default(), Files::by(giver.clone()));
+    let mut told: Vec<Fault> = Vec::new();
+    while let Some((message, files)) = giver.next() {
+        let done = match read_order(&message) {
+            Some(Task {
+                work,
+                file,
+                message,
+            }) => faults::catch(work.name(), || {
+                parser.perform(work, file, files, message, &way)
+            }),
+            None => Ok(Err(Reason::Refused)),
+        };
+        let seen = faults::seen();
+        for fault in &seen {
+            let is_same = |known: &&Fault| known.work == fault.work && known.place == fault.place;
+            let before = told.iter().find(is_same).map_or(0, |known| known.count);
+            if fault.count > before {
+                let count = fault.count - before;
+                let fault = fault.clone();
+                giver.say(&Word::Mistaken(Fault { count, ..fault }));
+            }
+        }
+        told = seen;
+        let is_mistaken = done.is_err();
+        giver.say(&Word::Done(done.unwrap_or(Err(Reason::Mistake))));
+        if is_mistaken {
+            return;
+        }
+        // A large file that was new takes ten times what is kept of it.
+        memory::give_back_much();
+    }
+}
+
+impl Giver {
+    /// The next order and its files; `None` if there will be none.
+    fn next(&self) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        match inbox.receive(&self.socket, Some(Instant::now() + QUIET)) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                memory::give_back();
+                inbox.receive(&self.socket, None).ok()
+            }
+            order => order.ok(),
+        }
+    }
+
+    /// If nobody listens any more, there is no next order.
+    fn say(&self, word: &Word) {
+        let file = match word {
+            Word::Done(Ok(reply)) => reply.file.as_ref(),
+            _ => None,
+        };
+        let files: Vec<_> = file.iter().map(|file| file.as_fd()).collect();
+        _ = send(&self.socket, &write_word(word), &files);
+    }
+}
+
+impl Proxy for Giver {
+    fn perform(&self, request: &Request<'_>, remote: RemoteFiles) -> Result<Reply, Reason> {
+        let terms = Terms {
+            remote,
+            is_careful: false,
+            avoided: Vec::new(),
+        };
+        let (message, files) = write_request(request, &terms);
+        let asking = write_word(&Word::Asking(message, Vec::new()));
+        let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = |_| Reason::FileGone;
+        send(&self.socket, &asking, &files).map_err(gone)?;
+        let (word, files) = inbox.receive(&self.socket, None).map_err(gone)?;
+        match read_word(word, files) {
+            Some(Word::Done(reply)) => reply,
+            _ => Err(Reason::FileGone),
+        }
+    }
+}

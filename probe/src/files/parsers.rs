@@ -1,0 +1,320 @@
+//! The processes that understand files, from outside: given orders, waited for, ended.
+
+use super::cpu_time;
+use super::message::{Terms, Word, read_request, read_word, write_order, write_word};
+use super::pool::{Pool, Reader};
+use super::socket::send;
+use super::spawner::For;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::FileExt as _;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use symbolize::files::{Order, Reply, Request, Work};
+use symbolize::{Reason, Writers};
+
+/// Parsers that wait for an order; beyond, the one that has waited longest is ended.
+const IDLE_MAX: usize = 6;
+
+/// How long a parser that performs another order is waited for, which knows most files
+/// already, before there is one more.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// One of several for the same work that has had none for so long is ended: their memory holds
+/// the same.
+const SPARE: Duration = Duration::from_secs(10);
+
+/// How often an order is given whose parser ends over it: somebody may have ended it, or
+/// memory was short for a moment.
+const TRIES: usize = 4;
+
+/// A file that no parser has survived is left alone for so long.
+const GIVEN_UP: Duration = Duration::from_secs(60);
+
+/// Files that are left alone; of more, the first are tried again sooner.
+const GIVEN_UP_MAX: usize = 256;
+
+/// CPU time for one order: more than anything takes that is of use.
+const CPU: Duration = Duration::from_secs(20);
+
+/// The same on a machine that has no time for it.
+const TIME: Duration = Duration::from_secs(120);
+
+/// How often it is looked how much CPU time an order has taken.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Files that a parser is remembered to have read, the last ones.
+const KNOWN_MAX: usize = 64;
+
+/// A process that reads files of certain writers, for one kind of work.
+#[derive(Debug)]
+struct Parser {
+    reader: Reader,
+    work: Work,
+    writers: Writers,
+    known: VecDeque<u64>,
+    /// When it had its last order.
+    used: Instant,
+}
+
+/// All parsers.
+#[derive(Debug)]
+pub struct Parsers {
+    pool: Arc<Pool>,
+    state: Mutex<State>,
+    /// One has done its order, or has ended.
+    done: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Those that wait for an order, who had one last at the end.
+    idle: Vec<Parser>,
+    /// What is being done, each by a parser of its own.
+    busy: Vec<(Work, Writers)>,
+    /// Files over which parsers have ended, and until when they are left alone.
+    given_up: VecDeque<(u64, Instant)>,
+    /// How many orders came to nothing.
+    failed: u64,
+}
+
+/// How giving an order failed.
+enum Failed {
+    /// It takes too long, whoever does it.
+    InTime,
+    /// The parser has ended: by somebody, by a bound of memory, or by what it read.
+    Gone,
+}
+
+impl Parsers {
+    pub fn new(pool: Arc<Pool>) -> Self {
+        Self {
+            pool,
+            state: Mutex::default(),
+            done: Condvar::new(),
+        }
+    }
+
+    /// Has an order performed; `ask` performs what the parser asks for.
+    pub fn perform(
+        &self,
+        order: &Order<'_>,
+        ask: &dyn Fn(&Request<'_>, &Terms) -> Result<Reply, Reason>,
+    ) -> Result<Reply, Reason> {
+        if self.state().is_given_up(order.file) {
+            return Err(Reason::Refused);
+        }
+        for _ in 0..TRIES {
+            let Ok(mut parser) = self.take(order) else {
+                self.end(order, None);
+                break;
+            };
+            match parser.perform(order, ask) {
+                // What a mistake left behind in it is not relied upon.
+                Ok(Err(Reason::Mistake)) => {
+                    self.end(order, Some(&parser));
+                    return Err(Reason::Mistake);
+                }
+                Ok(reply) => {
+                    self.give_back(order, parser);
+                    return reply;
+                }
+                Err(failed) => {
+                    self.end(order, Some(&parser));
+                    if let Failed::InTime = failed {
+                        break;
+                    }
+                }
+            }
+        }
+        self.state().give_up(order.file, Instant::now());
+        Err(Reason::Refused)
+    }
+
+    /// What came to nothing, in a sentence.
+    pub fn note(&self) -> Option<String> {
+        let failed = self.state().failed;
+        (failed > 0).then(|| {
+            format!(
+                "{failed} times a file could not be understood within the bounds of time and memory: what was asked of it has no names"
+            )
+        })
+    }
+
+    /// One that knows the file, or else any of its kind, or else a new one. From now on such
+    /// work counts as being done, until [`Parsers::give_back`] or [`Parsers::end`].
+    fn take(&self, order: &Order<'_>) -> io::Result<Parser> {
+        let is_it = |parser: &Parser| parser.work == order.work && parser.writers == order.writers;
+        let knows = |parser: &Parser| is_it(parser) && parser.known.contains(&order.file);
+        let kind = (order.work, order.writers);
+        let deadline = Instant::now() + PATIENCE;
+        let mut state = self.state();
+        let idle = loop {
+            let place = state.idle.iter().rposition(knows);
+            let place = place.or_else(|| state.idle.iter().rposition(is_it));
+            let left = deadline.saturating_duration_since(Instant::now());
+            match place {
+                Some(place) => break Some(state.idle.remove(place)),
+                None if left.is_zero() || !state.busy.contains(&kind) => break None,
+                None => {
+                    let waited = self.done.wait_timeout(state, left);
+                    (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+                }
+            }
+        };
+        state.busy.push(kind);
+        drop(state);
+        match idle {
+            Some(parser) => Ok(parser),
+            None => Ok(Parser {
+                reader: self.pool.spawn(For::Parsing)?,
+                work: order.work,
+                writers: order.writers,
+                known: VecDeque::new(),
+                used: Instant::now(),
+            }),
+        }
+    }
+
+    /// An order is done: its parser may have another one, of which there are enough.
+    fn give_back(&self, order: &Order<'_>, parser: Parser) {
+        let now = Instant::now();
+        let surplus: Vec<Parser> = {
+            let mut state = self.state();
+            state.end_work(order);
+            let is_spare = |other: &mut Parser| {
+                let is_like_it = other.work == parser.work && other.writers == parser.writers;
+                is_like_it && now - other.used > SPARE
+            };
+            let mut surplus: Vec<Parser> = state.idle.extract_if(.., is_spare).collect();
+            state.idle.push(Parser {
+                used: now,
+                ..parser
+            });
+            if state.idle.len() > IDLE_MAX {
+                surplus.push(state.idle.remove(0));
+            }
+            surplus
+        };
+        self.done.notify_one();
+        for parser in surplus {
+            self.pool.end_one(parser.reader.pid);
+        }
+    }
+
+    /// An order came to nothing: its parser is ended, if it had one.
+    fn end(&self, order: &Order<'_>, parser: Option<&Parser>) {
+        self.state().end_work(order);
+        self.done.notify_one();
+        if let Some(parser) = parser {
+            self.pool.end_one(parser.reader.pid);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a parser may have a file that it asked for: an ELF file, which holds no secrets
+/// unless it is what was left of a process, and one that those who can write to the file that
+/// it is asked for could read, or root's.
+pub fn may_have(file: &OwnedFd, for_file_of: &Writers) -> bool {
+    let Ok(file) = file.try_clone().map(File::from) else {
+        return false;
+    };
+    let mut header = [0; 18];
+    let is_read = file.read_exact_at(&mut header, 0).is_ok();
+    let is_core = header.ends_with(&[CORE_FILE, 0]) || header.ends_with(&[0, CORE_FILE]);
+    let is_program = is_read && header.starts_with(b"\x7fELF") && !is_core;
+    let is_theirs = || Writers::of(&file).is_ok_and(|its| its.are_trusted_by(for_file_of));
+    let is_ours = || {
+        let metadata = file.metadata();
+        metadata.is_ok_and(|metadata| Writers::by_mode(&metadata).are_root_or_us())
+    };
+    is_program && (is_ours() || is_theirs())
+}
+
+/// `ET_CORE`, in either order of bytes.
+const CORE_FILE: u8 = 4;
+
+impl State {
+    /// Such work is no longer being done.
+    fn end_work(&mut self, order: &Order<'_>) {
+        let kind = (order.work, order.writers);
+        if let Some(place) = self.busy.iter().position(|busy| *busy == kind) {
+            self.busy.swap_remove(place);
+        }
+    }
+
+    fn is_given_up(&mut self, file: u64) -> bool {
+        let now = Instant::now();
+        self.given_up.retain(|(_, until)| now < *until);
+        self.given_up.iter().any(|(given_up, _)| *given_up == file)
+    }
+
+    fn give_up(&mut self, file: u64, now: Instant) {
+        self.failed += 1;
+        if self.given_up.len() == GIVEN_UP_MAX {
+            self.given_up.pop_front();
+        }
+        self.given_up.push_back((file, now + GIVEN_UP));
+    }
+}
+
+impl Parser {
+    fn perform(
+        &mut self,
+        order: &Order<'_>,
+        ask: &dyn Fn(&Request<'_>, &Terms) -> Result<Reply, Reason>,
+    ) -> Result<Result<Reply, Reason>, Failed> {
+        self.know(order.file);
+        let Reader { socket, inbox, pid } = &mut self.reader;
+        let gone = |_| Failed::Gone;
+        send(&*socket, &write_order(order), order.files).map_err(gone)?;
+        let cpu_time = || cpu_time::of_process(*pid).unwrap_or_default();
+        let (begun, cpu_before) = (Instant::now(), cpu_time());
+        let mut look = begun + LOOK_EVERY;
+        loop {
+            let now = Instant::now();
+            if now >= look {
+                if now - begun > TIME || cpu_time().saturating_sub(cpu_before) > CPU {
+                    return Err(Failed::InTime);
+                }
+                look = now + LOOK_EVERY;
+            }
+            let (word, files) = match inbox.receive(&*socket, Some(look)) {
+                Ok(word) => word,
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => continue,
+                Err(_) => return Err(Failed::Gone),
+            };
+            match read_word(word, files) {
+                Some(Word::Asking(request, files)) => {
+                    let reply =
+                        read_request(&request, &files, |request, terms| ask(&request, &terms));
+                    let reply = Word::Done(reply.unwrap_or(Err(Reason::Refused)));
+                    let file = match &reply {
+                        Word::Done(Ok(reply)) => reply.file.as_ref(),
+                        _ => None,
+                    };
+                    let files: Vec<_> = file.iter().map(|file| file.as_fd()).collect();
+                    send(&*socket, &write_word(&reply), &files).map_err(gone)?;
+                }
+                Some(Word::Mistaken(fault)) => faults::note(&fault),
+                Some(Word::Done(reply)) => return Ok(reply),
+                Some(Word::Entering(_)) | None => return Err(Failed::Gone),
+            }
+        }
+    }
+
+    fn know(&mut self, file: u64) {
+        if !self.known.contains(&file) {
+            if self.known.len() == KNOWN_MAX {
+                self.known.pop_front();
+            }
+            self.known.push_back(file);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Processes that understand files are ended again and again while they do: names are as they
+//! are without, or there is none and it is said why.
+
+use probe::files;
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+use symbolize::parser::names::{FileNames, PlaceName, PlaceNames};
+use symbolize::{FileOffset, FileSource, Reason, RemoteFiles, Symbolizer};
+use test_support::{Random, compile};
+
+/// How often a process is ended, in each way.
+const KILLS: usize = 100;
+
+/// Functions of the file that is read.
+const FUNCTIONS: usize = 3000;
+
+/// Enough to ask, and to read a small file.
+const SHORT_OF_MEMORY: u64 = 40 << 20;
+
+/// More than that has the symbol table of a large one.
+const LARGE_TABLE_BYTES: u64 = 24 * (4 << 20);
+
+/// What this test starts itself with.
+const WITH_LITTLE_MEMORY: &str = "--with-little-memory";
+
+fn main() {
+    let args: Vec<_> = std::env::args().skip(1).collect();
+    // Those who run single tests ask for a list first.
+    if args.iter().any(|arg| arg == "--list") {
+        println!("names_are_right_or_missing_whoever_is_ended: test");
+        return;
+    }
+    if let [with_little_memory, small, large] = args.as_slice()
+        && with_little_memory == WITH_LITTLE_MEMORY
+    {
+        let at_most = Rlimit {
+            current: Some(SHORT_OF_MEMORY),
+            maximum: Some(SHORT_OF_MEMORY),
+        };
+        setrlimit(Resource::As, at_most).expect("less is allowed");
+        files::start_readers().expect("processes can be forked");
+        out_of_memory_one_file_has_no_names_and_others_have(small.as_ref(), large.as_ref());
+        files::end_readers();
+        return;
+    }
+    files::start_readers().expect("processes can be forked");
+    let folder = tempfile::tempdir().expect("a folder");
+    if let Some(program) = program(folder.path()) {
+        killed_at_any_moment(&program);
+        let own = std::env::current_exe().expect("this test");
+        let mut again = Command::new(own);
+        let large = large(&program);
+        let status = again.args([Path::new(WITH_LITTLE_MEMORY), &program, &large]);
+        let status = status.status();
+        assert!(status.is_ok_and(|status| status.success()));
+    }
+    files::end_readers();
+    println!("test names_are_right_or_missing_whoever_is_ended ... ok");
+}
+
+/// A file with many functions; `None` where nothing can be compiled, with a word about it.
+fn program(folder: &Path) -> Option<PathBuf> {
+    let (source, program) = (folder.join("many.c"), folder.join("many"));
+    let mut text = String::new();
+    for number in 0..FUNCTIONS {
+        let end = "{ return x + 1; }";
+        writeln!(text, "int function_{number}(int x) {end}").expect("a String takes all");
+    }
+    text.push_str("int main(void) { return function_0(1) - 2; }");
+    fs::write(&source, text).expect("a file");
+    compile(&source, &program, ["-O0"])?;
+    Some(program)
+}
+
+/// The same file with a table of symbols that takes much memory.
+fn large(program: &Path) -> PathBuf {
+    let mut bytes = fs::read(program).expect("it is there");
+    let word = |bytes: &[u8], at: usize, len: usize| {
+        let word = bytes[at..at + len].iter().rev();
+        word.fold(0, |word, byte| word << 8 | usize::from(*byte))
+    };
+    // e_shoff and e_shnum; sh_type, sh_offset and sh_size.
+    let (sections, count) = (word(&bytes, 40, 8), word(&bytes, 60, 2));
+    let mut sections = (0..count).map(|number| sections + 64 * number);
+    let dynamic = sections.find(|at| word(&bytes, at + 4, 4) == 11);
+    let dynamic = dynamic.expect("a program that is linked to a library");
+    let end = word(&bytes, dynamic + 24, 8) as u64 + LARGE_TABLE_BYTES;
+    bytes[dynamic + 32..dynamic + 40].copy_from_slice(&LARGE_TABLE_BYTES.to_le_bytes());
+    let large = program.with_extension("large");
+    fs::write(&large, bytes).expect("a file");
+    let file = fs::File::options().write(true).open(&large);
+    file.and_then(|file| file.set_len(end))
+        .expect("a file with a hole");
+    large
+}
+
+fn killed_at_any_moment(program: &Path) {
+    let offsets = all_over(program);
+    let plain = Symbolizer::new().with_files(RemoteFiles::Open);
+    let right = names(&plain, program, &offsets).expect("it has symbols");
+    assert!(named(&right) >= FUNCTIONS / 2, "{}", named(&right));
+
+    // Undisturbed they are the same, and come from somebody who has no rights.
+    assert_eq!(names(&parsed(), program, &offsets).as_ref(), Ok(&right));
+    let parsers = parsers();
+    assert!(!parsers.is_empty(), "somebody has read the file");
+    for parser in &parsers {
+        let status = fs::read_to_string(format!("/proc/{parser}/status")).expect("it is idle");
+        assert!(status.contains("CapPrm:\t0000000000000000"), "{status}");
+        assert!(status.contains("Seccomp:\t2"), "{status}");
+    }
+
+    let (killed, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (mut whole, mut refused) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| kill(&killed, &is_over));
+        while killed.load(Ordering::Relaxed) < KILLS {
+            // Another symbolizer has read nothing yet, the same one all.
+            let symbolizer = parsed();
+            for part in 0..3 {
+                let some: Vec<_> = offsets.iter().copied().skip(part).step_by(3).collect();
+                let right = right.places.iter().skip(part).step_by(3);
+                match names(&symbolizer, program, &some) {
+                    Ok(names) => {
+                        assert!(names.places.iter().eq(right), "a wrong name");
+                        whole += 1;
+                    }
+                    Err(reason) => {
+                        assert_eq!(reason, Reason::Refused);
+                        refused += 1;
+                    }
+                }
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    println!("{KILLS} killed: {whole} times all names, {refused} times none");
+    assert!(whole > 0);
+    // Nothing of it lasts.
+    assert_eq!(names(&parsed(), program, &offsets), Ok(right));
+}
+
+/// Ends parsers, whatever they do.
+fn kill(killed: &AtomicUsize, is_over: &AtomicBool) {
+    let mut random = Random::new(7);
+    while !is_over.load(Ordering::Relaxed) {
+        std::thread::sleep(Duration::from_micros(random.below(40_000)));
+        for parser in parsers() {
+            let pid = Pid::from_raw(parser.cast_signed()).expect("a process");
+            let is_ended = kill_process(pid, Signal::KILL).is_ok();
+            killed.fetch_add(usize::from(is_ended), Ordering::Relaxed);
+        }
+    }
+}
+
+fn out_of_memory_one_file_has_no_names_and_others_have(small: &Path, large: &Path) {
+    let offsets = all_over(small);
+    let before = names(&parsed(), small, &offsets).expect("there is room for that");
+    // Each order has four parsers die of it.
+    for _ in 0..KILLS / 4 {
+        let symbolizer = parsed();
+        let refused = names(&symbolizer, large, &[FileOffset(0x1000)]);
+        assert_eq!(refused, Err(Reason::Refused));
+        // It is left alone then, which takes no time.
+        assert_eq!(names(&symbolizer, large, &[FileOffset(0x1000)]), refused);
+        assert_eq!(names(&symbolizer, small, &offsets).as_ref(), Ok(&before));
+    }
+    let notes = files::notes();
+    assert!(
+        notes.iter().any(|note| note.starts_with("25 times")),
+        "{notes:?}"
+    );
+}
+
+fn parsed() -> Symbolizer {
+    Symbolizer::new().with_files(files::of_targets())
+}
+
+/// Places in code, and where there is none.
+fn all_over(path: &Path) -> Vec<FileOffset> {
+    let size = fs::metadata(path).expect("it is there").len();
+    (0..size).step_by(13).map(FileOffset).collect()
+}
+
+fn names(
+    symbolizer: &Symbolizer,
+    path: &Path,
+    offsets: &[FileOffset],
+) -> Result<FileNames, Reason> {
+    use std::os::unix::fs::MetadataExt as _;
+    let metadata = fs::metadata(path).expect("it is there");
+    let (device, inode) = (metadata.dev(), metadata.ino());
+    let source = FileSource {
+        device: (rustix::fs::major(device), rustix::fs::minor(device)),
+        inode,
+        ..FileSource::new(path)
+    };
+    symbolizer.names(&source, offsets)
+}
+
+fn named(names: &FileNames) -> usize {
+    let is_named = |place: &&PlaceNames| matches!(place.name, PlaceName::Named(_));
+    names.places.iter().filter(is_named).count()
+}
+
+/// The processes that have no rights, of this one.
+fn parsers() -> Vec<u32> {
+    let children = |pid: u32| -> Vec<u32> {
+        let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let listed = listed.unwrap_or_default();
+        let listed = listed.split_whitespace();
+        listed.filter_map(|pid| pid.parse().ok()).collect()
+    };
+    let is_parser = |pid: &u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.trim() == "proftop-parser")
+    };
+    let spawners = children(std::process::id());
+    let all = spawners.into_iter().flat_map(children);
+    all.filter(is_parser).collect()
+}

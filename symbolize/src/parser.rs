@@ -1,0 +1,127 @@
+//! Understanding files of strangers in a process that has no rights: what a damaged or
+//! hostile file may bring about there costs that process and nothing else.
+//!
+//! ```text
+//! Symbolizer ── OpenedFile ── Order: open files, offsets ──► Parser (another process)
+//!            ◄── FileNames ◄────── Reply: names, lines ◄────
+//! ```
+//!
+//! Both ends are here; what carries an [`Order`](crate::files::Order) from one to the other is
+//! a [`Proxy`](crate::files::Proxy). The answer comes from a process that may be a stranger's by
+//! then: it is read with a bound, and its texts are made safe.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `names` | what is known of places in a file |
+//! | `opened` | a file, as whoever asks has it |
+//! | `order` | a question about a file, as bytes |
+//! | `answer` | what comes back, as bytes |
+
+mod answer;
+pub mod names;
+pub(crate) mod opened;
+mod order;
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::cache::Cache;
+use crate::files::{Reply, Work};
+use crate::object::Object;
+use crate::source::Source;
+use crate::{ElfSymbols, Files, Origin, Reason};
+
+use order::{Beside, Question};
+
+/// Where the functions of files are, without their names: those of a compiler with its
+/// libraries take 8 MiB.
+const BYTES_MAX: usize = 12 << 20;
+
+/// What a process has read, which does nothing but answer orders.
+#[derive(Debug)]
+pub struct Parser {
+    symbols: Cache<u64, Result<Arc<Mutex<ElfSymbols>>, Reason>>,
+}
+
+impl Default for Parser {
+    fn default() -> Parser {
+        Parser {
+            symbols: Cache::with_bytes_max(BYTES_MAX),
+        }
+    }
+}
+
+impl Parser {
+    /// Performs an order about the file of that number, with the files that came along. `way`
+    /// leads to debug files that it names.
+    pub fn perform(
+        &self,
+        work: Work,
+        number: u64,
+        files: Vec<OwnedFd>,
+        message: &[u8],
+        way: &Files,
+    ) -> Result<Reply, Reason> {
+        let question = Question::read(message, files, way).ok_or(Reason::Refused)?;
+        match work {
+            Work::Names => self.names(number, question),
+        }
+    }
+
+    fn names(&self, number: u64, question: Question) -> Result<Reply, Reason> {
+        let Question {
+            file,
+            beside,
+            offsets,
+        } = question;
+        let is_unknown = matches!(beside, Beside::Unknown(_));
+        let slot = self.symbols.slot(number);
+        let symbols = slot.get_or_init(|| read(&file, beside).map(|s| Arc::new(Mutex::new(s))));
+        let symbols = symbols.clone()?;
+        let mut symbols = symbols.lock().unwrap_or_else(PoisonError::into_inner);
+        let separate = symbols.separate().filter(|_| is_unknown);
+        let names = names::of(&symbols, &offsets);
+        let reply = Reply {
+            bytes: answer::write(&names, separate.map(|(_, origin)| origin)),
+            file: separate.and_then(|(object, _)| object.source().descriptor()),
+        };
+        // Each name that was asked for has 64 KiB around it in memory, and is kept by who
+        // asked.
+        symbols.forget_names();
+        drop(symbols);
+        self.symbols.trim(|symbols| match symbols {
+            Ok(symbols) => {
+                let symbols = symbols.lock().unwrap_or_else(PoisonError::into_inner);
+                symbols.heap_bytes()
+            }
+            Err(_) => 0,
+        });
+        Ok(reply)
+    }
+}
+
+/// The symbols of a file, and of what lies beside it.
+fn read(file: &File, beside: Beside) -> Result<ElfSymbols, Reason> {
+    let object = Object::read(file).map_err(|error| error.reason())?;
+    let symbols = match beside {
+        Beside::Unknown(files) => ElfSymbols::with_debug_files(object, &files),
+        Beside::Nothing => ElfSymbols::from_object(object),
+        Beside::Found(file, origin) => ElfSymbols::from_object(object).map(|mut symbols| {
+            let source = match origin {
+                Origin::MiniDebugInfo => Source::unpacked(file),
+                _ => Source::file(&file),
+            };
+            if let Ok(found) = source.and_then(Object::from_source) {
+                symbols.add_separate(found, origin);
+            }
+            symbols
+        }),
+    };
+    symbols.map_err(|error| error.reason())
+}
+
+const _: () = {
+    const fn send_and_sync<T: Send + Sync>() {}
+    send_and_sync::<Parser>();
+};

@@ -1,0 +1,214 @@
+//! What a parser answers, as bytes. Whoever reads it does not rely on who wrote it.
+//!
+//! ```text
+//! origin of the debug file that goes along, or none; origin of the names
+//! places: their number, and each:
+//!     a name; or why there is none; or why, and where the function starts
+//!     lines: their number, and each: function, file, line
+//! ```
+
+use super::names::{FileNames, PlaceName, PlaceNames, SourceLine};
+use crate::wire::{Taken, put_bytes, put_u32, put_u64};
+use crate::{FileOffset, Origin, Reason, sanitize};
+
+const NONE: u8 = u8::MAX;
+
+const NAMED: u8 = 0;
+const UNNAMED: u8 = 1;
+const UNNAMED_IN: u8 = 2;
+
+/// No more is answered in one message; the rest is asked for again.
+const BYTES_MAX: usize = 8 << 20;
+
+/// A symbol has 64 KiB at most, and each byte of it may become eight that are safe to print.
+const NAME_BYTES_MAX: usize = 512 << 10;
+
+/// Longer names of lines are cut: a message holds the most lines that a place may have.
+const TEXT_BYTES_MAX: usize = 16 << 10;
+
+/// Compilers inline no deeper than some dozens.
+const LINES_MAX: usize = 128;
+
+/// What is known of places, of as many from the first on as fit into a message, and the kind
+/// of the debug file that goes along.
+pub fn write(names: &FileNames, beside: Option<Origin>) -> Vec<u8> {
+    let mut out = vec![
+        beside.map_or(NONE, |origin| origin as u8),
+        names.origin as u8,
+    ];
+    let at = out.len();
+    put_u32(&mut out, 0);
+    let mut count = 0u32;
+    for place in &names.places {
+        if out.len() > BYTES_MAX {
+            break;
+        }
+        write_place(&mut out, place);
+        count += 1;
+    }
+    out[at..at + 4].copy_from_slice(&count.to_le_bytes());
+    out
+}
+
+/// What was written so, and the kind of debug file; `None` if that is not what it is.
+pub fn read(bytes: &[u8]) -> Option<(FileNames, Option<Origin>)> {
+    let mut bytes = Taken(bytes);
+    let beside = match bytes.u8()? {
+        NONE => None,
+        origin => Some(*Origin::ALL.get(usize::from(origin))?),
+    };
+    let origin = *Origin::ALL.get(usize::from(bytes.u8()?))?;
+    let count = bytes.u32()?;
+    let places = (0..count).map(|_| read_place(&mut bytes));
+    let places = places.collect::<Option<_>>()?;
+    Some((FileNames { origin, places }, beside))
+}
+
+fn write_place(out: &mut Vec<u8>, place: &PlaceNames) {
+    match &place.name {
+        PlaceName::Named(name) => {
+            out.push(NAMED);
+            write_text(out, name, NAME_BYTES_MAX);
+        }
+        PlaceName::Unnamed {
+            reason,
+            start: None,
+        } => out.extend([UNNAMED, *reason as u8]),
+        PlaceName::Unnamed {
+            reason,
+            start: Some(start),
+        } => {
+            out.extend([UNNAMED_IN, *reason as u8]);
+            put_u64(out, start.0);
+        }
+    }
+    let lines = &place.lines[..place.lines.len().min(LINES_MAX)];
+    put_u32(out, lines.len() as u32);
+    for line in lines {
+        write_text(out, &line.function, TEXT_BYTES_MAX);
+        write_text(out, &line.file, TEXT_BYTES_MAX);
+        put_u32(out, line.line);
+    }
+}
+
+fn read_place(bytes: &mut Taken<'_>) -> Option<PlaceNames> {
+    let name = match bytes.u8()? {
+        NAMED => PlaceName::Named(read_text(bytes)?),
+        kind @ (UNNAMED | UNNAMED_IN) => PlaceName::Unnamed {
+            reason: *Reason::ALL.get(usize::from(bytes.u8()?))?,
+            start: match kind {
+                UNNAMED => None,
+                _ => Some(FileOffset(bytes.u64()?)),
+            },
+        },
+        _ => return None,
+    };
+    let count = bytes.u32()?;
+    if count as usize > LINES_MAX {
+        return None;
+    }
+    let lines = (0..count).map(|_| {
+        Some(SourceLine {
+            function: read_text(bytes)?,
+            file: read_text(bytes)?,
+            line: bytes.u32()?,
+        })
+    });
+    let lines = lines.collect::<Option<_>>()?;
+    Some(PlaceNames { name, lines })
+}
+
+fn write_text(out: &mut Vec<u8>, text: &str, max: usize) {
+    let end = text.floor_char_boundary(max);
+    put_bytes(out, &text.as_bytes()[..end]);
+}
+
+/// Whatever the bytes are, the text is safe to print.
+fn read_text(bytes: &mut Taken<'_>) -> Option<String> {
+    Some(sanitize(bytes.bytes()?).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn names() -> FileNames {
+        let line = |function: &str| SourceLine {
+            function: function.into(),
+            file: "/src/a.go".into(),
+            line: 7,
+        };
+        let place = |name, lines| PlaceNames { name, lines };
+        let unnamed = |reason, start| PlaceName::Unnamed { reason, start };
+        FileNames {
+            origin: Origin::GoTable,
+            places: vec![
+                place(
+                    PlaceName::Named("main.main".into()),
+                    vec![line("inner"), line("")],
+                ),
+                place(unnamed(Reason::Stripped, None), Vec::new()),
+                place(
+                    unnamed(Reason::NotCovered, Some(FileOffset(u64::MAX))),
+                    Vec::new(),
+                ),
+            ],
+        }
+    }
+
+    #[test]
+    fn answers_arrive_as_they_were_given() {
+        for beside in [None, Some(Origin::MiniDebugInfo)] {
+            let bytes = write(&names(), beside);
+            assert_eq!(read(&bytes), Some((names(), beside)));
+            for len in 0..bytes.len() {
+                assert_eq!(read(&bytes[..len]), None, "{len}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_a_process_that_is_a_strangers_are_safe_to_print() {
+        let mut hostile = names();
+        hostile.places[0].name = PlaceName::Named("\u{1b}]0;title\u{7}".into());
+        let (read, _) = read(&write(&hostile, None)).expect("an answer");
+        let safe = PlaceName::Named("\\u{1b}]0;title\\u{7}".into());
+        assert_eq!(read.places[0].name, safe);
+    }
+
+    #[test]
+    fn what_does_not_fit_into_a_message_is_left_out() {
+        let mut many = names();
+        let long = "x".repeat(2 * NAME_BYTES_MAX);
+        many.places = vec![many.places[0].clone(); 40];
+        many.places[3].name = PlaceName::Named(long.clone());
+        for place in &mut many.places[4..] {
+            place.name = PlaceName::Named(long.clone());
+        }
+        let bytes = write(&many, None);
+        assert!(bytes.len() < BYTES_MAX + 2 * NAME_BYTES_MAX);
+        let (read, _) = read(&bytes).expect("an answer");
+        assert_eq!(read.places[..3], many.places[..3]);
+        assert!(read.places.len() < 40);
+        assert_eq!(
+            read.places[3].name,
+            PlaceName::Named(long[..NAME_BYTES_MAX].into())
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_harmless(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            _ = read(&bytes);
+        }
+
+        #[test]
+        fn any_damage_is_harmless(at in 0usize..120, byte: u8) {
+            let mut bytes = write(&names(), None);
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            _ = read(&bytes);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Numbers and texts, one after the other, as processes of this program tell them to each
+//! other. What is read may be a stranger's: nothing is believed.
+
+/// Appends a number.
+pub(crate) fn put_u32(out: &mut Vec<u8>, number: u32) {
+    out.extend(number.to_le_bytes());
+}
+
+/// Appends a number.
+pub(crate) fn put_u64(out: &mut Vec<u8>, number: u64) {
+    out.extend(number.to_le_bytes());
+}
+
+/// Appends bytes with their number.
+pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_u32(out, bytes.len() as u32);
+    out.extend(bytes);
+}
+
+/// What was put, from its beginning on. Every method gives `None` where the bytes end too soon.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Taken<'b>(pub &'b [u8]);
+
+impl<'b> Taken<'b> {
+    pub(crate) fn u8(&mut self) -> Option<u8> {
+        self.array().map(|[byte]| byte)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub(crate) fn bytes(&mut self) -> Option<&'b [u8]> {
+        let len = self.u32()?;
+        let (bytes, rest) = self.0.split_at_checked(len as usize)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let (array, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(*array)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_is_taken_and_no_more() {
+        let mut out = vec![7];
+        put_u32(&mut out, 8);
+        put_u64(&mut out, u64::MAX);
+        put_bytes(&mut out, b"text");
+        let mut taken = Taken(&out);
+        assert_eq!(taken.u8(), Some(7));
+        assert_eq!(taken.u32(), Some(8));
+        assert_eq!(taken.u64(), Some(u64::MAX));
+        assert_eq!(taken.bytes(), Some(&b"text"[..]));
+        assert_eq!(taken.u8(), None);
+        assert_eq!(Taken(&[9, 0, 0, 0, 1]).bytes(), None);
+    }
+}

@@ -1,0 +1,122 @@
+//! Processes that understand files, and may die of them: samples and names of others go on.
+
+use crate::common;
+
+use common::{list, number, proftop, shared_machine};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use symbolize::{ElfSymbols, FileOffset};
+use test_support::{Process, Random, compile, wait_until};
+
+/// How many are killed.
+const KILLS: u32 = 100;
+
+/// Functions that the program is in, one after the other, so that there are new ones to name
+/// all the time.
+const FUNCTIONS: usize = 2000;
+
+fn program(folder: &Path) -> Option<PathBuf> {
+    let (source, program) = (folder.join("many.c"), folder.join("many"));
+    let mut text = String::from("volatile long sink;\n");
+    // Each instruction that is met is a frame of its own.
+    let work = "sink += i; sink ^= i; ".repeat(10);
+    let body = format!("for (int i = 0; i < 20000; i++) {{ {work} }}");
+    let mut calls = String::new();
+    for number in 0..FUNCTIONS {
+        writeln!(text, "void turn_{number}(void) {{ {body} }}").expect("a String takes all");
+        writeln!(calls, "turn_{number}();").expect("a String takes all");
+    }
+    write!(text, "int main(void) {{ for (;;) {{ {calls} }} }}").expect("a String takes all");
+    fs::write(&source, text).expect("a file");
+    compile(&source, &program, ["-O1"])?;
+    Some(program)
+}
+
+/// The processes without rights of those that a process has forked.
+fn parsers_of(pid: u32) -> Vec<u32> {
+    let children = |pid: u32| -> Vec<u32> {
+        let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let listed = listed.unwrap_or_default();
+        let listed = listed.split_whitespace();
+        listed.filter_map(|pid| pid.parse().ok()).collect()
+    };
+    let is_parser = |pid: &u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.trim() == "proftop-parser")
+    };
+    let all = children(pid).into_iter().flat_map(children);
+    all.filter(is_parser).collect()
+}
+
+#[test]
+fn no_sample_is_lost_and_no_name_wrong_while_they_are_killed() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = program(folder.path()) else {
+        return;
+    };
+    let many = Process::start_load(&mut Command::new(&program));
+    let pid = many.pid().to_string();
+    let args = ["-b", "--format", "json", "-d", "1", "-F", "499", "-p", &pid];
+    let output = folder.path().join("reports");
+    let mut command = proftop(&args);
+    command.env("XDG_CACHE_HOME", folder.path());
+    command.stdout(fs::File::create(&output).expect("a file"));
+    command.stderr(Stdio::null());
+    let mut sampling = Process::start(&mut command);
+    let (mut random, mut killed) = (Random::new(11), 0);
+    wait_until("a hundred are killed", || {
+        std::thread::sleep(Duration::from_micros(random.below(30_000)));
+        for parser in parsers_of(sampling.pid()) {
+            let parser = Pid::from_raw(parser.cast_signed()).expect("a process");
+            killed += u32::from(kill_process(parser, Signal::KILL).is_ok());
+        }
+        killed >= KILLS
+    });
+    let named_before = named(&symbols(&program), &reports_in(&output));
+    wait_until("more is named afterwards", || {
+        named(&symbols(&program), &reports_in(&output)) > named_before
+    });
+    sampling.interrupt();
+    assert!(sampling.wait().expect("ours").success());
+    let reports = reports_in(&output);
+    let last = reports.last().expect("a report");
+    assert_eq!(number(last, "lost_run"), 0, "{last}");
+    assert!(number(last, "samples_run") > 0, "{last}");
+}
+
+/// The reports that have been written as a whole.
+fn reports_in(output: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(output).expect("text");
+    let lines = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    lines.collect()
+}
+
+fn symbols(program: &Path) -> ElfSymbols {
+    ElfSymbols::read(&fs::File::open(program).expect("it is there")).expect("its symbols")
+}
+
+/// Samples of the program's functions whose name is told. Fails if it is told wrong.
+fn named(symbols: &ElfSymbols, reports: &[Value]) -> u64 {
+    let functions = reports.iter().flat_map(|report| list(report, "functions"));
+    let own = functions.filter(|function| function["module"] == "many");
+    let named = own.filter(|function| function["no_name"].is_null());
+    let samples = named.map(|function| {
+        let address = function["address"].as_str().expect("text");
+        let address = u64::from_str_radix(address.trim_start_matches("0x"), 16);
+        let symbol = symbols.find(FileOffset(address.expect("a number")));
+        let name = symbol.expect("it has one").name;
+        assert_eq!(function["name"].as_str().map(str::as_bytes), Some(name));
+        number(function, "self")
+    });
+    samples.sum()
+}
