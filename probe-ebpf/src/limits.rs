@@ -34,12 +34,13 @@ pub const RAW_PARTS_TAIL: usize = 2;
 /// it is copied as well where it can be read, and paid by the stacks of others.
 pub const RAW_PARTS_BLIND: usize = 4;
 
-/// Records with stacks that one CPU ships in a second: it bounds what is copied
-/// to 60 MB/s.
-pub const RAW_PER_SECOND: u64 = 1024;
-/// Of these, how many only begin a stack: more than the default rate takes
-/// samples, so that no short stack is left out for the rest of a long one.
-pub const RAW_FIRST_PER_SECOND: u64 = 256;
+/// Bytes of stacks that one CPU ships in a second. Most stacks are of some kilobytes: thousands
+/// of waits in a second have room.
+pub const RAW_BYTES_PER_SECOND: u64 = 60 << 20;
+/// Of these, how many only begin a stack: enough for 256 stacks with parts of full length, which
+/// is more than the default rate takes samples, so that no short stack is left out for the rest
+/// of a long one.
+pub const RAW_FIRST_BYTES_PER_SECOND: u64 = 15 << 20;
 
 /// Bytes of the user stack that are read at once. From the third word on this
 /// is cheaper than asking for each; 1 to 4 KiB are equally good, measured.

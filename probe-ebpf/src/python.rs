@@ -71,8 +71,11 @@ pub struct Layout {
     pub code_first_line: u32,
     /// Of a code object: the words that identify it.
     pub code_identity: u32,
-    /// What there is for alignment.
-    pub reserved: u32,
+    /// Of a thread state: the thread's `pthread_t`, which is its `fs` as well.
+    pub thread_pthread: u32,
+    /// Of a `pthread_t`: the word that has the address of the thread's own state; 0 if that is
+    /// not known.
+    pub own_state: i64,
     /// Where the process's global lock is; 0 if that is not known.
     pub gil: u64,
     /// Where asyncio keeps its tasks.
@@ -103,7 +106,7 @@ pub struct ThreadState {
 }
 
 const _: () = {
-    assert!(size_of::<Layout>() == 64 + size_of::<TaskLayout>());
+    assert!(size_of::<Layout>() == 72 + size_of::<TaskLayout>());
     assert!(size_of::<ThreadState>() == 16);
 };
 

@@ -114,6 +114,7 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
     let Offsets {
         tgid: tgid_offset,
         flags: flags_offset,
+        fs_base: fs_base_offset,
         probed,
         waiting,
     } = Offsets::find(settings.waits && THIS.has_probes);
@@ -142,6 +143,7 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
         .override_global("CHECK_WALKS", &check_walks, true)
         .override_global("TASK_TGID_OFFSET", tgid_offset.as_ref().unwrap_or(&0), true)
         .override_global("TASK_FLAGS_OFFSET", &flags_offset, true)
+        .override_global("TASK_FS_BASE_OFFSET", &fs_base_offset, true)
         .override_global("TASK_UTASK_OFFSET", &probed.utask, true)
         .override_global("UTASK_RETURNS_OFFSET", &probed.returns, true)
         .override_global("RETURN_STACK_OFFSET", &probed.stack, true)
@@ -324,6 +326,9 @@ struct Offsets {
     tgid: std::io::Result<u32>,
     /// 0 if that is not known: then samples of tasks that end are stacks that cannot be read.
     flags: u32,
+    /// 0 if that is not known, or there is none: then the first stacks of a program in Go are
+    /// copied with much that is above them.
+    fs_base: u32,
     /// Without them, stacks end where somebody watches the end of a call.
     probed: Probed,
     /// `None` if waits are not followed.
@@ -339,6 +344,7 @@ impl Offsets {
                 return Self {
                     tgid: Err(error),
                     flags: 0,
+                    fs_base: 0,
                     probed: Probed::default(),
                     waiting: waits.then_some(Err(again)),
                 };
@@ -351,10 +357,17 @@ impl Offsets {
         Self {
             tgid: types.offset("task_struct", "tgid"),
             flags: types.offset("task_struct", "flags").unwrap_or(0),
+            fs_base: fs_base(&types).unwrap_or(0),
             probed,
             waiting: waits.then(|| Waiting::find(&types)),
         }
     }
+}
+
+/// Where a task has the base of its thread-local variables, on x86-64.
+fn fs_base(types: &KernelTypes) -> std::io::Result<u32> {
+    let thread = types.offset("task_struct", "thread")?;
+    Ok(thread + types.offset("thread_struct", "fsbase")?)
 }
 
 /// Where the programs of waits find what they read of a task.

@@ -321,7 +321,9 @@ impl ProcessTable {
             child.comm = parent.comm.clone();
             child.mappings = parent.mappings.clone();
             child.owner = parent.owner.clone();
+            child.owner.started_unix_ms = None;
         }
+        child.owner.parent = Some(parent_pid);
         if let Some(before) = self.by_pid.insert(pid, child) {
             self.modules.forget_process(before.id);
         }
@@ -350,11 +352,12 @@ impl ProcessTable {
             process.mappings = Arc::default();
             process.may_open = FILES_MAX;
             process.execs = process.execs.wrapping_add(1);
+            // It may end before its own can be read.
+            process.owner.command_line = None;
         }
         process.comm = sanitize(comm).into();
         if process.announced {
             if exec {
-                process.owner.command_line = None;
                 process.owner.update(pid);
                 self.titles.ask(process.whose(pid), process.user());
             }
@@ -652,6 +655,34 @@ mod tests {
         let late = asked(&table);
         let title = answer(&mut table, late, "gzip -9");
         assert_eq!(title.as_deref(), Some("gzip -9"));
+    }
+
+    #[test]
+    fn a_program_that_has_ended_is_not_called_as_who_started_it() {
+        // No process has this number: nothing can be read of it.
+        const ENDED: u32 = u32::MAX - 1;
+        let mut table = ProcessTable::new();
+        table.apply(&event(1, exec(PID, "sh")));
+        table.at(PID, b"", 1, 1);
+        let whose = table.by_pid[&PID].whose(PID);
+        let words = Ok(Some("sh ./script".into()));
+        table.entitle(Title { whose, words }, 2);
+        table.apply(&event(
+            3,
+            What::Fork {
+                pid: ENDED,
+                parent_pid: PID,
+            },
+        ));
+        assert_eq!(
+            table.by_pid[&ENDED].owner.command_line.as_deref(),
+            Some("sh ./script")
+        );
+        table.apply(&event(4, exec(ENDED, "gzip")));
+        let program = table.at(ENDED, b"", 5, 5);
+        assert_eq!(program.owner.command_line, None);
+        assert_eq!(program.owner.parent, Some(PID));
+        assert_eq!(&*program.comm, "gzip");
     }
 
     /// Answers nothing until the test lets it.

@@ -28,6 +28,7 @@ mod later;
 mod maps;
 mod merge;
 mod names;
+mod own_state;
 mod process;
 mod reading;
 mod task;

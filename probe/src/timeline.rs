@@ -373,7 +373,12 @@ impl Timeline {
             Some(stack) if !located.in_exec && !located.over_share => {
                 self.unwinding.hold(raw, located, stack, now_ns);
             }
-            _ => self.give(raw, located, batch),
+            _ => {
+                // No room was left in that second for a copy of its stack.
+                located.tables_late =
+                    !located.over_share && !self.unwinding.was_published(raw.tgid, raw.time_ns);
+                self.give(raw, located, batch);
+            }
         }
     }
 

@@ -293,6 +293,12 @@ impl Unwinding {
         }
     }
 
+    /// Whether the stacks of a process were walked by tables at that time.
+    pub fn was_published(&self, pid: u32, time_ns: u64) -> bool {
+        let published = self.published.get(&pid);
+        published.is_some_and(|published| published.at(time_ns).is_some())
+    }
+
     /// Asks for the missing tables of a user's process before others. That is work for each
     /// mapping: where there are very many, it is not done for each sample.
     fn hurry(&mut self, pid: u32, user: u32, mappings: &Mappings, now_ns: u64) {
@@ -441,7 +447,7 @@ impl Unwinding {
         self.shares.sweep(now_ns);
         let waiting = self.tables.stats().waiting + self.held.len();
         if waiting == 0 && self.was_waiting {
-            memory::give_back();
+            memory::give_back_much();
         }
         self.was_waiting = waiting > 0;
     }

@@ -464,6 +464,82 @@ fn stacks_are_walked_by_separate_debug_information() {
     }
 }
 
+/// Goroutines that call each other, in front of a large heap.
+const GOROUTINES: &str = r#"package main
+
+import "runtime"
+
+var heap = make([]byte, 64<<20)
+
+//go:noinline
+func down(depth int) int {
+	if depth > 0 {
+		return down(depth-1) + 1
+	}
+	sum := 0
+	for i := 0; i < 1<<20; i++ {
+		sum += int(heap[i])
+	}
+	return sum
+}
+
+func main() {
+	for n := 0; n < runtime.NumCPU(); n++ {
+		go func() {
+			for {
+				down(8)
+			}
+		}()
+	}
+	select {}
+}
+"#;
+
+/// A new process is walked from copies of its stacks.
+#[test]
+fn first_stacks_of_goroutines_are_copied_without_the_heap_behind_them() {
+    let _alone = alone();
+    let scratch = Scratch::new();
+    let (source_file, program) = (scratch.write("work.go", GOROUTINES), scratch.join("work"));
+    let mut build = Command::new("go");
+    build.args(["build", "-o"]).arg(&program).arg(source_file);
+    // Kept from run to run: newer versions build their library anew without it.
+    build.env("GOCACHE", concat!(env!("CARGO_TARGET_TMPDIR"), "/go-cache"));
+    build.env("GO111MODULE", "off");
+    if run_tool(&mut build).is_none() {
+        return;
+    }
+    let source = start(&Config {
+        rate_hz: 997,
+        keep_walks: true,
+        ..Config::default()
+    });
+    let Some(mut source) = source else {
+        return;
+    };
+    /// Where Go puts its heap first.
+    const HEAP: std::ops::Range<u64> = 0xc0_0000_0000..0xc1_0000_0000;
+    let mut walks = Vec::new();
+    wait_until("stacks of goroutines", || {
+        let child = Process::start(&mut Command::new(&program));
+        for _ in 0..20 {
+            let batch = source.poll(Duration::from_millis(20)).unwrap();
+            let kept = batch.kept_walks.into_iter();
+            walks.extend(
+                kept.filter(|walk| walk.pid == child.pid() && HEAP.contains(&walk.registers.sp)),
+            );
+        }
+        walks.len() >= 20
+    });
+    for walk in &walks {
+        let bytes = walk.stack.size();
+        assert!(bytes <= 32 << 10, "{bytes} bytes, {:?}", walk.ending);
+    }
+    let whole = walks.iter().filter(|walk| walk.ending == Ending::Root);
+    let (whole, all) = (whole.count(), walks.len());
+    assert!(whole * 10 >= all * 9, "{whole} of {all} whole");
+}
+
 #[test]
 fn nothing_stays_behind() {
     let _alone = alone();

@@ -11,7 +11,7 @@ use probe::{
     Target, WaitState,
 };
 use probe_ebpf::python::{AWAITING_MAX, TASK_STEPS};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use symbolize::Reason;
 use symbolize::python::module_of;
-use test_support::{NO_PYTHON, Process, Scratch, compile, pythons, skip, wait_for};
+use test_support::{NO_PYTHON, Process, Scratch, compile, pythons, skip, wait_for, wait_until};
 
 /// Function, file and line.
 type Frame = (String, String, u32);
@@ -164,8 +164,7 @@ impl Engine {
     fn start(self, config: &Config) -> Option<Box<dyn Source>> {
         match self {
             Engine::Bpf => {
-                let source =
-                    unless_forbidden(BpfSource::start(config), "needs CAP_BPF and CAP_PERFMON")?;
+                let source = start_with(config)?;
                 Some(Box::new(source))
             }
             Engine::Perf => {
@@ -174,6 +173,20 @@ impl Engine {
             }
         }
     }
+}
+
+/// Samples by BPF. `None` if there are no rights for it.
+fn start_with(config: &Config) -> Option<BpfSource> {
+    unless_forbidden(BpfSource::start(config), "needs CAP_BPF and CAP_PERFMON")
+}
+
+/// Samples one process by BPF. `None` if there are no rights for it.
+fn start(pid: u32, rate_hz: u32) -> Option<BpfSource> {
+    start_with(&Config {
+        target: only(pid),
+        rate_hz,
+        ..Config::default()
+    })
 }
 
 /// Samples a program until it ends, from when its Python frames are walked on.
@@ -430,14 +443,8 @@ fn a_process_is_known_before_it_is_sampled() {
     let wait =
         "while [ ! -e \"$1\" ]; do sleep 0.05; done; exec \"$0\" -c 'import time; time.sleep(600)'";
     let process = Process::start(Command::new("sh").args(["-c", wait]).arg(python).arg(&go));
-    let config = Config {
-        target: only(process.pid()),
-        // Nothing is ever sampled.
-        rate_hz: 0,
-        ..Config::default()
-    };
-    let needs = "needs CAP_BPF and CAP_PERFMON";
-    let Some(mut source) = unless_forbidden(BpfSource::start(&config), needs) else {
+    // Nothing is ever sampled.
+    let Some(mut source) = start(process.pid(), 0) else {
         return;
     };
     source.poll(Duration::from_millis(20)).unwrap();
@@ -447,6 +454,62 @@ fn a_process_is_known_before_it_is_sampled() {
         assert!(batch.samples.is_empty());
         (batch.python.processes == 1).then_some(())
     });
+}
+
+/// A server that starts a thread for each request.
+#[test]
+fn threads_of_a_few_milliseconds_have_functions() {
+    let _machine = beside_others();
+    let interpreters = pythons();
+    if interpreters.is_empty() {
+        skip(NO_PYTHON);
+    }
+    for (version, python) in interpreters {
+        let text = "import threading, time\n\
+                    def request():\n\
+                    \x20until = time.thread_time() + 0.004\n\
+                    \x20while time.thread_time() < until: sum(range(100))\n\
+                    while True:\n\
+                    \x20one = threading.Thread(target=request)\n\
+                    \x20one.start(); one.join()";
+        let process = Process::start(Command::new(python).args(["-c", text]));
+        let Some(mut source) = start(process.pid(), 499) else {
+            return;
+        };
+        let is_request = |sample: &&Sample| sample.tid != process.pid();
+        let has_function = |sample: &&Sample, modules: &HashMap<u32, ModuleKind>| {
+            let frames = python_frames(sample, modules);
+            frames.iter().any(|frame| frame.0.ends_with("request"))
+        };
+        // It may take a moment until the process is known.
+        let mut seen = Seen::until(&mut source, "functions of threads", |seen| {
+            let mut requests = seen.samples.iter().rev().filter(is_request);
+            requests
+                .next()
+                .is_some_and(|sample| has_function(&sample, &seen.modules))
+        });
+        seen.samples.clear();
+        wait_until("samples of threads", || {
+            seen.take(&mut source);
+            seen.samples.iter().filter(is_request).count() >= 100
+        });
+        let requests: Vec<_> = seen.samples.iter().filter(is_request).collect();
+        let threads: BTreeSet<_> = requests.iter().map(|sample| sample.tid).collect();
+        let with = requests
+            .iter()
+            .filter(|sample| has_function(sample, &seen.modules));
+        let (with, all) = (with.count(), requests.len());
+        println!(
+            "Python {version}: {with} of {all} in {} threads",
+            threads.len()
+        );
+        assert!(with * 4 >= all * 3, "{version}: {with} of {all}");
+        assert!(
+            threads.len() * 10 >= all,
+            "{version}: {} threads",
+            threads.len()
+        );
+    }
 }
 
 #[test]
@@ -470,13 +533,7 @@ fn functions_of_other_interpreters_are_shown() {
                     def calls(): them.exec(them.create(), code)\n\
                     calls()";
         let process = Process::start(Command::new(python).args(["-c", text]));
-        let config = Config {
-            target: only(process.pid()),
-            rate_hz: 499,
-            ..Config::default()
-        };
-        let needs = "needs CAP_BPF and CAP_PERFMON";
-        let Some(mut source) = unless_forbidden(BpfSource::start(&config), needs) else {
+        let Some(mut source) = start(process.pid(), 499) else {
             return;
         };
         Seen::until(&mut source, "a function of another interpreter", |seen| {
@@ -503,13 +560,7 @@ fn threads_are_called_as_their_programs_call_them() {
         let out = scratch.join("names");
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/names.py");
         let process = Process::start(Command::new(python).arg(program).arg(&out));
-        let config = Config {
-            target: only(process.pid()),
-            rate_hz: 199,
-            ..Config::default()
-        };
-        let needs = "needs CAP_BPF and CAP_PERFMON";
-        let Some(mut source) = unless_forbidden(BpfSource::start(&config), needs) else {
+        let Some(mut source) = start(process.pid(), 199) else {
             return;
         };
         let mut told = HashMap::new();
@@ -560,8 +611,7 @@ fn who_has_the_global_lock_is_told_to_who_waits_for_it() {
             waits: true,
             ..Config::default()
         };
-        let needs = "needs CAP_BPF and CAP_PERFMON";
-        let Some(mut source) = unless_forbidden(BpfSource::start(&config), needs) else {
+        let Some(mut source) = start_with(&config) else {
             return;
         };
         let text = wait_for("two threads", || std::fs::read_to_string(&out).ok());
@@ -605,13 +655,7 @@ fn samples_say_whether_their_thread_had_the_global_lock() {
         for what in ["python", "native"] {
             let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/lock.py");
             let process = Process::start(Command::new(&python).arg(program).arg(what));
-            let config = Config {
-                target: only(process.pid()),
-                rate_hz: 499,
-                ..Config::default()
-            };
-            let needs = "needs CAP_BPF and CAP_PERFMON";
-            let Some(mut source) = unless_forbidden(BpfSource::start(&config), needs) else {
+            let Some(mut source) = start(process.pid(), 499) else {
                 return;
             };
             let stats = wait_for("samples of which that is known", || {
@@ -651,8 +695,7 @@ fn who_only_says_that_it_is_python_harms_nobody() {
         rate_hz: 997,
         ..Config::default()
     };
-    let needs = "needs CAP_BPF and CAP_PERFMON";
-    let Some(mut source) = unless_forbidden(BpfSource::start(&config), needs) else {
+    let Some(mut source) = start_with(&config) else {
         return;
     };
     let pid = pretends.pid();

@@ -720,6 +720,49 @@ fn short_waits_count_as_if_all_gave_their_stacks() {
 }
 
 #[test]
+fn first_waits_of_new_threads_count_as_long_as_they_were() {
+    let _alone = alone();
+    let Some(mut told) = Told::start(only(std::process::id())) else {
+        return;
+    };
+    const THREADS: usize = 400;
+    let starter = std::thread::spawn(|| {
+        for _ in 0..THREADS {
+            let short = std::thread::spawn(|| gettid().as_raw_nonzero().get() as u32);
+            short.join().unwrap();
+        }
+    });
+    while !starter.is_finished() {
+        told.take();
+    }
+    starter.join().unwrap();
+    // Those that live on are other tests' and this one's own.
+    let ended = |told: &Told| {
+        let threads = told.threads.values().filter(|thread| thread.has_ended);
+        threads.cloned().collect::<Vec<_>>()
+    };
+    wait_until("the ends of all threads", || {
+        told.take();
+        ended(&told).len() >= THREADS
+    });
+    let (mut all, mut sampled) = (0, 0);
+    for thread in ended(&told) {
+        all += thread.ns_in(WaitState::Queue);
+        sampled += told.sampled(thread.tid, WaitState::Queue);
+    }
+    // A wait that is drawn stands for 10 ms at least. By chance there are as many as fit into the
+    // time, and five times what chance does more.
+    let period = CERTAIN_NS as f64;
+    let expected = all as f64 / period;
+    let limit = expected + 5.0 * expected.sqrt() + 5.0;
+    let found = sampled as f64 / period;
+    assert!(
+        found <= limit,
+        "{found:.1} periods, and {expected:.1} were waited"
+    );
+}
+
+#[test]
 fn without_being_asked_for_nothing_is_followed() {
     let _alone = alone();
     let config = Config {

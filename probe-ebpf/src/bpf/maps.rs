@@ -122,6 +122,7 @@ pub static PROCESSES: HashMap<u32, u64, PROCESSES_MAX> = HashMap::new();
 pub struct RawScratch {
     /// The second that `shipped` counts in.
     pub second: u64,
+    /// Bytes of records with stacks.
     pub shipped: u64,
     /// Of a long stack, where its last parts begin; 0 if it is copied in one go.
     pub tail: u64,
@@ -381,6 +382,11 @@ pub static WAIT_RUNQUEUE_OFFSET: Global<u32> = Global::new(0xfeed_0016);
 /// quotas.
 #[unsafe(no_mangle)]
 pub static WAIT_THROTTLES_OFFSET: Global<u32> = Global::new(0xfeed_0017);
+
+/// Offset of `thread.fsbase` in this kernel's `task_struct`; 0 if it is not known, or there is
+/// none.
+#[unsafe(no_mangle)]
+pub static TASK_FS_BASE_OFFSET: Global<u32> = Global::new(0xfeed_0018);
 
 /// Adds to a counter of this CPU.
 #[inline(always)]

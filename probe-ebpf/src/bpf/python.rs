@@ -7,6 +7,7 @@
 mod tasks;
 
 use super::maps::{PYTHON_PROCESSES, PYTHON_THREADS, Scratch};
+use super::registers::thread_base;
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 use probe_ebpf::limits::{FRAMES_MAX, PYTHON_FRAMES_MAX};
@@ -42,12 +43,22 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
     state.python.status = status::NO_THREAD;
     let mut thread_state = 0;
     let tid = state.header.tid;
-    if let Some(thread) = PYTHON_THREADS.get_ptr(&tid) {
-        // SAFETY: values of live maps.
-        let (address, identity, layout_ref) =
-            unsafe { ((*thread).address, (*thread).identity, &*layout) };
-        let known = read(address.wrapping_add(layout_ref.thread_identity as u64));
-        if known == identity {
+    // SAFETY: a value of a live map.
+    let layout_ref = unsafe { &*layout };
+    let told = match PYTHON_THREADS.get_ptr(&tid) {
+        // SAFETY: a value of a live map.
+        Some(thread) => unsafe {
+            Told {
+                address: (*thread).address,
+                identity: (*thread).identity,
+                at: layout_ref.thread_identity,
+            }
+        },
+        None => own_state(layout_ref),
+    };
+    if told.address != 0 {
+        let address = told.address;
+        if read(address.wrapping_add(told.at as u64)) == told.identity {
             state.python.status = status::TOO_DEEP;
             thread_state = address;
             state.python.next = innermost(address, layout_ref);
@@ -85,6 +96,30 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
     // SAFETY: as above.
     unsafe { (*scratch).header.python = Summary::new(entries, status, lock).0 };
     0
+}
+
+/// Where a thread's state is said to be, and by what it is known.
+struct Told {
+    /// 0 if nothing says where.
+    address: u64,
+    /// The word that a thread's state has at `at` if it is that thread's.
+    identity: u64,
+    at: u32,
+}
+
+/// The state of the current thread by the thread's own word: it may have started a moment ago,
+/// and user space knows of it only later.
+#[inline(always)]
+fn own_state(layout: &Layout) -> Told {
+    let mut told = Told {
+        address: 0,
+        identity: thread_base(),
+        at: layout.thread_pthread,
+    };
+    if layout.own_state != 0 && told.identity != 0 {
+        told.address = read(told.identity.wrapping_add(layout.own_state as u64));
+    }
+    told
 }
 
 /// Whether the thread of that state has the global lock.

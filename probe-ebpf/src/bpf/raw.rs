@@ -1,6 +1,7 @@
 //! The whole stack of a thread, for a process whose tables are not in place
 //! yet: user space walks it by the same code when they are.
 
+mod goroutine;
 mod put_back;
 
 use super::maps::{RAW_SCRATCH, RawScratch, SAMPLES, SCRATCH, Scratch, WAKE_BYTES, count};
@@ -9,8 +10,8 @@ use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_NO_WAKEUP};
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 use probe_ebpf::limits::{
-    PAGE_BYTES, RAW_FIRST_PER_SECOND, RAW_PAGES, RAW_PARTS, RAW_PARTS_BLIND, RAW_PARTS_TAIL,
-    RAW_PER_SECOND,
+    PAGE_BYTES, RAW_BYTES_PER_SECOND, RAW_FIRST_BYTES_PER_SECOND, RAW_PAGES, RAW_PARTS,
+    RAW_PARTS_BLIND, RAW_PARTS_TAIL,
 };
 use probe_ebpf::record::record_kind;
 use probe_ebpf::settings::counter;
@@ -43,7 +44,7 @@ pub fn prepare(sample: &mut Scratch, kind: u8) {
         raw.second = second;
         raw.shipped = 0;
     }
-    if raw.shipped >= RAW_PER_SECOND {
+    if raw.shipped >= RAW_BYTES_PER_SECOND {
         count(counter::STACKS_OVER_RATE, 1);
         return;
     }
@@ -89,7 +90,7 @@ pub fn ship() -> u32 {
     0
 }
 
-/// Finds where the mapping of the stack ends. In an interrupt the kernel answers
+/// Finds where the stack ends, or the mapping that it is in. In an interrupt the kernel answers
 /// this once, and not at all while the mappings of the process change.
 #[inline(always)]
 fn find_end(raw: *mut RawScratch) {
@@ -105,7 +106,14 @@ fn find_end(raw: *mut RawScratch) {
         end.write_volatile(0);
         let task = helpers::bpf_get_current_task_btf();
         helpers::bpf_find_vma(task, sp, body, core::ptr::null_mut(), 0);
-        let end = end.read_volatile();
+        let mapped = end.read_volatile();
+        let told = goroutine::stack_end(sp);
+        let end = if told != 0 && (told < mapped || mapped == 0) {
+            end.write_volatile(told);
+            told
+        } else {
+            mapped
+        };
         if end.wrapping_sub(sp) > PART_MAX + TAIL && end > sp {
             (*raw).tail = end - TAIL;
         }
@@ -156,7 +164,6 @@ unsafe extern "C" fn ship_part(index: u32, _context: *mut c_void) -> i64 {
     if copied == 0 && index > 0 {
         return !is_tail as i64;
     }
-    raw.shipped += 1;
     raw.header.time_ns = sample.time_ns;
     raw.header.cgroup_id = sample.cgroup_id;
     raw.header.stopped_at = 0;
@@ -173,6 +180,7 @@ unsafe extern "C" fn ship_part(index: u32, _context: *mut c_void) -> i64 {
     raw.header.python = 0;
     raw.header.comm = sample.comm;
     let bytes = HEADERS + if copied > PART_MAX { PART_MAX } else { copied };
+    raw.shipped += bytes;
     let record = &raw mut raw.header as *mut c_void;
     // SAFETY: the pointers are a map and a value of a map; the length is bounded
     // by the value's.
@@ -194,7 +202,7 @@ unsafe extern "C" fn ship_part(index: u32, _context: *mut c_void) -> i64 {
     // more behind it, at the end of a long stack.
     let goes_on = is_tail || raw.tail != 0 && index == 0 || copied > PART_MAX - PAGE_BYTES as u64;
     let is_blind = raw.raw.end == 0 && index as usize + 1 >= RAW_PARTS_BLIND;
-    let is_enough = raw.shipped >= RAW_PER_SECOND - RAW_FIRST_PER_SECOND;
+    let is_enough = raw.shipped >= RAW_BYTES_PER_SECOND - RAW_FIRST_BYTES_PER_SECOND;
     (written != 0 || !goes_on || is_blind || is_enough) as i64
 }
 

@@ -1,7 +1,7 @@
 //! The user registers of the current task, from which its stack is walked.
 
 use super::hit;
-use super::maps::{Scratch, TASK_FLAGS_OFFSET};
+use super::maps::{Scratch, TASK_FLAGS_OFFSET, TASK_FS_BASE_OFFSET};
 use super::memory::kernel_word;
 use super::saved_registers::interrupted;
 use aya_ebpf::bindings::pt_regs;
@@ -36,6 +36,19 @@ pub fn at_entry(scratch: *mut Scratch) -> u32 {
         walk.registers.sp += hit & hit::HAS_PUSHED;
     }
     0
+}
+
+/// The address that the current thread's own variables are counted from (`fs`), which is its
+/// `pthread_t` as well; 0 if that is not known.
+#[inline(always)]
+pub fn thread_base() -> u64 {
+    let offset = TASK_FS_BASE_OFFSET.load();
+    if offset == 0 {
+        return 0;
+    }
+    // SAFETY: a helper without arguments.
+    let task = unsafe { helpers::bpf_get_current_task() };
+    kernel_word(task + offset as u64)
 }
 
 /// Whether the task has begun to end: then its stack may be gone already.

@@ -518,6 +518,9 @@ fn meet(tid: u32, tgid: u32, state: u32, now_ns: u64) -> u32 {
     thread.known_ns = now_ns;
     thread.tgid = tgid;
     thread.state = state;
+    // Without it the first wait of every new thread would be drawn, and stand for a period.
+    // SAFETY: a helper without arguments.
+    thread.luck = unsafe { helpers::bpf_get_prandom_u32() };
     thread.comm = bpf_get_current_comm().unwrap_or(thread.comm);
     if THREADS.insert(&tid, &thread, 0).is_err() {
         count(counter::NO_ROOM, 1);

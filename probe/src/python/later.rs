@@ -252,7 +252,8 @@ pub fn walk_anything(bytes: &[u8]) -> usize {
         code_start: at(8),
         code_first_line: at(9) + u32::from(choice[9] >> 7) * 4,
         code_identity: at(10),
-        reserved: 0,
+        thread_pthread: 0,
+        own_state: 0,
         gil: 0,
         tasks: TaskLayout {
             name: has(1, at(11)),

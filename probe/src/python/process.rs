@@ -56,6 +56,8 @@ pub struct Process {
     names_wait_ns: u64,
     has_one_gil: bool,
     gil: Option<u64>,
+    /// Where each thread has the address of its own state, from its `pthread_t` on.
+    own_state: Option<i64>,
     /// Where asyncio keeps its tasks, if its file tells that.
     told_tasks: Option<TaskLayout>,
     /// It may have loaded asyncio, whose file does not tell that.
@@ -107,6 +109,7 @@ impl Process {
             names_wait_ns: NAMES_NS,
             has_one_gil: false,
             gil: None,
+            own_state: None,
             told_tasks: None,
             running_tasks: None,
             tasks_again_ns: 0,
@@ -135,9 +138,10 @@ impl Process {
         let is_wanted = match self.state {
             State::New | State::Lacking(_) => self.is_new(),
             State::Walked(_) => {
-                let status = raw.python.status;
-                let is_unknown = status == status::NO_THREAD && !self.foreign.contains(&raw.tid);
-                is_unknown || status == status::STALE
+                // One that has told its state itself has no name yet.
+                let is_unknown =
+                    !self.threads.contains_key(&raw.tid) && !self.foreign.contains(&raw.tid);
+                is_unknown || raw.python.status == status::STALE
             }
         };
         let is_early = now_ns < self.again_ns;
@@ -304,7 +308,10 @@ impl Process {
     fn tell(&self, maps: &mut PythonMaps) {
         if let State::Walked(layout) = &self.state {
             let tasks = self.tasks(layout);
-            maps.add_process(self.look.pid, &for_kernel(layout, self.gil, tasks));
+            maps.add_process(
+                self.look.pid,
+                &for_kernel(layout, self.gil, self.own_state, tasks),
+            );
         }
     }
 
@@ -448,6 +455,7 @@ impl Process {
         let Seen {
             layout,
             gil,
+            own_state,
             has_one_gil,
             threads,
             foreign,
@@ -456,10 +464,13 @@ impl Process {
             names,
             running_tasks,
         } = seen;
-        let is_other = self.gil != gil || running_tasks.is_some();
+        // In a program with several interpreters a thread has several states.
+        let own_state = own_state.or(self.own_state).filter(|_| has_one_gil);
+        let is_other = self.gil != gil || self.own_state != own_state || running_tasks.is_some();
         self.running_tasks = running_tasks.or(self.running_tasks);
         self.has_one_gil = has_one_gil;
         self.gil = gil;
+        self.own_state = own_state;
         self.threading = threading;
         self.names = names;
         for tid in self.threads.keys().filter(|tid| !threads.contains_key(tid)) {
@@ -482,7 +493,12 @@ impl Process {
 }
 
 /// The layout as the kernel side wants it.
-fn for_kernel(layout: &Layout, gil: Option<u64>, tasks: python::TaskLayout) -> python::Layout {
+fn for_kernel(
+    layout: &Layout,
+    gil: Option<u64>,
+    own_state: Option<i64>,
+    tasks: python::TaskLayout,
+) -> python::Layout {
     let Layout {
         thread,
         frame,
@@ -508,7 +524,8 @@ fn for_kernel(layout: &Layout, gil: Option<u64>, tasks: python::TaskLayout) -> p
         code_start: code.start,
         code_first_line: code.first_line,
         code_identity: code.identity,
-        reserved: 0,
+        thread_pthread: thread.thread_id,
+        own_state: own_state.unwrap_or(0),
         gil: gil.unwrap_or(0),
         tasks,
     }

@@ -2,7 +2,7 @@
 //! wants to can let a reader of its memory wait.
 
 use super::codes::{self, WantedCode};
-use super::tids;
+use super::{own_state, tids};
 use crate::aside::Aside;
 use crate::ids::ModuleId;
 use probe_ebpf::python::ThreadState;
@@ -95,6 +95,8 @@ pub struct Seen {
     pub layout: Layout,
     /// Where its global lock is.
     pub gil: Option<u64>,
+    /// Where each thread has the address of its own state, from its `pthread_t` on.
+    pub own_state: Option<i64>,
     /// It is the lock of all its threads: there is one interpreter.
     pub has_one_gil: bool,
     /// Where the frames of each thread are.
@@ -241,6 +243,7 @@ fn look_at(
         // What cannot be read is looked for again.
         running_tasks: running_tasks.and_then(Result::ok).flatten(),
         gil: find_gil(memory, *runtime, &layout).ok(),
+        own_state: own_state::find(&threads, memory),
         has_one_gil: count_interpreters(memory, *runtime, &layout) == Ok(1),
         threading,
         names,
