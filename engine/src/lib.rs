@@ -28,12 +28,12 @@ mod stops;
 mod users;
 
 pub use governor::{Budget, Frugality};
-pub use naming::shown;
 pub use nearest::nearest;
 pub use sampler::MakeSource;
 pub use settings::{
     AwaitNames, Command, Consent, Counted, FirstProbes, LineReading, Schedule, Settings,
 };
+pub use symbolize::demangle::shown;
 
 use model::Model;
 use probe::ask_kernel;

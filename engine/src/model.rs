@@ -15,6 +15,7 @@
 mod account;
 mod course;
 mod happening;
+mod memory;
 mod modules;
 mod probing;
 mod python;
@@ -454,7 +455,10 @@ impl Model {
         let kept_waiting = self.waiting.as_ref().map(Waiting::kept_waiting);
         let kept_waiting = kept_waiting.and_then(|event| view.of_event(event));
         let (mut report, offered, view) = self.report(&query, view, due);
-        let (health, busy_cpus) = self.account.health(report.window, &self.modules, notes);
+        let (mut health, busy_cpus) = self.account.health(report.window, &self.modules, notes);
+        health.own_memory = memory::by_part(&self.store, &self.workers);
+        let bytes_max = self.settings.limits.memory_bytes;
+        memory::bound(&mut self.store, &health.own_memory, bytes_max);
         let waited = kept_waiting.map(|kept_waiting| {
             let mut waited = Waited::told(&mut report, &view, &query);
             waited.learn_ends(&kept_waiting, &query);

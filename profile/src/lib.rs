@@ -56,8 +56,8 @@ pub use no_name::NoName;
 pub use query::{Cancel, Cancelled, Query, Scope, Selection};
 pub use rates::Reweighed;
 pub use report::{
-    Completeness, CpuRow, FunctionRow, Health, LanguageStacks, ProcessRow, Report, Stop, TREND_LEN,
-    ThreadRow, TrendPeaks,
+    Completeness, CpuRow, FunctionRow, Health, LanguageStacks, OwnMemory, ProcessRow, Report, Stop,
+    TREND_LEN, ThreadRow, TrendPeaks,
 };
 pub use states::{DoingThen, Held, HeldBy, StateLog, StateStretch, StateThread, ThreadDid};
 pub use store::{Limits, NewSample, Store, StoreStats};

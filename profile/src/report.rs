@@ -214,6 +214,18 @@ impl LanguageStacks {
     }
 }
 
+/// What proftop takes memory for, in bytes. What is not told apart is code, what is shared
+/// with the kernel, reports, and what the allocator has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OwnMemory {
+    /// Samples with their stacks and names.
+    pub samples: u64,
+    /// Symbols and debug information that were read and may be asked again.
+    pub symbols: u64,
+    /// The processes that read files. It is theirs, and no part of what is resident.
+    pub helpers: u64,
+}
+
 /// What the sampler says of itself; the profile only carries it.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
@@ -227,6 +239,8 @@ pub struct Health {
     pub own_cpu_percent: f64,
     /// Memory of proftop that is resident, in bytes.
     pub own_rss_bytes: u64,
+    /// What memory is taken for.
+    pub own_memory: OwnMemory,
     /// Kernel memory that holds unwind tables.
     pub table_bytes: u64,
     /// Where the walks of this run stopped that did not reach the root, by cause

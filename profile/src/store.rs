@@ -436,6 +436,11 @@ impl Store {
         end_ns.saturating_sub(self.begin_ns.unwrap_or(end_ns)) as f64 / 1e9
     }
 
+    /// Changes how much memory may be taken from now on.
+    pub fn set_memory_bytes_max(&mut self, bytes: usize) {
+        self.limits.memory_bytes = bytes;
+    }
+
     /// An estimate of all memory held here, cheap enough for each refresh.
     pub fn memory_bytes(&self) -> usize {
         self.histories.memory_bytes()

@@ -9,7 +9,7 @@ use crate::stops::Stops;
 use crate::users::Users;
 use probe::shares::NOBODY;
 use probe::{Batch, Counters, OverShare, PythonStats, Scarce, TableStats};
-use profile::{Ending, Health, ModuleId, Window};
+use profile::{Ending, Health, ModuleId, OwnMemory, Window};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,6 +100,7 @@ impl Account {
             lost_run: self.counters.lost,
             own_cpu_percent: cost.own_cpu_percent,
             own_rss_bytes: cost.own_rss_bytes,
+            own_memory: OwnMemory::default(),
             table_bytes: self.tables.kernel_bytes,
             stops: self.stops.top(|module| modules.name(module)),
             languages: python::stacks(&self.python).into_iter().collect(),

@@ -3,15 +3,16 @@
 use super::modules::Modules;
 use super::waiting::Waiting;
 use crate::debuginfod::Fetching;
-use crate::naming::{Line, NamedModule, Naming};
+use crate::naming::{NamedModule, Naming};
 use crate::settings::{Consent, LineReading};
 use crate::snapshot::{FetchState, Loading};
-use crate::sources::{DEBUG_BYTES_MAX, Sources};
+use crate::sources::{DEBUG_BYTES_MAX, LINES_BYTES_MAX, Sources};
 use probe::shares::{NOBODY, SHARES, may_have_more};
 use profile::{FrameId, ModuleId, SourceFrame, Store};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use symbolize::parser::names::SourceLine;
 use symbolize::{Symbolizer, TableCache, table_cache};
 
 /// Frames sent to the naming workers at once; the rest follow when they are
@@ -127,7 +128,7 @@ impl Workers {
         let mut named = Vec::new();
         for answer in self.naming.answers() {
             if answer.is_for(store.frame(answer.frame)) {
-                let chain: Vec<SourceFrame<'_>> = answer.source.iter().map(Line::frame).collect();
+                let chain: Vec<SourceFrame<'_>> = answer.source.iter().map(source_frame).collect();
                 if chain.is_empty() {
                     named.push(answer.frame);
                 }
@@ -214,13 +215,23 @@ fn questions(
     frames.into_iter().filter_map(question).collect()
 }
 
+/// A line as the store wants it.
+fn source_frame(line: &SourceLine) -> SourceFrame<'_> {
+    SourceFrame {
+        function: &line.function,
+        file: &line.file,
+        line: line.line,
+    }
+}
+
 /// A symbolizer with the range tables of earlier runs, if there is a place for them.
 fn symbolizer() -> Symbolizer {
     let base = symbolize::cache_directory::default_base();
     let tables = base.and_then(|base| TableCache::open(&base, table_cache::BYTES_MAX).ok());
     let symbolizer = Symbolizer::new()
         .with_files(probe::files::of_targets())
-        .with_debug_bytes_max(DEBUG_BYTES_MAX);
+        .with_debug_bytes_max(DEBUG_BYTES_MAX)
+        .with_lines_bytes_max(LINES_BYTES_MAX);
     let symbolizer = symbolizer.with_bpf(Box::new(probe::BpfPrograms));
     match tables {
         Some(tables) => symbolizer.with_tables(tables),

@@ -4,10 +4,13 @@
 //! request for its name that is under way. So numbers are not given to another
 //! frame while there is room: a frame that nothing uses any more is *released*,
 //! which means that it can no longer be found by its address, and its number is
-//! put at the end of a queue. Only when the table has reached its share of the
-//! memory is the number at the front of the queue used again, which is the one
-//! released longest ago. At the default of 256 MB that is after more than four
-//! hundred thousand distinct places; most runs never see it.
+//! put at the end of a queue. Only when the table has grown to twice the frames that are in
+//! use, or to its share of the memory, is the number at the front of the queue used again, which is the one
+//! released longest ago.
+//!
+//! On a machine whose programs come and go, frames that nothing uses would fill the table up
+//! to there. So they are released when the table has doubled, and half of its numbers at most
+//! are those of released frames.
 
 use crate::cow;
 use crate::hash::Seed;
@@ -37,6 +40,9 @@ const BYTES_PER_FRAME: usize = 160;
 /// Below this, saving is not worth the trouble.
 const FRAMES_MIN: usize = 4096;
 
+/// A table that is smaller keeps what nothing uses, within its share of the memory.
+const SMALL_MAX: usize = 16_384;
+
 #[derive(Debug)]
 pub(crate) struct Frames {
     seed: Seed,
@@ -49,6 +55,8 @@ pub(crate) struct Frames {
     inlined: Vec<FrameId>,
     /// How many frames there may be before numbers are used again.
     wanted_max: usize,
+    /// What that may grow to while there are frames to release.
+    share_max: usize,
 }
 
 /// What interning a frame came to.
@@ -66,6 +74,7 @@ impl Frames {
             address: 0,
             kind: FrameKind::User,
         };
+        let share_max = (budget_bytes / BYTES_PER_FRAME).max(FRAMES_MIN);
         Self {
             seed,
             index: Index::new(),
@@ -73,7 +82,8 @@ impl Frames {
             frames: Arc::new(vec![reserved; RESERVED as usize]),
             released: VecDeque::new(),
             inlined: Vec::new(),
-            wanted_max: (budget_bytes / BYTES_PER_FRAME).max(FRAMES_MIN),
+            wanted_max: share_max.min(SMALL_MAX),
+            share_max,
         }
     }
 
@@ -138,8 +148,10 @@ impl Frames {
 
     /// Releases all frames but those that `is_live` keeps; gives those released.
     ///
-    /// Where little was found, the bound rises by an eighth: the frames are all
-    /// in use then, and looking again at each new one would be in vain.
+    /// The next time is when there are twice the frames that are in use now, or as many as
+    /// their share of the memory holds. Where little was found there, the bound rises by an
+    /// eighth: the frames are all in use then, and looking again at each new one would be in
+    /// vain.
     pub(crate) fn release(&mut self, is_live: impl Fn(FrameId) -> bool) -> Vec<FrameId> {
         let mut gone = Vec::new();
         self.index.retain(|id| {
@@ -156,11 +168,14 @@ impl Frames {
             }
             live
         });
-        if gone.len() < self.wanted_max / 8 {
-            self.wanted_max += self.wanted_max / 8;
-        }
         gone.sort_unstable();
         self.released.extend(&gone);
+        if self.wanted_max < self.share_max {
+            let twice = (self.used() * 2).max(SMALL_MAX).min(self.share_max);
+            self.wanted_max = self.wanted_max.max(twice);
+        } else if gone.len() < self.wanted_max / 8 {
+            self.wanted_max += self.wanted_max / 8;
+        }
         gone
     }
 
@@ -168,6 +183,7 @@ impl Frames {
     /// is short.
     pub(crate) fn stop_growing(&mut self) {
         self.wanted_max = self.wanted_max.min(self.frames.len()).max(FRAMES_MIN);
+        self.share_max = self.wanted_max;
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
@@ -213,6 +229,28 @@ mod tests {
         assert_eq!((again.id, again.is_new), (first, false));
         assert_eq!(frames.get(first), Some(frame(16)));
         assert_eq!(frames.get(FrameId(99)), None);
+    }
+
+    #[test]
+    fn where_programs_come_and_go_the_table_is_twice_what_is_in_use() {
+        let mut frames = Frames::new(Seed::random(), 1 << 30);
+        let mut most = 0;
+        for round in 0..100 {
+            for n in 0..10_000 {
+                if frames.is_full() {
+                    // Those of the last two rounds are in use.
+                    let table = Arc::clone(frames.table());
+                    let used = |id: FrameId| table[id.0 as usize].address >> 32;
+                    frames.release(|id| used(id) + 1 >= round);
+                }
+                frames.intern(&frame((round << 32) | n));
+            }
+            most = most.max(frames.len());
+        }
+        assert!(most <= 40_000 + RESERVED as usize, "{most}");
+        assert!(frames.used() <= most);
+        let last = frame((99 << 32) | 5);
+        assert_eq!(frames.find(&last).and_then(|id| frames.get(id)), Some(last));
     }
 
     #[test]

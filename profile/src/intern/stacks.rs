@@ -219,6 +219,11 @@ impl Stacks {
         self.dead_words > DEAD_WORDS_MIN && self.dead_words * 2 > self.table.arena.words()
     }
 
+    /// The same for a quarter, however few there are.
+    pub(crate) fn is_quarter_dead(&self) -> bool {
+        self.dead_words * 4 > self.table.arena.words()
+    }
+
     /// Throws the dead stacks away. Their numbers may be given again.
     pub(crate) fn compact(&mut self) {
         let uses = &self.uses;

@@ -6,7 +6,8 @@
 //! Stacks that no sample uses are thrown away when they are half of their
 //! table, or when memory is short. Frames stay longest, because their numbers
 //! are held outside (see [`crate::intern::Frames`]): they leave, with their
-//! names and modules, only when there are too many of them.
+//! names and modules, only when there are twice as many as are in use, or too
+//! many for the memory.
 
 use super::Store;
 use crate::FrameId;
@@ -57,7 +58,10 @@ impl Store {
     /// Releases the frames that nothing uses: no stack, no request under way,
     /// no living member of the function that they own.
     pub(super) fn release_frames(&mut self) {
-        self.compact_stacks();
+        // A copy of all stacks: while few of them are dead, their frames stay as well.
+        if self.stacks.is_quarter_dead() {
+            self.compact_stacks();
+        }
         let mut live = vec![false; self.frames.len()];
         // A frame is used by a stack, as the owner of a function whose frame is used,
         // or as a function that is inlined in one.

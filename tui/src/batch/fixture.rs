@@ -5,8 +5,8 @@ use crate::fixture;
 use engine::snapshot::{Run, Snapshot, Source, TargetState, ThreadStates, Waited};
 use probe::WaitState;
 use profile::{
-    Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, Host, NoName, ProcessId,
-    ProcessRow, Report, RowName, ThreadRow, Window,
+    Completeness, Ending, FrameId, FrameKind, FunctionRow, Health, Host, NoName, OwnMemory,
+    ProcessId, ProcessRow, Report, RowName, ThreadRow, Window,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,6 +63,10 @@ impl Fixture {
                 health: Health {
                     own_cpu_percent: 0.8,
                     own_rss_bytes: 34 << 20,
+                    own_memory: OwnMemory {
+                        samples: 9 << 20,
+                        ..OwnMemory::default()
+                    },
                     table_bytes: 7 << 20,
                     stops: fixture::stops(),
                     languages: vec![fixture::python_stacks()],

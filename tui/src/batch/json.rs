@@ -117,6 +117,9 @@ fn stop(stop: &profile::Stop) -> Stop<'_> {
 struct Own {
     cpu_percent: f64,
     rss_bytes: u64,
+    samples_bytes: u64,
+    symbols_bytes: u64,
+    helpers_bytes: u64,
     table_bytes: u64,
 }
 
@@ -286,6 +289,9 @@ impl<'a> Object<'a> {
             own: Own {
                 cpu_percent: number(health.own_cpu_percent),
                 rss_bytes: health.own_rss_bytes,
+                samples_bytes: health.own_memory.samples,
+                symbols_bytes: health.own_memory.symbols,
+                helpers_bytes: health.own_memory.helpers,
                 table_bytes: health.table_bytes,
             },
             stops_run: health.stops.iter().map(stop).collect(),
@@ -571,6 +577,7 @@ mod tests {
         assert_eq!(json["endings"]["root"], 3241);
         assert_eq!(json["unnamed"]["stripped"], 3500);
         assert_eq!(json["own"]["rss_bytes"], 34 << 20);
+        assert_eq!(json["own"]["samples_bytes"], 9 << 20);
         let functions = json["functions"].as_array().expect("a list");
         assert_eq!(functions.len(), 1);
         assert_eq!(json["functions_found"], 5);

@@ -21,7 +21,7 @@ use crate::words::{compared, cpus, units};
 use engine::losses::Losses;
 use engine::snapshot::{NameSource, Snapshot};
 use profile::diff::{Diff, DiffRow};
-use profile::{Ending, ModuleId, NoName, RowName};
+use profile::{Ending, ModuleId, NoName, OwnMemory, RowName};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -71,6 +71,9 @@ pub enum Topic {
     OwnCpu,
     Budget,
     OwnMemory,
+    OwnSamples,
+    OwnSymbols,
+    OwnHelpers,
 }
 
 /// One line of the view.
@@ -731,9 +734,15 @@ fn overhead(snapshot: &Snapshot) -> Vec<Finding> {
             label: "memory".into(),
             value: Value::Bytes(health.own_rss_bytes),
             text: "resident".into(),
-            explain: "The memory of proftop that is resident.".into(),
+            explain:
+                "The memory of proftop that is resident. What is not told apart is code, what \
+                      it shares with the kernel, and reports."
+                    .into(),
         },
     ];
+    if snapshot.health.own_memory != OwnMemory::default() {
+        findings.extend(memory_by_part(&snapshot.health.own_memory));
+    }
     if let Some(budget) = snapshot.source.budget {
         findings.push(Finding {
             topic: Topic::Budget,
@@ -746,6 +755,42 @@ fn overhead(snapshot: &Snapshot) -> Vec<Finding> {
         });
     }
     findings
+}
+
+/// What memory is taken for.
+fn memory_by_part(memory: &OwnMemory) -> [Finding; 3] {
+    let part = |topic, label: &str, bytes, text: &str, explain: &str| Finding {
+        topic,
+        label: label.into(),
+        value: Value::Bytes(bytes),
+        text: text.into(),
+        explain: explain.into(),
+    };
+    [
+        part(
+            Topic::OwnSamples,
+            "samples",
+            memory.samples,
+            "of it: samples, stacks, names (--mem)",
+            "Samples with their stacks, names and lines. --keep and --mem say how much is kept.",
+        ),
+        part(
+            Topic::OwnSymbols,
+            "symbols",
+            memory.symbols,
+            "of it: symbols, debug information",
+            "Symbols of the kernel, and debug information that was read and may be asked again. \
+             What nobody has asked for half a minute is dropped.",
+        ),
+        part(
+            Topic::OwnHelpers,
+            "helpers",
+            memory.helpers,
+            "beside it: processes that read files",
+            "The processes that open files and understand them. Their memory is their own, and \
+             not in what is resident.",
+        ),
+    ]
 }
 
 /// Returns a line above others. It can be selected, and explains what stands below it.
@@ -782,6 +827,35 @@ mod tests {
         assert_eq!(lost_by_cpu(&losses), "CPU 1 5");
         losses.note(20, 1_151, &[(1, 5), (3, 611), (7, 515), (15, 20)]);
         assert_eq!(lost_by_cpu(&losses), "CPU 3 611, CPU 7 515, 2 more 25");
+    }
+
+    #[test]
+    fn memory_is_told_by_part_where_it_is_known() {
+        let memory = OwnMemory {
+            samples: 12 << 20,
+            symbols: 3 << 20,
+            helpers: 5 << 20,
+        };
+        let mut snapshot = Snapshot::default();
+        let labels = |snapshot: &Snapshot| {
+            let found = overhead(snapshot).into_iter();
+            let found = found.map(|finding| (finding.label, finding.value));
+            found
+                .skip_while(|(label, _)| label != "memory")
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(labels(&snapshot).len(), 1);
+        snapshot.health.own_memory = memory;
+        let told = labels(&snapshot);
+        let told = told[1..].iter().map(|(label, value)| (&**label, value));
+        assert_eq!(
+            told.collect::<Vec<_>>(),
+            [
+                ("samples", &Value::Bytes(12 << 20)),
+                ("symbols", &Value::Bytes(3 << 20)),
+                ("helpers", &Value::Bytes(5 << 20)),
+            ]
+        );
     }
 
     #[test]

@@ -1,0 +1,44 @@
+//! Keeping to the memory that may be taken (`--mem`): samples have what all else leaves of it.
+
+use super::workers::Workers;
+use profile::{OwnMemory, Store};
+
+/// Samples may take this part of it whatever all else takes.
+const SAMPLES_PART: u64 = 4;
+
+/// What memory is taken for now.
+pub fn by_part(store: &Store, workers: &Workers) -> OwnMemory {
+    OwnMemory {
+        samples: store.memory_bytes() as u64,
+        symbols: workers.symbolizer().heap_bytes() as u64,
+        helpers: probe::files::memory_bytes(),
+    }
+}
+
+/// Has the store keep less where symbols, tables, reports and the processes that read files
+/// take more, so that all together take no more than `bytes_max`. What is a file's or shared
+/// with the kernel does not count: it does not grow, or has bounds of its own.
+pub fn bound(store: &mut Store, parts: &OwnMemory, bytes_max: usize) {
+    let own = probe::memory::own_bytes_of(std::process::id());
+    let others = (own + parts.helpers).saturating_sub(parts.samples);
+    store.set_memory_bytes_max(left(bytes_max as u64, others) as usize);
+}
+
+/// What `others` leave.
+fn left(bytes_max: u64, others: u64) -> u64 {
+    let least = bytes_max / SAMPLES_PART;
+    bytes_max.saturating_sub(others).max(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_have_what_all_else_leaves_and_a_quarter_at_least() {
+        assert_eq!(left(256, 0), 256);
+        assert_eq!(left(256, 100), 156);
+        assert_eq!(left(256, 200), 64);
+        assert_eq!(left(256, 1000), 64);
+    }
+}
