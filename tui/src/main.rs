@@ -50,10 +50,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     trace::process_begins();
     terminal::restore_on_panic();
+    probe::memory::keep_small();
     // Started while there is only one thread. If that fails, files are opened in this
     // process.
     _ = probe::files::start_readers();
-    probe::memory::share_arenas();
     calendar::use_system_zone();
     let outcome = faults::catch("doing what was asked for", || {
         cli::parse(std::env::args_os(), config::load).and_then(commands::run)

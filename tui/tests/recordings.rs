@@ -230,6 +230,11 @@ fn recordings_are_put_together() {
         "merge", &all[0], &all[1], &all[2], "-o", &all[3],
     ]));
     assert!(output.status.success(), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("100 samples of 3 recordings, ") && said.contains(&all[3]),
+        "{said}"
+    );
     let report = text(&run(&mut proftop(&["report", &all[3], "--format", "csv"])).stdout);
     let line = report
         .lines()
@@ -284,6 +289,18 @@ fn who_reads_a_broken_file_is_told_which_and_how() {
             assert!(said.contains(&expected), "{words:?}: {said}");
         }
     }
+}
+
+/// A screen is not to be had here either, but that is not what helps the user.
+#[test]
+fn the_screen_of_a_file_that_is_not_there_says_so() {
+    let output = run(&mut proftop(&["open", "/nowhere/a.pft"]));
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let said = text(&output.stderr);
+    assert!(
+        said.starts_with("proftop: cannot read /nowhere/a.pft: No such file"),
+        "{said}"
+    );
 }
 
 #[test]

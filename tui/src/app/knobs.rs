@@ -329,7 +329,7 @@ impl App {
             (_, Some(other)) => return Err(format!("{} is still being read", other.name)),
             (Some(_), None) => "this file counts nothing else",
             (None, None) => {
-                "time on CPUs is counted; start with --metric off-cpu to count waiting, too, or page-faults"
+                "waits are not counted in this run; start with --metric off-cpu to see them"
             }
         };
         Err(why_only.into())

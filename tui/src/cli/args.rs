@@ -535,7 +535,8 @@ pub struct Top {
     /// How long samples are kept [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = values::keep, help_heading = "Sampling")]
     pub keep: Option<Duration>,
-    /// Memory for samples; when it is full the oldest leave first [default: 256M]
+    /// Memory for samples, symbols and all else that grows; when it is full the oldest samples
+    /// leave first [default: 256M]
     #[arg(long, value_name = "SIZE", value_parser = values::memory, help_heading = "Sampling")]
     pub mem: Option<u64>,
 

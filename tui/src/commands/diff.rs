@@ -34,13 +34,7 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
             live::check(live.pid)?;
         }
     }
-    // Both are opened at the same time, because each may have to be recorded first.
-    let (a, b) = thread::scope(|scope| {
-        let a = scope.spawn(|| open(&config.a));
-        let b = open(&config.b);
-        (a.join().expect("reading does not panic"), b)
-    });
-    let (a, b) = (a?, b?);
+    let (a, b) = open_both(config)?;
     for (operand, opened) in [(&config.a, &a), (&config.b, &b)] {
         let name = operand_name(operand);
         let notes = opened.notes.iter();
@@ -163,6 +157,33 @@ fn operand_name(operand: &Operand) -> String {
 }
 
 /// Reads a side, or records it first.
+/// Opens both sides. A file that a process is compared with is read before that is recorded,
+/// which counts time on CPUs: what cannot be compared is not waited for.
+fn open_both(config: &DiffConfig) -> Result<(Opened, Opened), Failure> {
+    let recorded = Metric::default();
+    match (&config.a, &config.b) {
+        (Operand::File(_), Operand::Live(_)) => {
+            let a = open(&config.a)?;
+            check_same_metric(&a.view.info().metric, &recorded)?;
+            Ok((a, open(&config.b)?))
+        }
+        (Operand::Live(_), Operand::File(_)) => {
+            let b = open(&config.b)?;
+            check_same_metric(&recorded, &b.view.info().metric)?;
+            Ok((open(&config.a)?, b))
+        }
+        // Each may have to be recorded first: at the same time.
+        _ => {
+            let (a, b) = thread::scope(|scope| {
+                let a = scope.spawn(|| open(&config.a));
+                let b = open(&config.b);
+                (a.join().expect("reading does not panic"), b)
+            });
+            Ok((a?, b?))
+        }
+    }
+}
+
 fn open(operand: &Operand) -> Result<Opened, Failure> {
     match operand {
         Operand::File(path) => open_file::open(path),

@@ -19,11 +19,22 @@ pub fn input(path: &Path) -> Result<Box<dyn Read>, Failure> {
     }
     match File::open(path) {
         Ok(file) => Ok(Box::new(file)),
-        Err(error) => {
-            let name = name(path);
-            Err(Failure::failed(format!("cannot read {name}: {error}")))
-        }
+        Err(error) => Err(unreadable(path, &error)),
     }
+}
+
+/// Returns an error if there is nothing at the path, without opening it: what is there may
+/// be a pipe, whose writer would see that a reader came and went.
+pub fn check_is_there(path: &Path) -> Result<(), Failure> {
+    if is_stdin(path) {
+        return Ok(());
+    }
+    let found = std::fs::metadata(path);
+    found.map(drop).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot read {}: {error}", name(path)))
 }
 
 /// Returns how a run ends that cannot read the file of this name.

@@ -6,6 +6,7 @@ use crate::commands::input;
 use crate::failure::{Exit, Failure};
 use crate::output::{self, Output};
 use crate::stderr;
+use crate::words::units;
 use profile::merge::merge;
 use profile::{Cancel, Query, View};
 
@@ -52,6 +53,16 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     written.map_err(|error| failed(&error))?;
     let path = (!is_stdout).then_some(config.output.as_path());
     Output::write_whole(path, config.overwrite, &bytes)?;
+    stderr::say(format_args!(
+        "{} of {}, {} in {}",
+        units::counted(selection.samples(), "sample"),
+        units::counted(views.len() as u64, "recording"),
+        units::bytes(bytes.len() as u64),
+        match is_stdout {
+            true => "standard output".to_string(),
+            false => input::name(&config.output),
+        }
+    ));
     Ok(match merged.stats().samples {
         0 if merged.view().probes().is_empty() => Exit::NoSamples,
         _ => Exit::Done,

@@ -43,6 +43,10 @@ const METRICS_MAX: usize = 12;
 
 /// Runs `open` and `demo`: shows a recording on the screen, or in the dialog of `--plain`.
 pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
+    // Before the terminal is checked: advice on terminals does not help who has mistyped a name.
+    if !config.is_demo {
+        input::check_is_there(&config.file)?;
+    }
     if !config.look.plain {
         let name = config.file.to_string_lossy();
         top::check_terminal(&match config.is_demo {

@@ -4,7 +4,7 @@ use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, sentence};
 use crate::values;
 use crate::views::code::{CodeAnswer, CodeRow, Layout, code_rows, words};
-use crate::words::{names, units};
+use crate::words::{metric, names, units};
 use profile::Report;
 
 /// Rows that are listed: those with most samples, in the order of the code.
@@ -58,7 +58,7 @@ pub fn code(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
             samples => {
                 let share = units::share(report, samples, all);
                 let part = if row.is_part() { "of its line " } else { "" };
-                let samples = units::count(samples);
+                let samples = metric::bare_amount_by(found.metric(), samples);
                 let text = format!("{part}{share}% = {samples}  {place}  {code}");
                 answer.row(Target::Words, text.trim_end(), why(&found, row, report));
             }
@@ -77,10 +77,13 @@ fn title(found: &CodeAnswer, answer: &mut Answer) {
         (Some(file), None) => format!("{file}, no source"),
         (None, _) => "no source".into(),
     };
-    let own = units::count(found.code.self_samples);
+    let own = metric::bare_amount_by(found.metric(), found.code.self_samples);
     let inlined = match found.code.inlined_samples {
         0 => String::new(),
-        samples => format!(" and {} inlined", units::count(samples)),
+        samples => {
+            let inlined = metric::bare_amount_by(found.metric(), samples);
+            format!(" and {inlined} inlined")
+        }
     };
     let instructions = units::counted(found.body.instructions() as u64, "instruction");
     let name = names::short(&found.function.name);
@@ -100,7 +103,10 @@ fn why(found: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
     if let Some(spot) = found.spot(row) {
         for (callee, samples) in spot.calls.iter().take(5) {
             let callee = words::name(found, *callee);
-            text += &format!("; calls {callee}, {}", units::counted(*samples, "sample"));
+            text += &format!(
+                "; calls {callee}, {}",
+                metric::counted_by(found.metric(), *samples)
+            );
         }
     }
     text

@@ -11,6 +11,7 @@ use crate::view_id::ViewId;
 use crate::views::functions;
 use crate::views::functions::FunctionColumn;
 use crate::words::compared::judgement;
+use crate::words::metric::metric_told;
 use crate::words::units::Scale;
 use crate::words::{explain, held, names, states, units, waits};
 use profile::diff::{Diff, DiffRow, Side};
@@ -303,7 +304,12 @@ pub fn changes(dialog: &Dialog, diff: &Diff, count: usize, answer: &mut Answer) 
         answer.row(
             target,
             &text,
-            judgement(&row.name, (row.a_self, row.b_self), diff),
+            judgement(
+                &row.name,
+                (row.a_self, row.b_self),
+                diff,
+                metric_told(&dialog.session.app.context()),
+            ),
         );
     }
     let rest = diff.rows.get(count..).unwrap_or_default();

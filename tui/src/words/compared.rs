@@ -1,8 +1,9 @@
 //! What differs from a baseline, in words.
 
 use crate::context::Context;
-use crate::words::metric::amount;
+use crate::words::metric::{amount, amount_by, bare_amount_by, counted_by};
 use crate::words::{names, units};
+use profile::Metric;
 use profile::diff::{Diff, FALSE_RATE, Renamed, SAMPLES_MIN};
 
 /// `A 3,277 smp (10 s)`, for the header; with whose they are where others are compared with
@@ -26,27 +27,32 @@ pub fn renamed(renamed: &Renamed) -> String {
     )
 }
 
-/// Returns a sentence about how a change of the number of samples was judged: by the chance
-/// that is left after it was corrected, as that decides.
-pub fn judgement(name: &str, (before, now): (u64, u64), diff: &Diff) -> String {
+/// Returns a sentence about how a change of what is counted was judged: by the chance that is
+/// left after it was corrected, as that decides.
+pub fn judgement(
+    name: &str,
+    (before, now): (u64, u64),
+    diff: &Diff,
+    metric: Option<&Metric>,
+) -> String {
     let name = names::brief(name);
     let sides = diff.sides();
     let numbers = match diff.tests_time() {
         true => format!(
-            "{:.1} ms/s in A ({} smp in {:.1} s), {:.1} in B ({} smp in {:.1} s)",
+            "{:.1} ms/s in A ({} in {:.1} s), {:.1} in B ({} in {:.1} s)",
             sides.amount(&diff.a, before),
-            units::count(before),
+            amount_by(metric, before),
             diff.a.seconds,
             sides.amount(&diff.b, now),
-            units::count(now),
+            amount_by(metric, now),
             diff.b.seconds,
         ),
         false => format!(
-            "{} of {} samples in A, {} of {} in B",
-            units::count(before),
-            units::count(diff.a.samples),
-            units::count(now),
-            units::count(diff.b.samples),
+            "{} of {} in A, {} of {} in B",
+            bare_amount_by(metric, before),
+            counted_by(metric, diff.a.samples),
+            bare_amount_by(metric, now),
+            bare_amount_by(metric, diff.b.samples),
         ),
     };
     let Some(corrected) = diff.corrected_chance(before, now) else {

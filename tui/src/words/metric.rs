@@ -15,8 +15,12 @@ pub fn metric(cx: &Context<'_>) -> String {
 
 /// The metric of what is shown, if it is not time on CPUs.
 pub fn metric_told<'a>(cx: &Context<'a>) -> Option<&'a Metric> {
-    let metric = &cx.shown.view.as_ref()?.info().metric;
-    (*metric != Metric::default()).then_some(metric)
+    unless_default(Some(&cx.shown.view.as_ref()?.info().metric))
+}
+
+/// Returns the metric if it is not time on CPUs, which is counted in samples.
+fn unless_default(metric: Option<&Metric>) -> Option<&Metric> {
+    metric.filter(|metric| **metric != Metric::default())
 }
 
 /// Returns how much is counted in a sentence: `3,277 samples`, or as [`amount`] does.
@@ -26,7 +30,7 @@ pub fn counted(cx: &Context<'_>, count: u64) -> String {
 
 /// Like [`counted`], of this metric; None is time on CPUs, too.
 pub fn counted_by(metric: Option<&Metric>, count: u64) -> String {
-    match metric.filter(|metric| **metric != Metric::default()) {
+    match unless_default(metric) {
         None => units::counted(count, "sample"),
         Some(metric) => of_metric(metric, count),
     }
@@ -35,7 +39,12 @@ pub fn counted_by(metric: Option<&Metric>, count: u64) -> String {
 /// Returns how much is counted: `3,277 smp`, or `12.4s` and `52,428,800 bytes` where it is
 /// not samples that count.
 pub fn amount(cx: &Context<'_>, count: u64) -> String {
-    match metric_told(cx) {
+    amount_by(metric_told(cx), count)
+}
+
+/// Like [`amount`], of this metric; None is time on CPUs, too.
+pub fn amount_by(metric: Option<&Metric>, count: u64) -> String {
+    match unless_default(metric) {
         None => format!("{} smp", units::count(count)),
         Some(metric) => of_metric(metric, count),
     }
@@ -99,8 +108,13 @@ fn events(name: &str) -> Cow<'_, str> {
 
 /// Like [`amount`], but samples are a number alone: for a text that has named them already.
 pub fn bare_amount(cx: &Context<'_>, count: u64) -> String {
-    match metric_told(cx) {
+    bare_amount_by(metric_told(cx), count)
+}
+
+/// Like [`bare_amount`], of this metric; None is time on CPUs, too.
+pub fn bare_amount_by(metric: Option<&Metric>, count: u64) -> String {
+    match unless_default(metric) {
         None => units::count(count),
-        Some(_) => amount(cx, count),
+        Some(metric) => of_metric(metric, count),
     }
 }

@@ -8,7 +8,7 @@ use crate::code::Syntax;
 use crate::desk::Desk;
 use crate::views::code::{CodeAnswer, CodeRow, CodeWanted, Layout, code_rows, words};
 use crate::words::markdown::{self, Lines, code, quoted, share};
-use crate::words::{names, units};
+use crate::words::{metric, names};
 use profile::Cancel;
 
 /// How many rows are shown: those with most samples, in the order of the code.
@@ -40,10 +40,13 @@ pub fn answer(
 fn render(lot: &Lot, found: &CodeAnswer, others: &[String], tokens_max: usize) -> String {
     let mut lines = Lines::new(markdown::bytes(tokens_max));
     let all = found.samples();
-    let own = units::counted(found.code.self_samples, "sample");
+    let own = metric::counted_by(found.metric(), found.code.self_samples);
     let inlined = match found.code.inlined_samples {
         0 => String::new(),
-        samples => format!(" and {} where it is inlined", units::count(samples)),
+        samples => {
+            let inlined = metric::bare_amount_by(found.metric(), samples);
+            format!(" and {inlined} where it is inlined")
+        }
     };
     let module = quoted(names::module(&found.function.module));
     lines.push(&format!(

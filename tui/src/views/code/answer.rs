@@ -7,7 +7,7 @@ use super::lines::{line_at, line_of};
 use crate::code::{Body, Hit, Library, Place, Wanted};
 use crate::desk::{Answer, Answerable, Ask, Key, Lane};
 use profile::query::{CodeAddress, CodeGroup, CodePlace, FunctionCode};
-use profile::{Cancel, FrameId, Function, FunctionId, Role, Selection, View};
+use profile::{Cancel, FrameId, Function, FunctionId, Metric, Role, Selection, View};
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
@@ -100,6 +100,11 @@ impl CodeAnswer {
         }
         answer.name_all();
         Some(answer)
+    }
+
+    /// What is counted.
+    pub fn metric(&self) -> Option<&Metric> {
+        Some(&self.view.info().metric)
     }
 
     /// Samples that hit in the function's code.

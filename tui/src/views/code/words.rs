@@ -8,7 +8,7 @@ use crate::view_id::ViewId;
 use crate::views::code::{CodeAnswer, CodeRow};
 use crate::words::fit::Segment;
 use crate::words::keys::{and, hint};
-use crate::words::{names, source, text, units};
+use crate::words::{metric, names, source, text, units};
 use profile::{FrameKind, FunctionId, Report, Role};
 
 /// Says why there are no rows: no function was chosen, its code is still being read, it has no
@@ -90,8 +90,8 @@ pub fn row(answer: &CodeAnswer, row: &CodeRow, syntax: Syntax) -> String {
         CodeRow::Call {
             callee, samples, ..
         } => {
-            let samples = units::count(*samples);
-            format!("calls {}, {samples} smp inclusive", name(answer, *callee))
+            let amount = metric::amount_by(answer.metric(), *samples);
+            format!("calls {}, {amount} inclusive", name(answer, *callee))
         }
         CodeRow::Piece(number) => piece(answer, *number),
         CodeRow::Address { address: at, .. } => address(answer, *at) + &called(answer, row),
@@ -109,7 +109,7 @@ pub fn row(answer: &CodeAnswer, row: &CodeRow, syntax: Syntax) -> String {
     }
 }
 
-/// `  → 489 smp inclusive`, after a call. Other instructions only lead into the
+/// `  → 489 smp inclusive` or `  → 2.41s inclusive`, after a call. Other instructions only lead into the
 /// kernel, by an interrupt or a fault; the detail line has those.
 fn called(answer: &CodeAnswer, row: &CodeRow) -> String {
     let is_call = match row {
@@ -122,7 +122,8 @@ fn called(answer: &CodeAnswer, row: &CodeRow) -> String {
     let spot = answer.spot(row);
     let calls = spot.filter(|spot| is_call && !spot.calls.is_empty());
     calls.map_or_else(String::new, |spot| {
-        format!("  → {} smp inclusive", units::count(spot.total))
+        let amount = metric::amount_by(answer.metric(), spot.total);
+        format!("  → {amount} inclusive")
     })
 }
 
@@ -175,11 +176,14 @@ pub fn trust(code: &Code) -> Vec<Segment> {
     let Some(answer) = code.answer() else {
         return Vec::new();
     };
-    let own = units::count(answer.code.self_samples);
+    let own = metric::bare_amount_by(answer.metric(), answer.code.self_samples);
     let inlined = answer.code.inlined_samples;
     let own = match inlined {
         0 => format!("{own} self"),
-        _ => format!("{own} self + {} inlined", units::count(inlined)),
+        _ => {
+            let inlined = metric::bare_amount_by(answer.metric(), inlined);
+            format!("{own} self + {inlined} inlined")
+        }
     };
     let count = answer.body.instructions() as u64;
     let source = match &answer.body.text {
@@ -220,8 +224,8 @@ pub fn detail(code: &Code, cx: &Context<'_>, width: usize) -> String {
             count => format!(" and {} more", count - 1),
         };
         let callee = text::cut_middle(&name(answer, *callee), 30).into_owned();
-        let samples = units::count(*samples);
-        parts.push(format!("calls {callee} ({samples} smp){more}"));
+        let amount = metric::amount_by(answer.metric(), *samples);
+        parts.push(format!("calls {callee} ({amount}){more}"));
     }
     if let CodeRow::Instruction { offset, .. } = row {
         parts.extend(place(answer, row).map(|(words, _)| words));
@@ -271,14 +275,14 @@ pub fn least(rows: &[CodeRow], rows_max: usize) -> u64 {
     least.copied().unwrap_or(1).max(1)
 }
 
-/// Says in words how many samples a row has.
+/// Says in words how much a row has of what is counted.
 pub fn number(answer: &CodeAnswer, row: &CodeRow, report: &Report) -> String {
     let all = answer.samples();
     let samples = match row {
         CodeRow::Call { samples, .. } => *samples,
         row => row.samples(),
     };
-    let smp = units::counted(samples, "sample");
+    let smp = metric::counted_by(answer.metric(), samples);
     if all == 0 {
         return "no sample hit this function's own code".into();
     }
@@ -303,7 +307,7 @@ fn before(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
     let share = units::percent(samples, before.samples);
     Some(format!(
         "A: {}, {share}%",
-        units::counted(samples, "sample")
+        metric::counted_by(answer.metric(), samples)
     ))
 }
 
@@ -320,7 +324,7 @@ fn inlined(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
         let file = file.rsplit('/').next().unwrap_or(file);
         Some(format!(" ({}:{})", text::clean(file), place.line))
     });
-    let inlined = units::count(spot.inlined);
+    let inlined = metric::bare_amount_by(answer.metric(), spot.inlined);
     let name = name(answer, *id);
     Some(format!(
         "{inlined} inlined from {name}{}",
@@ -332,12 +336,12 @@ fn inlined(answer: &CodeAnswer, row: &CodeRow) -> Option<String> {
 pub fn explain(code: &Code, cx: &Context<'_>) -> Option<String> {
     let (answer, row) = (code.answer()?, code.selected()?);
     let function = &names::brief(&answer.function.name);
-    let all = units::counted(answer.samples(), "sample");
+    let all = metric::counted_by(answer.metric(), answer.samples());
     let base = match answer.code.inlined_samples {
         0 => format!("{all} with {function} on top of the stack"),
         inlined => format!(
             "{all} that hit in the code of {function}, {} of them in what was inlined into it",
-            units::count(inlined)
+            metric::bare_amount_by(answer.metric(), inlined)
         ),
     };
     if let CodeRow::Call {
@@ -346,7 +350,7 @@ pub fn explain(code: &Code, cx: &Context<'_>) -> Option<String> {
     {
         return Some(format!(
             "{} that had {} on the stack, called from this line of {function}; each counts once",
-            units::counted(*samples, "sample"),
+            metric::counted_by(answer.metric(), *samples),
             names::brief(&name(answer, *callee))
         ));
     }
@@ -358,7 +362,7 @@ pub fn explain(code: &Code, cx: &Context<'_>) -> Option<String> {
         CodeRow::Unplaced { .. } => "at addresses without a line".into(),
         _ => "on lines that are not shown".into(),
     };
-    let samples = units::count(samples);
+    let samples = metric::bare_amount_by(answer.metric(), samples);
     Some(format!(
         "{share}% = {samples} {what} / {base}; what is slow may be the instruction before"
     ))

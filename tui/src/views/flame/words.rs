@@ -8,7 +8,7 @@ use crate::views::tree::{Stretch, runs};
 use crate::words::compared::judgement;
 use crate::words::explain::base_words;
 use crate::words::keys::{and, hint};
-use crate::words::metric::{amount, bare_amount, counted};
+use crate::words::metric::{amount, bare_amount, counted, metric_told};
 use crate::words::units::Scale;
 use crate::words::{names, text, units};
 use profile::Role;
@@ -282,7 +282,12 @@ pub fn explain(flame: &Flame, cx: &Context<'_>) -> Option<String> {
     }
     if let (Some(before), Some(diff)) = (bar.before, &cx.shown.comparison.functions) {
         let name = name(bar, cx);
-        return Some(judgement(&name, (before, bar.samples), diff));
+        return Some(judgement(
+            &name,
+            (before, bar.samples),
+            diff,
+            metric_told(cx),
+        ));
     }
     let number = format!(
         "{}% = {} of {} in {}",

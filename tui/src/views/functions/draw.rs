@@ -12,7 +12,7 @@ use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::widgets::{loading, table, trend};
 use crate::words::keys::hint;
-use crate::words::metric::{amount, bare_amount};
+use crate::words::metric::{amount, bare_amount, metric_told};
 use crate::words::units::Scale;
 use crate::words::unnamed::why_unnamed;
 use crate::words::{absence, names, skid, source, text, units, waits};
@@ -47,7 +47,7 @@ impl Draw for Functions {
 
     fn detail(&self, cx: &Context<'_>, room: DetailRoom, theme: &Theme) -> String {
         if let Some(diff) = cx.difference() {
-            return difference::draw::detail(&self.difference, diff);
+            return difference::draw::detail(&self.difference, diff, metric_told(cx));
         }
         match self.table.selected(&cx.shown.report) {
             Some(selected) => line(&selected, cx, room, theme),

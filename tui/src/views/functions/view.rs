@@ -7,6 +7,7 @@ use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
 use crate::lists::table::{Place, Sort};
 use crate::views::{FunctionHere, View};
+use crate::words::metric::metric_told;
 use profile::{FunctionId, FunctionRow, Role};
 use std::any::Any;
 use std::sync::Arc;
@@ -118,7 +119,11 @@ impl View for Functions {
 
     fn explain(&self, cx: &Context<'_>) -> Option<String> {
         if let Some(diff) = cx.difference() {
-            return Some(difference::draw::explain(&self.difference, diff));
+            return Some(difference::draw::explain(
+                &self.difference,
+                diff,
+                metric_told(cx),
+            ));
         }
         let line = self.table.selected(&cx.shown.report)?;
         Some(match line.gone {

@@ -7,7 +7,7 @@ use crate::views::{Canvas, Draw};
 use crate::widgets::compared;
 use crate::words::compared::judgement;
 use crate::words::explain::base_words;
-use crate::words::metric::{amount, bare_amount, counted};
+use crate::words::metric::{amount, bare_amount, counted, metric_told};
 use crate::words::source;
 
 use crate::geometry::WIDTH_WIDE;
@@ -532,7 +532,12 @@ pub fn explain(tree: &Tree, cx: &Context<'_>) -> Option<String> {
     // While trees are compared, the question is whether a change may be chance.
     if let (Some(before), Some(diff)) = (row.before, &cx.shown.comparison.functions) {
         let name = name(row, tree, cx);
-        return Some(judgement(&name, (before, row.samples), diff));
+        return Some(judgement(
+            &name,
+            (before, row.samples),
+            diff,
+            metric_told(cx),
+        ));
     }
     let base = base(tree);
     let number = format!(

@@ -9,7 +9,9 @@ use crate::widgets::table;
 use crate::widgets::table::{Column, Row};
 use crate::widgets::theme::Theme;
 use crate::words::compared::judgement;
+use crate::words::metric::{amount_by, bare_amount_by};
 use crate::words::{names, units};
+use profile::Metric;
 use profile::diff::{Diff, DiffRow, Side};
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -70,7 +72,7 @@ pub fn render(list: &Difference, diff: &Diff, canvas: Canvas<'_, '_>) {
 }
 
 /// Returns the detail line: samples and time of the selected function on both sides.
-pub fn detail(list: &Difference, diff: &Diff) -> String {
+pub fn detail(list: &Difference, diff: &Diff, metric: Option<&Metric>) -> String {
     let Some(row) = list.selected(diff) else {
         return String::new();
     };
@@ -86,9 +88,9 @@ pub fn detail(list: &Difference, diff: &Diff) -> String {
     };
     let amount = |side: &Side, samples| format!("{:.1}", sides.amount(side, samples));
     format!(
-        "self {} -> {} smp = {} -> {}{unit}; total {} -> {}{unit}   {words}",
-        units::count(row.a_self),
-        units::count(row.b_self),
+        "self {} -> {} = {} -> {}{unit}; total {} -> {}{unit}   {words}",
+        bare_amount_by(metric, row.a_self),
+        amount_by(metric, row.b_self),
         amount(&diff.a, row.a_self),
         amount(&diff.b, row.b_self),
         amount(&diff.a, row.a_total),
@@ -97,9 +99,9 @@ pub fn detail(list: &Difference, diff: &Diff) -> String {
 }
 
 /// Says in a sentence how the change of the selected function was judged.
-pub fn explain(list: &Difference, diff: &Diff) -> String {
+pub fn explain(list: &Difference, diff: &Diff, metric: Option<&Metric>) -> String {
     match list.selected(diff) {
-        Some(row) => judgement(&row.name, (row.a_self, row.b_self), diff),
+        Some(row) => judgement(&row.name, (row.a_self, row.b_self), diff, metric),
         None => "nothing is selected".into(),
     }
 }
