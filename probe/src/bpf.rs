@@ -83,9 +83,18 @@ pub struct BpfSource {
     info: SourceInfo,
     verified: Vec<(&'static str, u32)>,
     calls: Option<Result<CallMaps, Error>>,
-    waits: Option<(Waits, OpenWaits)>,
+    waits: Option<Followed>,
     happenings: Option<Happenings>,
-    _loaded: loader::Object,
+    target: Target,
+    loaded: loader::Object,
+}
+
+/// The waits of a run, once they are followed.
+struct Followed {
+    waits: Waits,
+    open: OpenWaits,
+    /// From when on, on the clock of the samples.
+    since_ns: u64,
 }
 
 impl BpfSource {
@@ -96,7 +105,6 @@ impl BpfSource {
             ring_bytes: config.ring_bytes,
             check_walks: config.check_walks,
             calls: config.calls,
-            waits: config.waits,
             happening: config.happening.clone(),
         };
         let mut loaded = loader::load(&settings, &config.target)?;
@@ -116,11 +124,6 @@ impl BpfSource {
         let tables = Tables::new(maps, &config.tables).map_err(Error::Tables)?;
         let unwinding = Unwinding::new(tables, settings.max_user_frames as usize)
             .keeping_walks(config.keep_walks);
-        let waits = loaded.waits.map(|maps| {
-            let files = files::for_those_aside();
-            let waits = Waits::start(maps, &config.target, &files);
-            (waits, OpenWaits::new(&files))
-        });
         let happenings = match loaded.happening {
             Some(HappeningProgram::Counter(counter, program)) => {
                 let only = config.target.cpus.clone();
@@ -135,7 +138,7 @@ impl BpfSource {
         let clocks = Clocks::start(tick, config.rate_hz, config.target.cpus.clone())?;
         let rights = Rights::current().map(|rights| rights.notes());
         let notes = rights.unwrap_or_default().into_iter().chain(loaded.notes);
-        Ok(Self {
+        let mut source = Self {
             clocks,
             wakeup,
             samples: loaded.samples,
@@ -152,10 +155,37 @@ impl BpfSource {
             },
             verified: loaded.verified,
             calls: loaded.calls,
-            waits,
+            waits: None,
             happenings,
-            _loaded: loaded.object,
-        })
+            target: config.target.clone(),
+            loaded: loaded.object,
+        };
+        if config.waits
+            && let Err(why) = source.follow_waits()
+        {
+            source.info.notes.push(why);
+        }
+        Ok(source)
+    }
+
+    /// Follows waits from now on, and returns since when it does. The error is a sentence.
+    fn follow_waits(&mut self) -> Result<u64, String> {
+        if let Some(followed) = &self.waits {
+            return Ok(followed.since_ns);
+        }
+        let loaded = self.loaded.load_waits()?;
+        self.info.notes.extend(loaded.notes);
+        self.verified.extend(loaded.verified);
+        let files = files::for_those_aside();
+        let target = self.timeline.targets().living(&self.target);
+        let waits = Waits::start(loaded.maps, &target, &files);
+        let since_ns = now_ns();
+        self.waits = Some(Followed {
+            waits,
+            open: OpenWaits::new(&files),
+            since_ns,
+        });
+        Ok(since_ns)
     }
 
     /// No program may give the verifier more instructions to look at than that. The kernel's own
@@ -271,7 +301,7 @@ impl Source for BpfSource {
             }
         }
         let ended = self.timeline.take_ended_threads();
-        if let Some((waits, open)) = &mut self.waits {
+        if let Some(Followed { waits, open, .. }) = &mut self.waits {
             for record in open.turn(waits, &ended, is_new_second, &mut batch) {
                 self.timeline.push(record);
             }
@@ -287,6 +317,10 @@ impl Source for BpfSource {
         }
         self.info.rate_hz = rate_hz;
         Ok(now_ns())
+    }
+
+    fn count_waits(&mut self) -> Result<u64, String> {
+        self.follow_waits()
     }
 
     fn calls(&mut self) -> Result<Calls, String> {

@@ -44,10 +44,10 @@ impl KernelTypes {
     /// The same in bits, which a member of a single bit needs.
     pub fn bit_offsets<const N: usize>(&self, members: [(&str, &str); N]) -> io::Result<[u32; N]> {
         let btf = Btf::parse(&self.0);
+        let found = btf.map_or([None; N], |btf| bit_offsets(&btf, members));
         let mut offsets = [0; N];
-        for (found, (structure, member)) in offsets.iter_mut().zip(members) {
-            let offset = btf.as_ref().and_then(|btf| offset(btf, structure, member));
-            *found = offset.ok_or_else(|| missing(&format!("{structure}.{member}")))?;
+        for (at, (structure, member)) in members.into_iter().enumerate() {
+            offsets[at] = found[at].ok_or_else(|| missing(&format!("{structure}.{member}")))?;
         }
         Ok(offsets)
     }
@@ -97,14 +97,21 @@ fn of_each_cpu<const N: usize>(btf: &Btf<'_>, names: [&str; N]) -> [Option<(u32,
     })
 }
 
-/// In bits.
-fn offset(btf: &Btf<'_>, structure: &str, member: &str) -> Option<u32> {
-    let is_called = |name: u32, wanted: &str| btf.string(name) == Some(wanted.as_bytes());
-    let mut types = btf.types();
-    types.find_map(|t| {
-        let is_it = t.kind == btf_kind::STRUCT && is_called(t.name, structure);
-        is_it.then(|| within(btf, t, member, NESTED_MAX))?
-    })
+/// Finds all members in one pass over the types, which takes longer than all the rest.
+fn bit_offsets<const N: usize>(btf: &Btf<'_>, members: [(&str, &str); N]) -> [Option<u32>; N] {
+    let mut offsets = [None; N];
+    for t in btf.types().filter(|t| t.kind == btf_kind::STRUCT) {
+        let name = btf.string(t.name);
+        for (offset, (structure, member)) in offsets.iter_mut().zip(members) {
+            if offset.is_none() && name == Some(structure.as_bytes()) {
+                *offset = within(btf, t, member, NESTED_MAX);
+            }
+        }
+        if offsets.iter().all(Option::is_some) {
+            break;
+        }
+    }
+    offsets
 }
 
 /// How deeply structures without a name are looked into.
@@ -194,10 +201,14 @@ mod tests {
     fn a_member_is_found() {
         let bytes = small();
         let btf = Btf::parse(&bytes).unwrap();
-        assert_eq!(offset(&btf, "task", "tgid"), Some(32));
-        assert_eq!(offset(&btf, "task", "a"), Some(0));
-        assert_eq!(offset(&btf, "task", "pid"), None);
-        assert_eq!(offset(&btf, "tas", "a"), None);
+        let members = [
+            ("task", "tgid"),
+            ("task", "a"),
+            ("task", "pid"),
+            ("tas", "a"),
+        ];
+        let found = bit_offsets(&btf, members);
+        assert_eq!(found, [Some(32), Some(0), None, None]);
     }
 
     #[test]
@@ -218,7 +229,7 @@ mod tests {
             let at = at % bytes.len();
             bytes[at] = value;
             if let Some(btf) = Btf::parse(&bytes) {
-                let _ = offset(&btf, "task", "tgid");
+                let _ = bit_offsets(&btf, [("task", "tgid")]);
             }
         }
     }

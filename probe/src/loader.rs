@@ -7,6 +7,7 @@
 
 mod interrupted;
 pub mod multi;
+mod waits;
 
 use crate::btf::KernelTypes;
 use crate::cpus;
@@ -14,24 +15,22 @@ use crate::error::Error;
 use crate::events::Event;
 use crate::events::call::{self, CallMaps, Points, Programs};
 use crate::events::happening::{self, Counter, Happening, PointMaps};
-use crate::events::wait::{self, WaitMaps};
+use crate::events::wait;
 use crate::features::kernel_is_at_least;
 use crate::machine::THIS;
 use crate::python::PythonMaps;
 use crate::tables::BpfMaps;
 use crate::target::Target;
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
-use aya::programs::{
-    BtfTracePoint, Iter, PerfEvent, ProgramError, ProgramFd, RawTracePoint, UProbe,
-};
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::programs::{PerfEvent, ProgramError, ProgramFd, RawTracePoint, UProbe};
+use aya::{Ebpf, EbpfLoader};
 use probe_ebpf::calls::{PROBES_MAX, starts};
-use probe_ebpf::interrupts::CpuPlaces;
-use probe_ebpf::limits::{NUDGES_BYTES, THREADS_MAX};
+use probe_ebpf::limits::NUDGES_BYTES;
 use probe_ebpf::settings::filter;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
+use waits::Waiting;
 
 /// The object, built from `probe-ebpf/` by `cargo xtask ebpf`.
 #[cfg(target_arch = "x86_64")]
@@ -51,8 +50,6 @@ pub struct Settings {
     pub check_walks: bool,
     /// Be ready for probes of calls.
     pub calls: bool,
-    /// Follow waits.
-    pub waits: bool,
     /// Count this besides time.
     pub happening: Option<Happening>,
 }
@@ -76,8 +73,6 @@ pub struct Loaded {
     pub python: PythonMaps,
     /// Of probes of calls, if that was asked for, or why they cannot be had.
     pub calls: Option<Result<CallMaps, Error>>,
-    /// Of waits, if that was asked for and they can be had.
-    pub waits: Option<WaitMaps>,
     /// What takes samples of what is counted besides time, if that was asked for.
     pub happening: Option<HappeningProgram>,
     /// What could not be had, in words.
@@ -95,8 +90,12 @@ pub enum HappeningProgram {
     Point(PointMaps),
 }
 
-/// Keeps the programs that are attached.
-pub struct Object(Arc<Mutex<Ebpf>>);
+/// Keeps the programs that are attached, and those that may be loaded later.
+pub struct Object {
+    ebpf: Arc<Mutex<Ebpf>>,
+    /// Why waits cannot be followed; `None` if they can, as far as the kernel's types tell.
+    no_waits: Option<String>,
+}
 
 /// Loads everything; nothing is sampled yet.
 pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
@@ -117,12 +116,11 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
         fs_base: fs_base_offset,
         probed,
         waiting,
-    } = Offsets::find(settings.waits && THIS.has_probes);
-    let mut offsets = match &waiting {
-        Some(Ok(waiting)) => waiting.clone(),
-        _ => Waiting::default(),
+    } = Offsets::find();
+    let (offsets, no_waits) = match waiting {
+        Ok(offsets) => (offsets, None),
+        Err(why) => (Waiting::default(), Some(why)),
     };
-    let if_waits = |entries: usize| if settings.waits { entries as u32 } else { 1 };
     let is_point = matches!(settings.happening, Some(Happening::Point { .. }));
     let if_calls = |entries: usize| if settings.calls { entries as u32 } else { 1 };
     let rooms = if settings.calls || is_point {
@@ -159,7 +157,8 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
         .override_global("WAIT_THROTTLED_OFFSET", &offsets.throttled, true)
         .override_global("WAIT_RUNQUEUE_OFFSET", &offsets.run_queue, true)
         .override_global("WAIT_THROTTLES_OFFSET", &offsets.throttles, true)
-        .map_max_entries("THREADS", if_waits(THREADS_MAX))
+        // It gets its room when waits are followed.
+        .map_max_entries("THREADS", 1)
         .map_max_entries("CALL_ORDERS", if_calls(PROBES_MAX))
         .map_max_entries("CALL_TALLIES", if_calls(PROBES_MAX))
         .map_max_entries("CALL_STARTS", if_calls(starts::BUCKETS))
@@ -190,23 +189,6 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
         Some(happening) => Some(parts.happening(happening)?),
         None => None,
     };
-    if settings.waits && !THIS.has_probes {
-        let what = Event::Wait.what();
-        parts
-            .notes
-            .push(format!("{what} cannot be sampled on arm64 yet"));
-    }
-    let waits_attached = waiting.is_some_and(|offsets| parts.waits(offsets.err()));
-    if waits_attached && let Some(error) = offsets.no_places.take() {
-        parts
-            .notes
-            .push(format!("who ends a wait is not told: {error}"));
-    }
-    let open_waits = if waits_attached {
-        parts.open_waits()
-    } else {
-        None
-    };
     let Parts {
         notes, verified, ..
     } = parts;
@@ -223,21 +205,6 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
         Some(Err(error)) => Some(Err(error)),
         None => None,
     };
-    let waits = if waits_attached {
-        Some(WaitMaps {
-            threads: take(&mut object, "THREADS")?,
-            orders: take(&mut object, "WAIT_ORDERS")?,
-            counters: take(&mut object, "WAIT_COUNTERS")?,
-            cpu_places: take(&mut object, "CPU_PLACES")?,
-            places: offsets.places,
-            open: open_waits,
-            nudges: { wait::NUDGES.iter() }
-                .map(|name| take(&mut object, name))
-                .collect::<Result<_, _>>()?,
-        })
-    } else {
-        None
-    };
     let happening = match happening {
         Some((Happening::Counter(counter), program)) => {
             Some(HappeningProgram::Counter(counter, program))
@@ -251,7 +218,6 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
     let mut loaded = Loaded {
         events,
         calls,
-        waits,
         happening,
         samples: take(&mut object, "SAMPLES")?,
         counters: take(&mut object, "COUNTERS")?,
@@ -273,10 +239,13 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
         },
         notes,
         verified,
-        object: Object(Arc::new(Mutex::new(object))),
+        object: Object {
+            ebpf: Arc::new(Mutex::new(object)),
+            no_waits,
+        },
     };
     if let Some(Ok(calls)) = &mut loaded.calls {
-        let object = Arc::downgrade(&loaded.object.0);
+        let object = Arc::downgrade(&loaded.object.ebpf);
         calls.points = Points::loaded_by(Box::new(move |place| {
             let object = object.upgrade().ok_or(Error::Ended)?;
             let mut object = object.lock().unwrap_or_else(PoisonError::into_inner);
@@ -331,22 +300,21 @@ struct Offsets {
     fs_base: u32,
     /// Without them, stacks end where somebody watches the end of a call.
     probed: Probed,
-    /// `None` if waits are not followed.
-    waiting: Option<std::io::Result<Waiting>>,
+    /// Or why waits cannot be followed.
+    waiting: Result<Waiting, String>,
 }
 
 impl Offsets {
-    fn find(waits: bool) -> Self {
+    fn find() -> Self {
         let types = match KernelTypes::read() {
             Ok(types) => types,
             Err(error) => {
-                let again = std::io::Error::new(error.kind(), error.to_string());
                 return Self {
+                    waiting: Err(error.to_string()),
                     tgid: Err(error),
                     flags: 0,
                     fs_base: 0,
                     probed: Probed::default(),
-                    waiting: waits.then_some(Err(again)),
                 };
             }
         };
@@ -359,7 +327,10 @@ impl Offsets {
             flags: types.offset("task_struct", "flags").unwrap_or(0),
             fs_base: fs_base(&types).unwrap_or(0),
             probed,
-            waiting: waits.then(|| Waiting::find(&types)),
+            waiting: match THIS.has_probes {
+                true => Waiting::find(&types).map_err(|error| error.to_string()),
+                false => Err("not on arm64 yet".into()),
+            },
         }
     }
 }
@@ -368,70 +339,6 @@ impl Offsets {
 fn fs_base(types: &KernelTypes) -> std::io::Result<u32> {
     let thread = types.offset("task_struct", "thread")?;
     Ok(thread + types.offset("thread_struct", "fsbase")?)
-}
-
-/// Where the programs of waits find what they read of a task.
-#[derive(Debug, Clone, Default)]
-struct Waiting {
-    pid: u32,
-    tgid: u32,
-    flags: u32,
-    iowait: u32,
-    iowait_bit: u32,
-    /// In `task_struct`, since Linux 6.18, else 0.
-    throttled: u32,
-    /// `se.cfs_rq` in `task_struct` and `throttle_count` in `cfs_rq`, before; 0 where groups
-    /// have no quotas of CPU time.
-    run_queue: u32,
-    throttles: u32,
-    /// Where to see whether a CPU is in an interrupt, or why that cannot be seen.
-    places: CpuPlaces,
-    no_places: Option<String>,
-}
-
-impl Waiting {
-    fn find(types: &KernelTypes) -> std::io::Result<Self> {
-        let [pid, tgid, flags, iowait] = types.bit_offsets([
-            ("task_struct", "pid"),
-            ("task_struct", "tgid"),
-            ("task_struct", "flags"),
-            ("task_struct", "in_iowait"),
-        ])?;
-        let places = wait::interrupt_places(types);
-        Ok(Self {
-            no_places: places.as_ref().err().map(ToString::to_string),
-            places: places.unwrap_or_default(),
-            pid: pid / 8,
-            tgid: tgid / 8,
-            flags: flags / 8,
-            iowait: iowait / 8,
-            iowait_bit: 1 << (iowait % 8),
-            ..Self::quotas(types)
-        })
-    }
-
-    /// What tells that a control group has used up its CPU time, as this kernel has it.
-    fn quotas(types: &KernelTypes) -> Self {
-        if let Ok(throttled) = types.offset("task_struct", "throttled") {
-            return Self {
-                throttled,
-                ..Self::default()
-            };
-        }
-        let members = [
-            ("task_struct", "se"),
-            ("sched_entity", "cfs_rq"),
-            ("cfs_rq", "throttle_count"),
-        ];
-        match types.offsets(members) {
-            Ok([entity, run_queue, throttles]) => Self {
-                run_queue: entity + run_queue,
-                throttles,
-                ..Self::default()
-            },
-            Err(_) => Self::default(),
-        }
-    }
 }
 
 fn conditions(target: &Target) -> u32 {
@@ -564,59 +471,6 @@ impl<'a> Parts<'a> {
         Ok((happening.clone(), program))
     }
 
-    /// Loads the programs of waits, and attaches them if all can be had: false if not, with
-    /// a note.
-    fn waits(&mut self, missing: Option<std::io::Error>) -> bool {
-        let attached = match missing {
-            Some(error) => Err(error.to_string()),
-            None => self.attach_waits().map_err(|error| error.to_string()),
-        };
-        if let Err(error) = &attached {
-            let lost = Event::Wait.what();
-            self.notes
-                .push(format!("{lost} cannot be sampled: {error}"));
-        }
-        attached.is_ok()
-    }
-
-    fn attach_waits(&mut self) -> Result<(), Error> {
-        let types = Btf::from_sys_fs().map_err(Error::Types)?;
-        for (name, tracepoint) in wait::PROGRAMS {
-            let program: &mut BtfTracePoint = program(self.object, name)?;
-            load_program(name, || program.load(tracepoint, &types))?;
-            self.note_verified(name);
-        }
-        for (name, _) in wait::PROGRAMS {
-            let program: &mut BtfTracePoint = program(self.object, name)?;
-            program.attach().map_err(refused(name))?;
-        }
-        Ok(())
-    }
-
-    /// Loads the program that tells of waits which are not over. `None` if it is refused, with
-    /// a note.
-    fn open_waits(&mut self) -> Option<ProgramFd> {
-        match self.load_open_waits() {
-            Ok(program) => Some(program),
-            Err(error) => {
-                self.notes
-                    .push(format!("waits that are not over have no stack: {error}"));
-                None
-            }
-        }
-    }
-
-    fn load_open_waits(&mut self) -> Result<ProgramFd, Error> {
-        let types = Btf::from_sys_fs().map_err(Error::Types)?;
-        let name = wait::OPEN;
-        let program: &mut Iter = program(self.object, name)?;
-        load_program(name, || program.load("task", &types))?;
-        let fd = program.fd().and_then(|fd| Ok(fd.try_clone()?));
-        let fd = fd.map_err(refused(name))?;
-        self.note_verified(name);
-        Ok(fd)
-    }
-
     fn note_verified(&mut self, name: &'static str) {
         let verified = verified_instructions(self.object, name);
         self.verified.push((name, verified));
@@ -721,7 +575,6 @@ mod tests {
         ring_bytes: 1 << 16,
         check_walks: false,
         calls: false,
-        waits: false,
         happening: None,
     };
 

@@ -56,6 +56,12 @@ pub trait Source: Send {
     /// Where it fails, the rate is as it was.
     fn set_rate(&mut self, rate_hz: u32) -> Result<u64, RateError>;
 
+    /// Counts the waits of threads as well, from now on; says since when it does, on the clock of
+    /// the samples. Asked again, nothing changes. The error is a sentence that says why it cannot.
+    fn count_waits(&mut self) -> Result<u64, String> {
+        Err("waits need BPF, and samples are taken by perf".into())
+    }
+
     /// The probes of calls, once; or a sentence that says why there are none. Their
     /// samples come with those of the clock.
     fn calls(&mut self) -> Result<Calls, String> {

@@ -103,6 +103,17 @@ impl Targets {
         }
     }
 
+    /// The targets as they were asked for, with the processes that are left of those that were named,
+    /// and their children, in the place of these.
+    pub fn living(&self, asked: &Target) -> Target {
+        let mut living = asked.clone();
+        if self.by_pid {
+            living.pids = self.pids.iter().copied().collect();
+            living.children = false;
+        }
+        living
+    }
+
     /// How many of the named targets, and of their children, are left. Nothing
     /// where none was named.
     pub fn alive(&self) -> Option<usize> {

@@ -134,6 +134,11 @@ impl Timeline {
         self
     }
 
+    /// Who is a target now.
+    pub fn targets(&self) -> &Targets {
+        &self.targets
+    }
+
     /// Reads some of the processes that were there before us. True as long as
     /// there are more.
     pub fn read_some_processes(&mut self) -> bool {

@@ -88,15 +88,19 @@ impl Told {
         };
         let source = unless_forbidden(BpfSource::start(&config), "BPF")?;
         assert_eq!(source.info().notes, [""; 0]);
-        let mut told = Self {
+        let mut told = Self::of_source(source);
+        // From now on waits give their stacks.
+        told.take();
+        Some(told)
+    }
+
+    fn of_source(source: BpfSource) -> Self {
+        Self {
             source,
             samples: Vec::new(),
             threads: BTreeMap::new(),
             counters: WaitCounters::default(),
-        };
-        // From now on waits give their stacks.
-        told.take();
-        Some(told)
+        }
     }
 
     fn take(&mut self) {
@@ -777,4 +781,67 @@ fn without_being_asked_for_nothing_is_followed() {
         programs.iter().all(|(name, _)| !name.starts_with("wait")),
         "{programs:?}"
     );
+}
+
+/// A run that counts only time on CPUs at first: threads that wait when waits begin to be followed
+/// are met, those that come later are followed from their beginning to their end, and a second
+/// order changes nothing.
+#[test]
+fn waits_can_be_followed_later() {
+    let _alone = alone();
+    let config = Config {
+        target: only(std::process::id()),
+        ..Config::default()
+    };
+    let Some(source) = unless_forbidden(BpfSource::start(&config), "BPF") else {
+        return;
+    };
+    let mut told = Told::of_source(source);
+    let (tell, told_of) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    let waiter = std::thread::spawn(move || {
+        tell.send(gettid().as_raw_nonzero().get() as u32).unwrap();
+        _ = may_go_on.recv();
+    });
+    let tid = told_of.recv().unwrap();
+    wait_until("it waits", || {
+        let stat = fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap();
+        stat.contains(") S ")
+    });
+    told.take();
+    assert!(told.threads.is_empty() && told.samples.is_empty());
+    let before_ns = probe::now_ns();
+    let since_ns = told.source.count_waits().unwrap();
+    assert!(since_ns >= before_ns && since_ns <= probe::now_ns());
+    assert_eq!(told.source.info().notes, [""; 0]);
+    let programs = told.source.verified_instructions().len();
+    assert_eq!(told.source.count_waits(), Ok(since_ns));
+    assert_eq!(told.source.verified_instructions().len(), programs);
+    told.take();
+    let sleeper = measured("asleep", || {
+        let mut waited = Duration::ZERO;
+        for _ in 0..WAITS {
+            timed(&mut waited, || std::thread::sleep(WAIT));
+        }
+        waited
+    });
+    let (measured, totals) = told.end_of(sleeper);
+    assert_waited(WaitState::Sleep, &measured, &totals);
+    assert_sampled(&told, WaitState::Sleep, &totals);
+    // All of it that is told is of the time since.
+    wait_until("its stack is told while it waits", || {
+        told.take();
+        told.of(tid).any(|(_, wait)| wait.is_open)
+    });
+    let thread = told.threads[&tid].clone();
+    assert_eq!((thread.state, thread.has_ended), (WaitState::Lock, false));
+    assert!(thread.since_ns >= before_ns && thread.since_ns <= since_ns);
+    drop(go_on);
+    waiter.join().unwrap();
+    let told_ns = wait_for("the end of its wait", || {
+        told.take();
+        let is_over = told.of(tid).any(|(_, wait)| !wait.is_open);
+        is_over.then(|| told.sampled(tid, WaitState::Lock))
+    });
+    assert!(told_ns <= probe::now_ns() - before_ns, "{told_ns}");
 }

@@ -19,7 +19,6 @@ fn loaded() -> Option<(loader::Loaded, MutexGuard<'static, ()>)> {
         ring_bytes: 1 << 16,
         check_walks: false,
         calls: false,
-        waits: false,
         happening: None,
     };
     match loader::load(&settings, &Target::default()) {
