@@ -241,7 +241,13 @@ impl Store {
     /// Says that another event is counted, whose weights are in that metric; `None` if
     /// there are too many.
     pub fn add_event(&mut self, metric: Metric) -> Option<EventId> {
-        self.histories.add_event(metric)
+        self.histories.add_event(metric, None)
+    }
+
+    /// As [`Store::add_event`], of an event that is counted since a moment of the history, so that a
+    /// window of it that reaches further back is cut there.
+    pub fn add_event_since(&mut self, metric: Metric, since_ns: u64) -> Option<EventId> {
+        self.histories.add_event(metric, Some(since_ns))
     }
 
     /// Keeps a sample of an event that was [added](Store::add_event); `false` if it was
@@ -560,6 +566,32 @@ pub(crate) mod tests {
             ending: Ending::Root,
             weight: 1,
         }
+    }
+
+    #[test]
+    fn an_event_that_came_later_has_a_shorter_history() {
+        const SECOND: u64 = 1_000_000_000;
+        let mut store = store();
+        let here = [frame(1)];
+        for second in 0..10 {
+            store.add_sample(sample(second * SECOND, &here));
+        }
+        let waits = store.add_event_since(waiting(), 7 * SECOND).unwrap();
+        store.add_sample_of(waits, sample(9 * SECOND, &here));
+        store.end(10 * SECOND);
+        let view = store.view();
+        let seconds = |view: &View, range| view.window(range).seconds();
+        let waited = view.of_event(waits).unwrap();
+        assert_eq!(waited.begin_ns(), Some(7 * SECOND));
+        assert_eq!((view.kept_seconds(), waited.kept_seconds()), (10.0, 3.0));
+        let last = crate::TimeRange::last(std::time::Duration::from_secs(5), 10 * SECOND);
+        assert_eq!((seconds(&view, last), seconds(&waited, last)), (5.0, 3.0));
+        // It lies before it was counted.
+        let before = crate::TimeRange::between(2 * SECOND, 6 * SECOND);
+        assert_eq!(
+            (seconds(&view, before), seconds(&waited, before)),
+            (4.0, 0.0)
+        );
     }
 
     #[test]

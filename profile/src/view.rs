@@ -63,17 +63,24 @@ impl View {
     }
 
     /// The samples of one of the [`events`](View::events), which is the only one of the
-    /// view that this gives. Places and stacks have the same numbers as here.
+    /// view that this gives, and whose history begins when the event was counted first. Places and
+    /// stacks have the same numbers as here.
     pub fn of_event(&self, event: EventId) -> Option<View> {
         let tables = &*self.tables;
         let Some(index) = event.index() else {
             return Some(self.clone());
         };
         let counted = tables.others.get(index)?;
+        let begin_ns = tables.begin_ns.max(counted.since_ns);
+        let later_ns = begin_ns
+            .zip(tables.begin_ns)
+            .map_or(0, |(own, all)| own - all);
         Some(View {
             tables: Arc::new(Tables {
                 history: counted.history.clone(),
                 others: Arc::default(),
+                begin_ns,
+                kept_seconds: (tables.kept_seconds - later_ns as f64 / 1e9).max(0.0),
                 info: Arc::new(Info {
                     metric: counted.metric.clone(),
                     // No clock takes them.

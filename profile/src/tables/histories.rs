@@ -32,14 +32,19 @@ pub(crate) struct Histories {
 pub(crate) struct Counted {
     pub(crate) metric: Metric,
     pub(crate) history: History,
+    /// When it was counted first, if that was not from the beginning on.
+    pub(crate) since_ns: Option<u64>,
 }
 
 impl Histories {
     /// Makes room for another event; `None` if there are 256 already.
-    pub(crate) fn add_event(&mut self, metric: Metric) -> Option<EventId> {
+    pub(crate) fn add_event(&mut self, metric: Metric, since_ns: Option<u64>) -> Option<EventId> {
         let number = u8::try_from(self.others.len() + 1).ok()?;
-        let history = History::default();
-        self.others.push(Counted { metric, history });
+        self.others.push(Counted {
+            metric,
+            history: History::default(),
+            since_ns,
+        });
         Some(EventId(number))
     }
 
