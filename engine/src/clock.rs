@@ -89,6 +89,11 @@ impl SnapshotClock {
         }
     }
 
+    /// Makes the next snapshot of a screen due at once. Reports come when they come.
+    pub fn hurry(&mut self) {
+        self.published = None;
+    }
+
     /// The window that was asked for.
     pub fn window(&self) -> Span {
         match self.schedule {

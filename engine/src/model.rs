@@ -38,7 +38,7 @@ use course::Course;
 use faults::Patience;
 use happening::Happenings;
 use modules::Modules;
-use probe::{Batch, ProcessInfo};
+use probe::{Batch, ProcessInfo, SourceInfo};
 use probing::Probing;
 use profile::{Cancel, Query, Report, Store, TimeRange, View};
 use profile::{EventId, Frame, ModuleId, NewSample, ProcessDetails, ProcessId};
@@ -179,8 +179,27 @@ impl Model {
             News::Batch(batch) => self.add_batch(&batch),
             News::Rate { info, from_ns } => self.sampling.change_rate(info, from_ns),
             News::RateKept(sentence) => self.sampling.keep_rate(sentence),
+            News::Waits { info, since_ns } => self.begin_waiting(info, since_ns),
+            News::WaitsRefused(sentence) => {
+                self.sampling.refuse_waits(&sentence);
+                self.clock.hurry();
+            }
             News::Failed(sentence) => self.course.fail(sentence),
         }
+    }
+
+    /// Counts waits as well, which the sampler follows since then. On a screen the metrics are
+    /// there with the next snapshot.
+    fn begin_waiting(&mut self, info: SourceInfo, since_ns: u64) {
+        self.sampling.set_source(info);
+        if self.waiting.is_none() {
+            self.waiting = Waiting::since(since_ns, &mut self.store);
+        }
+        if self.waiting.is_none() {
+            self.sampling
+                .refuse_waits("there is no room for more metrics");
+        }
+        self.clock.hurry();
     }
 
     /// Keeps to the budget from now on, if there is one.
@@ -229,6 +248,13 @@ impl Model {
         self.sampling.want_rate(hz);
     }
 
+    /// The user wants to see waits.
+    fn count_waits(&mut self) {
+        if self.waiting.is_none() {
+            self.sampling.want_waits();
+        }
+    }
+
     /// Places the probes that the run begins with.
     fn place_first_probes(&mut self) {
         let first = std::mem::take(&mut self.settings.probes);
@@ -249,6 +275,7 @@ impl Model {
         match command {
             Command::SetWindow(span) => self.clock.set_window(span),
             Command::SetRate(hz) => self.set_rate(hz),
+            Command::CountWaits => self.count_waits(),
             Command::Fetch(is_allowed) => self.workers.allow_fetching(is_allowed),
             Command::ReadLines => self.workers.read_lines(&self.store, &self.modules),
             Command::TargetEnded { words, at_ns } => self.course.end(words, at_ns),
@@ -441,7 +468,13 @@ impl Model {
     fn snapshot(&mut self, due: Due) -> Snapshot {
         self.generation += 1;
         let notes = self.notes();
-        self.set_info(notes.clone());
+        self.set_info(
+            notes
+                .iter()
+                .cloned()
+                .chain(self.note_of_late_waits())
+                .collect(),
+        );
         self.count_calls();
         // A file that is written of it ends where its window does, so that both have the same
         // samples in their last seconds.
@@ -540,13 +573,26 @@ impl Model {
         self.store.set_info(self.sampling.info(scope, lost, notes));
     }
 
-    /// Sentences: what is missing, and why.
+    /// Since when waits are counted, if that is a part of the history only: for files, whose readers
+    /// do not know the metrics beside the one that they have.
+    fn note_of_late_waits(&self) -> Option<String> {
+        let since_ns = self.waiting.as_ref()?.since_ns()?;
+        let is_within = self.store.begin_ns()? < since_ns;
+        let after = since_ns.saturating_sub(self.course.begin_ns()) as f64 / 1e9;
+        is_within.then(|| {
+            format!(
+                "waits were counted from {after:.1} s after the start on: what threads did before is not known, and off-cpu, wall and kept-waiting begin there"
+            )
+        })
+    }
+
     /// How the budget stands.
     fn budget(&self) -> Option<Budget> {
         let governor = self.governor.as_ref()?;
         Some(governor.budget(self.settings.rate_hz))
     }
 
+    /// Sentences: what is missing, and why.
     fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.sampling.notes().collect();
         notes.extend(self.budget().and_then(Budget::note));

@@ -20,6 +20,8 @@ pub type MakeSource = Box<dyn FnOnce() -> Result<Box<dyn Source>, String> + Send
 pub enum Wish {
     /// Samples at another rate.
     Rate(u32),
+    /// Waits as well.
+    Waits,
     /// The probes of the source, to whoever owns probes.
     Calls(Sender<Message>),
     /// The first probes are in place, or have been refused: the command may run.
@@ -70,6 +72,13 @@ pub enum News {
     },
     /// It could not be changed: a sentence.
     RateKept(String),
+    /// Waits are counted since a moment, on the clock of the samples.
+    Waits {
+        info: probe::SourceInfo,
+        since_ns: u64,
+    },
+    /// They cannot be counted: a sentence.
+    WaitsRefused(String),
     Failed(String),
 }
 
@@ -104,10 +113,12 @@ pub fn sample(
     while !stop.load(Ordering::Relaxed) {
         ready.run_if_due();
         let mut rate = None;
+        let mut wants_waits = false;
         for wish in wishes.try_iter() {
             match wish {
                 // Of several the last is meant.
                 Wish::Rate(hz) => rate = Some(hz),
+                Wish::Waits => wants_waits = true,
                 // Nobody waits for them if the run is ending.
                 Wish::Calls(keeper) => {
                     let calls = source.calls().map(Box::new);
@@ -126,6 +137,19 @@ pub fn sample(
                 Err(error) => News::RateKept(error.to_string()),
             };
             if news.send(changed).is_err() {
+                return;
+            }
+        }
+        if wants_waits {
+            let counted = faults::catch("following waits", || source.count_waits());
+            let told = match counted.unwrap_or_else(|fault| Err(fault.to_string())) {
+                Ok(since_ns) => News::Waits {
+                    info: source.info(),
+                    since_ns,
+                },
+                Err(sentence) => News::WaitsRefused(sentence),
+            };
+            if news.send(told).is_err() {
                 return;
             }
         }

@@ -171,6 +171,8 @@ pub enum Command {
     SetWindow(Span),
     /// Take this number of samples per second of a busy CPU from now on.
     SetRate(u32),
+    /// Count waits as well from now on, in a run that does not yet.
+    CountWaits,
     /// Fetch debug files from now on, or do not.
     Fetch(bool),
     /// Read the lines of all frames that have none yet, where that was not done with names.

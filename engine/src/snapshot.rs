@@ -83,6 +83,27 @@ impl Snapshot {
         view.is_some_and(|view| view.info().metric.per_second() > 0)
     }
 
+    /// Since when waits are counted, on the clock of the samples, if that is a part of the history
+    /// only: the run began without them. `None` if they are counted in all of it, or are not.
+    pub fn waits_since_ns(&self) -> Option<u64> {
+        let mut views = self
+            .metrics
+            .iter()
+            .filter_map(|metric| metric.view.as_ref());
+        let all_ns = views.next()?.begin_ns();
+        let waits = views.find(|view| view.info().metric.is_waiting())?;
+        waits.begin_ns().filter(|_| waits.begin_ns() > all_ns)
+    }
+
+    /// What [`Snapshot::waits_since_ns`] says, if the window that was asked for reaches back before
+    /// that.
+    pub fn waits_missing_before_ns(&self) -> Option<u64> {
+        let since_ns = self.waits_since_ns()?;
+        let all = self.metrics.first()?.view.as_ref()?;
+        let window = all.window(self.asked.query.window);
+        (window.start_ns < since_ns).then_some(since_ns)
+    }
+
     /// The view that counts in the metric of that number, in [`Snapshot::metrics`].
     pub fn counted_in(&self, metric: usize) -> Option<&View> {
         match metric {

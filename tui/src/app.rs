@@ -78,6 +78,8 @@ pub mod tabs;
 mod tree;
 /// What a step back undoes.
 mod undo;
+/// Waits in a run that began without them.
+mod waits;
 /// What goes to a file.
 mod write;
 
@@ -338,6 +340,7 @@ impl App {
         if self.is_the_engines() {
             self.show(Arc::clone(&self.base), false);
         }
+        self.show_waits();
     }
 
     fn show(&mut self, snapshot: Arc<Snapshot>, is_awaited: bool) {

@@ -32,7 +32,7 @@ pub use code::MadeUp;
 pub use fields::json_fields;
 pub use probes::probed;
 pub use tree::{tree_of_build, tree_of_rates, tree_of_source, tree_of_stripped_libc, tree_step};
-pub use waiting::waiting;
+pub use waiting::{waiting, waits_later, waits_not_yet};
 
 const FUNCTIONS: &[(&str, &str, u64, u64)] = &[
     ("hash_search_with_hash_value", "postgres", 465, 489),
@@ -134,6 +134,7 @@ pub fn postgres() -> Snapshot {
             })),
             recording: None,
             budget: None,
+            waits_refused: None,
         },
         names: Names {
             from: names_from(),

@@ -65,6 +65,12 @@ pub enum Notice {
     NothingToCompare,
     NoBaseline,
     NotInDifference,
+    /// Waits are counted in a moment, and are then shown: on a frozen screen when it goes on.
+    WaitsAsked {
+        is_frozen: bool,
+    },
+    /// Waits are counted and shown from now on.
+    WaitsCounted,
     /// Why there is no other metric to switch to.
     OneMetric(String),
     /// The marked time is the window.

@@ -31,7 +31,7 @@ pub enum Order {
     Clause(Clause),
     /// `None`: the unit that each view usually counts in.
     Unit(Option<Unit>),
-    /// Count another of the things that a file counts.
+    /// Count by the metric of this name. Those of waits begin with the first order for one.
     Metric(String),
     /// Take so many samples per second of a busy CPU.
     Rate(u32),

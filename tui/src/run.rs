@@ -421,6 +421,7 @@ impl Run {
                 Effect::SetWindow(span) => drop(self.control.send(Command::SetWindow(span))),
                 Effect::SetTheme(theme) => self.colors.set_theme(theme),
                 Effect::SetRate(hz) => drop(self.control.send(Command::SetRate(hz))),
+                Effect::CountWaits => drop(self.control.send(Command::CountWaits)),
                 Effect::Fetch(wanted) => drop(self.control.send(Command::Fetch(wanted))),
                 Effect::Probe(order) => drop(self.control.send(Command::Probe(order))),
             }

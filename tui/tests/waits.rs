@@ -3,7 +3,9 @@
 
 use crate::common;
 
-use common::{list, machine, number, proftop, run, text};
+use common::dialog::Dialog;
+use common::tmux::Terminal;
+use common::{list, machine, number, proftop, run, shared_machine, text};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -135,22 +137,28 @@ fn check_sums(report: &Value) {
     }
 }
 
+/// The program with locks that are known to be held, once all of them are.
+fn locks(scratch: &Scratch) -> Option<Process> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/locks.c");
+    let program = scratch.join("locks");
+    compile(&source, &program, ["-O1", "-g", "-pthread"])?;
+    let mut locks = Process::start(Command::new(&program).stdout(Stdio::piped()));
+    let mut ready = String::new();
+    let printed = locks.stdout.take().expect("it is piped");
+    BufReader::new(printed).read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    Some(locks)
+}
+
 #[test]
 fn who_has_a_lock_is_told_also_of_waits_that_began_before() {
     let Some(_machine) = machine() else {
         return;
     };
     let scratch = Scratch::new();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/locks.c");
-    let program = scratch.join("locks");
-    if compile(&source, &program, ["-O1", "-g", "-pthread"]).is_none() {
+    let Some(locks) = locks(&scratch) else {
         return;
-    }
-    let mut locks = Process::start(Command::new(&program).stdout(Stdio::piped()));
-    let mut ready = String::new();
-    let printed = locks.stdout.take().expect("it is piped");
-    BufReader::new(printed).read_line(&mut ready).unwrap();
-    assert_eq!(ready, "ready\n");
+    };
     let pid = locks.pid().to_string();
     let args = "-b -n 1 -d 6 --metric off-cpu --format json -p";
     let args: Vec<&str> = args.split(' ').chain([&*pid]).collect();
@@ -240,4 +248,113 @@ fn check_who_keeps_waiting(report: &Value, pid: &str) {
     let (count, mean_ms, _) = waits(&kept, "holder");
     assert!((20..=130).contains(&count), "{count}");
     assert!((30.0..60.0).contains(&mean_ms), "{mean_ms}");
+}
+
+/// Where perf events take the samples there are no waits.
+fn is_without_bpf(screen: &str) -> bool {
+    let is_without = screen.contains("waits need BPF");
+    if is_without {
+        skip("BPF cannot be used here");
+    }
+    is_without
+}
+
+#[test]
+fn a_key_shows_waits_in_a_run_that_began_without_them() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let (Some(locks), Some(terminal)) = (locks(&scratch), Terminal::open(80, 24)) else {
+        return;
+    };
+    terminal.start(&format!("-p {}", locks.pid()));
+    terminal.wait("the header", |screen| {
+        screen.contains("LIVE") && screen.contains("locks[")
+    });
+    terminal.keys(&["c"]);
+    let screen = terminal.wait("the lock", |screen| {
+        screen.contains("waits need BPF")
+            || screen.contains("off-cpu") && screen.contains("[waiting: lock]")
+    });
+    if is_without_bpf(&screen) {
+        return;
+    }
+    // Threads that waited before are met: who waits for whom is told of them, too.
+    terminal.keys(&["5"]);
+    terminal.wait("all threads", |screen| {
+        ["top", "mid", "low", "one", "other"]
+            .iter()
+            .all(|name| screen.contains(&format!(" {name} ")))
+            && screen.contains("DEADLOCK")
+    });
+    terminal.keys(&["8"]);
+    terminal.wait("since when", |screen| screen.contains("counted since"));
+    // The other metrics are there as well, and time on CPUs still is.
+    for metric in ["wall", "kept-waiting", "on-CPU", "off-cpu"] {
+        terminal.keys(&["c"]);
+        terminal.wait(metric, |screen| {
+            let header = screen.lines().nth(1);
+            header.is_some_and(|header| header.contains(metric))
+        });
+    }
+    terminal.keys(&["q"]);
+    terminal.wait_for_shell();
+}
+
+#[test]
+fn an_order_shows_waits_and_files_begin_when_they_are_counted() {
+    let Some(_machine) = machine() else {
+        return;
+    };
+    let scratch = Scratch::new();
+    let Some(locks) = locks(&scratch) else {
+        return;
+    };
+    let pid = locks.pid().to_string();
+    let mut dialog = Dialog::start(&["--plain", "-F", "999", "-p", &pid]);
+    dialog.ask("window all");
+    dialog.ask_until("top 3", &["% self"]);
+    let answer = dialog.ask("metric off-cpu");
+    if is_without_bpf(&answer) {
+        return;
+    }
+    assert!(answer.contains("counted is off-cpu"), "{answer}");
+    // Asking again changes nothing.
+    let answer = dialog.ask("metric off-cpu");
+    assert!(answer.contains("counted is off-cpu"), "{answer}");
+    dialog.ask_until("top 20", &["[waiting: lock]"]);
+    dialog.ask_until("threads", &["waiter", "DEADLOCK"]);
+    let of = |name: &str| scratch.join(name).display().to_string();
+    let (waited, wall, ran) = (of("off-cpu.pft"), of("wall.pft"), of("on-cpu.pft"));
+    for (metric, file) in [("off-cpu", &waited), ("wall", &wall), ("on-cpu", &ran)] {
+        dialog.ask(&format!("metric {metric}"));
+        let answer = dialog.ask(&format!("write {file}"));
+        assert!(answer.contains(".pft"), "{answer}");
+    }
+    let reports = [&waited, &wall, &ran].map(|file| report(file, ""));
+    let seconds = |report: &Value| report["window_s"].as_f64().expect("seconds");
+    let [waited, wall, ran] = &reports;
+    assert_eq!(
+        (&waited["metric"], &wall["metric"]),
+        (&"off-cpu".into(), &"wall".into())
+    );
+    // Waits began to be counted later than the run, and all of wall is of that time.
+    assert!(seconds(waited) < seconds(ran), "{waited}");
+    assert!(seconds(wall) < seconds(ran), "{wall}");
+    for report in [waited, wall] {
+        check_sums(report);
+    }
+    for report in &reports {
+        let notes = list(report, "notes").iter();
+        let late = notes.filter(|note| {
+            let note = note.as_str().expect("a sentence");
+            note.starts_with("waits were counted from ")
+        });
+        assert_eq!(late.count(), 1, "{report}");
+    }
+    // Threads that do nothing but wait waited all of that time.
+    let wait_ns = number(waited, "samples") as f64;
+    let all_ns = seconds(waited) * 1e9 * 8.0;
+    assert!(wait_ns < all_ns * 1.02, "{wait_ns} of {all_ns}");
 }

@@ -25,6 +25,8 @@ pub struct Sampling {
     wanted: Sender<Wish>,
     /// Why the rate that was wanted last is not taken.
     rate_kept: Option<String>,
+    /// Why waits that were wanted are not counted.
+    waits_refused: Option<Arc<str>>,
 }
 
 impl Sampling {
@@ -37,6 +39,7 @@ impl Sampling {
             rates: Rates::always(settings.rate_hz),
             wanted,
             rate_kept: None,
+            waits_refused: None,
         }
     }
 
@@ -79,6 +82,17 @@ impl Sampling {
         self.rate_kept = Some(sentence);
     }
 
+    /// Asks the sampler to count waits as well. It answers with news.
+    pub fn want_waits(&self) {
+        // The sampler may have ended; then there are no more samples.
+        let _ = self.wanted.send(Wish::Waits);
+    }
+
+    /// Waits are not counted; the sentence says why.
+    pub fn refuse_waits(&mut self, sentence: &str) {
+        self.waits_refused = Some(sentence.into());
+    }
+
     /// Samples per second of a busy CPU by now.
     pub fn rate_hz(&self) -> u32 {
         self.rates.last()
@@ -106,6 +120,7 @@ impl Sampling {
             sampler: self.sampler.clone(),
             recording: None,
             budget: None,
+            waits_refused: self.waits_refused.clone(),
         }
     }
 

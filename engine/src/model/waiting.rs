@@ -37,6 +37,8 @@ const UNKNOWN_PERCENT: f64 = 1.0;
 
 /// What was counted of waits.
 pub struct Waiting {
+    /// Since when, where the run began without it.
+    since_ns: Option<u64>,
     off_cpu: EventId,
     wall: EventId,
     kept_waiting: EventId,
@@ -65,11 +67,26 @@ impl Waiting {
         if !counted.has_waits() {
             return None;
         }
+        Self::begin(counted, None, store)
+    }
+
+    /// What a run counts of waits that began without them: from `since_ns` on. `None` if there is
+    /// no room for more metrics.
+    pub fn since(since_ns: u64, store: &mut Store) -> Option<Self> {
+        Self::begin(&Counted::OffCpu, Some(since_ns), store)
+    }
+
+    fn begin(counted: &Counted, since_ns: Option<u64>, store: &mut Store) -> Option<Self> {
+        let mut add = |metric| match since_ns {
+            Some(since_ns) => store.add_event_since(metric, since_ns),
+            None => store.add_event(metric),
+        };
         // In the order of `Counted`.
-        let off_cpu = store.add_event(Metric::off_cpu())?;
-        let wall = store.add_event(Metric::wall())?;
-        let kept_waiting = store.add_event(Metric::kept_waiting())?;
+        let off_cpu = add(Metric::off_cpu())?;
+        let wall = add(Metric::wall())?;
+        let kept_waiting = add(Metric::kept_waiting())?;
         Some(Self {
+            since_ns,
             off_cpu,
             wall,
             kept_waiting,
@@ -98,9 +115,21 @@ impl Waiting {
         self.kept_waiting
     }
 
+    /// Since when waits are counted, on the clock of the samples, where the run began without them.
+    pub fn since_ns(&self) -> Option<u64> {
+        self.since_ns
+    }
+
     /// Counts a tick of the clock as running time in the metric *wall*; a tick stands for
-    /// `ns` nanoseconds.
+    /// `ns` nanoseconds. One of before waits were counted is left out: *wall* is running and
+    /// waiting of the same time.
     pub fn add_tick(&self, sample: NewSample<'_>, ns: u64, store: &mut Store) {
+        if self
+            .since_ns
+            .is_some_and(|since_ns| sample.time_ns < since_ns)
+        {
+            return;
+        }
         let weight = sample.weight.saturating_mul(ns);
         store.add_sample_of(self.wall, NewSample { weight, ..sample });
     }
@@ -551,6 +580,32 @@ mod tests {
             (1, 9, HeldBy::Owner)
         );
         assert_eq!(waited(&store, 6, 10).holders, []);
+    }
+
+    #[test]
+    fn wall_is_running_and_waiting_of_the_same_time() {
+        let mut store = Store::new(profile::Limits::default());
+        store.begin(SECOND);
+        let waiting = Waiting::since(5 * SECOND, &mut store).unwrap();
+        for time_ns in [4 * SECOND, 5 * SECOND - 1, 5 * SECOND, 6 * SECOND] {
+            let sample = NewSample {
+                time_ns,
+                cpu: 0,
+                process: profile::ProcessId(1),
+                tid: 7,
+                comm: "program",
+                frames: &[],
+                kernel_frames: 0,
+                ending: profile::Ending::Root,
+                weight: 1,
+            };
+            waiting.add_tick(sample, 10, &mut store);
+        }
+        let wall = store.view().of_event(waiting.wall).unwrap();
+        let selected = wall.select(&profile::Query::default(), &profile::Cancel::new());
+        let report = selected.unwrap().report();
+        assert_eq!(report.samples, 20, "two ticks are of before");
+        assert_eq!(report.window.start_ns, 5 * SECOND);
     }
 
     #[test]

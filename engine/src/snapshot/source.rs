@@ -22,6 +22,9 @@ pub struct Source {
     pub recording: Option<Recording>,
     /// How the budget of CPU time stands; `None` without one.
     pub budget: Option<Budget>,
+    /// Why waits are not counted though [`Command::CountWaits`](crate::Command::CountWaits) asked
+    /// for it: a sentence.
+    pub waits_refused: Option<Arc<str>>,
 }
 
 /// How samples are taken.

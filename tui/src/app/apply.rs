@@ -62,10 +62,7 @@ impl App {
                 Ok(Notice::FilterSet.into())
             }
             Order::Unit(unit) => self.count_in(unit),
-            Order::Metric(name) => {
-                self.choose_metric(&name).map_err(Notice::Refused)?;
-                Ok(Notice::MetricSet.into())
-            }
+            Order::Metric(name) => self.choose_metric(&name).map_err(Notice::Refused),
             Order::Rate(hz) => self.change_rate(hz).map_err(Notice::Refused),
             Order::Baseline => self.compare_with_this(),
             Order::Difference(is_wanted) => {

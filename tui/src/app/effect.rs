@@ -17,6 +17,8 @@ pub enum Effect {
     SetWindow(Span),
     /// Take this many samples per second of a busy CPU from now on.
     SetRate(u32),
+    /// Count waits as well from now on.
+    CountWaits,
     /// Fetch debug files from now on, or do not.
     Fetch(bool),
     /// Place a probe, or do something with those there are.

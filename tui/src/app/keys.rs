@@ -133,7 +133,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Write => app.open_write(),
         Action::Sampling => app.open_sampling(),
         Action::Unit => return app.next_unit(),
-        Action::Metric => app.next_metric(),
+        Action::Metric => return app.next_metric(),
         Action::Baseline => return app.apply_for_key(Order::Baseline),
         Action::Difference => {
             return app.apply_for_key(Order::Difference(!app.knobs.shows_difference));

@@ -1,7 +1,8 @@
 //! Changing what is counted, and going back.
 
-use super::undo;
+use super::apply::Applied;
 use super::{App, Effect};
+use super::{undo, waits};
 use crate::action::{self, FilterAction};
 use crate::app::history::Place;
 use crate::app::mode::Detail;
@@ -29,6 +30,9 @@ pub(super) struct Asking {
     own_reports: OwnReports,
     /// The window that the engine was last asked to report.
     engine_window: Span,
+    /// The metric that is shown once waits are counted. None if they were not asked for, or are
+    /// counted already.
+    pub(super) waits: Option<String>,
 }
 
 impl Asking {
@@ -39,6 +43,7 @@ impl Asking {
             baselines: 0,
             own_reports: OwnReports::default(),
             engine_window,
+            waits: None,
         }
     }
 }
@@ -306,45 +311,67 @@ impl App {
         }
     }
 
-    /// Switches to the next metric of the file, or says why there is none.
-    pub(super) fn next_metric(&mut self) {
+    /// Switches to the next metric. In a run that counts only time on CPUs, waits are counted from
+    /// now on. In a file that has no other, says so.
+    pub(super) fn next_metric(&mut self) -> Vec<Effect> {
         let next = match self.base.metrics.len() {
-            // There is none with number 1: what is said is why.
-            0 | 1 => 1,
-            several => (self.knobs.metric + 1) % several,
+            0 | 1 => self.count_more(),
+            several => self.set_metric((self.knobs.metric + 1) % several),
         };
-        if let Err(why) = self.set_metric(next) {
-            self.detail = Detail::Notice(Notice::OneMetric(why));
+        match next {
+            Ok(applied) => self.show_applied(applied),
+            Err(why) => {
+                self.detail = Detail::Notice(Notice::OneMetric(why));
+                Vec::new()
+            }
         }
     }
 
+    /// Counts something else than the only metric that there is; an error says why it cannot.
+    fn count_more(&mut self) -> Result<Applied, String> {
+        if self.base.source.recording.is_some() {
+            return Err("this file counts nothing else".into());
+        }
+        let [first, ..] = waits::metrics();
+        self.count_waits(&first)
+    }
+
     /// Counts by the metric with this number; an error says why it cannot.
-    fn set_metric(&mut self, metric: usize) -> Result<(), String> {
-        let base = &self.base;
-        let why_only = match (&base.source.recording, base.metrics.get(metric)) {
-            (_, Some(other)) if metric == 0 || other.view.is_some() => {
+    fn set_metric(&mut self, metric: usize) -> Result<Applied, String> {
+        match self.base.metrics.get(metric) {
+            Some(other) if metric > 0 && other.view.is_none() => {
+                Err(format!("{} is still being read", other.name))
+            }
+            _ => {
+                self.asking.waits = None;
                 self.turn(|knobs| knobs.metric = metric);
-                return Ok(());
+                Ok(Notice::MetricSet.into())
             }
-            (_, Some(other)) => return Err(format!("{} is still being read", other.name)),
-            (Some(_), None) => "this file counts nothing else",
-            (None, None) => {
-                "waits are not counted in this run; start with --metric off-cpu to see them"
-            }
-        };
-        Err(why_only.into())
+        }
     }
 
     /// Counts by the metric of this name; an error says why it cannot.
-    pub(super) fn choose_metric(&mut self, name: &str) -> Result<(), String> {
+    pub(super) fn choose_metric(&mut self, name: &str) -> Result<Applied, String> {
         let metrics = Arc::clone(&self.base.metrics);
-        match metrics.iter().position(|metric| *metric.name == *name) {
-            Some(number) => self.set_metric(number),
-            None if metrics.is_empty() => self.set_metric(1),
-            None => {
-                let names: Vec<&str> = metrics.iter().map(|metric| &*metric.name).collect();
-                Err(format!("it counts {}", names.join(", ")))
-            }
+        if let Some(number) = metrics.iter().position(|metric| *metric.name == *name) {
+            return self.set_metric(number);
+        }
+        let is_live = self.base.source.recording.is_none();
+        if is_live && name == "on-cpu" {
+            return self.set_metric(0);
+        }
+        let waits = waits::metrics();
+        if is_live && waits.iter().any(|metric| metric == name) {
+            return self.count_waits(name);
+        }
+        let known = metrics.iter().map(|metric| &*metric.name);
+        match (metrics.is_empty(), is_live) {
+            (true, true) => Err(format!("there are on-cpu, {}", waits.join(", "))),
+            (true, false) => Err("this file counts nothing else".into()),
+            (false, _) => Err(format!(
+                "it counts {}",
+                known.collect::<Vec<_>>().join(", ")
+            )),
         }
     }
 

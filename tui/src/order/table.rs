@@ -61,7 +61,7 @@ pub const ORDERS: [Described; 19] = [
         Kind::Metric,
         "metric",
         "NAME",
-        "another of the things that a file counts",
+        "on-cpu, off-cpu, wall, or another of a file",
     ),
     order(
         Kind::Sort,

@@ -7,7 +7,7 @@ use super::time;
 use crate::knobs::{Narrowing, Part, Window};
 use crate::order::{Kind, Order};
 use crate::screen::detail;
-use crate::words::{metric, units};
+use crate::words::{metric, units, waits};
 use profile::Role;
 use profile::filter::{Action, Clause};
 
@@ -177,8 +177,8 @@ pub fn unit(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     parsed(dialog, Kind::Unit, words)
 }
 
-/// Runs `metric`: chooses which of the counters of a recording is shown; prints which one
-/// it is and which others there are.
+/// Runs `metric`: chooses what is counted of what a recording or this run counts; prints which it
+/// is and which others there are. Waits begin to be counted when one of their metrics is chosen.
 pub fn metric(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if !words.is_empty() {
         dialog.session.order(Order::Metric(words.to_owned()))?;
@@ -188,9 +188,13 @@ pub fn metric(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let others = { app.shown.metrics.iter() }
         .map(|metric| &*metric.name)
         .collect::<Vec<_>>();
+    let since = waits::missing_before(&app.shown);
+    let since = since.map_or_else(String::new, |since| {
+        format!("; waits are counted since {since}")
+    });
     sentence(match others.len() {
         0 | 1 => format!("counted is {counted}"),
-        _ => format!("counted is {counted}, of {}", others.join(", ")),
+        _ => format!("counted is {counted}, of {}{since}", others.join(", ")),
     })
 }
 

@@ -27,6 +27,8 @@ use tokio::sync::{mpsc, watch};
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The first samples of a busy machine come within half a second.
 const FIRST_SAMPLES: Duration = Duration::from_secs(2);
+/// Beginning to count waits takes a part of a second, on a busy machine more.
+const WAITS_BEGIN: Duration = Duration::from_secs(10);
 /// The engine reports once a second what it is asked for.
 const NEW_WINDOW: Duration = Duration::from_secs(3);
 
@@ -111,11 +113,17 @@ impl Session {
         self.tell(Event::Order(order));
         let reply = self.app.take_reply();
         let said = reply.map_err(|why| Trouble::Say(detail::say(&self.app, &why)))?;
+        let asked_for_waits = self.app.awaits_waits();
+        if asked_for_waits {
+            self.wait(WAITS_BEGIN, |app| !app.awaits_waits());
+        }
         self.wait(NEW_WINDOW, |app| !app.is_catching_up());
         if self.is_stopped() {
-            Err(Trouble::Stopped)
-        } else {
-            Ok(said)
+            return Err(Trouble::Stopped);
+        }
+        match self.app.waits_refused().filter(|_| asked_for_waits) {
+            Some(why) => Err(Trouble::say(why)),
+            None => Ok(said),
         }
     }
 
@@ -167,6 +175,9 @@ impl Session {
                 Effect::Probe(order) => {
                     let is_sent = self.sources.control.send(Command::Probe(order)).is_ok();
                     self.probe_orders += u64::from(is_sent);
+                }
+                Effect::CountWaits => {
+                    let _ = self.sources.control.send(Command::CountWaits);
                 }
                 Effect::SetRate(hz) => {
                     let _ = self.sources.control.send(Command::SetRate(hz));

@@ -176,6 +176,14 @@ pub fn say(app: &App, notice: &Notice) -> String {
         ),
         Notice::Rate { hz, is_new: false } => format!("{hz} Hz, as before"),
         Notice::NoSampling(why) => format!("the rate cannot be changed: {why}"),
+        Notice::WaitsAsked { is_frozen: false } => "waits are counted in a moment…".into(),
+        Notice::WaitsAsked { is_frozen: true } => {
+            let on = hint(cx, Action::Freeze, "go on to see them");
+            and("waits are counted in a moment", "; ", [on])
+        }
+        Notice::WaitsCounted => {
+            "waits are counted from now on, at 1-2us of CPU a switch, until you quit".into()
+        }
         Notice::OneMetric(why) => why.clone(),
         Notice::Writing { bytes: 0, .. } => "writing…".into(),
         // The size was estimated. When more is written than that, a percentage would be

@@ -401,6 +401,12 @@ fn window(app: &App) -> String {
         (false, Window::Since { .. }) => {
             format!("{asked} ({seconds:.0}s)")
         }
+        // Waits are counted for so much of it.
+        (false, Window::Last(_))
+            if shown.counts_time() && shown.waits_missing_before_ns().is_some() =>
+        {
+            format!("{asked} ({seconds:.0}s)")
+        }
         (false, Window::Last(_)) => asked,
     }
 }

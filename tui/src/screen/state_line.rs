@@ -9,7 +9,8 @@ use crate::knobs::Window;
 use crate::view_id::ViewId;
 use crate::widgets::theme::Theme;
 use crate::words::keys::{and, hint, key};
-use crate::words::{text, units};
+use crate::words::{text, units, waits as wait_words};
+use probe::EngineKind;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use std::time::Duration;
@@ -96,15 +97,18 @@ fn keys(app: &App, state: &State) -> Vec<String> {
     hint.map(|hint| format!("  {hint}")).into_iter().collect()
 }
 
-/// Returns what shows the waits of a program that uses no CPU. None where they are counted
-/// already, or cannot be.
+/// Returns what shows the waits of a program that uses no CPU. None where they are shown
+/// already, or cannot be counted.
 fn waits(app: &App) -> Option<String> {
-    let is_live = app.shown.source.recording.is_none();
-    match app.shown.metrics.len() > 1 {
-        _ if app.shown.counts_time() => None,
-        true => key(&app.context(), Action::Metric).map(|key| format!("its waits: {key}")),
-        false => is_live.then(|| "its waits: --metric off-cpu".into()),
+    let source = &app.shown.source;
+    let may_begin = source.recording.is_none()
+        && source.waits_refused.is_none()
+        && source.engine != Some(EngineKind::Perf);
+    let are_there = app.shown.metrics.len() > 1;
+    if app.shown.counts_time() || !(are_there || may_begin) {
+        return None;
     }
+    key(&app.context(), Action::Metric).map(|key| format!("its waits: {key}"))
 }
 
 /// Says what was not done in the window: `used no CPU in 10s.`
@@ -115,8 +119,13 @@ fn nothing(app: &App) -> String {
         (None, true) => "ended no wait",
         (None, false) => "used no CPU",
     };
+    // Waits may be counted for a part of the window only.
+    let since = wait_words::missing_before(&app.shown).filter(|_| app.shown.counts_time());
     let time = match app.knobs.window {
-        Window::Last(span) => format!("in {}", units::span(span)),
+        Window::Last(span) => match since {
+            Some(since) => format!("since {since}"),
+            None => format!("in {}", units::span(span)),
+        },
         Window::Since { .. } => "since the mark".into(),
         Window::Between { .. } => "in the marked time".into(),
     };

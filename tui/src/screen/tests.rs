@@ -380,7 +380,7 @@ fn states() {
     });
     assert_eq!(
         state(&idle),
-        " ■ IDLE   postgres[4121] used no CPU in 10s.  its waits: --metric off-cpu"
+        " ■ IDLE   postgres[4121] used no CPU in 10s.  its waits: c  longer window: ."
     );
     let failed = with(|s| s.run.target = TargetState::Failed("cannot sample: no rights".into()));
     assert_eq!(state(&failed), " ■ FAILED cannot sample: no rights");

@@ -17,7 +17,7 @@ use crate::failure::without_numbers;
 use crate::lists::cursor::Cursor;
 use crate::lists::motion::Motion;
 use crate::words::unnamed::why_unnamed;
-use crate::words::{compared, cpus, units};
+use crate::words::{compared, cpus, units, waits};
 use engine::losses::Losses;
 use engine::snapshot::{NameSource, Snapshot};
 use profile::diff::{Diff, DiffRow};
@@ -42,6 +42,8 @@ pub enum Topic {
     SameFunctions,
     Taken,
     Lost,
+    /// Since when waits are counted.
+    WaitsSince,
     Whole,
     /// User stacks that ended early, for this cause.
     Cut(Ending),
@@ -427,7 +429,7 @@ fn samples(snapshot: &Snapshot) -> Vec<Finding> {
             "These samples are in the window and are counted in every view.",
         ),
     };
-    vec![
+    let mut lines = vec![
         heading(title, sentence),
         Finding {
             topic: Topic::Taken,
@@ -451,7 +453,24 @@ fn samples(snapshot: &Snapshot) -> Vec<Finding> {
             explain: "Came faster than they were read. Shares are fair if all code lost alike."
                 .into(),
         },
-    ]
+    ];
+    lines.extend(waits_since(snapshot));
+    lines
+}
+
+/// Since when waits are counted, in a run that began without them.
+fn waits_since(snapshot: &Snapshot) -> Option<Finding> {
+    let since = waits::since(snapshot)?;
+    Some(Finding {
+        topic: Topic::WaitsSince,
+        label: "waits".into(),
+        value: Value::None,
+        text: format!("counted since {since}"),
+        explain: format!(
+            "Waits are counted since {since}, when they were asked for; of a window that begins \
+             before, off-cpu, wall and kept-waiting have only what came since."
+        ),
+    })
 }
 
 /// This many CPUs are named; the others are summed up.

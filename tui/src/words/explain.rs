@@ -25,10 +25,13 @@ pub fn cpus(cx: &Context<'_>, samples: u64, who: &str) -> String {
 /// Explains what a process or thread did, where that is known exactly.
 pub fn activity(cx: &Context<'_>, samples: u64, who: &str, activity: &Activity) -> String {
     let open = states::open_wait(activity);
+    // Where waits are shown it is said of all that is counted.
+    let since = waits::missing_before(cx.shown).filter(|_| !cx.counts_time());
     format!(
-        "{who}: {} by stacks, and by every switch of its threads in {}: {}{}{}; {}",
+        "{who}: {} by stacks, and by every switch of its threads in {}{}: {}{}{}; {}",
         metric::counted(cx, samples),
         base_words(cx),
+        since.map_or_else(String::new, |since| format!(" since {since}")),
         states::sums(activity),
         states::delays(activity).map_or_else(String::new, |delays| format!("; {delays}")),
         open.map_or_else(String::new, |open| format!(
@@ -75,5 +78,15 @@ pub fn base_words(cx: &Context<'_>) -> String {
             waits::idle_rule(&cx.knobs.filter)
         ),
     };
-    format!("{}, {time} {seconds:.1} s{rates}{filter}", cx.scope_words())
+    let since = match cx.counts_time() {
+        true => waits::since(cx.shown),
+        false => None,
+    };
+    let since = since.map_or_else(String::new, |since| {
+        format!(" (waits counted since {since})")
+    });
+    format!(
+        "{}, {time} {seconds:.1} s{since}{rates}{filter}",
+        cx.scope_words()
+    )
 }

@@ -1,12 +1,33 @@
 //! Waits: how many, how long on average, and the longest.
 
+use crate::calendar;
 use crate::words::units;
+use engine::snapshot::Snapshot;
 use profile::filter::{Clause, SampleTest};
 use profile::{Filter, FunctionRow, STATES, WAITING_MODULE, Waits, waiting_name};
 
 /// Says why a number of waits has a `~` before it.
 pub const ESTIMATED: &str = "waits with ~ are an estimate: of short waits a few give their stack, \
                              drawn by chance, and each of these stands for those not drawn";
+
+/// Returns since when waits are counted, such as `03:12:44 CET`. None if that is as long as all else
+/// that is known, or if they are not counted.
+pub fn since(snapshot: &Snapshot) -> Option<String> {
+    clock(snapshot.waits_since_ns()?, snapshot)
+}
+
+/// Returns what [`since`] does if the window that was asked for reaches back before that. None if
+/// it does not.
+pub fn missing_before(snapshot: &Snapshot) -> Option<String> {
+    clock(snapshot.waits_missing_before_ns()?, snapshot)
+}
+
+/// A time of the clock of samples, as the time of day.
+fn clock(ns: u64, snapshot: &Snapshot) -> Option<String> {
+    let epoch_ms = snapshot.view.as_ref()?.info().epoch_unix_ms;
+    let ms = (ns / 1_000_000) as i64 + epoch_ms;
+    Some(format!("{} {}", calendar::of_day(ms), calendar::zone(ms)))
+}
 
 /// The number of waits, at most six cells wide: with `~` if not each of them was seen.
 pub fn number(waits: &Waits) -> String {

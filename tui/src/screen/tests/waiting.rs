@@ -1,7 +1,8 @@
 //! Time waited: how many waits and how long, and leaving out those for work.
 
+use super::knobs::line;
 use super::*;
-use crate::fixture::waiting;
+use crate::fixture::{waiting, waits_later, waits_not_yet};
 
 #[test]
 fn functions_have_waits_mean_and_longest() {
@@ -122,4 +123,138 @@ fn time_is_written_as_time_in_every_view() {
             }
         }
     }
+}
+
+#[test]
+fn a_run_without_waits_counts_them_once_they_are_asked_for() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(waits_not_yet()).keys("c");
+    assert_eq!(hand.effects, [Effect::CountWaits]);
+    assert!(hand.frame().contains("waits are counted in a moment"));
+    hand.keys("c");
+    assert_eq!(hand.effects, [], "it has been asked for");
+    hand.show(waits_not_yet());
+    assert!(line(&hand, 1).contains("on-CPU"), "{}", hand.frame());
+    hand.show(waits_later());
+    hand.looks_like("waits-later-80x24");
+    // The screen changes by itself, and says how much of the window is counted.
+    assert!(line(&hand, 1).contains("off-cpu"), "{}", hand.frame());
+    assert!(line(&hand, 1).contains("win 10s (6s)"), "{}", hand.frame());
+    assert!(hand.frame().contains("waits are counted from now on"));
+    hand.keys("i");
+    let text = hand.frame().replace('\n', " ");
+    assert!(
+        text.contains("last 5.6 s (waits counted since 00:19:46 UTC)"),
+        "{text}"
+    );
+    // The map of all that is kept says what its empty seconds are.
+    hand.keys("\u{1b}6");
+    assert!(
+        hand.frame().contains("counted since 00:19:46 UTC"),
+        "{}",
+        hand.frame()
+    );
+    hand.keys("hhhhhhhhhhi");
+    assert!(
+        hand.frame().contains("nothing is known of"),
+        "{}",
+        hand.frame()
+    );
+    hand.keys("\u{1b}1c");
+    assert!(line(&hand, 1).contains("wall"), "{}", hand.frame());
+    assert!(line(&hand, 1).contains("win 10s (6s)"), "{}", hand.frame());
+    // A window behind that moment is as long as it says.
+    hand.keys(":window 5s\n");
+    assert!(line(&hand, 1).contains("win 5s  "), "{}", hand.frame());
+    // What threads did is known for a part of the window also where time on CPUs is shown.
+    hand.keys(":window 10s\n:metric on-cpu\n5");
+    assert!(line(&hand, 1).contains("win 10s  "), "{}", hand.frame());
+    assert!(
+        hand.frame().contains("since 00:19:46 UTC: run"),
+        "{}",
+        hand.frame()
+    );
+    hand.keys("8");
+    assert!(
+        hand.frame().contains("counted since 00:19:46 UTC"),
+        "{}",
+        hand.frame()
+    );
+    hand.show(waiting());
+    assert!(!hand.frame().contains("counted since"));
+}
+
+#[test]
+fn each_metric_of_waits_can_be_asked_for_by_its_name() {
+    for name in ["off-cpu", "wall", "kept-waiting"] {
+        let mut hand = Hand::new(80, 24);
+        hand.show(waits_not_yet());
+        hand.keys(&format!(":metric {name}\n"));
+        assert_eq!(hand.effects, [Effect::CountWaits]);
+        hand.show(waits_later());
+        assert!(line(&hand, 1).contains(name), "{}", hand.frame());
+        // A step back shows what was shown before.
+        hand.keys("\u{8}");
+        assert!(line(&hand, 1).contains("on-CPU"), "{}", hand.frame());
+        hand.keys(&format!(":metric {name}\n"));
+        assert_eq!(hand.effects, [], "they are counted already");
+    }
+    let mut hand = Hand::new(80, 24);
+    hand.show(waits_not_yet()).keys(":metric bytes\n");
+    let all = "there are on-cpu, off-cpu, wall, kept-waiting";
+    assert!(hand.frame().contains(all), "{}", hand.frame());
+}
+
+#[test]
+fn who_changes_back_before_waits_are_there_is_not_taken_along() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(waits_not_yet()).keys("c:metric on-cpu\n");
+    hand.show(waits_later());
+    assert!(line(&hand, 1).contains("on-CPU"), "{}", hand.frame());
+}
+
+#[test]
+fn waits_that_cannot_be_counted_say_why() {
+    let refused = || {
+        let mut snapshot = waits_not_yet();
+        let why = "waits need BPF, and samples are taken by perf";
+        snapshot.source.waits_refused = Some(why.into());
+        snapshot
+    };
+    let mut hand = Hand::new(80, 24);
+    hand.show(waits_not_yet()).keys("c").show(refused());
+    assert!(hand.frame().contains("waits need BPF"), "{}", hand.frame());
+    assert!(line(&hand, 1).contains("on-CPU"));
+    hand.keys("jc");
+    assert_eq!(hand.effects, [], "the answer is known");
+    assert!(hand.frame().contains("waits need BPF"), "{}", hand.frame());
+    let mut over = waits_not_yet();
+    over.run.target = TargetState::Exited {
+        words: "orderd[4121] ended".into(),
+        at_ns: 0,
+    };
+    let mut hand = Hand::new(80, 24);
+    hand.show(over).keys("c");
+    assert_eq!(hand.effects, []);
+    assert!(
+        hand.frame().contains("nothing is sampled any more"),
+        "{}",
+        hand.frame()
+    );
+}
+
+#[test]
+fn on_a_frozen_screen_waits_come_when_it_goes_on() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(waits_not_yet()).keys(" c");
+    assert_eq!(hand.effects, [Effect::CountWaits]);
+    assert!(
+        hand.frame().contains("go on to see them"),
+        "{}",
+        hand.frame()
+    );
+    hand.show(waits_later());
+    assert!(line(&hand, 1).contains("on-CPU"), "{}", hand.frame());
+    hand.keys(" ");
+    assert!(line(&hand, 1).contains("off-cpu"), "{}", hand.frame());
 }

@@ -356,7 +356,7 @@ fn process(line: &Line<'_, ProcessRow>, cx: &Context<'_>) -> String {
     match &process.activity {
         _ if line.gone => {}
         Some(activity) => {
-            parts.push(states::sums(activity));
+            parts.push(states::sums_since(activity, cx));
             parts.extend(states::delays(activity));
         }
         // Waiting is always in the kernel.

@@ -247,7 +247,7 @@ fn thread(line: &Line<'_, ThreadRow>, cx: &Context<'_>) -> String {
             let is_long = { activity.open_wait() }.is_some_and(|wait| wait.for_ns >= held::LONG_NS);
             let now = is_long.then(|| held::now(activity, thread.tid, waited));
             parts.extend(now.flatten().map(|now| format!("now {now}")));
-            parts.push(states::sums(activity));
+            parts.push(states::sums_since(activity, cx));
             let one = waited.filter(|_| line.count() == 1);
             parts.extend(one.and_then(|waited| held::holders(thread.tid, waited)));
             parts.extend(states::delays(activity));

@@ -22,7 +22,7 @@ use crate::widgets::theme::Theme;
 use crate::widgets::trend;
 use crate::words::metric::metric_told;
 use crate::words::states::{self, LETTERS};
-use crate::words::{text, units};
+use crate::words::{text, units, waits};
 use engine::snapshot::ThreadStates;
 use profile::query::{HeatBy, HeatMap, HeatRow};
 use ratatui::buffer::Buffer;
@@ -377,7 +377,8 @@ impl<'a> Painter<'a> {
     }
 
     /// Draws the lines below the map: the sum of each second; what is different in the marked
-    /// time, or the followed function's sum of each second; what the shades mean.
+    /// time, or the followed function's sum of each second, or since when there is something; what
+    /// the shades mean.
     fn foot(&self, buffer: &mut Buffer, area: Rect) {
         let label = self.time.label();
         let room = usize::from(area.width - label);
@@ -395,6 +396,8 @@ impl<'a> Painter<'a> {
             // On the scale of the totals, so that the two lines can be compared.
             let own = trend::blocks(&self.sums(own), most);
             line(1, "#", &own, self.theme.trend());
+        } else if let Some(since) = self.counted_since() {
+            line(1, "", &format!("counted since {since}"), Style::new());
         }
         line(2, "scale", &self.legend(most, room), Style::new());
     }
@@ -406,6 +409,14 @@ impl<'a> Painter<'a> {
             cells.sum()
         };
         self.seconds.clone().map(sum).collect()
+    }
+
+    /// Since when what is shown is counted, if some of the seconds on the screen are before.
+    fn counted_since(&self) -> Option<String> {
+        let shown = self.cx.shown;
+        let since_ns = shown.waits_since_ns().filter(|_| self.cx.counts_time())?;
+        let is_seen = self.seconds.start * SECOND_NS < since_ns;
+        waits::since(shown).filter(|_| is_seen)
     }
 
     /// Says what the shades stand for, and how much the highest bar of the totals is. `total`

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::views::time::{SECOND_NS, Spot, Time};
 use crate::words::keys::hint;
 use crate::words::units::Scale;
-use crate::words::{metric, names, text};
+use crate::words::{metric, names, text, waits};
 use profile::query::{HeatBy, HeatRow};
 
 /// Says why there is no map: no answer yet, or no samples at all.
@@ -36,7 +36,10 @@ pub fn detail(time: &Time, cx: &Context<'_>, width: usize) -> String {
     let unit = in_unit(time, cx, ms * 1_000_000).beside(count);
     let unit = unit.map_or_else(String::new, |unit| format!(" = {unit}"));
     let samples = metric::counted(cx, count);
-    parts.push(format!("{samples} in {span}{unit}"));
+    parts.push(match not_counted(time, cx, spot) {
+        Some(why) if count == 0 => why,
+        _ => format!("{samples} in {span}{unit}"),
+    });
     if let (None, Some(row)) = (time.marked(), people(time, spot)) {
         parts.push(rows::name(&row));
     }
@@ -62,6 +65,15 @@ pub fn detail(time: &Time, cx: &Context<'_>, width: usize) -> String {
         parts.push(keys);
     }
     parts.join("   ")
+}
+
+/// Says that what is shown was not counted yet in a cell: `counted since 03:12:44 CET`. None if it
+/// was.
+fn not_counted(time: &Time, cx: &Context<'_>, spot: Spot) -> Option<String> {
+    let since_ns = cx.shown.waits_since_ns().filter(|_| cx.counts_time())?;
+    let is_before = time.start_ns(spot) + time.row_ns() <= since_ns;
+    let since = waits::since(cx.shown).filter(|_| is_before)?;
+    Some(format!("waits are counted since {since}"))
 }
 
 /// Returns the unit in which samples that were taken in `ns` nanoseconds are written.
@@ -192,8 +204,12 @@ pub fn explain(time: &Time, cx: &Context<'_>) -> Option<String> {
         whose => format!(" of {whose}"),
     };
     let from = clock(time, spot, answer.epoch_unix_ms);
+    let all = "shown is all that is kept, not the window";
+    if let Some(why) = not_counted(time, cx, spot) {
+        return Some(format!("nothing is known of {from}: {why}; {all}"));
+    }
     Some(format!(
-        "{}{whose} in the {} from {from}{}; shown is all that is kept, not the window",
+        "{}{whose} in the {} from {from}{}; {all}",
         metric::counted(cx, map.cell(column, spot.row)),
         span(time.row_ns() / 1_000_000),
         most.unwrap_or_default(),
