@@ -52,6 +52,7 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
                 address: (*thread).address,
                 identity: (*thread).identity,
                 at: layout_ref.thread_identity,
+                otherwise: status::STALE,
             }
         },
         None => own_state(layout_ref),
@@ -74,7 +75,7 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
                 )
             };
         } else {
-            state.python.status = status::STALE;
+            state.python.status = told.otherwise;
         }
     }
     let mut lock = lock::UNKNOWN;
@@ -105,6 +106,8 @@ struct Told {
     /// The word that a thread's state has at `at` if it is that thread's.
     identity: u64,
     at: u32,
+    /// The [`status`] of the sample if that is another word.
+    otherwise: u32,
 }
 
 /// The state of the current thread by the thread's own word: it may have started a moment ago,
@@ -115,6 +118,8 @@ fn own_state(layout: &Layout) -> Told {
         address: 0,
         identity: thread_base(),
         at: layout.thread_pthread,
+        // A thread that has no state yet has anything there.
+        otherwise: status::NO_THREAD,
     };
     if layout.own_state != 0 && told.identity != 0 {
         told.address = read(told.identity.wrapping_add(layout.own_state as u64));

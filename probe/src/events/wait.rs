@@ -139,8 +139,11 @@ impl Waits {
     /// Has more stacks taken, or fewer.
     fn follow_pace(&mut self) {
         let orders = match &mut self.pace {
-            Some(pace) => pace.follow(self.counters.wanted(), now_ns()),
-            None => Some(self.pace.insert(Pace::new(now_ns())).orders()),
+            Some(pace) => pace.follow(self.counters, now_ns()),
+            None => {
+                let pace = Pace::new(self.counters, now_ns());
+                Some(self.pace.insert(pace).orders())
+            }
         };
         if let Some(Orders {
             period_ns,

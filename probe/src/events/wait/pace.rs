@@ -2,13 +2,24 @@
 //! shorter ones by chance; what they stand for stays right whatever the length is, so that
 //! it may follow what the machine does.
 
+use super::record::WaitCounters;
 use probe_ebpf::waits::Orders;
 
-/// Stacks in a second that are wanted, from all CPUs together.
-const STACKS_PER_SECOND: u64 = 1000;
+/// Nanoseconds of each second that taking stacks may cost all CPUs together: a quarter of a percent of
+/// one CPU.
+const COST_NS: u64 = 2_500_000;
 
-/// What one CPU takes at most: a stack costs about 5 µs with interrupts off.
-const STACKS_PER_SECOND_MAX: u64 = 4 * STACKS_PER_SECOND;
+/// Stacks in a second that are wanted from all CPUs together, whatever one costs: with fewer, ten
+/// seconds would show little; more say nothing that these do not.
+const STACKS_MIN: u64 = 200;
+const STACKS_MAX: u64 = 1000;
+
+/// What one CPU takes in a second at most, as a multiple of what is wanted: waits come in
+/// bursts, and the period follows them five times a second.
+const BURST: u64 = 4;
+
+/// What a stack costs until one was taken.
+const STACK_NS: u64 = 10_000;
 
 /// Where it begins.
 const PERIOD_NS: u64 = 10_000_000;
@@ -22,16 +33,21 @@ const LOOK_NS: u64 = 200_000_000;
 #[derive(Debug)]
 pub struct Pace {
     period_ns: u64,
+    /// Stacks in a second that are wanted.
+    aim: u64,
     looked_ns: u64,
-    wanted: u64,
+    /// As they were when it was looked at.
+    counters: WaitCounters,
 }
 
 impl Pace {
-    pub fn new(now_ns: u64) -> Self {
+    /// `counters` are those of this moment.
+    pub fn new(counters: WaitCounters, now_ns: u64) -> Self {
         Self {
             period_ns: PERIOD_NS,
+            aim: aim(STACK_NS),
             looked_ns: now_ns,
-            wanted: 0,
+            counters,
         }
     }
 
@@ -39,49 +55,68 @@ impl Pace {
     pub fn orders(&self) -> Orders {
         Orders {
             period_ns: self.period_ns,
-            stacks_per_second: STACKS_PER_SECOND_MAX,
+            stacks_per_second: BURST * self.aim,
             ..Orders::default()
         }
     }
 
-    /// `wanted` waits were to give their stack in this run. What to tell the kernel side,
-    /// if that is something else now.
-    pub fn follow(&mut self, wanted: u64, now_ns: u64) -> Option<Orders> {
+    /// `counters` were counted in this run. What to tell the kernel side, if that is something
+    /// else now.
+    pub fn follow(&mut self, counters: WaitCounters, now_ns: u64) -> Option<Orders> {
         let passed_ns = now_ns.saturating_sub(self.looked_ns);
         if passed_ns < LOOK_NS {
             return None;
         }
-        let stacks = wanted.saturating_sub(self.wanted);
-        (self.looked_ns, self.wanted) = (now_ns, wanted);
+        let before = (self.period_ns, self.aim);
+        let taken = counters.taken.saturating_sub(self.counters.taken);
+        let spent_ns = counters.stacks_ns.saturating_sub(self.counters.stacks_ns);
+        if let Some(each_ns) = spent_ns.checked_div(taken) {
+            self.aim = aim(each_ns);
+        }
+        let stacks = counters.wanted().saturating_sub(self.counters.wanted());
+        (self.looked_ns, self.counters) = (now_ns, counters);
         let per_second = u128::from(stacks) * 1_000_000_000 / u128::from(passed_ns);
-        let aim = u128::from(STACKS_PER_SECOND);
-        let before = self.period_ns;
-        if per_second > aim {
+        if per_second > u128::from(self.aim) {
             self.period_ns = (self.period_ns * 2).min(PERIOD_NS_MAX);
-        } else if per_second < aim / 4 {
+        } else if per_second < u128::from(self.aim) / 4 {
             self.period_ns = (self.period_ns / 2).max(PERIOD_NS_MIN);
         }
-        (self.period_ns != before).then(|| self.orders())
+        (before != (self.period_ns, self.aim)).then(|| self.orders())
     }
+}
+
+/// Stacks in a second that are wanted if each costs so many nanoseconds.
+fn aim(each_ns: u64) -> u64 {
+    (COST_NS / each_ns.max(1)).clamp(STACKS_MIN, STACKS_MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Waits of which `wanted` were to give their stack, for `each_ns` nanoseconds each.
+    fn counted(wanted: u64, each_ns: u64) -> WaitCounters {
+        WaitCounters {
+            taken: wanted,
+            stacks_ns: wanted * each_ns,
+            ..WaitCounters::default()
+        }
+    }
+
     #[test]
     fn it_follows_what_comes_within_its_bounds() {
         let mut now_ns = 0;
-        let mut pace = Pace::new(now_ns);
+        let mut pace = Pace::new(WaitCounters::default(), now_ns);
         let mut wanted = 0;
         let mut look = |pace: &mut Pace, more: u64| {
             now_ns += LOOK_NS;
             wanted += more;
-            pace.follow(wanted, now_ns).map(|orders| orders.period_ns)
+            let orders = pace.follow(counted(wanted, STACK_NS), now_ns);
+            orders.map(|orders| orders.period_ns)
         };
-        // 10,000 in a second, then 500, then none.
+        // 10,000 in a second, then 250, then none.
         assert_eq!(look(&mut pace, 2000), Some(2 * PERIOD_NS));
-        assert_eq!(look(&mut pace, 100), None);
+        assert_eq!(look(&mut pace, 50), None);
         assert_eq!(look(&mut pace, 0), Some(PERIOD_NS));
         for _ in 0..100 {
             look(&mut pace, 1_000_000);
@@ -92,8 +127,24 @@ mod tests {
         }
         assert_eq!(pace.orders().period_ns, PERIOD_NS_MIN);
         // Too early to tell.
-        assert_eq!(pace.follow(u64::MAX, now_ns), None);
+        assert_eq!(pace.follow(counted(wanted * 2, STACK_NS), now_ns), None);
         // The kernel side multiplies it with 32 bits.
         const { assert!(PERIOD_NS_MAX < 1 << 32) };
+    }
+
+    #[test]
+    fn it_takes_fewer_where_each_costs_more() {
+        let aim_after = |each_ns| {
+            let mut pace = Pace::new(WaitCounters::default(), 0);
+            pace.follow(counted(100, each_ns), LOOK_NS);
+            pace.orders().stacks_per_second / BURST
+        };
+        assert_eq!(aim_after(1_000), STACKS_MAX);
+        assert_eq!(aim_after(5_000), 500);
+        assert_eq!(aim_after(1_000_000), STACKS_MIN);
+        // What was spent before is of no account.
+        let mut pace = Pace::new(counted(1, 1_000_000_000), 0);
+        pace.follow(counted(1, 1_000_000_000), LOOK_NS);
+        assert_eq!(pace.orders().stacks_per_second / BURST, aim(STACK_NS));
     }
 }
