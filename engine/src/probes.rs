@@ -13,6 +13,7 @@
 //! | `reach` | in which processes probes are |
 //! | `suggest` | names that somebody who types may mean |
 //! | `order` | what can be asked of the probes of a run |
+//! | `no_code` | why a name that somebody knows has no code, and what to probe instead |
 //! | `shown` | the probes as snapshots have them |
 //! | `recorder` | from readings to what was counted in each second, for recordings |
 //! | `recorded` | the probes of a recording as snapshots have them |
@@ -26,6 +27,7 @@ mod guard;
 mod keeper;
 pub mod modules;
 pub mod needed;
+pub mod no_code;
 mod order;
 mod reach;
 mod recorded;

@@ -3,7 +3,7 @@
 use crate::common;
 
 use common::group::Group;
-use common::traced::{Program, can_trace, own_count, probe, top, trace};
+use common::traced::{NO_LIMITS, Program, can_trace, own_count, probe, top, trace};
 use common::{
     BURN_FUNCTIONS, burning, machine, proftop, run, shared_machine, side_by_side, start_sampling,
     text, wait_for_work,
@@ -835,6 +835,145 @@ fn go_is_counted_and_timed_while_its_stacks_move() {
     );
 }
 
+const GO_BOOL: &str = r#"
+package main
+import "fmt"
+var words [16]uint64
+//go:noinline
+func IsEven(n int) bool { return words[n&15]&1 == 0 }
+func main() {
+  for i := range words { words[i] = uint64(i) * 0x0123456789abcdef }
+  even := 0
+  for i := 0; i < 600; i++ { if IsEven(i % 3) { even++ } }
+  fmt.Println("even", even)
+}
+"#;
+
+#[test]
+fn what_a_function_of_go_returns_is_as_wide_as_its_type() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(program) = Program::compile("main.go", GO_BOOL, &[]) else {
+        return;
+    };
+    let (report, _) = trace(&["main.IsEven", "--ret"], &[program.path()]);
+    let even = probe(&report, "main.IsEven");
+    // What is above the lowest byte of the register is whatever was there before.
+    let expected = [("1".to_string(), 400), ("0".to_string(), 200)];
+    assert_eq!(top(&even["returns"]), expected);
+    // The end of each call is seen by a breakpoint, which is stepped.
+    assert_eq!(even["instruction_class"], "stepped");
+    let Some(stripped) = Program::compile("main.go", GO_BOOL, &["-ldflags=-s -w"]) else {
+        return;
+    };
+    let args = ["trace", "main.IsEven", "--ret", "--", stripped.path()];
+    let said = text(&run(&mut proftop(&args)).stdout);
+    assert!(
+        said.contains("ret (rax, whole, as its type is not known)"),
+        "{said}"
+    );
+    assert!(said.contains("stepped"), "{said}");
+    // Somebody who knows it says so.
+    let (report, _) = trace(&["main.IsEven", "--value", "ret:u8"], &[stripped.path()]);
+    let even = probe(&report, "main.IsEven");
+    assert_eq!(top(&even["values"][0]), expected);
+}
+
+const MANY_VALUES: &str = r#"
+#include <unistd.h>
+__attribute__((noinline, noclone)) long value(long n) { __asm__ volatile(""); return n + 1; }
+int main(void) { long sum = 0; for (long i = 0;; i++) { sum += value(i % 4000); if (i % 64 == 0) usleep(50); } return (int)sum; }
+"#;
+
+#[test]
+fn of_no_value_there_are_more_than_calls() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(program) = Program::compile("many.c", MANY_VALUES, &["-O1"]) else {
+        return;
+    };
+    let process = Process::start(&mut Command::new(program.path()));
+    let pid = process.pid().to_string();
+    // It calls all the time, also while values are read, of which there are many.
+    let args = [
+        &[
+            "trace", "value", "--args", "1", "--ret", "-p", &pid, "-d", "2s",
+        ][..],
+        &["--format", "json"],
+        &NO_LIMITS,
+    ];
+    let output = run(&mut proftop(&args.concat()));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let probe = probe(&report, "value");
+    let all = |values: &Value| {
+        let top: u64 = top(values).iter().map(|(_, count)| count).sum();
+        top + values["others"].as_u64().unwrap()
+    };
+    let (calls, unreturned) = (&probe["count"], &probe["unreturned"]);
+    let (calls, unreturned) = (calls.as_u64().unwrap(), unreturned.as_u64().unwrap());
+    assert!(calls > 1_000, "{probe}");
+    assert!(all(&probe["args"][0]) <= calls, "{probe}");
+    assert!(all(&probe["returns"]) <= calls - unreturned, "{probe}");
+}
+
+const ONLY_INSIDE: &str = r#"
+#include <unistd.h>
+static inline __attribute__((always_inline)) long clamp_it(long n) {
+    __asm__ volatile("");
+    return n > 7 ? 7 : n; }
+__attribute__((noinline, noclone)) long outside(long n) { return clamp_it(n) * 3; }
+int main(void) { long sum = 0; for (long i = 0; i < 20; i++) { sum += outside(i); usleep(1000); } return sum == 0; }
+"#;
+
+#[test]
+fn of_a_function_that_is_only_in_its_callers_these_are_named() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(program) = Program::compile("inside.c", ONLY_INSIDE, &["-O2", "-g"]) else {
+        return;
+    };
+    let output = run(&mut proftop(&["trace", "clamp_it", "--", program.path()]));
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("the compiler put `clamp_it` into its callers"),
+        "{said}"
+    );
+    assert!(
+        said.contains("probe outside, or a line of it: inside.c:"),
+        "{said}"
+    );
+    assert_ne!(output.status.code(), Some(0));
+}
+
+#[test]
+fn of_a_function_of_python_it_is_said_that_only_native_code_is_probed() {
+    let Some(_machine) = shared_machine().filter(|_| can_trace()) else {
+        return;
+    };
+    let Some(python) = ["/usr/bin/python3", "/usr/local/bin/python3"]
+        .into_iter()
+        .find(|path| std::path::Path::new(path).exists())
+    else {
+        return test_support::skip("no python3");
+    };
+    let args = [
+        "trace",
+        "handle_one",
+        "--",
+        python,
+        "-c",
+        "import time; time.sleep(0.1)",
+    ];
+    let said = text(&run(&mut proftop(&args)).stderr);
+    assert!(
+        said.contains("if `handle_one` is a function of Python"),
+        "{said}"
+    );
+}
+
 const CPP: &str = r#"
 #include <cstdio>
 #include <stdexcept>
@@ -881,6 +1020,7 @@ fn overloads_templates_and_exceptions_of_cpp() {
     let pick = probe(&report, "shop::pick");
     assert_eq!(pick["count"], own_count(&said, "thrown"));
     assert_eq!(pick["unreturned"], 100);
+    assert_eq!(pick["instruction_class"], "stepped");
     let total = probe(&report, "shop::Item::total");
     assert_eq!(total["count"], own_count(&said, "virtuals"));
     assert_eq!(top(&total["values"][0]), [("42".to_string(), 400)]);

@@ -56,6 +56,8 @@ pub struct Expression {
     names: Vec<(i64, String)>,
     /// The name of all other numbers, if it has variants with members.
     other: Option<String>,
+    /// Types have told what kind of number it is.
+    is_known: bool,
 }
 
 /// What is shown: a number, a text that ends with a zero, or one of a length.
@@ -106,6 +108,9 @@ pub struct NumberType {
     /// How many bits it has, if those are not all of its bytes; else 0.
     pub bits: u32,
 }
+
+/// Said of a register that is shown whole, as nothing tells how much of it counts.
+const UNTYPED: &str = "whole, as its type is not known";
 
 /// What a number is if no type was typed.
 const WORD: NumberType = NumberType {
@@ -229,6 +234,7 @@ impl Expression {
             operand: String::new(),
             names: Vec::new(),
             other: None,
+            is_known: false,
         };
         let is_end = |path: &&Path| path.base == Base::Return;
         let ends = expression.paths().filter(is_end).count();
@@ -281,10 +287,15 @@ impl Expression {
             Kind::Number(path) => {
                 lowered.kind = value::NUMBER;
                 lowered.chain = chain(path)?;
-                if let Some(bits) = path.bits {
-                    lowered.above = 64 - (bits.skip + bits.count).min(64);
-                    lowered.down = 64 - bits.count.min(64);
-                }
+                // What a register has above a shorter number is not the number's: compilers
+                // leave there what they like. Numbers that are the same are counted as one.
+                let own = Bits {
+                    skip: 0,
+                    count: self.number.bytes.clamp(1, 8) * 8,
+                };
+                let bits = path.bits.unwrap_or(own);
+                lowered.above = 64 - (bits.skip + bits.count).min(64);
+                lowered.down = 64 - bits.count.min(64);
             }
             Kind::Text(path) => {
                 lowered.kind = value::TEXT;
@@ -346,6 +357,7 @@ impl Expression {
             operand: operands.join(", "),
             names: Vec::new(),
             other: None,
+            is_known: false,
         })
     }
 
@@ -416,6 +428,7 @@ impl Expression {
                 match resolved.what {
                     What::Unknown => {}
                     What::Number(number, names) => {
+                        typed.is_known = true;
                         if self.number == WORD {
                             typed.number = number;
                             typed.names = names;
@@ -505,8 +518,17 @@ impl Expression {
         let (base, step) = path.base.lower(language);
         match step {
             Some(offset) => format!("stack+{offset}"),
+            None if self.is_untyped_result() => format!("{}, {UNTYPED}", REGISTERS[0]),
             None => REGISTERS.get(base as usize).unwrap_or(&"").to_string(),
         }
+    }
+
+    /// Whether it is what a function returns, and nobody has said how wide that is: all of the
+    /// register is shown then, and of a shorter value only its lower bits mean something.
+    fn is_untyped_result(&self) -> bool {
+        let is_bare = matches!(&self.kind, Kind::Number(path) if path.is_bare(Base::Return));
+        // `ret:u64` is as wide as a number of which nothing is known.
+        is_bare && !self.is_known && !self.text.contains(':')
     }
 }
 
@@ -921,6 +943,33 @@ mod tests {
         let text = lower("str(arg1, 5)", Language::C);
         assert_eq!((text.length.base, text.length.then), (register::ZERO, 5));
         assert_eq!(lower("str(ret)", Language::C).at_end, 1);
+    }
+
+    #[test]
+    fn of_a_short_number_its_own_bits_are_kept() {
+        let kept = |text: &str, register: u64| {
+            let value = lower(text, Language::Go);
+            register << value.above >> value.down
+        };
+        // As a function that returns a bool leaves it: only the lowest byte is defined.
+        let register = 0x00c0_0001_2345_ab01;
+        assert_eq!(kept("ret:u8", register), 1);
+        assert_eq!(kept("ret:i32", register), 0x2345_ab01);
+        assert_eq!(kept("ret", register), register);
+        assert_eq!(kept("arg1:i16", u64::MAX), 0xffff);
+        let is_negative = Expression::parse("arg1:i16").unwrap().show(0xffff);
+        assert_eq!(is_negative, "-1");
+    }
+
+    #[test]
+    fn a_result_of_unknown_type_says_that_all_of_its_register_is_shown() {
+        let place = |text: &str| Expression::parse(text).unwrap().register(Language::C);
+        assert_eq!(place("ret"), format!("rax, {UNTYPED}"));
+        assert_eq!(place("ret:u8"), "rax");
+        assert_eq!(place("ret:u64"), "rax");
+        assert_eq!(place("*(ret+8)"), "rax");
+        assert_eq!(place("arg1"), "rdi");
+        assert_eq!(place("str(ret)"), "rax");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use super::find::{Found, NotFound, Search, find, find_sampled, throws};
 use super::modules::{self, Module};
 use super::needed::{self, Environment};
+use super::no_code;
 use super::order::{Place, Sampled, Whose};
 use super::reach::Reach;
 use super::suggest::{Suggested, suggest};
@@ -178,7 +179,7 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
                 (Some(program), 1) => needed::of_program(program, &Environment::own(), symbolizer),
                 _ => modules::of_processes(&pids, &probe::files::of_targets(), symbolizer).0,
             };
-            by_name(name, &modules, &search)?
+            by_name(name, &modules, &search, wanted.attempt == 1)?
         }
     };
     for found in &found {
@@ -196,8 +197,14 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
 }
 
 /// The functions that a text fits. If all of those are refused, the first refusal is
-/// told.
-fn by_name(name: &str, modules: &[Module], search: &Search) -> Result<Vec<Found>, NotFound> {
+/// told. Why there are none is only looked for at the first time: all debug information is read
+/// for it.
+fn by_name(
+    name: &str,
+    modules: &[Module],
+    search: &Search,
+    is_first: bool,
+) -> Result<Vec<Found>, NotFound> {
     let wanted = Wanted::parse(name)?;
     let way = probe::files::of_targets();
     // Lines of a whole file take much more memory than those of what is sampled: they are
@@ -210,6 +217,9 @@ fn by_name(name: &str, modules: &[Module], search: &Search) -> Result<Vec<Found>
         (false, _) => Ok(found),
         (true, Some(refused)) => Err(refused.explain().into()),
         (true, None) => {
+            if is_first && let Some(why) = no_code::explain(modules, &wanted, &lines) {
+                return Err(NotFound::Missing(why));
+            }
             let near = suggest(name, modules).names.into_iter().next();
             // Short, as a line of the screen has room for little behind the name.
             let why = near.map_or_else(
@@ -229,7 +239,11 @@ fn open(
     sampled: &Sampled,
 ) -> Result<Vec<Module>, String> {
     let Some(build) = module.build() else {
-        return Err(format!("its code is in no file ({})", sampled.file));
+        return Err(format!(
+            "its code is in no file ({}): probes are for native code, and neither for functions \
+             of Python nor for what a program makes while it runs",
+            sampled.file
+        ));
     };
     let way = probe::files::of_targets();
     let copies = modules::copies_of(pids, &build, &way, symbolizer);

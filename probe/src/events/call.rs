@@ -95,6 +95,9 @@ pub struct FunctionPlan {
     pub is_go: bool,
 }
 
+/// How often a probe is read until no call comes in between.
+const READ_AGAIN_MAX: u32 = 5;
+
 /// How long a probe waits until those of the measurement are gone, if all numbers are taken.
 const MEASURING_LEAVES: Duration = Duration::from_secs(10);
 
@@ -288,9 +291,25 @@ impl Calls {
         Ok(reading)
     }
 
-    /// What was read of the values of a probe so far.
-    pub fn texts(&mut self, number: u8) -> Texts {
-        self.maps.texts(number)
+    /// What was read of the values of a probe, and what was counted of it. Values come first, and
+    /// each belongs to a call that is counted by then: of no value there are more than calls.
+    pub fn read_with_values(&mut self, number: u8) -> io::Result<(Reading, Texts)> {
+        let texts = self.maps.texts(number);
+        Ok((self.read(number)?, texts))
+    }
+
+    /// As [`Calls::read_with_values`], and both of one moment if the probe is hit so seldom that
+    /// there is one: it is read again while calls come in between, but not for ever.
+    pub fn read_at_one_moment(&mut self, number: u8) -> io::Result<(Reading, Texts)> {
+        let mut before = self.read(number)?;
+        for _ in 1..READ_AGAIN_MAX {
+            let (reading, texts) = self.read_with_values(number)?;
+            if (before.calls, before.returns) == (reading.calls, reading.returns) {
+                return Ok((reading, texts));
+            }
+            before = reading;
+        }
+        self.read_with_values(number)
     }
 
     /// What a hit costs here: measured on a function of our own, for some milliseconds. The

@@ -154,6 +154,13 @@ fn shown(raw: &[u8], is_go: bool) -> Cow<'_, str> {
     }
 }
 
+/// Whether a function that the compiler calls so is one that somebody means by a name. `is_go`
+/// says that it is of a program in Go.
+pub fn is_meant(raw: &[u8], name: &str, is_go: bool) -> bool {
+    // Most are another one by a look at their letters.
+    memmem::find(raw, last_word(name).as_bytes()).is_some() && fit(raw, name, is_go).is_some()
+}
+
 fn fit(raw: &[u8], name: &str, is_go: bool) -> Option<Fit> {
     if raw == name.as_bytes() {
         return Some(Fit::Whole);

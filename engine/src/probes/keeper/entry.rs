@@ -268,10 +268,13 @@ impl Entry {
 impl Watched {
     /// Reads what was counted.
     pub fn look(&mut self, calls: &mut Calls, recorder: &mut Recorder) {
-        if self.orders.flags & (order::VALUES | order::RESULTS) != 0 {
-            self.texts = calls.texts(self.probe);
-        }
-        if let Ok(reading) = calls.read(self.probe) {
+        let has_values = self.orders.flags & (order::VALUES | order::RESULTS) != 0;
+        let read = match has_values {
+            true => calls.read_with_values(self.probe),
+            false => calls.read(self.probe).map(|it| (it, Texts::default())),
+        };
+        if let Ok((reading, texts)) = read {
+            self.texts = texts;
             let (last, _) = self.marks.back().copied().unwrap_or((self.placed, 0));
             if last.elapsed() >= MARKED_EVERY {
                 self.marks.push_back((Instant::now(), reading.calls));

@@ -128,14 +128,19 @@ impl Report<'_> {
         &*self.about.site == POINT
     }
 
-    /// Returns the class of instruction of the slowest of its sites, on which the cost of a
-    /// hit depends. A tracepoint has no breakpoint.
+    /// Returns the class of instruction of the slowest of its breakpoints, on which the cost of
+    /// a hit depends. A tracepoint has no breakpoint.
     fn class(&self) -> &'static str {
-        match self.about.is_stepped {
+        match self.about.is_stepped || self.has_breakpoints_at_returns() {
             _ if self.is_point() => POINT,
             true => "stepped",
             false => "emulated",
         }
+    }
+
+    /// Whether the ends of calls are seen by breakpoints. A `ret` is always stepped.
+    fn has_breakpoints_at_returns(&self) -> bool {
+        self.about.breakpoints > self.about.copies
     }
 }
 

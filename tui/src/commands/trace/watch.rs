@@ -7,6 +7,7 @@ use crate::values;
 use engine::nearest;
 use engine::probes::modules::{self, Module};
 use engine::probes::needed::{self, Environment};
+use engine::probes::no_code;
 use engine::probes::{
     Found, FrameKey, Guard, NotFound, Placing, ProbeLimits, Reach, Recorder, Search, TooMuch,
     Track, TypesFile, Wanted, What, find, marker_names, names,
@@ -155,13 +156,23 @@ impl<'c> Watch<'c> {
                 continue;
             }
             let what = kind(&missing.wanted);
-            let guess = self.guess(missing);
-            let guess = guess.map_or(String::new(), |name| format!(" (did you mean {name}?)"));
+            let near = self.guess(missing);
+            let near = near.map(|name| format!(" (did you mean {name}?)"));
+            let guess = match self.no_code(missing) {
+                Some(why) => format!(": {why}"),
+                None => near.unwrap_or_default(),
+            };
             stderr::say(format_args!(
                 "no {what} is called `{text}` in {program} and the libraries that it \
                  needs{guess}; looking in what it loads or starts"
             ));
         }
+    }
+
+    /// Returns why nothing has the name of a function that was not found, and what to probe
+    /// instead.
+    fn no_code(&self, missing: &Missing) -> Option<String> {
+        no_code::explain(&self.looked_at, &missing.wanted, &self.symbolizer)
     }
 
     /// Returns a sentence on files that could not be looked through.
@@ -328,8 +339,13 @@ impl<'c> Watch<'c> {
     /// Returns an error if some function was not found, or none could be probed.
     pub fn check_all_found(&self) -> Result<(), Failure> {
         if let Some(missing) = self.missing.first() {
-            let guess = self.guess(missing);
+            let no_code = self.no_code(missing);
+            let guess = self.guess(missing).filter(|_| no_code.is_none());
             let failure = not_found(missing, guess.as_deref());
+            let failure = match no_code {
+                Some(why) => failure.detail(why),
+                None => failure,
+            };
             return Err(match self.unread() {
                 Some(unread) => failure.detail(unread),
                 None => failure,
@@ -348,8 +364,10 @@ impl<'c> Watch<'c> {
             return self.check_all_found();
         }
         for missing in &self.missing {
-            let guess = self.guess(missing);
+            let no_code = self.no_code(missing);
+            let guess = self.guess(missing).filter(|_| no_code.is_none());
             stderr::say(not_found(missing, guess.as_deref()).message);
+            no_code.into_iter().for_each(stderr::say);
         }
         Ok(())
     }
@@ -365,10 +383,9 @@ impl<'c> Watch<'c> {
     pub fn judge(&mut self, since: Duration) {
         self.calls.end_measuring();
         for probe in self.probes.iter_mut().filter(|probe| !probe.is_removed) {
-            let Ok(reading) = self.calls.read(probe.number) else {
+            let Ok((reading, texts)) = self.calls.read_with_values(probe.number) else {
                 continue;
             };
-            let texts = self.calls.texts(probe.number);
             let now_ns = probe::now_ns();
             if let Some(track) = &mut probe.track {
                 let values = &probe.found.values;
@@ -443,10 +460,9 @@ impl<'c> Watch<'c> {
     pub fn finish(&mut self) {
         for probe in self.probes.iter_mut().filter(|probe| !probe.is_removed) {
             // Read before it is removed, while every part counts: removing takes a while.
-            if let Ok(reading) = self.calls.read(probe.number)
+            if let Ok((reading, texts)) = self.calls.read_at_one_moment(probe.number)
                 && let Some(track) = &mut probe.track
             {
-                let texts = self.calls.texts(probe.number);
                 let values = &probe.found.values;
                 let now_ns = probe::now_ns();
                 self.recorder.look(track, now_ns, &reading, &texts, values);

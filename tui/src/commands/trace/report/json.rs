@@ -56,7 +56,7 @@ struct Probe<'r> {
     histogram: Vec<[u64; 3]>,
     args: Vec<Argument<'r>>,
     values: Vec<Value<'r>>,
-    returns: Option<Returns>,
+    returns: Option<Returns<'r>>,
     stacks: u64,
     stacks_lost: u64,
     callers: Vec<Stack<'r>>,
@@ -82,7 +82,8 @@ struct Value<'r> {
 
 /// What calls returned, for `--ret`.
 #[derive(Serialize)]
-struct Returns {
+struct Returns<'r> {
+    register: &'r str,
     top: Vec<Top>,
     others: u64,
 }
@@ -166,6 +167,7 @@ impl<'r> Probe<'r> {
                 }),
                 ("ret", _) => {
                     document.returns = Some(Returns {
+                        register: value.register,
                         top: top(&value.top),
                         others: value.others,
                     });

@@ -45,7 +45,7 @@ fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::f
     }
     let (noun, how) = match report.is_point() {
         true => ("hit", String::new()),
-        false => ("call", format!(" ({} instruction)", report.class())),
+        false => ("call", format!(" ({})", how_it_is_hit(report))),
     };
     // A run that ended at once must not divide by zero.
     let seconds = report.time.as_secs_f64().max(1e-3);
@@ -109,13 +109,13 @@ fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::f
     }
     for value in &report.values {
         writeln!(text, "  {} ({})", value.expression, value.register)?;
-        let all = value.top.iter().map(|(_, count)| count).sum::<u64>() + value.others;
-        for (shown, count) in &value.top {
-            let share = *count as f64 / all.max(1) as f64 * 100.0;
+        let others = (value.others > 0).then_some(("others", value.others));
+        let rows = value.top.iter().map(|(shown, count)| (&**shown, *count));
+        let rows: Vec<(&str, u64)> = rows.chain(others).collect();
+        let counts: Vec<u64> = rows.iter().map(|(_, count)| *count).collect();
+        for ((shown, count), tenths) in rows.iter().zip(tenths_of_percent(&counts)) {
+            let share = tenths as f64 / 10.0;
             writeln!(text, "    {share:>5.1} %  {count:>10}  {shown}")?;
-        }
-        if value.others > 0 {
-            writeln!(text, "             {:>10}  others", value.others)?;
         }
         if value.unreadable > 0 {
             writeln!(
@@ -133,6 +133,15 @@ fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::f
         )?;
     }
     write_callers(text, report)
+}
+
+/// Says by what instructions a call is seen, on which its cost depends: `emulated instruction`.
+fn how_it_is_hit(report: &Report<'_>) -> String {
+    match report.has_breakpoints_at_returns() && !report.about.is_stepped {
+        // The site itself is cheap. What costs is the end of the call.
+        true => "emulated instruction, and a stepped one at its return".into(),
+        false => format!("{} instruction", report.class()),
+    }
 }
 
 /// Writes how long calls took: quantiles, what the probe itself adds, and a histogram in
@@ -187,6 +196,25 @@ fn write_times(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
     Ok(())
 }
 
+/// Returns the share of each count in all of them, in tenths of a percent that add up to 1,000:
+/// all are cut, and those that lost most by it get what is left. 0 each without counts.
+fn tenths_of_percent(counts: &[u64]) -> Vec<u64> {
+    const WHOLE: u128 = 1_000;
+    let all: u128 = counts.iter().map(|count| u128::from(*count)).sum();
+    if all == 0 {
+        return vec![0; counts.len()];
+    }
+    let exact = counts.iter().map(|count| u128::from(*count) * WHOLE);
+    let mut shares: Vec<u64> = exact.clone().map(|share| (share / all) as u64).collect();
+    let mut by_loss: Vec<(usize, u128)> = exact.map(|share| share % all).enumerate().collect();
+    by_loss.sort_by_key(|(at, loss)| (std::cmp::Reverse(*loss), *at));
+    let left = WHOLE as u64 - shares.iter().sum::<u64>();
+    for (at, _) in by_loss.into_iter().take(left as usize) {
+        shares[at] += 1;
+    }
+    shares
+}
+
 /// Writes the stacks of calls, if they were asked for. Shares are of the stacks that were
 /// taken and not of all calls, of which only some give their stack.
 fn write_callers(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
@@ -196,7 +224,12 @@ fn write_callers(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
     let (about, tally) = (report.about, &report.tally);
     write!(text, "  {}", number_of(tally.stacks, "stack"))?;
     if tally.stacks_lost > 0 {
-        write!(text, ", {} could not be taken", tally.stacks_lost)?;
+        write!(
+            text,
+            ", {} could not be taken: too many at once, or the process was new and its unwind \
+             tables not ready",
+            tally.stacks_lost
+        )?;
     }
     text.push('\n');
     for (callers, count) in &report.callers.rows {
@@ -208,4 +241,20 @@ fn write_callers(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
         writeln!(text, "    {share:>5.1} %  {}", names.join(" < "))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_values_add_up_to_all_of_them() {
+        // Each alone would be rounded up: 16.7 % six times are 100.2 %.
+        assert_eq!(tenths_of_percent(&[5; 6]), [167, 167, 167, 167, 166, 166]);
+        assert_eq!(tenths_of_percent(&[1, 0, 2]), [333, 0, 667]);
+        assert_eq!(tenths_of_percent(&[0, 0]), [0, 0]);
+        assert!(tenths_of_percent(&[]).is_empty());
+        let huge = tenths_of_percent(&[u64::MAX, u64::MAX, 1]);
+        assert_eq!(huge.iter().sum::<u64>(), 1_000);
+    }
 }
