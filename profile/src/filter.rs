@@ -14,10 +14,10 @@
 //! | `hide:TEST` | charges such frames to their callers |
 //! | `fold:MODULE` | charges a whole module's frames to their callers |
 //! | `only:TEST` | hides all other frames |
-//! | `show:interpreter` | shows what an interpreter (CPython) does itself below a function that it runs; else that is charged to the function |
+//! | `show:internals` | shows what an interpreter (CPython) does itself below a function that it runs, and how a library and the kernel make a wait; else that is charged to the function that they work for |
 //! | `fold:recursion` | a function that calls itself is one frame |
 //! | `pid: tid: cpu: comm: cgroup: user:` | keeps samples by who ran where; `!` turns it round |
-//! | `state:` | keeps samples by what the thread did: `run`, or what it waited for; `idle`: it waited for work |
+//! | `state:` | keeps samples by what the thread did: `run`, or what it waited for; `idle`: it waited for work; `join`: for the end of a thread |
 //!
 //! A TEST is a bare word (part of a function's name; case counts if it has a
 //! capital), `fn:NAME`, `fn~REGEX`, `mod:NAME` (`mod:libc` is `libc.so.6`, too),
@@ -34,7 +34,7 @@ mod write;
 pub(crate) use own::foreign;
 pub use own::without_foreign;
 pub use parse::FilterError;
-pub use states::{States, is_idle_call};
+pub use states::{States, is_idle_call, is_join_call};
 pub use text::Text;
 
 use std::str::FromStr;
@@ -64,8 +64,9 @@ pub enum Clause {
     },
     /// A function that calls itself is one frame: the repeated ones are taken out.
     FoldRecursion,
-    /// Functions of an interpreter itself stay on the stacks of those that it runs.
-    ShowInterpreter,
+    /// Functions of an interpreter itself stay on the stacks of those that it runs, and on
+    /// stacks that wait those by which libraries and the kernel wait.
+    ShowInternals,
 }
 
 /// What a filter does by a [`FrameTest`].

@@ -42,6 +42,7 @@ mod internals;
 mod nameless;
 mod own;
 mod page;
+mod plumbing;
 mod report;
 mod runs;
 mod scope;

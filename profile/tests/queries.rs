@@ -205,7 +205,7 @@ fn clauses() -> impl Strategy<Value = Vec<&'static str>> {
         "file:a.c",
         "lang:python",
         "hide:lang:python",
-        "show:interpreter",
+        "show:internals",
     ];
     prop::collection::vec(prop::sample::select(known), 0..4)
 }
@@ -479,7 +479,7 @@ fn an_interpreter_is_charged_to_what_it_runs() {
     let (own, run) = (INTERPRETER, RUN);
     for (stack, by, expected) in [
         (vec![0, own, run, own, 6], "", vec!["f3", "run", "f0"]),
-        (vec![own, run], "show:interpreter", vec!["run", "f6"]),
+        (vec![own, run], "show:internals", vec!["run", "f6"]),
         // It is there for the other clauses.
         (vec![own, run], "f6", vec!["run"]),
         // Nobody else is to be charged.

@@ -15,13 +15,20 @@ const WAITING: ModuleId = ModuleId(9);
 const CODE: ModuleId = ModuleId(1);
 
 /// Functions by address.
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 8] = [
     "main",
     "worker",
     "pthread_mutex_lock",
     "epoll_wait",
     "handle",
+    "pthread_join",
+    "__futex_abstimed_wait_common",
+    // The kernel's begin here.
+    "futex_wait",
 ];
+
+/// The first of [`NAMES`] that is the kernel's.
+const FIRST_OF_KERNEL: u64 = 7;
 
 fn empty() -> Store {
     let mut store = Store::new(Limits {
@@ -50,7 +57,10 @@ fn add(store: &mut Store, state: Option<&str>, names: &[&str], wait: WaitPart, w
     let code = names.iter().map(|name| Frame {
         module: CODE,
         address: place(name) << 12,
-        kind: FrameKind::User,
+        kind: match place(name) {
+            FIRST_OF_KERNEL.. => FrameKind::Kernel,
+            _ => FrameKind::User,
+        },
     });
     let frames: Vec<Frame> = on_top.into_iter().chain(code).collect();
     let sample = NewSample {
@@ -190,6 +200,40 @@ fn states_are_kept_and_dropped() {
     let queued = report(&view, "state:queue");
     assert_eq!(waits(&queued, "main").count, 1);
     assert_eq!(row(&report(&view, "state:run"), "handle").waits, None);
+}
+
+#[test]
+fn how_a_wait_is_made_is_folded_and_shown_if_it_is_asked_for() {
+    let mut store = empty();
+    let joins = [
+        "futex_wait",
+        "__futex_abstimed_wait_common",
+        "pthread_join",
+        "main",
+    ];
+    let wait = WaitPart::whole(50 * MS);
+    add(&mut store, Some("lock"), &joins, wait, 50 * MS);
+    let ran = ["__futex_abstimed_wait_common", "main"];
+    add(&mut store, None, &ran, WaitPart::NONE, 20 * MS);
+    let view = store.view();
+    let total = |filter: &str, name: &str| {
+        let report = report(&view, filter);
+        let mut rows = report.functions.iter();
+        rows.find(|row| *row.name == *name)
+            .map_or(0, |row| row.total_samples / MS)
+    };
+    let futex = "__futex_abstimed_wait_common";
+    // What ran there did work.
+    assert_eq!((total("", futex), total("", "futex_wait")), (20, 0));
+    assert_eq!((total("", "pthread_join"), total("", "main")), (50, 70));
+    let shown = "show:internals";
+    assert_eq!((total(shown, futex), total(shown, "futex_wait")), (70, 50));
+    // A filter may be about it, and the end of a thread is a lock of its own kind.
+    assert_eq!(total("futex_wait", "main"), 50);
+    assert_eq!(total("state:join", "main"), 50);
+    assert_eq!(total("state:lock", "main"), 50);
+    assert_eq!(total("!state:join", "main"), 20);
+    assert_eq!(total("!state:idle", "main"), 70);
 }
 
 #[test]

@@ -224,8 +224,8 @@ pub enum FilterAction {
     Idle,
     Kernel,
     User,
-    /// What an interpreter does itself.
-    Interpreter,
+    /// What an interpreter does itself, and how waits are made.
+    Internals,
 }
 
 impl FilterAction {
@@ -241,7 +241,7 @@ impl FilterAction {
             | FilterAction::Idle
             | FilterAction::Kernel
             | FilterAction::User
-            | FilterAction::Interpreter => false,
+            | FilterAction::Internals => false,
         }
     }
 }

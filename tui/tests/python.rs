@@ -107,7 +107,7 @@ fn a_recording_keeps_them() {
             "record", "-p", &pid, "-d", "2", "-F", "499", "-f", "-o", name,
         ]));
         // One stack, of C and Python in turn: what called the callback is between them.
-        let folded = export("folded", "fn:python.burn show:interpreter");
+        let folded = export("folded", "fn:python.burn show:internals");
         let is_there = folded.lines().filter_map(between).any(is_mixed);
         // What called it is the interpreter's own, and folded unless it is asked for.
         let folded = export("folded", "fn:python.burn");

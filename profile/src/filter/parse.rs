@@ -10,7 +10,7 @@
 //!
 //! `!x` and `exclude:x` are the same; without an action it is `focus`. Keys of frames
 //! (`fn`, `mod`, `file`, `kind`, `lang`) go with every action but `fold`, which takes a
-//! module or the word `recursion`; `show` takes the word `interpreter`; those of samples only with `focus` and `exclude`. A
+//! module or the word `recursion`; `show` takes the word `internals`; those of samples only with `focus` and `exclude`. A
 //! value without a key is a part of a function's name.
 
 use super::{Action, Clause, FrameTest, Ranges, SampleTest, States, Text};
@@ -87,8 +87,9 @@ impl<'a> Reader<'a> {
         if action == Some("show") {
             let at = self.at;
             return match &*self.value()? {
-                "interpreter" => Ok(Clause::ShowInterpreter),
-                _ => Err(self.error(at, "`show:` takes the word `interpreter`")),
+                // `interpreter`: filters of earlier versions have it.
+                "internals" | "interpreter" => Ok(Clause::ShowInternals),
+                _ => Err(self.error(at, "`show:` takes the word `internals`")),
             };
         }
         let at = self.at;
@@ -361,7 +362,8 @@ mod tests {
             ("hide:\":\" ::new", "hide:\":\" \"::new\""),
             ("a\\b", "a\\b"),
             ("state:disk,lock !state:idle", "state:lock,disk !state:idle"),
-            ("show:interpreter main", "show:interpreter main"),
+            ("show:internals main", "show:internals main"),
+            ("show:interpreter main", "show:internals main"),
         ] {
             let filter = read(text);
             let shown = filter.to_string();

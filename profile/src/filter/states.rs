@@ -9,16 +9,22 @@ pub struct States {
     /// By place in [`STATES`], one bit each.
     bits: u16,
     idle: bool,
+    join: bool,
 }
 
 /// The word for waiting for work, which is no state of its own: see [`is_idle_call`].
 const IDLE: &str = "idle";
+
+/// The word for waiting for the end of a thread, which is a part of `lock`: see
+/// [`is_join_call`].
+const JOIN: &str = "join";
 
 impl States {
     /// Waits for work, by the calls that programs use for it.
     pub const IDLE: States = States {
         bits: 0,
         idle: true,
+        join: false,
     };
 
     /// Reads words with commas between them; an error is one sentence.
@@ -28,9 +34,12 @@ impl States {
             match STATES.iter().position(|state| *state == word) {
                 Some(number) => states.bits |= 1 << number,
                 None if word == IDLE => states.idle = true,
+                None if word == JOIN => states.join = true,
                 None => {
                     let words = STATES.join(", ");
-                    return Err(format!("no state `{word}`; there are {words}, {IDLE}"));
+                    return Err(format!(
+                        "no state `{word}`; there are {words}, {IDLE}, {JOIN}"
+                    ));
                 }
             }
         }
@@ -46,6 +55,11 @@ impl States {
     pub fn has_idle(self) -> bool {
         self.idle
     }
+
+    /// Whether waits for the end of a thread are among them, whatever else is.
+    pub fn has_join(self) -> bool {
+        self.join
+    }
 }
 
 impl fmt::Display for States {
@@ -53,7 +67,8 @@ impl fmt::Display for States {
         let words = STATES.iter().enumerate();
         let words = words.filter(|(number, _)| self.contains(*number));
         let words = words.map(|(_, word)| *word);
-        let all: Vec<&str> = words.chain(self.idle.then_some(IDLE)).collect();
+        let words = words.chain(self.idle.then_some(IDLE));
+        let all: Vec<&str> = words.chain(self.join.then_some(JOIN)).collect();
         f.write_str(&all.join(","))
     }
 }
@@ -63,7 +78,7 @@ impl fmt::Display for States {
 /// design*; it may also be for an answer, as the call is the same.
 pub fn is_idle_call(name: &str) -> bool {
     /// Calls of C libraries and functions of the kernel, without leading underscores.
-    const CALLS: [&str; 27] = [
+    const CALLS: [&str; 34] = [
         "epoll_wait",
         "epoll_pwait",
         "epoll_pwait2",
@@ -87,19 +102,54 @@ pub fn is_idle_call(name: &str) -> bool {
         "pthread_cond_wait_common",
         "pthread_cond_timedwait64",
         "pthread_cond_clockwait64",
+        // Threads of Go that have no goroutine to run, that look after the others, or that wait
+        // for a signal. A lock of Go's runtime is taken elsewhere (`runtime.lock2`).
         "runtime.findRunnable",
+        "runtime.findrunnable",
         "runtime.stopm",
         "runtime.stoplockedm",
+        "runtime.mPark",
+        "runtime.notesleep",
+        "runtime.notetsleepg",
+        "runtime.sysmon",
+        "runtime.templateThread",
         "runtime.netpoll",
+        "os/signal.signal_recv",
     ];
     /// Parts of names in Rust's standard library.
     const PARTS: [&str; 2] = ["::condvar::", "std::thread::park"];
-    // The version of a symbol stands behind it.
+    let (name, bare) = without_marks(name);
+    CALLS.contains(&bare) || PARTS.iter().any(|part| name.contains(part))
+}
+
+/// Whether a function waits for the end of a thread. To the kernel that is a lock as any other.
+pub fn is_join_call(name: &str) -> bool {
+    /// Calls of C libraries, without leading underscores.
+    const CALLS: [&str; 6] = [
+        "pthread_join",
+        "pthread_timedjoin_np",
+        "pthread_clockjoin_np",
+        "pthread_clockjoin_ex",
+        "pthread_timedjoin_ex",
+        "thrd_join",
+    ];
+    /// Parts of names in the standard libraries of C++ and Rust.
+    const PARTS: [&str; 3] = [
+        "std::thread::join",
+        "::thread::Thread::join",
+        "std::thread::Join",
+    ];
+    let (name, bare) = without_marks(name);
+    CALLS.contains(&bare) || PARTS.iter().any(|part| name.contains(part))
+}
+
+/// A name without the version of a symbol, and that without what C libraries put before names of
+/// their own.
+fn without_marks(name: &str) -> (&str, &str) {
     let name = name.split('@').next().unwrap_or_default();
     let bare = name.trim_start_matches('_');
     let bare = bare.strip_prefix("GI_").unwrap_or(bare);
-    let bare = bare.trim_start_matches('_');
-    CALLS.contains(&bare) || PARTS.iter().any(|part| name.contains(part))
+    (name, bare.trim_start_matches('_'))
 }
 
 #[cfg(test)]
@@ -108,7 +158,7 @@ mod tests {
 
     #[test]
     fn words_are_read_and_written() {
-        for text in ["lock", "run,disk", "idle", "net,other,idle"] {
+        for text in ["lock", "run,disk", "idle", "join", "net,other,idle,join"] {
             assert_eq!(States::parse(text).unwrap().to_string(), text);
         }
         let lock = States::parse("lock").unwrap();
@@ -116,6 +166,23 @@ mod tests {
         let error = States::parse("lock,lick").unwrap_err();
         assert!(error.starts_with("no state `lick`; there are run, queue"));
         assert!(States::parse("").is_err());
+    }
+
+    #[test]
+    fn calls_that_wait_for_the_end_of_a_thread_are_known() {
+        for name in [
+            "pthread_join@@GLIBC_2.34",
+            "__pthread_clockjoin_ex",
+            "std::thread::join()",
+            "std::sys::pal::unix::thread::Thread::join",
+            "std::thread::JoinHandle<T>::join",
+        ] {
+            assert!(is_join_call(name), "{name}");
+            assert!(!is_idle_call(name), "{name}");
+        }
+        for name in ["join", "join_path", "pthread_cond_wait", "str::join", ""] {
+            assert!(!is_join_call(name), "{name}");
+        }
     }
 
     #[test]
@@ -128,11 +195,24 @@ mod tests {
             "pthread_cond_wait@@GLIBC_2.3.2",
             "std::sys::sync::condvar::futex::Condvar::wait",
             "runtime.findRunnable",
+            "runtime.mPark",
+            "runtime.notesleep",
+            "runtime.sysmon",
             "inet_csk_accept",
         ] {
             assert!(is_idle_call(name), "{name}");
         }
-        for name in ["read", "my_poll", "pthread_mutex_lock", "accept_order", ""] {
+        for name in [
+            "read",
+            "my_poll",
+            "pthread_mutex_lock",
+            "accept_order",
+            // A lock of Go's runtime, and the end of a thread.
+            "runtime.lock2",
+            "runtime.futexsleep",
+            "pthread_join",
+            "",
+        ] {
             assert!(!is_idle_call(name), "{name}");
         }
     }

@@ -19,7 +19,7 @@ impl fmt::Display for Clause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Clause::FoldRecursion => write!(f, "fold:recursion"),
-            Clause::ShowInterpreter => write!(f, "show:interpreter"),
+            Clause::ShowInternals => write!(f, "show:internals"),
             Clause::Sample { test, negated } => {
                 let not = if *negated { "!" } else { "" };
                 write!(f, "{not}{test}")

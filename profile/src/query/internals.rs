@@ -1,6 +1,6 @@
 //! What an interpreter does itself: its own functions on a stack that has functions of the
 //! language that it runs. They are folded, which is to say charged to the function that they
-//! work for, unless the filter says [`show:interpreter`](crate::filter::Clause::ShowInterpreter).
+//! work for, unless the filter says [`show:internals`](crate::filter::Clause::ShowInternals).
 
 use crate::filter::Clause;
 use crate::{Filter, FrameId, FrameKind, FunctionId, ModuleId, View};
@@ -25,7 +25,7 @@ enum Role {
 impl Internals {
     /// `None` if nothing is to be folded.
     pub(super) fn new(view: &View, filter: &Filter) -> Option<Self> {
-        if filter.clauses().contains(&Clause::ShowInterpreter) {
+        if filter.clauses().contains(&Clause::ShowInternals) {
             return None;
         }
         let owners = view.tables.names.owners();

@@ -67,7 +67,7 @@ impl Admission {
             .iter()
             .filter_map(|clause| match clause {
                 Clause::Sample { test, negated } => Some((test, *negated)),
-                Clause::Stack { .. } | Clause::FoldRecursion | Clause::ShowInterpreter => None,
+                Clause::Stack { .. } | Clause::FoldRecursion | Clause::ShowInternals => None,
             })
             .collect();
         let threads: Vec<bool> = (0..table.thread_slots() as u32)

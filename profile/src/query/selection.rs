@@ -1,6 +1,7 @@
 //! A *selection*: the samples that a query asks for, counted by stack.
 
 use super::internals::Internals;
+use super::plumbing::Plumbing;
 use super::scope::Admission;
 use super::shape::{Shaper, Step};
 use super::{Cancel, Cancelled, Query};
@@ -47,8 +48,10 @@ pub struct Selection {
     pub(super) shapes: Vec<u32>,
     /// By stack.
     pub(super) shape_of: Vec<ShapeAt>,
-    /// What is folded on them; `None` if nothing is.
+    /// What is folded on them of an interpreter, and of how waits are made; `None` where nothing
+    /// is.
     pub(super) internals: Option<Internals>,
+    pub(super) plumbing: Option<Plumbing>,
     /// By [`ThreadSlot`](crate::tables::ThreadSlot).
     pub(super) threads: Vec<Tally>,
     pub(super) cpus: BTreeMap<u16, Tally>,
@@ -135,6 +138,7 @@ impl Selection {
             shapes: Vec::new(),
             shape_of: vec![ShapeAt::UNSEEN; tables.stacks.len()],
             internals: None,
+            plumbing: None,
             threads: vec![Tally::default(); tables.processes.thread_slots()],
             cpus: BTreeMap::new(),
             endings: [0; Ending::ALL.len()],
@@ -337,7 +341,7 @@ impl Selection {
                 self.tags[tags[crate::intern::NO_STACK.0 as usize].index()] -= samples;
             }
         }
-        self.internals = shaper.into_internals();
+        (self.internals, self.plumbing) = shaper.into_folded();
         Ok(())
     }
 

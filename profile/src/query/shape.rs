@@ -7,11 +7,13 @@
 
 use super::Scope;
 use super::internals::Internals;
+use super::plumbing::Plumbing;
 use super::state::StateTest;
 use crate::filter::{Action, Clause, Filter, FrameTest, SampleTest};
 use crate::function::short_module;
 use crate::intern::{HIDDEN, NO_STACK, StackId};
 use crate::{FrameId, FrameKind, FunctionId, View};
+use std::ops::Range;
 
 /// A function on a stack, in a word; the highest bit is left to trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +43,7 @@ pub(super) struct Shaper<'a> {
     rules: Vec<Rule>,
     /// What is folded after all rules: a rule may be about it.
     internals: Option<Internals>,
+    plumbing: Option<Plumbing>,
     /// The functions of which a stack must have one, by number.
     wanted: Option<Vec<bool>>,
 }
@@ -92,7 +95,7 @@ impl<'a> Shaper<'a> {
         });
         let rule = |clause: &Clause| {
             Some(match clause {
-                Clause::Sample { .. } | Clause::ShowInterpreter => return None,
+                Clause::Sample { .. } | Clause::ShowInternals => return None,
                 Clause::FoldRecursion => Rule::FoldRecursion,
                 Clause::Stack { action, test } => {
                     let functions = matching(view, test);
@@ -129,13 +132,14 @@ impl<'a> Shaper<'a> {
             states: filter.clauses().iter().filter_map(state).collect(),
             rules: filter.clauses().iter().filter_map(rule).collect(),
             internals: Internals::new(view, filter),
+            plumbing: Plumbing::new(view, filter),
             wanted,
         }
     }
 
-    /// What is folded; `None` if nothing is.
-    pub(super) fn into_internals(self) -> Option<Internals> {
-        self.internals
+    /// What is folded of an interpreter, and of waits; `None` where nothing is.
+    pub(super) fn into_folded(self) -> (Option<Internals>, Option<Plumbing>) {
+        (self.internals, self.plumbing)
     }
 
     /// Appends a stack's shape to `arena`; `false`, and nothing is appended, if
@@ -167,6 +171,11 @@ impl<'a> Shaper<'a> {
             if internals.fold_in(&mut functions) {
                 retain(arena, start, |step| !internals.is_own(step.function()));
             }
+        }
+        if kept && let Some(plumbing) = &self.plumbing {
+            let steps = arena[start..].iter().map(|step| Step(*step));
+            let Range { start: from, end } = plumbing.folded(steps.map(Step::function));
+            arena.drain(start + from..start + end);
         }
         if !kept {
             arena.truncate(start);

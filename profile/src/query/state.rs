@@ -1,9 +1,9 @@
 //! What the thread of a stack did: the frame on top of it says what it waited for; without
 //! one it was on a CPU.
 
-use crate::filter::{States, is_idle_call};
+use crate::filter::{States, is_idle_call, is_join_call};
 use crate::wait::{RUN, STATES, WAITING_MODULE, waiting_name};
-use crate::{FrameId, FunctionId, View};
+use crate::{FrameId, FunctionId, ModuleId, View};
 
 /// The test of a filter on states, decided for every function.
 #[derive(Debug)]
@@ -14,21 +14,25 @@ pub(super) struct StateTest {
     state_of: Vec<u8>,
     /// Whether a frame is of a call that waits for work; empty if that is not asked.
     is_idle: Vec<bool>,
+    /// Whether a frame is of a call that waits for the end of a thread; empty if that is not
+    /// asked.
+    is_join: Vec<bool>,
 }
 
 const NO_STATE: u8 = u8::MAX;
 
 impl StateTest {
     pub(super) fn new(view: &View, states: States, negated: bool) -> Self {
-        let is_idle = match states.has_idle() {
-            true => idle_frames(view),
+        let called = |is_asked: bool, is_it: fn(&str) -> bool| match is_asked {
+            true => frames_called(view, is_it),
             false => Vec::new(),
         };
         Self {
             states,
             negated,
             state_of: states_of_frames(view),
-            is_idle,
+            is_idle: called(states.has_idle(), is_idle_call),
+            is_join: called(states.has_join(), is_join_call),
         }
     }
 
@@ -40,33 +44,42 @@ impl StateTest {
         let is_in = match leaf {
             NO_STATE => self.states.contains(RUN),
             state => {
-                let waits_for_work = || {
-                    let mut frames = frames.iter();
-                    is_for_work(state) && frames.any(|frame| self.is_idle[*frame as usize])
-                };
-                self.states.contains(state.into()) || self.states.has_idle() && waits_for_work()
+                let has = |calls: &[bool]| frames.iter().any(|frame| calls[*frame as usize]);
+                let waits_for_work = || is_for_work(state) && has(&self.is_idle);
+                let waits_for_end = || STATES[usize::from(state)] == "lock" && has(&self.is_join);
+                self.states.contains(state.into())
+                    || self.states.has_idle() && waits_for_work()
+                    || self.states.has_join() && waits_for_end()
             }
         };
         is_in != self.negated
     }
 }
 
-/// Whether each frame, or a function that is inlined there, is a call that waits for work.
-fn idle_frames(view: &View) -> Vec<bool> {
+/// Whether the frames of a module say what is waited for.
+pub(super) fn is_wait(view: &View, module: ModuleId) -> bool {
+    *view.tables.modules.get(module).name == *WAITING_MODULE
+}
+
+/// Whether each frame, or a function that is inlined there, has such a name.
+fn frames_called(view: &View, is_it: fn(&str) -> bool) -> Vec<bool> {
     let tables = &*view.tables;
     let owners = tables.names.owners();
     // Most functions have many frames.
     let mut known = vec![None; owners.len()];
-    let mut is_idle = |function: FunctionId| {
+    let mut is_called = |function: FunctionId| {
         let name = || tables.names.name(function);
-        *known[function.0 as usize]
-            .get_or_insert_with(|| name().is_some_and(|name| is_idle_call(name)))
+        *known[function.0 as usize].get_or_insert_with(|| name().is_some_and(|name| is_it(name)))
     };
-    let is_idle = |(frame, owner): (FrameId, &FunctionId)| {
+    let is_in_frame = |(frame, owner): (FrameId, &FunctionId)| {
         let mut inlined = tables.sources.inlined_in(frame).iter();
-        is_idle(*owner) || inlined.any(|link| is_idle(link.function))
+        is_called(*owner) || inlined.any(|link| is_called(link.function))
     };
-    (0..).map(FrameId).zip(owners.iter()).map(is_idle).collect()
+    (0..)
+        .map(FrameId)
+        .zip(owners.iter())
+        .map(is_in_frame)
+        .collect()
 }
 
 /// Whether waits in a state can be for work. Who stands in the queue has got some.
@@ -84,7 +97,7 @@ fn states_of_frames(view: &View) -> Vec<u8> {
     let names = STATES.map(waiting_name);
     let state_of = |id: FrameId| {
         let frame = view.frame(id).filter(|_| id.0 >= crate::intern::RESERVED)?;
-        if *tables.modules.get(frame.module).name != *WAITING_MODULE {
+        if !is_wait(view, frame.module) {
             return None;
         }
         let named = tables.names.name(view.function_of(id));

@@ -100,7 +100,12 @@ impl Selection {
         let folding = self.internals.as_ref();
         let folding = folding.filter(|internals| internals.fold_in(all.clone().map(owner)));
         let is_shown = |frame: &FrameId| folding.is_none_or(|it| !it.is_own(owner(*frame)));
-        let shown = all.filter(is_shown);
+        let shown: Vec<FrameId> = all.filter(is_shown).collect();
+        let of_wait = self.plumbing.as_ref().map_or(0..0, |plumbing| {
+            plumbing.folded(shown.iter().map(|frame| owner(*frame)))
+        });
+        let shown = shown.iter().copied().enumerate();
+        let shown = shown.filter_map(|(at, frame)| (!of_wait.contains(&at)).then_some(frame));
         let steps = shown.clone().flat_map(|frame| {
             let inlined = tables.sources.inlined_in(frame).iter();
             inlined.map(|link| link.function).chain([owner(frame)])

@@ -133,7 +133,7 @@ fn defaults() -> Vec<Binding> {
         "filter"         Everywhere   EditFilter                          => "\\ f4",           "filter",     "edit the filter";
         "kernel-frames"  Everywhere   Filter(FilterAction::Kernel)        => "K",               "",           "kernel: hide, alone, show";
         "user-frames"    Everywhere   Filter(FilterAction::User)          => "U",               "",           "user: hide, alone, show";
-        "interpreter"    Everywhere   Filter(FilterAction::Interpreter)   => "P",               "",           "Python internals: show";
+        "interpreter"    Everywhere   Filter(FilterAction::Internals)     => "P",               "",           "internals: show or hide";
         "fold-recursion" Everywhere   Filter(FilterAction::FoldRecursion) => "R",               "",           "fold recursion";
         "idle-waits"     Everywhere   Filter(FilterAction::Idle)          => "W",               "",           "without waits for work";
         "shorter-window" Everywhere   ShorterWindow                       => ",",               "",           "shorter window";

@@ -411,7 +411,7 @@ impl App {
                 .selected_function()
                 .map(|(_, module)| Clause::module(Action::Hide, &module)),
             FilterAction::FoldRecursion => return self.toggle_clause(Clause::FoldRecursion),
-            FilterAction::Interpreter => return self.toggle_clause(Clause::ShowInterpreter),
+            FilterAction::Internals => return self.toggle_clause(Clause::ShowInternals),
             FilterAction::Idle => {
                 return self.toggle_clause(Clause::Sample {
                     test: SampleTest::State(States::IDLE),

@@ -48,7 +48,7 @@ const CLAUSES: &[(&str, &str)] = &[
         "shows a function that calls itself as one frame",
     ),
     (
-        "show:interpreter",
+        "show:internals",
         "shows what CPython does itself below a Python function; else that function gets its samples",
     ),
     (

@@ -67,15 +67,22 @@ pub fn brief(waits: &Waits) -> String {
     )
 }
 
+/// Why the mean times the number of waits is not the time waited.
+const NOT_THE_PRODUCT: &str = "the mean times their number is not the time: a wait counts when it \
+                               ends, with all of its length, and time as it passes, also of \
+                               waits that are not over";
+
 /// As [`brief`], with what the number is from.
 pub fn explain(waits: &Waits) -> String {
     let brief = brief(waits);
     match waits.is_exact() {
-        true if waits.count == 0 => brief,
-        true => format!("{brief}; each of them gave its stack"),
+        true if waits.count == 0 => {
+            format!("{brief}: time counts as it passes, waits when they end")
+        }
+        true => format!("{brief}; each of them gave its stack; {NOT_THE_PRODUCT}"),
         false => format!(
             "{brief}; {} of them gave their stack: long ones always do, short ones by chance, \
-             and then stand for those that were not drawn",
+             and then stand for those that were not drawn; {NOT_THE_PRODUCT}",
             units::count(waits.drawn)
         ),
     }
@@ -106,7 +113,7 @@ pub fn rule(row: &FunctionRow) -> Option<&'static str> {
         "queue" => "it could run, and no CPU was free: preempted, or woken and not on a CPU yet",
         "lock" => {
             "in futex, flock, semop or a call that takes the lock of the memory map; also a \
-             condition, which is a futex as well"
+             condition and the end of a thread (state:join), which are a futex as well"
         }
         "disk" => {
             "the kernel counted it as waiting for a disk, or no signal could end a call on files"
@@ -153,7 +160,11 @@ mod tests {
         let text = explain(&waits(1203, 88));
         let begin = "~1,203 waits, mean 2.00ms, longest 30.0ms; 88 of them gave";
         assert!(text.starts_with(begin), "{text}");
-        assert!(explain(&waits(3, 3)).ends_with("each of them gave its stack"));
+        assert!(explain(&waits(3, 3)).contains("each of them gave its stack"));
+        // Whoever multiplies is told why that is another number.
+        assert!(explain(&waits(3, 3)).contains("is not the time"));
+        assert!(explain(&waits(1203, 88)).contains("is not the time"));
+        assert!(explain(&waits(0, 0)).contains("waits when they end"));
     }
 
     #[test]
