@@ -328,6 +328,9 @@ impl Model {
             command_line: owner.command_line.clone(),
             started_unix_ms: owner.started_unix_ms,
             parent: owner.parent,
+            ancestors: { owner.ancestors.iter() }
+                .map(|one| (one.pid, Arc::clone(&one.comm)))
+                .collect(),
         };
         self.store.set_process_details(id, details);
         self.probing.note_process(id, process.pid, process.exited);

@@ -1,6 +1,6 @@
 //! Which processes descend from which.
 
-use crate::owner::parent_of;
+use crate::proc_stat::parent_of;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 

@@ -1,18 +1,13 @@
 //! Whose a process is: its control group and its user, as `/proc` tells them
 //! when the process is first sampled, and after exec.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use crate::lineage::{Ancestor, Lineages};
+use crate::proc_stat::{parent_and_start, read};
+use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, OnceLock};
 use symbolize::{Files, sanitize};
-
-/// Of what /proc tells of one process: as long as a line for each control group with its
-/// path can be.
-const BYTES_MAX: u64 = 64 << 10;
-
-/// What /proc usually tells of one process fits into this.
-const BYTES_USUAL: usize = 4 << 10;
 
 /// Of the times in `/proc/PID/stat`, whatever the kernel's own clock is.
 const TICK_MS: i64 = 10;
@@ -32,12 +27,14 @@ pub struct Owner {
     pub started_unix_ms: Option<i64>,
     /// The pid of its parent.
     pub parent: Option<u32>,
+    /// That parent with its name, and whom it descends from in turn.
+    pub ancestors: Arc<[Ancestor]>,
 }
 
 impl Owner {
     /// Of a process that is there; what cannot be read stays as it was. The command line is
     /// not read: that may wait for the process.
-    pub fn update(&mut self, pid: u32) {
+    pub fn update(&mut self, pid: u32, lineages: &mut Lineages) {
         let text = read(&format!("/proc/{pid}/cgroup")).unwrap_or_default();
         if let Some(path) = cgroup(&text) {
             self.cgroup = Some(sanitize(path).into());
@@ -53,17 +50,10 @@ impl Owner {
             .and_then(|stat| parent_and_start(&stat))
         {
             self.parent = Some(parent);
+            self.ancestors = lineages.of(parent);
             self.started_unix_ms = boot_unix_ms().map(|boot| boot + ticks as i64 * TICK_MS);
         }
     }
-}
-
-/// A file of /proc, in one call of the kernel where it is as short as most: it does not say
-/// how long it is, and would be read in small pieces.
-fn read(path: &str) -> io::Result<Vec<u8>> {
-    let mut text = Vec::with_capacity(BYTES_USUAL);
-    File::open(path)?.take(BYTES_MAX).read_to_end(&mut text)?;
-    Ok(text)
 }
 
 /// The command line of a process, as words; `None` if it has none. Programs such as postgres
@@ -83,16 +73,6 @@ fn words(bytes: &[u8]) -> Option<String> {
     Some(sanitize(&spaced).into_owned())
 }
 
-/// The fourth and the 22nd field of `/proc/PID/stat`. The second one is a name in
-/// brackets, which may itself have brackets and blanks.
-fn parent_and_start(stat: &[u8]) -> Option<(u32, u64)> {
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
-    let mut fields = rest.split_whitespace();
-    let parent = fields.nth(1)?.parse().ok()?;
-    Some((parent, fields.nth(17)?.parse().ok()?))
-}
-
 /// What `gettid` gives in a thread, which differs in a pid namespace: the last number of
 /// `NSpid`.
 pub fn inner_tid(pid: u32, tid: u32) -> Option<u32> {
@@ -103,12 +83,6 @@ pub fn inner_tid(pid: u32, tid: u32) -> Option<u32> {
         .lines()
         .find_map(|line| line.strip_prefix("NSpid:"))?;
     line.split_whitespace().next_back()?.parse().ok()
-}
-
-/// The process that started it, or took it over.
-pub fn parent_of(pid: u32) -> Option<u32> {
-    let stat = read(&format!("/proc/{pid}/stat")).ok()?;
-    Some(parent_and_start(&stat)?.0)
 }
 
 /// When the machine was started, as the kernel tells it to whole seconds.
@@ -162,9 +136,6 @@ mod tests {
         );
         assert_eq!(words(b"\0\0"), None);
         assert!(!words(b"a\0\x1b[2J").unwrap().contains('\x1b'));
-        let stat = b"7 (a) b (c)) S 3 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 1234 9 9";
-        assert_eq!(parent_and_start(stat), Some((3, 1234)));
-        assert_eq!(parent_and_start(b"7 (a"), None);
     }
 
     #[test]
@@ -181,10 +152,10 @@ mod tests {
     #[test]
     fn this_process_has_an_owner_and_a_dead_one_keeps_what_was_known() {
         let mut owner = Owner::default();
-        owner.update(std::process::id());
+        owner.update(std::process::id(), &mut Lineages::default());
         assert_eq!(owner.uid, Some(rustix::process::geteuid().as_raw()));
         let before = owner.clone();
-        owner.update(u32::MAX);
+        owner.update(u32::MAX, &mut Lineages::default());
         assert_eq!(owner, before);
     }
 }

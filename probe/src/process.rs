@@ -2,6 +2,7 @@
 //! band, so that an address is looked up in the mappings as they were.
 
 use crate::ids::{ModuleId, ProcessId};
+use crate::lineage::Lineages;
 use crate::mappings::{Backing, MAPPINGS_MAX, Mapping, Mappings};
 use crate::modules::{Modules, Seen};
 use crate::owner::{Owner, real_uid};
@@ -55,6 +56,8 @@ pub struct ProcessTable {
     /// How long was spent on reading the mappings of each user's processes in this turn.
     scans: HashMap<u32, Duration>,
     pub modules: Modules,
+    /// Whom processes descend from.
+    lineages: Lineages,
 }
 
 /// One life of a process.
@@ -88,6 +91,7 @@ impl ProcessTable {
             titles: Titles::read_by(crate::files::for_those_aside()),
             scans: HashMap::new(),
             modules: Modules::new(),
+            lineages: Lineages::default(),
         }
     }
 
@@ -155,7 +159,7 @@ impl ProcessTable {
         }
         if !process.announced {
             process.announced = true;
-            process.owner.update(pid);
+            process.owner.update(pid, &mut self.lineages);
             process.title_due_ns = now_ns.saturating_add(TITLE_NS);
             self.titles.ask(process.whose(pid), process.user());
             process.tell(pid, &mut self.changes);
@@ -358,7 +362,7 @@ impl ProcessTable {
         process.comm = sanitize(comm).into();
         if process.announced {
             if exec {
-                process.owner.update(pid);
+                process.owner.update(pid, &mut self.lineages);
                 self.titles.ask(process.whose(pid), process.user());
             }
             process.tell(pid, &mut self.changes);

@@ -28,6 +28,9 @@ pub struct ProcessDetails {
     pub started_unix_ms: Option<i64>,
     /// The pid of the process that started it, or took it over.
     pub parent: Option<u32>,
+    /// That process and those that it descends from, each with its pid and its name: they need
+    /// not be in the profile.
+    pub ancestors: Arc<[(u32, Arc<str>)]>,
 }
 
 /// The number of an interned [`Frame`]. It never changes when a name arrives,

@@ -319,6 +319,7 @@ fn details(pid: u32) -> ProcessDetails {
         cgroup: Some(group.into()),
         started_unix_ms: Some(1_700_000_000_000 + i64::from(pid) * 1_000),
         parent: Some(1),
+        ..ProcessDetails::default()
     }
 }
 

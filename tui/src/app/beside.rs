@@ -229,6 +229,6 @@ impl App {
         if let Some(line) = self.views.processes.selected(report) {
             self.views.own_threads.show_only(line.row_keys(), report);
         }
-        self.views.own_threads.resize(part.height.into());
+        self.views.own_threads.resize(part.height.into(), report);
     }
 }

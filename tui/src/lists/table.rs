@@ -29,8 +29,8 @@ pub trait Item: Clone + Debug + Send + Sync + 'static {
     /// What rows can be put together by, in the order in which the user is offered it.
     const GROUPINGS: &'static [By] = &[];
 
-    /// Whether rows with something in common stand in one line until the user asks for each
-    /// alone.
+    /// Whether rows with something in common stand in one line where there is no room on the
+    /// screen for all of them. From then on the user decides.
     const IS_GROUPED: bool = false;
 
     /// Returns the rows of a report.
@@ -63,6 +63,12 @@ pub trait Item: Clone + Debug + Send + Sync + 'static {
     /// Returns the row and its parent for the view as a tree. None if rows have no parents.
     fn member(&self) -> Option<Member> {
         None
+    }
+
+    /// Returns rows for those that it descends from, with nothing counted, nearest first: in the
+    /// view as a tree they stand above it, where the report has no rows of them.
+    fn ancestors(&self) -> Vec<Self> {
+        Vec::new()
     }
 
     /// Returns how the row is called outside of the table, such as `postgres[4121]`.
@@ -100,6 +106,7 @@ pub struct Place<I: Item> {
     inverted: bool,
     is_family: bool,
     grouping: Option<By>,
+    is_grouping_chosen: bool,
     cursor: Cursor<LineKey<I::Key>>,
     last_seen: Option<LastSeen<I>>,
 }
@@ -188,6 +195,38 @@ fn line_key<I: Item>(row: &I, by: By) -> LineKey<I::Key> {
     }
 }
 
+/// Moves rows that have no number of their own to where the first of those stands that descend
+/// from them: a family stands where its members put it.
+fn raise_ancestors<K: Copy>(lines: &mut [((LineKey<K>, Slot), Member)]) {
+    let is_ancestor = |slot: &Slot| matches!(slot, Slot::Group(_));
+    let parents: HashMap<u32, Option<u32>> = { lines.iter() }
+        .filter(|((_, slot), _)| is_ancestor(slot))
+        .map(|(_, member)| (member.id, member.parent))
+        .collect();
+    let mut places: HashMap<u32, usize> = HashMap::new();
+    for (at, ((_, slot), member)) in lines.iter().enumerate() {
+        let mut above = member.parent.filter(|_| !is_ancestor(slot));
+        while let Some(id) = above.filter(|id| parents.contains_key(id)) {
+            if places.contains_key(&id) {
+                break;
+            }
+            places.insert(id, at);
+            above = parents[&id];
+        }
+    }
+    let rank = |at: usize, slot: &Slot, member: &Member| match is_ancestor(slot) {
+        true => (places.get(&member.id).copied().unwrap_or(usize::MAX), false),
+        false => (at, true),
+    };
+    let mut ranked: Vec<_> = { lines.iter().enumerate() }
+        .map(|(at, line)| (rank(at, &line.0.1, &line.1), *line))
+        .collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    for (place, (_, line)) in lines.iter_mut().zip(ranked) {
+        *place = line;
+    }
+}
+
 /// How the order of rows changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
@@ -207,12 +246,17 @@ pub struct Table<I: Item> {
     slots: Vec<Slot>,
     /// The lines that stand for several rows.
     groups: Vec<Group<I>>,
+    /// Of rows that have no line in the view as a tree, though others descend from them, whom
+    /// they descend from.
+    skipped: HashMap<u32, Option<u32>>,
     /// The guides of the rows in the same order, if the table is drawn as a tree; else
     /// empty.
     guides: Vec<Arc<str>>,
     is_family: bool,
     /// What rows are put together by; `None` if each stands alone.
     grouping: Option<By>,
+    /// Whether the user has decided that. Else it depends on the room there is.
+    is_grouping_chosen: bool,
     column: I::Column,
     inverted: bool,
     /// If set, only rows of these processes are shown. In rising order: every row of a report
@@ -234,9 +278,11 @@ impl<I: Item> Default for Table<I> {
             keys: Vec::new(),
             slots: Vec::new(),
             groups: Vec::new(),
+            skipped: HashMap::new(),
             guides: Vec::new(),
             is_family: false,
             grouping: { I::GROUPINGS.first().copied() }.filter(|_| I::IS_GROUPED),
+            is_grouping_chosen: false,
             column: I::Column::default(),
             inverted: false,
             only: None,
@@ -394,6 +440,7 @@ impl<I: Item> Table<I> {
         // Filtered once: there may be a hundred thousand threads, of which a process has
         // only a few.
         let own: Vec<usize> = self.own_rows(report).map(|(number, _)| number).collect();
+        self.group_by_room(own.len(), report);
         if let Some(LineKey::Row(held)) = self.cursor.held() {
             self.cursor
                 .rename(LineKey::Row(I::current_key(report, held)));
@@ -414,13 +461,50 @@ impl<I: Item> Table<I> {
         self.count_found(report);
     }
 
+    /// Groups rows if there is no room for each, until the user decides. Between what has room
+    /// and what has not lies a part of the screen, so that a thread that comes and goes does
+    /// not turn the whole table round each time. What is selected stays selected.
+    fn group_by_room(&mut self, rows: usize, report: &Report) {
+        let is_decided = self.is_grouping_chosen || self.is_family || !self.marks.is_empty();
+        let Some(by) = { I::GROUPINGS.first().copied() }.filter(|_| I::IS_GROUPED && !is_decided)
+        else {
+            return;
+        };
+        let room = match self.grouping {
+            None => self.height,
+            Some(_) => self.height - self.height / 4,
+        };
+        let grouping = Some(by).filter(|_| rows > room);
+        if grouping == self.grouping {
+            return;
+        }
+        if let Some(held) = self.cursor.held() {
+            let is_it = |row: &&I| match held {
+                LineKey::Row(key) => row.key() == key,
+                LineKey::Group(_) => line_key(*row, by) == held,
+            };
+            if let Some(row) = I::rows(report).iter().find(is_it) {
+                self.cursor.rename(match grouping {
+                    Some(by) => line_key(row, by),
+                    None => LineKey::Row(row.key()),
+                });
+            }
+        }
+        (self.grouping, self.last_seen) = (grouping, None);
+    }
+
     /// Returns a line for each of these rows, or for each group of them.
     fn gather(&mut self, report: &Report, own: Vec<usize>) -> Vec<(LineKey<I::Key>, Slot)> {
         self.groups.clear();
+        self.skipped.clear();
         let rows = I::rows(report);
         let Some(by) = self.grouping else {
-            let line = |number: usize| (LineKey::Row(rows[number].key()), Slot::Row(number));
-            return own.into_iter().map(line).collect();
+            let line = |number: &usize| (LineKey::Row(rows[*number].key()), Slot::Row(*number));
+            let mut lines: Vec<_> = own.iter().map(line).collect();
+            if self.is_family {
+                self.add_ancestors(&own, rows, &mut lines);
+            }
+            return lines;
         };
         let mut lines = Vec::new();
         for numbers in groups::gather(&own, |number| rows[number].common(by)) {
@@ -442,6 +526,69 @@ impl<I: Item> Table<I> {
             });
         }
         lines
+    }
+
+    /// Adds a line for each row that others descend from and that the report does not have: a
+    /// group of no rows. Of a line of such ancestors with nobody else below, as of a login or a
+    /// build, only the nearest is added: a narrow screen has no room for all.
+    fn add_ancestors(
+        &mut self,
+        own: &[usize],
+        rows: &[I],
+        lines: &mut Vec<(LineKey<I::Key>, Slot)>,
+    ) {
+        let members = own.iter().filter_map(|number| rows[*number].member());
+        let members: Vec<Member> = members.collect();
+        let mut present: HashSet<u32> = members.iter().map(|member| member.id).collect();
+        let mut found: Vec<(Member, I)> = Vec::new();
+        for number in own {
+            for ancestor in rows[*number].ancestors() {
+                // Those above one that is there already are as well.
+                match ancestor.member().filter(|member| present.insert(member.id)) {
+                    Some(member) => found.push((member, ancestor)),
+                    None => break,
+                }
+            }
+        }
+        let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+        let added = found.iter().map(|(member, _)| member);
+        for member in members.iter().chain(added) {
+            if let Some(parent) = member.parent {
+                children.entry(parent).or_default().push(member.id);
+            }
+        }
+        let has_row: HashSet<u32> = members.iter().map(|member| member.id).collect();
+        for (member, sum) in found {
+            let below = children.get(&member.id).map_or(&[][..], Vec::as_slice);
+            if let [only] = below
+                && !has_row.contains(only)
+            {
+                self.skipped.insert(member.id, member.parent);
+                continue;
+            }
+            let key = Common {
+                process: None,
+                name: format!("ancestor {}", member.id).into(),
+            };
+            lines.push((key.line_key(), Slot::Group(self.groups.len())));
+            self.groups.push(Group {
+                sum,
+                keys: Vec::new(),
+            });
+        }
+    }
+
+    /// The nearest of the rows above one that has a line.
+    fn parent_on_screen(&self, member: Member) -> Member {
+        let mut parent = member.parent;
+        // Numbers may lead in a circle.
+        for _ in 0..=self.skipped.len() {
+            match parent.and_then(|id| self.skipped.get(&id)) {
+                Some(above) => parent = *above,
+                None => break,
+            }
+        }
+        Member { parent, ..member }
     }
 
     /// The lines on the screen that the report still has, where they are.
@@ -512,12 +659,19 @@ impl<I: Item> Table<I> {
         let rows = I::rows(report);
         let member = |(_, slot): &(LineKey<I::Key>, Slot)| match slot {
             Slot::Row(number) => rows[*number].member(),
-            // Nobody descends from several.
-            Slot::Group(_) => None,
+            // One that has no row in the report: nobody descends from several.
+            Slot::Group(number) => self.groups.get(*number)?.sum.member(),
             Slot::Gone => self.last_seen.as_ref()?.row.member(),
         };
-        let members: Option<Vec<Member>> = slots.iter().map(member).collect();
-        let Some(members) = members else { return };
+        let with_members = slots
+            .iter()
+            .map(|slot| Some((*slot, self.parent_on_screen(member(slot)?))));
+        let Some(mut with_members) = with_members.collect::<Option<Vec<_>>>() else {
+            return;
+        };
+        raise_ancestors(&mut with_members);
+        *slots = with_members.iter().map(|(slot, _)| *slot).collect();
+        let members: Vec<Member> = with_members.into_iter().map(|(_, member)| member).collect();
         let arranged = family::arrange(&members);
         *slots = arranged.iter().map(|(at, _)| slots[*at]).collect();
         self.guides = arranged.into_iter().map(|(_, guides)| guides).collect();
@@ -526,6 +680,11 @@ impl<I: Item> Table<I> {
     /// Shows rows below those that they descend from, or as a list again.
     pub fn toggle_family(&mut self, report: &Report) {
         self.is_family = !self.is_family;
+        self.is_grouping_chosen = true;
+        if self.grouping.is_none() && matches!(self.cursor.held(), Some(LineKey::Group(_))) {
+            // Rows that were never in a report are none of the list.
+            self.last_seen = None;
+        }
         self.set_grouping(self.grouping.filter(|_| !self.is_family), report);
         self.update(report, true);
     }
@@ -542,6 +701,7 @@ impl<I: Item> Table<I> {
         };
         let next = all.get(next).copied();
         self.is_family = self.is_family && next.is_none();
+        self.is_grouping_chosen = true;
         self.set_grouping(next, report);
         self.update(report, true);
     }
@@ -618,9 +778,17 @@ impl<I: Item> Table<I> {
         }
     }
 
-    /// Sets how many lines there are on the screen for rows.
-    pub fn resize(&mut self, height: usize) {
-        self.height = height;
+    /// Sets how many lines there are on the screen for rows. There may be room for each of them
+    /// now, or for their sums alone.
+    pub fn resize(&mut self, height: usize, report: &Report) {
+        if std::mem::replace(&mut self.height, height) != height && !self.keys.is_empty() {
+            let before = self.grouping;
+            let rows = self.own_rows(report).count();
+            self.group_by_room(rows, report);
+            if self.grouping != before {
+                self.update(report, true);
+            }
+        }
         self.cursor.settle(&self.keys, height);
     }
 
@@ -726,6 +894,7 @@ impl<I: Item> Table<I> {
             inverted: self.inverted,
             is_family: self.is_family,
             grouping: self.grouping,
+            is_grouping_chosen: self.is_grouping_chosen,
             cursor: self.cursor.clone(),
             last_seen: self.last_seen.clone(),
         }
@@ -737,6 +906,7 @@ impl<I: Item> Table<I> {
         self.inverted = place.inverted;
         self.is_family = place.is_family;
         self.grouping = place.grouping;
+        self.is_grouping_chosen = place.is_grouping_chosen;
         self.cursor = place.cursor.come_back();
         self.last_seen = place.last_seen;
     }

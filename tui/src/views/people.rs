@@ -7,7 +7,7 @@ use crate::geometry;
 use crate::knobs::{Narrowing, Part};
 use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
-use crate::lists::table::{Item, Place, Sort, Table};
+use crate::lists::table::{Item, Line, Place, Sort, Table};
 use crate::views::{Done, View};
 use crate::words::explain;
 use profile::{Activity, FunctionId, TREND_LEN};
@@ -15,6 +15,9 @@ use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// What there is to say of a row that the profile does not have.
+pub const NOT_COUNTED: &str = "has no samples: it is shown because others descend from it";
 
 /// A process or a thread: a row that the scope can be narrowed to.
 pub trait Person: Item {
@@ -24,8 +27,18 @@ pub trait Person: Item {
     /// Returns the part of the samples that belongs to these rows, as the scope has it.
     fn part(keys: Vec<Self::Key>) -> Part;
 
+    /// Whether the profile has it. Others are only shown because some descend from them.
+    fn is_counted(&self) -> bool {
+        true
+    }
+
     /// What it did in each state. None if that was not told.
     fn activity(&self) -> Option<&Activity>;
+
+    /// For whom it waits and waited, in words. None where nobody is known.
+    fn waited_for(&self, _cx: &Context<'_>) -> Option<String> {
+        None
+    }
 
     /// The name of the function in which it has most samples. None if it has none.
     fn top_function(&self) -> Option<&str>;
@@ -37,8 +50,8 @@ impl<I: Person> View for Table<I> {
         true
     }
 
-    fn resize(&mut self, _: &Context<'_>, part: &geometry::Part) {
-        self.resize(part.height.into());
+    fn resize(&mut self, cx: &Context<'_>, part: &geometry::Part) {
+        self.resize(part.height.into(), &cx.shown.report);
     }
 
     fn go(&mut self, cx: &Context<'_>, motion: Motion) {
@@ -135,7 +148,8 @@ impl<I: Person> View for Table<I> {
         match action {
             Action::Narrow | Action::MarkRow => {
                 let selected = self.selected(&cx.shown.report);
-                self.marked() > 0 || selected.is_some_and(|line| !line.gone)
+                let can_be = |line: &Line<'_, I>| !line.gone && line.row.is_counted();
+                self.marked() > 0 || selected.as_ref().is_some_and(can_be)
             }
             _ => true,
         }
@@ -144,10 +158,22 @@ impl<I: Person> View for Table<I> {
     fn explain(&self, cx: &Context<'_>) -> Option<String> {
         let line = self.selected(&cx.shown.report)?;
         let (samples, who) = (line.row.samples(), line.words());
+        if !line.row.is_counted() {
+            return Some(format!("{who} {NOT_COUNTED}"));
+        }
         Some(match line.gone {
             true => explain::gone(cx, samples, &who),
             false => match line.row.activity() {
-                Some(activity) => explain::activity(cx, samples, &who, activity),
+                Some(activity) => {
+                    // A sum of several waits for nobody in particular.
+                    let one = Some(line.row).filter(|_| line.count() == 1);
+                    let waited_for = one.and_then(|row| row.waited_for(cx));
+                    let told = explain::activity(cx, samples, &who, activity);
+                    match waited_for {
+                        Some(waited_for) => format!("{who}: {waited_for}; {told}"),
+                        None => told,
+                    }
+                }
                 None => explain::cpus(cx, samples, &who),
             },
         })

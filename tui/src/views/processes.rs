@@ -8,10 +8,14 @@ use crate::lists::groups::{By, Common};
 use crate::lists::table::Item;
 use crate::views::people::{self, Person};
 use crate::words::{person, units};
-use profile::{Activity, ProcessDetails, ProcessId, ProcessRow, Report};
+use profile::{Activity, ProcessDetails, ProcessId, ProcessRow, Report, TREND_LEN};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
+
+/// In place of the number of a process that was never sampled, and stands in the tree because
+/// others descend from it.
+pub const UNSAMPLED: ProcessId = ProcessId(u32::MAX);
 
 /// The columns that the processes can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,6 +34,10 @@ impl Person for ProcessRow {
 
     fn part(keys: Vec<Self::Key>) -> Part {
         Part::Processes(keys)
+    }
+
+    fn is_counted(&self) -> bool {
+        self.id != UNSAMPLED
     }
 
     fn activity(&self) -> Option<&Activity> {
@@ -101,6 +109,31 @@ impl Item for ProcessRow {
             id: self.pid,
             parent: self.details.parent,
         })
+    }
+
+    fn ancestors(&self) -> Vec<Self> {
+        let all = &self.details.ancestors;
+        let row = |at: usize| {
+            let (pid, comm) = &all[at];
+            ProcessRow {
+                id: UNSAMPLED,
+                pid: *pid,
+                comm: Arc::clone(comm),
+                samples: 0,
+                kernel_samples: 0,
+                threads: 0,
+                top_function: None,
+                exited: false,
+                details: ProcessDetails {
+                    // Init is nobody's child.
+                    parent: Some(all.get(at + 1).map_or(1, |(pid, _)| *pid)),
+                    ..ProcessDetails::default()
+                },
+                trend: [0; TREND_LEN],
+                activity: None,
+            }
+        };
+        (0..all.len()).map(row).collect()
     }
 
     fn words(&self) -> String {

@@ -3,11 +3,12 @@
 
 pub mod draw;
 use super::processes::by_share;
+use crate::context::Context;
 use crate::knobs::Part;
 use crate::lists::groups::{By, Common};
 use crate::lists::table::Item;
 use crate::views::people::{self, Person};
-use crate::words::units;
+use crate::words::{held, units};
 use profile::{Activity, ProcessId, Report, ThreadRow};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -32,6 +33,21 @@ impl Person for ThreadRow {
 
     fn activity(&self) -> Option<&Activity> {
         self.activity.as_ref()
+    }
+
+    fn waited_for(&self, cx: &Context<'_>) -> Option<String> {
+        let waited = cx.shown.waited.as_deref();
+        let has_owner = |activity: &&Activity| {
+            activity
+                .open_wait()
+                .is_some_and(|wait| wait.owner.is_some())
+        };
+        let open = self.activity.as_ref().filter(has_owner);
+        let now = open.and_then(|open| held::now(open, self.tid, waited));
+        let now = now.map(|now| format!("now {now}"));
+        let before = waited.and_then(|waited| held::holders(self.tid, waited));
+        let told: Vec<String> = now.into_iter().chain(before).collect();
+        (!told.is_empty()).then(|| told.join("; "))
     }
 
     fn top_function(&self) -> Option<&str> {

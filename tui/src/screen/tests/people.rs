@@ -79,6 +79,50 @@ fn processes_stand_below_those_that_started_them() {
 }
 
 #[test]
+fn parents_that_were_never_sampled_have_rows_in_the_tree() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(postgres()).keys("4").wait(2_000);
+    let pids: Vec<u32> = rows(&hand).into_iter().map(|(pid, _)| pid).collect();
+    let (first, second, third) = (pids[0], pids[1], pids[2]);
+    // A login has started a server of terminals, and that one two shells.
+    let mut family = started_by(&[(first, 501), (second, 501), (third, 502)]);
+    let report = Arc::make_mut(&mut family.report);
+    for process in &mut report.processes {
+        if let Some(shell @ (501 | 502)) = process.details.parent {
+            let above = [(shell, "bash"), (500, "tmux: server"), (499, "login")];
+            process.details.ancestors = { above.into_iter() }
+                .map(|(pid, comm)| (pid, comm.into()))
+                .collect();
+        }
+    }
+    hand.show(family.clone()).keys("t").wait(2_000);
+    // The login has nobody else below it.
+    let wanted = [
+        (500, String::new()),
+        (501, "├─ ".into()),
+        (first, "│  ├─ ".into()),
+        (second, "│  └─ ".into()),
+        (502, "└─ ".into()),
+        (third, "   └─ ".into()),
+    ];
+    // The family stands where its first member did, and all others are still there.
+    assert_eq!(rows(&hand)[..6], wanted, "{}", hand.frame());
+    assert_eq!(rows(&hand).len(), pids.len() + 3);
+    let frame = hand.frame();
+    assert!(frame.contains("bash") && frame.contains("tmux"), "{frame}");
+    // Selected, it says what it is, stays with the next report, and cannot be narrowed to.
+    hand.keys("gj").show(family).wait(2_000);
+    let frame = hand.frame();
+    assert!(frame.contains("bash[501] has no samples"), "{frame}");
+    let scope = hand.app.knobs.scope.clone();
+    hand.keys("\n");
+    assert_eq!(hand.app.knobs.scope, scope);
+    // As a list there are only those that were sampled.
+    hand.code(KeyCode::F(5)).wait(2_000);
+    assert_eq!(rows(&hand).len(), pids.len(), "{}", hand.frame());
+}
+
+#[test]
 fn a_key_with_several_meanings_tells_all_views() {
     for (view, key, said) in [
         (
@@ -249,9 +293,38 @@ fn threads_of_one_name_are_one_row() {
 }
 
 #[test]
-fn a_group_stays_selected_whoever_comes_and_goes() {
+fn threads_of_one_name_have_a_row_each_where_there_is_room() {
     let mut hand = Hand::new(80, 24);
     hand.show(with_pool(3)).keys("5").wait(2_000);
+    let pool = |hand: &Hand| -> Vec<usize> {
+        let rows = thread_rows(hand).into_iter();
+        let pool = rows.filter(|(name, ..)| name == "pool");
+        pool.map(|(_, count, _)| count).collect()
+    };
+    assert_eq!(pool(&hand), [1, 1, 1], "{}", hand.frame());
+    // One of them is selected: with too many it is in the row of all, and then one again.
+    hand.keys("G").show(with_pool(300)).wait(2_000);
+    assert_eq!(pool(&hand), [300], "{}", hand.frame());
+    let selected = |hand: &Hand| {
+        let (table, report) = (&hand.app.views.threads, &hand.app.shown.report);
+        let line = table.selected(report).expect("a row");
+        (line.row.comm.to_string(), line.count(), line.gone)
+    };
+    assert_eq!(selected(&hand), ("pool".into(), 300, false));
+    hand.show(with_pool(2)).wait(2_000);
+    assert_eq!(pool(&hand), [1, 1], "{}", hand.frame());
+    assert_eq!(selected(&hand), ("pool".into(), 1, false));
+    // The screen decides no more once the user has.
+    hand.keys("o");
+    assert_eq!(pool(&hand), [2]);
+    hand.show(with_pool(3)).wait(2_000);
+    assert_eq!(pool(&hand), [3]);
+}
+
+#[test]
+fn a_group_stays_selected_whoever_comes_and_goes() {
+    let mut hand = Hand::new(80, 24);
+    hand.show(with_pool(3)).keys("5o").wait(2_000);
     hand.keys("G");
     let selected = |hand: &Hand| {
         let (table, report) = (&hand.app.views.threads, &hand.app.shown.report);

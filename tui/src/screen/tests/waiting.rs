@@ -69,7 +69,7 @@ fn a_key_leaves_out_waits_for_work() {
 #[test]
 fn threads_and_processes_have_a_bar_of_their_states() {
     let mut hand = Hand::new(80, 24);
-    hand.show(waiting()).keys("5");
+    hand.show(waiting()).keys("5o");
     // Two of one name have one bar for both.
     let frame = hand.frame();
     let both = frame.lines().find(|line| line.contains("worker ×2"));
@@ -104,6 +104,33 @@ fn the_map_of_time_has_the_states_of_threads() {
     // On a CPU, then for a lock.
     let row = frame.lines().find(|line| line.contains("4123 worker"));
     assert!(row.is_some_and(|row| row.contains("RRRLLLLLL")), "{frame}");
+}
+
+#[test]
+fn who_has_the_lock_is_told_first_and_explained() {
+    let mut snapshot = waiting();
+    let report = Arc::make_mut(&mut snapshot.report);
+    let held = report.threads.iter_mut().find(|thread| thread.tid == 4_123);
+    let held = held.expect("a worker");
+    let activity = held.activity.get_or_insert_default();
+    activity.now = Some(profile::Now {
+        state: probe::WaitState::Lock.number(),
+        for_ns: 112_000_000_000,
+        is_longer: false,
+        owner: Some(4_122),
+    });
+    let mut hand = Hand::new(80, 24);
+    hand.show(snapshot).keys("5").wait(2_000);
+    let at = { hand.app.views.threads.lines(&hand.app.shown.report) }
+        .position(|line| line.row.tid == 4_123)
+        .expect("its row");
+    hand.keys(&"j".repeat(at));
+    // All of it is at the beginning of the line, which is cut at 80 columns.
+    let line = hand.frame().lines().nth(22).unwrap_or_default().to_owned();
+    assert!(line.contains("now held by thread 4122"), "{}", hand.frame());
+    hand.keys("i");
+    let text = hand.frame().replace('\n', " ");
+    assert!(text.contains("now held by thread 4122"), "{text}");
 }
 
 /// Nanoseconds are never written as a bare number, and never called samples.

@@ -21,8 +21,8 @@ impl View for Functions {
         true
     }
 
-    fn resize(&mut self, _: &Context<'_>, part: &Part) {
-        self.table.resize(part.height.into());
+    fn resize(&mut self, cx: &Context<'_>, part: &Part) {
+        self.table.resize(part.height.into(), &cx.shown.report);
         self.difference.resize(part.height.into());
     }
 

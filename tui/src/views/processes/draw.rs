@@ -11,6 +11,7 @@ use crate::words::units;
 
 use crate::knobs::Unit;
 use crate::lists::table::{Item as _, Line};
+use crate::views::people::{NOT_COUNTED, Person as _};
 use crate::views::processes::ProcessColumn;
 use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row, STATES_HEAD};
@@ -346,6 +347,12 @@ fn process(line: &Line<'_, ProcessRow>, cx: &Context<'_>) -> String {
         1 => format!("{}[{}]", process.comm, number(process.pid, cx.shown)),
         _ => line.words(),
     };
+    if !process.is_counted() {
+        let parent = details
+            .parent
+            .map_or(String::new(), |pid| format!("   parent {pid}"));
+        return text::clean(&format!("{who} {NOT_COUNTED}{parent}")).into_owned();
+    }
     let mut parts = vec![who, share_of_scope(process.samples, line.gone, cx)];
     if process.exited {
         parts.push("ended".into());

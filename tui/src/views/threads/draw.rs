@@ -238,23 +238,26 @@ fn thread(line: &Line<'_, ThreadRow>, cx: &Context<'_>) -> String {
     let thread = line.row;
     let (who, pid) = (line.words(), thread.pid);
     let share = share_of_scope(thread.samples, line.gone, cx);
-    let mut parts = vec![format!("{who} of {pid}"), share];
+    let mut parts = vec![format!("{who} of {pid}")];
     match &thread.activity {
-        _ if line.gone => {}
+        _ if line.gone => parts.push(share),
         Some(activity) => {
             let waited = cx.shown.waited.as_deref();
-            // A long wait that is not over is what one looks for.
+            // A long wait that is not over is what one looks for: a narrow screen cuts what
+            // comes behind it.
             let is_long = { activity.open_wait() }.is_some_and(|wait| wait.for_ns >= held::LONG_NS);
             let now = is_long.then(|| held::now(activity, thread.tid, waited));
             parts.extend(now.flatten().map(|now| format!("now {now}")));
+            parts.push(share);
             parts.push(states::sums_since(activity, cx));
             let one = waited.filter(|_| line.count() == 1);
             parts.extend(one.and_then(|waited| held::holders(thread.tid, waited)));
             parts.extend(states::delays(activity));
         }
-        None if cx.counts_time() => {}
+        None if cx.counts_time() => parts.push(share),
         None => {
             let kernel = metric::bare_amount(cx, thread.kernel_samples);
+            parts.push(share);
             parts.push(format!("{kernel} in the kernel"));
         }
     }

@@ -1,0 +1,58 @@
+//! Short files of `/proc/PID`, and what `stat` says there of a process.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use symbolize::sanitize;
+
+/// Of what /proc tells of one process: as long as a line for each control group with its
+/// path can be.
+const BYTES_MAX: u64 = 64 << 10;
+
+/// What /proc usually tells of one process fits into this.
+const BYTES_USUAL: usize = 4 << 10;
+
+/// A file of /proc, in one call of the kernel where it is as short as most: it does not say
+/// how long it is, and would be read in small pieces.
+pub fn read(path: &str) -> io::Result<Vec<u8>> {
+    let mut text = Vec::with_capacity(BYTES_USUAL);
+    File::open(path)?.take(BYTES_MAX).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// The fourth and the 22nd field of `/proc/PID/stat`. The second one is a name in
+/// brackets, which may itself have brackets and blanks.
+pub fn parent_and_start(stat: &[u8]) -> Option<(u32, u64)> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
+    let mut fields = rest.split_whitespace();
+    let parent = fields.nth(1)?.parse().ok()?;
+    Some((parent, fields.nth(17)?.parse().ok()?))
+}
+
+/// The name of a process, safe to print, and the number of its parent, from `/proc/PID/stat`.
+pub fn name_and_parent(stat: &[u8]) -> Option<(String, u32)> {
+    let start = stat.iter().position(|byte| *byte == b'(')?;
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let name = sanitize(stat.get(start + 1..end)?).into_owned();
+    Some((name, parent_and_start(stat)?.0))
+}
+
+/// The process that started it, or took it over.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    let stat = read(&format!("/proc/{pid}/stat")).ok()?;
+    Some(parent_and_start(&stat)?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_have_brackets_and_blanks() {
+        let stat = b"7 (a) b (c)) S 3 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 1234 9 9";
+        assert_eq!(parent_and_start(stat), Some((3, 1234)));
+        assert_eq!(name_and_parent(stat), Some(("a) b (c)".into(), 3)));
+        assert_eq!(parent_and_start(b"7 (a"), None);
+        assert_eq!(name_and_parent(b"7 )a("), None);
+    }
+}
