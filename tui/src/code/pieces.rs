@@ -147,12 +147,19 @@ fn inlined(chain: &[Frame]) -> String {
 
 /// Returns the name of what is at an address, in the form that the profile uses.
 fn name_at(wanted: &Wanted, symbols: &ElfSymbols, addr: LinkAddr) -> Option<Arc<str>> {
-    let Ok(symbol) = symbols.find_link(addr) else {
+    let named = { symbols.find_link(addr).ok() }
+        .map(|symbol| (shown(symbol.name), symbol.start.0))
+        // The own tables of Go have names also where the symbols were stripped.
+        .or_else(|| {
+            let go = symbols.go()?;
+            let name = go.name_at(addr)?;
+            Some((shown(&name), go.extent(addr)?.start))
+        });
+    let Some((name, start)) = named else {
         let FileOffset(offset) = symbols.segments().to_file(addr)?;
         return Some(format!("{}+{offset:#x}", wanted.module).into());
     };
-    let name = shown(symbol.name);
-    Some(match addr.0 - symbol.start.0 {
+    Some(match addr.0 - start {
         0 => name.into(),
         within => format!("{name}+{within:#x}").into(),
     })

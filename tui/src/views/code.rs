@@ -29,7 +29,7 @@ use crate::desk::{Ask, Desk};
 use crate::lists::find::Find;
 use crate::lists::motion::Motion;
 use engine::snapshot::Snapshot;
-use profile::FunctionId;
+use profile::{FunctionId, Metric};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -472,7 +472,14 @@ impl Code {
     /// last comes the first. Returns which of these rows it is, from 1, and how many there are;
     /// None if no row is selected or hot.
     pub fn go_hot(&mut self, down: bool) -> Option<(usize, usize)> {
-        let hot = rows::hot(&self.rows);
+        let answer = self.answer();
+        // Who waits does so in what it calls: a line has next to no time of its own.
+        let metric = answer.and_then(CodeAnswer::metric);
+        let waiting = answer.filter(|_| metric.is_some_and(Metric::is_waiting));
+        let hot = rows::hot(&self.rows, |row| match waiting {
+            Some(answer) => answer.spot(row).map_or(0, |spot| spot.total),
+            None => row.samples(),
+        });
         let here = self.selected_index()?;
         let place = match down {
             true => hot.iter().position(|at| *at > here).unwrap_or(0),

@@ -246,15 +246,15 @@ fn add_code(answer: &CodeAnswer, rows: &mut Vec<CodeRow>) {
     }
 }
 
-/// Returns the numbers of the rows with many samples: lines, or instructions where there are no
-/// lines. A row is hot from max(1, min(all samples / [`HOT_PART`], samples of the hottest row))
-/// on, so that the hottest row always is if it was hit.
-pub fn hot(rows: &[CodeRow]) -> Vec<usize> {
+/// Returns the numbers of the rows with many samples, as `samples` counts those of a row: lines,
+/// or instructions where there are no lines. A row is hot from max(1, min(all samples /
+/// [`HOT_PART`], samples of the hottest row)) on, so that the hottest row always is if it was hit.
+pub fn hot(rows: &[CodeRow], samples: impl Fn(&CodeRow) -> u64) -> Vec<usize> {
     let whole = || rows.iter().enumerate().filter(|(_, row)| !row.is_part());
-    let all: u64 = whole().map(|(_, row)| row.samples()).sum();
-    let most = whole().map(|(_, row)| row.samples()).max().unwrap_or(0);
+    let all: u64 = whole().map(|(_, row)| samples(row)).sum();
+    let most = whole().map(|(_, row)| samples(row)).max().unwrap_or(0);
     let least = (all / HOT_PART).min(most).max(1);
-    let hot = whole().filter(|(_, row)| row.samples() >= least && row.key().is_some());
+    let hot = whole().filter(|(_, row)| samples(row) >= least && row.key().is_some());
     hot.map(|(at, _)| at).collect()
 }
 
@@ -299,5 +299,27 @@ pub fn text(row: &CodeRow, answer: &CodeAnswer, syntax: Syntax) -> Option<String
         CodeRow::Address { address, .. } => Some(words::address(answer, *address)),
         CodeRow::OtherFile { file, .. } => Some(body.files.get(*file as usize)?.to_string()),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_only_waits_in_what_it_calls_is_hot_where_that_is_counted() {
+        let line = |line, samples| CodeRow::Line {
+            place: Place { file: 0, line },
+            samples,
+            before: 0,
+        };
+        let rows = [line(1, 0), line(2, 7), line(3, 0)];
+        assert_eq!(hot(&rows, CodeRow::samples), [1]);
+        let waited = |row: &CodeRow| match row {
+            CodeRow::Line { place, .. } if place.line == 3 => 900,
+            row => row.samples(),
+        };
+        assert_eq!(hot(&rows, waited), [2]);
+        assert!(hot(&rows, |_| 0).is_empty());
     }
 }
