@@ -408,17 +408,19 @@ fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
         let count = counted(*samples, "stack");
         lines.push(&format!("  - {count} cut: {}", ending.explain()));
     }
+    // A stack has many frames, so that there are more of them than samples, or time, and many
+    // of one function: only shares of them can be compared with anything above.
     lines.push(&format!(
-        "- names: {} of the frames",
+        "- names: {} of the frames on these stacks",
         share(lacks.named, lacks.frames)
     ));
     for (reason, frames) in lacks.unnamed.iter().take(CAUSES_MAX) {
-        let count = counted(*frames, "frame");
-        lines.push(&format!("  - {count} without: {}", why_unnamed(*reason)));
+        let part = share(*frames, lacks.frames);
+        lines.push(&format!("  - {part} without: {}", why_unnamed(*reason)));
     }
     if lacks.pending > 0 {
-        let count = units::counted(lacks.pending, "frame");
-        lines.push(&format!("  - {count} whose name is still being looked for"));
+        let part = share(lacks.pending, lacks.frames);
+        lines.push(&format!("  - {part} whose name is still being looked for"));
     }
     let (shown, _) = report.split();
     if shown.iter().any(waits::is_estimate) {
@@ -467,9 +469,9 @@ Hottest: `hash_search_with_hash_value` 14.2% ±1.2 itself, 14.9% with what it ca
 - ± is what chance alone makes of 3,277 samples; 0 lost
 - stacks: 98.9% of 3,277 user stacks whole
   - 36 stacks cut: the chain of frame pointers left the stack: a caller keeps no frame pointer
-- names: 96.10% of the frames
-  - 3,500 frames without: The file was stripped: it names only what it exports.
-  - 400 frames whose name is still being looked for
+- names: 96.10% of the frames on these stacks
+  - 3.50% without: The file was stripped: it names only what it exports.
+  - 0.40% whose name is still being looked for
 - no kernel stacks: kptr_restrict is 2
 "
         );

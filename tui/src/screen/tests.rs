@@ -263,7 +263,7 @@ fn names_of_a_recording_are_looked_up_where_it_was_opened() {
         hand.frame()
     };
     let frame = recorded("/srv/a b/all.pft");
-    let command = "type: proftop resolve '/srv/a b/all.pft'";
+    let command = "proftop resolve '/srv/a b/all.pft' --debug-dir DIR";
     assert!(frame.contains(command), "{frame}");
     // What came through a pipe is in no file.
     let frame = recorded("");

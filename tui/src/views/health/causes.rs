@@ -71,7 +71,9 @@ impl CauseAnswer {
         let nameless = found.iter().map(|row| row.frames).sum();
         let others = found.split_off(found.len().min(MODULES_MAX));
         let advice = match recording {
-            Some(file) => found.iter().map(|_| of_recording(file)).collect(),
+            Some(file) => { found.iter() }
+                .map(|row| of_recording(file, row.reason))
+                .collect(),
             None => advise(&found, library),
         };
         let rows = found.into_iter().zip(advice);
@@ -103,8 +105,40 @@ fn advise(found: &[Nameless], library: &mut dyn Library) -> Vec<Advice> {
     }
 }
 
-/// Names of a recording are looked up with the files of the machine it is of.
-fn of_recording(file: &Path) -> Advice {
+/// Names of a recording are looked up with the files of the machine it is of, for reasons that
+/// other files can change.
+fn of_recording(file: &Path, reason: NoName) -> Advice {
+    match reason {
+        // Those that were there when it was taken had no names: only others have them.
+        NoName::Stripped | NoName::NotCovered => {
+            let file = match file.as_os_str().is_empty() {
+                true => "FILE".to_owned(),
+                false => quote(&file.to_string_lossy()),
+            };
+            return Advice {
+                note: format!(
+                    "If its debug file is in some DIR: `proftop resolve {file} --debug-dir DIR`. \
+                     Nothing else has these names."
+                ),
+                ..Advice::default()
+            };
+        }
+        NoName::Jit | NoName::JitNotCovered | NoName::JitMapRefused => {
+            return Advice {
+                note: "The process wrote no names of this code, and they ended with it: record \
+                       again, with the option of its runtime that writes them."
+                    .into(),
+                ..Advice::default()
+            };
+        }
+        NoName::Unmapped | NoName::CodeGone | NoName::NoStack | NoName::Damaged => {
+            return Advice {
+                note: "Nothing has these names any more.".into(),
+                ..Advice::default()
+            };
+        }
+        _ => {}
+    }
     const WHERE: &str = "on the machine it was taken on, or with `--debug-dir` and a folder \
                          that has its files";
     if file.as_os_str().is_empty() {
@@ -224,4 +258,24 @@ fn command_line(row: &CauseRow) -> Finding {
 /// Returns bytes as digits, two for each.
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resolve_is_advised_where_it_can_find_something() {
+        let file = Path::new("/srv/all.pft");
+        let left_out = of_recording(file, NoName::LeftOut);
+        assert_eq!(left_out.line(), "proftop resolve /srv/all.pft");
+        // The files of the machine had no names when it was recorded.
+        let stripped = of_recording(file, NoName::Stripped);
+        assert_eq!(stripped.command, None);
+        assert!(stripped.note.contains("--debug-dir DIR"), "{stripped:?}");
+        for nowhere in [NoName::Jit, NoName::Unmapped] {
+            let advice = of_recording(file, nowhere);
+            assert!(!advice.line().contains("resolve"), "{advice:?}");
+        }
+    }
 }
