@@ -307,14 +307,22 @@ fn the_screen_of_a_file_that_is_not_there_says_so() {
 fn health_in_lines_names_modules_and_what_to_type() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.pft");
-    let stripped = NameState::Unnamed(profile::NoName::Stripped);
-    recording(&file, &[7; 20], 0x10, stripped);
     let lines = folder.path().join("lines");
     fs::write(&lines, "health\n").unwrap();
-    let mut command = proftop(&["open", file.to_str().unwrap(), "--plain"]);
-    let output = run(command.stdin(fs::File::open(lines).unwrap()));
-    let said = text(&output.stdout);
-    assert!(said.contains("app: app[42], build-id 0707"), "{said}");
-    let typed = format!("type: proftop resolve {}", file.display());
-    assert!(said.contains(&typed), "{said}");
+    let resolve = format!("proftop resolve {}", file.display());
+    for (reason, expected) in [
+        (profile::NoName::LeftOut, format!("type: {resolve}")),
+        // The file itself has none: another one is needed.
+        (
+            profile::NoName::Stripped,
+            format!("`{resolve} --debug-dir DIR`"),
+        ),
+    ] {
+        recording(&file, &[7; 20], 0x10, NameState::Unnamed(reason));
+        let mut command = proftop(&["open", file.to_str().unwrap(), "--plain"]);
+        let output = run(command.stdin(fs::File::open(&lines).unwrap()));
+        let said = text(&output.stdout);
+        assert!(said.contains("app: app[42], build-id 0707"), "{said}");
+        assert!(said.contains(&expected), "{said}");
+    }
 }

@@ -59,6 +59,10 @@ pub fn base_words(cx: &Context<'_>) -> String {
         Window::Between { .. } => "marked",
     };
     let rates = match cx.shown.report.reweighed {
+        Some(told) if cx.counts_time() => format!(
+            " ({} taken; that of a short wait stands for others like it)",
+            units::counted(told.taken, "stack")
+        ),
         Some(told) if metric_told(cx).is_some() => format!(
             " ({} taken, each for as many as there had been since the one before)",
             units::counted(told.taken, "sample")

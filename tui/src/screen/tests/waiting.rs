@@ -30,6 +30,9 @@ fn an_estimate_says_how_it_was_made() {
     let text = hand.frame().replace('\n', " ");
     assert!(text.contains("~2,000 waits, mean 200us"), "{text}");
     assert!(text.contains("40 of them gave their stack"), "{text}");
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let stands = "that of a short wait stands for others like it";
+    assert!(words.join(" ").contains(stands), "{text}");
     hand.keys("/waiting: lock\ni");
     let text = hand.frame().replace('\n', " ");
     assert!(text.contains("in futex, flock"), "{text}");
