@@ -227,6 +227,10 @@ fn damaged_files_say_where() {
             Ok(after) => assert_eq!(why, "perf", "{:?}", after.notes),
         }
     }
+    // More records than there can be: what is behind them is taken for records, and is none.
+    let endless = patched(48, &words(&[u64::MAX])).map(|_| ());
+    let error = endless.unwrap_err().to_string();
+    assert!(error.contains("shorter than its head"), "{error}");
     let mut vast = File::new(&[(1, 0)]);
     vast.sample(1, 7, 7, 1, 1, &[1, 2]);
     let at = vast.records.len() - 24;

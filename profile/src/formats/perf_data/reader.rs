@@ -43,7 +43,8 @@ pub(in super::super) fn read(
         notes.push("perf was ended before it had written all: what is there was read".into());
     }
     if let Some(len) = header.data {
-        let end = header.start.len() as u64 + len;
+        // A damaged header may name more than there can be: then nothing follows the records.
+        let end = (header.start.len() as u64).saturating_add(len);
         reader.features = header::features(header.features, end, &mut input)?;
     }
     reader.finish(notes)
