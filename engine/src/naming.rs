@@ -460,7 +460,7 @@ fn work(queue: &Requests, results: &Sender<Outcome>, workshop: &Workshop) {
     }
 }
 
-/// A mistake was made, which was told where it was caught.
+/// Naming has failed by a mistake of ours, which a note tells already.
 struct Mistaken;
 
 /// The answers to a request, and what of it has to wait.

@@ -69,8 +69,9 @@ pub(crate) fn unpacker(filter: Option<&Filter>) {
     have_nothing(filter);
 }
 
-/// Of a process that understands what strangers have written, in files that it is given: the
-/// same, but that whoever gives them looks after its CPU time.
+/// Gives up the rights of a parser, which understands what strangers have written in files that it
+/// is given. It has the bounds of a process that unpacks, but for CPU time: who gives it files
+/// watches that.
 pub(crate) fn parser(filter: Option<&Filter>) {
     limits::of_parser();
     have_nothing(filter);

@@ -604,9 +604,9 @@ fn who_is_stopped_waits_for_its_end() {
     );
 }
 
-#[test]
-fn who_waits_since_before_is_known() {
-    let _alone = alone();
+/// Starts a thread, and returns when it waits: for the end of the channel that is returned with its
+/// number.
+fn waiting_thread() -> (u32, mpsc::Sender<()>, std::thread::JoinHandle<()>) {
     let (tell, told_of) = mpsc::channel();
     let (go_on, may_go_on) = mpsc::channel::<()>();
     let waiter = std::thread::spawn(move || {
@@ -618,6 +618,13 @@ fn who_waits_since_before_is_known() {
         let stat = fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap();
         stat.contains(") S ")
     });
+    (tid, go_on, waiter)
+}
+
+#[test]
+fn who_waits_since_before_is_known() {
+    let _alone = alone();
+    let (tid, go_on, waiter) = waiting_thread();
     let Some(mut told) = Told::start(only(std::process::id())) else {
         return;
     };
@@ -797,17 +804,7 @@ fn waits_can_be_followed_later() {
         return;
     };
     let mut told = Told::of_source(source);
-    let (tell, told_of) = mpsc::channel();
-    let (go_on, may_go_on) = mpsc::channel::<()>();
-    let waiter = std::thread::spawn(move || {
-        tell.send(gettid().as_raw_nonzero().get() as u32).unwrap();
-        _ = may_go_on.recv();
-    });
-    let tid = told_of.recv().unwrap();
-    wait_until("it waits", || {
-        let stat = fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap();
-        stat.contains(") S ")
-    });
+    let (tid, go_on, waiter) = waiting_thread();
     told.take();
     assert!(told.threads.is_empty() && told.samples.is_empty());
     let before_ns = probe::now_ns();
@@ -828,7 +825,7 @@ fn waits_can_be_followed_later() {
     let (measured, totals) = told.end_of(sleeper);
     assert_waited(WaitState::Sleep, &measured, &totals);
     assert_sampled(&told, WaitState::Sleep, &totals);
-    // All of it that is told is of the time since.
+    // Of the thread that waited before, only what came since is counted.
     wait_until("its stack is told while it waits", || {
         told.take();
         told.of(tid).any(|(_, wait)| wait.is_open)

@@ -363,8 +363,8 @@ fn write_fault(fault: &Fault) -> Vec<u8> {
     out
 }
 
-/// What was written so, by a process that may be a stranger's by then: whoever keeps it
-/// makes the message harmless, and the place is made so here.
+/// Reads a fault that a process has told of itself. By then a stranger's code may run in that
+/// process, so that any bytes may come: place and message are made safe to print.
 fn read_fault(mut bytes: &[u8]) -> Option<Fault> {
     let [work] = take(&mut bytes)?;
     let count = u64::from_le_bytes(take(&mut bytes)?);

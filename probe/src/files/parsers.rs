@@ -82,7 +82,7 @@ struct State {
 
 /// How giving an order failed.
 enum Failed {
-    /// It takes too long, whoever does it.
+    /// The order takes too long, and would in any other parser.
     InTime,
     /// The parser has ended: by somebody, by a bound of memory, or by what it read.
     Gone,

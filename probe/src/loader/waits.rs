@@ -101,8 +101,8 @@ fn make_room(object: &Ebpf) -> Result<(), Error> {
     let (key, value) = (size_of::<u32>() as u32, size_of::<Plain<Thread>>() as u32);
     let large = aya_obj::Map::new_from_params(HASH, key, value, THREADS_MAX as u32, 0);
     let large = MapData::create(large, THREADS, None).map_err(failed)?;
-    // SAFETY: both descriptors are open, and whoever owns the number of the small one owns it
-    // afterwards; what it stood for is used by no program that is loaded.
+    // SAFETY: both descriptors are open. The number of the small map keeps its owner, the object,
+    // and stands for the large map afterwards; no program that is loaded uses the small one.
     let result = unsafe {
         libc::dup3(
             large.fd().as_fd().as_raw_fd(),

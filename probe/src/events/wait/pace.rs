@@ -85,7 +85,7 @@ impl Pace {
     }
 }
 
-/// Stacks in a second that are wanted if each costs so many nanoseconds.
+/// How many stacks a second are wanted where each costs `each_ns` nanoseconds.
 fn aim(each_ns: u64) -> u64 {
     (COST_NS / each_ns.max(1)).clamp(STACKS_MIN, STACKS_MAX)
 }
