@@ -2,11 +2,13 @@
 """Whether the first three lines of a short answer name what is wrong: see README.md.
 
     cargo build --release -p proftop
-    sudo bench/culprits.py [--same] [NAME...]
+    sudo bench/culprits.py [--same | --planted] [NAME...]
 
 Compiles small programs, each with one bottleneck, and asks `-b --format md --budget-tokens 1500`
 about each while it runs. With --same: compiles some of them twice, records both, and counts how
-often `diff --format md` says that there is no difference. Languages that are not there are named
+often `diff --format md` says that there is no difference. With --planted: records a program and one
+in which one function does a tenth more, and counts how often that function is said to have surely
+grown. Languages that are not there are named
 at the end. PROFTOP names another program.
 """
 
@@ -26,6 +28,7 @@ PROGRAMS = Path(__file__).resolve().parent / "culprits"
 SECONDS = 4
 TOKENS = 1500
 PAIRS = 8
+PLANTED_SECONDS, PLANTED_HZ = 20, 999
 
 COMPILERS = {
     ".c": lambda source, program: ["cc", "-O2", "-g", "-o", program, source, "-lpthread", "-lm"],
@@ -110,6 +113,43 @@ def name_culprits(wanted):
     return 0
 
 
+def record(command, folder, file, seconds, options):
+    with Running(command, folder) as pid:
+        subprocess.run([PROFTOP, "record", "-d", f"{seconds}s", "-p", str(pid), "-f", "-o", file, *options],
+                       capture_output=True, check=True)
+
+
+def difference(files):
+    """The lines of the answer; the second one says whether there is a difference."""
+    answer = subprocess.run([PROFTOP, "diff", *files, "--format", "md"], capture_output=True, text=True)
+    return answer.stdout.splitlines() + ["", ""]
+
+
+def planted():
+    source = PROGRAMS / "steps.c"
+    with tempfile.TemporaryDirectory() as folder:
+        programs = {}
+        for extra in (0, 10):
+            programs[extra] = os.path.join(folder, f"steps{extra}")
+            subprocess.run(["cc", "-O2", "-g", f"-DEXTRA={extra}", "-o", programs[extra], source], check=True)
+        for mode, arguments in (("as fast as it can", []), ("every 4 ms", ["paced"])):
+            found = same = 0
+            for _ in range(PAIRS):
+                files = []
+                # The two that are alike, and the one with more.
+                for number, extra in enumerate((0, 0, 10)):
+                    files.append(os.path.join(folder, f"{number}.pft"))
+                    record([programs[extra]] + arguments, folder, files[-1], PLANTED_SECONDS, ["-F", str(PLANTED_HZ)])
+                same += difference(files[:2])[1].startswith("No difference")
+                # Against the first and the second run.
+                for before in files[:2]:
+                    sure = "\n".join(difference([before, files[2]])).split("Could be chance")[0]
+                    found += re.search(r"^1?[0-9]\. `parse` .* \+", sure, re.M) is not None
+            print(f"{mode}: a tenth more is found in {found} of {2 * PAIRS}, "
+                  f"no difference in {same} of {PAIRS} alike", flush=True)
+    return 0
+
+
 def same_builds(wanted):
     same = pairs = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -125,15 +165,10 @@ def same_builds(wanted):
                         print(f"skipped: {name}: {why}")
                         break
                     files.append(os.path.join(folder, f"{side}.pft"))
-                    with Running(command + [argument], folder) as pid:
-                        subprocess.run(
-                            [PROFTOP, "record", "-d", f"{SECONDS}s", "-p", str(pid), "--metric", metric,
-                             "-f", "-o", files[-1]], capture_output=True, check=True)
+                    record(command + [argument], folder, files[-1], SECONDS, ["--metric", metric])
                 if len(files) < 2:
                     break
-                answer = subprocess.run([PROFTOP, "diff", *files, "--format", "md"],
-                                        capture_output=True, text=True)
-                second = (answer.stdout.splitlines() + ["", ""])[1]
+                second = difference(files)[1]
                 is_same = second.startswith("No difference")
                 same += is_same
                 pairs += 1
@@ -146,6 +181,8 @@ def same_builds(wanted):
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]
+    if "--planted" in arguments:
+        sys.exit(planted())
     if "--same" in arguments:
         arguments.remove("--same")
         sys.exit(same_builds(arguments))
