@@ -47,6 +47,8 @@ mod record;
 mod registers;
 mod saved_registers;
 mod stacks;
+#[cfg(not(feature = "aarch64"))]
+mod threads;
 mod tick;
 #[cfg(not(feature = "aarch64"))]
 mod values;

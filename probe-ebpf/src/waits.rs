@@ -13,6 +13,8 @@ use crate::Registers;
 use crate::record::COMM_LEN;
 use crate::registers::SCRATCH_REGISTERS;
 
+pub mod places;
+
 /// What a thread can be doing.
 pub mod state {
     /// It is on a CPU.
@@ -139,6 +141,16 @@ pub const fn has_waker(state: u32) -> bool {
 #[inline(always)]
 pub const fn is_drawn(luck: u32, ns: u64, period_ns: u64) -> bool {
     ns >= period_ns || (luck as u64).wrapping_mul(period_ns) >> 32 < ns
+}
+
+/// A number that every wait draws when it begins, at `now_ns`: the time mixed, of which the lower
+/// bits are as good as chance. A helper of the kernel that draws takes several times as long.
+#[inline(always)]
+pub const fn luck_of(now_ns: u64, tid: u32) -> u32 {
+    // Odd numbers without a pattern: each multiplication carries upwards, the shift downwards.
+    let mixed = (now_ns ^ ((tid as u64) << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (mixed >> 32) as u32
 }
 
 /// One more than the largest number of a system call that is looked up.
@@ -503,6 +515,19 @@ mod tests {
         let luck = u32::MAX / 3;
         assert!(is_drawn(luck, 500_000_000, period_ns));
         assert!(is_drawn(luck, 500_000_001, period_ns));
+    }
+
+    /// Waits that begin in even steps are drawn as often as those that begin at any time.
+    #[test]
+    fn luck_has_no_rhythm() {
+        for (step_ns, tid) in [(1, 7), (1_000, 7), (5_001, 9), (1 << 20, 4_000_000)] {
+            let begins = (0..20_000).map(|at| 123_456_789_012 + at * step_ns);
+            let drawn = begins
+                .filter(|ns| luck_of(*ns, tid) < u32::MAX / 10)
+                .count();
+            // Within five standard deviations.
+            assert!(drawn.abs_diff(2_000) < 212, "{step_ns}: {drawn}");
+        }
     }
 
     #[test]

@@ -55,6 +55,7 @@ mod random;
 mod resolve;
 mod ring;
 pub mod sample;
+mod shared;
 pub mod shares;
 mod short_lived;
 mod sideband;

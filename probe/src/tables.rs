@@ -23,7 +23,7 @@
 //! | `layout` | the executable mappings of a process |
 //! | `lists` | the same as the walk reads them |
 //! | `reader` | all of it, read from here |
-//! | `maps`, `shared` | the memory |
+//! | `maps` | the memory |
 //! | `ranges`, `resting` | what of it is free, and what will be |
 
 mod build;
@@ -40,7 +40,6 @@ mod pool;
 mod ranges;
 mod reader;
 mod resting;
-mod shared;
 mod stats;
 
 pub use build::{Content, Job};
@@ -53,6 +52,7 @@ pub use reader::Reader;
 pub use stats::TableStats;
 
 use crate::ids::ModuleId;
+use crate::shared::Shared;
 use crate::shares::{OverShare, SHARES, Scarce};
 use build::{Builder, Built};
 use dictionary::Dictionary;
@@ -62,7 +62,6 @@ use lists::Lists;
 use maps::{EXTENDED_BYTES, RULES_BYTES};
 use pool::Pool;
 use probe_ebpf::table::{Mapping, MappingList};
-use shared::Shared;
 use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;

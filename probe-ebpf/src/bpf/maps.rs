@@ -202,9 +202,13 @@ pub static POINT_ORDERS: Array<PointOrders, 1> = Array::new();
 #[btf_map]
 pub static POINT_PACE: PerCpuArray<PointPace, 1> = PerCpuArray::new();
 
-/// What the threads are doing whose waits are followed, by tid.
+/// What the threads are doing whose waits are followed, each at its place.
 #[btf_map]
-pub static THREADS: HashMap<u32, waits::Thread, THREADS_MAX> = HashMap::new();
+pub static THREADS: Array<waits::Thread, THREADS_MAX> = Array::new();
+
+/// Whose place is which: see [`waits::places`].
+#[btf_map]
+pub static THREAD_PLACES: Array<[u64; THREADS_MAX], 1, MMAPABLE> = Array::new();
 
 /// What is wanted of waits.
 #[btf_map]

@@ -5,8 +5,9 @@
 //! frames of the kernel stay what they are as long as the thread waits; whether it still did
 //! afterwards is for the reader to see.
 
-use super::maps::{OPEN_WAIT, THREADS, WAIT_ORDERS, WAIT_PID_OFFSET};
+use super::maps::{OPEN_WAIT, WAIT_ORDERS, WAIT_PID_OFFSET};
 use super::saved_registers::read_entry;
+use super::threads;
 use aya_ebpf::bindings::{pt_regs, seq_file, task_struct};
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
@@ -46,7 +47,7 @@ fn tell(meta: *const Meta, task: *mut task_struct) {
     // SAFETY: the offset is this kernel's own for a field of that size.
     let tid = unsafe { *(task.byte_add(WAIT_PID_OFFSET.load() as usize) as *const u32) };
     let (Some(thread), Some(orders), Some(open)) = (
-        THREADS.get_ptr(&tid),
+        threads::find(tid),
         WAIT_ORDERS.get_ptr(0),
         OPEN_WAIT.get_ptr_mut(0),
     ) else {

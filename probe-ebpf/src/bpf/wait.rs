@@ -25,11 +25,11 @@ use super::filter::is_target;
 use super::finish::walk_and_send;
 use super::maps::{
     NUDGES_0, NUDGES_1, NUDGES_2, NUDGES_3, Nudges, PENDING_WAIT, PendingWait, SCRATCH, Scratch,
-    THREADS, WAIT_COUNTERS, WAIT_FLAGS_OFFSET, WAIT_IOWAIT_BIT, WAIT_IOWAIT_OFFSET, WAIT_ORDERS,
+    WAIT_COUNTERS, WAIT_FLAGS_OFFSET, WAIT_IOWAIT_BIT, WAIT_IOWAIT_OFFSET, WAIT_ORDERS,
     WAIT_PID_OFFSET, WAIT_RUNQUEUE_OFFSET, WAIT_TGID_OFFSET, WAIT_THROTTLED_OFFSET,
     WAIT_THROTTLES_OFFSET, count_in,
 };
-use super::{interrupt, python, record, registers, stacks};
+use super::{interrupt, python, record, registers, stacks, threads};
 use aya_ebpf::EbpfContext as _;
 use aya_ebpf::bindings::{BPF_RB_FORCE_WAKEUP, pt_regs, task_struct};
 use aya_ebpf::helpers::{bpf_get_current_comm, bpf_get_current_pid_tgid, generated as helpers};
@@ -40,7 +40,7 @@ use probe_ebpf::record::event;
 use probe_ebpf::waits::{
     DELAY_SLOTS, FUTEX, LOCK_WORDS, Leaving, TASK_DEAD, THREAD_WORDS, Thread,
     WAIT_KERNEL_FRAMES_MAX, WAIT_WORDS, counter, delay_slot, ended_by, has_waker, is_drawn,
-    lock_owner, ready_state, state, state_of,
+    lock_owner, luck_of, ready_state, state, state_of,
 };
 
 /// `sched_switch(preempt, prev, next, prev_state)`: runs in `prev`.
@@ -60,8 +60,12 @@ pub fn wait_switch(ctx: BtfTracePointContext) -> i32 {
 /// `sched_waking(task)`: runs in whoever wakes it.
 #[btf_tracepoint(function = "sched_waking")]
 pub fn wait_ends(ctx: BtfTracePointContext) -> i32 {
-    let tid = field::<u32>(ctx.arg(0), WAIT_PID_OFFSET.load());
-    let Some(thread) = THREADS.get_ptr_mut(&tid) else {
+    let task: *const u8 = ctx.arg(0);
+    if is_kernel_thread(task) {
+        return 0;
+    }
+    let tid: u32 = field(task, WAIT_PID_OFFSET.load());
+    let Some(thread) = threads::find(tid) else {
         return 0;
     };
     let waker = bpf_get_current_pid_tgid();
@@ -207,10 +211,9 @@ fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
     let state = if is_preempted || task_state == 0 {
         ready_state(is_throttled(task))
     } else {
-        // SAFETY: helpers made for the current task; fields of what they return.
+        // SAFETY: a helper made for a task of a tracepoint; fields of what it returns.
         let cs = unsafe {
-            let task = helpers::bpf_get_current_task_btf();
-            let entry = helpers::bpf_task_pt_regs(task) as *const pt_regs;
+            let entry = helpers::bpf_task_pt_regs(task as *mut task_struct) as *const pt_regs;
             lock = Lock {
                 at: (*entry).rdi,
                 operation: (*entry).rsi,
@@ -227,7 +230,7 @@ fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
             is_compat: cs == 0x23,
         })
     };
-    let Some(thread) = THREADS.get_ptr_mut(&tid) else {
+    let Some(thread) = threads::find(tid) else {
         if task_state & TASK_DEAD == 0 && is_target(tgid, tid) {
             meet(tid, tgid, state, now_ns);
         }
@@ -238,8 +241,7 @@ fn leave(task: *const u8, is_preempted: bool, task_state: u32, now_ns: u64) {
     add(known, state::RUN, now_ns.wrapping_sub(known.since_ns));
     known.since_ns = now_ns;
     known.state = state;
-    // SAFETY: a helper without arguments.
-    known.luck = unsafe { helpers::bpf_get_prandom_u32() };
+    known.luck = luck_of(now_ns, tid);
     if state == state::LOCK {
         known.owner_tid = 0;
         if call == FUTEX && python::is_global_lock(lock.at, tgid) {
@@ -294,7 +296,7 @@ fn thread_of(owner: u32, other_than: u32, tgid: u32) -> u32 {
     if owner == 0 || owner == other_than {
         return 0;
     }
-    let Some(thread) = THREADS.get_ptr(&owner) else {
+    let Some(thread) = threads::find(owner) else {
         return 0;
     };
     // SAFETY: a value of a live map.
@@ -309,10 +311,10 @@ fn thread_of(owner: u32, other_than: u32, tgid: u32) -> u32 {
 #[inline(always)]
 fn join(task: *const u8, now_ns: u64) {
     let tid: u32 = field(task, WAIT_PID_OFFSET.load());
-    if tid == 0 {
+    if tid == 0 || is_kernel_thread(task) {
         return;
     }
-    let Some(thread) = THREADS.get_ptr_mut(&tid) else {
+    let Some(thread) = threads::find(tid) else {
         return;
     };
     // SAFETY: a value of a live map; a thread runs on one CPU at a time.
@@ -520,10 +522,9 @@ fn meet(tid: u32, tgid: u32, state: u32, now_ns: u64) -> u32 {
     thread.tgid = tgid;
     thread.state = state;
     // Without it the first wait of every new thread would be drawn, and stand for a period.
-    // SAFETY: a helper without arguments.
-    thread.luck = unsafe { helpers::bpf_get_prandom_u32() };
+    thread.luck = luck_of(now_ns, tid);
     thread.comm = bpf_get_current_comm().unwrap_or(thread.comm);
-    if THREADS.insert(&tid, &thread, 0).is_err() {
+    if !threads::add(tid, &thread) {
         count(counter::NO_ROOM, 1);
     }
     0
@@ -554,7 +555,7 @@ fn end(thread: *const Thread, tid: u32, now_ns: u64) {
     if record::submit(scratch) != 0 {
         count(counter::ENDS_LOST, 1);
     }
-    _ = THREADS.remove(&tid);
+    threads::remove(tid);
 }
 
 /// Adds to one of the sums of a thread.

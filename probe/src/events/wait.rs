@@ -6,6 +6,7 @@
 //! | `state` | what a thread can be doing, in words |
 //! | `record` | a wait, and a thread's sums, as the kernel side tells them |
 //! | `maps` | what the programs share with us |
+//! | `threads` | the threads whose waits are followed, as both sides share them |
 //! | `asleep` | threads that waited already when we came |
 //! | `owners` | who has the locks that those waited for |
 //! | `interrupts` | where to see whether a CPU is in an interrupt |
@@ -20,12 +21,14 @@ mod owners;
 mod pace;
 mod record;
 mod state;
+mod threads;
 
 pub use interrupts::places as interrupt_places;
 pub use iterator::OpenWait;
 pub use maps::WaitMaps;
 pub use record::{EndedThread, RawWait, ThreadTotals, WaitCounters, Waker};
 pub use state::WaitState;
+pub use threads::Threads;
 
 pub use probe_ebpf::waits::{DELAY_SLOTS, delay_end_ns};
 
@@ -80,7 +83,7 @@ impl Waits {
         let mut owners = Owners::default();
         for (tid, thread, blocked) in asleep::threads(target, now_ns()) {
             // Else it has moved since, and is known.
-            if maps.add(tid, &thread)
+            if maps.threads.add(tid, &thread)
                 && let Some(blocked) = blocked
             {
                 owners.ask(blocked, files);
@@ -110,7 +113,7 @@ impl Waits {
     /// The sums of the threads that live.
     pub fn threads(&mut self) -> Vec<ThreadTotals> {
         let mut threads = Vec::new();
-        self.maps.read_threads(&mut threads);
+        self.maps.threads.read(&mut threads);
         for thread in &mut threads {
             // Still in the wait in which we met it.
             let is_first = thread.state_since_ns == thread.since_ns;

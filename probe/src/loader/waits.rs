@@ -5,13 +5,13 @@
 //! into the instructions of the programs already, so that a larger map takes over the number
 //! before the kernel sees them.
 
-use super::{Object, load_program, program, refused, take, verified_instructions};
+use super::{Object, load_program, program, refused, take, take_map, verified_instructions};
 use crate::btf::KernelTypes;
 use crate::error::Error;
 use crate::events::Event;
-use crate::events::wait::{self, WaitMaps};
+use crate::events::wait::{self, Threads, WaitMaps};
 use crate::plain::Plain;
-use aya::maps::{MapData, MapError};
+use aya::maps::{Map, MapData, MapError};
 use aya::programs::{BtfTracePoint, Iter, ProgramFd};
 use aya::{Btf, Ebpf};
 use probe_ebpf::interrupts::CpuPlaces;
@@ -47,7 +47,7 @@ impl Object {
 }
 
 fn load(object: &mut Ebpf) -> Result<LoadedWaits, Error> {
-    make_room(object)?;
+    let threads = make_room(object)?;
     let types = Btf::from_sys_fs().map_err(Error::Types)?;
     let mut notes = Vec::new();
     attach(object, &types)?;
@@ -66,7 +66,7 @@ fn load(object: &mut Ebpf) -> Result<LoadedWaits, Error> {
     let verified = verified.collect();
     let nudges = wait::NUDGES.iter();
     let maps = WaitMaps {
-        threads: take(object, THREADS)?,
+        threads: shared(object, threads)?,
         orders: take(object, "WAIT_ORDERS")?,
         counters: take(object, "WAIT_COUNTERS")?,
         cpu_places: take(object, "CPU_PLACES")?,
@@ -86,12 +86,12 @@ fn load(object: &mut Ebpf) -> Result<LoadedWaits, Error> {
 /// The map of what is known of threads.
 const THREADS: &str = "THREADS";
 
-/// Puts a map with room for all threads in the place of the small one.
-fn make_room(object: &Ebpf) -> Result<(), Error> {
-    /// `BPF_MAP_TYPE_HASH` of uapi/linux/bpf.h.
-    const HASH: u32 = 1;
+/// Puts a map with room for all threads in the place of the small one, and returns it.
+fn make_room(object: &Ebpf) -> Result<MapData, Error> {
+    /// `BPF_MAP_TYPE_ARRAY` of uapi/linux/bpf.h.
+    const ARRAY: u32 = 2;
     let small = match object.map(THREADS) {
-        Some(aya::maps::Map::HashMap(map)) => map.fd().as_fd(),
+        Some(Map::Array(map)) => map.fd().as_fd(),
         _ => return Err(Error::Foreign(THREADS)),
     };
     let failed = |source| Error::Map {
@@ -99,7 +99,7 @@ fn make_room(object: &Ebpf) -> Result<(), Error> {
         source,
     };
     let (key, value) = (size_of::<u32>() as u32, size_of::<Plain<Thread>>() as u32);
-    let large = aya_obj::Map::new_from_params(HASH, key, value, THREADS_MAX as u32, 0);
+    let large = aya_obj::Map::new_from_params(ARRAY, key, value, THREADS_MAX as u32, 0);
     let large = MapData::create(large, THREADS, None).map_err(failed)?;
     // SAFETY: both descriptors are open. The number of the small map keeps its owner, the object,
     // and stands for the large map afterwards; no program that is loaded uses the small one.
@@ -113,7 +113,22 @@ fn make_room(object: &Ebpf) -> Result<(), Error> {
     if result < 0 {
         return Err(failed(MapError::from(std::io::Error::last_os_error())));
     }
-    Ok(())
+    Ok(large)
+}
+
+/// The map that the programs keep threads in, as we share it. aya takes the one of the object for
+/// as small as it was made.
+fn shared(object: &mut Ebpf, threads: MapData) -> Result<Threads, Error> {
+    const PLACES: &str = "THREAD_PLACES";
+    let kept = Map::Array(threads).try_into();
+    let kept = kept.map_err(|source| Error::Map {
+        name: THREADS,
+        source,
+    })?;
+    match take_map(object, PLACES)? {
+        Map::Array(places) => Threads::new(&places, kept),
+        _ => Err(Error::Foreign(PLACES)),
+    }
 }
 
 /// Loads the programs that follow switches, all before the first is attached.

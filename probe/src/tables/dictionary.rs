@@ -3,7 +3,7 @@
 //! as anybody may read it.
 
 use super::encode::Packed;
-use super::shared::Shared;
+use crate::shared::Shared;
 use crate::shares::may_have_more;
 use probe_ebpf::rule::{Extended, Rule, kind};
 use probe_ebpf::table::{EXTENDED_MAX, RULES_MAX};

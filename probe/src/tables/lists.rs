@@ -14,8 +14,8 @@ mod room;
 
 use super::layout::{Layout, MappedRange, is_addition};
 use super::maps::Processes;
-use super::shared::Shared;
 use crate::ids::ModuleId;
+use crate::shared::Shared;
 use crate::shares::SHARES;
 use members::{Members, Use};
 use probe_ebpf::table::{MAPPING_UNIT, Mapping, MappingList, NO_TABLE, PROCESSES_MAX};

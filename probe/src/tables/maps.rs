@@ -6,7 +6,7 @@ mod chunk;
 
 pub use chunk::{Chunk, WINDOW_SHIFT, WINDOWS, Window};
 
-use super::shared::Shared;
+use crate::shared::Shared;
 use probe_ebpf::rule::Extended;
 use probe_ebpf::table::{CHUNK_WORDS, EXTENDED_MAX, MAPPINGS_MAX, Mapping, MappingList, RULES_MAX};
 use std::collections::HashMap;

@@ -4,7 +4,7 @@
 use super::dictionary::{EXTENDED_WORDS, extended_from_words};
 use super::maps::{WINDOW_SHIFT, WINDOWS, Window};
 use super::pool::ChunkSet;
-use super::shared::Shared;
+use crate::shared::Shared;
 use probe_ebpf::rule::{Extended, Rule, special};
 use probe_ebpf::table::{Mapping, MappingList, NO_TABLE, PAGE_SHIFT, Words, find_rule};
 use std::sync::atomic::{AtomicU32, Ordering};

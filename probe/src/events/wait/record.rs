@@ -204,7 +204,7 @@ impl EndedThread {
 }
 
 /// A [`Thread`] from its words.
-pub(super) fn thread_of_words(words: &[u64; THREAD_WORDS]) -> Thread {
+fn thread_of_words(words: &[u64; THREAD_WORDS]) -> Thread {
     let mut thread = Thread {
         since_ns: words[0],
         woken_ns: words[1],

@@ -1,9 +1,9 @@
 //! The places of lists in `MAPPINGS`.
 
+use crate::shared::Shared;
 use crate::tables::ranges::Ranges;
 use crate::tables::reader::{MAPPING_DOUBLE_WORDS, mapping_at, mapping_to_double_words};
 use crate::tables::resting::Resting;
-use crate::tables::shared::Shared;
 use probe_ebpf::table::{MAPPING_UNIT, Mapping, MappingList, PROCESS_MAPPINGS_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -4,7 +4,7 @@ use super::{
     BpfMaps, Chunk, Chunks, EXTENDED_BYTES, MAPPINGS_BYTES, Processes, RULES_BYTES, TableMaps,
 };
 use crate::bpf_call::bpf;
-use crate::tables::shared::Shared;
+use crate::shared::Shared;
 use aya::maps::{Array, ArrayOfMaps, HashMap, IterableMap as _, Map, MapData, MapError};
 use probe_ebpf::table::{CHUNK_WORDS, MappingList};
 use std::io;

@@ -3,7 +3,7 @@
 //! maps them one by one: so only the windows that somebody looks into are mapped.
 
 use super::CHUNK_BYTES;
-use crate::tables::shared::Shared;
+use crate::shared::Shared;
 use probe_ebpf::table::CHUNK_SHIFT;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
