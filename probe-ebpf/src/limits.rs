@@ -66,9 +66,6 @@ pub const PYTHON_PROCESSES_MAX: usize = 4096;
 /// Their threads, all together.
 pub const PYTHON_THREADS_MAX: usize = 65_536;
 
-/// Threads whose waits are followed, 272 bytes each.
-pub const THREADS_MAX: usize = crate::waits::places::PLACES;
-
 /// Bytes of a ring that is written to for its interrupts alone: 16 for each wait whose
 /// stack is taken, and twenty times a second it is emptied.
 pub const NUDGES_BYTES: usize = 32 << 10;

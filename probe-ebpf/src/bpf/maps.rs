@@ -14,7 +14,7 @@ use probe_ebpf::happenings::{PointOrders, PointPace};
 use probe_ebpf::interrupts::CpuPlaces;
 use probe_ebpf::limits::{
     CACHE_ENTRIES, COMMS_MAX, CPUS_MAX, FRAMES_MAX, NUDGES_BYTES, PAGE_BYTES, PYTHON_PROCESSES_MAX,
-    PYTHON_THREADS_MAX, RAW_PAGES, RING_BYTES, TARGETS_MAX, THREADS_MAX, USERS_MAX, WINDOW_BYTES,
+    PYTHON_THREADS_MAX, RAW_PAGES, RING_BYTES, TARGETS_MAX, USERS_MAX, WINDOW_BYTES,
 };
 use probe_ebpf::python::{FRAME_ROOM, IDENTITY_WORDS, Layout, RUNNING_MAX, ThreadState, dict};
 use probe_ebpf::record::COMM_LEN;
@@ -22,6 +22,7 @@ use probe_ebpf::settings::counter;
 use probe_ebpf::table::{
     CHUNK_WORDS, CHUNKS_MAX, EXTENDED_MAX, MAPPINGS_MAX, PROCESSES_MAX, RULES_MAX,
 };
+use probe_ebpf::waits::places::PLACES;
 use probe_ebpf::waits::{self, WAIT_KERNEL_FRAMES_MAX};
 use probe_ebpf::walk::Walk;
 use probe_ebpf::{RawStack, SampleHeader};
@@ -204,11 +205,11 @@ pub static POINT_PACE: PerCpuArray<PointPace, 1> = PerCpuArray::new();
 
 /// What the threads are doing whose waits are followed, each at its place.
 #[btf_map]
-pub static THREADS: Array<waits::Thread, THREADS_MAX> = Array::new();
+pub static THREADS: Array<waits::Thread, PLACES> = Array::new();
 
 /// Whose place is which: see [`waits::places`].
 #[btf_map]
-pub static THREAD_PLACES: Array<[u64; THREADS_MAX], 1, MMAPABLE> = Array::new();
+pub static THREAD_PLACES: Array<[u64; PLACES], 1, MMAPABLE> = Array::new();
 
 /// What is wanted of waits.
 #[btf_map]

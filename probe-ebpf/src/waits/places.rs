@@ -25,7 +25,7 @@ pub const ROWS: usize = 2048;
 /// Words in a row; a power of two.
 pub const WAYS: usize = 16;
 
-/// Threads that there is room for.
+/// Threads whose waits can be followed, 272 bytes each.
 pub const PLACES: usize = ROWS * WAYS;
 
 /// No thread has this number: nobody is kept there.

@@ -15,8 +15,8 @@ use aya::maps::{Map, MapData, MapError};
 use aya::programs::{BtfTracePoint, Iter, ProgramFd};
 use aya::{Btf, Ebpf};
 use probe_ebpf::interrupts::CpuPlaces;
-use probe_ebpf::limits::THREADS_MAX;
 use probe_ebpf::waits::Thread;
+use probe_ebpf::waits::places::PLACES;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::PoisonError;
 
@@ -99,7 +99,7 @@ fn make_room(object: &Ebpf) -> Result<MapData, Error> {
         source,
     };
     let (key, value) = (size_of::<u32>() as u32, size_of::<Plain<Thread>>() as u32);
-    let large = aya_obj::Map::new_from_params(ARRAY, key, value, THREADS_MAX as u32, 0);
+    let large = aya_obj::Map::new_from_params(ARRAY, key, value, PLACES as u32, 0);
     let large = MapData::create(large, THREADS, None).map_err(failed)?;
     // SAFETY: both descriptors are open. The number of the small map keeps its owner, the object,
     // and stands for the large map afterwards; no program that is loaded uses the small one.
