@@ -5,8 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use symbolize::Reason;
 use symbolize::python::{
-    Asyncio, Layout, LineTable, Lines, Version, find_running_tasks, find_threading, module_of,
-    read_code, read_thread_names, read_threads,
+    Asyncio, IDENTITY_WORDS, Layout, LineTable, Lines, Version, find_running_tasks, find_threading,
+    module_of, read_codes, read_thread_names, read_threads,
 };
 
 /// Where the bytes are in the memory of the process. Pointers to there are easily made.
@@ -45,7 +45,8 @@ fuzz_target!(|data: &[u8]| {
     _ = find_threading(&memory, START, &layout);
     _ = find_running_tasks(&memory, START, &layout);
     for address in [START, START + 64, START + 512] {
-        _ = read_code(&memory, address, &layout, |_, _| true);
-        _ = read_thread_names(&memory, address, &layout);
+        let any = |_, _: &[u64; IDENTITY_WORDS]| true;
+        _ = read_codes(&memory, &memory, &[(address, any)], &layout);
+        _ = read_thread_names(&memory, &memory, address, &layout);
     }
 });

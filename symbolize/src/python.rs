@@ -17,11 +17,13 @@
 //! | `text` | strings and bytes |
 //! | `module_name` | the module that a file most likely is |
 //! | `memory` | reading a process, and why that can fail |
+//! | `blocks` | memory in blocks, of which each is read once |
 //!
 //! Everything that is read was written by a stranger: every length has a bound, every list
 //! an end, and an address is only ever given back to the kernel to read from.
 
 mod asyncio;
+mod blocks;
 mod code;
 mod dict;
 #[cfg(test)]
@@ -39,7 +41,8 @@ mod threads;
 mod trampoline;
 
 pub use asyncio::{Asyncio, find_running_tasks};
-pub use code::{Code, Found, IDENTITY_WORDS, read_code};
+pub use blocks::blocks_of;
+pub use code::{Code, Found, IDENTITY_WORDS, read_codes};
 pub use interpreter::{Build, Interpreter, Version};
 pub use layout::{
     Attributes, CodeLayout, FrameLayout, Gil, Groups, IDENTITY_REACH, Layout, LineTable, Objects,

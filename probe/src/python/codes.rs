@@ -6,7 +6,7 @@ use crate::sample::{Frame, PythonName};
 use probe_ebpf::python::{Entry, check};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
-use symbolize::python::{Found, Lack, Layout, Lines, Memory, module_of, read_code};
+use symbolize::python::{Found, Lack, Layout, Lines, Memory, module_of, read_codes};
 use symbolize::{Reason, sanitize};
 
 /// Code objects of one process that are remembered; then all are forgotten. Large programs
@@ -98,12 +98,8 @@ impl Code {
 }
 
 impl WantedCode {
-    pub fn entry(&self) -> Entry {
-        self.entry
-    }
-
     /// It was read.
-    pub fn came(&self, found: Result<Option<Function>, Reason>) {
+    fn came(&self, found: Result<Option<Function>, Reason>) {
         // Only dropping it comes later.
         _ = self.code.found.set(found);
     }
@@ -173,14 +169,24 @@ impl Codes {
     }
 }
 
-/// Reads the code object of an entry. To be done soon after that was seen: it may be freed.
-pub fn read(
-    entry: Entry,
-    layout: &Layout,
-    memory: &impl Memory,
-) -> Result<Option<Function>, Reason> {
-    let is_wanted = |first_line: u32, identity: &_| check(first_line, identity) == entry.check();
-    match read_code(memory, entry.address(), layout, is_wanted) {
+/// Reads the code objects of entries. To be done soon after those were seen: they may be freed.
+/// `again` is the same memory, of which nothing has been read yet.
+pub fn read(wanted: &[WantedCode], layout: &Layout, memory: &impl Memory, again: &impl Memory) {
+    let is_wanted = |code: &WantedCode| {
+        let own = code.entry.check();
+        move |first_line: u32, identity: &_| check(first_line, identity) == own
+    };
+    let at = |code: &WantedCode| (code.entry.address(), is_wanted(code));
+    let codes: Vec<_> = wanted.iter().map(at).collect();
+    let found = read_codes(memory, again, &codes, layout);
+    for (code, found) in wanted.iter().zip(found) {
+        code.came(function(found));
+    }
+}
+
+/// The function of a code object; `None` if it is the interpreter's own.
+fn function(found: Result<Found, Lack>) -> Result<Option<Function>, Reason> {
+    match found {
         Ok(Found::Code(code)) => {
             let name = format!("{}.{}", module_of(&code.file), code.name);
             Ok(Some(Function {

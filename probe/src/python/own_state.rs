@@ -41,6 +41,8 @@ pub fn find(threads: &[Thread], memory: &impl Memory) -> Option<i64> {
 fn find_in(threads: &[Thread], from: i64, bytes: u32, memory: &impl Memory) -> Option<i64> {
     // For each place, how many threads have their own state there, and how many another word.
     let mut votes = vec![(0u32, 0u32); bytes as usize / WORD];
+    let range = |thread: &Thread| Some((thread.pthread.checked_add_signed(from)?, bytes));
+    memory.announce(&threads.iter().filter_map(range).collect::<Vec<_>>());
     for thread in threads {
         let start = thread.pthread.checked_add_signed(from);
         let words = start.and_then(|start| memory.read(start, bytes).ok());

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use symbolize::object::Object;
 use symbolize::python::{
-    Asyncio, Interpreter, LOOKED_AT, Lack, Layout, Memory, TaskLayout, Trampoline,
+    Asyncio, Interpreter, LOOKED_AT, Lack, Layout, Memory, TaskLayout, Trampoline, blocks_of,
     count_interpreters, find_gil, find_running_tasks, find_threading, memory_of, read_thread_names,
     read_threads,
 };
@@ -142,8 +142,8 @@ fn read(wanted: Wanted, way: &Files) -> Option<Came> {
             wants_tasks,
             ticket,
         } => {
-            let memory = within(memory_of(look.pid, way), until);
-            let seen = look_at(&look, layout, threading, wants_tasks, &memory).map(Box::new);
+            let memory = || Within::new(blocks_of(look.pid, way), until);
+            let seen = look_at(&look, layout, threading, wants_tasks, memory).map(Box::new);
             let is_there = seen.is_ok() || {
                 let mappings = way.code_mappings(look.pid);
                 mappings.is_ok_and(|lines| !lines.is_empty())
@@ -161,31 +161,49 @@ fn read(wanted: Wanted, way: &Files) -> Option<Came> {
             Some(Came::Trampolines { pid, start, kind })
         }
         Wanted::Codes { pid, layout, codes } => {
-            let memory = within(memory_of(pid, way), until);
-            for code in codes {
-                let found = codes::read(code.entry(), &layout, &memory);
-                code.came(found);
-            }
+            let memory = || Within::new(blocks_of(pid, way), until);
+            codes::read(&codes, &layout, &memory(), &memory());
             None
         }
     }
 }
 
 /// Memory of a process that is not read any more from a moment on.
-fn within(memory: impl Memory, until: Instant) -> impl Memory {
-    move |address: u64, length: u32| match Instant::now() < until {
-        true => memory.read(address, length),
-        false => Err(Reason::Remote),
+struct Within<M> {
+    memory: M,
+    until: Instant,
+}
+
+impl<M: Memory> Within<M> {
+    fn new(memory: M, until: Instant) -> Self {
+        Self { memory, until }
     }
 }
 
-fn look_at(
+impl<M: Memory> Memory for Within<M> {
+    fn read(&self, address: u64, length: u32) -> Result<Vec<u8>, Reason> {
+        match Instant::now() < self.until {
+            true => self.memory.read(address, length),
+            false => Err(Reason::Remote),
+        }
+    }
+
+    fn announce(&self, ranges: &[(u64, u32)]) {
+        if Instant::now() < self.until {
+            self.memory.announce(ranges);
+        }
+    }
+}
+
+/// `memory` gives that of the process as it is from then on.
+fn look_at<M: Memory>(
     look: &Look,
     layout: Option<Layout>,
     threading: Vec<u64>,
     wants_tasks: bool,
-    memory: &impl Memory,
+    memory: impl Fn() -> M,
 ) -> Result<Seen, Lack> {
+    let (again, memory) = (&memory(), &memory());
     let Look {
         pid,
         interpreter,
@@ -234,7 +252,7 @@ fn look_at(
     by_pthread.retain(|_, tid| tid != pid);
     let (threading, names) = match by_pthread.is_empty() {
         true => (threading, HashMap::new()),
-        false => names(look, &layout, threading, &by_pthread, memory),
+        false => names(look, &layout, threading, &by_pthread, memory, again),
     };
     let has_tasks = wants_tasks && layout.tasks.is_some();
     let running_tasks = has_tasks.then(|| find_running_tasks(memory, *runtime, &layout));
@@ -277,13 +295,14 @@ fn names(
     mut threading: Vec<u64>,
     tids: &HashMap<u64, u32>,
     memory: &impl Memory,
+    again: &impl Memory,
 ) -> (Vec<u64>, HashMap<u32, Arc<str>>) {
     if threading.is_empty() {
         threading = find_threading(memory, look.runtime, layout).unwrap_or_default();
     }
     let mut names = HashMap::new();
     for module in &threading {
-        let Ok(found) = read_thread_names(memory, *module, layout) else {
+        let Ok(found) = read_thread_names(memory, again, *module, layout) else {
             // It is another module by now, or none.
             return (Vec::new(), names);
         };
@@ -313,11 +332,11 @@ mod tests {
         };
         let now = Instant::now();
         assert!(
-            within(&memory, now + Duration::from_secs(600))
+            Within::new(&memory, now + Duration::from_secs(600))
                 .read(1, 8)
                 .is_ok()
         );
-        assert_eq!(within(&memory, now).read(1, 8), Err(Reason::Remote));
+        assert_eq!(Within::new(&memory, now).read(1, 8), Err(Reason::Remote));
         assert_eq!(reads.get(), 1);
     }
 }

@@ -3,7 +3,7 @@
 use super::layout::Layout;
 use super::lines::Lines;
 use super::memory::{Lack, Memory, half, is_alive, pointer, word};
-use super::text::{read_bytes, read_text};
+use super::text::{begin_of, read_bytes, read_text};
 
 /// Words that tell one code object from another one that gets its address later.
 pub const IDENTITY_WORDS: usize = 4;
@@ -39,45 +39,134 @@ pub enum Found {
     Gone,
 }
 
-/// Reads the code object at an address. `is_wanted` says by its first line and its identity
-/// whether it is the one that was seen there.
-pub fn read_code(
+/// Reads the code objects at some addresses. `is_wanted` says of each, by its first line and its
+/// identity, whether it is the one that was seen there.
+///
+/// `again` is the same memory, and nothing of it has been read yet: what it gives is of a later
+/// moment. It is read when everything has been read once.
+pub fn read_codes<W: Fn(u32, &[u64; IDENTITY_WORDS]) -> bool>(
     memory: &impl Memory,
-    address: u64,
+    again: &impl Memory,
+    codes: &[(u64, W)],
     layout: &Layout,
-    is_wanted: impl Fn(u32, &[u64; IDENTITY_WORDS]) -> bool,
-) -> Result<Found, Lack> {
-    let offsets = &layout.code;
-    let fields = memory.read(address, offsets.bytes)?;
-    let first_line = half(&fields, offsets.first_line)?;
-    let identity = identity_in(&fields, offsets.identity)?;
-    if !is_alive(&fields) || !is_wanted(first_line, &identity) {
-        return Ok(Found::Gone);
+) -> Vec<Result<Found, Lack>> {
+    let fields = |(address, _): &(u64, W)| (*address, layout.code.bytes);
+    memory.announce(&codes.iter().map(fields).collect::<Vec<_>>());
+    let seen = |(address, is_wanted): &(u64, W)| Seen::read(memory, *address, layout, is_wanted);
+    let seen: Vec<_> = codes.iter().map(seen).collect();
+    let of_code = |seen: &Result<Seen, Lack>| match seen {
+        Ok(Seen::Code(fields)) => fields.parts(layout),
+        _ => Vec::new(),
+    };
+    let parts: Vec<_> = seen.iter().flat_map(of_code).collect();
+    memory.announce(&parts);
+    let whole = |seen: Result<Seen, Lack>| {
+        Ok(match seen? {
+            Seen::Code(fields) => Whole::Code(Parts::read(memory, &fields.bytes, layout)?, fields),
+            Seen::Other(found) => Whole::Other(found),
+        })
+    };
+    let whole: Vec<Result<Whole, Lack>> = seen.into_iter().map(whole).collect();
+    again.announce(
+        &{ codes.iter().map(fields) }
+            .chain(parts)
+            .collect::<Vec<_>>(),
+    );
+    { codes.iter().zip(whole) }
+        .map(|((address, _), whole)| match whole? {
+            Whole::Code(parts, fields) => fields.confirm(again, *address, parts, layout),
+            Whole::Other(found) => Ok(found),
+        })
+        .collect()
+}
+
+/// What was seen at an address first.
+enum Seen {
+    Code(Fields),
+    Other(Found),
+}
+
+/// The same with what it refers to.
+enum Whole {
+    Code(Parts, Fields),
+    Other(Found),
+}
+
+/// A code object itself.
+struct Fields {
+    bytes: Vec<u8>,
+    first_line: u32,
+    identity: [u64; IDENTITY_WORDS],
+}
+
+impl Seen {
+    fn read(
+        memory: &impl Memory,
+        address: u64,
+        layout: &Layout,
+        is_wanted: impl Fn(u32, &[u64; IDENTITY_WORDS]) -> bool,
+    ) -> Result<Self, Lack> {
+        let offsets = &layout.code;
+        let bytes = memory.read(address, offsets.bytes)?;
+        let first_line = half(&bytes, offsets.first_line)?;
+        let identity = identity_in(&bytes, offsets.identity)?;
+        if !is_alive(&bytes) || !is_wanted(first_line, &identity) {
+            return Ok(Self::Other(Found::Gone));
+        }
+        let file = word(&bytes, offsets.file)?;
+        if first_line == 0 && (file == 0 || file == word(&bytes, offsets.name)?) {
+            return Ok(Self::Other(Found::Trampoline));
+        }
+        Ok(Self::Code(Fields {
+            bytes,
+            first_line,
+            identity,
+        }))
     }
-    let file = word(&fields, offsets.file)?;
-    if first_line == 0 && (file == 0 || file == word(&fields, offsets.name)?) {
-        return Ok(Found::Trampoline);
+}
+
+impl Fields {
+    /// Where its parts are, as far as they are read before it is known how long they are.
+    fn parts(&self, layout: &Layout) -> Vec<(u64, u32)> {
+        let at = |at| Some(begin_of(pointer(&self.bytes, at).ok()?));
+        let offsets = &layout.code;
+        let all = [
+            offsets.name_or_qualified(),
+            offsets.file,
+            offsets.line_table,
+        ];
+        all.into_iter().filter_map(at).collect()
     }
-    let parts = Parts::read(memory, &fields, layout)?;
-    // As long as it is in use, so is what it refers to. When it was freed in between, something
-    // else may be there already that has not written over all of it, or a code object with the
-    // same names: then its parts are hardly the same once more.
-    let again = memory.read(address, offsets.bytes)?;
-    let is_same = is_alive(&again)
-        && word(&again, TYPE)? == word(&fields, TYPE)?
-        && half(&again, offsets.first_line)? == first_line
-        && identity_in(&again, offsets.identity)? == identity;
-    if !is_same || Parts::read(memory, &again, layout)? != parts {
-        return Ok(Found::Gone);
+
+    /// What it is, if it is the same at a later moment. As long as it is in use, so is what it
+    /// refers to. When it was freed in between, something else may be there already that has not
+    /// written over all of it, or a code object with the same names: then its parts are hardly
+    /// the same once more.
+    fn confirm(
+        self,
+        again: &impl Memory,
+        address: u64,
+        parts: Parts,
+        layout: &Layout,
+    ) -> Result<Found, Lack> {
+        let offsets = &layout.code;
+        let bytes = again.read(address, offsets.bytes)?;
+        let is_same = is_alive(&bytes)
+            && word(&bytes, TYPE)? == word(&self.bytes, TYPE)?
+            && half(&bytes, offsets.first_line)? == self.first_line
+            && identity_in(&bytes, offsets.identity)? == self.identity;
+        if !is_same || Parts::read(again, &bytes, layout)? != parts {
+            return Ok(Found::Gone);
+        }
+        let Parts { name, file, table } = parts;
+        Ok(Found::Code(Code {
+            name,
+            file,
+            first_line: self.first_line,
+            lines: Lines::decode(offsets.lines, &table, self.first_line),
+            identity: self.identity,
+        }))
     }
-    let Parts { name, file, table } = parts;
-    Ok(Found::Code(Code {
-        name,
-        file,
-        first_line,
-        lines: Lines::decode(offsets.lines, &table, first_line),
-        identity,
-    }))
 }
 
 /// What a code object refers to.
@@ -92,7 +181,7 @@ struct Parts {
 impl Parts {
     fn read(memory: &impl Memory, fields: &[u8], layout: &Layout) -> Result<Self, Lack> {
         let offsets = &layout.code;
-        let name = offsets.qualified_name.unwrap_or(offsets.name);
+        let name = offsets.name_or_qualified();
         Ok(Self {
             name: read_text(memory, pointer(fields, name)?, layout)?,
             file: read_text(memory, pointer(fields, offsets.file)?, layout)?,
@@ -114,6 +203,7 @@ mod tests {
     use super::*;
     use crate::Reason;
     use crate::python::Version;
+    use crate::python::blocks::Blocks;
     use std::cell::{Cell, RefCell};
 
     const CODE: u64 = 0x1000;
@@ -177,8 +267,9 @@ mod tests {
         };
         let version = Version { major: 3, minor: 9 };
         let layout = Layout::of(version, &memory, 0).unwrap();
-        let found = read_code(&memory, CODE, &layout, |first_line, _| first_line == 1);
-        let code = match found {
+        let wanted = [(CODE, |first_line, _: &[u64; 4]| first_line == 1)];
+        let found = read_codes(&memory, &memory, &wanted, &layout).pop();
+        let code = match found.expect("an answer for each") {
             Ok(Found::Code(code)) => Some(code),
             Ok(Found::Trampoline) => panic!("it is no trampoline"),
             Ok(Found::Gone) | Err(_) => None,
@@ -192,6 +283,33 @@ mod tests {
         let code = code.unwrap();
         assert_eq!((&*code.name, &*code.file), ("<module>", "<made>"));
         assert_eq!((code.lines.at(6), code.lines.at(14)), (Some(1), Some(4)));
+    }
+
+    #[test]
+    fn many_are_read_by_few_requests() {
+        let asked = Cell::new(0);
+        // The same code object in every page.
+        let pages = |pieces: &[(u64, u64)]| {
+            asked.set(asked.get() + 1);
+            let mut page = [0; 4096];
+            page[..MEMORY].copy_from_slice(&memory());
+            let piece = |&(start, length): &(u64, u64)| {
+                let from = (start % 4096) as usize;
+                page.get(from..from + length as usize).map(Vec::from)
+            };
+            Ok(pieces.iter().map(piece).collect())
+        };
+        let (first, again) = (Blocks::new(&pages), Blocks::new(&pages));
+        let version = Version { major: 3, minor: 9 };
+        let layout = Layout::of(version, &first, 0).unwrap();
+        let any = |_, _: &[u64; 4]| true;
+        let wanted: Vec<_> = (1..=100).map(|page| (page * CODE, any)).collect();
+        let found = read_codes(&first, &again, &wanted, &layout);
+        assert_eq!(found.len(), 100);
+        for found in found {
+            assert!(matches!(found, Ok(Found::Code(code)) if code.name == "<module>"));
+        }
+        assert_eq!(asked.get(), 2, "once, and once more");
     }
 
     #[test]

@@ -122,6 +122,13 @@ pub struct CodeLayout {
     pub start: u32,
 }
 
+impl CodeLayout {
+    /// The name that tells most.
+    pub(super) fn name_or_qualified(&self) -> u32 {
+        self.qualified_name.unwrap_or(self.name)
+    }
+}
+
 /// Offsets in a task of asyncio (`TaskObj` of `Modules/_asynciomodule.c`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskLayout {

@@ -7,6 +7,12 @@ use crate::{Files, Reason};
 pub trait Memory {
     /// Reads this many bytes from an address on, all of them or none.
     fn read(&self, address: u64, length: u32) -> Result<Vec<u8>, Reason>;
+
+    /// Takes note of what will be read soon, first address and length of each piece, to read
+    /// all of it at once.
+    fn announce(&self, ranges: &[(u64, u32)]) {
+        _ = ranges;
+    }
 }
 
 impl<F: Fn(u64, u32) -> Result<Vec<u8>, Reason>> Memory for F {

@@ -85,6 +85,13 @@ pub fn read_bytes(memory: &impl Memory, address: u64) -> Result<Vec<u8>, Lack> {
     Ok(object.split_off(BYTES_DATA as usize))
 }
 
+/// Where the begin of an object is that is read before its size is known.
+pub fn begin_of(address: u64) -> (u64, u32) {
+    // The next page may not be there, if the object ends before it.
+    let in_page = PAGE - address % PAGE;
+    (address, GUESS.min(in_page as u32))
+}
+
 /// An object in use, whole. What is in its first `head` bytes tells its size.
 fn read_object(
     memory: &impl Memory,
@@ -92,9 +99,8 @@ fn read_object(
     head: u32,
     size: impl Fn(&[u8]) -> Result<u32, Lack>,
 ) -> Result<Vec<u8>, Lack> {
-    // The next page may not be there, if the object ends before it.
-    let in_page = (PAGE - address % PAGE) as u32;
-    let mut object = memory.read(address, in_page.clamp(head, GUESS))?;
+    let (_, begin) = begin_of(address);
+    let mut object = memory.read(address, begin.max(head))?;
     let size_first = size(&object)?;
     if size_first as usize > object.len() {
         object = memory.read(address, size_first)?;

@@ -28,9 +28,10 @@ pub fn find_threading(
 }
 
 /// The names of threads by their `pthread_t`, of a module's dictionary that
-/// [`find_threading`] found.
+/// [`find_threading`] found. `again` is the same memory, of which nothing has been read yet.
 pub fn read_thread_names(
     memory: &impl Memory,
+    again: &impl Memory,
     threading: u64,
     layout: &Layout,
 ) -> Result<HashMap<u64, String>, Lack> {
@@ -50,7 +51,7 @@ pub fn read_thread_names(
             names.insert(pthread, name);
         }
     }
-    let after = read_dict(memory, active, layout)?;
+    let after = read_dict(again, active, layout)?;
     let is_there = |pthread: &u64| {
         let own = |items: &[Item]| {
             items
@@ -84,7 +85,7 @@ mod tests {
     fn names(words: &[(u64, u64)]) -> Result<HashMap<u64, String>, Lack> {
         let memory = memory(words);
         let layout = Layout::of(VERSION, &memory, 0)?;
-        read_thread_names(&memory, DICT, &layout)
+        read_thread_names(&memory, &memory, DICT, &layout)
     }
 
     const DICT: u64 = 0x1_0000;

@@ -1,0 +1,184 @@
+//! The memory of a process in *blocks*, each of which is read once: a request costs far more
+//! than the bytes that it asks for, and what is wanted next often lies near by.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+
+use super::memory::Memory;
+use crate::{Files, Reason};
+
+/// Bytes of a block, and where blocks begin. A page has several.
+const BLOCK: u64 = 1 << 10;
+
+/// Pages have this size, or a multiple of it: a part of one can be read if all of it can.
+const PAGE: u64 = 4 << 10;
+
+/// Blocks that are asked for at once: a quarter of what one request may ask for.
+const ASKED_MAX: usize = 256;
+
+/// Blocks that are kept; then all are forgotten. They are twice the longest read.
+const KEPT_MAX: usize = 2 << 10;
+
+/// The memory of a process, read by whoever may wait for it, each block as it was when it was read
+/// first.
+pub fn blocks_of(pid: u32, way: &Files) -> impl Memory + '_ {
+    Blocks::new(move |pieces: &[(u64, u64)]| way.pieces(pid, pieces))
+}
+
+/// Memory of which each block is as it was when it was read first.
+#[derive(Debug)]
+pub struct Blocks<R> {
+    /// Gives several pieces of memory: first address and length of each.
+    read: R,
+    known: RefCell<HashMap<u64, Box<[u8]>>>,
+}
+
+impl<R: Fn(&[(u64, u64)]) -> Result<Vec<Option<Vec<u8>>>, Reason>> Blocks<R> {
+    /// Nothing has been read yet.
+    pub fn new(read: R) -> Self {
+        Self {
+            read,
+            known: RefCell::default(),
+        }
+    }
+
+    /// Reads the blocks of these ranges that are not known.
+    fn fetch(&self, ranges: &[(u64, u32)]) -> Result<(), Reason> {
+        let known = self.known.borrow();
+        let all: BTreeSet<u64> = ranges.iter().flat_map(blocks).collect();
+        let mut missing: Vec<u64> = { all.iter() }
+            .copied()
+            .filter(|block| !known.contains_key(block))
+            .collect();
+        let kept = known.len();
+        drop(known);
+        if kept + missing.len() > KEPT_MAX {
+            self.known.borrow_mut().clear();
+            missing = all.into_iter().take(KEPT_MAX).collect();
+        }
+        missing
+            .chunks(ASKED_MAX)
+            .try_for_each(|blocks| self.ask(blocks))
+    }
+
+    /// Reads blocks, neighbours in one page as one piece.
+    fn ask(&self, blocks: &[u64]) -> Result<(), Reason> {
+        let are_one =
+            |one: &u64, next: &u64| one + 1 == *next && !(next * BLOCK).is_multiple_of(PAGE);
+        let pieces = blocks.chunk_by(are_one);
+        let pieces: Vec<_> = pieces
+            .map(|blocks| (blocks[0] * BLOCK, blocks.len() as u64 * BLOCK))
+            .collect();
+        let read = (self.read)(&pieces)?;
+        let mut known = self.known.borrow_mut();
+        for ((start, _), bytes) in pieces.iter().zip(read) {
+            let bytes = bytes.unwrap_or_default();
+            for (number, bytes) in (start / BLOCK..).zip(bytes.chunks_exact(BLOCK as usize)) {
+                known.insert(number, bytes.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of the blocks that a range has a part in; none if it is not in user space.
+fn blocks(&(address, length): &(u64, u32)) -> std::ops::Range<u64> {
+    const USER: u64 = 1 << 56;
+    let end = address.saturating_add(length.into());
+    match end < USER && length > 0 {
+        true => address / BLOCK..end.div_ceil(BLOCK),
+        false => 0..0,
+    }
+}
+
+impl<R: Fn(&[(u64, u64)]) -> Result<Vec<Option<Vec<u8>>>, Reason>> Memory for Blocks<R> {
+    fn read(&self, address: u64, length: u32) -> Result<Vec<u8>, Reason> {
+        let range = (address, length);
+        self.fetch(&[range])?;
+        let known = self.known.borrow();
+        let mut bytes = Vec::with_capacity(length as usize + 2 * BLOCK as usize);
+        for block in blocks(&range) {
+            bytes.extend_from_slice(known.get(&block).ok_or(Reason::Refused)?);
+        }
+        let start = (address % BLOCK) as usize;
+        let wanted = bytes.get(start..start + length as usize);
+        wanted.map(Vec::from).ok_or(Reason::Refused)
+    }
+
+    fn announce(&self, ranges: &[(u64, u32)]) {
+        // What cannot be read is found out when it is wanted.
+        _ = self.fetch(ranges);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    const START: u64 = 0x10_0000;
+
+    /// Memory from [`START`] on, whose bytes are counted up, and how often it was asked.
+    fn read<T>(bytes: usize, test: impl FnOnce(&dyn Memory, &Cell<usize>) -> T) -> T {
+        let asked = Cell::new(0);
+        let blocks = Blocks::new(|pieces: &[(u64, u64)]| {
+            asked.set(asked.get() + 1);
+            let piece = |&(start, length): &(u64, u64)| {
+                let from = start.checked_sub(START)?;
+                let is_there = from + length <= bytes as u64;
+                is_there.then(|| (from..from + length).map(|at| at as u8).collect())
+            };
+            Ok(pieces.iter().map(piece).collect())
+        });
+        test(&blocks, &asked)
+    }
+
+    #[test]
+    fn what_lies_near_by_is_read_at_once() {
+        read(8192, |memory, asked| {
+            assert_eq!(memory.read(START + 5, 3), Ok(vec![5, 6, 7]));
+            assert_eq!(memory.read(START + 1022, 4).unwrap(), [254, 255, 0, 1]);
+            assert_eq!(memory.read(START + 1020, 8).unwrap().len(), 8);
+            assert_eq!(asked.get(), 2, "a block each");
+            let all = memory.read(START, 8192).unwrap();
+            assert!(all.iter().enumerate().all(|(at, byte)| at as u8 == *byte));
+            assert_eq!(asked.get(), 3);
+        });
+    }
+
+    #[test]
+    fn what_is_announced_is_read_by_one_request() {
+        read(1 << 20, |memory, asked| {
+            let ranges: Vec<_> = (0..200).map(|number| (START + 5000 * number, 40)).collect();
+            memory.announce(&ranges);
+            for (start, length) in ranges {
+                assert_eq!(memory.read(start, length).unwrap().len(), 40);
+            }
+            assert_eq!(asked.get(), 1);
+        });
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused() {
+        read(4096, |memory, _| {
+            memory.announce(&[(START + 4000, 200), (8, 8)]);
+            assert_eq!(memory.read(START + 4000, 200), Err(Reason::Refused));
+            assert_eq!(memory.read(START + 4000, 96).unwrap().len(), 96);
+            for start in [0, START - 1, START + 4096, u64::MAX - 7, u64::MAX] {
+                assert_eq!(memory.read(start, 8), Err(Reason::Refused), "{start:x}");
+            }
+        });
+    }
+
+    #[test]
+    fn no_more_is_kept_than_the_bound() {
+        let blocks = Blocks::new(|pieces: &[(u64, u64)]| {
+            let zeros = |(_, length): &(u64, u64)| Some(vec![0; *length as usize]);
+            Ok(pieces.iter().map(zeros).collect())
+        });
+        for number in 0..10 {
+            assert!(blocks.read(number << 20, 1 << 20).is_ok());
+            assert!(blocks.known.borrow().len() <= KEPT_MAX);
+        }
+    }
+}
