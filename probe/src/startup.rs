@@ -27,17 +27,20 @@ impl StartupScan {
         Self { left }
     }
 
-    /// Reads some more. True as long as there are some left.
+    /// Reads some more of those that may be wanted, and returns which. The others are read if they are
+    /// sampled after all.
     pub fn step(
         &mut self,
         processes: &mut ProcessTable,
         targets: &mut Targets,
         now_ns: u64,
-    ) -> bool {
+    ) -> Vec<u32> {
         let begin = Instant::now();
+        let mut read = Vec::new();
         while let Some(pid) = self.left.pop() {
-            if !processes.is_known(pid) {
+            if !processes.is_known(pid) && targets.may_want(pid) {
                 processes.scan(pid, now_ns);
+                read.push(pid);
                 if let Some(comm) = processes.comm_of(pid) {
                     targets.judge_process(pid, comm.as_bytes());
                 }
@@ -46,6 +49,11 @@ impl StartupScan {
                 break;
             }
         }
-        !self.left.is_empty()
+        read
+    }
+
+    /// Whether all have been read.
+    pub fn is_over(&self) -> bool {
+        self.left.is_empty()
     }
 }

@@ -188,6 +188,11 @@ impl Targets {
         }
     }
 
+    /// Whether processes were named by number, so that all others are of no interest.
+    pub fn are_named(&self) -> bool {
+        self.by_pid
+    }
+
     /// Whether samples of a process may be wanted, as far as its number and user tell.
     pub fn may_want(&mut self, pid: u32) -> bool {
         let is_named = !self.by_pid || self.pids.contains(&pid);

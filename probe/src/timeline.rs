@@ -142,8 +142,15 @@ impl Timeline {
     /// Reads some of the processes that were there before us. True as long as
     /// there are more.
     pub fn read_some_processes(&mut self) -> bool {
-        self.startup
-            .step(&mut self.processes, &mut self.targets, now_ns())
+        let now_ns = now_ns();
+        let read = { &mut self.startup }.step(&mut self.processes, &mut self.targets, now_ns);
+        // Of the whole machine most do not run Python, and those that do are known when they run.
+        if self.targets.are_named() {
+            for pid in read {
+                self.note_mapped(pid, now_ns);
+            }
+        }
+        !self.startup.is_over()
     }
 
     /// Where events of the side band go, in any order.
@@ -274,17 +281,19 @@ impl Timeline {
 
     /// Remembers who has mapped something in this turn, and is still there.
     fn note_starting(&mut self, events: &[Event], now_ns: u64) {
-        if self.python.is_none() {
-            return;
-        }
         for event in events {
             match &event.what {
-                What::Map(map) if self.starting.len() < STARTING_MAX => {
-                    self.starting.insert(map.pid, now_ns + STARTING_NS);
-                }
+                What::Map(map) => self.note_mapped(map.pid, now_ns),
                 What::Exit { pid, tid } if pid == tid => _ = self.starting.remove(pid),
                 _ => {}
             }
+        }
+    }
+
+    /// From now on a process may turn out to run Python.
+    fn note_mapped(&mut self, pid: u32, now_ns: u64) {
+        if self.python.is_some() && self.starting.len() < STARTING_MAX {
+            self.starting.insert(pid, now_ns + STARTING_NS);
         }
     }
 
