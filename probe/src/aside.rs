@@ -3,7 +3,9 @@
 
 use crate::confine::{self, Duty};
 use crate::shares::FairQueue;
+use rustix::event::{EventfdFlags, eventfd};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -19,10 +21,19 @@ pub struct Aside<Work, Answer> {
     answers: Receiver<Answer>,
 }
 
+impl<Work, Answer> AsFd for Aside<Work, Answer> {
+    /// Becomes readable when work was done, whether that has an answer or not.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.shared.done.as_fd()
+    }
+}
+
 #[derive(Debug)]
 struct Shared<Work> {
     queue: Mutex<Queue<Work>>,
     wake: Condvar,
+    /// Counts work that was done.
+    done: OwnedFd,
 }
 
 #[derive(Debug)]
@@ -44,6 +55,7 @@ impl<Work: Send + 'static, Answer: Send + 'static> Aside<Work, Answer> {
                 is_closed: false,
             }),
             wake: Condvar::new(),
+            done: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
         });
         let (sender, answers) = channel();
         let theirs = shared.clone();
@@ -62,6 +74,13 @@ impl<Work: Send + 'static, Answer: Send + 'static> Aside<Work, Answer> {
         let is_taken = self.shared.queue().waiting.push(user, work);
         self.shared.wake.notify_one();
         is_taken
+    }
+
+    /// The answers that have come. From then on the descriptor tells of later ones.
+    pub fn answers(&self) -> impl Iterator<Item = Answer> {
+        // It fails if nothing was done.
+        _ = rustix::io::read(&self.shared.done, &mut [0; 8]);
+        self.answers.try_iter()
     }
 
     /// The next answer that has come.
@@ -91,6 +110,8 @@ impl<Work> Shared<Work> {
             if answer.is_some_and(|answer| answers.send(answer).is_err()) {
                 return;
             }
+            // Full it is readable, too.
+            _ = rustix::io::write(&self.done, &1u64.to_ne_bytes());
         }
     }
 
@@ -144,6 +165,25 @@ mod tests {
             answers.iter().position(|it| *it == 100) <= Some(1),
             "{answers:?}"
         );
+    }
+
+    #[test]
+    fn whoever_waits_is_woken_once_for_what_was_done() {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let aside = Aside::start("test", "testing", |work: u32| (work > 1).then_some(work));
+        let aside = aside.expect("a thread");
+        let is_readable = || {
+            let mut descriptors = [PollFd::new(&aside, PollFlags::IN)];
+            poll(&mut descriptors, Some(&Timespec::default())).expect("polled") > 0
+        };
+        assert!(!is_readable());
+        // Without an answer, and with one.
+        for (work, answers) in [(1, vec![]), (2, vec![2])] {
+            assert!(aside.ask(0, work));
+            wait_until("the work", is_readable);
+            assert_eq!(aside.answers().collect::<Vec<_>>(), answers);
+            assert!(!is_readable());
+        }
     }
 
     #[test]

@@ -212,11 +212,19 @@ impl BpfSource {
 
     fn wait(&mut self, wait: Duration) -> Result<(), SourceError> {
         let ring = std::iter::once(self.wakeup.as_fd());
+        let answers = self.timeline.answers();
+        // Where processes come all the time nobody is woken for each.
+        let is_quiet = self.timeline.is_quiet();
         self.clocks
             .turn_while(Instant::now() + wait, |clocks, time| {
-                wait_for_any(ring.clone().chain(clocks.sidebands()), time)
+                let bells = is_quiet.then(|| clocks.bells()).into_iter().flatten();
+                let buffers = ring.clone().chain(clocks.sidebands()).chain(bells);
+                wait_for_any(buffers, answers, time)
             })?;
         self.wakeup.clear();
+        if self.clocks.have_rung() && is_quiet {
+            self.timeline.expect_processes();
+        }
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use crate::cpus;
 use crate::error::Error;
 use crate::events::tick::{self, Pair, Turns};
 use crate::perf_event::Tasks;
+use crate::sideband::bell::Bell;
 use crate::sideband::record::Event;
 use crate::sideband::{self, SideBand};
 use aya::programs::ProgramFd;
@@ -24,6 +25,8 @@ struct Cpu {
     /// `None` where it is not sampled.
     clocks: Option<Pair>,
     sideband: SideBand,
+    /// `None` where the kernel refuses it: processes that start are seen a moment later.
+    bell: Option<Bell>,
 }
 
 /// What runs on all CPUs.
@@ -140,6 +143,18 @@ impl Clocks {
         self.cpus.values().map(|cpu| cpu.sideband.as_fd())
     }
 
+    /// What becomes readable when a process executes a program.
+    pub fn bells(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let bells = self.cpus.values().filter_map(|cpu| cpu.bell.as_ref());
+        bells.map(Bell::as_fd)
+    }
+
+    /// Whether that has happened since the last call.
+    pub fn have_rung(&mut self) -> bool {
+        let bells = self.cpus.values_mut().filter_map(|cpu| cpu.bell.as_mut());
+        bells.fold(false, |rung, bell| bell.has_rung() | rung)
+    }
+
     /// How many CPUs are sampled.
     pub fn len(&self) -> usize {
         self.cpus
@@ -158,7 +173,13 @@ impl Clocks {
         } else {
             None
         };
-        self.cpus.insert(cpu, Cpu { clocks, sideband });
+        let bell = Bell::open(cpu).ok();
+        let opened = Cpu {
+            clocks,
+            sideband,
+            bell,
+        };
+        self.cpus.insert(cpu, opened);
         Ok(())
     }
 }

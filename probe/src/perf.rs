@@ -154,8 +154,10 @@ impl PerfSource {
                 // What fails is a clock of a CPU that is gone.
                 let _ = turning[number].turn(next_ns);
             }
-            let buffers = |time| wait_for_any(self.cpus.iter().flat_map(Cpu::buffers), time);
-            let is_turn = self.turns.wait(until, buffers)?;
+            let buffers = self.cpus.iter().flat_map(Cpu::buffers);
+            let answers = self.timeline.answers();
+            let wait = |time| wait_for_any(buffers, answers, time);
+            let is_turn = self.turns.wait(until, wait)?;
             let read = self.read;
             self.drain_samples();
             // What each sample wakes for is its frames of Python.

@@ -54,6 +54,7 @@ use probe_ebpf::python::status;
 use process::Process;
 use reading::{Came, Look, Wanted};
 use std::collections::{BTreeMap, HashMap};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use symbolize::python::{Interpreter, TaskLayout, Trampoline};
@@ -75,8 +76,6 @@ pub struct Python {
     budget: Budget,
     /// `None` if there can be no thread for it: no frames of Python are shown then.
     reading: Option<Aside<Wanted, Came>>,
-    /// Something was asked for since somebody wanted to know that.
-    has_asked: bool,
     /// A process that was met in this turn is not ready yet.
     is_meeting: bool,
     /// Users for whom too much was being read already, and how often.
@@ -129,7 +128,6 @@ impl Python {
             names: Registry::default(),
             budget: Budget::default(),
             reading: reading::start(),
-            has_asked: false,
             is_meeting: false,
             refused: BTreeMap::new(),
             unmarked: Vec::new(),
@@ -146,7 +144,8 @@ impl Python {
     /// What follows is a turn of its own, with its own budget. Takes note of what was read.
     pub fn begin_turn(&mut self, now_ns: u64) {
         self.budget.begin_turn();
-        while let Some(came) = self.reading.as_ref().and_then(Aside::answer) {
+        let answers = self.reading.iter().flat_map(Aside::answers);
+        for came in answers {
             match came {
                 Came::File {
                     module,
@@ -240,7 +239,7 @@ impl Python {
         };
         process.find_asyncio(mappings, &self.asyncio, &mut self.maps);
         let look = process.meet(&mut self.budget, now_ns);
-        let is_starting = process.is_starting();
+        let is_starting = process.is_starting() || process.is_awaited(now_ns);
         self.is_meeting |= is_starting;
         if let Some(look) = look {
             self.ask(user, look);
@@ -402,10 +401,9 @@ impl Python {
         stats
     }
 
-    /// Whether something was asked for since the last call: most answers come within
-    /// milliseconds.
-    pub fn take_has_asked(&mut self) -> bool {
-        std::mem::take(&mut self.has_asked)
+    /// Becomes readable when something was read that was asked for.
+    pub fn answers(&self) -> Option<BorrowedFd<'_>> {
+        self.reading.as_ref().map(Aside::as_fd)
     }
 
     /// Who has asked for more than is read, and how much of it was left out.
@@ -421,7 +419,6 @@ impl Python {
     fn ask(&mut self, user: u32, wanted: Wanted) -> bool {
         let reading = self.reading.as_ref();
         let is_asked = reading.is_some_and(|reading| reading.ask(user, wanted));
-        self.has_asked |= is_asked;
         if !is_asked {
             *self.refused.entry(user).or_default() += 1;
         }

@@ -2,6 +2,7 @@
 //! sampled — exec, mmap, fork, exit — as records in one ring per CPU, with times
 //! on the clock of the samples.
 
+pub mod bell;
 pub mod record;
 
 use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind, sample_type};

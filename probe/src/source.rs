@@ -85,27 +85,48 @@ impl RateError {
     }
 }
 
-/// Until one of these buffers has been filled as far as it wakes for, or the
-/// time is over.
+/// How soon answers of threads aside end a wait at the earliest: several come after each other.
+const SOON: Duration = Duration::from_millis(5);
+
+/// Waits until one of these buffers has been filled as far as it wakes for, `answers` is readable, or
+/// the time is over.
 pub(crate) fn wait_for_any<'a>(
     buffers: impl Iterator<Item = BorrowedFd<'a>>,
+    answers: Option<BorrowedFd<'a>>,
     wait: Duration,
 ) -> Result<(), SourceError> {
-    let mut descriptors: Vec<PollFd<'_>> = buffers
+    let mut descriptors: Vec<PollFd<'_>> = { answers.into_iter() }
+        .chain(buffers)
         .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
         .collect();
+    let begun = Instant::now();
+    wait_for(&mut descriptors, wait)?;
+    let (answers, buffers) = descriptors.split_at_mut(usize::from(answers.is_some()));
+    let is_answered = answers.iter().any(is_readable) && !buffers.iter().any(is_readable);
+    let too_soon = SOON.min(wait).saturating_sub(begun.elapsed());
+    match is_answered && !too_soon.is_zero() {
+        true => wait_for(buffers, too_soon),
+        false => Ok(()),
+    }
+}
+
+/// Waits until one of these is readable, or the time is over.
+fn wait_for(descriptors: &mut [PollFd<'_>], wait: Duration) -> Result<(), SourceError> {
     let timeout =
         Timespec::try_from(wait).map_err(|_| SourceError("the waiting time is too long".into()))?;
     let begun = Instant::now();
-    match poll(&mut descriptors, Some(&timeout)) {
+    match poll(descriptors, Some(&timeout)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(SourceError(format!("poll: {error}"))),
     }
     // The event of a task that has ended is always ready, with nothing to read.
     let is_hung_up = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::HUP);
-    let is_readable = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::IN);
     if descriptors.iter().any(is_hung_up) && !descriptors.iter().any(is_readable) {
         std::thread::sleep(wait.saturating_sub(begun.elapsed()));
     }
     Ok(())
+}
+
+fn is_readable(fd: &PollFd<'_>) -> bool {
+    fd.revents().contains(PollFlags::IN)
 }

@@ -31,6 +31,7 @@ use crate::unwinding::Unwinding;
 use probe_ebpf::record::COMM_LEN;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -44,9 +45,6 @@ const UNREAD_NS: u64 = 1_000_000_000;
 /// Samples that wait for that; of more, the oldest go without names.
 const UNREAD_MAX: usize = 16_384;
 
-/// How soon an answer is looked for.
-const SOON: Duration = Duration::from_millis(5);
-
 /// How soon the next turn is while processes come and map files, and for how long after the
 /// last did: what they do is walked by copies of stacks until their tables are in place.
 const LIVELY: Duration = Duration::from_millis(50);
@@ -58,6 +56,9 @@ const STARTING_NS: u64 = 500_000_000;
 
 /// Processes that are looked at so; further ones are when they are sampled.
 const STARTING_MAX: usize = 1024;
+
+/// For how long a program that was executed is expected to map files.
+const EXPECTED_FOR: Duration = Duration::from_millis(50);
 
 /// How soon the next turn is while one of them is about to run Python.
 const STARTING_TURN: Duration = Duration::from_millis(10);
@@ -91,6 +92,8 @@ pub struct Timeline {
     housekeeping: Instant,
     /// When something was last told of a process.
     last_event: Instant,
+    /// Until then a process maps files that was not there before.
+    expected_until: Instant,
 }
 
 impl Timeline {
@@ -117,6 +120,7 @@ impl Timeline {
             adopted_again: false,
             housekeeping: Instant::now(),
             last_event: Instant::now(),
+            expected_until: Instant::now(),
         }
     }
 
@@ -262,21 +266,41 @@ impl Timeline {
 
     /// How soon the next turn is to come: after `wait` at most, and earlier
     ///
-    /// - after [`SOON`] if something was asked for in this one: the answers are used at once,
-    ///   so that few samples are taken without them;
-    /// - after [`STARTING_TURN`] while a process is about to run Python;
+    /// - after [`STARTING_TURN`] while a process is about to run Python, or a program was executed
+    ///   a moment ago;
     /// - after [`LIVELY`] while something happens to processes, or samples are held.
-    pub fn next_turn(&mut self, wait: Duration) -> Duration {
-        let has_asked = self.python.as_mut().is_some_and(Python::take_has_asked);
-        let is_held = self.unwinding.oldest_held_ns().is_some() || !self.unread.is_empty();
+    ///
+    /// When answers come, it is earlier still ([`Self::answers`]).
+    pub fn next_turn(&self, wait: Duration) -> Duration {
         let is_starting = self.python.as_ref().is_some_and(Python::is_meeting);
-        let is_lively = is_held || self.last_event.elapsed() < LIVELY_FOR;
-        match (has_asked, is_starting, is_lively) {
-            (true, _, _) => wait.min(SOON),
-            (false, true, _) => wait.min(STARTING_TURN),
-            (false, false, true) => wait.min(LIVELY),
-            (false, false, false) => wait,
+        if is_starting || Instant::now() < self.expected_until {
+            wait.min(STARTING_TURN)
+        } else if self.is_lively() {
+            wait.min(LIVELY)
+        } else {
+            wait
         }
+    }
+
+    /// Becomes readable when something was read that was asked for: answers are used at once, so
+    /// that few samples are taken without them.
+    pub fn answers(&self) -> Option<BorrowedFd<'_>> {
+        self.python.as_ref().and_then(Python::answers)
+    }
+
+    /// Whether nothing has happened to processes for a while.
+    pub fn is_quiet(&self) -> bool {
+        !self.is_lively()
+    }
+
+    /// A program was executed: it will map files.
+    pub fn expect_processes(&mut self) {
+        self.expected_until = Instant::now() + EXPECTED_FOR;
+    }
+
+    fn is_lively(&self) -> bool {
+        let is_held = self.unwinding.oldest_held_ns().is_some() || !self.unread.is_empty();
+        is_held || self.last_event.elapsed() < LIVELY_FOR
     }
 
     /// Remembers who has mapped something in this turn, and is still there.

@@ -23,6 +23,10 @@ const _: () = assert!(IDENTITY_REACH as usize == python::CODE_BYTES);
 const AGAIN_NS: u64 = 10_000_000;
 const AGAIN_MAX_NS: u64 = 5_000_000_000;
 
+/// For how long it is met more often than that: the first samples of a process that is known a moment
+/// earlier have names, and most are ready within hundredths of a second.
+const MET_NS: u64 = 100_000_000;
+
 /// How soon names of threads are read again; each time that none is new the wait is twice as
 /// long, up to the second.
 const NAMES_NS: u64 = 1_000_000_000;
@@ -48,6 +52,11 @@ pub struct Process {
     /// Not before that it is looked at once more.
     again_ns: u64,
     wait_ns: u64,
+    /// When it was met, and first walked.
+    met_ns: Option<u64>,
+    walked_ns: Option<u64>,
+    /// There was a sample with frames of Python.
+    is_sampled: bool,
     threading: Vec<u64>,
     /// What the program calls its threads.
     names: HashMap<u32, Arc<str>>,
@@ -103,6 +112,9 @@ impl Process {
             nested: HashSet::new(),
             again_ns: 0,
             wait_ns: AGAIN_NS,
+            met_ns: None,
+            walked_ns: None,
+            is_sampled: false,
             threading: Vec::new(),
             names: HashMap::new(),
             names_again_ns: 0,
@@ -158,6 +170,7 @@ impl Process {
 
     /// It is starting: it is to be looked at, whether its interpreter is ready.
     pub fn meet(&mut self, budget: &mut Budget, now_ns: u64) -> Option<Wanted> {
+        self.met_ns.get_or_insert(now_ns);
         let is_due = self.is_starting() && now_ns >= self.again_ns;
         is_due
             .then(|| self.look(self.look.pid, false, budget, now_ns))
@@ -167,6 +180,11 @@ impl Process {
     /// Whether something of its interpreter was not there yet when it was looked at.
     pub fn is_starting(&self) -> bool {
         self.is_new() || self.is_walked() && self.gil.is_none()
+    }
+
+    /// Whether it has just become known, and its first sample with frames of Python is to come.
+    pub fn is_awaited(&self, now_ns: u64) -> bool {
+        !self.is_sampled && self.walked_ns.is_some_and(|from| now_ns < from + MET_NS)
     }
 
     /// Whether it is not known where its tasks are, and can be.
@@ -269,7 +287,11 @@ impl Process {
             return;
         }
         let is_news = !known && self.threads.contains_key(&tid);
-        self.wait_ns = match is_news {
+        let is_met = self.met_ns.is_some_and(|from| now_ns < from + MET_NS);
+        if self.is_walked() {
+            self.walked_ns.get_or_insert(now_ns);
+        }
+        self.wait_ns = match is_news || is_met {
             true => AGAIN_NS,
             false => (2 * self.wait_ns).min(AGAIN_MAX_NS),
         };
@@ -381,6 +403,7 @@ impl Process {
         };
         let (mut parts, mut wanted) = (Vec::new(), Vec::new());
         let (mut entries, tasks) = task::split(&raw.python.entries);
+        self.is_sampled |= !entries.is_empty();
         if layout.frame.has_base
             && raw.python.status == status::WHOLE
             && let Some((_base, before)) = entries.split_last()
