@@ -38,9 +38,10 @@ pub struct Scratch {
     pub reserved: u32,
     /// The generation of the process's rules, in the upper half.
     pub generation: u64,
-    /// The user stack from here on is in `window`; all ones if nothing is.
+    /// The user stack from here on is in `window`; all ones if nothing is. Later the memory that has
+    /// frames of Python.
     pub window_start: u64,
-    /// The last offset in the window at which there is a whole word.
+    /// The last offset in the window at which there is a whole word, or frame of Python.
     pub window_last: u64,
     pub window: [u64; WINDOW_BYTES / 8],
     pub python: PythonScratch,
@@ -57,8 +58,8 @@ pub struct PythonScratch {
     pub entries: u32,
     /// A [`probe_ebpf::python::status`].
     pub status: u32,
-    /// A frame as it is in the process's memory.
-    pub frame: [u8; FRAME_ROOM],
+    /// The begin of a code object as it is in the process's memory.
+    pub room: [u8; FRAME_ROOM],
     /// The words that tell one code object from another.
     pub code: [u64; IDENTITY_WORDS],
     /// The address of the frame before.

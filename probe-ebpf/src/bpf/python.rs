@@ -10,7 +10,7 @@ use super::maps::{PYTHON_PROCESSES, PYTHON_THREADS, Scratch};
 use super::registers::thread_base;
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
-use probe_ebpf::limits::{FRAMES_MAX, PYTHON_FRAMES_MAX};
+use probe_ebpf::limits::{FRAMES_MAX, PAGE_BYTES, PYTHON_FRAMES_MAX, WINDOW_BYTES};
 use probe_ebpf::python::{
     CODE_BYTES, Entry, FRAME_ROOM, GIL_BYTES, GIL_HOLDER, GIL_WORDS, IDENTITY_WORDS, Layout, NONE,
     OWNER_C, Summary, TID_IN_PTHREAD, check, lock, status, style,
@@ -18,6 +18,16 @@ use probe_ebpf::python::{
 
 /// Bits of a pointer to an object that are no address: objects begin at multiples of 8.
 const TAG: u64 = 7;
+
+/// Bytes below a frame that are read with it: some two frames of callers.
+const FRAMES_BELOW: u64 = 384;
+
+/// Room for the frames below one.
+const BELOW_ROOM: usize = 512;
+
+const _: () = assert!(FRAMES_BELOW < BELOW_ROOM as u64);
+const _: () = assert!(BELOW_ROOM + FRAME_ROOM <= WINDOW_BYTES);
+const _: () = assert!(CODE_BYTES <= FRAME_ROOM);
 
 const _: () = assert!(GIL_WORDS <= IDENTITY_WORDS);
 const _: () = assert!(lock::HELD == lock::NOT_HELD + 1);
@@ -40,6 +50,9 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
         return 0;
     };
     state.python.entries = 0;
+    // The native walk is over, and its window free. No frame begins at 0.
+    state.window_start = 0;
+    state.window_last = 0;
     state.python.status = status::NO_THREAD;
     let mut thread_state = 0;
     let tid = state.header.tid;
@@ -209,22 +222,22 @@ unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
     if position > FRAMES_MAX - 2 {
         return 1;
     }
-    let length = layout.frame_bytes & (FRAME_ROOM - 1) as u32;
-    let room = &raw mut state.python.frame;
-    // SAFETY: there is room for so much; the helper checks the address.
-    let failed = unsafe {
-        helpers::bpf_probe_read_user(room as *mut c_void, length, frame as *const c_void)
-    };
-    if failed != 0 {
-        state.python.status = status::UNREADABLE;
-        return 1;
+    let mut at = frame.wrapping_sub(state.window_start);
+    if at > state.window_last {
+        if !fill_window(state, layout, frame) {
+            state.python.status = status::UNREADABLE;
+            return 1;
+        }
+        at = frame.wrapping_sub(state.window_start);
     }
-    let room = room as *const u8;
+    let window = &raw const state.window as *const u8;
+    // SAFETY: the mask keeps the frame inside the window.
+    let room = unsafe { window.add(at as usize & (BELOW_ROOM - 8)) };
     state.python.next = word(room, layout.frame_previous);
     // From 3.14 on the lowest bits of this pointer say who counts its references.
     let code = word(room, layout.frame_code) & !TAG;
     let instruction = word(room, layout.frame_instruction);
-    // SAFETY: the mask keeps the offset inside the room.
+    // SAFETY: the mask keeps the offset inside the frame's room.
     let owner = unsafe { *room.add(layout.frame_owner as usize & (FRAME_ROOM - 1)) };
     let entry = if layout.style == style::OWNED_BY_C && owner >= OWNER_C {
         Entry::end(state.python.last)
@@ -250,6 +263,25 @@ unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
     0
 }
 
+/// Reads a frame and what lies below it: from 3.11 on a caller's frame most often does. Nothing of
+/// the page before is read, which may not be there.
+#[inline(always)]
+fn fill_window(state: &mut Scratch, layout: &Layout, frame: u64) -> bool {
+    let mut below = frame & (PAGE_BYTES as u64 - 1) & !7;
+    let below_max = FRAMES_BELOW * (layout.style != style::EACH) as u64;
+    if below > below_max {
+        below = below_max;
+    }
+    let start = frame.wrapping_sub(below);
+    let length = (below as u32).wrapping_add(layout.frame_bytes & (FRAME_ROOM - 1) as u32);
+    let window = &raw mut state.window as *mut c_void;
+    // SAFETY: there is room for so much; the helper checks the address.
+    let failed = unsafe { helpers::bpf_probe_read_user(window, length, start as *const c_void) };
+    state.window_start = start;
+    state.window_last = below;
+    failed == 0
+}
+
 /// The entry of a frame: its code object is read. `None` if it cannot be.
 #[inline(always)]
 fn code_entry(
@@ -262,9 +294,8 @@ fn code_entry(
     // The first line and the identity are near each other: one read for both.
     let start = layout.code_first_line & !7;
     let from = code.wrapping_add(start as u64) as *const c_void;
-    let room = &raw mut state.python.frame;
-    // SAFETY: there is room for so much, and nothing more is wanted of the frame; the helper
-    // checks the address.
+    let room = &raw mut state.python.room;
+    // SAFETY: there is room for so much; the helper checks the address.
     let failed =
         unsafe { helpers::bpf_probe_read_user(room as *mut c_void, CODE_BYTES as u32, from) };
     if failed != 0 {
@@ -293,7 +324,7 @@ fn code_entry(
     Some(Entry::frame(code, offset, check, ends_group))
 }
 
-/// A word of a frame.
+/// A word of a frame or of a code object.
 #[inline(always)]
 fn word(room: *const u8, offset: u32) -> u64 {
     // SAFETY: the mask keeps an aligned word inside the room.
