@@ -531,12 +531,13 @@ fn first_stacks_of_goroutines_are_copied_without_the_heap_behind_them() {
         }
         walks.len() >= 20
     });
-    for walk in &walks {
-        let bytes = walk.stack.size();
-        assert!(bytes <= 32 << 10, "{bytes} bytes, {:?}", walk.ending);
-    }
+    // For some instructions between two goroutines a thread has the stack of one and is said to run the
+    // other: then it is not known where the stack ends.
+    let large = walks.iter().filter(|walk| walk.stack.size() > 32 << 10);
+    let (large, all) = (large.count(), walks.len());
+    assert!(large * 10 <= all, "{large} of {all} are large");
     let whole = walks.iter().filter(|walk| walk.ending == Ending::Root);
-    let (whole, all) = (whole.count(), walks.len());
+    let whole = whole.count();
     assert!(whole * 10 >= all * 9, "{whole} of {all} whole");
 }
 
