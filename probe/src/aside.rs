@@ -110,7 +110,7 @@ impl<Work> Shared<Work> {
             if answer.is_some_and(|answer| answers.send(answer).is_err()) {
                 return;
             }
-            // Full it is readable, too.
+            // A counter that is full takes no more, and is readable all the same.
             _ = rustix::io::write(&self.done, &1u64.to_ne_bytes());
         }
     }

@@ -104,9 +104,10 @@ pub(crate) fn wait_for_any<'a>(
     let (answers, buffers) = descriptors.split_at_mut(usize::from(answers.is_some()));
     let is_answered = answers.iter().any(is_readable) && !buffers.iter().any(is_readable);
     let too_soon = SOON.min(wait).saturating_sub(begun.elapsed());
-    match is_answered && !too_soon.is_zero() {
-        true => wait_for(buffers, too_soon),
-        false => Ok(()),
+    if is_answered && !too_soon.is_zero() {
+        wait_for(buffers, too_soon)
+    } else {
+        Ok(())
     }
 }
 

@@ -291,9 +291,10 @@ impl Process {
         if self.is_walked() {
             self.walked_ns.get_or_insert(now_ns);
         }
-        self.wait_ns = match is_news || is_met {
-            true => AGAIN_NS,
-            false => (2 * self.wait_ns).min(AGAIN_MAX_NS),
+        self.wait_ns = if is_news || is_met {
+            AGAIN_NS
+        } else {
+            (2 * self.wait_ns).min(AGAIN_MAX_NS)
         };
         self.again_ns = now_ns + self.wait_ns;
     }

@@ -182,9 +182,10 @@ impl<M: Memory> Within<M> {
 
 impl<M: Memory> Memory for Within<M> {
     fn read(&self, address: u64, length: u32) -> Result<Vec<u8>, Reason> {
-        match Instant::now() < self.until {
-            true => self.memory.read(address, length),
-            false => Err(Reason::Remote),
+        if Instant::now() < self.until {
+            self.memory.read(address, length)
+        } else {
+            Err(Reason::Remote)
         }
     }
 

@@ -85,9 +85,10 @@ impl<R: Fn(&[(u64, u64)]) -> Result<Vec<Option<Vec<u8>>>, Reason>> Blocks<R> {
 fn blocks(&(address, length): &(u64, u32)) -> std::ops::Range<u64> {
     const USER: u64 = 1 << 56;
     let end = address.saturating_add(length.into());
-    match end < USER && length > 0 {
-        true => address / BLOCK..end.div_ceil(BLOCK),
-        false => 0..0,
+    if end < USER && length > 0 {
+        address / BLOCK..end.div_ceil(BLOCK)
+    } else {
+        0..0
     }
 }
 
