@@ -213,7 +213,7 @@ impl BpfSource {
     fn wait(&mut self, wait: Duration) -> Result<(), SourceError> {
         let ring = std::iter::once(self.wakeup.as_fd());
         let answers = self.timeline.answers();
-        // Where processes come all the time nobody is woken for each.
+        // While processes start all the time, the sampler is not woken for each of them.
         let is_quiet = self.timeline.is_quiet();
         self.clocks
             .turn_while(Instant::now() + wait, |clocks, time| {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A lineage has at most so many processes: more than terminals, shells and builds have.
+/// How many processes a lineage has at most. Those of terminals, shells and builds have fewer.
 const GENERATIONS_MAX: usize = 16;
 
 /// Init and kthreadd start everything: that says nothing of a process.

@@ -43,8 +43,8 @@ struct Measured {
     wall: Duration,
     /// On a CPU, as the kernel counts it: with the work of switching to it.
     cpu: Duration,
-    /// What the host of a virtual machine took from all CPUs meanwhile. The kernel does not count
-    /// it as CPU time of whoever was running, though that thread was not waiting either.
+    /// The time that the host of a virtual machine took from all CPUs meanwhile. The kernel does not
+    /// count it as CPU time of the thread that was running, though that thread did not wait either.
     stolen: Duration,
 }
 

@@ -19,8 +19,8 @@ const ASKED_MAX: usize = 256;
 /// Blocks that are kept; then all are forgotten. They are twice the longest read.
 const KEPT_MAX: usize = 2 << 10;
 
-/// The memory of a process, read by whoever may wait for it, each block as it was when it was read
-/// first.
+/// The memory of a process, each block as it was when it was read first. Reading may take long: the
+/// process can keep its reader waiting.
 pub fn blocks_of(pid: u32, way: &Files) -> impl Memory + '_ {
     Blocks::new(move |pieces: &[(u64, u64)]| way.pieces(pid, pieces))
 }
