@@ -29,6 +29,8 @@ pub struct Meter {
     own: Duration,
     kernel_ns: u64,
     busy_ticks: u64,
+    /// Time that CPUs had since the first look, and how much of it they used.
+    used: profile::Busy,
     /// Whether a look was far enough from the one before.
     has_measured: bool,
     last: Cost,
@@ -48,6 +50,7 @@ impl Meter {
             own: own_cpu_time(),
             kernel_ns: 0,
             busy_ticks: read_busy(cpus).ticks,
+            used: profile::Busy::default(),
             has_measured: false,
             last: Cost {
                 own_rss_bytes: rss_bytes(),
@@ -59,6 +62,11 @@ impl Meter {
     /// The CPU time that was used up to now: by us, by readers and by the BPF program.
     pub fn spent(counters: &Counters) -> Duration {
         own_cpu_time() + Duration::from_nanos(counters.kernel_ns)
+    }
+
+    /// How much of the time of its CPUs was used, from the first look to the last one.
+    pub fn used(&self) -> profile::Busy {
+        self.used
     }
 
     /// The cost since the last look, or the last one if that was just now.
@@ -76,6 +84,11 @@ impl Meter {
         let kernel = Duration::from_nanos(counters.kernel_ns.saturating_sub(self.kernel_ns));
         let spent = own.saturating_sub(self.own) + kernel;
         let ticks = busy.ticks.saturating_sub(self.busy_ticks) as f64;
+        let ms = |seconds: f64| (seconds * 1000.0) as u64;
+        self.used = self.used.and(profile::Busy {
+            busy_ms: ms(ticks / ticks_per_second()),
+            of_ms: ms(elapsed.as_secs_f64() * busy.cpus as f64),
+        });
         let busy_cpus = ticks / ticks_per_second() / elapsed.as_secs_f64();
         self.last = Cost {
             own_cpu_percent: 100.0 * spent.as_secs_f64() / elapsed.as_secs_f64(),

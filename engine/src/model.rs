@@ -574,6 +574,7 @@ impl Model {
         }
         let (scope, lost) = (&self.settings.scope, self.account.lost());
         self.store.set_info(self.sampling.info(scope, lost, notes));
+        self.store.set_busy(self.account.used());
     }
 
     /// Since when waits are counted, if that is a part of the history only: for files, whose readers

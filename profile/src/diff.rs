@@ -5,18 +5,24 @@
 //! module and name are, else if the names are and the modules are taken for one program
 //! whose file was renamed ([`Renamed`]). Shares of self samples are compared by the
 //! two-proportion z-test, and where time is compared, rates by the test of two
-//! rates; as many functions are compared at once, what is
+//! rates. Both take into account that samples are not independent of each other, by how much
+//! they vary within each side ([`spread`]). As many functions are compared at once, what is
 //! called *sure* is corrected by Benjamini and Hochberg: of all that is called
 //! so, one in twenty is expected to be chance.
 
 mod apart;
 mod binomial;
+mod chance;
 mod renamed;
+mod spread;
+mod student;
 
 pub use apart::{Apart, PartTest, apart};
 pub use renamed::Renamed;
 
-use crate::{Function, FunctionId, FunctionRow, RowName, Selection};
+use crate::{Busy, Function, FunctionId, FunctionRow, Metric, RowName, Selection};
+use chance::{Counted, is_enough, of_rates, of_shares};
+use spread::{BothParts, Measured, Spreads};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,6 +33,10 @@ pub const FALSE_RATE: f64 = 0.05;
 /// With fewer samples on both sides together nothing is sure: the test needs
 /// counts that are nearly normal.
 pub const SAMPLES_MIN: f64 = 10.0;
+
+/// As much as this others may have had of busy CPUs without a word: proftop itself, and what a
+/// system does always.
+const OTHERS_PERCENT: f64 = 5.0;
 
 /// Two selections compared.
 #[derive(Debug, Clone)]
@@ -43,6 +53,9 @@ pub struct Diff {
     tests_time: bool,
     /// What the correction makes of the chances that were tested.
     corrected: Corrected,
+    /// How much more the samples of all functions together vary than independent ones, for what
+    /// is no function.
+    spreads: Spreads,
     /// Functions that were told to be the same by the build-id of their module.
     pub same_by_build_id: usize,
     /// Functions that were told to be the same by the name of their module.
@@ -60,16 +73,28 @@ pub struct Side {
     pub seconds: f64,
     /// 0 if it is not known.
     pub rate_hz: u32,
+    /// How busy the CPUs were in the whole recording, as far as that is known.
+    pub busy: Busy,
+    /// CPUs that were sampled; 0 if that is not known, or if samples are not of time on CPUs.
+    cpus: u32,
     /// What one of them tells: less than one sample, where the rate changed.
     evidence: f64,
 }
 
 impl Side {
     fn of(selection: &Selection) -> Self {
+        let info = selection.view().info();
+        let is_on_cpu = info.metric == Metric::default();
         Self {
             samples: selection.samples(),
             seconds: selection.window().seconds(),
             rate_hz: selection.rate_hz(),
+            busy: selection.view().busy(),
+            cpus: if is_on_cpu {
+                info.host.cpus_sampled()
+            } else {
+                0
+            },
             evidence: selection.evidence(),
         }
     }
@@ -84,6 +109,23 @@ impl Side {
     /// Samples that one busy CPU would have.
     fn ticks(&self) -> f64 {
         f64::from(self.rate_hz) * self.seconds * self.evidence
+    }
+
+    /// Whether what else ran decided how much CPU time this side has: hardly any was left, and
+    /// others had a part of it.
+    pub fn is_crowded(&self) -> bool {
+        self.busy.is_crowded()
+            && self
+                .others_percent()
+                .is_none_or(|part| part > OTHERS_PERCENT)
+    }
+
+    /// How much of the time of the CPUs other programs had than those of this side; `None` if that
+    /// is not known.
+    fn others_percent(&self) -> Option<f64> {
+        let own_cpus = self.cpu_ms_per_s(self.samples)? / 1000.0;
+        let own = (self.cpus > 0).then(|| own_cpus * 100.0 / f64::from(self.cpus));
+        Some(self.busy.percent()? - own?)
     }
 
     /// In percent of this side.
@@ -117,10 +159,17 @@ impl Sides {
         }
     }
 
-    /// Whether both know how much CPU time a sample stands for: only then do sides
-    /// of different length and load compare in time.
+    /// Whether both know how much CPU time a sample stands for, and it was not others who decided
+    /// how much there was ([`Side::is_crowded`]): only then do sides of different length and load
+    /// compare in time.
     pub fn have_time(&self) -> bool {
-        self.a.cpu_ms_per_s(0).is_some() && self.b.cpu_ms_per_s(0).is_some()
+        let knows = |side: &Side| side.cpu_ms_per_s(0).is_some();
+        knows(&self.a) && knows(&self.b) && !self.are_crowded()
+    }
+
+    /// Whether what else ran decided how much CPU time one of the two has.
+    pub fn are_crowded(&self) -> bool {
+        self.a.is_crowded() || self.b.is_crowded()
     }
 
     /// So many samples of one side in milliseconds of CPU per second, or, where
@@ -168,6 +217,8 @@ pub struct DiffRow {
     /// Whether the change of its self samples is significant: of the rows that are called
     /// so, one in twenty is expected to be so by chance.
     pub sure: bool,
+    /// How much more its samples vary than independent ones.
+    spreads: Spreads,
 }
 
 impl DiffRow {
@@ -225,15 +276,22 @@ impl Diff {
             }
         }
         let (side_a, side_b) = (Side::of(a), Side::of(b));
-        let mut rows: Vec<DiffRow> = Vec::new();
-        for (function, found) in after.iter().zip(matched) {
+        let mut pairs: Vec<[Option<Known>; 2]> = Vec::new();
+        for (function, found) in after.into_iter().zip(matched) {
             let other = found.and_then(|at| before[at].take());
-            rows.push(row(other.as_ref().map(|k| &k.row), Some(&function.row)));
+            pairs.push([other, Some(function)]);
         }
-        let gone = before.iter().flatten();
-        rows.extend(gone.map(|function| row(Some(&function.row), None)));
+        let gone = before.into_iter().flatten();
+        pairs.extend(gone.map(|function| [Some(function), None]));
+        let (spreads, of_pairs) = measure_spreads(a, b, &pairs);
+        let rows = pairs.iter().zip(of_pairs).map(|([a, b], spreads)| DiffRow {
+            spreads,
+            ..row(a.as_ref().map(|k| &k.row), b.as_ref().map(|k| &k.row))
+        });
+        let mut rows: Vec<DiffRow> = rows.collect();
         for row in &mut rows {
-            row.chance = chance(side_a.counted(row.a_self), side_b.counted(row.b_self));
+            let (a, b) = (side_a.counted(row.a_self), side_b.counted(row.b_self));
+            row.chance = of_shares(a, b, row.spreads.shares);
         }
         let is_tested =
             |row: &DiffRow| is_enough(side_a.counted(row.a_self), side_b.counted(row.b_self));
@@ -247,6 +305,7 @@ impl Diff {
             rows,
             tests_time: false,
             corrected,
+            spreads,
             same_by_build_id: same[0],
             same_by_module: same[1],
             renamed,
@@ -271,7 +330,7 @@ impl Diff {
         if sides.have_time() {
             self.tests_time = true;
             let chances: Vec<f64> = { self.rows.iter() }
-                .map(|row| self.chance(row.a_self, row.b_self))
+                .map(|row| self.chance_spread(row.a_self, row.b_self, row.spreads))
                 .collect();
             for (row, chance) in self.rows.iter_mut().zip(chances) {
                 row.chance = chance;
@@ -286,16 +345,18 @@ impl Diff {
     /// Whether so many samples of A against so many of B, of whatever, are as sure
     /// a change as that of a function that is called so.
     pub fn is_sure(&self, a: u64, b: u64) -> bool {
-        self.corrected_chance(a, b)
-            .is_some_and(|corrected| corrected <= FALSE_RATE)
+        self.is_tested(a, b) && self.corrected(self.chance(a, b)) <= FALSE_RATE
     }
 
-    /// The chance of such a difference, corrected for how many functions were tested at
-    /// once: what is at most [`FALSE_RATE`] is called sure. `None` if there are too few
-    /// samples to test.
-    pub fn corrected_chance(&self, a: u64, b: u64) -> Option<f64> {
-        let is_tested = is_enough(self.a.counted(a), self.b.counted(b));
-        is_tested.then(|| self.corrected.of(self.chance(a, b)))
+    /// Whether so many samples of A and of B are enough to test.
+    pub fn is_tested(&self, a: u64, b: u64) -> bool {
+        is_enough(self.a.counted(a), self.b.counted(b))
+    }
+
+    /// A chance corrected for how many functions were tested at once: what is at most
+    /// [`FALSE_RATE`] is called sure.
+    pub fn corrected(&self, chance: f64) -> f64 {
+        self.corrected.of(chance)
     }
 
     /// How many functions had enough samples to be tested.
@@ -303,12 +364,21 @@ impl Diff {
         self.corrected.0.len()
     }
 
-    /// How likely such a difference is by chance alone.
+    /// How likely such a difference is by chance alone, of anything that varies as functions do
+    /// in the mean. That of a function is [`DiffRow::chance`], by how much it varies itself.
     pub fn chance(&self, a: u64, b: u64) -> f64 {
+        self.chance_spread(a, b, self.spreads)
+    }
+
+    fn chance_spread(&self, a: u64, b: u64, spreads: Spreads) -> f64 {
         let (a, b) = (self.a.counted(a), self.b.counted(b));
         match self.tests_time {
-            true => chance_of_rates((a.samples, self.a.ticks()), (b.samples, self.b.ticks())),
-            false => chance(a, b),
+            true => of_rates(
+                (a.samples, self.a.ticks()),
+                (b.samples, self.b.ticks()),
+                spreads.time,
+            ),
+            false => of_shares(a, b, spreads.shares),
         }
     }
 
@@ -365,60 +435,26 @@ fn row(a: Option<&FunctionRow>, b: Option<&FunctionRow>) -> DiffRow {
         b_total: b.map_or(0, |row| row.total_samples),
         chance: 1.0,
         sure: false,
+        spreads: Spreads::NONE,
     }
 }
 
-/// So many of so many, each as good as the other.
-#[derive(Debug, Clone, Copy)]
-struct Counted {
-    samples: f64,
-    of_all: f64,
-}
-
-/// From so many expected samples on, on the side with fewer, the normal approximation holds.
-const EXPECTED_MIN: f64 = 5.0;
-
-/// Whether there is enough to test.
-fn is_enough(a: Counted, b: Counted) -> bool {
-    a.samples + b.samples >= SAMPLES_MIN
-}
-
-/// The two-sided p-value of the pooled two-proportion z-test. Where one side is so short that
-/// hardly a sample is expected there, the normal approximation calls one sample sure: there
-/// the samples of one side, of those of both, are counted as [binomial].
-fn chance(a: Counted, b: Counted) -> f64 {
-    if a.of_all <= 0.0 || b.of_all <= 0.0 || !is_enough(a, b) {
-        return 1.0;
-    }
-    let (a_all, b_all) = (a.of_all, b.of_all);
-    let (a, b) = (a.samples, b.samples);
-    let expected = (a + b) * a_all.min(b_all) / (a_all + b_all);
-    if expected < EXPECTED_MIN {
-        return binomial::chance(a, a + b, a_all / (a_all + b_all));
-    }
-    let pooled = (a + b) / (a_all + b_all);
-    let variance = pooled * (1.0 - pooled) * (1.0 / a_all + 1.0 / b_all);
-    if variance <= 0.0 {
-        return 1.0;
-    }
-    let z = (b / b_all - a / a_all) / variance.sqrt();
-    erfc(z.abs() / std::f64::consts::SQRT_2)
-}
-
-/// The two-sided p-value of two rates being the same: of so many samples in so many
-/// ticks. Given how many there are on both sides together, those of one side are
-/// binomial (Przyborowski and Wilenski 1940); by its normal approximation where that holds.
-fn chance_of_rates((a, a_ticks): (f64, f64), (b, b_ticks): (f64, f64)) -> f64 {
-    let both = a + b;
-    if both < SAMPLES_MIN || a_ticks <= 0.0 || b_ticks <= 0.0 {
-        return 1.0;
-    }
-    let share = b_ticks / (a_ticks + b_ticks);
-    if both * share.min(1.0 - share) < EXPECTED_MIN {
-        return binomial::chance(b, both, share);
-    }
-    let z = (b - both * share) / (both * share * (1.0 - share)).sqrt();
-    erfc(z.abs() / std::f64::consts::SQRT_2)
+/// Returns the spread of all functions together, and that of each pair.
+fn measure_spreads(
+    a: &Selection,
+    b: &Selection,
+    pairs: &[[Option<Known>; 2]],
+) -> (Spreads, Vec<Spreads>) {
+    let parts = BothParts::of(a, b);
+    let measure = |pair: &[Option<Known>; 2]| {
+        let [a, b] = pair;
+        parts.measure([a, b].map(|side| side.as_ref().map(|known| known.row.id)))
+    };
+    let measured: Vec<Measured> = pairs.iter().map(measure).collect();
+    let mut all = Measured::default();
+    measured.iter().for_each(|of_pair| all.add(of_pair));
+    let of_pairs = measured.iter().map(|of_pair| of_pair.spreads(&all));
+    (all.spreads(&all), of_pairs.collect())
 }
 
 /// The chances that were tested, in rising order, each with what Benjamini and Hochberg's
@@ -479,56 +515,9 @@ fn mark_sure(rows: &mut [DiffRow], tested: impl Fn(&DiffRow) -> bool) -> Correct
     corrected
 }
 
-/// The complementary error function, to 1.2e-7 of itself: W. J. Cody's idea in
-/// the Chebyshev form of Numerical Recipes, section 6.2.
-fn erfc(x: f64) -> f64 {
-    const C: [f64; 10] = [
-        -1.26551223,
-        1.00002368,
-        0.37409196,
-        0.09678418,
-        -0.18628806,
-        0.27886807,
-        -1.13520398,
-        1.48851587,
-        -0.82215223,
-        0.17087277,
-    ];
-    let t = 1.0 / (1.0 + 0.5 * x);
-    let poly = C.iter().rev().fold(0.0, |sum, c| sum * t + c);
-    (t * (poly - x * x).exp()).clamp(0.0, 1.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn chances_are_those_of_the_tables() {
-        // z = 1.96 and 2.576 by the table of the normal distribution.
-        assert!((erfc(1.959_964 / 2f64.sqrt()) - 0.05).abs() < 1e-6);
-        assert!((erfc(2.575_829 / 2f64.sqrt()) - 0.01).abs() < 1e-6);
-        assert!((erfc(0.0) - 1.0).abs() < 1e-6);
-        // 30 of 100 against 50 of 100: z = 2.8868.
-        let of = |samples: f64, of_all: f64| Counted { samples, of_all };
-        let p = chance(of(30.0, 100.0), of(50.0, 100.0));
-        assert!((p - 0.003_892).abs() < 1e-5, "{p}");
-        let too_few = chance(of(0.0, 100.0), of(5.0, 100.0));
-        assert_eq!(too_few, 1.0, "too few to tell");
-        assert_eq!(chance(of(0.0, 0.0), of(50.0, 100.0)), 1.0);
-    }
-
-    #[test]
-    fn rates_in_equal_windows_differ_where_shares_do_not() {
-        // z = (539 - 486) / sqrt(972 / 4) = 3.40.
-        let p = chance_of_rates((433.0, 990.0), (539.0, 990.0));
-        assert!((p - 0.000_674).abs() < 1e-5, "{p}");
-        // As many in a window of twice the length is half the rate.
-        assert!(chance_of_rates((500.0, 990.0), (500.0, 1_980.0)) < 1e-6);
-        assert_eq!(chance_of_rates((100.0, 990.0), (100.0, 990.0)), 1.0);
-        assert_eq!(chance_of_rates((4.0, 990.0), (5.0, 990.0)), 1.0, "too few");
-        assert_eq!(chance_of_rates((40.0, 0.0), (50.0, 990.0)), 1.0);
-    }
 
     #[test]
     fn a_corrected_chance_counts_what_was_tested() {
@@ -557,6 +546,7 @@ mod tests {
                 b_total: 50,
                 chance: 0.0,
                 sure: false,
+                spreads: Spreads::NONE,
             }
         };
         // 0.0125, 0.025, 0.0375 and 0.05 are the bounds of four.

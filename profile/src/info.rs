@@ -131,6 +131,42 @@ impl Host {
     }
 }
 
+/// How much of the time of the CPUs that were sampled something ran on them, be it of what was
+/// sampled or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Busy {
+    /// The time in which something ran, of all CPUs together.
+    pub busy_ms: u64,
+    /// The time that there was, of all CPUs together; 0 if nothing is known.
+    pub of_ms: u64,
+}
+
+impl Busy {
+    /// In percent; `None` if nothing is known.
+    pub fn percent(&self) -> Option<f64> {
+        // The kernel counts in ticks, and a file may say anything.
+        let busy_ms = self.busy_ms.min(self.of_ms);
+        (self.of_ms > 0).then(|| busy_ms as f64 * 100.0 / self.of_ms as f64)
+    }
+
+    /// Whether so little was left that programs that wanted more had to wait for each other.
+    pub fn is_crowded(&self) -> bool {
+        self.percent()
+            .is_some_and(|percent| percent >= CROWDED_PERCENT)
+    }
+
+    /// That of two recordings together.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            busy_ms: self.busy_ms.saturating_add(other.busy_ms),
+            of_ms: self.of_ms.saturating_add(other.of_ms),
+        }
+    }
+}
+
+/// From so much on, in the mean of a recording, CPUs were all busy for many moments of it.
+const CROWDED_PERCENT: f64 = 90.0;
+
 /// The rates of a profile, in samples per second of a busy CPU: the first one, and
 /// each change since.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -50,7 +50,7 @@ pub use frame::{
     Frame, FrameId, FrameKind, ModuleId, NameState, ProcessDetails, ProcessId, SourceFrame,
 };
 pub use function::{Function, FunctionId, Role, RowName, short_module};
-pub use info::{Host, Info, Metric, RateChange, Rates};
+pub use info::{Busy, Host, Info, Metric, RateChange, Rates};
 pub use intern::STACK_DEPTH_MAX;
 pub use no_name::NoName;
 pub use query::{Cancel, Cancelled, Query, Scope, Selection};

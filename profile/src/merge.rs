@@ -21,8 +21,8 @@ use crate::intern::RESERVED;
 use crate::rates::Weighing;
 use crate::time::STAMP_NS;
 use crate::{
-    Frame, FrameId, Info, Limits, ModuleId, NameState, NewSample, Pause, ProcessId, Rates, Store,
-    View,
+    Busy, Frame, FrameId, Info, Limits, ModuleId, NameState, NewSample, Pause, ProcessId, Rates,
+    Store, View,
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -58,6 +58,11 @@ pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
     let mut parts: Vec<Part<'_>> = views.iter().map(|view| Part::new(view, epoch_ms)).collect();
     info.pauses = pauses(&parts);
     import.store.set_info(info);
+    // Of which a part does not know, nothing is known.
+    if views.iter().all(|view| view.busy().of_ms > 0) {
+        let all = views.iter().map(View::busy);
+        import.store.set_busy(all.fold(Busy::default(), Busy::and));
+    }
     // Those without samples have no end, and so no time of which anything is known.
     let begin = |part: &Part<'_>| part.end_ns().and(part.begin_ns());
     let begun = parts.iter().filter_map(begin).min();

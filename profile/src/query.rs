@@ -29,6 +29,7 @@
 //! - [`code`]: one function, by address
 //! - [`nameless`]: frames without a name, by module
 //! - [`heat`]: samples by second and place in the second
+//! - [`parts`]: samples of functions by part of the window
 //! - [`traces`]: whole stacks by thread, for files
 
 mod activity;
@@ -42,6 +43,7 @@ mod internals;
 mod nameless;
 mod own;
 mod page;
+mod parts;
 mod plumbing;
 mod report;
 mod runs;
@@ -63,6 +65,7 @@ pub use groups::GroupRow;
 pub use heat::{HeatBy, HeatMap, HeatRow, HeatRows};
 pub use nameless::Nameless;
 pub use page::{FunctionPage, Neighbour, NeighbourKind};
+pub(crate) use parts::Parts;
 pub use scope::Scope;
 pub use selection::Selection;
 pub(crate) use traces::{Place, Timed, Trace};

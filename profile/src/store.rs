@@ -18,7 +18,7 @@ use crate::states::StateLog;
 use crate::tables::{EventId, Histories, Modules, Names, Processes, Sample, Sources, Tables};
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
 use crate::{
-    Ending, Frame, FrameId, Info, Metric, ModuleId, NoName, ProcessDetails, ProcessId, View,
+    Busy, Ending, Frame, FrameId, Info, Metric, ModuleId, NoName, ProcessDetails, ProcessId, View,
     WaitPart,
 };
 use naming::Naming;
@@ -145,6 +145,7 @@ pub struct Store {
     probes: Arc<ProbeLog>,
     /// What threads did, which has bounds of its own.
     states: Arc<StateLog>,
+    busy: Busy,
     /// The frame numbers of a new stack, kept for its room.
     scratch: Vec<FrameId>,
 }
@@ -184,6 +185,7 @@ impl Store {
             info: Arc::default(),
             probes: Arc::default(),
             states: Arc::default(),
+            busy: Busy::default(),
             scratch: Vec::new(),
         }
     }
@@ -359,6 +361,7 @@ impl Store {
                 info: Arc::clone(&self.info),
                 probes: Arc::clone(&self.probes),
                 states: Arc::clone(&self.states),
+                busy: self.busy,
                 begin_ns: self.begin_ns,
                 end_ns: self.end_of_history(),
                 kept_seconds: self.kept_seconds(),
@@ -380,6 +383,11 @@ impl Store {
     /// Says where and how the samples are taken.
     pub fn set_info(&mut self, info: Info) {
         self.info = Arc::new(info);
+    }
+
+    /// Says how busy the CPUs were so far, in the place of what was said before.
+    pub fn set_busy(&mut self, busy: Busy) {
+        self.busy = busy;
     }
 
     /// Says what probes have counted so far, in the place of what was said before.

@@ -28,7 +28,7 @@ pub(crate) use sources::{CHAIN_MAX, Link, SourceTable, Sources};
 use crate::intern::StackTable;
 use crate::probes::ProbeLog;
 use crate::states::StateLog;
-use crate::{Frame, Info};
+use crate::{Busy, Frame, Info};
 use std::sync::Arc;
 
 /// Everything that a store held at one moment. Cheap to clone, for a view that
@@ -49,6 +49,7 @@ pub(crate) struct Tables {
     pub(crate) probes: Arc<ProbeLog>,
     /// What threads did, where time waited is counted.
     pub(crate) states: Arc<StateLog>,
+    pub(crate) busy: Busy,
     pub(crate) begin_ns: Option<u64>,
     pub(crate) end_ns: Option<u64>,
     pub(crate) kept_seconds: f64,

@@ -9,8 +9,8 @@ use crate::states::StateLog;
 use crate::tables::{EventId, Module, Tables};
 use crate::time::{TimeRange, Window};
 use crate::{
-    Frame, FrameId, FrameKind, Function, FunctionId, Info, Metric, NameState, ProcessId, Rates,
-    Role, RowName,
+    Busy, Frame, FrameId, FrameKind, Function, FunctionId, Info, Metric, NameState, ProcessId,
+    Rates, Role, RowName,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -136,6 +136,11 @@ impl View {
     /// Where and how it was sampled.
     pub fn info(&self) -> &Arc<Info> {
         &self.tables.info
+    }
+
+    /// How busy the CPUs were, as far as that is known.
+    pub fn busy(&self) -> Busy {
+        self.tables.busy
     }
 
     /// What probes counted beside the samples.

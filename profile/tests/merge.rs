@@ -8,7 +8,7 @@ use profile::formats::pft;
 use profile::merge::{MergeError, merge};
 use profile::query::HeatRows;
 use profile::{
-    Cancel, Ending, Host, Info, Limits, NameState, NewSample, ProcessId, Query, Rates, Store,
+    Busy, Cancel, Ending, Host, Info, Limits, NameState, NewSample, ProcessId, Query, Rates, Store,
     TimeRange, View,
 };
 use proptest::prelude::*;
@@ -176,6 +176,21 @@ fn different_rates_are_said() {
     assert_eq!(merged(&[0, 0]), (0, 0), "nothing is known");
     assert_eq!(merged(&[99, 499, 99]), (0, 1));
     assert_eq!(merged(&[99, 0]), (0, 1));
+}
+
+#[test]
+fn how_busy_cpus_were_is_known_if_all_recordings_know_it() {
+    let busy = |busy_ms, of_ms| Busy { busy_ms, of_ms };
+    let merged = |sides: [Busy; 2]| {
+        let views = sides.map(|busy| {
+            let mut store = Store::new(limits());
+            store.set_busy(busy);
+            store.view()
+        });
+        merge(&views, limits()).unwrap().view().busy()
+    };
+    assert_eq!(merged([busy(3, 4), busy(0, 2)]), busy(3, 6));
+    assert_eq!(merged([busy(3, 4), Busy::default()]), Busy::default());
 }
 
 #[test]

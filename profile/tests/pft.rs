@@ -2,8 +2,8 @@
 
 use profile::formats::{FormatError, folded, pft};
 use profile::{
-    Cancel, Ending, Frame, FrameKind, Host, Info, Limits, ModuleId, NameState, NewSample, NoName,
-    ProcessDetails, ProcessId, Query, Rates, Report, SourceFrame, Store, View,
+    Busy, Cancel, Ending, Frame, FrameKind, Host, Info, Limits, ModuleId, NameState, NewSample,
+    NoName, ProcessDetails, ProcessId, Query, Rates, Report, SourceFrame, Store, View,
 };
 use proptest::prelude::*;
 use test_support::Random;
@@ -164,6 +164,7 @@ fn text(view: &View) -> Vec<String> {
     lines.push(String::from_utf8(stacks).unwrap());
     lines.push(format!("{:?} {:?}", report.completeness, report.window));
     lines.push(format!("{:?} {:?}", view.info(), selection.cgroups()));
+    lines.push(format!("{:?}", view.busy()));
     lines
 }
 
@@ -185,6 +186,7 @@ proptest! {
         let mut writer = pft::Writer::new(&mut file).unwrap();
         for (at, sample) in samples.iter().enumerate() {
             feed(&mut store, &mut clock, sample);
+            store.set_busy(Busy { busy_ms: 7 * clock, of_ms: 8 * clock });
             if at % every == 0 {
                 name_some(&mut store, 3);
                 writer.append(&store.view(), Some(clock * 10_000_000)).unwrap();
@@ -394,6 +396,24 @@ fn parts_of_a_newer_version_are_left_out() {
     let (store, notes) = read(&stored_block(&[77, 2, 1, 1, 11, 1, 0])).unwrap();
     assert_eq!(store.stats().samples, 0);
     assert_eq!(notes.len(), 1, "{notes:?}");
+}
+
+#[test]
+fn cpus_that_were_busier_than_they_could_be_were_busy_all_the_time() {
+    let mut store = empty();
+    let said = Busy {
+        busy_ms: u64::MAX,
+        of_ms: 3,
+    };
+    store.set_busy(said);
+    let mut file = Vec::new();
+    pft::write(&store.view(), &mut file).unwrap();
+    let (again, notes) = read(&file).unwrap();
+    assert!(notes.is_empty(), "{notes:?}");
+    assert_eq!(again.view().busy(), said);
+    assert_eq!(said.percent(), Some(100.0));
+    assert_eq!(said.and(said).percent(), Some(100.0));
+    assert_eq!(Busy::default().percent(), None);
 }
 
 #[test]

@@ -31,7 +31,10 @@ pub use bush::bush;
 pub use code::MadeUp;
 pub use fields::json_fields;
 pub use probes::probed;
-pub use tree::{tree_of_build, tree_of_rates, tree_of_source, tree_of_stripped_libc, tree_step};
+pub use tree::{
+    tree_of_build, tree_of_even_samples, tree_of_rates, tree_of_source, tree_of_stripped_libc,
+    tree_step,
+};
 pub use waiting::{waiting, waits_later, waits_not_yet};
 
 const FUNCTIONS: &[(&str, &str, u64, u64)] = &[

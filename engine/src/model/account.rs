@@ -9,7 +9,7 @@ use crate::stops::Stops;
 use crate::users::Users;
 use probe::shares::NOBODY;
 use probe::{Batch, Counters, OverShare, PythonStats, Scarce, TableStats};
-use profile::{Ending, Health, ModuleId, OwnMemory, Window};
+use profile::{Busy, Ending, Health, ModuleId, OwnMemory, Window};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,6 +84,12 @@ impl Account {
     /// For a snapshot: copied only if more is lost while somebody holds it.
     pub fn losses(&self) -> Arc<Losses> {
         Arc::clone(&self.losses)
+    }
+
+    /// How much of the time of the CPUs was used since the start, by whatever ran.
+    pub fn used(&mut self) -> Busy {
+        self.meter.look(&self.counters);
+        self.meter.used()
     }
 
     /// How far the numbers of a window can be trusted, and how many CPUs were busy.

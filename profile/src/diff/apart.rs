@@ -1,6 +1,8 @@
 //! What sets a part of a selection *apart* from the rest of it.
 
-use super::{Counted, SAMPLES_MIN, chance, is_enough};
+use super::SAMPLES_MIN;
+use super::chance::{Counted, is_enough, of_shares};
+use super::spread::Spread;
 use crate::{FunctionId, Selection};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -56,7 +58,7 @@ impl PartTest {
         };
         let there = counted(there, self.rest, self.evidence.1);
         let here = counted(here, self.part, self.evidence.0);
-        is_enough(there, here) && chance(there, here) <= self.limit
+        is_enough(there, here) && of_shares(there, here, Spread::NONE) <= self.limit
     }
 }
 

@@ -34,7 +34,7 @@ pub const MAGIC: [u8; 8] = *b"\x89PFT\r\n\x1a\n";
 /// Files of a higher one cannot be read.
 pub(super) const VERSION: u16 = 2;
 /// Sections that are not known are left out.
-pub(super) const VERSION_MINOR: u16 = 7;
+pub(super) const VERSION_MINOR: u16 = 8;
 
 /// What a block consists of: parts, each with its tag and length.
 pub(super) mod section {
@@ -67,6 +67,8 @@ pub(super) mod section {
     pub(crate) const WAITS: u64 = 20;
     /// Since 2.5, and only if time waited is counted.
     pub(crate) const STATES: u64 = 22;
+    /// Since 2.8, and only if it is known. The last one counts.
+    pub(crate) const BUSY: u64 = 23;
 }
 
 /// Writes all of a view as one finished file.

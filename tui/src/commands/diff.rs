@@ -4,6 +4,8 @@
 mod json;
 /// As a short text with headings.
 mod markdown;
+/// Without the time in the queue for a CPU.
+mod queue;
 /// As a table.
 mod table;
 
@@ -17,7 +19,7 @@ use crate::failure::{Exit, Failure};
 use crate::stderr;
 use crate::words::{metric, names};
 use profile::diff::{Diff, DiffRow, Side};
-use profile::{Cancel, Metric, Query, Selection};
+use profile::{Cancel, Filter, Metric, Query, Selection};
 use std::thread;
 
 /// Runs `diff`: prints what changed from A to B. With a limit, the exit status says whether
@@ -42,8 +44,12 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
     }
     check_same_metric(&a.view.info().metric, &b.view.info().metric)?;
     let metric = a.view.info().metric.clone();
-    let (a, b) = (select(&a, config), select(&b, config));
-    let diff = Diff::new(&a, &b);
+    let halves = queue::select(&metric, &config.filter, |filter| {
+        let select = |side: &Opened| select(side, filter.clone());
+        Ok::<_, Failure>([select(&a), select(&b)])
+    })?;
+    let [a, b] = &halves.sides;
+    let diff = Diff::new(a, b);
     let limit = config.fail_over_points;
     let exceeding = limit.and_then(|limit| diff.rows.iter().find(|row| exceeds(&diff, row, limit)));
     let mut shown = diff.clone();
@@ -57,6 +63,7 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
         rows_max: config.rows_max.unwrap_or(usize::MAX),
         limit,
         exceeding,
+        queued_ns: halves.queued_ns,
     };
     super::print(&match config.format {
         Format::Json => json::render(&compared),
@@ -78,24 +85,29 @@ pub fn run(config: &DiffConfig) -> Result<Exit, Failure> {
 }
 
 /// Returns what changed from A to B as a short text with headings, of no more than so many
-/// tokens. An error if they count different things.
+/// tokens. `metrics` are what both count: an error if that is not the same. `select` returns what
+/// a filter keeps of both.
 pub fn markdown(
-    a: &Selection,
-    b: &Selection,
+    metrics: [&Metric; 2],
+    filter: &Filter,
+    select: impl FnMut(Filter) -> Result<[Selection; 2], String>,
     names: [String; 2],
     tokens_max: usize,
-) -> Result<String, Failure> {
-    let [before, after] = [a, b].map(|side| &side.view().info().metric);
-    check_same_metric(before, after)?;
+) -> Result<String, String> {
+    let [before, metric] = metrics;
+    check_same_metric(before, metric).map_err(|failure| failure.to_string())?;
+    let halves = queue::select(metric, filter, select)?;
+    let [a, b] = &halves.sides;
     let mut diff = Diff::new(a, b);
     diff.compare_time();
     let compared = Compared {
         diff: &diff,
-        metric: after,
+        metric,
         names,
         rows_max: usize::MAX,
         limit: None,
         exceeding: None,
+        queued_ns: halves.queued_ns,
     };
     Ok(markdown::render(&compared, tokens_max))
 }
@@ -113,6 +125,8 @@ struct Compared<'a> {
     /// surely grew by more.
     limit: Option<f64>,
     exceeding: Option<&'a DiffRow>,
+    /// How long threads stood in the queue for a CPU, in A and in B, where that is left out of both.
+    queued_ns: Option<[u64; 2]>,
 }
 
 impl Compared<'_> {
@@ -124,6 +138,40 @@ impl Compared<'_> {
             rate => format!(" at {rate} Hz"),
         };
         format!("{counted}, {:.1} s{rate}", side.seconds)
+    }
+
+    /// Returns sentences about what else ran on the machine: that it decided how much CPU time
+    /// there was, and how long threads stood in the queue for a CPU.
+    fn beside(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        let sides = self.diff.sides();
+        if sides.are_crowded() {
+            let busy = |side: &Side| match side.busy.percent() {
+                Some(percent) => format!("{percent:.0} %"),
+                None => "an unknown part".to_owned(),
+            };
+            let what = match self.metric.is_waiting() {
+                true => "how long threads waited",
+                false => "how much time a program got",
+            };
+            sentences.push(format!(
+                "the CPUs were busy for {} of the time in A and for {} in B, with other programs as \
+                 well: {what} depends on those, so shares are compared",
+                busy(&sides.a),
+                busy(&sides.b),
+            ));
+        }
+        if let Some(queued) = self.queued_ns {
+            let per_second =
+                |queued: u64, side: &Side| queued as f64 / 1e6 / side.seconds.max(0.001);
+            sentences.push(format!(
+                "threads stood in the queue for a CPU for {:.1} -> {:.1} ms a second: that depends on \
+                 other programs, and is left out of the rest",
+                per_second(queued[0], &sides.a),
+                per_second(queued[1], &sides.b),
+            ));
+        }
+        sentences
     }
 
     /// Returns the milliseconds of CPU in a second of A and of B; None if a side does not know
@@ -156,7 +204,6 @@ fn operand_name(operand: &Operand) -> String {
     }
 }
 
-/// Reads a side, or records it first.
 /// Opens both sides. A file that a process is compared with is read before that is recorded,
 /// which counts time on CPUs: what cannot be compared is not waited for.
 fn open_both(config: &DiffConfig) -> Result<(Opened, Opened), Failure> {
@@ -191,10 +238,10 @@ fn open(operand: &Operand) -> Result<Opened, Failure> {
     }
 }
 
-/// Returns what the filter keeps of a side; both have the same one.
-fn select(opened: &Opened, config: &DiffConfig) -> Selection {
+/// Returns what a filter keeps of a side.
+fn select(opened: &Opened, filter: Filter) -> Selection {
     let query = Query {
-        filter: config.filter.clone(),
+        filter,
         ..Query::default()
     };
     let selection = opened.view.select(&query, &Cancel::new());
@@ -234,14 +281,18 @@ mod tests {
         store.set_build_id(ModuleId(0), file.as_bytes());
         store.add_process(ProcessId(1), 7, "server");
         store.begin(SECOND_NS);
-        for (at, weight) in (0..).zip(counts).filter(|(_, weight)| *weight > 0) {
+        let samples = (0..)
+            .zip(counts)
+            .flat_map(|(at, count)| (0..count).map(move |n| (at, n, count)));
+        for (at, number, count) in samples {
             let frame = Frame {
                 module: ModuleId(0),
                 address: at * 0x1000,
                 kind: FrameKind::User,
             };
             store.add_sample(NewSample {
-                time_ns: SECOND_NS * (2 + at),
+                // Evenly over the ten seconds.
+                time_ns: SECOND_NS + 10 * SECOND_NS * (2 * number + 1) / (2 * count),
                 cpu: 0,
                 process: ProcessId(1),
                 tid: 7,
@@ -249,7 +300,7 @@ mod tests {
                 frames: &[frame],
                 kernel_frames: 0,
                 ending: Ending::Root,
-                weight,
+                weight: 1,
             });
         }
         store.end(11 * SECOND_NS);
@@ -274,6 +325,7 @@ mod tests {
             rows_max: usize::MAX,
             limit: Some(limit),
             exceeding: diff.rows.iter().find(|row| exceeds(&diff, row, limit)),
+            queued_ns: None,
         })
     }
 

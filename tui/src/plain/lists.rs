@@ -307,6 +307,7 @@ pub fn changes(dialog: &Dialog, diff: &Diff, count: usize, answer: &mut Answer) 
             judgement(
                 &row.name,
                 (row.a_self, row.b_self),
+                row.chance,
                 diff,
                 metric_told(&dialog.session.app.context()),
             ),

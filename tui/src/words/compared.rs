@@ -28,10 +28,12 @@ pub fn renamed(renamed: &Renamed) -> String {
 }
 
 /// Returns a sentence about how a change of what is counted was judged: by the chance that is
-/// left after it was corrected, as that decides.
+/// left after it was corrected, as that decides. `chance` is that of a [row](profile::diff::DiffRow)
+/// or, of what is no function, of the [whole](Diff::chance).
 pub fn judgement(
     name: &str,
     (before, now): (u64, u64),
+    chance: f64,
     diff: &Diff,
     metric: Option<&Metric>,
 ) -> String {
@@ -55,13 +57,17 @@ pub fn judgement(
             bare_amount_by(metric, diff.b.samples),
         ),
     };
-    let Some(corrected) = diff.corrected_chance(before, now) else {
+    if !diff.is_tested(before, now) {
         return format!(
             "{name}: {numbers}; could be chance: fewer than {SAMPLES_MIN} samples are not tested"
         );
-    };
+    }
+    let corrected = diff.corrected(chance);
     let test = match diff.tests_time() {
         true => "two rates",
+        false if sides.are_crowded() => {
+            "two proportions, as other programs decided how much CPU time there was"
+        }
         false => "two proportions",
     };
     let words = match corrected <= FALSE_RATE {
@@ -73,7 +79,7 @@ pub fn judgement(
          sure), {} alone, by the test of {test}",
         p(corrected),
         units::counted(diff.tested() as u64, "function"),
-        p(diff.chance(before, now)),
+        p(chance),
     )
 }
 

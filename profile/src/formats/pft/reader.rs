@@ -10,7 +10,7 @@ use crate::formats::wire::Bytes;
 use crate::store::{Added, KnownStack};
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
 use crate::{
-    Ending, Frame, Host, Info, Metric, ModuleId, NameState, NewSample, Pause, ProcessDetails,
+    Busy, Ending, Frame, Host, Info, Metric, ModuleId, NameState, NewSample, Pause, ProcessDetails,
     ProcessId, Rates, Store, WaitPart,
 };
 use std::io::Read;
@@ -197,6 +197,7 @@ impl<R: Read> Reader<R> {
                 }
                 section::SAMPLED_CPUS => add_sampled_cpus(part, store)?,
                 section::PAUSES => add_pauses(part, store)?,
+                section::BUSY => store.set_busy(busy(part)?),
                 section::WAITS => waits = part,
                 section::STRINGS => self.tables.add_strings(part)?,
                 section::MODULES => self.add_modules(part, store)?,
@@ -457,6 +458,14 @@ fn add_sampled_cpus(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), Forma
 fn end_of(mut bytes: Bytes<'_>) -> Option<u64> {
     let _samples = bytes.number().ok()?;
     bytes.number().ok()?.checked_sub(1)
+}
+
+/// How busy the CPUs were.
+fn busy(mut bytes: Bytes<'_>) -> Result<Busy, FormatError> {
+    Ok(Busy {
+        busy_ms: bytes.number()?,
+        of_ms: bytes.number()?,
+    })
 }
 
 /// Adds the pauses to the info before them.

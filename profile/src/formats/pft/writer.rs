@@ -16,7 +16,7 @@ use crate::intern::StackId;
 use crate::tables::{Process, Sample, Thread, ThreadSlot};
 use crate::time::STAMP_NS;
 use crate::{
-    Frame, FrameId, Info, ModuleId, NameState, Pause, ProcessId, RateChange, View, WaitPart,
+    Busy, Frame, FrameId, Info, ModuleId, NameState, Pause, ProcessId, RateChange, View, WaitPart,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -69,6 +69,8 @@ pub struct Writer<W> {
     has_told_threads: bool,
     /// The second from which on samples are wanted.
     first_second: u64,
+    /// How busy the CPUs were, as the file says it.
+    busy: Busy,
     /// Sentences that the file has besides those of the recording.
     notes: Vec<String>,
     /// When it ended, if that is known.
@@ -108,6 +110,7 @@ struct Block {
     rates: Vec<u8>,
     sampled_cpus: Vec<u8>,
     pauses: Vec<u8>,
+    busy: Vec<u8>,
     strings: Vec<u8>,
     modules: Vec<u8>,
     processes: Vec<u8>,
@@ -151,12 +154,13 @@ impl Block {
     /// and sources stand behind the samples: a store takes names only for frames that
     /// it has, and it has them from samples. Rates and sampled CPUs change the info
     /// before them.
-    fn sections(self) -> [(u64, Vec<u8>); 17] {
+    fn sections(self) -> [(u64, Vec<u8>); 18] {
         [
             (section::INFO, self.info),
             (section::RATES, self.rates),
             (section::SAMPLED_CPUS, self.sampled_cpus),
             (section::PAUSES, self.pauses),
+            (section::BUSY, self.busy),
             (section::STRINGS, self.strings),
             (section::MODULES, self.modules),
             (section::PROCESSES, self.processes),
@@ -199,6 +203,7 @@ impl<W: Write> Writer<W> {
             states: states::Written::default(),
             has_told_threads: false,
             first_second: 0,
+            busy: Busy::default(),
             notes: Vec::new(),
             end_ns: None,
             written: BTreeMap::new(),
@@ -259,6 +264,7 @@ impl<W: Write> Writer<W> {
         is_wanted: impl Fn(&Sample) -> bool,
     ) -> Result<(), FormatError> {
         self.add_info(view);
+        self.add_busy(view);
         for bucket in view.tables.history.buckets() {
             let second = bucket.second();
             let done = self.written.get(&second).copied().unwrap_or(0);
@@ -290,6 +296,7 @@ impl<W: Write> Writer<W> {
     /// Says that nothing more comes, after a last [`Writer::append`].
     pub fn finish(&mut self, view: &View) -> Result<(), FormatError> {
         self.add_info(view);
+        self.add_busy(view);
         self.add_states(view, true)?;
         let end = self.end_ns.or(view.end_ns());
         put(&mut self.block.end, self.samples);
@@ -394,6 +401,16 @@ impl<W: Write> Writer<W> {
             self.bytes += self.packer.write(&mut self.out, &raw)? as u64;
         }
         Ok(())
+    }
+
+    /// Writes how busy the CPUs were, if that has changed.
+    fn add_busy(&mut self, view: &View) {
+        let busy = view.busy();
+        if self.busy != busy {
+            self.busy = busy;
+            put(&mut self.block.busy, busy.busy_ms);
+            put(&mut self.block.busy, busy.of_ms);
+        }
     }
 
     /// Writes what is known of the recording, if that has changed. Changes of the rate

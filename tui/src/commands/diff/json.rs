@@ -30,6 +30,7 @@ struct Object<'a> {
     renamed: Vec<Renamed<'a>>,
     fail_over_points: Option<f64>,
     exceeded_by: Option<&'a str>,
+    queued_ns: Option<[u64; 2]>,
     functions_found: usize,
     functions: Vec<Function<'a>>,
 }
@@ -42,6 +43,7 @@ struct Half<'a> {
     window_s: f64,
     rate_hz: u32,
     cpu_ms_per_s: Option<f64>,
+    cpus_busy_percent: Option<f64>,
 }
 
 /// A file that is called otherwise in B.
@@ -109,6 +111,7 @@ impl<'a> Object<'a> {
             renamed: diff.renamed.iter().map(Renamed::new).collect(),
             fail_over_points: compared.limit,
             exceeded_by: compared.exceeding.map(|row| &*row.name),
+            queued_ns: compared.queued_ns,
             functions_found: diff.rows.len(),
             functions: shown.map(|row| Function::new(compared, row)).collect(),
         }
@@ -123,6 +126,7 @@ impl<'a> Half<'a> {
             window_s: side.seconds,
             rate_hz: side.rate_hz,
             cpu_ms_per_s: side.cpu_ms_per_s(side.samples),
+            cpus_busy_percent: side.busy.percent(),
         }
     }
 }
@@ -135,7 +139,7 @@ impl<'a> Function<'a> {
             module: &row.module,
             change: diff.sides().change(row.a_self, row.b_self),
             sure: row.sure,
-            chance: { diff.corrected_chance(row.a_self, row.b_self) }.map(|_| row.chance),
+            chance: diff.is_tested(row.a_self, row.b_self).then_some(row.chance),
             is_new: row.is_new(),
             is_gone: row.is_gone(),
             a: Amounts::new(&diff.a, row.a_self, row.a_total),

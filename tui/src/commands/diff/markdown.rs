@@ -134,6 +134,9 @@ fn how_compared(compared: &Compared<'_>, lines: &mut Lines) {
     if let Some([a, b]) = compared.all() {
         lines.push(&format!("- all: {a:.1} -> {b:.1} ms of CPU a second"));
     }
+    for sentence in compared.beside() {
+        lines.push(&format!("- {sentence}"));
+    }
     lines.push(&format!(
         "- numbers are of the function itself, without what it calls; the same function by \
          build-id {}, by module and name {}",

@@ -52,6 +52,9 @@ fn write(compared: &Compared<'_>, out: &mut String) -> std::fmt::Result {
         let sum: f64 = rest.iter().map(|row| change_of(diff, row)).sum();
         writeln!(out, "  {sum:+10.1}  {} more", rest.len())?;
     }
+    for sentence in compared.beside() {
+        writeln!(out, "# {sentence}")?;
+    }
     if let Some([a, b]) = compared.all() {
         writeln!(out, "# all {a:.1} -> {b:.1} ms of CPU per second")?;
     }

@@ -2,9 +2,9 @@
 
 use super::arguments::Arguments;
 use super::kept::Kept;
-use super::{look, samples::Lot};
+use super::look;
 use crate::commands::diff;
-use profile::Cancel;
+use profile::{Cancel, Filter};
 
 /// Returns what changed from `a` to `b`; without `b`, to what is sampled now.
 pub fn answer(
@@ -20,8 +20,10 @@ pub fn answer(
     };
     let filter = arguments.text("filter")?.unwrap_or_default();
     let filter = crate::values::filter(filter).map_err(|why| format!("`filter`: {why}"))?;
-    let select = |lot: &Lot| lot.select(filter.clone(), cancel);
+    let (first, second) = (a.view()?, b.view()?);
+    let metrics = [first, second].map(|view| &view.info().metric);
     let names = [a.name.clone(), b.name.clone()];
-    let text = diff::markdown(&select(&a)?, &select(&b)?, names, tokens_max);
-    text.map_err(|failure| failure.to_string())
+    let select =
+        |filter: Filter| Ok([a.select(filter.clone(), cancel)?, b.select(filter, cancel)?]);
+    diff::markdown(metrics, &filter, select, names, tokens_max)
 }

@@ -5,7 +5,7 @@ use crate::commands::{open_file, recorded};
 use crate::user_files::UserFiles;
 use crate::words::text;
 use engine::snapshot::{Asked, Recording, Snapshot};
-use profile::{Cancel, Filter, Query, Selection};
+use profile::{Cancel, Filter, Query, Selection, View};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -138,14 +138,20 @@ fn revision(file: &File) -> std::io::Result<(u64, u64, u64, i64, i64)> {
 }
 
 impl Lot {
+    /// Returns all of its samples.
+    pub fn view(&self) -> Result<&View, String> {
+        let view = self.snapshot.view.as_ref();
+        view.ok_or_else(|| "it has no samples".to_owned())
+    }
+
     /// Returns the samples that a filter keeps.
     pub fn select(&self, filter: Filter, cancel: &Cancel) -> Result<Selection, String> {
-        let view = self.snapshot.view.as_ref().ok_or("it has no samples")?;
         let query = Query {
             filter,
             ..self.snapshot.asked.query.clone()
         };
-        view.select(&query, cancel)
+        self.view()?
+            .select(&query, cancel)
             .map_err(|error| error.to_string())
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::app::Head;
-use crate::fixture::tree_step;
+use crate::fixture::{tree_of_even_samples, tree_step};
 use crate::views::PaneId;
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use proptest::prelude::*;
@@ -385,7 +385,7 @@ fn time_and_difference_keep_their_own_zoom() {
 #[test]
 fn beside_what_differs_stands_its_flame_graph() {
     let mut hand = Hand::new(160, 45);
-    hand.show(tree_step(0)).wait(2_000);
+    hand.show(tree_of_even_samples()).wait(2_000);
     hand.keys("\\comm:postgres\n").keys("b=").keys("\\");
     hand.control('u');
     hand.keys("!_bt_\n").keys("jjjj");

@@ -4,7 +4,7 @@ use super::Hand;
 use crate::action::Action;
 use crate::app::Event;
 use crate::app::mode::Detail;
-use crate::fixture::{postgres, tree_step};
+use crate::fixture::{postgres, tree_of_even_samples, tree_step};
 use crate::knobs::{Knobs, Window};
 use crate::screen::rules;
 use crate::view_id::ViewId;
@@ -461,6 +461,7 @@ fn each_side_is_counted_by_its_own_filter_where_neither_has_the_other() {
 
 /// Compares what is shown with itself as another filter counts it.
 fn differ_by(hand: &mut Hand, filter: &str) {
+    hand.show(tree_of_even_samples());
     hand.keys("\\comm:postgres\n").keys("b=").keys("\\");
     hand.control('u');
     hand.keys(filter).keys("\n");

@@ -285,6 +285,7 @@ pub fn explain(flame: &Flame, cx: &Context<'_>) -> Option<String> {
         return Some(judgement(
             &name,
             (before, bar.samples),
+            diff.chance(before, bar.samples),
             diff,
             metric_told(cx),
         ));

@@ -535,6 +535,7 @@ pub fn explain(tree: &Tree, cx: &Context<'_>) -> Option<String> {
         return Some(judgement(
             &name,
             (before, row.samples),
+            diff.chance(before, row.samples),
             diff,
             metric_told(cx),
         ));

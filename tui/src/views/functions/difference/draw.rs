@@ -101,7 +101,13 @@ pub fn detail(list: &Difference, diff: &Diff, metric: Option<&Metric>) -> String
 /// Says in a sentence how the change of the selected function was judged.
 pub fn explain(list: &Difference, diff: &Diff, metric: Option<&Metric>) -> String {
     match list.selected(diff) {
-        Some(row) => judgement(&row.name, (row.a_self, row.b_self), diff, metric),
+        Some(row) => judgement(
+            &row.name,
+            (row.a_self, row.b_self),
+            row.chance,
+            diff,
+            metric,
+        ),
         None => "nothing is selected".into(),
     }
 }
