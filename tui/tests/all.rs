@@ -12,6 +12,7 @@ mod containers;
 mod debuginfod;
 mod demo;
 mod documented;
+mod documented_pages;
 mod ends;
 mod ends_at_once;
 mod faults;

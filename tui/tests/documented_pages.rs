@@ -1,0 +1,233 @@
+//! Every command of proftop in docs/, typed as it stands, but for a shorter time, and with processes,
+//! a user and a CPU that this machine has.
+
+use crate::common;
+
+use common::pty::Pty;
+use common::{PROFTOP, run, shared_machine, start_sampling, text};
+use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use test_support::{Process, Scratch, compile, wait_until};
+
+/// What stands for the programs of the pages: it works until it is killed, or for two seconds.
+const SERVER: &str = r#"
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#define SEEN __attribute__((noinline, noclone))
+static volatile unsigned long sink;
+SEEN unsigned long ExecScan(unsigned long rows) {
+    for (unsigned long i = 0; i < rows; i++) sink += i * sink + 1;
+    return sink;
+}
+SEEN unsigned long ExecutorRun(unsigned long rows) { return ExecScan(rows) + 1; }
+SEEN long parse(const char *text, long length) {
+    char *copy = malloc(length + 1);
+    memcpy(copy, text, length);
+    long hash = copy[length / 2];
+    free(copy);
+    return hash;
+}
+int main(int count, char **arguments) {
+    time_t end = time(NULL) + (count > 1 ? atol(arguments[1]) : 2);
+    while (time(NULL) < end) {
+        sink += ExecutorRun(2000000) + parse("a request", 9);
+        struct timespec pause = {0, 1000000};
+        nanosleep(&pause, NULL);
+    }
+    return 0;
+}
+"#;
+
+/// Where commands are typed, with the files that the pages speak of.
+struct Desk {
+    directory: Scratch,
+    server: Process,
+}
+
+impl Desk {
+    /// `None` where no program can be compiled.
+    fn new() -> Option<Desk> {
+        let directory = Scratch::new();
+        let source = directory.write("server.c", SERVER);
+        compile(&source, &directory.join("server"), ["-O1", "-g"])?;
+        directory.write("crash.log", "#0 0x1200\n#1 0x1300\n");
+        for (name, body) in [
+            ("sudo", r#"exec env "$@""#),
+            ("make", "exec ./server"),
+            ("bench", "exec ./server"),
+            ("pidof", "echo $SERVER"),
+        ] {
+            let script = directory.write(format!("bin/{name}"), format!("#!/bin/sh\n{body}\n"));
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(script, mode).expect("ours");
+        }
+        for (target, name) in [(PROFTOP, "bin/proftop"), ("bin/bench", "bench")] {
+            symlink(target, directory.join(name)).expect("ours");
+        }
+        std::fs::create_dir(directory.join("build")).expect("ours");
+        let server = Process::start_load(Command::new(directory.join("server")).arg("3600"));
+        let desk = Desk { directory, server };
+        for file in ["before.pft", "after.pft", "a.pft", "b.pft", "ring.pft"] {
+            desk.record(&format!("-o {file}"));
+        }
+        desk.record("-o waits.pft --metric off-cpu");
+        Some(desk)
+    }
+
+    /// The line as it is typed here.
+    fn here(&self, line: &str) -> String {
+        let pid = self.server.pid().to_string();
+        let mut line = line.replace("/var/lib/proftop/ring.pft", "ring.pft");
+        for number in ["4121", "1234", "PID"] {
+            line = line.replace(number, &pid);
+        }
+        for long in ["-d 60s", "-d 30s", "-d 10s", "-d 5s"] {
+            line = line.replace(long, "-d 1s");
+        }
+        // A user and a CPU that every machine has.
+        let line = line.replace("-u www-data -C 0-3", "-u root -C 0");
+        let line = line.replace("-d 10 ", "-d 1 ");
+        line.replace("@30s", "@1s")
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let bin = self.directory.join("bin");
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &format!("exec {line}")])
+            .current_dir(self.directory.path())
+            .env("PATH", format!("{}:{path}", bin.display()))
+            .env("SERVER", self.server.pid().to_string())
+            .env("PROFTOP_CONFIG", self.directory.join("config.toml"))
+            .env("XDG_STATE_HOME", "/dev/null")
+            .env("TERM", "xterm")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Records the server until there is a sample of it: it has the CPU time that nobody else wants,
+    /// which may be none for a second.
+    fn record(&self, options: &str) {
+        let line = format!("proftop record -d 1s -f -p 4121 {options}");
+        wait_until("a sample of the server", || self.status(&line) == Some(0));
+    }
+
+    fn status(&self, line: &str) -> Option<i32> {
+        run(&mut self.command(&self.here(line))).status.code()
+    }
+
+    /// Types a line that may end with these statuses, or with 5, which says that no sample came
+    /// while it looked.
+    fn succeed(&self, line: &str, statuses: &[i32]) {
+        let output = run(&mut self.command(&self.here(line)));
+        let status = output.status.code();
+        let is_right = status.is_some_and(|status| status == 5 || statuses.contains(&status));
+        assert!(is_right, "{line}: {status:?}: {}", text(&output.stderr));
+    }
+
+    /// Types a line of a page and sees it through.
+    fn type_line(&self, line: &str) {
+        println!("$ {line}");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let has = |word: &str| words.contains(&word);
+        // What the line writes may be there from another one, and is not written over.
+        if let Some(at) = words.iter().position(|word| *word == "-o") {
+            let _ = std::fs::remove_file(self.directory.join(words[at + 1]));
+        }
+        let is_of_machine = line.contains("nginx.service") || line.contains("usdt:postgresql");
+        if is_of_machine {
+            // What this machine has not; all else is as it stands.
+            let output = run(&mut self.command(&self.here(line)));
+            let said = text(&output.stderr);
+            let is_it = said.contains("no cgroup") || said.contains("query__start");
+            assert!(is_it && !output.status.success(), "{line}: {said}");
+        } else if has("record") && !has("-d") {
+            self.interrupt(line);
+        } else if is_screen(&words) {
+            self.see_screen(line);
+        } else if ["--filter", "--peek", "--fail-over"].into_iter().any(has) {
+            // Nobody is called nginx here, and nothing memcpy; and a limit may be exceeded.
+            self.succeed(line, &[0, 3]);
+        } else {
+            self.succeed(line, &[0]);
+        }
+    }
+
+    fn interrupt(&self, line: &str) {
+        let mut command = self.command(&self.here(line));
+        let mut child = start_sampling(command.stdout(Stdio::null()));
+        child.interrupt();
+        let status = child.wait().expect("ours");
+        assert!(
+            matches!(status.code(), Some(0 | 5 | 130)),
+            "{line}: {status}"
+        );
+        // Other lines read it, and it may have ended before the first sample.
+        self.record("-o ring.pft");
+    }
+
+    /// Waits for the screen, and quits.
+    fn see_screen(&self, line: &str) {
+        let mut pty = Pty::open(80, 24);
+        let mut command = self.command(&self.here(line));
+        pty.attach(&mut command);
+        let mut child = Process::start(&mut command);
+        pty.read_until(b"quit");
+        pty.press(b"q");
+        let status = child.wait().expect("ours");
+        assert!(status.success(), "{line}: {status}");
+    }
+}
+
+/// Whether a command opens the screen.
+fn is_screen(words: &[&str]) -> bool {
+    let own = words.iter().take_while(|word| **word != "--");
+    let own: Vec<&str> = own.copied().filter(|word| *word != "sudo").collect();
+    let ends = ["-b", "--plain"];
+    match own.get(1) {
+        Some(&("open" | "demo")) | None => true,
+        Some(first) => first.starts_with('-') && !own.iter().any(|word| ends.contains(word)),
+    }
+}
+
+/// The commands among the lines of a page that are set apart; what they do stands behind two
+/// blanks.
+fn commands(page: &str) -> impl Iterator<Item = &str> {
+    let lines = page.lines().filter_map(|line| line.strip_prefix("    "));
+    lines.filter_map(|line| {
+        let command = line.split("  ").next().unwrap_or(line).trim();
+        let ours = command.strip_prefix("sudo ").unwrap_or(command);
+        (ours == "proftop" || ours.starts_with("proftop ")).then_some(command)
+    })
+}
+
+#[test]
+fn commands_of_the_pages_do_what_they_say() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let Some(desk) = Desk::new() else {
+        return;
+    };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let mut typed = BTreeSet::new();
+    let mut pages: Vec<_> = std::fs::read_dir(folder)
+        .expect("it is there")
+        .map(|entry| entry.expect("readable").path())
+        .filter(|path| path.extension().is_some_and(|kind| kind == "md"))
+        .collect();
+    pages.sort();
+    for page in pages {
+        let words = std::fs::read_to_string(&page).expect("a text");
+        for line in commands(&words) {
+            if typed.insert(line.to_owned()) {
+                desk.type_line(line);
+            }
+        }
+    }
+    assert!(typed.len() > 60, "{typed:?}");
+}
