@@ -323,6 +323,7 @@ impl Model {
         self.store.add_process(id, process.pid, &process.comm);
         let owner = &process.owner;
         let details = ProcessDetails {
+            host: None,
             cgroup: owner.cgroup.clone(),
             user: owner.uid.map(|uid| self.users.name(uid)),
             command_line: owner.command_line.clone(),

@@ -1,7 +1,7 @@
 //! A view *without the names of people and machines*, to be given away: it tells
 //! which code ran, not whose it was.
 //!
-//! Commands, users, control groups and directories get numbers; what had one name
+//! Commands, users, control groups, machines and directories get numbers; what had one name
 //! still has one, so that whatever is grouped by it adds up as before. The
 //! machine's name, the scope and the notes go. What stays is code: names of
 //! functions and files, numbers of processes, build-ids.
@@ -36,10 +36,12 @@ impl View {
         let mut commands = Aliases::new("command-");
         let mut users = Aliases::new("user-");
         let mut cgroups = Aliases::new("/group-");
+        let mut hosts = Aliases::new("host-");
         let mut directories = Aliases::new("/dir-");
         let processes = tables.processes.renamed(
             |comm| commands.of(comm),
             |details| ProcessDetails {
+                host: details.host.as_ref().map(|name| hosts.of(name)),
                 cgroup: details.cgroup.as_ref().map(|path| cgroups.of(path)),
                 user: details.user.as_ref().map(|name| users.of(name)),
                 ..ProcessDetails::default()

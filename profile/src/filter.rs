@@ -16,7 +16,7 @@
 //! | `only:TEST` | hides all other frames |
 //! | `show:internals` | shows what an interpreter (CPython) does itself below a function that it runs, and how a library and the kernel make a wait; else that is charged to the function that they work for |
 //! | `fold:recursion` | a function that calls itself is one frame |
-//! | `pid: tid: cpu: comm: cgroup: user:` | keeps samples by who ran where; `!` turns it round |
+//! | `pid: tid: cpu: comm: cgroup: user: host:` | keeps samples by who ran where; `!` turns it round |
 //! | `state:` | keeps samples by what the thread did: `run`, or what it waited for; `idle`: it waited for work; `join`: for the end of a thread |
 //!
 //! A TEST is a bare word (part of a function's name; case counts if it has a
@@ -118,6 +118,8 @@ pub enum SampleTest {
     Cgroup(Text),
     /// Does its process run as the user of that name?
     User(Text),
+    /// The name of the machine, in a profile of several.
+    Host(Text),
     /// Is what its thread did one of these?
     State(States),
 }

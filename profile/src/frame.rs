@@ -18,6 +18,8 @@ pub struct ProcessId(pub u32);
 /// What may be known of a process beside its name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProcessDetails {
+    /// The name of the machine that it runs on, where a profile has several.
+    pub host: Option<Arc<str>>,
     /// Its control group's path.
     pub cgroup: Option<Arc<str>>,
     /// The name of the user it runs as.

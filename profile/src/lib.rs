@@ -30,6 +30,7 @@ mod hash;
 mod index;
 mod info;
 mod intern;
+pub mod machines;
 pub mod merge;
 mod no_name;
 pub mod probes;

@@ -2,9 +2,9 @@
 //!
 //! Modules are the same if path and build-id are, functions if they have one
 //! name in one module. A process that is in two recordings is two: a pid comes
-//! again with other programs, a recording does not say when a process started,
-//! and what was put together no longer which host each one is of. Joining by pid
-//! and name would add up strangers, and the answer would depend on the steps.
+//! again with other programs, and a recording does not say when a process started.
+//! Joining by pid and name would add up strangers. Each process says of which machine
+//! it is.
 //! (Call trees below each name, and filters, take them together.) Times are put
 //! on one clock where it is known when a recording began. In whatever order and
 //! by however many steps recordings are put together, every question gets the
@@ -38,6 +38,9 @@ pub enum MergeError {
     TooLarge(#[from] FormatError),
 }
 
+/// What stands between the names of several machines.
+const LIST: &str = ", ";
+
 /// What a merged recording says if they are not of one rate.
 const RATES_DIFFER: &str = "recordings of different rates, or of unknown ones, were put \
     together: shares are of samples, not of time";
@@ -53,7 +56,8 @@ const RATES_DIFFER: &str = "recordings of different rates, or of unknown ones, w
 /// 5. names, which a store takes only for frames that it has
 pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
     let mut import = Import::new(limits);
-    let mut info = merged_info(views)?;
+    let infos: Vec<Info> = views.iter().map(counted_info).collect();
+    let mut info = merged_info(&infos)?;
     let epoch_ms = info.epoch_unix_ms;
     let mut parts: Vec<Part<'_>> = views.iter().map(|view| Part::new(view, epoch_ms)).collect();
     info.pauses = pauses(&parts);
@@ -94,16 +98,14 @@ pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
 /// What the recordings say of themselves, as one: texts that differ are listed, counts
 /// that lack something are added up. The order of the recordings makes no difference,
 /// as lists are sorted, and the list of a merged recording is taken apart again.
-fn merged_info(views: &[View]) -> Result<Info, MergeError> {
-    let infos: Vec<Info> = views.iter().map(counted_info).collect();
-    let mut infos = infos.iter();
-    let Some(first) = infos.next() else {
+pub(crate) fn merged_info(infos: &[Info]) -> Result<Info, MergeError> {
+    let Some((first, others)) = infos.split_first() else {
         return Ok(Info::default());
     };
     let mut merged = Info::clone(first);
     let mut texts: [BTreeSet<&str>; 4] = Default::default();
     let mut notes: BTreeSet<&str> = first.notes.iter().map(String::as_str).collect();
-    for info in views.iter().map(View::info) {
+    for info in infos {
         if info.metric != merged.metric {
             let words = |info: &Info| format!("{} in {}", info.metric.name, info.metric.unit);
             return Err(MergeError::Metrics(words(&merged), words(info)));
@@ -115,11 +117,11 @@ fn merged_info(views: &[View]) -> Result<Info, MergeError> {
             &info.scope,
         ];
         for (all, text) in texts.iter_mut().zip(told) {
-            all.extend(text.split(", ").filter(|text| !text.is_empty()));
+            all.extend(text.split(LIST).filter(|text| !text.is_empty()));
         }
         notes.extend(info.notes.iter().map(String::as_str));
     }
-    for info in infos {
+    for info in others {
         merged.lost = merged.lost.saturating_add(info.lost);
         merged.host.cpus = merged.host.cpus.max(info.host.cpus);
         if info.host.sampled_cpus != merged.host.sampled_cpus {
@@ -135,7 +137,7 @@ fn merged_info(views: &[View]) -> Result<Info, MergeError> {
             notes.insert(RATES_DIFFER);
         }
     }
-    let joined = |all: &BTreeSet<&str>| all.iter().copied().collect::<Vec<_>>().join(", ");
+    let joined = |all: &BTreeSet<&str>| all.iter().copied().collect::<Vec<_>>().join(LIST);
     [
         merged.host.name,
         merged.host.kernel,
@@ -179,6 +181,9 @@ struct Part<'a> {
     /// How much later than the merged clock this recording's began, in whole stamps:
     /// what is added to its times.
     shift_ns: u64,
+    /// The machine of processes of which nothing else is told. None if the recording is of
+    /// several.
+    host: Option<Arc<str>>,
     /// Numbers in the merged store, by those of this recording.
     processes: HashMap<ProcessId, ProcessId>,
     /// By number of a frame here: what it is in the merged store. `None` for frames that
@@ -194,9 +199,12 @@ impl<'a> Part<'a> {
         };
         // Samples stay in their stamps.
         let shift_ns = behind_ms.saturating_mul(1_000_000) / STAMP_NS * STAMP_NS;
+        let host = &view.info().host.name;
+        let is_one = !host.is_empty() && !host.contains(LIST);
         Self {
             view,
             shift_ns,
+            host: is_one.then(|| host.as_str().into()),
             processes: HashMap::new(),
             frames: vec![None; view.tables.frames.len()],
         }
@@ -327,7 +335,10 @@ impl<'a> Part<'a> {
                 if told.insert(thread.process)
                     && let Some(known) = tables.processes.get(thread.process)
                 {
-                    import.store.add_process(*process, known.pid, &known.comm);
+                    let host = known.details.host.as_ref().or(self.host.as_ref());
+                    import
+                        .store
+                        .add_process_of(host, *process, known.pid, &known.comm);
                     let details = known.details.clone();
                     import.store.set_process_details(*process, details);
                 }

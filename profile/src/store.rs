@@ -220,12 +220,27 @@ impl Store {
         self.modules.set_build_id(id, build_id);
     }
 
-    /// Adds a process, or renames one after exec.
-    pub fn add_process(&mut self, id: ProcessId, pid: u32, comm: &str) {
-        self.processes.add(id, pid, comm, self.newest_second);
+    /// From now on a module is taken for the same as another one of the same path and build-id,
+    /// as on several machines: functions of both are counted together. Each keeps its own
+    /// frames, which are named by what its own machine tells, so that no machine renames what
+    /// runs on another. Modules are joined when their build-id is told, be it empty.
+    pub fn join_equal_modules(&mut self) {
+        self.modules.join_equal();
     }
 
-    /// Says what else is known of a process that was added.
+    /// Adds a process, or renames one after exec.
+    pub fn add_process(&mut self, id: ProcessId, pid: u32, comm: &str) {
+        self.add_process_of(None, id, pid, comm);
+    }
+
+    /// As [`Store::add_process`], of a process on this machine, in a profile of several. The same
+    /// pid on two machines is two processes.
+    pub fn add_process_of(&mut self, host: Option<&Arc<str>>, id: ProcessId, pid: u32, comm: &str) {
+        self.processes.add(id, host, pid, comm, self.newest_second);
+    }
+
+    /// Says what else is known of a process that was added. The machine that it was added with
+    /// stays.
     pub fn set_process_details(&mut self, id: ProcessId, details: ProcessDetails) {
         self.processes.set_details(id, details);
     }

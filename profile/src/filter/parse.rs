@@ -26,8 +26,9 @@ pub struct FilterError {
 }
 
 /// Keys of frames, then those of samples.
-const KEYS: [&str; 12] = [
-    "fn", "mod", "file", "kind", "lang", "pid", "tid", "cpu", "comm", "cgroup", "user", "state",
+const KEYS: [&str; 13] = [
+    "fn", "mod", "file", "kind", "lang", "pid", "tid", "cpu", "comm", "cgroup", "user", "host",
+    "state",
 ];
 const ACTIONS: [&str; 6] = ["focus", "exclude", "hide", "fold", "only", "show"];
 
@@ -287,6 +288,7 @@ impl<'a> Reader<'a> {
             "comm" => SampleTest::Comm(self.text(operator)?),
             "cgroup" => SampleTest::Cgroup(self.text(operator)?),
             "user" => SampleTest::User(self.text(operator)?),
+            "host" => SampleTest::Host(self.text(operator)?),
             "pid" | "tid" | "cpu" if operator == '~' => {
                 return Err(self.error(at, format!("`{key}` takes numbers: {key}:1,4-7")));
             }

@@ -62,6 +62,7 @@ impl fmt::Display for SampleTest {
             SampleTest::Comm(text) => text.write(f, "comm"),
             SampleTest::Cgroup(text) => text.write(f, "cgroup"),
             SampleTest::User(text) => text.write(f, "user"),
+            SampleTest::Host(text) => text.write(f, "host"),
             SampleTest::State(states) => write!(f, "state:{states}"),
         }
     }

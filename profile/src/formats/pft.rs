@@ -6,6 +6,7 @@
 //! - [`columns`]: what is in them and comes once
 //! - [`writer`]: what a view has that the file has not yet
 //! - [`reader`]: block by block into a store
+//! - [`place`]: a store of its own, or one with other machines, for the reader
 //! - [`tables`]: what a file has defined so far, for the reader
 //! - [`naming`]: names and sources, for the reader
 //! - [`probes`]: what probes counted, both ways
@@ -14,12 +15,14 @@
 mod block;
 mod columns;
 mod naming;
+mod place;
 mod probes;
 mod reader;
 mod states;
 mod tables;
 mod writer;
 
+pub use place::{MACHINES_MAX, Machine};
 pub use reader::Reader;
 pub use writer::Writer;
 
@@ -34,7 +37,7 @@ pub const MAGIC: [u8; 8] = *b"\x89PFT\r\n\x1a\n";
 /// Files of a higher one cannot be read.
 pub(super) const VERSION: u16 = 2;
 /// Sections that are not known are left out.
-pub(super) const VERSION_MINOR: u16 = 8;
+pub(super) const VERSION_MINOR: u16 = 9;
 
 /// What a block consists of: parts, each with its tag and length.
 pub(super) mod section {
@@ -69,6 +72,8 @@ pub(super) mod section {
     pub(crate) const STATES: u64 = 22;
     /// Since 2.8, and only if it is known. The last one counts.
     pub(crate) const BUSY: u64 = 23;
+    /// Since 2.9, and only if there are processes of several machines.
+    pub(crate) const HOSTS: u64 = 24;
 }
 
 /// Writes all of a view as one finished file.

@@ -101,9 +101,10 @@ fn living_by_pid(view: &View) -> HashMap<u32, ProcessId> {
     living.map(|(id, process)| (process.pid, id)).collect()
 }
 
-/// Whether a whole thread is in a scope. Of control groups it is not asked.
+/// Whether a whole thread is in a scope. Of control groups and machines it is not asked.
 fn is_in(scope: &Scope, process: ProcessId, tid: u32) -> bool {
     scope.cgroups.is_empty()
+        && scope.hosts.is_empty()
         && (scope.processes.is_empty() || scope.processes.contains(&process))
         && (scope.threads.is_empty() || scope.threads.contains(&(process, tid)))
 }

@@ -4,6 +4,7 @@
 use crate::filter::{Clause, Filter, SampleTest};
 use crate::tables::{ProcessTable, ThreadSlot};
 use crate::{FrameId, ProcessId, View};
+use std::sync::Arc;
 
 /// Whose samples count. Kinds combine with "and", values of one kind with "or";
 /// none of a kind means all.
@@ -17,6 +18,8 @@ pub struct Scope {
     pub cpus: Vec<u16>,
     /// Paths of control groups; one stands for those below it, too.
     pub cgroups: Vec<String>,
+    /// The names of machines, in a profile of several.
+    pub hosts: Vec<Arc<str>>,
     /// Samples with any of these functions on the stack, each told by a frame.
     pub functions: Vec<FrameId>,
 }
@@ -36,6 +39,7 @@ impl Scope {
             && is_part(&self.threads, &other.threads)
             && is_part(&self.cpus, &other.cpus)
             && is_part(&self.cgroups, &other.cgroups)
+            && is_part(&self.hosts, &other.hosts)
             && is_part(&self.functions, &other.functions)
     }
 }
@@ -121,9 +125,9 @@ fn cpus(scope: &Scope, tests: &[(&SampleTest, bool)]) -> Option<Vec<bool>> {
 /// wanted or lies below it.
 fn is_in_scope(scope: &Scope, table: &ProcessTable, slot: ThreadSlot) -> bool {
     let thread = table.thread(slot);
-    let cgroup = table
-        .get(thread.process)
-        .and_then(|p| p.details.cgroup.as_deref());
+    let details = table.get(thread.process).map(|p| &p.details);
+    let cgroup = details.and_then(|details| details.cgroup.as_deref());
+    let host = details.and_then(|details| details.host.as_ref());
     let is_below = |wanted: &String| {
         let rest = cgroup.and_then(|path| path.strip_prefix(wanted.trim_end_matches('/')));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -131,6 +135,7 @@ fn is_in_scope(scope: &Scope, table: &ProcessTable, slot: ThreadSlot) -> bool {
     (scope.processes.is_empty() || scope.processes.contains(&thread.process))
         && (scope.threads.is_empty() || scope.threads.contains(&(thread.process, thread.tid)))
         && (scope.cgroups.is_empty() || scope.cgroups.iter().any(is_below))
+        && (scope.hosts.is_empty() || host.is_some_and(|host| scope.hosts.contains(host)))
 }
 
 /// Whether a thread passes a test; `None` if that is not for threads to say.
@@ -151,6 +156,9 @@ fn admits(test: &SampleTest, table: &ProcessTable, slot: ThreadSlot) -> Option<b
         SampleTest::User(text) => details
             .and_then(|d| d.user.as_deref())
             .is_some_and(|user| text.matches(user)),
+        SampleTest::Host(text) => details
+            .and_then(|d| d.host.as_deref())
+            .is_some_and(|host| text.matches(host)),
     })
 }
 

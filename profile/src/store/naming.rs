@@ -90,6 +90,7 @@ impl Store {
         if !tag.is_pending() && !is_late_name {
             return;
         }
+        let whole = self.modules.whole(at.module);
         match state {
             NameState::Pending => {
                 // An unasked one still is on a fresh stack.
@@ -98,10 +99,8 @@ impl Store {
                     self.naming.again.push(frame);
                 }
             }
-            NameState::Named(name) if is_late_name => {
-                self.names.set_named_late(frame, at.module, name);
-            }
-            NameState::Named(name) => self.names.set_named(frame, at.module, name),
+            NameState::Named(name) if is_late_name => self.name_late(frame, at, name),
+            NameState::Named(name) => self.names.set_named(frame, whole, name),
             // Hundreds of addresses that tell nobody anything are one function.
             NameState::Unnamed(NoName::Jit) => {
                 let function = self.unmapped_code(at);
@@ -111,8 +110,33 @@ impl Store {
             NameState::UnnamedIn { reason, start } => {
                 let place = format!("{}+{start:#x}", self.modules.get(at.module).name);
                 let place = place.into();
-                self.names.set_unnamed_in(frame, at.module, reason, place);
+                let module = self.place_module(at.module);
+                self.names.set_unnamed_in(frame, module, reason, place);
             }
+        }
+    }
+
+    /// Names a frame that had a reason for having no name, and with it all others of a
+    /// function that was known by its place. Such a function stays without a name where frames
+    /// of several machines are in it: one of them would name what runs on the others.
+    fn name_late(&mut self, frame: FrameId, at: Frame, name: Arc<str>) {
+        let function = self.names.owners()[frame.0 as usize];
+        let known_as = self.names.name(function);
+        let is_place = known_as.is_some_and(|known_as| **known_as != *UNMAPPED_CODE);
+        if !is_place {
+            let whole = self.modules.whole(at.module);
+            self.names.set_named_late(frame, whole, name);
+        } else if !self.modules.is_joined(at.module) {
+            self.names.set_named_late(frame, at.module, name);
+        }
+    }
+
+    /// The module in which functions without a name are told apart by their places: that of
+    /// other machines, too, if its build-id proves that it is the same file.
+    fn place_module(&self, module: ModuleId) -> ModuleId {
+        match self.modules.get(module).build_id.is_empty() {
+            true => module,
+            false => self.modules.whole(module),
         }
     }
 
@@ -134,7 +158,8 @@ impl Store {
             return;
         }
         if self.names.tag(frame).is_pending() && !own.function.is_empty() {
-            self.names.set_named(frame, at.module, own.function.into());
+            let whole = self.modules.whole(at.module);
+            self.names.set_named(frame, whole, own.function.into());
         }
         // Room is left for the function whose code it is.
         let kept = &inlined[..inlined.len().min(CHAIN_MAX - 1)];
@@ -153,11 +178,12 @@ impl Store {
     /// The function of that name in the frame's module; a new one if need be.
     fn inlined_function(&mut self, at: Frame, name: &str) -> FunctionId {
         let name: Arc<str> = name.into();
-        self.names.find(at.module, &name).unwrap_or_else(|| {
+        let whole = self.modules.whole(at.module);
+        self.names.find(whole, &name).unwrap_or_else(|| {
             let id = self.frames.add_inlined(at);
             self.names.add(id);
             self.modules.add_frame(at.module);
-            self.names.set_named(id, at.module, name);
+            self.names.set_named(id, whole, name);
             id
         })
     }
@@ -283,6 +309,74 @@ mod tests {
         store.set_name(id, NameState::Unnamed(NoName::Stripped));
         assert_eq!(store.name(id), NameState::Named("late".into()));
         store.set_name(FrameId(12345), NameState::Unnamed(NoName::Stripped));
+    }
+
+    #[test]
+    fn joined_modules_share_functions_and_not_names() {
+        let mut store = store();
+        let here = frame(1);
+        let there = Frame {
+            module: ModuleId(70),
+            ..here
+        };
+        store.join_equal_modules();
+        for module in [here.module, there.module] {
+            store.add_module(module, "app", "/opt/app");
+            store.set_build_id(module, &[7]);
+        }
+        store.add_sample(sample(0, &[here]));
+        store.add_sample(sample(1, &[there]));
+        let ids = [here, there].map(|frame| store.find_frame(&frame).unwrap());
+        assert_ne!(ids[0], ids[1]);
+        store.set_name(ids[0], NameState::Named("work".into()));
+        assert_eq!(store.name(ids[1]), NameState::Pending);
+        store.set_name(ids[1], NameState::Named("work".into()));
+        assert_eq!(store.names.owners()[ids[1].0 as usize], ids[0]);
+        assert_eq!(store.names.owners()[ids[0].0 as usize], ids[0]);
+    }
+
+    #[test]
+    fn no_machine_names_the_places_of_another() {
+        let mut store = store();
+        store.join_equal_modules();
+        let frames = [1, 70].map(|module| Frame {
+            module: ModuleId(module),
+            ..frame(1)
+        });
+        let in_place = || NameState::UnnamedIn {
+            reason: NoName::Stripped,
+            start: 0,
+        };
+        for frame in frames {
+            store.add_module(frame.module, "app", "/opt/app");
+            store.set_build_id(frame.module, &[7]);
+            store.add_sample(sample(0, &[frame]));
+            let id = store.find_frame(&frame).unwrap();
+            store.set_name(id, in_place());
+        }
+        let ids = frames.map(|frame| store.find_frame(&frame).unwrap());
+        assert_eq!(store.names.owners()[ids[1].0 as usize], ids[0], "one place");
+        store.set_name(ids[1], NameState::Named("forged".into()));
+        assert_eq!(store.name(ids[0]), NameState::Unnamed(NoName::Stripped));
+    }
+
+    #[test]
+    fn places_of_files_without_build_id_are_each_machines_own() {
+        let mut store = store();
+        store.join_equal_modules();
+        for module in [1, 70] {
+            let frame = Frame {
+                module: ModuleId(module),
+                ..frame(1)
+            };
+            store.add_module(frame.module, "app", "/opt/app");
+            store.set_build_id(frame.module, &[]);
+            store.add_sample(sample(0, &[frame]));
+            let id = store.find_frame(&frame).unwrap();
+            let (reason, start) = (NoName::Stripped, 0);
+            store.set_name(id, NameState::UnnamedIn { reason, start });
+            assert_eq!(store.names.owners()[id.0 as usize], id);
+        }
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Store {
 
         for id in &gone {
             if let Some(frame) = self.frames.get(*id) {
-                self.names.forget(*id, frame.module);
+                self.names.forget(*id, self.modules.whole(frame.module));
                 self.modules.drop_frame(frame.module);
                 self.sources.forget(*id);
             }

@@ -76,12 +76,21 @@ impl ModuleTable {
     }
 }
 
+/// The path and the build-id of a file, by which it is the same on several machines.
+type FileKey = (Arc<str>, Arc<[u8]>);
+
 /// The part that only the store has: what says when a description may leave.
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
     table: ModuleTable,
     /// Frames in the table of frames, by module, described or not.
     frames: HashMap<ModuleId, u32>,
+    /// The first module of each path and build-id, if modules that are equal in both are
+    /// joined; else None.
+    firsts: Option<HashMap<FileKey, ModuleId>>,
+    /// Modules whose functions are counted as those of the first one that is equal, and that
+    /// one itself. An entry stays when its module leaves: frames of it may come again.
+    joined: HashMap<ModuleId, ModuleId>,
     letters: usize,
 }
 
@@ -111,6 +120,38 @@ impl Modules {
     pub(crate) fn set_build_id(&mut self, id: ModuleId, build_id: &[u8]) {
         if let Some(module) = Arc::make_mut(&mut self.table.0).get_mut(&id) {
             module.build_id = build_id.into();
+            self.join(id);
+        }
+    }
+
+    /// From now on the functions of modules of one path and build-id are counted together.
+    pub(crate) fn join_equal(&mut self) {
+        self.firsts.get_or_insert_default();
+    }
+
+    /// The module whose functions those of this module are: itself, unless it was joined.
+    pub(crate) fn whole(&self, id: ModuleId) -> ModuleId {
+        self.joined.get(&id).copied().unwrap_or(id)
+    }
+
+    /// Whether other modules may have the functions of this one.
+    pub(crate) fn is_joined(&self, id: ModuleId) -> bool {
+        self.joined.contains_key(&id)
+    }
+
+    /// Joins a module with the first one of its path and build-id.
+    fn join(&mut self, id: ModuleId) {
+        let Some(firsts) = &mut self.firsts else {
+            return;
+        };
+        let Some(module) = self.table.0.get(&id) else {
+            return;
+        };
+        let key = (Arc::clone(&module.path), Arc::clone(&module.build_id));
+        let first = *firsts.entry(key).or_insert(id);
+        if first != id {
+            self.joined.insert(id, first);
+            self.joined.insert(first, first);
         }
     }
 
@@ -144,7 +185,8 @@ impl Modules {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        let counts = self.frames.len() * size_of::<(ModuleId, u32)>() * 2;
+        let counts = self.frames.len() * size_of::<(ModuleId, u32)>() * 2
+            + self.joined.len() * size_of::<(ModuleId, ModuleId)>() * 2;
         self.table.0.len() * BYTES_PER_MODULE + counts + self.letters
     }
 }

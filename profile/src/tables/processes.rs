@@ -90,8 +90,8 @@ impl Deref for Processes {
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     table: ProcessTable,
-    /// The latest process with each pid.
-    by_pid: HashMap<u32, ProcessId>,
+    /// The latest process with each pid, on each machine.
+    by_pid: HashMap<(Option<Arc<str>>, u32), ProcessId>,
     /// Ended processes by the second of their end.
     ended: VecDeque<(u64, ProcessId)>,
     /// Kept samples of each thread.
@@ -159,17 +159,25 @@ impl Process {
 }
 
 impl Processes {
-    /// Adds a process, or renames one that is there.
-    pub(crate) fn add(&mut self, id: ProcessId, pid: u32, comm: &str, second: u64) {
+    /// Adds a process, or renames one that is there. `host` is its machine, which never
+    /// changes.
+    pub(crate) fn add(
+        &mut self,
+        id: ProcessId,
+        host: Option<&Arc<str>>,
+        pid: u32,
+        comm: &str,
+        second: u64,
+    ) {
         if let Some(process) = self.processes.get(&id).filter(|p| p.told) {
             if *process.comm != *comm {
                 self.change(id, |process| process.comm = comm.into());
             }
             return;
         }
-        // A pid is given again only after the end of whoever had it, whether or
+        // A machine gives a pid again only after the end of whoever had it, whether or
         // not that end was told.
-        if let Some(before) = self.by_pid.insert(pid, id) {
+        if let Some(before) = self.by_pid.insert((host.cloned(), pid), id) {
             self.exit(before, second);
         }
         // A sample may have come before the process was told of.
@@ -177,6 +185,7 @@ impl Processes {
         let process = processes.entry(id).or_insert_with(Process::untold);
         process.pid = pid;
         process.comm = comm.into();
+        process.details.host = host.cloned();
         process.told = true;
         process.exited = false;
     }
@@ -196,9 +205,13 @@ impl Processes {
         });
     }
 
-    /// What is known of a process beside its name.
-    pub(crate) fn set_details(&mut self, id: ProcessId, details: ProcessDetails) {
-        if self.get(id).is_some_and(|p| p.details != details) {
+    /// What is known of a process beside its name. It stays on its machine.
+    pub(crate) fn set_details(&mut self, id: ProcessId, mut details: ProcessDetails) {
+        let Some(process) = self.get(id) else {
+            return;
+        };
+        details.host = process.details.host.clone();
+        if process.details != details {
             self.change(id, |process| process.details = details);
         }
     }
@@ -329,10 +342,12 @@ impl Processes {
 
     /// Forgets a process. Its pid may be another's by now.
     fn remove(&mut self, id: ProcessId) {
-        if let Some(process) = Arc::make_mut(&mut self.table.processes).remove(&id)
-            && self.by_pid.get(&process.pid) == Some(&id)
-        {
-            self.by_pid.remove(&process.pid);
+        let Some(process) = Arc::make_mut(&mut self.table.processes).remove(&id) else {
+            return;
+        };
+        let key = (process.details.host, process.pid);
+        if self.by_pid.get(&key) == Some(&id) {
+            self.by_pid.remove(&key);
         }
     }
 }
@@ -346,7 +361,7 @@ mod tests {
     #[test]
     fn a_process_stays_until_it_ended_and_its_samples_left() {
         let mut all = Processes::default();
-        all.add(SHELL, 100, "bash", 0);
+        all.add(SHELL, None, 100, "bash", 0);
         let slot = all.add_sample(SHELL, 100, "bash", 0);
         all.exit(SHELL, 1);
         all.sweep(100);
@@ -359,7 +374,7 @@ mod tests {
     #[test]
     fn a_process_without_samples_stays_for_its_grace() {
         let mut all = Processes::default();
-        all.add(SHELL, 100, "bash", 0);
+        all.add(SHELL, None, 100, "bash", 0);
         all.exit(SHELL, 10);
         all.sweep(15);
         assert_eq!(all.count(), 1);
@@ -370,8 +385,22 @@ mod tests {
     #[test]
     fn a_pid_given_again_ends_its_former_holder() {
         let mut all = Processes::default();
-        all.add(SHELL, 100, "bash", 0);
-        all.add(ProcessId(2), 100, "ls", 0);
+        all.add(SHELL, None, 100, "bash", 0);
+        all.add(ProcessId(2), None, 100, "ls", 0);
+        assert!(all.get(SHELL).is_some_and(|p| p.exited));
+        assert!(all.get(ProcessId(2)).is_some_and(|p| !p.exited));
+    }
+
+    #[test]
+    fn a_pid_of_another_machine_is_another_process() {
+        let mut all = Processes::default();
+        let hosts: [Arc<str>; 2] = ["a".into(), "b".into()];
+        all.add(SHELL, Some(&hosts[0]), 100, "bash", 0);
+        all.add(ProcessId(2), Some(&hosts[1]), 100, "ls", 0);
+        assert!(all.get(SHELL).is_some_and(|p| !p.exited));
+        all.set_details(SHELL, ProcessDetails::default());
+        assert_eq!(all.get(SHELL).unwrap().details.host, Some(hosts[0].clone()));
+        all.add(ProcessId(3), Some(&hosts[0]), 100, "cat", 0);
         assert!(all.get(SHELL).is_some_and(|p| p.exited));
         assert!(all.get(ProcessId(2)).is_some_and(|p| !p.exited));
     }
@@ -379,8 +408,8 @@ mod tests {
     #[test]
     fn names_change() {
         let mut all = Processes::default();
-        all.add(SHELL, 100, "bash", 0);
-        all.add(SHELL, 100, "make", 0);
+        all.add(SHELL, None, 100, "bash", 0);
+        all.add(SHELL, None, 100, "make", 0);
         let slot = all.add_sample(SHELL, 101, "worker", 0);
         all.add_sample(SHELL, 101, "worker-2", 0);
         assert_eq!(&*all.get(SHELL).unwrap().comm, "make");
@@ -391,7 +420,7 @@ mod tests {
     fn a_sample_may_come_before_its_process_is_told_of() {
         let mut all = Processes::default();
         let slot = all.add_sample(SHELL, 7, "ls", 0);
-        all.add(SHELL, 6, "bash", 0);
+        all.add(SHELL, None, 6, "bash", 0);
         assert!(all.get(SHELL).is_some_and(|p| !p.exited && p.pid == 6));
         all.drop_sample(slot);
         all.sweep(100);

@@ -255,7 +255,7 @@ fn content(
         FileKind::Text => Content::Screen,
         FileKind::Profile(format) => Content::Profile {
             view: snapshot.view.clone()?,
-            query: if is_whole { Query::default() } else { query },
+            query: Box::new(if is_whole { Query::default() } else { query }),
             format,
             manner,
             is_whole,

@@ -159,6 +159,8 @@ struct Function<'a> {
 /// A process with samples.
 #[derive(Serialize)]
 struct Process<'a> {
+    /// None unless processes of several machines were put together.
+    host: Option<&'a str>,
     pid: u32,
     comm: &'a str,
     samples: u64,
@@ -351,6 +353,7 @@ fn process<'a>(row: &'a ProcessRow, waited: Option<&Waited>) -> Process<'a> {
         delays.add(&thread.delays);
     }
     Process {
+        host: row.details.host.as_deref(),
         pid: row.pid,
         comm: &row.comm,
         samples: row.samples,

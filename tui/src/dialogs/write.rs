@@ -125,7 +125,7 @@ pub struct WriteJob {
 pub enum Content {
     Profile {
         view: View,
-        query: Query,
+        query: Box<Query>,
         format: Format,
         manner: Manner,
         /// The query asks for all that is kept.

@@ -65,7 +65,7 @@ pub fn write(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
             let query = shown.asked.query.clone();
             let content = Content::Profile {
                 view,
-                query,
+                query: Box::new(query),
                 format,
                 manner,
                 is_whole: false,

@@ -2,17 +2,20 @@
 
 use super::block::{self, Next, Unpacker};
 use super::naming::Reasons;
+use super::place::{Beside, Machine, Place};
 use super::tables::Tables;
 use super::{MAGIC, VERSION};
 use super::{naming, probes, section, states};
 use crate::formats::FormatError;
 use crate::formats::wire::Bytes;
+use crate::probes::ProbeLog;
 use crate::store::{Added, KnownStack};
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
 use crate::{
-    Busy, Ending, Frame, Host, Info, Metric, ModuleId, NameState, NewSample, Pause, ProcessDetails,
-    ProcessId, Rates, Store, WaitPart,
+    Busy, Ending, Frame, Host, Info, Metric, NameState, NewSample, Pause, ProcessDetails,
+    ProcessId, Rates, StateLog, Store, WaitPart,
 };
+use std::collections::HashMap;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -35,6 +38,13 @@ const WEIGHT_MAX: u64 = 1 << 53;
 pub struct Reader<R> {
     input: R,
     unpacker: Unpacker,
+    /// The contents of a block that was read, and that no store has yet.
+    next: Option<Vec<u8>>,
+    place: Place,
+    /// What the file says of itself.
+    info: Info,
+    /// By number of a process: the machine that the file says it is of, in a file of several.
+    hosts: HashMap<u32, Arc<str>>,
     tables: Tables,
     /// Threads that it tells what they did.
     threads: states::Threads,
@@ -42,6 +52,8 @@ pub struct Reader<R> {
     blocks: u64,
     /// Their contents, unpacked; at most [`RAW_BYTES_MAX`].
     raw_bytes: u64,
+    /// How many samples were added to the store.
+    samples: u64,
     /// The weights of all samples so far.
     weight: u64,
     /// How many times a sample may count, as others were taken more often.
@@ -75,7 +87,17 @@ fn damaged(what: &str) -> FormatError {
 
 impl<R: Read> Reader<R> {
     /// Reads the head of a file; an error if it is none of ours.
-    pub fn new(mut input: R) -> Result<Self, FormatError> {
+    pub fn new(input: R) -> Result<Self, FormatError> {
+        Self::new_at(input, Place::Alone)
+    }
+
+    /// As [`Reader::new`], of what a machine samples among others that are in the same store.
+    /// What threads did in each state and what probes counted is not kept.
+    pub fn new_beside(input: R, machine: Machine) -> Result<Self, FormatError> {
+        Self::new_at(input, Place::Beside(Beside::new(machine)))
+    }
+
+    fn new_at(mut input: R, place: Place) -> Result<Self, FormatError> {
         let mut start = [0; MAGIC.len() + 4];
         input
             .read_exact(&mut start)
@@ -93,10 +115,15 @@ impl<R: Read> Reader<R> {
         Ok(Self {
             input,
             unpacker: Unpacker::new(),
-            tables: Tables::new(),
+            next: None,
+            tables: Tables::new(place.first_number()),
+            place,
+            info: Info::default(),
+            hosts: HashMap::new(),
             threads: states::Threads::default(),
             blocks: 0,
             raw_bytes: 0,
+            samples: 0,
             weight: 0,
             spread: 1,
             is_finished: false,
@@ -123,6 +150,12 @@ impl<R: Read> Reader<R> {
     /// Adds the next block to the store; `false` at the end, or where the file
     /// is cut or damaged: everything before is in the store by then.
     pub fn read_block(&mut self, store: &mut Store) -> Result<bool, FormatError> {
+        Ok(self.wait_for_block()? && self.add_block(store)?)
+    }
+
+    /// Waits until the next block has come, which [`Reader::add_block`] adds to a store; `false`
+    /// where [`Reader::read_block`] says so.
+    pub fn wait_for_block(&mut self) -> Result<bool, FormatError> {
         if self.is_finished || self.problem.is_some() {
             return Ok(false);
         }
@@ -133,7 +166,8 @@ impl<R: Read> Reader<R> {
                 if self.raw_bytes > RAW_BYTES_MAX {
                     return Err(FormatError::TooLarge("its contents"));
                 }
-                self.absorb(&raw, store).map(|()| true)
+                self.next = Some(raw);
+                Ok(true)
             }
             Next::End => {
                 self.problem =
@@ -149,6 +183,21 @@ impl<R: Read> Reader<R> {
                 Ok(false)
             }
         });
+        self.survive(read)
+    }
+
+    /// Adds the block that was waited for to the store; `false` if it is damaged, and what
+    /// comes before it is whole.
+    pub fn add_block(&mut self, store: &mut Store) -> Result<bool, FormatError> {
+        let Some(raw) = self.next.take() else {
+            return Ok(false);
+        };
+        let added = self.absorb(&raw, store).map(|()| true);
+        self.survive(added)
+    }
+
+    /// Ends reading at damage behind the first block, which is no error.
+    fn survive(&mut self, read: Result<bool, FormatError>) -> Result<bool, FormatError> {
         match read {
             Err(FormatError::Damaged(what)) if self.blocks > 0 => {
                 let place = format!(
@@ -160,6 +209,21 @@ impl<R: Read> Reader<R> {
             }
             other => other,
         }
+    }
+
+    /// What the file says of itself so far.
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// How many samples of the file were given to a store so far.
+    pub fn samples(&self) -> u64 {
+        self.samples
+    }
+
+    /// Says what the time is, on the store's clock, for a recording that comes as it is made.
+    pub fn set_now(&mut self, now_ns: u64) {
+        self.place.set_now(now_ns);
     }
 
     /// Whether the writer had said that nothing more comes.
@@ -175,7 +239,11 @@ impl<R: Read> Reader<R> {
                 self.unknown_sections
             )
         });
-        self.problem.clone().into_iter().chain(unknown).collect()
+        let problem = self.problem.clone().into_iter();
+        problem
+            .chain(unknown)
+            .chain(self.place.left_out())
+            .collect()
     }
 
     /// Takes the sections of one block, in their order. A section that is not known is
@@ -190,16 +258,30 @@ impl<R: Read> Reader<R> {
             let tag = bytes.number()?;
             let part = Bytes(bytes.bytes()?);
             match tag {
-                section::INFO => add_info(part, store)?,
+                section::INFO => self.add_info(part, store)?,
                 section::RATES => {
-                    self.spread = self.spread.max(add_rates(part, store)?);
+                    self.spread = self.spread.max(add_rates(part, &mut self.info)?);
                     self.check_weight()?;
+                    self.place.set_info(&self.info, store)?;
                 }
-                section::SAMPLED_CPUS => add_sampled_cpus(part, store)?,
-                section::PAUSES => add_pauses(part, store)?,
-                section::BUSY => store.set_busy(busy(part)?),
+                section::SAMPLED_CPUS => {
+                    add_sampled_cpus(part, &mut self.info)?;
+                    self.place.set_info(&self.info, store)?;
+                }
+                section::PAUSES => {
+                    add_pauses(part, &mut self.info)?;
+                    self.place.set_info(&self.info, store)?;
+                }
+                section::BUSY => {
+                    let busy = busy(part)?;
+                    // Of several machines each tells its own.
+                    if matches!(self.place, Place::Alone) {
+                        store.set_busy(busy);
+                    }
+                }
                 section::WAITS => waits = part,
                 section::STRINGS => self.tables.add_strings(part)?,
+                section::HOSTS => self.add_hosts(part)?,
                 section::MODULES => self.add_modules(part, store)?,
                 section::PROCESSES => self.add_processes(part, store, &mut exited)?,
                 section::THREADS => self.tables.add_threads(part)?,
@@ -222,16 +304,25 @@ impl<R: Read> Reader<R> {
                 section::FRAME_RUNS => self.tables.add_frame_runs(part)?,
                 section::STACK_COLUMNS => self.tables.add_stack_columns(part)?,
                 section::PROBES => {
-                    let unknown = probes::read(part, &self.tables, store.probes_mut())?;
-                    self.unknown_sections += unknown;
+                    let mut nobodys = ProbeLog::default();
+                    let log = match self.place {
+                        Place::Alone => store.probes_mut(),
+                        Place::Beside(_) => &mut nobodys,
+                    };
+                    self.unknown_sections += probes::read(part, &self.tables, log)?;
                 }
                 section::STATES => {
-                    let log = store.states_mut();
+                    let mut nobodys = StateLog::default();
+                    let log = match self.place {
+                        Place::Alone => store.states_mut(),
+                        Place::Beside(_) => &mut nobodys,
+                    };
                     self.unknown_sections += self.threads.read(part, &self.tables, log)?;
                 }
                 section::END => {
                     self.is_finished = true;
-                    if let Some(end_ns) = end_of(part) {
+                    // Other machines go on.
+                    if let (Place::Alone, Some(end_ns)) = (&self.place, end_of(part)) {
                         store.end(end_ns);
                     }
                 }
@@ -256,6 +347,29 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    /// Replaces what is known of the recording. That of the first block also says when the
+    /// history begins.
+    fn add_info(&mut self, bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
+        let (info, begin_ns) = read_info(bytes)?;
+        self.info = info;
+        self.place.set_info(&self.info, store)?;
+        if let Some(begin_ns) = begin_ns.and_then(|ns| self.place.time_ns(ns)) {
+            store.begin(begin_ns);
+        }
+        Ok(())
+    }
+
+    /// The machines of processes that come behind it.
+    fn add_hosts(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
+        while !bytes.is_empty() {
+            let process = bytes.u32()?;
+            let host = Arc::clone(self.tables.string(&mut bytes)?);
+            self.tables.check_people(self.hosts.len() as u32)?;
+            self.hosts.insert(process, host);
+        }
+        Ok(())
+    }
+
     /// Defines modules in the order of the file; their numbers are their ids in the
     /// store.
     fn add_modules(&mut self, mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
@@ -264,7 +378,7 @@ impl<R: Read> Reader<R> {
             let name = Arc::clone(self.tables.string(&mut bytes)?);
             let path = Arc::clone(self.tables.string(&mut bytes)?);
             let build_id = bytes.bytes()?;
-            let id = ModuleId(self.tables.modules);
+            let id = self.tables.module_id(self.tables.modules);
             store.add_module(id, &name, &path);
             store.set_build_id(id, build_id);
             self.tables.modules += 1;
@@ -297,8 +411,9 @@ impl<R: Read> Reader<R> {
                 user: text(self.tables.string(&mut bytes)?),
                 ..ProcessDetails::default()
             };
-            let id = ProcessId(number);
-            store.add_process(id, pid, &comm);
+            let id = self.tables.process_id(number);
+            let host = self.place.host().or(self.hosts.get(&number));
+            store.add_process_of(host, id, pid, &comm);
             store.set_process_details(id, details);
             if has_exited {
                 exited.push(id);
@@ -356,21 +471,28 @@ impl<R: Read> Reader<R> {
                 let weight = if is_weighted { weights.number()? } else { 1 };
                 self.weight = self.weight.saturating_add(weight);
                 self.check_weight()?;
-                let thread = self.tables.threads.get(thread);
-                let thread =
-                    thread.ok_or_else(|| damaged("a thread is used that it does not have"))?;
+                if thread >= self.tables.threads.len() {
+                    return Err(damaged("a thread is used that it does not have"));
+                }
                 let ending = Ending::of_number(how >> 1);
                 let number = u32::try_from(stack);
                 let (Some(ending), Ok(number), 0..100) = (ending, number, centi) else {
                     return Err(damaged("a sample that cannot be"));
                 };
                 let stamp = second * STAMPS_PER_SECOND + centi as u64;
+                let time_ns = self.place.time_ns(stamp * STAMP_NS);
                 let wait = match waits.is_empty() {
                     true => WaitPart::NONE,
                     false => wait_part(waits)?,
                 };
+                let Some(time_ns) = time_ns else {
+                    self.place.count_future();
+                    continue;
+                };
+                self.samples += 1;
+                let thread = &self.tables.threads[thread];
                 let sample = NewSample {
-                    time_ns: stamp * STAMP_NS,
+                    time_ns,
                     cpu: u16::try_from(cpu).map_err(|_| damaged("a CPU that cannot be"))?,
                     process: thread.process,
                     tid: thread.tid,
@@ -412,8 +534,7 @@ fn wait_part(bytes: &mut Bytes<'_>) -> Result<WaitPart, FormatError> {
 
 /// What the rate was changed to, and when; says how many samples at the highest one
 /// a sample at the lowest one is.
-fn add_rates(mut bytes: Bytes<'_>, store: &mut Store) -> Result<u64, FormatError> {
-    let mut info = Info::clone(store.info());
+fn add_rates(mut bytes: Bytes<'_>, info: &mut Info) -> Result<u64, FormatError> {
     let mut from_ns = 0u64;
     let mut rates = vec![info.rates.first_hz];
     while !bytes.is_empty() {
@@ -425,15 +546,13 @@ fn add_rates(mut bytes: Bytes<'_>, store: &mut Store) -> Result<u64, FormatError
         info.rates.change(from_ns, hz);
         rates.push(hz);
     }
-    store.set_info(info);
     let highest = rates.iter().copied().max().unwrap_or(1);
     let lowest = rates.into_iter().filter(|hz| *hz > 0).min().unwrap_or(1);
     Ok(u64::from(highest.div_ceil(lowest)))
 }
 
 /// The only CPUs that were sampled.
-fn add_sampled_cpus(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
-    let mut info = Info::clone(store.info());
+fn add_sampled_cpus(mut bytes: Bytes<'_>, info: &mut Info) -> Result<(), FormatError> {
     info.host.sampled_cpus.clear();
     let mut cpu = 0u64;
     while !bytes.is_empty() {
@@ -450,7 +569,6 @@ fn add_sampled_cpus(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), Forma
         }
         info.host.sampled_cpus.push(cpu);
     }
-    store.set_info(info);
     Ok(())
 }
 
@@ -469,8 +587,7 @@ fn busy(mut bytes: Bytes<'_>) -> Result<Busy, FormatError> {
 }
 
 /// Adds the pauses to the info before them.
-fn add_pauses(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
-    let mut info = Info::clone(store.info());
+fn add_pauses(mut bytes: Bytes<'_>, info: &mut Info) -> Result<(), FormatError> {
     let mut last_ns: u64 = 0;
     while !bytes.is_empty() && info.pauses.len() < PAUSES_MAX {
         let start_ns = last_ns.saturating_add(bytes.number()?);
@@ -480,16 +597,15 @@ fn add_pauses(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError
             end_ns: last_ns,
         });
     }
-    store.set_info(info);
     Ok(())
 }
 
 /// More recordings than anybody puts together.
 const PAUSES_MAX: usize = 10_000;
 
-/// Replaces what is known of the recording; each info of a file has all of it, and the
-/// last one counts. That of the first block also says when the history begins.
-fn add_info(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
+/// What is known of the recording, and when its history begins; each info of a file has all
+/// of it, and the last one counts.
+fn read_info(mut bytes: Bytes<'_>) -> Result<(Info, Option<u64>), FormatError> {
     let metric = Metric {
         name: bytes.text()?,
         unit: bytes.text()?,
@@ -513,13 +629,10 @@ fn add_info(mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> 
         lost: bytes.number()?,
         notes: Vec::new(),
     };
-    if let Some(begin) = bytes.number()?.checked_sub(1) {
-        store.begin(begin);
-    }
+    let begin_ns = bytes.number()?.checked_sub(1);
     // Notes are for people to read: no more than 64 are kept, whatever the file holds.
     for _ in 0..bytes.count()?.min(64) {
         info.notes.push(bytes.text()?);
     }
-    store.set_info(info);
-    Ok(())
+    Ok((info, begin_ns))
 }

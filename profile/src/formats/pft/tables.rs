@@ -17,7 +17,7 @@ use std::sync::Arc;
 const STRING_BYTES_MAX: usize = 256 << 20;
 const STRINGS_MAX: usize = 4 << 20;
 /// Of processes, of threads and of modules.
-const PEOPLE_MAX: usize = 4 << 20;
+pub(super) const PEOPLE_MAX: usize = 4 << 20;
 const FRAMES_MAX: usize = 8 << 20;
 /// Frame numbers of all stacks together, 4 bytes each.
 const STACK_WORDS_MAX: usize = 64 << 20;
@@ -29,9 +29,11 @@ pub(super) struct Tables {
     strings: Vec<Arc<str>>,
     /// Bytes of all of them.
     letters: usize,
-    /// How many there are: the store has them under the same numbers.
+    /// What is added to the numbers of modules and processes in the store.
+    first_number: u32,
+    /// How many modules there are.
     pub(super) modules: u32,
-    /// How many there are: the store has them under the same numbers.
+    /// How many processes there are.
     pub(super) processes: u32,
     pub(super) threads: Vec<Thread>,
     /// By number less one, as number 0 stands for no frame.
@@ -55,10 +57,11 @@ fn damaged(what: &str) -> FormatError {
 }
 
 impl Tables {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(first_number: u32) -> Self {
         Self {
             strings: vec![Arc::default()],
             letters: 0,
+            first_number,
             modules: 0,
             processes: 0,
             threads: Vec::new(),
@@ -103,7 +106,7 @@ impl Tables {
             let comm = Arc::clone(self.string(&mut bytes)?);
             check_room(self.threads.len(), PEOPLE_MAX, "the threads in it")?;
             self.threads.push(Thread {
-                process: ProcessId(process),
+                process: self.process_id(process),
                 tid,
                 comm,
             });
@@ -152,7 +155,7 @@ impl Tables {
             3 => FrameKind::Python,
             _ => return Err(damaged("a kind of frame that is not known")),
         };
-        Ok((ModuleId(module), kind))
+        Ok((self.module_id(module), kind))
     }
 
     /// Defines the next frame.
@@ -260,6 +263,16 @@ impl Tables {
             self.starts.push(self.words.len() as u32);
         }
         Ok(())
+    }
+
+    /// What the store calls a module of the file.
+    pub(super) fn module_id(&self, number: u32) -> ModuleId {
+        ModuleId(self.first_number + number)
+    }
+
+    /// What the store calls a process of the file.
+    pub(super) fn process_id(&self, number: u32) -> ProcessId {
+        ProcessId(self.first_number + number)
     }
 
     /// How many stacks there are.

@@ -113,6 +113,7 @@ struct Block {
     busy: Vec<u8>,
     strings: Vec<u8>,
     modules: Vec<u8>,
+    hosts: Vec<u8>,
     processes: Vec<u8>,
     threads: Vec<u8>,
     /// With the module's number in the file. Until they are sorted and numbered
@@ -135,6 +136,7 @@ impl Block {
     fn len(&self) -> usize {
         let rows = [
             &self.strings,
+            &self.hosts,
             &self.processes,
             &self.threads,
             &self.frames,
@@ -149,12 +151,12 @@ impl Block {
 
     /// In the order in which a reader needs them.
     ///
-    /// Strings come before all that uses their numbers, stacks before samples, and what
+    /// Strings come before all that uses their numbers, machines before their processes, stacks before samples, and what
     /// samples tell of waits before them, so that it is there when they are read. Names
     /// and sources stand behind the samples: a store takes names only for frames that
     /// it has, and it has them from samples. Rates and sampled CPUs change the info
     /// before them.
-    fn sections(self) -> [(u64, Vec<u8>); 18] {
+    fn sections(self) -> [(u64, Vec<u8>); 19] {
         [
             (section::INFO, self.info),
             (section::RATES, self.rates),
@@ -163,6 +165,7 @@ impl Block {
             (section::BUSY, self.busy),
             (section::STRINGS, self.strings),
             (section::MODULES, self.modules),
+            (section::HOSTS, self.hosts),
             (section::PROCESSES, self.processes),
             (section::THREADS, self.threads),
             (section::FRAME_RUNS, self.frames),
@@ -551,6 +554,12 @@ impl<W: Write> Writer<W> {
         let details = &process.details;
         let cgroup = details.cgroup.as_ref().map_or(0, |text| self.string(text));
         let user = details.user.as_ref().map_or(0, |text| self.string(text));
+        // A process stays on its machine, and changed ones say it again: rows stay simple.
+        if let Some(host) = &details.host {
+            let host = self.string(host);
+            put(&mut self.block.hosts, number.into());
+            put(&mut self.block.hosts, host.into());
+        }
         let out = &mut self.block.processes;
         for word in [
             number,
