@@ -22,7 +22,7 @@ pub use names::{FetchState, Loading, Names};
 pub use names_from::{NameSource, NamesFrom};
 pub use people::People;
 pub use run::{Run, TargetState};
-pub use source::{Lacks, Recording, Sampler, Source};
+pub use source::{Lacks, Machine, MachineState, Recording, Sampler, Source};
 pub use span::Span;
 pub use waited::{Link, Stretch, ThreadStates, Waited};
 

@@ -300,6 +300,13 @@ impl App {
         self.in_pane().unwrap_or(PaneId::of(self.view))
     }
 
+    /// Our own pid, where the processes of this machine are shown as they run: in a recording,
+    /// and on another machine, another process has that number.
+    fn own_pid_here(&self) -> Option<u32> {
+        let is_live = self.shown.source.recording.is_none();
+        is_live.then_some(self.own_pid)
+    }
+
     /// Calls `act` with the view of a pane and the context in which it is drawn.
     fn with<R>(&mut self, pane: PaneId, act: impl FnOnce(&mut dyn View, &Context<'_>) -> R) -> R {
         let (focus, has_keys) = (self.focus(), self.pane_here() == pane);
@@ -311,7 +318,7 @@ impl App {
             focus,
             is_beside: pane != PaneId::of(self.view),
             has_keys,
-            own_pid: self.own_pid,
+            own_pid: self.own_pid_here(),
         };
         act(self.views.get_mut(pane), &cx)
     }

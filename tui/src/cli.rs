@@ -11,6 +11,7 @@ mod metric;
 pub use help::{ENVIRONMENT, EXAMPLES, EXIT_CODES};
 
 use crate::action::Keymap;
+use crate::address::Address;
 use crate::calendar;
 use crate::choices::{Color, EngineChoice, Format, Operand, Sort, Theme};
 use crate::code::SourceMap;
@@ -42,6 +43,7 @@ pub enum Request {
     Export(ExportConfig),
     Diff(DiffConfig),
     Open(OpenConfig),
+    Machines(MachinesConfig),
     Mcp(McpConfig),
     Merge(MergeConfig),
     Resolve(ResolveConfig),
@@ -241,6 +243,19 @@ pub struct OpenConfig {
     pub metric: Option<String>,
     /// How much of its end the screen begins with. None: all.
     pub last: Option<Duration>,
+    pub look: Look,
+}
+
+/// Machines that are sampled at the same time, and shown as one.
+#[derive(Debug, Clone)]
+pub struct MachinesConfig {
+    pub addresses: Vec<Address>,
+    /// What each is called.
+    pub names: Vec<String>,
+    /// The command line of proftop there, without its name.
+    pub record: Vec<String>,
+    /// How much of the newest time the screen counts.
+    pub window: Duration,
     pub look: Look,
 }
 

@@ -8,6 +8,7 @@ mod documents;
 mod export;
 mod input;
 mod live;
+mod machines;
 mod mcp;
 mod merge;
 mod open;
@@ -50,7 +51,11 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
     }
     if matches!(
         request,
-        Request::Report(_) | Request::Open(_) | Request::Export(_) | Request::Merge(_)
+        Request::Report(_)
+            | Request::Open(_)
+            | Request::Machines(_)
+            | Request::Export(_)
+            | Request::Merge(_)
     ) {
         // They read recordings, and take no samples.
         confine::thread(Duty::Showing);
@@ -66,6 +71,10 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
         Request::Open(config) => {
             complain(&config.look.complaints);
             open::run(&config)
+        }
+        Request::Machines(config) => {
+            complain(&config.look.complaints);
+            machines::run(&config)
         }
         Request::Export(config) => export::run(&config),
         Request::Mcp(config) => mcp::run(&config),

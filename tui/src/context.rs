@@ -25,7 +25,7 @@ pub struct Context<'a> {
     /// Whether the view of this context has the keys.
     pub has_keys: bool,
     /// proftop's own process, which is marked among the others.
-    pub own_pid: u32,
+    pub own_pid: Option<u32>,
 }
 
 impl<'a> Context<'a> {

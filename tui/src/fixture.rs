@@ -136,6 +136,7 @@ pub fn postgres() -> Snapshot {
                 rate_max_hz: Some(5_000),
             })),
             recording: None,
+            machines: Arc::default(),
             budget: None,
             waits_refused: None,
         },

@@ -100,6 +100,8 @@ pub enum Part {
     Processes(Vec<ProcessId>),
     /// Each with its process.
     Threads(Vec<(ProcessId, u32)>),
+    /// Machines by name, with whatever runs there later.
+    Hosts(Vec<Arc<str>>),
 }
 
 /// The time whose samples count, on the clock of the samples.
@@ -184,6 +186,7 @@ impl Knobs {
             match &narrowing.part {
                 Part::Processes(processes) => scope.processes.clone_from(processes),
                 Part::Threads(threads) => scope.threads.clone_from(threads),
+                Part::Hosts(hosts) => scope.hosts.clone_from(hosts),
             }
         }
         Query {

@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
 
 mod action;
+mod address;
 mod advice;
 mod app;
 mod batch;

@@ -13,7 +13,7 @@ pub mod functions;
 pub mod health;
 pub mod page;
 /// What tables of processes and of threads have in common.
-mod people;
+pub mod people;
 pub mod probes;
 pub mod processes;
 /// What is asked of the profile when a knob was turned.

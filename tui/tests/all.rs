@@ -22,6 +22,7 @@ mod happenings;
 mod hostile_names;
 mod hotspot;
 mod hung;
+mod machines;
 mod mcp;
 mod newcomer;
 mod parsers;

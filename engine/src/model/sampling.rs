@@ -119,6 +119,7 @@ impl Sampling {
             engine: self.source.engine,
             sampler: self.sampler.clone(),
             recording: None,
+            machines: Arc::default(),
             budget: None,
             waits_refused: self.waits_refused.clone(),
         }

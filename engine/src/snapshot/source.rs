@@ -20,6 +20,9 @@ pub struct Source {
     pub sampler: Option<Arc<Sampler>>,
     /// The file that they are read from; `None` while sampling.
     pub recording: Option<Recording>,
+    /// The machines whose samples come here while they are taken; empty unless there are
+    /// several.
+    pub machines: Arc<[Machine]>,
     /// How the budget of CPU time stands; `None` without one.
     pub budget: Option<Budget>,
     /// Why waits are not counted though [`Command::CountWaits`](crate::Command::CountWaits) asked
@@ -63,6 +66,34 @@ pub struct Recording {
     pub taken: Option<(u64, Duration)>,
     /// What it does not know.
     pub lacks: Lacks,
+}
+
+/// One of several machines whose samples come while they are taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// What it is called; clean.
+    pub name: Arc<str>,
+    /// Whether its samples come.
+    pub state: MachineState,
+    /// How many samples came.
+    pub samples: u64,
+    /// How many it lost, because a buffer was full there.
+    pub lost: u64,
+    /// How long ago samples came last; `None` if none did.
+    pub silent: Option<Duration>,
+    /// How many ms its clock is ahead of ours. Its times are moved back by that.
+    pub ahead_ms: i64,
+}
+
+/// Whether samples of a machine come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MachineState {
+    /// There is no connection yet.
+    Connecting,
+    /// They come.
+    Sampling,
+    /// None come any more, and why: a sentence, clean.
+    Gone(Arc<str>),
 }
 
 /// What a source does not know.

@@ -16,7 +16,7 @@ use crate::views::report::{ReportAnswer, ReportKey, ReportQuestion};
 use engine::snapshot::{Baseline, Span, TargetState};
 use profile::Filter;
 use profile::diff::Diff;
-use profile::filter::{Action, Clause, FrameTest, Ranges, SampleTest, States};
+use profile::filter::{Action, Clause, FrameTest, Ranges, SampleTest, States, Text};
 use std::sync::Arc;
 
 /// Which questions were sent to the engine and to the profile.
@@ -307,7 +307,7 @@ impl App {
             focus: self.focus(),
             is_beside: pane != PaneId::of(self.view),
             has_keys: pane == self.pane_here(),
-            own_pid: self.own_pid,
+            own_pid: self.own_pid_here(),
         }
     }
 
@@ -450,6 +450,7 @@ impl App {
             Part::Threads(threads) => {
                 SampleTest::Tid(Ranges(threads.iter().map(|(_, tid)| one(*tid)).collect()))
             }
+            Part::Hosts(hosts) => SampleTest::Host(Text::is(hosts.first()?)),
         };
         Some(Clause::Sample {
             test,

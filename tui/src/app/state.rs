@@ -5,7 +5,7 @@
 use crate::app::App;
 use crate::knobs::Part;
 use crate::words::held::{self, Deadlock};
-use engine::snapshot::{Snapshot, TargetState};
+use engine::snapshot::{MachineState, Snapshot, TargetState};
 use profile::Ending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +54,13 @@ pub enum State {
     },
     /// A recording that ends in the middle, and why that is known.
     Broken(String),
+    /// No more samples come of the first of these machines, for that reason, nor of so many
+    /// others.
+    Gone {
+        machine: Arc<str>,
+        why: Arc<str>,
+        others: usize,
+    },
     File {
         reading: bool,
         /// What it does not know, as a sentence.
@@ -88,6 +95,7 @@ impl State {
             .or_else(|| no_match(app))
             .or_else(|| deadlock(snapshot))
             .or_else(|| broken(snapshot))
+            .or_else(|| gone(snapshot))
             .or_else(|| keeps_nothing(app))
             .or_else(|| is_idle(snapshot).then_some(State::Idle))
             .or_else(|| lost(snapshot))
@@ -152,6 +160,7 @@ fn ended(app: &App) -> Option<State> {
     let have_ended = match &narrowed.part {
         Part::Processes(processes) => processes.iter().all(|process| view.has_ended(*process)),
         Part::Threads(threads) => threads.iter().all(|(process, _)| view.has_ended(*process)),
+        Part::Hosts(_) => false,
     };
     have_ended.then(|| State::Ended(Arc::clone(&narrowed.words)))
 }
@@ -196,7 +205,25 @@ fn broken(snapshot: &Snapshot) -> Option<State> {
     Some(State::Broken(broken.to_string()))
 }
 
+fn gone(snapshot: &Snapshot) -> Option<State> {
+    let machines = snapshot.source.machines.iter();
+    let mut gone = machines.filter_map(|machine| match &machine.state {
+        MachineState::Gone(why) => Some((machine, why)),
+        MachineState::Connecting | MachineState::Sampling => None,
+    });
+    let (machine, why) = gone.next()?;
+    Some(State::Gone {
+        machine: Arc::clone(&machine.name),
+        why: Arc::clone(why),
+        others: gone.count(),
+    })
+}
+
+/// Machines that are sampled now are no file.
 fn file(snapshot: &Snapshot) -> Option<State> {
+    if !snapshot.source.machines.is_empty() {
+        return None;
+    }
     let recording = snapshot.source.recording.as_ref()?;
     Some(State::File {
         reading: snapshot.run.target == TargetState::Running,

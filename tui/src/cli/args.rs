@@ -326,10 +326,12 @@ pub struct Trace {
 // The words after `open`.
 #[derive(Debug, Args)]
 pub struct Open {
-    /// A recording, or - for standard input, also while it is being made
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// What to count, of a file that counts several things, such as alloc_space
+    /// A recording, or - for standard input, also while it is being made; or machines to sample
+    /// now, as ssh://[USER@]HOST[:PORT][/PATH/TO/PROFTOP]
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// What to count: of a file that counts several things, such as alloc_space; of machines as
+    /// for record
     #[arg(long, value_name = "NAME")]
     pub metric: Option<String>,
     /// Begin with the last stretch of the recording, so much time
@@ -337,6 +339,9 @@ pub struct Open {
     pub last: Option<Duration>,
     #[command(flatten)]
     pub look: LookArgs,
+    /// Options of record on each machine, such as -F 49 -g nginx.service
+    #[arg(last = true, value_name = "OPTIONS")]
+    pub options: Vec<OsString>,
 }
 
 /// How the screen looks.

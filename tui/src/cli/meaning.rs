@@ -1,10 +1,11 @@
 //! From options to a [`Config`]: fills in the configuration and the defaults, and refuses
 //! options that do not go together.
 
+mod machines;
 mod trace;
 
 use super::args::{
-    Export, LookArgs, Record, Report, SampleArgs, Sub, Symbolize, TargetArgs, Top, Words,
+    Export, LookArgs, Open, Record, Report, SampleArgs, Sub, Symbolize, TargetArgs, Top, Words,
 };
 use super::{
     BatchConfig, CommandLine, Config, DiffConfig, DoctorConfig, ExportConfig, Look, McpConfig,
@@ -80,8 +81,12 @@ pub fn request(
         Some(Sub::Trace(words)) => {
             trace::config(*words, configuration()).map(|config| Request::Top(Box::new(config)))
         }
+        Some(Sub::Open(words)) if machines::are_named(&words) => {
+            let look = look(&words.look, configuration());
+            machines::config(words, look).map(Request::Machines)
+        }
         Some(Sub::Open(words)) => Ok(Request::Open(OpenConfig {
-            file: words.file,
+            file: only_file(&words)?,
             is_demo: false,
             metric: words.metric,
             last: words.last,
@@ -131,6 +136,20 @@ pub fn request(
         }
         Some(Sub::Export(words)) => Ok(Request::Export(export(words))),
         None => config(words.top, configuration()).map(|config| Request::Top(Box::new(config))),
+    }
+}
+
+/// Returns the file that `open` shows.
+fn only_file(words: &Open) -> Result<PathBuf, Failure> {
+    if !words.options.is_empty() {
+        let what = "options behind -- are for machines (ssh://HOST), not for a file";
+        return Err(Failure::usage(what));
+    }
+    match &words.files[..] {
+        [file] => Ok(file.clone()),
+        _ => Err(Failure::usage(
+            "open shows one file; proftop merge puts several together",
+        )),
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::open_file::{Opened, Progress};
 use super::{open_file, recorded, top};
-use crate::cli::OpenConfig;
+use crate::cli::{Look, OpenConfig};
 use crate::commands::input;
 use crate::failure::{Exit, Failure};
 use crate::run::ScreenOptions;
@@ -92,35 +92,46 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
             return Err(Failure::failed("the thread that reads has ended"));
         }
     }
-    top::runtime()?.block_on(screen(config, feed, failed, options))
+    let shown = Shown {
+        target: format!("file {}", kept::name(&short_name(&config.file))),
+        source: match input::is_stdin(&config.file) && !config.is_demo {
+            true => plain::Source::StandardInput,
+            false => plain::Source::File,
+        },
+    };
+    top::runtime()?.block_on(screen(&config.look, shown, feed, failed, options))
+}
+
+/// What is shown.
+pub struct Shown {
+    /// By what name it is remembered how the screen was left.
+    pub target: String,
+    /// For the dialog of `--plain`.
+    pub source: plain::Source,
 }
 
 /// Runs the screen or the dialog until the user leaves it, or until reading fails before
 /// there is anything to show.
-async fn screen(
-    config: &OpenConfig,
+pub async fn screen(
+    look: &Look,
+    Shown { target, source }: Shown,
     feed: watch::Receiver<Arc<Snapshot>>,
     failed: oneshot::Receiver<Failure>,
     mut options: ScreenOptions,
 ) -> Result<Exit, Failure> {
-    let target = format!("file {}", kept::name(&short_name(&config.file)));
-    options.begin = top::begin(&config.look, &target);
+    options.begin = top::begin(look, &target);
     options.begin.view = first_view(options.begin.view, &feed.borrow());
     let began = options.begin;
     let last = feed.clone();
     // A file has no engine that could carry out commands: they are dropped.
     let (control, _) = mpsc::unbounded_channel();
-    let source = match input::is_stdin(&config.file) && !config.is_demo {
-        true => plain::Source::StandardInput,
-        false => plain::Source::File,
-    };
-    let source = config.look.plain.then_some(source);
+    let source = look.plain.then_some(source);
     let screen = top::show(source, feed, control, options);
     let ended = tokio::select! {
         ended = screen => ended?,
         Ok(failure) = failed => return Err(failure),
     };
-    top::remember(&config.look, &target, began, ended.kept);
+    top::remember(look, &target, began, ended.kept);
     say_goodbye(&last.borrow());
     Ok(match ended.exit {
         run::Exit::Signal(signal) => Exit::Signal(signal as u8),

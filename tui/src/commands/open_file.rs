@@ -164,7 +164,8 @@ fn lacks(format: &str) -> Lacks {
     }
 }
 
-fn left_out(store: &Store) -> Option<String> {
+/// How many samples did not fit into memory, as a sentence. None if all did.
+pub fn left_out(store: &Store) -> Option<String> {
     let stats = store.stats();
     let left_out = stats.refused_late + stats.refused_memory;
     (left_out > 0).then(|| format!("{left_out} samples did not fit into memory"))

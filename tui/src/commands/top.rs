@@ -47,6 +47,8 @@ pub enum Remedies<'a> {
     Recording(&'a str),
     /// The screen of the recording that is built in.
     Demo,
+    /// The screen of several machines.
+    Machines,
 }
 
 /// Returns an error with suggestions if there is no terminal to draw on. Called before
@@ -84,7 +86,7 @@ pub fn check_terminal(remedies: &Remedies<'_>) -> Result<(), Failure> {
                 .remedy(report.to_string(), "the top functions as text")
                 .remedy(report.with_option("--tree"), "the call tree as text")
         }
-        Remedies::Demo => failure.remedy(again.with_option("--plain"), lines),
+        Remedies::Demo | Remedies::Machines => failure.remedy(again.with_option("--plain"), lines),
     })
 }
 

@@ -1,5 +1,5 @@
 //! Rows that have something in common, put together: the threads of a process that have one
-//! name, the processes of a unit or of one command line.
+//! name, the processes of a unit, of one command line or of a machine.
 
 use profile::ProcessId;
 use std::collections::HashMap;
@@ -13,6 +13,8 @@ pub enum By {
     Unit,
     /// Their command line: a server and those that it has forked.
     Command,
+    /// The machine that they run on.
+    Host,
     /// Their name, in one process.
     Name,
 }

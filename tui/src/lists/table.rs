@@ -29,6 +29,11 @@ pub trait Item: Clone + Debug + Send + Sync + 'static {
     /// What rows can be put together by, in the order in which the user is offered it.
     const GROUPINGS: &'static [By] = &[];
 
+    /// Whether it says anything of the rows of this report to put them together by that.
+    fn is_grouping_offered(_by: By, _report: &Report) -> bool {
+        true
+    }
+
     /// Whether rows with something in common stand in one line where there is no room on the
     /// screen for all of them. From then on the user decides.
     const IS_GROUPED: bool = false;
@@ -692,7 +697,10 @@ impl<I: Item> Table<I> {
     /// Shows rows with something in common as one line with their sums, then with something else
     /// in common, and in the end one by one again.
     pub fn next_grouping(&mut self, report: &Report) {
-        let all = I::GROUPINGS;
+        let all = I::GROUPINGS.iter().copied();
+        let all: Vec<By> = all
+            .filter(|by| I::is_grouping_offered(*by, report))
+            .collect();
         let next = match self.grouping {
             None => 0,
             Some(by) => { all.iter() }

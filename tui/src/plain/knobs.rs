@@ -75,6 +75,7 @@ fn together(mut chosen: Vec<Narrowing>) -> Result<Narrowing, Trouble> {
         match (&mut all.part, other.part) {
             (Part::Processes(all), Part::Processes(more)) => all.extend(more),
             (Part::Threads(all), Part::Threads(more)) => all.extend(more),
+            (Part::Hosts(all), Part::Hosts(more)) => all.extend(more),
             _ => return Err(Trouble::say("processes and threads do not go together")),
         }
     }
@@ -82,6 +83,7 @@ fn together(mut chosen: Vec<Narrowing>) -> Result<Narrowing, Trouble> {
         let kind = match all.part {
             Part::Processes(_) => "processes",
             Part::Threads(_) => "threads",
+            Part::Hosts(_) => "machines",
         };
         all.words = format!("{count} {kind}").into();
     }

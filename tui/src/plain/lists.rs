@@ -15,7 +15,9 @@ use crate::words::metric::metric_told;
 use crate::words::units::Scale;
 use crate::words::{explain, held, names, states, units, waits};
 use profile::diff::{Diff, DiffRow, Side};
-use profile::{Activity, FunctionRow, ProcessRow, Report, ThreadRow};
+use profile::{Activity, FunctionRow, ProcessId, ProcessRow, Report, ThreadRow};
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// How many rows a list has unless a count is typed.
 const ROWS: usize = 10;
@@ -156,7 +158,10 @@ pub fn processes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         top_function: row.top_function.as_deref(),
         activity: row.activity.as_ref(),
         tid: 0,
-        note: if row.exited { ", ended" } else { "" },
+        note: {
+            let ended = if row.exited { ", ended" } else { "" };
+            format!("{}{ended}", on(row.details.host.as_deref()))
+        },
     })
 }
 
@@ -166,6 +171,11 @@ pub fn threads(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if let Some(why) = ViewId::Threads.lacking(&dialog.session.app.shown) {
         return Err(Trouble::say(why));
     }
+    let report = Arc::clone(&dialog.session.app.shown.report);
+    let processes = report.processes.iter();
+    let hosts: HashMap<ProcessId, Option<&str>> = processes
+        .map(|row| (row.id, row.details.host.as_deref()))
+        .collect();
     people::<ThreadRow>(dialog, words, ViewId::Threads, |row| Person {
         part: Part::Threads(vec![row.key()]),
         kernel: row.kernel_samples,
@@ -173,8 +183,13 @@ pub fn threads(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         top_function: row.top_function.as_deref(),
         activity: row.activity.as_ref(),
         tid: row.tid,
-        note: "",
+        note: on(hosts.get(&row.process).copied().flatten()),
     })
+}
+
+/// Returns on which machine somebody is, where there are several.
+fn on(host: Option<&str>) -> String {
+    host.map_or_else(String::new, |host| format!(" on {host}"))
 }
 
 /// What processes and threads have in common.
@@ -190,7 +205,7 @@ struct Person<'a> {
     /// The thread; 0 for a process.
     tid: u32,
     /// What else has to be said, with a comma before it; else empty.
-    note: &'a str,
+    note: String,
 }
 
 /// Lists processes or threads, most samples first, whatever the order on the screen is.

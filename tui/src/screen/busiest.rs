@@ -1,7 +1,8 @@
 //! The busiest processes, above the functions: whose functions these are.
 
 use crate::context::Context;
-use crate::views::processes::draw::number;
+use crate::views::people;
+use crate::views::processes::draw::{HOST_HEAD, number};
 use crate::widgets::theme::Theme;
 use crate::words::{person, text, units};
 use profile::ProcessRow;
@@ -22,12 +23,14 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, area: Rect) {
         true => cx.cpus_head(),
         false => "CPU",
     };
-    let words = format!("{head:>7}     PID {:<USER_WIDTH$} COMMAND", "USER");
+    let has_hosts = people::are_of_several_machines(&cx.shown.report);
+    let whose = if has_hosts { HOST_HEAD } else { "USER" };
+    let words = format!("{head:>7}     PID {whose:<USER_WIDTH$} COMMAND");
     buffer.set_stringn(area.x, area.y, words, room, theme.heads());
     let report = &cx.shown.report;
     let rows = report.processes.iter();
     for (row, y) in rows.zip(area.y + 1..area.bottom()) {
-        let line = line(row, cx, room);
+        let line = line(row, has_hosts, cx, room);
         let style = if row.exited {
             theme.dim()
         } else {
@@ -37,20 +40,26 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, area: Rect) {
     }
 }
 
-/// Returns the line of a process: CPUs or threads that waited or, if no rate is known, its share; pid, user,
-/// command.
-fn line(row: &ProcessRow, cx: &Context<'_>, room: usize) -> String {
+/// Returns the line of a process: CPUs or threads that waited or, if no rate is known, its share; pid, user
+/// or, where there are several, machine; command.
+fn line(row: &ProcessRow, has_hosts: bool, cx: &Context<'_>, room: usize) -> String {
     let report = &cx.shown.report;
     let seconds = report.window.seconds();
     let amount = match units::cpus(row.samples, cx.per_second(), seconds) {
         Some(cpus) => format!("{cpus:.2}"),
         None => format!("{}%", units::share(report, row.samples, report.samples)),
     };
-    let user = row.details.user.as_deref().unwrap_or("-");
-    let user = text::cut_end(user, USER_WIDTH);
-    let pad = USER_WIDTH.saturating_sub(text::width(&user));
+    let details = &row.details;
+    // On which of several machines it is tells more than whose it is.
+    let whose = if has_hosts {
+        &details.host
+    } else {
+        &details.user
+    };
+    let whose = text::cut_end(whose.as_deref().unwrap_or("-"), USER_WIDTH);
+    let pad = USER_WIDTH.saturating_sub(text::width(&whose));
     let pid = number(row.pid, cx.shown);
-    let before = format!("{amount:>7} {pid:>7} {user}{:pad$} ", "");
+    let before = format!("{amount:>7} {pid:>7} {whose}{:pad$} ", "");
     let mark = person::mark(row, cx.own_pid);
     let left = room.saturating_sub(text::width(&before) + mark.len());
     let command = text::cut_end(person::short_command(row), left);

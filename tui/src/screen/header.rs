@@ -210,6 +210,7 @@ fn live_word(app: &App) -> &'static str {
         _ if app.freezing.frozen.is_some() => "FROZEN",
         TargetState::Starting => "STARTING",
         TargetState::Recorded => "FILE",
+        TargetState::Running if !app.shown.source.machines.is_empty() => "LIVE",
         TargetState::Running if app.shown.source.recording.is_some() => "READING",
         TargetState::Running => "LIVE",
         TargetState::Exited { .. } => "EXITED",

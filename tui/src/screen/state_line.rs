@@ -82,7 +82,7 @@ fn keys(app: &App, state: &State) -> Vec<String> {
             let threads = key(&app.context(), Action::View(ViewId::Threads));
             threads.map(|key| format!("{key} Thread"))
         }
-        State::Lost { .. } | State::Cut { .. } => {
+        State::Lost { .. } | State::Cut { .. } | State::Gone { .. } => {
             let health = key(&app.context(), Action::View(ViewId::Health));
             health.map(|key| format!("{key} Health"))
         }
@@ -193,6 +193,17 @@ pub fn sentence(app: &App, state: &State) -> String {
             units::percent(*lost, lost + taken)
         ),
         State::Broken(why) => format!("CUT    {why}"),
+        State::Gone {
+            machine,
+            why,
+            others,
+        } => {
+            let others = match others {
+                0 => String::new(),
+                several => format!(" (and {several} more, see Health)"),
+            };
+            format!("GONE   {machine}{others}: {}", without_numbers(why))
+        }
         State::File { reading: true, .. } => {
             "READING more is coming; what is whole is shown".into()
         }

@@ -5,6 +5,8 @@
 /// A cause for which frames have no names, opened.
 mod causes;
 pub mod draw;
+/// Which of several machines are there.
+mod machines;
 /// What is missing, by module.
 mod modules;
 mod view;
@@ -69,6 +71,8 @@ pub enum Topic {
     CauseWaits,
     /// A sentence of the engine, by its place in the list.
     Note(usize),
+    /// Of several machines the one at that place, and whether its samples come.
+    Machine(usize, bool),
     Kernel,
     OwnCpu,
     Budget,
@@ -324,6 +328,7 @@ pub fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     lines.extend(symbols(snapshot));
     lines.extend(stops(snapshot));
     lines.extend(languages(snapshot));
+    lines.extend(machines::findings(snapshot));
     lines.extend(system(snapshot));
     if snapshot.source.recording.is_none() {
         lines.extend(overhead(snapshot));

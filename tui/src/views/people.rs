@@ -6,11 +6,12 @@ use crate::context::Context;
 use crate::geometry;
 use crate::knobs::{Narrowing, Part};
 use crate::lists::find::{Find, Found};
+use crate::lists::groups::By;
 use crate::lists::motion::Motion;
 use crate::lists::table::{Item, Line, Place, Sort, Table};
 use crate::views::{Done, View};
 use crate::words::explain;
-use profile::{Activity, FunctionId, TREND_LEN};
+use profile::{Activity, FunctionId, Report, TREND_LEN};
 use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -26,6 +27,12 @@ pub trait Person: Item {
 
     /// Returns the part of the samples that belongs to these rows, as the scope has it.
     fn part(keys: Vec<Self::Key>) -> Part;
+
+    /// Returns the part of the samples that belongs to a whole group. None if it is that of
+    /// its rows.
+    fn part_of_group(&self, _by: By) -> Option<Part> {
+        None
+    }
 
     /// Whether the profile has it. Others are only shown because some descend from them.
     fn is_counted(&self) -> bool {
@@ -129,6 +136,12 @@ impl<I: Person> View for Table<I> {
     // All rows that are marked or, without a mark, the selected one.
     fn narrowing(&self, cx: &Context<'_>) -> Option<Narrowing> {
         let (keys, words) = self.chosen(&cx.shown.report, I::PLURAL)?;
+        let by = self.grouping().filter(|_| self.marked() == 0);
+        let selected = self.selected(&cx.shown.report);
+        let part = by.and_then(|by| selected?.row.part_of_group(by));
+        if let Some(part) = part {
+            return Some(Narrowing { part, words });
+        }
         Some(Narrowing {
             part: I::part(keys),
             words,
@@ -178,6 +191,13 @@ impl<I: Person> View for Table<I> {
             },
         })
     }
+}
+
+/// Whether processes of several machines are in a report.
+pub fn are_of_several_machines(report: &Report) -> bool {
+    let mut hosts = report.processes.iter().map(|row| &row.details.host);
+    let first = hosts.next();
+    first.is_some_and(|first| hosts.any(|host| host != first))
 }
 
 /// Returns what several did together. None if it was told of none.

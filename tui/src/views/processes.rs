@@ -17,6 +17,9 @@ use std::sync::Arc;
 /// others descend from it.
 pub const UNSAMPLED: ProcessId = ProcessId(u32::MAX);
 
+/// What stands in the place of a name where rows that are counted together have several.
+const SEVERAL: &str = "many";
+
 /// The columns that the processes can be sorted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProcessColumn {
@@ -34,6 +37,11 @@ impl Person for ProcessRow {
 
     fn part(keys: Vec<Self::Key>) -> Part {
         Part::Processes(keys)
+    }
+
+    fn part_of_group(&self, by: By) -> Option<Part> {
+        let host = self.details.host.as_ref().filter(|_| by == By::Host)?;
+        Some(Part::Hosts(vec![Arc::clone(host)]))
     }
 
     fn is_counted(&self) -> bool {
@@ -62,7 +70,11 @@ impl Item for ProcessRow {
         ProcessColumn::Command,
     ];
 
-    const GROUPINGS: &'static [By] = &[By::Unit, By::Command];
+    const GROUPINGS: &'static [By] = &[By::Unit, By::Command, By::Host];
+
+    fn is_grouping_offered(by: By, report: &Report) -> bool {
+        by != By::Host || people::are_of_several_machines(report)
+    }
 
     fn rows(report: &Report) -> &[Self] {
         &report.processes
@@ -145,10 +157,15 @@ impl Item for ProcessRow {
             0 | 1 => self.words(),
             several => {
                 let several = units::count(several as u64);
-                // The sum of a unit has no command.
-                match self.details.command_line {
-                    Some(_) => format!("{several} processes {}", person::short_command(self)),
-                    None => format!("{several} processes of {}", self.group_name(By::Unit)),
+                // The sum of a unit or a machine has no command.
+                match (
+                    &self.details.command_line,
+                    &self.details.cgroup,
+                    &self.details.host,
+                ) {
+                    (Some(_), ..) => format!("{several} processes {}", person::short_command(self)),
+                    (None, None, Some(host)) if **host != *SEVERAL => host.to_string(),
+                    _ => format!("{several} processes of {}", self.group_name(By::Unit)),
                 }
             }
         }
@@ -160,6 +177,7 @@ impl Item for ProcessRow {
         let name = match by {
             By::Unit => unit_path(self).unwrap_or(""),
             By::Command | By::Name => person::command(self),
+            By::Host => self.details.host.as_deref().unwrap_or(""),
         };
         Some(Common {
             process: None,
@@ -172,13 +190,20 @@ impl Item for ProcessRow {
         let is_same_user = |row: &&Self| row.details.user == first.details.user;
         let user = match rows.iter().all(is_same_user) {
             true => first.details.user.clone(),
-            false => Some("many".into()),
+            false => Some(SEVERAL.into()),
         };
         let is_same_unit = rows.iter().all(|row| unit_path(row) == unit_path(first));
-        let cgroup = unit_path(first).filter(|_| is_same_unit);
+        let cgroup = unit_path(first).filter(|_| is_same_unit && by != By::Host);
         let command = match by {
-            By::Unit => None,
+            By::Unit | By::Host => None,
             By::Command | By::Name => Some(person::command(first).into()),
+        };
+        let is_same_host = rows
+            .iter()
+            .all(|row| row.details.host == first.details.host);
+        let host = match is_same_host {
+            true => first.details.host.clone(),
+            false => Some(SEVERAL.into()),
         };
         let tops = rows.iter().map(|row| (&row.top_function, row.samples));
         let activities = rows.iter().filter_map(|row| row.activity.as_ref());
@@ -193,6 +218,7 @@ impl Item for ProcessRow {
             top_function: people::top_function_of(tops),
             exited: rows.iter().all(|row| row.exited),
             details: ProcessDetails {
+                host,
                 user,
                 cgroup: cgroup.map(Into::into),
                 command_line: command,
@@ -206,6 +232,12 @@ impl Item for ProcessRow {
     fn group_name(&self, by: By) -> Cow<'_, str> {
         match (by, self.details.cgroup.as_deref()) {
             (By::Command | By::Name, _) => person::command(self).into(),
+            (By::Host, _) => self
+                .details
+                .host
+                .as_deref()
+                .unwrap_or("(machine not known)")
+                .into(),
             (By::Unit, None) => "(unit not known)".into(),
             (By::Unit, Some(path)) => person::group(path).map_or("(no unit)".into(), Cow::Owned),
         }

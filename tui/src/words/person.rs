@@ -26,10 +26,10 @@ pub fn short_command(row: &ProcessRow) -> &str {
 
 /// What has to be known of a process before its command: it is this proftop, or it has ended.
 /// Else empty.
-pub fn mark(row: &ProcessRow, own_pid: u32) -> &'static str {
+pub fn mark(row: &ProcessRow, own_pid: Option<u32>) -> &'static str {
     match row {
         // proftop is in its own table, as it uses CPU time as well.
-        row if row.pid == own_pid => "(us) ",
+        row if own_pid == Some(row.pid) => "(us) ",
         row if row.exited => "(ended) ",
         _ => "",
     }

@@ -139,7 +139,7 @@ fn style(finding: &Finding, theme: &Theme) -> Style {
             | Value::Part(part, _)
             | Value::Count(part),
         ) => part > 0,
-        (Topic::Note(_), _) => true,
+        (Topic::Note(_) | Topic::Machine(_, false), _) => true,
         _ => false,
     };
     if missing {

@@ -11,7 +11,7 @@ use crate::words::units;
 
 use crate::knobs::Unit;
 use crate::lists::table::{Item as _, Line};
-use crate::views::people::{NOT_COUNTED, Person as _};
+use crate::views::people::{self, NOT_COUNTED, Person as _};
 use crate::views::processes::ProcessColumn;
 use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row, STATES_HEAD};
@@ -105,6 +105,9 @@ fn idle(cx: &Context<'_>) -> Option<String> {
     Some(format!("idle {most}{idle:.2} of {cpus} CPUs"))
 }
 
+/// The head of the column with the machine.
+pub const HOST_HEAD: &str = "HOST";
+
 /// From this width on there is room for the number of threads.
 const WIDTH_WITH_MORE: u16 = 100;
 
@@ -119,7 +122,7 @@ const NAMES_MIN: u16 = 30;
 ///
 /// | from | columns |
 /// | --- | --- |
-/// | any | pid, amount, command |
+/// | any | pid, machine where there are several, amount, command |
 /// | [`WIDTH_WITH_USER`] | user, the kernel's share or a bar of states, the function with most samples |
 /// | [`NAMES_MIN`] besides | last seconds |
 /// | [`WIDTH_WITH_MORE`] | number of threads |
@@ -127,7 +130,7 @@ const NAMES_MIN: u16 = 30;
 ///
 /// In a comparison, change, baseline and certainty take the place of the kernel's share, of
 /// the number of threads and of the last seconds, at any width. While processes are grouped by
-/// their unit, that takes the place of the command.
+/// their unit or machine, that takes the place of the command.
 fn columns(
     cx: &Context<'_>,
     width: u16,
@@ -137,7 +140,12 @@ fn columns(
     use ProcessColumn::{Command, Cpus, Kernel, Pid, Threads, User};
     let mut columns = vec![Column::right("PID", 7, Some(Pid))];
     let is_narrow = width < WIDTH_WITH_USER;
-    if !is_narrow {
+    let has_hosts = people::are_of_several_machines(&cx.shown.report);
+    if has_hosts {
+        columns.push(Column::left(HOST_HEAD, 10, None));
+    }
+    // On which of several machines it is tells more than whose it is.
+    if !is_narrow && (!has_hosts || width >= WIDTH_WITH_MORE) {
         columns.push(Column::left("USER", 8, Some(User)));
     }
     columns.push(Column::right(head(cx), 6, Some(Cpus)));
@@ -165,6 +173,12 @@ fn columns(
         }
     }
     let room = table::rest(&columns, width).saturating_sub(2);
+    // The name of the group takes the place of a command.
+    let group_head = match grouping {
+        Some(By::Unit) => Some("UNIT"),
+        Some(By::Host) => Some("MACHINE"),
+        Some(By::Command | By::Name) | None => None,
+    };
     let is_by_unit = grouping == Some(By::Unit);
     let group = match width >= WIDTH_WITH_GROUP && !is_by_unit {
         true => 20,
@@ -175,7 +189,7 @@ fn columns(
         false => (room * 2 / 5).min(28),
     };
     let command = room - group - top - u16::from(group > 0);
-    let head = if is_by_unit { "UNIT" } else { "COMMAND" };
+    let head = group_head.unwrap_or("COMMAND");
     columns.push(Column::left(head, command, Some(Command)));
     if group > 0 {
         columns.push(Column::left("UNIT", group, None));
@@ -222,6 +236,7 @@ fn cells(
     let compared = compared::people_cells(cx, pair, theme).filter(|_| !line.gone);
     let mut compared = compared.into_iter().flatten();
     let user = process.details.user.as_deref().unwrap_or("-");
+    let host = process.details.host.as_deref().unwrap_or("-");
     let group = process.details.cgroup.as_deref().and_then(person::group);
     let cell = |column: &Column<ProcessColumn>| match (column.title, column.sort) {
         (_, Some(ProcessColumn::Pid)) => (pid.clone(), plain),
@@ -238,6 +253,7 @@ fn cells(
             (activity.map_or_else(|| "-".into(), states::bar), plain)
         }
         ("", _) => (String::new(), plain),
+        (HOST_HEAD, _) => (text::cut_middle(host, 10).into_owned(), plain),
         ("UNIT", _) => (group.clone().unwrap_or_default(), theme.dim()),
         ("LAST 10s", _) if !line.gone => (trend::blocks(&process.trend, trend_max), theme.trend()),
         ("LAST 10s", _) => (String::new(), plain),
@@ -268,9 +284,14 @@ fn name(
     let marked = if line.marked { "+ " } else { "" };
     if let Some(column) = column {
         let room = usize::from(column.width).saturating_sub(marked.len());
-        if column.title == "UNIT" {
-            let unit = person::counted(&line.row.group_name(By::Unit), line.count(), room);
-            return format!("{marked}{unit}");
+        let by = match column.title {
+            "UNIT" => Some(By::Unit),
+            "MACHINE" => Some(By::Host),
+            _ => None,
+        };
+        if let Some(by) = by {
+            let name = person::counted(&line.row.group_name(by), line.count(), room);
+            return format!("{marked}{name}");
         }
         if line.count() > 1 {
             let command = person::counted(person::short_command(line.row), line.count(), room);
@@ -357,7 +378,7 @@ fn process(line: &Line<'_, ProcessRow>, cx: &Context<'_>) -> String {
     if process.exited {
         parts.push("ended".into());
     }
-    if process.pid == cx.own_pid {
+    if cx.own_pid == Some(process.pid) {
         parts.push("this proftop".into());
     }
     match &process.activity {
@@ -374,6 +395,7 @@ fn process(line: &Line<'_, ProcessRow>, cx: &Context<'_>) -> String {
         }
     }
     parts.extend(details.command_line.as_ref().map(|line| line.to_string()));
+    parts.extend(details.host.as_ref().map(|host| format!("on {host}")));
     parts.extend(details.user.as_ref().map(|user| format!("user {user}")));
     parts.extend(details.cgroup.as_ref().map(|path| format!("cgroup {path}")));
     let started = details.started_unix_ms;

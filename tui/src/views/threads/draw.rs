@@ -8,7 +8,8 @@ use crate::words::metric;
 use crate::words::units::Scale;
 
 use crate::lists::table::{Item as _, Line, Table};
-use crate::views::processes::draw::{amount, head, kernel_percent, share_of_scope};
+use crate::views::people;
+use crate::views::processes::draw::{HOST_HEAD, amount, head, kernel_percent, share_of_scope};
 use crate::views::threads::ThreadColumn;
 use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row, STATES_HEAD};
@@ -97,6 +98,8 @@ const WIDTH_WITH_NAME: u16 = 50;
 struct Layout {
     columns: Vec<Column<ThreadColumn>>,
     has_process: bool,
+    /// Whether the machine of each thread is shown, where there are several.
+    has_host: bool,
     /// The number of the column with the name.
     name: usize,
     has_trend: bool,
@@ -114,6 +117,10 @@ impl Layout {
         let mut columns = vec![Column::right("TID", 7, Some(Tid))];
         if has_process {
             columns.push(Column::right("PID", 8, Some(Pid)));
+        }
+        let has_host = has_process && people::are_of_several_machines(&cx.shown.report);
+        if has_host {
+            columns.push(Column::left(HOST_HEAD, 10, None));
         }
         let name = columns.len();
         let is_narrow = has_process && width < WIDTH_WITH_NAME;
@@ -145,6 +152,7 @@ impl Layout {
         Layout {
             columns,
             has_process,
+            has_host,
             name,
             has_trend,
             has_more: width >= WIDTH_WITH_MORE,
@@ -170,6 +178,10 @@ impl Layout {
         let mut cells = vec![(tid, plain)];
         if self.has_process {
             cells.push((thread.pid.to_string(), plain));
+        }
+        if self.has_host {
+            let host = host(thread, cx).unwrap_or("-");
+            cells.push((text::cut_middle(host, 10).into_owned(), plain));
         }
         let name_width = usize::from(self.columns[self.name].width);
         let room = name_width.saturating_sub(mark.len());
@@ -218,6 +230,13 @@ impl Layout {
     }
 }
 
+/// Returns the machine of a thread, in a profile of several. None if it is not known.
+fn host<'a>(thread: &ThreadRow, cx: &'a Context<'_>) -> Option<&'a str> {
+    let mut processes = cx.shown.report.processes.iter();
+    let process = processes.find(|row| row.id == thread.process)?;
+    process.details.host.as_deref()
+}
+
 /// Returns what a thread did most or, if it only waited, for what and since when.
 fn top_function(thread: &ThreadRow, cx: &Context<'_>) -> String {
     let open = thread.activity.as_ref().filter(|_| thread.samples == 0);
@@ -238,7 +257,10 @@ fn thread(line: &Line<'_, ThreadRow>, cx: &Context<'_>) -> String {
     let thread = line.row;
     let (who, pid) = (line.words(), thread.pid);
     let share = share_of_scope(thread.samples, line.gone, cx);
-    let mut parts = vec![format!("{who} of {pid}")];
+    let mut parts = vec![match host(thread, cx) {
+        Some(host) => format!("{who} of {pid} on {host}"),
+        None => format!("{who} of {pid}"),
+    }];
     match &thread.activity {
         _ if line.gone => parts.push(share),
         Some(activity) => {

@@ -1,0 +1,365 @@
+//! A *connection* to a machine: the user's ssh, which starts a proftop there that records to
+//! its standard output.
+//!
+//! ssh is never asked to ask: several machines would ask at the same time, below the screen.
+//! So keys, an agent or a connection that is open already have to let us in.
+
+use crate::address::Address;
+use crate::failure::rights::quote;
+use probe::privilege::UserRights;
+use std::io::{self, BufRead, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The program that connects, in the place of ssh.
+pub const PROGRAM_VARIABLE: &str = "PROFTOP_SSH";
+
+/// The word at the beginning of the line with which the other end begins.
+const BEGAN: &str = "proftop-began";
+
+/// What is run there, by a shell, with the path of proftop and its arguments. The line that it
+/// prints first says what the time is there: seconds and, where its `date` knows them,
+/// nanoseconds.
+const SCRIPT: &str = r#"p=$1; shift
+command -v "$p" >/dev/null 2>&1 || exit 127
+echo "proftop-began $(date +%s.%N)"
+if [ "$(id -u)" != 0 ] && sudo -n -l -- "$p" "$@" >/dev/null 2>&1; then exec sudo -n -- "$p" "$@"; fi
+exec "$p" "$@""#;
+
+/// How much may stand before that line: what shells say when somebody logs in.
+const GREETING_MAX: u64 = 64 << 10;
+
+/// How much is kept of what the other end complains of.
+const COMPLAINT_LINES_MAX: usize = 4;
+const COMPLAINT_BYTES_MAX: u64 = 500;
+
+/// How far the clocks of two machines may be apart without being called different, in ms: as
+/// far as they are under NTP.
+const CLOCK_SLACK_MS: i64 = 100;
+
+/// How long ssh may take to end after its output has ended, before it is killed, and how often
+/// it is looked at meanwhile.
+const END_WAIT: Duration = Duration::from_secs(5);
+const NAP: Duration = Duration::from_millis(20);
+
+/// How long the last complaint may take when ssh has ended. A process that ssh left behind for
+/// later connections keeps the pipe open.
+const COMPLAINT_WAIT: Duration = Duration::from_millis(300);
+
+/// The process of ssh. It is ended when nobody needs it any more.
+#[derive(Debug)]
+pub struct Ssh(Mutex<Child>);
+
+impl Ssh {
+    /// Ends it.
+    pub fn end(&self) {
+        let mut child = lock(&self.0);
+        // It may have ended, which is what is wanted.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+
+    /// Waits for its end, which is near, and returns its status.
+    fn status(&self) -> io::Result<ExitStatus> {
+        let until = Instant::now() + END_WAIT;
+        loop {
+            let status = lock(&self.0).try_wait()?;
+            match status {
+                Some(status) => return Ok(status),
+                None if Instant::now() > until => self.end(),
+                None => thread::sleep(NAP),
+            }
+        }
+    }
+}
+
+impl Drop for Ssh {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// A connection that was begun.
+#[derive(Debug)]
+pub struct Connection {
+    ssh: Arc<Ssh>,
+    output: BufReader<ChildStdout>,
+    began_ms: i64,
+    complaints: Arc<Mutex<Vec<String>>>,
+    /// Is closed when there are no more complaints.
+    complained: mpsc::Receiver<()>,
+}
+
+impl Connection {
+    /// Starts ssh, which connects on its own time.
+    pub fn begin(address: &Address, arguments: &[String]) -> Result<Self, String> {
+        let wanted = std::env::var(PROGRAM_VARIABLE).ok();
+        let wanted = wanted.filter(|ssh| !ssh.trim().is_empty());
+        let mut words = wanted.as_deref().unwrap_or("ssh").split_whitespace();
+        let program = words.next().unwrap_or("ssh");
+        let mut command = Command::new(program);
+        command.args(words).args(ssh_arguments(address, arguments));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        // Under sudo: keys and known hosts are the user's.
+        UserRights::current().apply_to(&mut command);
+        let began_ms = unix_ms();
+        let mut child = command.spawn().map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                format!("{program} is not installed (package openssh-client)")
+            }
+            _ => format!("{program} does not start: {error}"),
+        })?;
+        let pipes = (child.stdout.take(), child.stderr.take());
+        let ssh = Arc::new(Ssh(Mutex::new(child)));
+        let (Some(output), Some(errors)) = pipes else {
+            return Err(format!("{program} has no output"));
+        };
+        let complaints = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&complaints);
+        let (open, complained) = mpsc::channel::<()>();
+        let builder = thread::Builder::new().name("complaints".into());
+        let started = builder.spawn(move || {
+            let _open = open;
+            keep_complaints(errors, &kept);
+        });
+        started.map_err(|error| format!("cannot start a thread: {error}"))?;
+        Ok(Self {
+            ssh,
+            output: BufReader::with_capacity(1 << 16, output),
+            began_ms,
+            complaints,
+            complained,
+        })
+    }
+
+    /// The process that connects.
+    pub fn ssh(&self) -> Arc<Ssh> {
+        Arc::clone(&self.ssh)
+    }
+
+    /// Waits until proftop is started there, and returns by how many ms the clock there is
+    /// ahead of ours. The error is why there is none.
+    pub fn wait_for_beginning(&mut self) -> Result<i64, String> {
+        let mut greeting = (&mut self.output).take(GREETING_MAX);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match greeting.read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => return Err(self.why_it_ended()),
+                Ok(_) => {}
+            }
+            let text = String::from_utf8_lossy(&line);
+            if let Some(time) = text.trim_end().strip_prefix(BEGAN) {
+                return Ok(ahead_ms(time.trim(), self.began_ms, unix_ms()));
+            }
+        }
+    }
+
+    /// What the other end sends, behind its first line.
+    pub fn output(&mut self) -> &mut impl Read {
+        &mut self.output
+    }
+
+    /// Waits for the end of ssh, and says in a sentence why it ended.
+    pub fn why_it_ended(&self) -> String {
+        let status = self.ssh.status();
+        // An error says that the pipe was closed: there are no more.
+        let _ = self.complained.recv_timeout(COMPLAINT_WAIT);
+        let complaints = lock(&self.complaints).clone();
+        match status.map(|status| status.code()) {
+            Ok(Some(127)) => "no proftop in the PATH there: copy this program to that machine, or \
+                name where it is, as in ssh://host/path/to/proftop"
+                .into(),
+            // ssh's own complaint is its last line; proftop's is its first.
+            Ok(Some(255)) => {
+                let last = complaints.into_iter().next_back();
+                last.unwrap_or_else(|| "the connection ended".into())
+            }
+            Ok(Some(0)) => "proftop there ended".into(),
+            Ok(Some(code)) => {
+                let first = complaints.into_iter().next();
+                first.unwrap_or_else(|| format!("proftop there ended with status {code}"))
+            }
+            Ok(None) => "ssh was killed".into(),
+            Err(error) => format!("ssh is lost: {error}"),
+        }
+    }
+}
+
+/// The words behind `ssh`. The address cannot be taken for an option: see [`Address::parse`].
+fn ssh_arguments(address: &Address, arguments: &[String]) -> Vec<String> {
+    let mut words: Vec<String> = [
+        "-T",
+        "-oBatchMode=yes",
+        "-oConnectTimeout=15",
+        // A machine that is gone without a word is missed after fifteen seconds.
+        "-oServerAliveInterval=5",
+        "-oServerAliveCountMax=3",
+    ]
+    .map(String::from)
+    .to_vec();
+    if let Some(port) = address.port {
+        words.extend(["-p".to_owned(), port.to_string()]);
+    }
+    if let Some(user) = &address.user {
+        words.extend(["-l".to_owned(), user.clone()]);
+    }
+    words.extend(["--".to_owned(), address.host.clone()]);
+    // The shell there joins all words, and takes them apart again.
+    let program = address.program.as_deref().unwrap_or("proftop");
+    let told = ["sh", "-c", SCRIPT, "sh", program].into_iter();
+    let told = told.chain(arguments.iter().map(String::as_str));
+    words.extend(told.map(quote_lines));
+    words
+}
+
+/// Returns a word for the shell there. Unlike those that are shown to a user, it may have
+/// several lines.
+fn quote_lines(word: &str) -> String {
+    let lines: Vec<String> = word
+        .split('\n')
+        .map(|line| line.replace('\'', r"'\''"))
+        .collect();
+    match lines.len() {
+        1 => quote(word),
+        _ => format!("'{}'", lines.join("\n")),
+    }
+}
+
+/// By how many ms a clock is ahead of ours that told its time between two moments of ours. 0 if
+/// it may be right. `told` is in seconds, with or without a fraction.
+fn ahead_ms(told: &str, from_ms: i64, until_ms: i64) -> i64 {
+    let (seconds, fraction) = told.split_once('.').unwrap_or((told, ""));
+    let Ok(seconds) = seconds.parse::<i64>() else {
+        return 0;
+    };
+    let digits: String = fraction
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .take(3)
+        .collect();
+    let (first_ms, last_ms) = match digits.parse::<i64>() {
+        Ok(ms) if digits.len() == 3 => (ms, ms),
+        // A `date` without fractions: any time of that second.
+        _ => (0, 999),
+    };
+    let start_ms = seconds.saturating_mul(1000);
+    let (first_ms, last_ms) = (start_ms + first_ms, start_ms + last_ms);
+    let may_be_right = last_ms >= from_ms - CLOCK_SLACK_MS && first_ms <= until_ms + CLOCK_SLACK_MS;
+    match may_be_right {
+        true => 0,
+        // It was told shortly before it came.
+        false => (first_ms + last_ms) / 2 - until_ms,
+    }
+}
+
+/// Reads what the other end complains of, to its end: the first lines and the last one are
+/// kept.
+fn keep_complaints(errors: impl Read, kept: &Mutex<Vec<String>>) {
+    let mut errors = BufReader::new(errors);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut errors)
+            .take(COMPLAINT_BYTES_MAX)
+            .read_until(b'\n', &mut line)
+        {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let text = symbolize::sanitize(line.trim_ascii());
+        let text = text.strip_prefix("proftop: ").unwrap_or(&text);
+        if text.is_empty() {
+            continue;
+        }
+        let mut kept = lock(kept);
+        if kept.len() == COMPLAINT_LINES_MAX {
+            kept.pop();
+        }
+        kept.push(text.to_owned());
+    }
+}
+
+/// Milliseconds since 1970 by our wall clock.
+pub fn unix_ms() -> i64 {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Takes what another thread may have left in the middle of a change: lines are whole at any
+/// time.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_may_be_right_is_right() {
+        // Asked at 1000.000 s, answered at 1002.000 s.
+        for (told, ahead) in [
+            ("1001.5", 0),
+            ("1001.500000000", 0),
+            ("1002.050000000", 0),
+            ("1002.N", 0),
+            ("1062.000000000", 60_000),
+            ("940.000000000", -62_000),
+            ("999", 0),
+            ("1100", 98_499),
+            ("", 0),
+            ("soon", 0),
+        ] {
+            assert_eq!(ahead_ms(told, 1_000_000, 1_002_000), ahead, "{told}");
+        }
+    }
+
+    #[test]
+    fn words_reach_the_other_end_as_they_are() {
+        let address = Address::parse("ssh://ann@a:22/opt/it's here/proftop").unwrap();
+        let arguments = ["record".to_owned(), "-g".to_owned(), "a b$(id)".to_owned()];
+        let words = ssh_arguments(&address, &arguments);
+        let at = words.iter().position(|word| word == "--").unwrap();
+        assert_eq!(words[at + 1], "a");
+        // A shell takes apart what ssh joins with blanks.
+        let line = words[at + 2..]
+            .join(" ")
+            .replacen("sh -c", "printf '%s|' sh -c", 1);
+        let printed = Command::new("sh").args(["-c", &line]).output().unwrap();
+        let printed = String::from_utf8(printed.stdout).unwrap();
+        let parts: Vec<&str> = printed.split('|').collect();
+        assert!(printed.contains("exec \"$p\" \"$@\""), "{printed}");
+        assert_eq!(
+            parts[parts.len() - 6..],
+            [
+                "sh",
+                "/opt/it's here/proftop",
+                "record",
+                "-g",
+                "a b$(id)",
+                ""
+            ]
+        );
+    }
+
+    #[test]
+    fn the_first_complaints_and_the_last_are_kept() {
+        let kept = Mutex::new(Vec::new());
+        let text = "proftop: cannot sample\n\n  why\n\u{1b}[2J\n4\n5\n6\n";
+        keep_complaints(text.as_bytes(), &kept);
+        let kept = lock(&kept).clone();
+        assert_eq!(
+            (kept.len(), &*kept[0], &*kept[3]),
+            (4, "cannot sample", "6")
+        );
+        assert!(!kept[2].contains('\u{1b}'), "{kept:?}");
+    }
+}
