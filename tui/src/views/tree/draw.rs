@@ -6,7 +6,7 @@ use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
 use crate::widgets::compared;
 use crate::words::compared::judgement;
-use crate::words::explain::base_words;
+use crate::words::explain::{self, base_words};
 use crate::words::metric::{amount, bare_amount, counted, metric_told};
 use crate::words::source;
 
@@ -136,17 +136,26 @@ fn title(direction: Direction, group_by: GroupBy) -> &'static str {
 /// The cells of a row in the columns of a comparison.
 fn compared(row: &TreeRow, sides: &Sides, cx: &Context<'_>, theme: &Theme) -> Vec<(String, Style)> {
     let plain = Style::new();
+    if row.gone && row.before.is_none() {
+        // It was last seen before anything was compared: what it was in the baseline is not
+        // known.
+        let nothing = || (String::new(), plain);
+        return vec![nothing(), nothing(), ("gone".into(), plain), nothing()];
+    }
     // A row without a node in the baseline had no samples there.
     let was = row.before.unwrap_or(0);
-    let now = match row.gone {
-        true => "gone".into(),
-        false => format!("{:.1}", sides.amount(&sides.b, row.samples)),
+    let (samples, now) = match row.gone {
+        true => (0, "gone".into()),
+        false => (
+            row.samples,
+            format!("{:.1}", sides.amount(&sides.b, row.samples)),
+        ),
     };
     vec![
-        compared::change_cell(sides.change(was, row.samples), theme),
+        compared::change_cell(sides.change(was, samples), theme),
         (format!("{:.1}", sides.amount(&sides.a, was)), plain),
         (now, plain),
-        (compared::sure_cell(cx, was, row.samples).into(), plain),
+        (compared::sure_cell(cx, was, samples).into(), plain),
     ]
 }
 
@@ -424,6 +433,9 @@ fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
     let report = &cx.shown.report;
     let base = base(tree);
     let sides = tree.trees().and_then(Trees::sides);
+    if row.gone {
+        return absence::sentence(cx, row.samples);
+    }
     if let (Some(sides), Some(before)) = (sides, row.before) {
         let unit = match sides.have_time() {
             true => " ms/s",
@@ -436,9 +448,6 @@ fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
             sides.amount(&sides.a, before),
             sides.amount(&sides.b, row.samples),
         );
-    }
-    if row.gone {
-        return absence::sentence(cx, row.samples);
     }
     let share = units::share(report, row.samples, base);
     let share = format!("{share}% of scope = {}", amount(cx, row.samples));
@@ -529,6 +538,9 @@ fn place(function: &Function, room: usize) -> Option<String> {
 /// Explains the number of the selected row in one sentence; None if there are no rows.
 pub fn explain(tree: &Tree, cx: &Context<'_>) -> Option<String> {
     let row = tree.selected()?;
+    if row.gone {
+        return Some(explain::gone(cx, row.samples, &name(row, tree, cx)));
+    }
     // While trees are compared, the question is whether a change may be chance.
     if let (Some(before), Some(diff)) = (row.before, &cx.shown.comparison.functions) {
         let name = name(row, tree, cx);

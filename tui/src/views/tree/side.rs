@@ -229,14 +229,14 @@ impl Side {
             wanted,
         );
         if let Some(wanted) = wanted {
-            self.keep_gone(wanted);
+            self.keep_gone(wanted, trees);
         }
         self.keys = self.rows.iter().map(|row| row.path).collect();
     }
 
     /// Adds the selected row again if it is no longer in the tree: below the nearest row above
     /// it that is left, with its last numbers, until another row is selected.
-    fn keep_gone(&mut self, held: PathId) {
+    fn keep_gone(&mut self, held: PathId, trees: &Trees) {
         let Some(mut row) = self.at.last_seen.clone().filter(|row| row.path == held) else {
             return;
         };
@@ -248,6 +248,11 @@ impl Side {
         let Some(above) = self.at.paths.upwards(held).skip(1).find_map(position) else {
             return;
         };
+        // A comparison has its own row for what has no samples any more.
+        if let Some(same) = self.same_function(above, &row, trees) {
+            self.at.cursor.rename(self.rows[same].path);
+            return;
+        }
         let parent = &self.rows[above];
         (row.gone, row.fold) = (true, Fold::Leaf);
         row.depth = parent.depth + 1;
@@ -267,6 +272,25 @@ impl Side {
             Joint::Last
         };
         self.rows.insert(above + 1, row);
+    }
+
+    /// Returns the number of the row directly below another one that is of the same function as
+    /// a row that left the tree.
+    fn same_function(&self, above: usize, gone: &TreeRow, trees: &Trees) -> Option<usize> {
+        let wanted = gone.function.as_ref()?;
+        let depth = self.rows[above].depth;
+        let below = self.rows.iter().enumerate().skip(above + 1);
+        let mut below = below.take_while(|(_, row)| row.depth > depth);
+        let found = below.find(|(_, row)| {
+            let What::Place(place) = row.what else {
+                return false;
+            };
+            row.depth == depth + 1
+                && trees.function(&place).is_some_and(|function| {
+                    (&function.name, &function.module) == (&wanted.name, &wanted.module)
+                })
+        });
+        found.map(|(at, _)| at)
     }
 
     /// Keeps the selected row, in case it is not in the next tree.
