@@ -99,7 +99,10 @@ fn judge_rights(rights: &Rights) -> Vec<Finding> {
         } else {
             "sudo proftop"
         };
-        let what = format!("rights: {missing}: cannot sample");
+        let what = format!(
+            "rights: {missing}: cannot sample the machine, only your own programs \
+             (proftop -- COMMAND, or -p PID)"
+        );
         return vec![Finding::fail("rights", what).fix(fix)];
     }
     let held = rights.effective.names();

@@ -32,9 +32,10 @@ pub fn read_code_mappings(pid: u32, way: &Files) -> io::Result<Vec<CodeMapping>>
 }
 
 impl CodeMapping {
-    /// `None` for `[vdso]`, `[vsyscall]` and their like.
+    /// `None` for `[vdso]`, `[vsyscall]` and their like, and for the page in which the kernel runs
+    /// the instructions in whose place breakpoints are: it stays when probes are gone.
     fn of(line: &MapsLine) -> Option<Self> {
-        if line.path.starts_with(b"[v") {
+        if line.path.starts_with(b"[v") || line.path == b"[uprobes]" {
             return None;
         }
         let unmarked = line.path.strip_suffix(DELETED);
@@ -71,11 +72,13 @@ mod tests {
     }
 
     #[test]
-    fn the_vdso_is_left_out() {
-        assert_eq!(
-            parse("1000-2000 r-xp 0 00:00 0                  [vdso]"),
-            None
-        );
+    fn pages_of_the_kernel_are_left_out() {
+        for line in [
+            "1000-2000 r-xp 0 00:00 0                  [vdso]",
+            "7fffffffe000-7ffffffff000 --xp 00000000 00:00 0                      [uprobes]",
+        ] {
+            assert_eq!(parse(line), None, "{line}");
+        }
     }
 
     #[test]
