@@ -35,6 +35,9 @@ const GONE_NS: u64 = 10_000_000_000;
 /// If it is not known who ended waits of this share of the waited time, or of more, a note says so.
 const UNKNOWN_PERCENT: f64 = 1.0;
 
+/// From which share of the time on it is said that locks went through several hands.
+const HANDED_ON_PERCENT: f64 = 10.0;
+
 /// What was counted of waits.
 pub struct Waiting {
     /// Since when, where the run began without it.
@@ -59,6 +62,9 @@ pub struct Waiting {
     /// not known who did.
     ended_ns: u64,
     ended_unknown_ns: u64,
+    /// Time waited for locks that another thread had when the wait began than the one that ended
+    /// it.
+    handed_on_ns: u64,
 }
 
 impl Waiting {
@@ -102,6 +108,7 @@ impl Waiting {
             kept_ns: 0,
             ended_ns: 0,
             ended_unknown_ns: 0,
+            handed_on_ns: 0,
         })
     }
 
@@ -160,7 +167,13 @@ impl Waiting {
                 wait.waited_ns.saturating_sub(wait.told_ns),
             )
         });
-        let waker = self.waker_of(wait).map(|waker| {
+        let waker = self.waker_of(wait);
+        if let (Some((_, owner)), Some(Waker::Thread { tid, .. })) = (wait.owner, waker)
+            && owner != tid
+        {
+            self.handed_on_ns = self.handed_on_ns.saturating_add(wait.waited_ns);
+        }
+        let waker = waker.map(|waker| {
             let (by, thread) = match waker {
                 Waker::Thread { pid, tid } => (HeldBy::Waker, (pid, tid)),
                 Waker::Timer => (HeldBy::Timer, (0, 0)),
@@ -278,6 +291,10 @@ impl Waiting {
         let unknown = (unknown >= UNKNOWN_PERCENT).then(|| {
             format!("of waits that are over, {unknown:.1}% of the time, it is not known who ended them: the kernel does not tell who acted from who was interrupted")
         });
+        let handed_on = 100.0 * self.handed_on_ns as f64 / self.ended_ns.max(1) as f64;
+        let handed_on = (handed_on >= HANDED_ON_PERCENT).then(|| {
+            format!("kept-waiting counts {handed_on:.0}% of the time for threads that only had a lock last: another one had it when the wait began, as Threads says of who waited")
+        });
         let no_room = counters.no_room > 0;
         let no_room = no_room.then(|| {
             format!(
@@ -298,6 +315,7 @@ impl Waiting {
             open,
             wakes,
             unknown,
+            handed_on,
             no_room,
             ends,
         ]
@@ -580,6 +598,8 @@ mod tests {
             (1, 9, HeldBy::Owner)
         );
         assert_eq!(waited(&store, 6, 10).holders, []);
+        let note = waiting.notes().last().unwrap();
+        assert!(note.starts_with("kept-waiting counts"), "{note}");
     }
 
     #[test]
