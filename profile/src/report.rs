@@ -133,6 +133,9 @@ pub struct ProcessRow {
     pub threads: u32,
     /// Self samples of the function that burned most here.
     pub top_function: Option<Arc<str>>,
+    /// What that function waited for most, as the frame for it is called; `None` where it ran, or
+    /// where waits are not counted.
+    pub top_wait: Option<Arc<str>>,
     /// Whether it has ended.
     pub exited: bool,
     /// Whose it is, and as what it was started.
@@ -161,6 +164,9 @@ pub struct ThreadRow {
     pub kernel_samples: u64,
     /// Name of the function that has most self samples here; `None` without a sample.
     pub top_function: Option<Arc<str>>,
+    /// What that function waited for most, as the frame for it is called; `None` where it ran, or
+    /// where waits are not counted.
+    pub top_wait: Option<Arc<str>>,
     /// Samples of the ten seconds before the window's end, oldest first, even if the window
     /// is shorter.
     pub trend: [u64; TREND_LEN],

@@ -326,6 +326,40 @@ fn threads_and_processes_name_the_programs_own_function() {
 }
 
 #[test]
+fn beside_the_top_function_is_what_that_one_waited_for() {
+    let mut store = empty();
+    // More is waited for in sleeps, each of them of less than the lock.
+    let waits = [
+        ("lock", &["handle", "worker", "main"][..], 5),
+        ("queue", &["handle", "worker", "main"], 6),
+        ("sleep", &["worker", "main"], 8),
+        ("sleep", &["main"], 8),
+    ];
+    for (state, names, ms) in waits {
+        add(
+            &mut store,
+            Some(state),
+            names,
+            WaitPart::whole(ms * MS),
+            ms * MS,
+        );
+    }
+    let selected = store.view().select(&Query::default(), &Cancel::new());
+    let (processes, threads) = selected.unwrap().processes_and_threads();
+    let expected = (Some("handle"), Some("[waiting: lock]"));
+    let row = &threads[0];
+    assert_eq!(
+        (row.top_function.as_deref(), row.top_wait.as_deref()),
+        expected
+    );
+    let row = &processes[0];
+    assert_eq!(
+        (row.top_function.as_deref(), row.top_wait.as_deref()),
+        expected
+    );
+}
+
+#[test]
 fn a_state_is_known_before_its_frame_has_its_name() {
     let view = server();
     let mut filter = Filter::default();

@@ -353,6 +353,7 @@ fn processes() -> Vec<ProcessRow> {
         kernel_samples,
         threads,
         top_function: Some(top.into()),
+        top_wait: None,
         exited: pid == 7_731,
         details: details(pid),
         trend: [(samples / 10); TREND_LEN],
@@ -399,6 +400,7 @@ fn threads() -> Vec<ThreadRow> {
             samples,
             kernel_samples,
             top_function: Some(top.into()),
+            top_wait: None,
             trend: [(samples / 10); TREND_LEN],
             activity: None,
         };

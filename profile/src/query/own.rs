@@ -16,6 +16,13 @@ impl View {
     pub(super) fn is_own_code(&self, id: FunctionId) -> bool {
         id.0 >= crate::intern::RESERVED && !foreign().iter().any(|test| matches(self, test, id))
     }
+
+    /// Whether a frame says what was waited for.
+    pub(super) fn is_wait(&self, id: FunctionId) -> bool {
+        let frame = self.frame(id).filter(|_| id.0 >= crate::intern::RESERVED);
+        let modules = &self.tables.modules;
+        frame.is_some_and(|frame| *modules.get(frame.module).name == *WAITING_MODULE)
+    }
 }
 
 /// Answers for the stacks of one selection; a function is looked at once.
@@ -36,32 +43,45 @@ impl OwnCode<'_> {
         id.0 >= crate::intern::RESERVED
             && frame.is_some_and(|frame| frame.kind != crate::FrameKind::Kernel)
     }
+}
 
-    fn is_wait(&self, id: FunctionId) -> bool {
-        let frame = self
-            .view
-            .frame(id)
-            .filter(|_| id.0 >= crate::intern::RESERVED);
-        let modules = &self.view.tables.modules;
-        frame.is_some_and(|frame| *modules.get(frame.module).name == *WAITING_MODULE)
+/// Which function each stack is charged to where one alone is named.
+pub(super) struct Named {
+    /// By stack: the function, or the number of a pair where waits are counted; 0 for stacks that
+    /// do not count.
+    pub(super) of_stack: Vec<u32>,
+    /// Where waits are counted: a function, and what stands on top of its stack, which says what it
+    /// waited for.
+    pub(super) pairs: Vec<(FunctionId, FunctionId)>,
+}
+
+impl Named {
+    /// The function of a value of `of_stack`.
+    #[inline]
+    pub(super) fn function(&self, value: u32) -> FunctionId {
+        self.pairs
+            .get(value as usize)
+            .map_or(crate::FrameId(value), |(function, _)| *function)
     }
 }
 
-/// By stack, the function that is named for its samples; 0 for stacks that do not count. Of
-/// what ran that is the leaf.
-pub(super) fn named_leaves(selection: &Selection) -> Vec<u32> {
+/// Finds the functions that are named for the samples of each stack. Of what ran that is the
+/// leaf.
+pub(super) fn named_leaves(selection: &Selection) -> Named {
     let leaves = selection.leaves();
     if !selection.view().info().metric.is_waiting() {
-        return leaves;
+        return Named {
+            of_stack: leaves,
+            pairs: Vec::new(),
+        };
     }
     let mut own = OwnCode {
         view: selection.view(),
         known: HashMap::new(),
     };
-    let mut named = |at: &ShapeAt, leaf: u32| {
-        let leaf = crate::FrameId(leaf);
-        if !at.is_kept() || !own.is_wait(leaf) {
-            return leaf.0;
+    let mut named = |at: &ShapeAt, leaf: crate::FrameId| {
+        if !at.is_kept() || !own.view.is_wait(leaf) {
+            return leaf;
         }
         let functions = selection
             .shape(*at)
@@ -72,8 +92,19 @@ pub(super) fn named_leaves(selection: &Selection) -> Vec<u32> {
         found
             .or_else(|| functions.find(|id| own.is_of_user(*id)))
             .unwrap_or(leaf)
-            .0
     };
+    // Pair 0 is that of stacks that do not count.
+    let mut pairs = vec![(crate::FrameId(0), crate::FrameId(0))];
+    let mut numbers = HashMap::from([(pairs[0], 0)]);
     let stacks = selection.shape_of.iter().zip(leaves);
-    stacks.map(|(at, leaf)| named(at, leaf)).collect()
+    let of_stack = stacks.map(|(at, leaf)| {
+        let leaf = crate::FrameId(leaf);
+        let pair = (named(at, leaf), leaf);
+        *numbers.entry(pair).or_insert_with(|| {
+            pairs.push(pair);
+            pairs.len() as u32 - 1
+        })
+    });
+    let of_stack = of_stack.collect();
+    Named { of_stack, pairs }
 }

@@ -10,9 +10,13 @@ use super::runs::Runs;
 use super::selection::{Selection, Tally};
 use super::trend::Trends;
 use crate::tables::{Sample, ThreadSlot};
+use crate::wait::waiting_name;
 use crate::{FrameId, FunctionId, ProcessId, ProcessRow, ThreadRow, View};
 use std::cmp::Reverse;
 use std::sync::Arc;
+
+/// What waiting for a CPU is called.
+const QUEUE: &str = "queue";
 
 /// The rows of processes and of threads that have samples, most samples first.
 #[derive(Default)]
@@ -37,13 +41,28 @@ pub(super) fn rows(
     trends: &Trends,
 ) -> People {
     let order = threads_by_process(selection);
-    let leaves = named_leaves(selection);
+    let named = named_leaves(selection);
     // Samples by thread, each with the function that it is charged to.
-    let leaf_of = |sample: &Sample| leaves[sample.stack.0 as usize];
-    let runs = Runs::collect(selection, selection.threads.len(), |slot| slot.0, leaf_of);
+    let named_of = |sample: &Sample| named.of_stack[sample.stack.0 as usize];
+    let runs = Runs::collect(selection, selection.threads.len(), |slot| slot.0, named_of);
     let owners = selection.view.tables.names.owners();
     let mut of_thread = Top::new(owners.len());
     let mut of_process = Top::new(owners.len());
+    // The same of pairs: what a function waited for most is that of its own stacks.
+    let mut pairs_of_thread = Top::new(named.pairs.len());
+    let mut pairs_of_process = Top::new(named.pairs.len());
+    let view = &selection.view;
+    let queue = waiting_name(QUEUE);
+    let wait_of = |pairs: &Top, function: FunctionId| {
+        let leaf_of = |pair: FrameId| named.pairs[pair.0 as usize].1;
+        let is_of = |pair: FrameId| named.function(pair.0) == function;
+        // In the queue it stands wherever it ran or was woken: what else it waited for says more.
+        let is_queue = |pair: FrameId| *view.function(leaf_of(pair)).name == *queue;
+        let pair = { pairs.most_of(|pair| is_of(pair) && !is_queue(pair)) }
+            .or_else(|| pairs.most_of(is_of))?;
+        let leaf = leaf_of(pair);
+        view.is_wait(leaf).then_some(leaf)
+    };
     let mut people = People::default();
 
     for group in order.chunk_by(|a, b| process_of(selection, *a) == process_of(selection, *b)) {
@@ -52,21 +71,31 @@ pub(super) fn rows(
             let counts = selection.threads[slot.0 as usize];
             sum.samples += counts.samples;
             sum.in_kernel += counts.in_kernel;
-            for (leaf, samples) in runs.of(slot.0) {
-                of_thread.add(FrameId(leaf), samples);
+            for (value, samples) in runs.of(slot.0) {
+                of_thread.add(named.function(value), samples);
+                if !named.pairs.is_empty() {
+                    pairs_of_thread.add(FrameId(value), samples);
+                }
             }
             let top = of_thread.take(|function, samples| of_process.add(function, samples));
+            let wait = top.and_then(|top| wait_of(&pairs_of_thread, top));
+            pairs_of_thread.take(|pair, samples| pairs_of_process.add(pair, samples));
             people.threads.push(ThreadRow {
                 trend: trends.thread(*slot),
                 top_function: top.map(&mut name),
+                top_wait: wait.map(&mut name),
                 ..thread_row(selection, *slot, counts)
             });
         }
         let id = process_of(selection, group[0]);
+        let top = of_process.take(|_, _| {});
+        let wait = top.and_then(|top| wait_of(&pairs_of_process, top));
+        pairs_of_process.take(|_, _| {});
         people.processes.push(ProcessRow {
             threads: group.len() as u32,
             trend: trends.process(id),
-            top_function: of_process.take(|_, _| {}).map(&mut name),
+            top_function: top.map(&mut name),
+            top_wait: wait.map(&mut name),
             ..process_row(selection, id, sum)
         });
     }
@@ -116,6 +145,7 @@ pub(super) fn thread_row_of(process: ProcessId, pid: u32, tid: u32, comm: Arc<st
         samples: 0,
         kernel_samples: 0,
         top_function: None,
+        top_wait: None,
         trend: Default::default(),
         activity: None,
     }
@@ -141,6 +171,7 @@ pub(super) fn process_row_of(view: &View, id: ProcessId) -> ProcessRow {
         kernel_samples: 0,
         threads: 0,
         top_function: None,
+        top_wait: None,
         exited: process.is_none_or(|p| p.exited),
         details: process.map(|p| p.details.clone()).unwrap_or_default(),
         trend: Default::default(),
@@ -170,6 +201,12 @@ impl Top {
             self.seen.push(function);
         }
         *count += samples;
+    }
+
+    /// The most frequent one of those that `is_one` picks out.
+    fn most_of(&self, is_one: impl Fn(FunctionId) -> bool) -> Option<FunctionId> {
+        let seen = self.seen.iter().copied().filter(|one| is_one(*one));
+        seen.max_by_key(|one| (self.counts[one.0 as usize], Reverse(*one)))
     }
 
     /// The most frequent one; all counts are told, and zero again afterwards.

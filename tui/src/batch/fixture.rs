@@ -213,6 +213,7 @@ fn process() -> ProcessRow {
         kernel_samples: 2200,
         threads: 1,
         top_function: Some("copy_user_generic".into()),
+        top_wait: None,
         exited: false,
         details: Default::default(),
         trend: Default::default(),
@@ -229,6 +230,7 @@ fn thread() -> ThreadRow {
         samples: 3277,
         kernel_samples: 2200,
         top_function: None,
+        top_wait: None,
         trend: Default::default(),
         activity: None,
     }

@@ -220,11 +220,27 @@ pub fn sum_of_trends<'a>(all: impl Iterator<Item = &'a [u64; TREND_LEN]>) -> [u6
     sum
 }
 
+/// What a row is named by: its top function, and what that waited for most.
+pub type Top<'a> = (&'a Option<Arc<str>>, &'a Option<Arc<str>>);
+
 /// Returns the top function of those that have most samples together, given the top function
-/// and the samples of each. Which functions they ran besides is not known here.
-pub fn top_function_of<'a>(
-    all: impl Iterator<Item = (&'a Option<Arc<str>>, u64)>,
-) -> Option<Arc<str>> {
+/// and the samples of each, and what it waited for in those. Which functions they ran besides is
+/// not known here.
+pub fn top_of<'a>(
+    all: impl Iterator<Item = (Top<'a>, u64)> + Clone,
+) -> (Option<Arc<str>>, Option<Arc<str>>) {
+    let named = all.clone().map(|((name, _), samples)| (name, samples));
+    let Some(top) = most(named) else {
+        return (None, None);
+    };
+    let is_top = |name: &Option<Arc<str>>| name.as_ref() == Some(&top);
+    let waits = all.filter(|((name, _), _)| is_top(name));
+    let wait = most(waits.map(|((_, wait), samples)| (wait, samples)));
+    (Some(top), wait)
+}
+
+/// Returns the name with most samples.
+fn most<'a>(all: impl Iterator<Item = (&'a Option<Arc<str>>, u64)>) -> Option<Arc<str>> {
     let mut sums: HashMap<&Arc<str>, u64> = HashMap::new();
     for (name, samples) in all {
         if let Some(name) = name {
@@ -244,12 +260,23 @@ mod tests {
     #[test]
     fn the_top_function_of_several_is_that_of_most_samples() {
         let (hash, scan) = (Some("hash".into()), Some("scan".into()));
-        let top = |all: &[(&Option<Arc<str>>, u64)]| top_function_of(all.iter().copied());
+        let top = |all: &[(&Option<Arc<str>>, u64)]| most(all.iter().copied());
         assert_eq!(top(&[(&hash, 5), (&scan, 4), (&scan, 3)]), scan);
         assert_eq!(top(&[(&hash, 9), (&scan, 4), (&scan, 3)]), hash);
         // Of two with as many samples it is always the same.
         assert_eq!(top(&[(&scan, 4), (&hash, 4)]), hash);
         assert_eq!(top(&[(&None, 4)]), None);
+        // What another function waits for is not its business.
+        let (lock, sleep) = (
+            Some("[waiting: lock]".into()),
+            Some("[waiting: sleep]".into()),
+        );
+        let all = [
+            ((&hash, &lock), 5),
+            ((&scan, &sleep), 4),
+            ((&hash, &None), 3),
+        ];
+        assert_eq!(top_of(all.into_iter()), (hash.clone(), lock.clone()));
     }
 
     #[test]

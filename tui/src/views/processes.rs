@@ -135,6 +135,7 @@ impl Item for ProcessRow {
                 kernel_samples: 0,
                 threads: 0,
                 top_function: None,
+                top_wait: None,
                 exited: false,
                 details: ProcessDetails {
                     // Init is nobody's child.
@@ -205,7 +206,9 @@ impl Item for ProcessRow {
             true => first.details.host.clone(),
             false => Some(SEVERAL.into()),
         };
-        let tops = rows.iter().map(|row| (&row.top_function, row.samples));
+        let tops = rows.iter();
+        let tops = tops.map(|row| ((&row.top_function, &row.top_wait), row.samples));
+        let (top_function, top_wait) = people::top_of(tops);
         let activities = rows.iter().filter_map(|row| row.activity.as_ref());
         Some(ProcessRow {
             id: first.id,
@@ -215,7 +218,8 @@ impl Item for ProcessRow {
             samples: rows.iter().map(|row| row.samples).sum(),
             kernel_samples: rows.iter().map(|row| row.kernel_samples).sum(),
             threads: rows.iter().map(|row| row.threads).sum(),
-            top_function: people::top_function_of(tops),
+            top_function,
+            top_wait,
             exited: rows.iter().all(|row| row.exited),
             details: ProcessDetails {
                 host,

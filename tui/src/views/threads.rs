@@ -133,7 +133,9 @@ impl Item for ThreadRow {
 
     fn sum(rows: &[&Self], _: By) -> Option<Self> {
         let first = rows.first()?;
-        let tops = rows.iter().map(|row| (&row.top_function, row.samples));
+        let tops = rows.iter();
+        let tops = tops.map(|row| ((&row.top_function, &row.top_wait), row.samples));
+        let (top_function, top_wait) = people::top_of(tops);
         let activities = rows.iter().filter_map(|row| row.activity.as_ref());
         Some(ThreadRow {
             process: first.process,
@@ -143,7 +145,8 @@ impl Item for ThreadRow {
             comm: Arc::clone(&first.comm),
             samples: rows.iter().map(|row| row.samples).sum(),
             kernel_samples: rows.iter().map(|row| row.kernel_samples).sum(),
-            top_function: people::top_function_of(tops),
+            top_function,
+            top_wait,
             trend: people::sum_of_trends(rows.iter().map(|row| &row.trend)),
             activity: people::sum_of_activities(activities),
         })

@@ -2,8 +2,7 @@
 
 use crate::context::Context;
 use crate::words::{names, units, waits};
-use engine::snapshot::Snapshot;
-use profile::{Activity, Metric, STATES, WAITING_MODULE};
+use profile::{Activity, STATES};
 
 /// The cells of a bar.
 pub const BAR_WIDTH: usize = 12;
@@ -55,37 +54,18 @@ pub fn sums_since(activity: &Activity, cx: &Context<'_>) -> String {
     since + &sums(activity)
 }
 
-/// A function of a row and, where time waited is counted, what the row waited for most:
+/// A function of a row and, where time waited is counted, what that function waited for most:
 /// `want_the_lock (lock)`.
-pub fn with_function(name: &str, activity: Option<&Activity>, shown: &Snapshot) -> String {
+pub fn with_function(name: &str, wait: Option<&str>) -> String {
     let short = names::short(name);
-    let metric = { shown.view.as_ref() }.map(|view| &view.info().metric);
-    let metric = metric.filter(|metric| metric.is_waiting());
     // A stack without a function of a program says it itself.
-    let says_it = name.starts_with(WAITING_MODULE.trim_end_matches(']'));
-    let state = activity.zip(metric).filter(|_| !says_it);
-    match state.and_then(|(activity, metric)| most(activity, *metric == Metric::wall())) {
+    let wait = wait.filter(|wait| *wait != name);
+    let state = wait.and_then(|wait| wait.strip_prefix("[waiting: ")?.strip_suffix(']'));
+    match state {
         Some(state) => format!("{short} ({state})"),
         None => short.into_owned(),
     }
 }
-
-/// What a row waited for most, in a word; None if it was on CPUs for longer, or nothing is known.
-/// `is_wall` says whether time on CPUs counts as well.
-fn most(activity: &Activity, is_wall: bool) -> Option<&'static str> {
-    let counted = activity.states();
-    let counted = counted.filter(|(state, _)| is_wall || *state != RUN);
-    // In the queue it stands wherever it ran or was woken: what else it waited for says more.
-    let key = |(state, ns): &(usize, u64)| (*state != QUEUE, *ns, std::cmp::Reverse(*state));
-    let (state, _) = counted.max_by_key(key)?;
-    STATES.get(state).copied().filter(|_| state != RUN)
-}
-
-/// The place of waiting for a CPU in [`STATES`].
-const QUEUE: usize = 1;
-
-/// The place of running in [`STATES`].
-const RUN: usize = 0;
 
 /// `ready before it ran: half <8.2us, 99% <4.19ms`; `>67.1ms` for what may have been longer.
 /// None if it never was in the queue.
@@ -156,14 +136,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_waited_for_most_is_a_word() {
-        let both = activity(&[(0, 5), (1, 1), (2, 4)]);
-        assert_eq!(most(&both, false), Some("lock"));
-        assert_eq!(most(&both, true), None, "it ran for longer");
-        assert_eq!(most(&activity(&[(0, 5)]), false), None);
-        assert_eq!(most(&activity(&[]), true), None);
-        assert_eq!(most(&activity(&[(1, 9), (5, 4)]), false), Some("sleep"));
-        assert_eq!(most(&activity(&[(0, 9), (1, 4)]), false), Some("queue"));
+    fn a_function_has_what_it_waited_for_beside_it() {
+        let lock = Some("[waiting: lock]");
+        assert_eq!(with_function("want", lock), "want (lock)");
+        assert_eq!(with_function("want", None), "want");
+        assert_eq!(with_function("[waiting: lock]", lock), "[waiting: lock]");
     }
 
     #[test]

@@ -226,6 +226,7 @@ fn with_pool(count: u32) -> Snapshot {
         samples: 2,
         kernel_samples: 1,
         top_function: Some("run".into()),
+        top_wait: None,
         trend: [1; profile::TREND_LEN],
         ..first.clone()
     };

@@ -225,7 +225,7 @@ fn cells(
     let name = process.top_function.as_deref().unwrap_or("-");
     let top = process.top_function.as_deref().map_or_else(
         || "-".to_owned(),
-        |name| states::with_function(name, process.activity.as_ref(), cx.shown),
+        |name| states::with_function(name, process.top_wait.as_deref()),
     );
     let style = if line.found { theme.found() } else { plain };
     let before = cx.shown.comparison.people.as_ref();

@@ -245,7 +245,7 @@ fn top_function(thread: &ThreadRow, cx: &Context<'_>) -> String {
         thread.top_function.as_deref(),
         open.and_then(|open| held::now(open, thread.tid, waited)),
     ) {
-        (Some(name), _) => states::with_function(name, thread.activity.as_ref(), cx.shown),
+        (Some(name), _) => states::with_function(name, thread.top_wait.as_deref()),
         (None, Some(open)) => open,
         (None, None) => "-".into(),
     }
