@@ -18,6 +18,7 @@ while [ "$1" != -- ]; do shift; done
 host=$2
 shift 2
 case $host in
+denied) echo "ann@denied: Permission denied (publickey)." >&2; exit 255 ;;
 refused) echo "ssh: connect to host refused port 22: Connection refused" >&2; exit 255 ;;
 noisy) echo "Welcome to noisy" ; echo "It is late" ;;
 esac
@@ -112,7 +113,6 @@ fn where_no_machine_answers_each_says_why() {
         "no machine sends samples",
         "refused: ssh: connect to host refused port 22: Connection refused",
         "one: no proftop in the PATH there",
-        "BatchMode=yes",
     ] {
         assert!(error.contains(part), "{part}: {error}");
     }
@@ -121,6 +121,12 @@ fn where_no_machine_answers_each_says_why() {
     let error = text(&output.stderr);
     assert!(
         error.starts_with("proftop: refused: ssh: connect"),
+        "{error}"
+    );
+    let output = run(&mut open(folder.path(), &["ssh://denied"]));
+    let error = text(&output.stderr);
+    assert!(
+        error.contains("(publickey).; ssh may ask for nothing here"),
         "{error}"
     );
     // What the proftop there cannot do it says itself.

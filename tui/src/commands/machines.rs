@@ -14,7 +14,7 @@ use crate::cli::MachinesConfig;
 use crate::failure::{Exit, Failure};
 use crate::words::units;
 use crate::{kept, plain};
-use connection::{Connection, Ssh};
+use connection::{Connected, Connection};
 use engine::snapshot::{Lacks, Snapshot, Span, TargetState};
 use gathering::{Gathering, OneOf};
 use probe::confine::{self, Duty};
@@ -78,8 +78,8 @@ pub fn run(config: &MachinesConfig) -> Result<Exit, Failure> {
 }
 
 /// Begins a connection to each machine, and a thread that reads what it sends.
-fn connect(config: &MachinesConfig, gathering: &Arc<Gathering>) -> Result<Vec<Arc<Ssh>>, Failure> {
-    let mut connected = Vec::new();
+fn connect(config: &MachinesConfig, gathering: &Arc<Gathering>) -> Result<Connected, Failure> {
+    let mut connected = Connected::default();
     for (number, address) in config.addresses.iter().enumerate() {
         let machine = OneOf::new(gathering, number);
         let connection = match Connection::begin(address, &config.record) {
@@ -89,7 +89,7 @@ fn connect(config: &MachinesConfig, gathering: &Arc<Gathering>) -> Result<Vec<Ar
                 continue;
             }
         };
-        connected.push(connection.ssh());
+        connected.add(&connection);
         thread::Builder::new()
             .name(format!("machine {number}"))
             .spawn(move || {

@@ -48,13 +48,13 @@ const NAP: Duration = Duration::from_millis(20);
 /// later connections keeps the pipe open.
 const COMPLAINT_WAIT: Duration = Duration::from_millis(300);
 
-/// The process of ssh. It is ended when nobody needs it any more.
+/// The process of ssh, which its reader waits for and the end of the run ends.
 #[derive(Debug)]
-pub struct Ssh(Mutex<Child>);
+struct Ssh(Mutex<Child>);
 
 impl Ssh {
     /// Ends it.
-    pub fn end(&self) {
+    fn end(&self) {
         let mut child = lock(&self.0);
         // It may have ended, which is what is wanted.
         let _ = child.kill();
@@ -75,9 +75,20 @@ impl Ssh {
     }
 }
 
-impl Drop for Ssh {
+/// All connections of a run. They end with it.
+#[derive(Debug, Default)]
+pub struct Connected(Vec<Arc<Ssh>>);
+
+impl Connected {
+    /// Adds a connection that was begun.
+    pub fn add(&mut self, connection: &Connection) {
+        self.0.push(Arc::clone(&connection.ssh));
+    }
+}
+
+impl Drop for Connected {
     fn drop(&mut self) {
-        self.end();
+        self.0.iter().for_each(|ssh| ssh.end());
     }
 }
 
@@ -137,11 +148,6 @@ impl Connection {
         })
     }
 
-    /// The process that connects.
-    pub fn ssh(&self) -> Arc<Ssh> {
-        Arc::clone(&self.ssh)
-    }
-
     /// Waits until proftop is started there, and returns by how many ms the clock there is
     /// ahead of ours. The error is why there is none.
     pub fn wait_for_beginning(&mut self) -> Result<i64, String> {
@@ -178,7 +184,7 @@ impl Connection {
             // ssh's own complaint is its last line; proftop's is its first.
             Ok(Some(255)) => {
                 let last = complaints.into_iter().next_back();
-                last.unwrap_or_else(|| "the connection ended".into())
+                with_advice(last.unwrap_or_else(|| "the connection ended".into()))
             }
             Ok(Some(0)) => "proftop there ended".into(),
             Ok(Some(code)) => {
@@ -189,6 +195,20 @@ impl Connection {
             Err(error) => format!("ssh is lost: {error}"),
         }
     }
+}
+
+/// Adds to a complaint of ssh what helps, where ssh would have asked the user.
+fn with_advice(complaint: String) -> String {
+    let advice = match &complaint {
+        text if text.contains("Permission denied") => {
+            "; ssh may ask for nothing here: let a key or an agent in"
+        }
+        text if text.contains("Host key verification failed") => {
+            "; connect once by hand, so that ssh knows the machine"
+        }
+        _ => "",
+    };
+    complaint + advice
 }
 
 /// The words behind `ssh`. The address cannot be taken for an option: see [`Address::parse`].

@@ -75,8 +75,7 @@ impl Gathering {
     /// Waits until the first samples have come or no machine is left, but not longer than this.
     pub fn wait_for_samples(&self, limit: Duration) {
         let state = self.lock();
-        let is_waiting =
-            |state: &mut State| state.profile.view().samples() == 0 && !state.all_gone();
+        let is_waiting = |state: &mut State| !state.has_samples() && !state.all_gone();
         // Whatever ends the wait, the caller looks at what there is.
         drop(self.changed.wait_timeout_while(state, limit, is_waiting));
     }
@@ -85,7 +84,7 @@ impl Gathering {
     /// sample.
     pub fn failure(&self) -> Option<Failure> {
         let state = self.lock();
-        if !state.all_gone() || state.profile.view().samples() > 0 {
+        if !state.all_gone() || state.has_samples() {
             return None;
         }
         let gone = state
@@ -102,11 +101,7 @@ impl Gathering {
             _ => "no machine sends samples".into(),
         };
         let failure = Failure::new(Exit::NotPossible, message);
-        let failure = gone.into_iter().fold(failure, Failure::detail);
-        Some(failure.detail(
-            "ssh may ask for nothing here: let a key or an agent in, and check with \
-             `ssh -o BatchMode=yes HOST proftop --version`",
-        ))
+        Some(gone.into_iter().fold(failure, Failure::detail))
     }
 
     /// Publishes what has come, again and again, until nobody looks any more. Returns why there
@@ -162,6 +157,10 @@ impl Gathering {
 }
 
 impl State {
+    fn has_samples(&self) -> bool {
+        self.profile.store().stats().samples > 0
+    }
+
     fn all_gone(&self) -> bool {
         let mut machines = self.machines.iter();
         machines.all(|one| matches!(one.told.state, MachineState::Gone(_)))
