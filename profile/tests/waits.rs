@@ -397,6 +397,30 @@ fn a_state_is_known_before_its_frame_has_its_name() {
     assert_eq!(samples(&view), 320 * MS);
 }
 
+#[test]
+fn a_file_keeps_what_thousands_of_threads_did() {
+    let mut store = with_states();
+    for tid in 100..5_100 {
+        let thread = Arc::new(StateThread {
+            pid: 7,
+            tid,
+            comm: "pool".into(),
+            since_ns: 0,
+        });
+        let mut ns = [0; STATES.len()];
+        ns[5] = MS;
+        let stretch = StateStretch::new(&thread, (0, MS), &ns, &Delays::default(), None);
+        store.states_mut().add(stretch.expect("it can be"));
+    }
+    let mut bytes = Vec::new();
+    pft::write(&store.view(), &mut bytes).unwrap();
+    let (read, notes) = pft::read(&bytes[..], Limits::default()).unwrap();
+    assert_eq!(notes, Vec::<String>::new());
+    let threads = |store: &Store| store.view().states().between(0, MS).len();
+    assert_eq!(threads(&read), threads(&store));
+    assert!(threads(&read) > 5_000);
+}
+
 /// Two threads for 25 s: one waits for a lock that the other one has, which runs half of the time.
 fn with_states() -> Store {
     let mut store = empty();

@@ -50,7 +50,19 @@ pub enum Waker {
 impl RawWait {
     /// The words in front of the frames. `None` if they cannot be.
     pub fn from_words(words: &[u64; WAIT_WORDS]) -> Option<Self> {
-        let [waited_ns, queued_ns, away_ns, state_and_end, waker, owner] = *words;
+        let [
+            mut waited_ns,
+            mut queued_ns,
+            mut away_ns,
+            state_and_end,
+            waker,
+            owner,
+        ] = *words;
+        // A thread may be woken on one CPU while it is still leaving another one: its wait began
+        // after it had ended, and had no length.
+        if away_ns > i64::MAX as u64 {
+            (waited_ns, queued_ns, away_ns) = (0, 0, 0);
+        }
         let of_word = |word: u64| ((word >> 32) as u32, word as u32);
         let (ended_by, state) = of_word(state_and_end);
         let state = WaitState::of_number(state.into())?;
@@ -298,6 +310,10 @@ mod tests {
         assert_eq!((wait.waker, wait.owner), (by(7, 8), Some((7, 9))));
         let parts: Vec<_> = wait.parts().collect();
         assert_eq!(parts, [(WaitState::Lock, 10), (WaitState::Queue, 2)]);
+        // Woken while it was still leaving its CPU: the end is before the beginning.
+        let none =
+            RawWait::from_words(&[90, 0, -3i64 as u64, 1 << 32 | 2, 7 << 32 | 8, 0]).unwrap();
+        assert_eq!((none.weight_ns(), none.away_ns), (0, 0));
         // Who is preempted is not woken, whoever woke it earlier.
         let preempted = RawWait::from_words(&[0, 5, 5, 1 << 32 | 1, 7 << 32 | 8, 0]).unwrap();
         assert_eq!(preempted.waker, None);

@@ -236,7 +236,8 @@ impl Threads {
     }
 
     fn stretch(&self, record: &mut Bytes<'_>) -> Result<StateStretch, FormatError> {
-        let thread = self.0.get(record.count()?);
+        let number = usize::try_from(record.number()?);
+        let thread = number.ok().and_then(|number| self.0.get(number));
         let thread = thread.ok_or_else(|| damaged("a thread is used that it does not have"))?;
         let impossible = || damaged("what a thread did cannot be");
         let start_ns = record.number()?;
