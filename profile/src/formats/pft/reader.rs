@@ -62,6 +62,8 @@ pub struct Reader<R> {
     is_finished: bool,
     /// Why there is no more to read, as a sentence, if it is not the end of the file.
     problem: Option<String>,
+    /// Whether the input has ended.
+    is_at_end: bool,
     /// Sections of newer writers, which were left out.
     unknown_sections: u64,
     /// One above the highest stack that a sample had.
@@ -128,6 +130,7 @@ impl<R: Read> Reader<R> {
             spread: 1,
             is_finished: false,
             problem: None,
+            is_at_end: false,
             unknown_sections: 0,
             next_stack: 0,
             known: Vec::new(),
@@ -170,11 +173,13 @@ impl<R: Read> Reader<R> {
                 Ok(true)
             }
             Next::End => {
+                self.is_at_end = true;
                 self.problem =
                     Some("the recording was not ended: its last second may be missing".into());
                 Ok(false)
             }
             Next::Cut => {
+                self.is_at_end = true;
                 let what = match self.blocks {
                     0 => "the recording was cut off before its first samples",
                     _ => "the recording was cut off inside a block: the rest is whole",
@@ -224,6 +229,12 @@ impl<R: Read> Reader<R> {
     /// Says what the time is, on the store's clock, for a recording that comes as it is made.
     pub fn set_now(&mut self, now_ns: u64) {
         self.place.set_now(now_ns);
+    }
+
+    /// Whether there is nothing more to read: the input has ended, or its writer has said so. Else
+    /// it is damaged, and more may come.
+    pub fn is_at_end(&self) -> bool {
+        self.is_at_end || self.is_finished
     }
 
     /// Whether the writer had said that nothing more comes.

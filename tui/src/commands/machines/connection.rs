@@ -39,8 +39,8 @@ const COMPLAINT_BYTES_MAX: u64 = 500;
 /// far as they are under NTP.
 const CLOCK_SLACK_MS: i64 = 100;
 
-/// How long ssh may take to end after its output has ended, before it is killed, and how often
-/// it is looked at meanwhile.
+/// How long the end of ssh is waited for when its output has ended, and how often it is looked
+/// at.
 const END_WAIT: Duration = Duration::from_secs(5);
 const NAP: Duration = Duration::from_millis(20);
 
@@ -53,24 +53,22 @@ const COMPLAINT_WAIT: Duration = Duration::from_millis(300);
 struct Ssh(Mutex<Child>);
 
 impl Ssh {
-    /// Ends it.
+    /// Ends it. Nobody waits for that: it may not be ours to kill.
     fn end(&self) {
-        let mut child = lock(&self.0);
         // It may have ended, which is what is wanted.
-        let _ = child.kill();
-        let _ = child.wait();
+        let _ = lock(&self.0).kill();
     }
 
-    /// Waits for its end, which is near, and returns its status.
-    fn status(&self) -> io::Result<ExitStatus> {
+    /// Waits for its end, which is near, and returns its status; None if it goes on.
+    fn status(&self) -> io::Result<Option<ExitStatus>> {
         let until = Instant::now() + END_WAIT;
         loop {
+            // Nobody waits with the lock held: whoever leaves the screen ends it meanwhile.
             let status = lock(&self.0).try_wait()?;
-            match status {
-                Some(status) => return Ok(status),
-                None if Instant::now() > until => self.end(),
-                None => thread::sleep(NAP),
+            if status.is_some() || Instant::now() > until {
+                return Ok(status);
             }
+            thread::sleep(NAP);
         }
     }
 }
@@ -171,28 +169,32 @@ impl Connection {
         &mut self.output
     }
 
-    /// Waits for the end of ssh, and says in a sentence why it ended.
+    /// Says in a sentence why ssh ended, whose output has ended.
     pub fn why_it_ended(&self) -> String {
         let status = self.ssh.status();
         // An error says that the pipe was closed: there are no more.
         let _ = self.complained.recv_timeout(COMPLAINT_WAIT);
         let complaints = lock(&self.complaints).clone();
-        match status.map(|status| status.code()) {
-            Ok(Some(127)) => "no proftop in the PATH there: copy this program to that machine, or \
+        let status = match status {
+            Ok(Some(status)) => status,
+            Ok(None) => return "it sends no more, and the connection is still there".into(),
+            Err(error) => return format!("ssh is lost: {error}"),
+        };
+        match status.code() {
+            Some(127) => "no proftop in the PATH there: copy this program to that machine, or \
                 name where it is, as in ssh://host/path/to/proftop"
                 .into(),
             // ssh's own complaint is its last line; proftop's is its first.
-            Ok(Some(255)) => {
+            Some(255) => {
                 let last = complaints.into_iter().next_back();
                 with_advice(last.unwrap_or_else(|| "the connection ended".into()))
             }
-            Ok(Some(0)) => "proftop there ended".into(),
-            Ok(Some(code)) => {
+            Some(0) => "proftop there ended".into(),
+            Some(code) => {
                 let first = complaints.into_iter().next();
                 first.unwrap_or_else(|| format!("proftop there ended with status {code}"))
             }
-            Ok(None) => "ssh was killed".into(),
-            Err(error) => format!("ssh is lost: {error}"),
+            None => "ssh was killed".into(),
         }
     }
 }

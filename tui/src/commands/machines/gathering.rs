@@ -5,6 +5,7 @@ use super::connection::{Connection, unix_ms};
 use crate::commands::{input, open_file, recorded};
 use crate::failure::{Exit, Failure};
 use engine::snapshot::{Lacks, Machine, MachineState, Snapshot};
+use profile::formats::FormatError;
 use profile::formats::pft::{self, Reader};
 use profile::machines::Machines;
 use profile::{Cancel, Query, View};
@@ -167,6 +168,15 @@ impl State {
     }
 }
 
+/// How reading what a machine sends came to its end, and what is missing of what came, in
+/// sentences.
+enum Read {
+    /// There is no more.
+    Ended(Vec<String>),
+    /// More may come, and cannot be read.
+    Damaged(Vec<String>),
+}
+
 /// A machine among those that are gathered.
 #[derive(Debug)]
 pub struct OneOf {
@@ -189,24 +199,19 @@ impl OneOf {
             Err(why) => return why,
         };
         self.change(|told| told.ahead_ms = ahead_ms);
-        let read = self.read_blocks(&mut connection, ahead_ms);
-        match read {
-            Err(profile::formats::FormatError::Unknown) => connection.why_it_ended(),
+        match self.read_blocks(&mut connection, ahead_ms) {
+            Err(FormatError::Unknown) => connection.why_it_ended(),
             Err(error) => format!("cannot read what it sends: {error}"),
-            Ok(notes) if notes.is_empty() => connection.why_it_ended(),
-            Ok(notes) => {
-                let why = connection.why_it_ended();
-                format!("{why}; {}", notes.join("; "))
+            Ok(Read::Damaged(notes)) => format!("cannot read what it sends: {}", notes.join("; ")),
+            Ok(Read::Ended(notes)) => {
+                let why = std::iter::once(connection.why_it_ended());
+                why.chain(notes).collect::<Vec<String>>().join("; ")
             }
         }
     }
 
-    /// Adds blocks as they come. Returns what is missing of what came, in sentences.
-    fn read_blocks(
-        &self,
-        connection: &mut Connection,
-        ahead_ms: i64,
-    ) -> Result<Vec<String>, profile::formats::FormatError> {
+    /// Adds blocks as they come.
+    fn read_blocks(&self, connection: &mut Connection, ahead_ms: i64) -> Result<Read, FormatError> {
         let machine = pft::Machine {
             host: self.name(),
             number: self.number as u32,
@@ -229,7 +234,10 @@ impl OneOf {
                 break;
             }
         }
-        Ok(reader.notes())
+        Ok(match reader.is_at_end() {
+            true => Read::Ended(reader.notes()),
+            false => Read::Damaged(reader.notes()),
+        })
     }
 
     /// Notes that no more samples of it come, and why.
