@@ -2,8 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use profile::formats::pft;
-use profile::{Cancel, Limits, Query};
+use profile::formats::pft::{self, Machine, Reader};
+use profile::machines::Machines;
+use profile::{Cancel, Limits, Query, View};
 use std::time::Duration;
 
 /// How blocks are packed: as they are, and as a piece of the file's stream.
@@ -32,19 +33,45 @@ fn file(codec: u32, raw_len: u32, contents: &[u8]) -> Vec<u8> {
     file
 }
 
-fn read(file: &[u8]) {
-    let limits = Limits {
-        keep: Duration::from_secs(1 << 40),
-        memory_bytes: 16 << 20,
-    };
-    let Ok((store, _)) = pft::read(file, limits) else {
-        return;
-    };
-    let view = store.view();
+const LIMITS: Limits = Limits {
+    keep: Duration::from_secs(1 << 40),
+    memory_bytes: 16 << 20,
+};
+
+fn check(view: &View) {
     let selection = view.select(&Query::default(), &Cancel::new());
     let report = selection.expect("nobody cancels it").report();
     let own: u64 = report.functions.iter().map(|row| row.self_samples).sum();
     assert_eq!(own, report.samples);
+}
+
+/// Reads it as what two machines send.
+fn read_beside(file: &[u8]) {
+    let mut machines = Machines::new(2, LIMITS, 1_000);
+    for (number, host) in (0..).zip(["a", "b"]) {
+        let machine = Machine {
+            host: host.into(),
+            number,
+            ahead_ms: i64::from(file.len() as u8) - 100,
+        };
+        let Ok(mut reader) = Reader::new_beside(file, machine) else {
+            return;
+        };
+        let number = number as usize;
+        while matches!(reader.wait_for_block(), Ok(true))
+            && matches!(machines.add_block(number, &mut reader, 1 << 62), Ok(true))
+        {}
+    }
+    check(&machines.view());
+}
+
+fn read(file: &[u8]) {
+    read_beside(file);
+    let Ok((store, _)) = pft::read(file, LIMITS) else {
+        return;
+    };
+    let view = store.view();
+    check(&view);
     // What was read can be written, and read again as the same.
     let mut again = Vec::new();
     pft::write(&view, &mut again).expect("memory takes everything");

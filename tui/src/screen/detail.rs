@@ -182,7 +182,7 @@ pub fn say(app: &App, notice: &Notice) -> String {
             and("waits are counted in a moment", "; ", [on])
         }
         Notice::WaitsCounted => {
-            "waits are counted from now on, at 1-2us of CPU a switch, until you quit".into()
+            "waits are counted from now on, at 0.6-1us of CPU a switch, until you quit".into()
         }
         Notice::OneMetric(why) => why.clone(),
         Notice::Writing { bytes: 0, .. } => "writing…".into(),
