@@ -75,7 +75,7 @@ fn read(file: &[u8]) {
     // What was read can be written, and read again as the same.
     let mut again = Vec::new();
     pft::write(&view, &mut again).expect("memory takes everything");
-    let (second, notes) = pft::read(&again[..], limits).expect("we wrote it");
+    let (second, notes) = pft::read(&again[..], LIMITS).expect("we wrote it");
     assert!(notes.is_empty(), "{notes:?}");
     assert_eq!(second.view().samples(), view.samples());
     let probes = |view: &profile::View| view.probes().probes().len();
