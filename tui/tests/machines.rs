@@ -73,7 +73,7 @@ fn machines_are_shown_as_one_and_told_apart() {
     let top = dialog.ask_until("top", &[BURN_FUNCTIONS[0]]);
     let rows = top.lines().filter(|line| line.contains(BURN_FUNCTIONS[0]));
     assert_eq!(rows.count(), 1, "{top}");
-    // Who does not come is said, and what is wrong there.
+    // The machine that does not answer is named, with the reason.
     let health = dialog.ask("health");
     assert!(
         health.contains("gone: ssh: connect to host refused port 22: Connection refused"),

@@ -56,7 +56,8 @@ pub(super) fn rows(
     let wait_of = |pairs: &Top, function: FunctionId| {
         let leaf_of = |pair: FrameId| named.pairs[pair.0 as usize].1;
         let is_of = |pair: FrameId| named.function(pair.0) == function;
-        // In the queue it stands wherever it ran or was woken: what else it waited for says more.
+        // A function waits for a CPU wherever it was interrupted or woken: what else it waited for
+        // says more.
         let is_queue = |pair: FrameId| *view.function(leaf_of(pair)).name == *queue;
         let pair = { pairs.most_of(|pair| is_of(pair) && !is_queue(pair)) }
             .or_else(|| pairs.most_of(is_of))?;

@@ -140,7 +140,7 @@ impl App {
             return Ok(Whose::Target);
         };
         let (ids, words) = match &narrowed.part {
-            // A recording, to which nobody adds probes.
+            // Several machines are shown as a recording, in which no probe can be placed.
             Part::Hosts(_) => return Ok(Whose::Target),
             Part::Processes(ids) => (ids.clone(), Arc::clone(&narrowed.words)),
             // A breakpoint belongs to a process: all of its threads hit it.

@@ -315,18 +315,18 @@ impl<R: Read> Reader<R> {
                 section::FRAME_RUNS => self.tables.add_frame_runs(part)?,
                 section::STACK_COLUMNS => self.tables.add_stack_columns(part)?,
                 section::PROBES => {
-                    let mut nobodys = ProbeLog::default();
+                    let mut dropped = ProbeLog::default();
                     let log = match self.place {
                         Place::Alone => store.probes_mut(),
-                        Place::Beside(_) => &mut nobodys,
+                        Place::Beside(_) => &mut dropped,
                     };
                     self.unknown_sections += probes::read(part, &self.tables, log)?;
                 }
                 section::STATES => {
-                    let mut nobodys = StateLog::default();
+                    let mut dropped = StateLog::default();
                     let log = match self.place {
                         Place::Alone => store.states_mut(),
-                        Place::Beside(_) => &mut nobodys,
+                        Place::Beside(_) => &mut dropped,
                     };
                     self.unknown_sections += self.threads.read(part, &self.tables, log)?;
                 }

@@ -53,7 +53,8 @@ const COMPLAINT_WAIT: Duration = Duration::from_millis(300);
 struct Ssh(Mutex<Child>);
 
 impl Ssh {
-    /// Ends it. Nobody waits for that: it may not be ours to kill.
+    /// Kills the process. Does not wait for its end: a thread that may not kill it would wait for
+    /// ever.
     fn end(&self) {
         // It may have ended, which is what is wanted.
         let _ = lock(&self.0).kill();
@@ -63,7 +64,8 @@ impl Ssh {
     fn status(&self) -> io::Result<Option<ExitStatus>> {
         let until = Instant::now() + END_WAIT;
         loop {
-            // Nobody waits with the lock held: whoever leaves the screen ends it meanwhile.
+            // The lock is free between two looks: the main thread takes it to kill the process
+            // when the user leaves the screen.
             let status = lock(&self.0).try_wait()?;
             if status.is_some() || Instant::now() > until {
                 return Ok(status);

@@ -105,8 +105,8 @@ impl Gathering {
         Some(gone.into_iter().fold(failure, Failure::detail))
     }
 
-    /// Publishes what has come, again and again, until nobody looks any more. Returns why there
-    /// is nothing to look at, if that is so.
+    /// Publishes what has come, again and again, until the screen is left. Returns the reason if
+    /// there is nothing to show, nor will be.
     pub fn publish(&self, name: &str, publish: &watch::Sender<Arc<Snapshot>>) -> Option<Failure> {
         let mut generation = publish.borrow().generation;
         loop {
