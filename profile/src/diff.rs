@@ -348,7 +348,7 @@ impl Diff {
         self.is_tested(a, b) && self.corrected(self.chance(a, b)) <= FALSE_RATE
     }
 
-    /// Whether so many samples of A and of B are enough to test.
+    /// Whether `a` samples of A and `b` samples of B are enough to test for a difference.
     pub fn is_tested(&self, a: u64, b: u64) -> bool {
         is_enough(self.a.counted(a), self.b.counted(b))
     }

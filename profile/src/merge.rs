@@ -181,8 +181,8 @@ struct Part<'a> {
     /// How much later than the merged clock this recording's began, in whole stamps:
     /// what is added to its times.
     shift_ns: u64,
-    /// The machine of processes of which nothing else is told. None if the recording is of
-    /// several.
+    /// The machine of each process for which the recording names no machine. None if the
+    /// recording is of several machines, or does not name its own.
     host: Option<Arc<str>>,
     /// Numbers in the merged store, by those of this recording.
     processes: HashMap<ProcessId, ProcessId>,

@@ -3,7 +3,9 @@
 use crate::common;
 
 use common::pty::Pty;
-use common::{PROFTOP, burning, proftop, run, shared_machine, start_sampling, text, wait_for_work};
+use common::{
+    PROFTOP, SSH_HERE, burning, proftop, run, shared_machine, start_sampling, text, wait_for_work,
+};
 use std::collections::BTreeSet;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
@@ -30,11 +32,7 @@ impl Desk {
         };
         // As sudo does: variables first, then the command.
         script("bin/sudo", r#"exec env "$@""#);
-        // Every machine is this one.
-        script(
-            "bin/ssh",
-            r#"while [ "$1" != -- ]; do shift; done; shift 2; exec sh -c "exec $*""#,
-        );
+        script("bin/ssh", SSH_HERE);
         for name in ["bin/pidof", "bin/pgrep"] {
             script(name, &format!("echo {}", watched.pid()));
         }

@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::pty::Pty;
-use common::{PROFTOP, run, shared_machine, start_sampling, text};
+use common::{PROFTOP, SSH_HERE, run, shared_machine, start_sampling, text};
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -59,11 +59,7 @@ impl Desk {
             ("make", "exec ./server"),
             ("bench", "exec ./server"),
             ("pidof", "echo $SERVER"),
-            // Every machine is this one.
-            (
-                "ssh",
-                r#"while [ "$1" != -- ]; do shift; done; shift 2; exec sh -c "exec $*""#,
-            ),
+            ("ssh", SSH_HERE),
         ] {
             let script = directory.write(format!("bin/{name}"), format!("#!/bin/sh\n{body}\n"));
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);

@@ -3,14 +3,15 @@
 use super::spread::Spread;
 use super::{SAMPLES_MIN, binomial, student};
 
-/// So many of so many, each as good as the other.
+/// How many of all samples of a side count. Each sample tells as much as any other.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {
     pub(super) samples: f64,
     pub(super) of_all: f64,
 }
 
-/// From so many expected samples on, on the side with fewer, the normal approximation holds.
+/// The normal approximation holds if at least this many samples are expected on the side where
+/// fewer are expected.
 const EXPECTED_MIN: f64 = 5.0;
 
 /// Whether there is enough to test.
@@ -42,8 +43,8 @@ pub(super) fn of_shares(a: Counted, b: Counted, spread: Spread) -> f64 {
     student::chance(z, spread.known)
 }
 
-/// The two-sided p-value of two rates being the same: of so many samples in so many
-/// ticks. Given how many there are on both sides together, those of one side are
+/// The two-sided p-value of two rates being the same. Each rate is a number of samples and the
+/// number of ticks in which they were taken. Given how many there are on both sides together, those of one side are
 /// binomial (Przyborowski and Wilenski 1940); by its normal approximation where that holds. Each
 /// sample counts so much less as `spread` says.
 pub(super) fn of_rates((a, a_ticks): (f64, f64), (b, b_ticks): (f64, f64), spread: Spread) -> f64 {

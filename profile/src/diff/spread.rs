@@ -197,7 +197,7 @@ impl BothParts {
                     .map(|(own, all)| (*own as f64 - expected(*all as f64)) * evidence)
                     .collect()
             };
-            // The variance of so many samples as tell what one part counts.
+            // The variance of the samples of one part, if they were independent.
             let variance = mean * evidence;
             measured.time.add_side(&residuals(&|_| mean), variance);
             let by_share = residuals(&|all| all * share);

@@ -3,7 +3,8 @@
 
 use std::f64::consts::{PI, SQRT_2};
 
-/// How likely a number is that is at least so far from zero, with so many degrees of freedom.
+/// Returns the two-sided p-value of `z`: how likely a number of Student's distribution with `freedom`
+/// degrees of freedom is at least as far from zero.
 pub(super) fn chance(z: f64, freedom: f64) -> f64 {
     if !freedom.is_finite() {
         return erfc(z.abs() / SQRT_2);

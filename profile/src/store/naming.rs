@@ -90,7 +90,6 @@ impl Store {
         if !tag.is_pending() && !is_late_name {
             return;
         }
-        let whole = self.modules.whole(at.module);
         match state {
             NameState::Pending => {
                 // An unasked one still is on a fresh stack.
@@ -100,7 +99,10 @@ impl Store {
                 }
             }
             NameState::Named(name) if is_late_name => self.name_late(frame, at, name),
-            NameState::Named(name) => self.names.set_named(frame, whole, name),
+            NameState::Named(name) => {
+                let whole = self.modules.whole(at.module);
+                self.names.set_named(frame, whole, name);
+            }
             // Hundreds of addresses that tell nobody anything are one function.
             NameState::Unnamed(NoName::Jit) => {
                 let function = self.unmapped_code(at);

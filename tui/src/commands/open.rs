@@ -32,10 +32,6 @@ const OPENS_AFTER: Duration = Duration::from_millis(300);
 /// The shortest time between two updates of the screen while a file is read.
 const SHOW_EVERY: Duration = Duration::from_millis(400);
 
-/// We wait this many times as long as the last count took before we count again, so that
-/// counting takes at most a fifth of the time.
-const COUNTING_PART: u32 = 4;
-
 /// How many metrics of a file can be switched between on the screen: each is read and kept
 /// separately. The notes name all that there are, and `--metric` opens the file with any of
 /// them.
@@ -227,7 +223,7 @@ impl Progress for Reading {
     fn comes(&mut self, store: &Store) {
         // A block that was waited for is shown at once: the next may take as long again.
         let waited = self.asked.elapsed() >= SHOW_EVERY / 2;
-        let wait = SHOW_EVERY.max(self.counting * COUNTING_PART);
+        let wait = SHOW_EVERY.max(self.counting * recorded::COUNTING_PART);
         if waited || self.shown.elapsed() >= wait {
             let began = Instant::now();
             self.show(&store.view(), &[], Lacks::default(), None);

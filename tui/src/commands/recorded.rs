@@ -7,6 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+/// While a recording grows, we wait this many times as long as the last count took before we count again, so that
+/// counting takes at most a fifth of the time.
+pub const COUNTING_PART: u32 = 4;
+
 /// Returns the selected samples of a recording as a snapshot. More may come if the
 /// recording is still being read.
 pub fn snapshot(

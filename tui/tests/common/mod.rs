@@ -110,6 +110,9 @@ pub fn side_by_side<T: Sync>(items: &[T], work: impl Fn(&T) + Sync) {
     });
 }
 
+/// A script that takes the place of ssh: every machine is this one.
+pub const SSH_HERE: &str = r#"while [ "$1" != -- ]; do shift; done; shift 2; exec sh -c "exec $*""#;
+
 pub const BURN_FUNCTIONS: [&str; 3] = ["burn::burn_sixty", "burn::burn_thirty", "burn::burn_ten"];
 pub const BURN_SHARES: [f64; 3] = [0.6, 0.3, 0.1];
 pub const BURN_THREADS: [&str; 2] = ["burn-even", "burn-odd"];

@@ -7,8 +7,8 @@ use crate::time::STAMP_NS;
 use crate::{Info, Store};
 use std::sync::Arc;
 
-/// How many machines one store can have: numbers of processes and modules are told apart by
-/// their highest bits.
+/// The most machines that one store can have. The highest bits of the number of a process or
+/// module are the number of its machine.
 pub const MACHINES_MAX: usize = (u32::MAX as usize + 1) / PEOPLE_MAX;
 
 /// How much later than now a sample may be: clocks of two machines differ, and are compared

@@ -17,10 +17,6 @@ use tokio::sync::watch;
 /// How often the screen gets what has come.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 
-/// We wait this many times as long as the last count took before we count again, so that
-/// counting takes at most a fifth of the time.
-const COUNTING_PART: u32 = 4;
-
 /// How long before the start the profile's clock was 0, in ms: samples of machines whose clocks
 /// are a little behind ours are not before that.
 const BEFORE_MS: i64 = 60_000;
@@ -120,7 +116,11 @@ impl Gathering {
                 return None;
             }
             let took = began.elapsed();
-            std::thread::sleep(PUBLISH_EVERY.saturating_sub(took).max(took * COUNTING_PART));
+            std::thread::sleep(
+                PUBLISH_EVERY
+                    .saturating_sub(took)
+                    .max(took * recorded::COUNTING_PART),
+            );
         }
     }
 
