@@ -159,7 +159,7 @@ pub mod base {
     pub const CGO_CALL: u8 = 16;
     /// Go's runtime works for a goroutine: `offset` is that of `curg` in
     /// `runtime.m`, `rbp_offset` that of `sched.bp` in `runtime.g`. With `deref`
-    /// the goroutine's return address is on its stack.
+    /// the goroutine's return address is on its stack. On AArch64 as well.
     pub const GOROUTINE: u8 = 17;
 }
 

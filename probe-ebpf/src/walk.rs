@@ -62,9 +62,10 @@ pub trait Machine {
     /// signature of it.
     const ADDRESS_BITS: u64;
 
-    /// Whether unwind tables go on telling where the frame pointer was saved when it has its
-    /// caller's value again.
-    const TABLES_MISS_POPS: bool;
+    /// What an interrupted function with these registers has saved below its stack pointer by
+    /// this rule: its caller's frame pointer, if that can be told without reading there. Copies of
+    /// stacks begin at the stack pointer.
+    fn saved_below_sp(rule: Rule, registers: &Registers) -> Option<u64>;
 
     /// Makes known what a walk needs beside its fields, from the registers of the
     /// interrupted function.

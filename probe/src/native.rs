@@ -5,15 +5,15 @@ use crate::stack::StackCopy;
 use crate::tables::Reader;
 use probe_ebpf::ending::ending;
 use probe_ebpf::machine::This;
-use probe_ebpf::rule::{Extended, Rule, kind};
+use probe_ebpf::rule::{Extended, Rule};
 use probe_ebpf::table::{Mapping, NO_TABLE, Words};
 use probe_ebpf::walk::{Machine, Walk, frame, rule_for};
 use probe_ebpf::world::World;
-use probe_ebpf::{Ending, Registers, UserFrame, status};
+use probe_ebpf::{Ending, UserFrame, status};
 
-/// How far below the stack pointer a register can have been popped: more than
+/// How far below the stack pointer a register can have been saved or popped: more than
 /// all that there are.
-const POPPED_BYTES: u64 = 256;
+const BELOW_BYTES: u64 = 256;
 
 /// What a walk has found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ fn walk_as<M: Machine, P: Mapped>(
         stack,
         mappings,
         tables,
-        cfa_is_above_sp: false,
+        saved_below_sp: None,
         has_lacked: false,
     };
     let mut walk = Walk {
@@ -90,8 +90,7 @@ fn walk_as<M: Machine, P: Mapped>(
             ip.wrapping_sub(1)
         };
         let rule = rule_for(&mut walk, &world, pc);
-        world.cfa_is_above_sp =
-            M::TABLES_MISS_POPS && rule.is_some_and(|rule| rule.kind() == kind::SP);
+        world.saved_below_sp = rule.and_then(|rule| M::saved_below_sp(rule, &stack.registers));
         if frame::<M, _>(rule, &mut walk, &mut world) != status::CALLER {
             break;
         }
@@ -113,8 +112,9 @@ struct Copied<'a, M> {
     stack: &'a StackCopy,
     mappings: &'a M,
     tables: &'a Reader,
-    /// By the rule of the frame that is being walked, where tables miss what was popped.
-    cfa_is_above_sp: bool,
+    /// The caller's frame pointer, where the rule of the frame that is being walked has it below
+    /// the stack pointer.
+    saved_below_sp: Option<u64>,
     /// A word that the copy does not have was asked for.
     has_lacked: bool,
 }
@@ -124,7 +124,7 @@ impl<'a, M: Mapped> World for Copied<'a, M> {
 
     fn read(&mut self, address: u64) -> Option<u64> {
         let Some(offset) = address.checked_sub(self.stack.registers.sp) else {
-            return self.read_popped(address);
+            return self.read_below_sp(address);
         };
         let word = self.stack.bytes.word(offset);
         self.has_lacked |= word.is_none() && self.stack.bytes.lacks(offset);
@@ -159,13 +159,10 @@ impl<'a, M: Mapped> World for Copied<'a, M> {
 }
 
 impl<M> Copied<'_, M> {
-    /// What lies below the stack pointer is not in the copy. Tables of x86-64 still speak
-    /// of it in an epilogue: compilers do not say that a register has been
-    /// popped. With a cfa above the stack pointer the only one that is asked for
-    /// there is the frame pointer, and it has its caller's value again.
-    fn read_popped(&self, address: u64) -> Option<u64> {
-        let Registers { sp, bp, .. } = self.stack.registers;
-        (self.cfa_is_above_sp && sp - address <= POPPED_BYTES).then_some(bp)
+    /// What lies below the stack pointer is not in the copy: see [`Machine::saved_below_sp`].
+    fn read_below_sp(&self, address: u64) -> Option<u64> {
+        let below = self.stack.registers.sp - address;
+        self.saved_below_sp.filter(|_| below <= BELOW_BYTES)
     }
 }
 

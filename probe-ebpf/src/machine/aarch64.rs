@@ -21,9 +21,11 @@
 //! pointer, which is somewhere above the callee's record. As long as that is so
 //! ([`Walk::links`] is not 0), the frame record takes the stack pointer's place.
 
-use crate::registers::scratch;
+mod go;
+
+use crate::registers::{Registers, scratch};
 use crate::rule::aarch64::{Frame, base, saved};
-use crate::rule::{Rule, kind, special};
+use crate::rule::{Rule, base as any_base, kind, special};
 use crate::status;
 use crate::walk::{Machine, Walk, by_frame_pointer, return_to};
 use crate::world::World;
@@ -35,11 +37,22 @@ pub struct Aarch64;
 /// The link register among [`Walk::scratch`].
 const X30: usize = scratch(base::X30);
 
+/// Where Go has the goroutine that runs.
+const X28: usize = scratch(base::X28);
+
 impl Machine for Aarch64 {
     /// Programs have 48 bits of addresses unless they ask for more. Signatures are above,
     /// up to bit 54.
     const ADDRESS_BITS: u64 = (1 << 48) - 1;
-    const TABLES_MISS_POPS: bool = false;
+
+    /// Go has the frame record end with the word at the stack pointer: x29 is one word below it,
+    /// in each function, so that it is the caller's stack pointer, which is the CFA, less a word.
+    #[inline(always)]
+    fn saved_below_sp(rule: Rule, registers: &Registers) -> Option<u64> {
+        let is_go = rule.saved() == saved::PAIR && rule.slot() == rule.offset() + 1;
+        let cfa = (registers.sp).wrapping_add(u64::from(rule.offset()) * 8);
+        (rule.kind() == kind::SP && is_go).then_some(cfa.wrapping_sub(8))
+    }
 
     #[inline(always)]
     fn begin(_walk: &mut Walk) {}
@@ -49,8 +62,11 @@ impl Machine for Aarch64 {
         match rule.kind() {
             kind::SPECIAL => special_step(rule.offset(), is_exact, walk, world),
             kind::EXTENDED => {
-                let frame = Frame::unpack(&world.extended(rule.offset()));
-                frame_step(&frame, is_exact, walk, world)
+                let extended = world.extended(rule.offset());
+                if extended.base == any_base::GOROUTINE {
+                    return go::goroutine_step(&extended, walk, world);
+                }
+                frame_step(&Frame::unpack(&extended), is_exact, walk, world)
             }
             which => word_step(rule, which, is_exact, walk, world),
         }

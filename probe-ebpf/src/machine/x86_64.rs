@@ -16,7 +16,7 @@
 
 mod go;
 
-use crate::registers::scratch;
+use crate::registers::{Registers, scratch};
 use crate::rule::{
     Extended, Rule, base, caller_rbp, deref, extended_rbp, extended_rbx, kind, special,
 };
@@ -30,7 +30,14 @@ pub struct X86_64;
 
 impl Machine for X86_64 {
     const ADDRESS_BITS: u64 = u64::MAX;
-    const TABLES_MISS_POPS: bool = true;
+
+    /// Tables speak of it in an epilogue: compilers do not say that a register has been popped.
+    /// With a CFA above the stack pointer the only one that is asked for there is the frame
+    /// pointer, and it has its caller's value again.
+    #[inline(always)]
+    fn saved_below_sp(rule: Rule, registers: &Registers) -> Option<u64> {
+        (rule.kind() == kind::SP).then_some(registers.bp)
+    }
 
     #[inline(always)]
     fn begin(walk: &mut Walk) {

@@ -36,6 +36,8 @@ pub mod base {
     pub const X28: u8 = 15;
 }
 
+const _: () = assert!(super::base::GOROUTINE > base::X28);
+
 /// The numbers of the registers in [`Walk::scratch`](crate::walk::Walk::scratch), in its order.
 pub const SCRATCH: [u8; 14] = [30, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 19, 20, 28];
 

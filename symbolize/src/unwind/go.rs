@@ -37,7 +37,7 @@ pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError>
     let mut code = Code::new(object);
     let layout = match collector.machine {
         Machine::X86_64 => Layout::find(&table, &mut code),
-        Machine::Aarch64 => Layout::default(),
+        Machine::Aarch64 => aarch64::layout(&table, &mut code),
     };
     for function in table.functions() {
         add(&table, &function, &layout, &mut code, collector)?;
@@ -77,7 +77,7 @@ fn add(
             Machine::Aarch64 => {
                 let deltas = table.stack_deltas(function);
                 let bytes = code.of(function.start, function.end);
-                aarch64::rows(name, bytes, deltas, flags & WRITES_SP != 0)
+                aarch64::rows(name, bytes, deltas, flags & WRITES_SP != 0, layout)
             }
         };
         for row in rows {

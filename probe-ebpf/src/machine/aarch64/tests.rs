@@ -363,3 +363,71 @@ fn random_rules_on_random_stacks_do_no_harm() {
         }
     }
 }
+
+#[test]
+fn from_the_runtime_to_its_goroutine() {
+    use crate::rule::{Extended, base as any_base};
+    fn special(extended: Extended, words: &[u64]) -> (Rule, Stack<'_>) {
+        let stack = Stack {
+            extended,
+            ..Stack::new(words)
+        };
+        (Rule::new(kind::EXTENDED, 0, 0, 0), stack)
+    }
+    // Ours at 0x7000, its thread at 0x7040, the goroutine at 0x7060, its stack from 0x7100 on.
+    let mut words = [0u64; 40];
+    words[6] = 0x7040;
+    (words[8], words[9]) = (0x7000, 0x7060);
+    (words[12], words[13]) = (0x7100, 0x7140);
+    (words[19], words[20]) = (0x7110, 0x40_5000);
+    // The return address, and x29, of a function without a frame.
+    (words[24], words[25]) = (0x40_6000, 0x7777);
+    // The frame of systemstack.
+    (words[33], words[34]) = (0x7130, 0x40_2000 | SIGNATURE);
+    let goroutine = Extended {
+        base: any_base::GOROUTINE,
+        offset: 8,
+        rbp_offset: 0x68,
+        ..Extended::default()
+    };
+    let mut walk = behind_a_call(0x9000, 5);
+    walk.scratch[X28] = 0x7000;
+    let called = Extended {
+        deref: 1,
+        ..goroutine
+    };
+    let (rule, stack) = special(called, &words);
+    check(rule, walk, stack, Ok((0x40_2000, 0x7120, 0x7130)));
+    let (rule, stack) = special(goroutine, &words);
+    let at_entry = check(rule, walk, stack, Ok((0x40_5000, 0x7110, 0x7777)));
+    assert_eq!((at_entry.scratch[X30], at_entry.is_exact), (0x40_6000, 1));
+    // The goroutine was let go of.
+    let mut without = words;
+    without[9] = 0;
+    let (rule, stack) = special(called, &without);
+    check(rule, walk, stack, Err(status::END));
+    // Its stack pointer is not saved.
+    without = words;
+    without[19] = 0;
+    let (rule, stack) = special(called, &without);
+    check(rule, walk, stack, Err(status::SWITCHED));
+    // x28 is something else.
+    walk.scratch[X28] = 0x7008;
+    let (rule, stack) = special(called, &words);
+    check(rule, walk, stack, Err(status::SWITCHED));
+}
+
+#[test]
+fn what_go_saves_below_the_stack_pointer_is_told_without_reading_it() {
+    let Walk { registers, .. } = at(0x7000, 0x6ff8);
+    // A frame of 32 bytes, with x29 one word below it.
+    let of_go = Rule::new(kind::SP, 4, saved::PAIR, 5);
+    assert_eq!(Aarch64::saved_below_sp(of_go, &registers), Some(0x7018));
+    for other in [
+        Rule::new(kind::SP, 4, saved::PAIR, 4),
+        Rule::new(kind::SP, 4, saved::LINK, 5),
+        Rule::new(kind::BP, 4, saved::PAIR, 5),
+    ] {
+        assert_eq!(Aarch64::saved_below_sp(other, &registers), None);
+    }
+}

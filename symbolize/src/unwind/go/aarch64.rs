@@ -7,16 +7,66 @@
 //! sub  x29, sp, #8          mov  sp, x20
 //!                           sub  x29, sp, #8
 //! ```
+//!
+//! Three functions leave for the thread's own stack (`src/runtime/asm_arm64.s`). Up to Go 1.26 they
+//! take x29 from there as well, so that it does not lead back to the goroutine:
+//!
+//! ```text
+//! runtime.mcall        mov sp, x0; ldr x29, [x28, #bp]; …    nothing comes back
+//! runtime.morestack    mov sp, x0; ldr x29, [x28, #bp]; …    for the goroutine in m.curg
+//! runtime.systemstack  mov sp, x3; ldr x29, [x28, #bp]; blr; …; mov sp, x0
+//! ```
 
 use super::GoRow;
+use super::code::Code;
+use super::switch::{self, Layout, Part};
 use crate::bytes::u32_in;
+use crate::go::depths::Depths;
 use crate::unwind::rule::{Linked, Saved, Unsupported, UnwindRule};
 
 const SAVE_FRAME_POINTER: u32 = 0xf81f_83fd; // stur x29, [sp, #-8]
 const SET_FRAME_POINTER: u32 = 0xd100_23fd; // sub x29, sp, #8
 
+// Without their offsets.
+const LOAD_X29_BY_X28: u32 = 0xf940_039d; // ldr x29, [x28, #N]
+const STORE_X29_BY_X28: u32 = 0xf900_039d; // str x29, [x28, #N]
+const LOAD_BY_X4: u32 = 0xf940_0080; // ldr x0, [x4, #N]
+const COMPARE_WITH_X28: u32 = 0xeb1c_001f; // cmp x0, x28
+
 /// Bytes of an instruction.
 const INSTRUCTION: u64 = 4;
+
+/// Where things are in the structures of this program's runtime, as told by the code that uses
+/// them.
+pub fn layout(table: &Depths, code: &mut Code<'_>) -> Layout {
+    let mut layout = Layout::default();
+    for function in table.functions() {
+        let name = table.name(&function);
+        if name == b"runtime.systemstack" {
+            layout.current = current_in(code.of(function.start, function.end));
+        } else if name == b"runtime.morestack" {
+            let code = code.of(function.start, function.end);
+            layout.rbp = words(code).find_map(|(_, word)| offset_of(word, STORE_X29_BY_X28));
+        }
+        if layout.current.is_some() && layout.rbp.is_some() {
+            break;
+        }
+    }
+    layout
+}
+
+/// `runtime.systemstack` compares the goroutine with three of its thread: `gsignal`, `g0`, `curg`.
+fn current_in(code: &[u8]) -> Option<i32> {
+    let mut compared =
+        words(code)
+            .zip(words(code).skip(1))
+            .filter_map(|((_, load), (_, compare))| {
+                let register = compare >> 5 & 31;
+                let is_of_it = compare & !(31 << 5) == COMPARE_WITH_X28 && load & 31 == register;
+                offset_of(load & !31, LOAD_BY_X4).filter(|_| is_of_it)
+            });
+    compared.nth(2)
+}
 
 /// The rows of a function. `deltas` are how far the stack pointer is down, from a distance on.
 /// One that `writes_sp` changes to another stack: then the frame pointer alone leads back, if
@@ -26,11 +76,44 @@ pub fn rows(
     code: &[u8],
     deltas: impl Iterator<Item = (u64, i32)>,
     writes_sp: bool,
+    layout: &Layout,
+) -> Vec<GoRow> {
+    let leaving = if writes_sp {
+        leaving(name, code, layout)
+    } else {
+        Leaving::Never
+    };
+    // A signal makes a call of it: it puts two words on the stack that are not the function's.
+    let pushed = if name == b"runtime.asyncPreempt" {
+        16
+    } else {
+        0
+    };
+    let leads_back_by_x29 = writes_sp && leaving == Leaving::Never;
+    let mut rows = plain_rows(code, deltas, pushed, leads_back_by_x29);
+    match leaving {
+        Leaving::Never if !writes_sp || has_frame(&rows) => {}
+        // Functions without a frame leave for another stack, and nothing comes back.
+        Leaving::Never => {
+            let part =
+                first_write(code).and_then(|start| part(start, code, UnwindRule::EndOfStack));
+            switch::apply(part.as_slice(), &mut rows);
+        }
+        Leaving::In(part) => switch::apply(part.as_slice(), &mut rows),
+    }
+    rows
+}
+
+/// What the table of deltas says, and the beginning of the code.
+fn plain_rows(
+    code: &[u8],
+    deltas: impl Iterator<Item = (u64, i32)>,
+    pushed: i32,
+    leads_back_by_x29: bool,
 ) -> Vec<GoRow> {
     let instruction = |at: u64| u32_in(code, usize::try_from(at).ok()?);
     let mut rows = Vec::new();
     let mut push = |start, rule| rows.push(GoRow { start, rule });
-    let mut has_frame = false;
     for (start, delta) in deltas {
         if delta < 0 {
             break;
@@ -39,42 +122,94 @@ pub fn rows(
             push(start, frame(0, Saved::Not, Saved::Not));
             continue;
         }
-        has_frame = true;
-        let (Some(x30), Some(x29)) = (delta.checked_neg(), (-8i32).checked_sub(delta)) else {
+        let Some(depth) = delta.checked_add(pushed) else {
             break;
         };
-        let saved = frame(delta, Saved::AtCfa(x29), Saved::AtCfa(x30));
+        let (Some(x30), Some(x29)) = (depth.checked_neg(), (-8i32).checked_sub(depth)) else {
+            break;
+        };
+        let saved = frame(depth, Saved::AtCfa(x29), Saved::AtCfa(x30));
         let mut at = start;
         if instruction(at) == Some(SAVE_FRAME_POINTER) {
-            push(at, frame(delta, Saved::Not, Saved::AtCfa(x30)));
+            push(at, frame(depth, Saved::Not, Saved::AtCfa(x30)));
             at += INSTRUCTION;
         }
         push(at, saved);
-        if writes_sp && instruction(at) == Some(SET_FRAME_POINTER) {
+        if leads_back_by_x29 && instruction(at) == Some(SET_FRAME_POINTER) {
             push(at + INSTRUCTION, UnwindRule::StackSwitch);
         }
-    }
-    if writes_sp && !has_frame {
-        leave(name, code, &mut rows);
     }
     rows
 }
 
-/// Functions without a frame leave for another stack, and nothing comes back; but for
-/// `morestack`, of which the goroutine that called it cannot be found here.
-fn leave(name: &[u8], code: &[u8], rows: &mut Vec<GoRow>) {
-    let words = (0..code.len()).step_by(INSTRUCTION as usize);
-    let mut words = words.filter(|at| u32_in(code, *at).is_some_and(is_write_of_sp));
-    let Some(first) = words.next() else {
-        return;
+fn has_frame(rows: &[GoRow]) -> bool {
+    let leaf = frame(0, Saved::Not, Saved::Not);
+    rows.iter().any(|row| row.rule != leaf)
+}
+
+/// How a function is on another stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Leaving {
+    /// As most that write the stack pointer: x29 leads back.
+    Never,
+    /// In a part of its code; elsewhere it is on its caller's. `None` if there is no such code.
+    In(Option<Part>),
+}
+
+/// How the functions leave that have to be known by name.
+fn leaving(name: &[u8], code: &[u8], layout: &Layout) -> Leaving {
+    let Some(start) = first_write(code) else {
+        return Leaving::Never;
     };
-    let start = first as u64 + INSTRUCTION;
-    rows.retain(|row| row.start < start);
-    let rule = match name.starts_with(b"runtime.morestack") {
-        true => UnwindRule::Unsupported(Unsupported::ReturnAddress),
-        false => UnwindRule::EndOfStack,
-    };
-    rows.push(GoRow { start, rule });
+    // x29 of the other stack is taken right behind.
+    let loses_x29 =
+        u32_in(code, start as usize).is_some_and(|word| offset_of(word, LOAD_X29_BY_X28).is_some());
+    match name {
+        b"runtime.mcall" => Leaving::In(part(start, code, UnwindRule::EndOfStack)),
+        b"runtime.morestack" => Leaving::In(part(start, code, layout.goroutine(false))),
+        b"runtime.systemstack" => {
+            let back = writes_of_sp(code).nth(1).unwrap_or(code.len() as u64);
+            let rule = match loses_x29 {
+                true => layout.goroutine(true),
+                false => UnwindRule::StackSwitch,
+            };
+            Leaving::In(part(start, code.get(..back as usize).unwrap_or(code), rule))
+        }
+        // The goroutine that called cannot be found from here.
+        b"runtime.asmcgocall" if loses_x29 => Leaving::In(part(start, code, LOST)),
+        _ if name.starts_with(b"runtime.morestack") => Leaving::In(part(start, code, LOST)),
+        _ => Leaving::Never,
+    }
+}
+
+const LOST: UnwindRule = UnwindRule::Unsupported(Unsupported::ReturnAddress);
+
+/// From `start` to the end of the code.
+fn part(start: u64, code: &[u8], rule: UnwindRule) -> Option<Part> {
+    let end = code.len() as u64;
+    (start < end).then_some(Part { start, end, rule })
+}
+
+fn first_write(code: &[u8]) -> Option<u64> {
+    writes_of_sp(code).next()
+}
+
+/// The places behind instructions that write the stack pointer.
+fn writes_of_sp(code: &[u8]) -> impl Iterator<Item = u64> {
+    let writes = words(code).filter(|(_, word)| is_write_of_sp(*word));
+    writes.map(|(at, _)| at + INSTRUCTION)
+}
+
+/// The instructions, with their places.
+fn words(code: &[u8]) -> impl Iterator<Item = (u64, u32)> {
+    let places = (0..code.len()).step_by(INSTRUCTION as usize);
+    places.map_while(|at| Some((at as u64, u32_in(code, at)?)))
+}
+
+/// The offset of a load or store of 64 bits that is `wanted` but for it: in words, from bit 10 on.
+fn offset_of(word: u32, wanted: u32) -> Option<i32> {
+    const OFFSET: u32 = 0xfff << 10;
+    (word & !OFFSET == wanted).then_some(((word & OFFSET) >> 10) as i32 * 8)
 }
 
 /// `mov sp, xN`
@@ -112,10 +247,34 @@ mod tests {
             (8, frame(32, Saved::AtCfa(-40), Saved::AtCfa(-32))),
             (16, leaf),
         ];
-        let found = rows(b"main.f", &code, deltas.into_iter(), false);
+        let found = rows(
+            b"main.f",
+            &code,
+            deltas.into_iter(),
+            false,
+            &Layout::default(),
+        );
         assert_eq!(plain(&found), expected);
+        // What a signal has called returns above what that pushed.
+        let found = rows(
+            b"runtime.asyncPreempt",
+            &code,
+            deltas.into_iter(),
+            false,
+            &LAYOUT,
+        );
+        assert_eq!(
+            found[2].rule,
+            frame(48, Saved::AtCfa(-56), Saved::AtCfa(-48))
+        );
         // On another stack the frame pointer leads back.
-        let found = rows(b"runtime.systemstack", &code, deltas.into_iter(), true);
+        let found = rows(
+            b"runtime.nanotime1",
+            &code,
+            deltas.into_iter(),
+            true,
+            &Layout::default(),
+        );
         let expected = [
             expected[0],
             expected[1],
@@ -128,17 +287,95 @@ mod tests {
 
     #[test]
     fn what_leaves_for_another_stack() {
-        let code = bytes(&[NOP, 0x9100_001f, NOP]);
+        let code = bytes(&[NOP, MOVE_SP, NOP]);
         let leaf = frame(0, Saved::Not, Saved::Not);
-        let found = rows(b"runtime.mcall", &code, [(0, 0)].into_iter(), true);
-        assert_eq!(plain(&found), [(0, leaf), (8, UnwindRule::EndOfStack)]);
-        let found = rows(b"runtime.morestack", &code, [(0, 0)].into_iter(), true);
-        let lost = UnwindRule::Unsupported(Unsupported::ReturnAddress);
-        assert_eq!(plain(&found), [(0, leaf), (8, lost)]);
+        let of = |name: &[u8], code: &[u8], deltas: &[(u64, i32)]| {
+            let mut found = plain(&rows(name, code, deltas.iter().copied(), true, &LAYOUT));
+            // Behind the code rows belong to nobody, and are not collected.
+            found.retain(|(start, _)| *start != code.len() as u64);
+            found
+        };
+        assert_eq!(
+            of(b"gogo", &code, &[(0, 0)]),
+            [(0, leaf), (8, UnwindRule::EndOfStack)]
+        );
+        let expected = [(0, leaf), (8, LOST)];
+        assert_eq!(of(b"runtime.morestack_noctxt", &code, &[(0, 0)]), expected);
+        // The room that it makes there is no frame.
+        let deltas = [(0, 0), (12, 16)];
+        let expected = [(0, leaf), (8, UnwindRule::EndOfStack)];
+        assert_eq!(of(b"runtime.mcall", &code, &deltas), expected);
+        let code = bytes(&[NOP, MOVE_SP, TAKE_X29, NOP]);
+        let expected = [(0, leaf), (8, LAYOUT.goroutine(false))];
+        assert_eq!(of(b"runtime.morestack", &code, &deltas), expected);
+        let code = bytes(&[NOP, MOVE_SP, TAKE_X29, NOP]);
+        let expected = [(0, leaf), (8, LOST)];
+        assert_eq!(of(b"runtime.asmcgocall", &code, &deltas), expected);
         // Nonsense is no panic.
-        let found = rows(b"", &[], [(0, -1), (4, i32::MAX)].into_iter(), true);
-        assert_eq!(plain(&found), []);
-        let found = rows(b"", &[1], [(u64::MAX, 16)].into_iter(), true);
-        assert_eq!(found.len(), 1);
+        let deltas = [(0, -1), (4, i32::MAX)];
+        assert_eq!(of(b"", &[], &deltas), []);
+        assert_eq!(of(b"", &[1], &[(u64::MAX, 16)]).len(), 1);
+        for name in [&b"runtime.systemstack"[..], b"runtime.mcall"] {
+            for cut in 0..code.len() {
+                let _ = of(name, &code[..cut], &deltas);
+            }
+        }
     }
+
+    /// `runtime.systemstack`, from its beginning to its return, without what is of no interest.
+    fn systemstack(takes_x29: u32) -> Vec<u8> {
+        bytes(&[
+            0xf81f_0ffe, // str x30, [sp, #-16]!
+            SAVE_FRAME_POINTER,
+            SET_FRAME_POINTER,
+            0xf940_2885, // ldr x5, [x4, #80]
+            0xeb1c_00bf, // cmp x5, x28
+            0xf940_0085, // ldr x5, [x4]
+            0xeb1c_00bf, // cmp x5, x28
+            0xf940_6086, // ldr x6, [x4, #192]
+            0xeb1c_00df, // cmp x6, x28
+            0x9100_007f, // mov sp, x3
+            takes_x29,
+            0xd63f_0060, // blr x3
+            MOVE_SP,
+            TAKE_X29,
+        ])
+    }
+
+    #[test]
+    fn what_comes_back_by_the_goroutine() {
+        let deltas = [(0, 0), (4, 16)];
+        let leaf = frame(0, Saved::Not, Saved::Not);
+        let saved = frame(16, Saved::AtCfa(-24), Saved::AtCfa(-16));
+        let expected = |rule| {
+            [
+                (0, leaf),
+                (4, frame(16, Saved::Not, Saved::AtCfa(-16))),
+                (8, saved),
+                (40, rule),
+                (52, saved),
+            ]
+        };
+        let of = |code: &[u8]| {
+            plain(&rows(
+                b"runtime.systemstack",
+                code,
+                deltas.into_iter(),
+                true,
+                &LAYOUT,
+            ))
+        };
+        let code = systemstack(TAKE_X29);
+        assert_eq!(current_in(&code), Some(192));
+        assert_eq!(of(&code), expected(LAYOUT.goroutine(true)));
+        // Since Go 1.27 x29 stays.
+        assert_eq!(of(&systemstack(NOP)), expected(UnwindRule::StackSwitch));
+    }
+
+    const MOVE_SP: u32 = 0x9100_001f; // mov sp, x0
+    const TAKE_X29: u32 = 0xf940_379d; // ldr x29, [x28, #104]
+    const LAYOUT: Layout = Layout {
+        current: Some(192),
+        rbp: Some(104),
+    };
 }

@@ -11,9 +11,9 @@ use crate::unwind::rule::{Goroutine, RbpRule, UnwindRule};
 #[derive(Debug, Default)]
 pub struct Layout {
     /// Of `curg` in `runtime.m`.
-    current: Option<i32>,
+    pub(super) current: Option<i32>,
     /// Of `sched.bp` in `runtime.g`.
-    rbp: Option<i32>,
+    pub(super) rbp: Option<i32>,
 }
 
 /// From `start` up to `end` of a function, `rule` holds.
@@ -75,7 +75,7 @@ impl Layout {
         parts.into_iter().flatten().collect()
     }
 
-    fn goroutine(&self, is_called: bool) -> UnwindRule {
+    pub(super) fn goroutine(&self, is_called: bool) -> UnwindRule {
         // A goroutine is never at 0: the walk says there that it is lost.
         UnwindRule::Goroutine(Goroutine {
             current: self.current.unwrap_or(0),
