@@ -80,7 +80,9 @@ pub fn wait_ends(ctx: BtfTracePointContext) -> i32 {
         return 0;
     }
     known.ended_by = interrupt::who_acts(waker as u32);
-    let waited_ns = now_ns.wrapping_sub(known.since_ns);
+    // A thread may be woken while it is still leaving its CPU: that switch may have taken the time
+    // after this program did. A wait that ended before it began had no length, and gives no stack.
+    let waited_ns = now_ns.saturating_sub(known.since_ns);
     if known.ended_by == ended_by::THREAD && is_drawn(known.luck, waited_ns, period_ns()) {
         take_waker(ctx.as_ptr(), thread, tid, waited_ns);
     }

@@ -28,10 +28,10 @@ pub const WAYS: usize = 16;
 /// Threads whose waits can be followed, 272 bytes each.
 pub const PLACES: usize = ROWS * WAYS;
 
-/// No thread has this number: nobody is kept there.
+/// No thread has this number: the place is free.
 pub const FREE: u64 = 0;
 
-/// No thread has this number either: somebody is about to be kept there.
+/// No thread has this number either: the place is taken, and its thread not written yet.
 pub const BUSY: u64 = u64::MAX;
 
 /// The first place of the row of a thread.

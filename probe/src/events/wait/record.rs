@@ -58,8 +58,8 @@ impl RawWait {
             waker,
             owner,
         ] = *words;
-        // A thread may be woken on one CPU while it is still leaving another one: its wait began
-        // after it had ended, and had no length.
+        // Both ends may be times of different CPUs: a wait that seems to end before it began, which
+        // is a number near 2^64, has no length.
         if away_ns > i64::MAX as u64 {
             (waited_ns, queued_ns, away_ns) = (0, 0, 0);
         }
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!((wait.waker, wait.owner), (by(7, 8), Some((7, 9))));
         let parts: Vec<_> = wait.parts().collect();
         assert_eq!(parts, [(WaitState::Lock, 10), (WaitState::Queue, 2)]);
-        // Woken while it was still leaving its CPU: the end is before the beginning.
+        // The end is before the beginning.
         let none =
             RawWait::from_words(&[90, 0, -3i64 as u64, 1 << 32 | 2, 7 << 32 | 8, 0]).unwrap();
         assert_eq!((none.weight_ns(), none.away_ns), (0, 0));
