@@ -573,6 +573,7 @@ impl Model {
         if let Some(begin_ns) = self.store.begin_ns() {
             self.sampling.forget_rates_before(begin_ns);
         }
+        self.sampling.follow_clock();
         let (scope, lost) = (&self.settings.scope, self.account.lost());
         self.store.set_info(self.sampling.info(scope, lost, notes));
         self.store.set_busy(self.account.used());

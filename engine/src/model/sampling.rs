@@ -125,6 +125,13 @@ impl Sampling {
         }
     }
 
+    /// Goes by the clock as it is now, where somebody has set it: whoever reads a time of day
+    /// compares it with that one, and a machine may learn the date after it has started. Times of
+    /// before move as well, as samples themselves do not tell of it.
+    pub fn follow_clock(&mut self) {
+        self.epoch_unix_ms = followed(self.epoch_unix_ms, epoch_unix_ms());
+    }
+
     /// What files tell.
     pub fn info(&self, scope: &str, lost: u64, notes: Vec<String>) -> Info {
         Info {
@@ -139,9 +146,40 @@ impl Sampling {
     }
 }
 
+/// By how much the clock has to be set to be followed. What is less is the noise of reading two
+/// clocks, or a second that was inserted.
+const STEP_MS: u64 = 2_000;
+
+fn followed(kept_ms: i64, now_ms: i64) -> i64 {
+    match kept_ms.abs_diff(now_ms) < STEP_MS {
+        true => kept_ms,
+        false => now_ms,
+    }
+}
+
 /// By both clocks, read now: what was added to the real time since is not known later.
 fn epoch_unix_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let clock_ms = probe::now_ns() / 1_000_000;
     now.unwrap_or_default().as_millis() as i64 - clock_ms as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_is_followed_and_one_that_drifts_is_not() {
+        let kept_ms = 1_795_269_792_000;
+        for (now_ms, expected) in [
+            (kept_ms + 1_500, kept_ms),
+            (kept_ms - 1_500, kept_ms),
+            (kept_ms + 3_600_000, kept_ms + 3_600_000),
+            (kept_ms - 86_400_000, kept_ms - 86_400_000),
+            // A machine that begins in 1970.
+            (0, 0),
+        ] {
+            assert_eq!(followed(kept_ms, now_ms), expected, "{now_ms}");
+        }
+    }
 }
