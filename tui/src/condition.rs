@@ -1,4 +1,4 @@
-//! When a flight recorder saves what it has: `cpu>80%`, `pressure:io>20%`,
+//! When a flight recorder saves what it has: `cpu>80%`, `queue>20ms`, `pressure:io>20%`,
 //! `process:nginx>150%`, `file:/run/save`, those with a number perhaps with the time that is
 //! looked at: `cpu>80% for 5s`.
 
@@ -13,8 +13,8 @@ const OVER_MAX: Duration = Duration::from_secs(60);
 /// Bytes of a process's name that the kernel keeps.
 const COMM_LEN: usize = 15;
 
-const EXPECTED: &str = "expected cpu>80%, pressure:cpu>50% (or io, memory), process>150%, \
-    process:NAME>150% or file:PATH, those with a number perhaps with the time that is looked \
+const EXPECTED: &str = "expected cpu>80%, queue>20ms, pressure:cpu>50% (or io, memory), \
+    process>150%, process:NAME>150% or file:PATH, those with a number perhaps with the time that is looked \
     at: cpu>80% for 5s";
 
 /// When something is to be saved.
@@ -31,6 +31,7 @@ pub enum What {
     /// A mean is above a limit.
     Above {
         gauge: Gauge,
+        /// In the unit of the gauge.
         limit: f64,
         /// The mean of so much time; whole seconds.
         over: Duration,
@@ -44,6 +45,10 @@ pub enum What {
 pub enum Gauge {
     /// CPUs at work, in percent of all that are sampled.
     Cpu,
+    /// How long threads that could run waited until a CPU took them, in milliseconds: the mean
+    /// over each time that one was taken, on all CPUs, as the kernel counts it
+    /// (`/proc/schedstat`).
+    Queue,
     /// Time in which some thread waited for this, in percent, as the kernel counts it
     /// (`/proc/pressure`).
     Pressure(Resource),
@@ -100,6 +105,7 @@ fn above(text: &str) -> Result<What, String> {
     };
     let gauge = match (kind, name) {
         ("cpu", None) => Gauge::Cpu,
+        ("queue", None) => Gauge::Queue,
         ("pressure", Some("cpu")) => Gauge::Pressure(Resource::Cpu),
         ("pressure", Some("io")) => Gauge::Pressure(Resource::Io),
         ("pressure", Some("memory")) => Gauge::Pressure(Resource::Memory),
@@ -107,11 +113,10 @@ fn above(text: &str) -> Result<What, String> {
         ("process", Some(name)) if !name.is_empty() => Gauge::Process(Some(name.into())),
         _ => return Err(EXPECTED.into()),
     };
-    let number = limit.trim().strip_suffix('%');
-    let number = number.ok_or("the limit needs a % behind it, as in cpu>80%")?;
-    let number = number.trim_end().parse::<f64>().ok();
-    let limit = number.filter(|limit| limit.is_finite() && *limit >= 0.0);
-    let limit = limit.ok_or(EXPECTED)?;
+    let limit = match gauge {
+        Gauge::Queue => milliseconds(limit.trim())?,
+        Gauge::Cpu | Gauge::Pressure(_) | Gauge::Process(_) => percent(limit.trim())?,
+    };
     match &gauge {
         Gauge::Cpu | Gauge::Pressure(_) if limit >= 100.0 => Err("it is never above 100%".into()),
         Gauge::Process(Some(name)) if name.len() > COMM_LEN => Err(format!(
@@ -119,6 +124,21 @@ fn above(text: &str) -> Result<What, String> {
             name.chars().take(COMM_LEN).collect::<String>()
         )),
         _ => Ok(What::Above { gauge, limit, over }),
+    }
+}
+
+fn percent(limit: &str) -> Result<f64, String> {
+    let number = limit.strip_suffix('%');
+    let number = number.ok_or("the limit needs a % behind it, as in cpu>80%")?;
+    let number = number.trim_end().parse::<f64>().ok();
+    let limit = number.filter(|limit| limit.is_finite() && *limit >= 0.0);
+    limit.ok_or_else(|| EXPECTED.into())
+}
+
+fn milliseconds(limit: &str) -> Result<f64, String> {
+    match values::latency(limit) {
+        Ok(limit) => Ok(limit.as_secs_f64() * 1e3),
+        Err(_) => Err("the limit is a time, as in queue>20ms".into()),
     }
 }
 
@@ -149,6 +169,8 @@ mod tests {
         assert_eq!(parse("process>150%"), above(Gauge::Process(None), 150.0, 1));
         let named = Gauge::Process(Some("a > b".into()));
         assert_eq!(parse("process:a > b>15% for 5s"), above(named, 15.0, 5));
+        assert_eq!(parse("queue>20ms"), above(Gauge::Queue, 20.0, 1));
+        assert_eq!(parse("queue > 1.5s for 2s"), above(Gauge::Queue, 1500.0, 2));
         assert_eq!(parse("file:/run/save"), What::File("/run/save".into()));
         assert_eq!(Condition::parse("cpu>80%").unwrap().to_string(), "cpu>80%");
     }
@@ -162,6 +184,9 @@ mod tests {
             "cpu>80",
             "cpu>80ms",
             "queue>5%",
+            "queue>5",
+            "queue:a>5ms",
+            "queue>-5ms",
             "pressure>5%",
             "cpu<5%",
             "load>5%",

@@ -13,6 +13,8 @@
 mod file;
 /// What conditions look at.
 mod gauges;
+/// Waits for CPUs.
+mod run_queue;
 /// The files in which minutes were saved.
 mod saves;
 /// Whether conditions are met.

@@ -1,5 +1,6 @@
 //! What conditions look at: of one report, how much of what there was of each.
 
+use super::run_queue::{self, RunQueue};
 use crate::condition::{Gauge, Resource};
 use crate::failure::{Exit, Failure};
 use engine::snapshot::Snapshot;
@@ -19,6 +20,8 @@ pub struct Reading {
     /// kernel's counts are read at other moments than reports end.
     pub waited: [f64; 3],
     pub clock: f64,
+    /// How long threads waited for a CPU until one took them.
+    pub queue: RunQueue,
     /// CPU time in seconds, by pid and name.
     pub processes: Vec<(u32, Arc<str>, f64)>,
 }
@@ -30,6 +33,8 @@ const RESOURCES: [Resource; 3] = [Resource::Cpu, Resource::Io, Resource::Memory]
 pub struct Gauges {
     /// Microseconds in which some thread waited for a resource, by the last reading.
     totals: [Option<u64>; 3],
+    /// What the kernel had counted of waits for a CPU then.
+    queue: Option<RunQueue>,
     /// When that was.
     read: Instant,
 }
@@ -38,8 +43,11 @@ impl Gauges {
     /// Begins now.
     pub fn new() -> Self {
         let totals = RESOURCES.map(total_us);
-        let read = Instant::now();
-        Self { totals, read }
+        Self {
+            totals,
+            queue: run_queue::total(),
+            read: Instant::now(),
+        }
     }
 
     /// Refuses what this machine does not measure.
@@ -55,7 +63,12 @@ impl Gauges {
                     ),
                 ))
             }
-            _ => Ok(()),
+            Gauge::Queue if self.queue.is_none() => Err(Failure::new(
+                Exit::NotPossible,
+                "this kernel does not tell how long threads wait for a CPU: /proc/schedstat cannot \
+                 be read (CONFIG_SCHEDSTATS); pressure:cpu>50% tells how often they do",
+            )),
+            Gauge::Pressure(_) | Gauge::Queue | Gauge::Cpu | Gauge::Process(_) => Ok(()),
         }
     }
 
@@ -74,6 +87,12 @@ impl Gauges {
             }
             *total = now.or(*total);
         }
+        let queue = run_queue::total();
+        let waits = match (queue, self.queue) {
+            (Some(now), Some(before)) => now.since(before),
+            _ => RunQueue::default(),
+        };
+        self.queue = queue.or(self.queue);
         let rate = f64::from(report.rate_hz.max(1));
         let process = |row: &profile::ProcessRow| {
             let cpu = row.samples as f64 / rate;
@@ -85,13 +104,14 @@ impl Gauges {
             capacity: cpus * seconds,
             waited,
             clock: clock.as_secs_f64(),
+            queue: waits,
             processes: report.processes.iter().map(process).collect(),
         }
     }
 }
 
-/// The mean of a gauge over some readings, in percent, with what was measured in words; `None`
-/// without readings.
+/// The mean of a gauge over some readings, in the unit of its limits, with what was measured in
+/// words; `None` without readings.
 pub fn mean<'a>(
     gauge: &Gauge,
     readings: impl Iterator<Item = &'a Reading> + Clone,
@@ -108,6 +128,14 @@ pub fn mean<'a>(
             // What is busy is measured at other moments than reports end.
             let percent = (100.0 * busy / capacity).min(100.0);
             (percent, format!("the CPUs were {} busy", words(percent)))
+        }
+        Gauge::Queue => {
+            let all = readings
+                .clone()
+                .map(|reading| reading.queue)
+                .sum::<RunQueue>();
+            let ms = all.mean_ms();
+            (ms, format!("threads waited {ms:.1} ms for a CPU"))
         }
         Gauge::Pressure(resource) => {
             let waited = sum(&|reading| reading.waited[*resource as usize]);
@@ -182,6 +210,10 @@ mod tests {
             capacity: 4.0,
             waited: [0.25, 0.0, 0.5],
             clock: 1.0,
+            queue: RunQueue {
+                waited_ns: 30_000_000,
+                turns: if busy > 2.0 { 1 } else { 3 },
+            },
             processes: processes.iter().map(process).collect(),
         }
     }
@@ -200,6 +232,8 @@ mod tests {
         let most = (50.0, "b[2] took 50% of a CPU".into());
         assert_eq!(mean(&Gauge::Process(None)), most);
         assert_eq!(mean(&Gauge::Pressure(Resource::Memory)).0, 50.0);
+        let waited = "threads waited 15.0 ms for a CPU".to_string();
+        assert_eq!(mean(&Gauge::Queue), (15.0, waited));
         assert_eq!(super::mean(&Gauge::Cpu, [].iter()), None);
     }
 
