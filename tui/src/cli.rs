@@ -9,6 +9,7 @@ mod meaning;
 mod metric;
 
 pub use help::{ENVIRONMENT, EXAMPLES, EXIT_CODES};
+pub use meaning::CONTROL;
 
 use crate::action::Keymap;
 use crate::address::Address;
@@ -38,6 +39,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub enum Request {
     Top(Box<Config>),
     Doctor(DoctorConfig),
+    /// Ask a running flight recorder.
+    AskAgent(AskAgent),
     Symbolize(SymbolizeConfig),
     Report(ReportConfig),
     Export(ExportConfig),
@@ -174,6 +177,27 @@ pub struct RingConfig {
     pub after: Duration,
     /// How many saved files there may be.
     pub saves_max: usize,
+    /// The socket at which it is asked.
+    pub control: Option<PathBuf>,
+    /// The folders of its own that a service makes where they are missing.
+    pub folders: Vec<PathBuf>,
+}
+
+/// What a running flight recorder is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskAgent {
+    /// Its socket. None: that of the service.
+    pub control: Option<PathBuf>,
+    pub question: Question,
+}
+
+/// A question to a flight recorder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question {
+    /// To save what it has, with this note, which may be empty.
+    Save { note: String },
+    /// How it is.
+    Status { as_json: bool },
 }
 
 /// Which functions `trace` probes, and what it shows of their calls.

@@ -1,5 +1,6 @@
 //! What each subcommand does, and what has to be true before sampling starts.
 
+mod agent;
 mod batch;
 mod configuration;
 mod diff;
@@ -65,6 +66,7 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
         Request::Manual => print(&documents::manual()),
         Request::Print(text) => print(&text),
         Request::Doctor(config) => doctor::run(&config),
+        Request::AskAgent(ask) => agent::run(&ask),
         Request::Symbolize(config) => symbolize::run(&config),
         Request::Report(config) => report::run(&config),
         Request::Diff(config) => diff::run(&config),

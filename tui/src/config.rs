@@ -8,6 +8,8 @@
 mod options;
 /// Which files, and how they are opened.
 mod places;
+/// Texts as TOML has them.
+mod quote;
 /// TOML into settings.
 mod read;
 /// A file to begin with, and what holds now.
@@ -19,6 +21,7 @@ pub use written::{effective, template};
 use crate::action::Keymap;
 use crate::choices::{Color, EngineChoice, Sort, Theme};
 use crate::code::source_map::Mapping;
+use crate::condition::Condition;
 use crate::knobs::Unit;
 use crate::values::Percent;
 use crate::view_id::ViewId;
@@ -26,7 +29,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// The settings of the files; None where they say nothing.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Settings {
     pub rate_hz: Option<u32>,
     pub engine: Option<EngineChoice>,
@@ -43,9 +46,21 @@ pub struct Settings {
     pub color: Option<Color>,
     pub ascii: Option<bool>,
     pub mouse: Option<bool>,
+    pub agent: AgentSettings,
     pub keymap: Keymap,
     /// The later file first: the first that fits wins.
     pub source_maps: Vec<Mapping>,
+}
+
+/// What the files say of the flight recorder that runs as a service.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AgentSettings {
+    pub rate_hz: Option<u32>,
+    pub length: Option<Duration>,
+    pub bytes_max: Option<u64>,
+    pub conditions: Option<Vec<Condition>>,
+    pub after: Option<Duration>,
+    pub saves: Option<u32>,
 }
 
 /// Something in a file that was left out, and why. Displays as

@@ -32,6 +32,8 @@ const KEEP_MIN: Duration = Duration::from_secs(1);
 const RING_MIN: Duration = Duration::from_secs(10);
 /// Names of functions alone take some hundred kB.
 const RING_BYTES_MIN: u64 = MIB;
+/// The longest note, in bytes.
+const NOTE_BYTES_MAX: usize = 512;
 /// Samples are kept in buckets of a second. A day of them still fits the time axis of a
 /// screen.
 const KEEP_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -145,6 +147,14 @@ pub fn budget(text: &str) -> Result<Percent, String> {
 pub fn keep(text: &str) -> Result<Duration, String> {
     let time = whole_seconds(text)?;
     within(time, KEEP_MIN, KEEP_MAX, "1s to 24h")
+}
+
+/// Reads a note: one line of 512 bytes at most.
+pub fn note(text: &str) -> Result<String, String> {
+    if text.len() > NOTE_BYTES_MAX || text.chars().any(char::is_control) {
+        return Err("a note is one line of 512 bytes at most".into());
+    }
+    Ok(text.into())
 }
 
 /// Reads the length of a window: 1 second to 24 hours, in whole seconds.

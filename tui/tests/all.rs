@@ -4,6 +4,7 @@
 
 mod common;
 
+mod agent;
 mod batch;
 mod churn;
 mod code;

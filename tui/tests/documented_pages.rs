@@ -45,6 +45,8 @@ int main(int count, char **arguments) {
 struct Desk {
     directory: Scratch,
     server: Process,
+    /// Takes the place of the service.
+    agent: Process,
 }
 
 impl Desk {
@@ -70,7 +72,23 @@ impl Desk {
         }
         std::fs::create_dir(directory.join("build")).expect("ours");
         let server = Process::start_load(Command::new(directory.join("server")).arg("3600"));
-        let desk = Desk { directory, server };
+        let mut agent = Command::new(PROFTOP);
+        agent.args([
+            "agent",
+            "--ring",
+            "10s",
+            "-o",
+            "agent.pft",
+            "--control",
+            "control",
+        ]);
+        let agent = Process::start(agent.current_dir(directory.path()).stderr(Stdio::null()));
+        wait_until("the agent", || directory.join("control").exists());
+        let desk = Desk {
+            directory,
+            server,
+            agent,
+        };
         for file in ["before.pft", "after.pft", "a.pft", "b.pft", "ring.pft"] {
             desk.record(&format!("-o {file}"));
         }
@@ -82,6 +100,9 @@ impl Desk {
     fn here(&self, line: &str) -> String {
         let pid = self.server.pid().to_string();
         let mut line = line.replace("/var/lib/proftop/ring.pft", "ring.pft");
+        for question in ["agent save", "agent status"] {
+            line = line.replace(question, &format!("{question} --control control"));
+        }
         for number in ["4121", "1234", "PID"] {
             line = line.replace(number, &pid);
         }
@@ -233,4 +254,7 @@ fn commands_of_the_pages_do_what_they_say() {
         }
     }
     assert!(typed.len() > 60, "{typed:?}");
+    let Desk { mut agent, .. } = desk;
+    agent.interrupt();
+    assert!(agent.wait().expect("ours").success());
 }

@@ -1,12 +1,15 @@
 //! The command line as clap reads it. The doc comment of an option is its text in `--help`.
 //! Types have plain comments, as clap would print a doc comment of theirs, too.
 
-use crate::code::source_map::Mapping;
-use crate::condition::Condition;
+// The words of a flight recorder.
+mod recorder;
+
+pub use recorder::{Agent, AgentTask, RingArgs};
 
 use super::help;
 use super::metric::MetricParser;
 use crate::choices::{Color, EngineChoice, Format, Sort, Theme};
+use crate::code::source_map::Mapping;
 use crate::knobs::Unit;
 use crate::values;
 use crate::view_id::ViewId;
@@ -44,6 +47,8 @@ pub enum Sub {
     Doctor(Doctor),
     /// Record to a file, or to another machine, without a screen
     Record(Box<Record>),
+    /// Always have the last minutes, as a service: a flight recorder; or ask the running one
+    Agent(Box<Agent>),
     /// Count and time calls of functions of running programs
     Trace(Box<Trace>),
     /// Look at a recording on the screen
@@ -172,7 +177,7 @@ pub struct TargetArgs {
 // How to sample: shared by the screen, `--batch` and `record`.
 #[derive(Debug, Args)]
 pub struct SampleArgs {
-    /// Samples per second on each busy CPU, 1 to 10000 [default: 99]
+    /// Samples per second on each busy CPU, 1 to 10000 [default: 99; of agent 19]
     #[arg(short = 'F', long = "rate", value_name = "HZ", value_parser = values::rate, help_heading = "Sampling")]
     pub rate: Option<u32>,
     /// What is counted: on-cpu, off-cpu, wall, kept-waiting; page-faults, context-switches, cycles or another
@@ -238,22 +243,8 @@ pub struct Record {
     /// beside it [default file: proftop-ring.pft]
     #[arg(long, value_name = "TIME", value_parser = values::ring, conflicts_with_all = ["probes", "force"], help_heading = "Flight recorder")]
     pub ring: Option<Duration>,
-    /// The bytes that the file of --ring may take, with the one that takes its place when it is
-    /// written anew [default: 64M]
-    #[arg(long, value_name = "SIZE", value_parser = values::ring_size, requires = "ring", help_heading = "Flight recorder")]
-    pub ring_size: Option<u64>,
-    /// Save the ring when cpu>80%, pressure:cpu>50% (or io, memory), process>150%,
-    /// process:NAME>150% or file:PATH, in the last second, or with for 5s behind; may be
-    /// given more than once
-    #[arg(long = "save-on", value_name = "CONDITION", value_parser = Condition::parse, requires = "ring", help_heading = "Flight recorder")]
-    pub save_on: Vec<Condition>,
-    /// How much of the time after a condition is saved with it [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = values::keep, requires = "ring", help_heading = "Flight recorder")]
-    pub after: Option<Duration>,
-    /// How many saved files there may be beside the ring; of more the oldest are removed
-    /// [default: 20]
-    #[arg(long, value_name = "N", value_parser = values::count, requires = "ring", help_heading = "Flight recorder")]
-    pub saves: Option<u32>,
+    #[command(flatten)]
+    pub ring_args: RingArgs,
 
     /// A command to start and to record, as the user who called sudo. With -o - what it
     /// prints goes to standard error

@@ -29,13 +29,15 @@ SHOW    --window TIME (10s)  --sort self|total|name  --unit UNIT  -d SECS (1)
         --view  --filter EXPR  --baseline FILE  --freeze-after TIME  --fresh
 OUTPUT  -b, --batch -n N --top K  --format text|csv|json|md  -o FILE -f  --plain
         --color WHEN  --theme NAME  --ascii  --no-mouse  --source-map FROM=TO
-More: proftop --help, --version, config, mcp, man, completions bash|zsh|fish
+More: proftop --help, --version, agent, config, mcp, man, completions bash|zsh
 ";
 
 /// The usage of `--help`, and what a mistake in a subcommand is answered with, line by
 /// line.
 pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
        proftop record [-o FILE] [-d TIME] [TARGET] [-- COMMAND [ARGS]...]
+       proftop agent [--ring TIME] [--save-on CONDITION]... [TARGET] [-F HZ]
+       proftop agent save [--note TEXT] | status [--json]
        proftop trace FUNCTION... [-d TIME] [--args N] [--ret] [TARGET] [-- COMMAND [ARGS]...]
        proftop open FILE
        proftop demo
@@ -148,7 +150,8 @@ fn lone_word(error: &clap::Error) -> Option<String> {
 }
 
 /// The subcommands that start no command, and are not to be taken for part of one.
-const TAKES_NO_COMMAND: [&str; 13] = [
+const TAKES_NO_COMMAND: [&str; 14] = [
+    "agent",
     "doctor",
     "config",
     "open",
@@ -181,6 +184,7 @@ fn meant_instead(word: &str) -> String {
         "doctor",
         "config",
         "record",
+        "agent",
         "trace",
         "open",
         "report",

@@ -2,7 +2,10 @@
 //! options that do not go together.
 
 mod machines;
+mod recorder;
 mod trace;
+
+pub use recorder::CONTROL;
 
 use super::args::{
     Export, LookArgs, Open, Record, Report, SampleArgs, Sub, Symbolize, TargetArgs, Top, Words,
@@ -10,16 +13,14 @@ use super::args::{
 use super::{
     BatchConfig, CommandLine, Config, DiffConfig, DoctorConfig, ExportConfig, Look, McpConfig,
     MergeConfig, Mode, OpenConfig, RecordConfig, ReportConfig, ReportShape, Request, ResolveConfig,
-    RingConfig, SampleConfig, ShowConfig, SymbolizeConfig, SymbolizeTask,
+    SampleConfig, ShowConfig, SymbolizeConfig, SymbolizeTask,
 };
 use crate::choices::{Color, EngineChoice, Format, Sort, Theme};
 use crate::code::SourceMap;
-use crate::condition::{Gauge, What};
 use crate::config::{Complaint, Settings};
 use crate::dialogs::write::Manner;
 use crate::failure::Failure;
 use crate::target::TargetSpec;
-use engine::Counted;
 use profile::formats::{Format as FileFormat, Packing};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -48,11 +49,6 @@ const RECORD_STEP: Duration = Duration::from_secs(1);
 /// How long samples stay in memory while recording. Older ones are in the file; the rest is
 /// kept for names that come late.
 const RECORD_KEEP: Duration = Duration::from_secs(60);
-/// What a flight recorder may take on the disk, how much of the time after a condition it
-/// saves, and how many saved files it leaves there.
-const RING_BYTES_DEFAULT: u64 = 64 << 20;
-const AFTER_DEFAULT: Duration = Duration::from_secs(10);
-const SAVES_DEFAULT: usize = 20;
 /// What samples may take in memory while recording, in bytes.
 const RECORD_MEMORY: u64 = 256 << 20;
 
@@ -78,6 +74,7 @@ pub fn request(
         Some(Sub::Record(words)) => {
             record(*words, configuration()).map(|config| Request::Top(Box::new(config)))
         }
+        Some(Sub::Agent(words)) => recorder::request(*words, configuration),
         Some(Sub::Trace(words)) => {
             trace::config(*words, configuration()).map(|config| Request::Top(Box::new(config)))
         }
@@ -239,13 +236,7 @@ fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
 fn record(words: Record, configuration: Configuration) -> Result<Config, Failure> {
     let probes = trace::recorded(&words)?;
     let (target, command) = target(words.target, words.command)?;
-    let ring = words.ring.map(|length| RingConfig {
-        length,
-        bytes_max: words.ring_size.unwrap_or(RING_BYTES_DEFAULT),
-        conditions: words.save_on,
-        after: words.after.unwrap_or(AFTER_DEFAULT),
-        saves_max: words.saves.map_or(SAVES_DEFAULT, |saves| saves as usize),
-    });
+    let ring = recorder::ring(words.ring, words.ring_args)?;
     let file = match words.output {
         Some(path) if path.as_os_str() == "-" => None,
         Some(path) => Some(path),
@@ -265,9 +256,8 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
     }
     let mut sample = sample(&words.sample, &configuration.0);
     if let Some(ring) = &ring {
-        check_ring(ring, file.as_deref(), format, &sample)?;
-        // What is saved is taken from memory.
-        sample.keep = ring.length + ring.after + RECORD_KEEP;
+        recorder::check(ring, file.as_deref(), format, &sample)?;
+        sample.keep = recorder::keep(ring);
     }
     Ok(Config {
         target,
@@ -288,34 +278,6 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
         }),
         command,
     })
-}
-
-/// Returns an error if a flight recorder cannot write to this file, or cannot tell whether its
-/// conditions are met.
-fn check_ring(
-    ring: &RingConfig,
-    file: Option<&Path>,
-    format: FileFormat,
-    sample: &SampleConfig,
-) -> Result<(), Failure> {
-    if file.is_none() || format != FileFormat::Pft || file.and_then(Packing::of_path).is_some() {
-        return Err(Failure::usage(
-            "--ring keeps a .pft, which is written anew: -o FILE.pft",
-        ));
-    }
-    let counts_samples = |what: &What| {
-        let What::Above { gauge, .. } = what else {
-            return false;
-        };
-        matches!(gauge, Gauge::Process(_))
-    };
-    let by_samples = ring.conditions.iter().find(|it| counts_samples(&it.what));
-    match by_samples {
-        Some(condition) if sample.counted != Counted::OnCpu => Err(Failure::usage(format!(
-            "--save-on '{condition}' goes by CPU time, which --metric on-cpu counts"
-        ))),
-        _ => Ok(()),
-    }
 }
 
 /// Returns the format that the name of a file tells. A name without an ending, such as that

@@ -1,10 +1,12 @@
 //! `record`: samples to a file, or down a pipe, and no screen.
 //!
 //! A .pft is whole after every second. ^C ends the recording and writes what is left,
-//! SIGUSR2 writes it and goes on. With `--ring` only the last minutes are kept
+//! SIGUSR2 writes it and goes on. With `--ring`, and by `agent`, only the last minutes are kept
 //! ([`ring`]). Any other format is made at the end, from a .pft that has
 //! no name until then.
 
+/// The socket at which a flight recorder is asked.
+mod control;
 /// A file of samples, or a flight recorder.
 mod destination;
 /// The .pft that another format is made from.
@@ -20,6 +22,7 @@ use super::run_command::{CommandWatch, Deadline, Signals, exit};
 use super::{Subject, sampling};
 use crate::cli::{Config, RecordConfig};
 use crate::failure::{Exit, Failure};
+use control::Control;
 use destination::{Appended, Destination};
 use engine::ending;
 use engine::snapshot::Snapshot;
@@ -30,7 +33,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::unbounded_channel;
 
-/// Runs `record`: writes samples to a file until the time is over, the target ends or a
+/// Runs `record` or `agent`: writes samples to a file until the time is over, the target ends or a
 /// signal comes.
 pub fn run(config: &Config, subject: Subject, record: &RecordConfig) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -47,6 +50,11 @@ async fn recording(
     record: &RecordConfig,
 ) -> Result<Exit, Failure> {
     let mut file = Destination::open(record)?;
+    let control = record
+        .ring
+        .as_ref()
+        .and_then(|ring| ring.control.as_deref());
+    let mut control = control.map(Control::open).transpose()?;
     let mut signals = Signals::listen()?;
     let deadline = Deadline::start()?;
     let mut write_now = signal(SignalKind::user_defined2())
@@ -93,11 +101,8 @@ async fn recording(
                 // An engine that is gone has nothing left to record.
                 let _ = sampling.commands.send(Command::TargetEnded { words, at_ns });
             }
-            Some(()) = write_now.recv() => {
-                if let Some(last) = &last {
-                    file.write_now(last)?;
-                }
-            }
+            Some(()) = write_now.recv() => file.write_now(last.as_deref())?,
+            request = next_request(&mut control) => file.handle(request, last.as_deref()),
             // Whoever reads our output has closed it.
             () = file.reader_gone() => {
                 is_left = true;
@@ -119,6 +124,14 @@ async fn recording(
     drop(deadline);
     command.say_if_running();
     exit(command, signals, file.samples() > 0 || is_left).await
+}
+
+/// Waits for what is asked at the control socket; for ever where there is none.
+async fn next_request(control: &mut Option<Control>) -> control::Request {
+    match control {
+        Some(control) => control.next().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Returns how many reports, one after each `step`, cover the time `all`.

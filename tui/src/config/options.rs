@@ -2,9 +2,12 @@
 //! how its value is read. The values are read as those of the command line are.
 
 use super::Settings;
+use super::quote::quote;
+use crate::condition::Condition;
 use crate::values;
 use crate::values::word;
 use clap::ValueEnum;
+use std::time::Duration;
 
 /// An option of the configuration: its name, its default, and how its value is read and
 /// written.
@@ -161,7 +164,76 @@ pub const OPTIONS: &[Choice] = &[
         read: |settings, text| put(&mut settings.ascii, switch(text)),
         show: |settings| settings.ascii.map(|on| on.to_string()),
     },
+    Choice {
+        section: "agent",
+        key: "rate",
+        default: "19",
+        help: "samples per second of proftop agent",
+        read: |settings, text| put(&mut settings.agent.rate_hz, values::rate(text)),
+        show: |settings| settings.agent.rate_hz.map(|rate| rate.to_string()),
+    },
+    Choice {
+        section: "agent",
+        key: "ring",
+        default: "\"10m\"",
+        help: "how much time it has at least",
+        read: |settings, text| put(&mut settings.agent.length, values::ring(text)),
+        show: |settings| settings.agent.length.map(seconds),
+    },
+    Choice {
+        section: "agent",
+        key: "ring-size",
+        default: "\"64M\"",
+        help: "what the file of the ring may take, with the one that takes its place",
+        read: |settings, text| put(&mut settings.agent.bytes_max, values::ring_size(text)),
+        show: |settings| settings.agent.bytes_max.map(|bytes| bytes.to_string()),
+    },
+    Choice {
+        section: "agent",
+        key: "save-on",
+        default: "\"cpu>95% for 30s\"",
+        help: "when it saves, with commas between the conditions, or none",
+        read: |settings, text| put(&mut settings.agent.conditions, conditions(text)),
+        show: |settings| {
+            let conditions = settings.agent.conditions.as_ref()?;
+            let words: Vec<String> = conditions.iter().map(|it| it.to_string()).collect();
+            Some(match words.is_empty() {
+                true => "\"none\"".into(),
+                false => quote(&words.join(", ")),
+            })
+        },
+    },
+    Choice {
+        section: "agent",
+        key: "after",
+        default: "\"10s\"",
+        help: "how much of the time after a condition is saved with it",
+        read: |settings, text| put(&mut settings.agent.after, values::keep(text)),
+        show: |settings| settings.agent.after.map(seconds),
+    },
+    Choice {
+        section: "agent",
+        key: "saves",
+        default: "20",
+        help: "how many saved files there may be",
+        read: |settings, text| put(&mut settings.agent.saves, values::count(text)),
+        show: |settings| settings.agent.saves.map(|saves| saves.to_string()),
+    },
 ];
+
+fn seconds(time: Duration) -> String {
+    format!("\"{}s\"", time.as_secs())
+}
+
+fn conditions(text: &str) -> Result<Vec<Condition>, String> {
+    match text.trim() {
+        "none" => Ok(Vec::new()),
+        some => some
+            .split(',')
+            .map(|one| Condition::parse(one.trim()))
+            .collect(),
+    }
+}
 
 fn put<T>(place: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
     *place = Some(value?);

@@ -3,6 +3,7 @@
 
 use super::Settings;
 use super::options::OPTIONS;
+use super::quote::quote;
 use crate::action::{Binding, Keymap};
 use std::fmt::Write as _;
 
@@ -70,19 +71,6 @@ fn unique(keymap: &Keymap) -> Vec<&Binding> {
         })
         .map(|(_, binding)| binding)
         .collect()
-}
-
-/// Returns a text as TOML has it: in quotes, with what would end or change it escaped.
-fn quote(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        let _ = match character {
-            '\\' | '"' => write!(quoted, "\\{character}"),
-            _ if character.is_control() => write!(quoted, "\\u{:04X}", u32::from(character)),
-            _ => write!(quoted, "{character}"),
-        };
-    }
-    quoted + "\""
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Where samples go: to a file that grows, or to a flight recorder.
 
+use super::control::Request;
 use super::recording::Recording;
 use super::ring::Ring;
 use crate::cli::RecordConfig;
@@ -60,15 +61,24 @@ impl Destination {
     }
 
     /// Writes what there is, because SIGUSR2 asked for it.
-    pub fn write_now(&mut self, last: &Snapshot) -> Result<(), Failure> {
-        match self {
-            Destination::File(recording, _) => {
+    pub fn write_now(&mut self, last: Option<&Snapshot>) -> Result<(), Failure> {
+        match (self, last) {
+            (Destination::File(recording, _), Some(last)) => {
                 recording.append(last, None)?;
                 recording.say_written();
             }
-            Destination::Ring(ring) => ring.save_now(last),
+            (Destination::File(..), None) => {}
+            (Destination::Ring(ring), _) => ring.save_soon(),
         }
         Ok(())
+    }
+
+    /// Does what somebody asks a flight recorder for. `last` is the last report, if there was
+    /// one.
+    pub fn handle(&mut self, request: Request, last: Option<&Snapshot>) {
+        if let Destination::Ring(ring) = self {
+            ring.handle(request, last);
+        }
     }
 
     /// Prints time and size over the last line of the terminal, where there is one.

@@ -1,14 +1,19 @@
-//! `record --ring`: a flight recorder. The last minutes are in one file, which is a whole
-//! recording at every moment, also after a crash; when a condition is met, or SIGUSR2 comes,
-//! they are saved in a file of their own beside it.
+//! `record --ring` and `agent`: a flight recorder. The last minutes are in one file, which is a
+//! whole recording at every moment, also after a crash; when a condition is met, or somebody asks
+//! for it, they are saved in a file of their own beside it.
 //!
 //! ```text
-//!            every second                 condition, SIGUSR2, and --after later
-//!  engine ───────────────► ring.pft       ─────────────────► ring.DATE.pft
-//!  (memory: the last minutes)  │ written anew when it has twice the time,
+//!            every second                 condition, and --after later;
+//!  engine ───────────────► ring.pft       SIGUSR2, agent save: at the next second
+//!  (memory: the last minutes)  │           ─────────────────► ring.DATE.pft
+//!                              │ written anew when it has twice the time,
 //!                              └ or a half of the bytes that it may take
 //! ```
 
+/// Saves that somebody has asked for.
+mod asks;
+/// Whether the clock of the machine was set.
+mod clock;
 /// The file that has the last minutes.
 mod file;
 /// What conditions look at.
@@ -17,19 +22,27 @@ mod gauges;
 mod run_queue;
 /// The files in which minutes were saved.
 mod saves;
+/// What a recorder says of itself.
+mod status;
 /// Whether conditions are met.
 mod watches;
 
+use super::control::{Request, Wish};
 use crate::calendar;
 use crate::cli::{RecordConfig, RingConfig};
 use crate::failure::Failure;
 use crate::stderr;
+use crate::user_files::UserFiles;
 use crate::words::units::{bytes, counted};
+use asks::Asks;
+use clock::Clock;
 use engine::snapshot::Snapshot;
 use file::RingFile;
+use probe::privilege::UserRights;
 use profile::View;
 use saves::Saves;
 use std::io::{self, IsTerminal as _};
+use std::path::Path;
 use watches::Watches;
 
 /// A flight recorder.
@@ -38,8 +51,11 @@ pub struct Ring {
     file: RingFile,
     saves: Saves,
     watches: Watches,
+    clock: Clock,
     /// What is to be saved once its time has come.
     pending: Option<Pending>,
+    /// What somebody has asked for, and the next reports will have.
+    asks: Asks,
     /// It was said what is recorded.
     is_begun: bool,
     samples: u64,
@@ -73,15 +89,36 @@ impl Pending {
 /// How long after a failure saving is tried again.
 const RETRY_NS: u64 = 10_000_000_000;
 
-/// The time of day at the end of a report, with the zone.
-fn time_of_day(snapshot: &Snapshot) -> String {
-    let epoch_ms = snapshot
-        .view
-        .as_ref()
-        .map_or(0, |view| view.info().epoch_unix_ms);
-    let end_ms = snapshot.report.window.end_ns / 1_000_000;
-    let unix_ms = epoch_ms.saturating_add_unsigned(end_ms);
+/// A moment on the clock of samples as the time of day, with the zone.
+fn time_of_day(view: &View, at_ns: u64) -> String {
+    let since_ms = at_ns / 1_000_000;
+    let unix_ms = view.info().epoch_unix_ms.saturating_add_unsigned(since_ms);
     format!("{} {}", calendar::of_day(unix_ms), calendar::zone(unix_ms))
+}
+
+/// Makes a folder of the service, if it is missing, which only its user can look into.
+fn make_folder(path: &Path) -> Result<(), Failure> {
+    let made = UserFiles::current().make_folder(path, 0o700);
+    made.map_err(|error| {
+        let name = path.display();
+        let failure = Failure::failed(format!("cannot make the folder {name}: {error}"));
+        let failure = match UserRights::current().user() {
+            Some(user) => failure.detail(format!(
+                "under sudo files are made with the rights of {}",
+                symbolize::sanitize(user.name.as_bytes())
+            )),
+            None => failure,
+        };
+        failure
+            .remedy(
+                "sudo systemctl start proftop-recorder",
+                "the service of the package",
+            )
+            .remedy(
+                "sudo proftop agent -o ring.pft --control ./control",
+                "with places of your own",
+            )
+    })
 }
 
 impl Ring {
@@ -89,12 +126,15 @@ impl Ring {
     /// taken.
     pub fn open(record: &RecordConfig, config: &RingConfig) -> Result<Self, Failure> {
         let path = record.file.clone().unwrap_or_default();
+        config.folders.iter().try_for_each(|it| make_folder(it))?;
         Ok(Self {
             config: config.clone(),
             file: RingFile::open(&path, config)?,
             saves: Saves::new(path, config.saves_max),
             watches: Watches::new(&config.conditions)?,
+            clock: Clock::default(),
             pending: None,
+            asks: Asks::default(),
             is_begun: false,
             samples: 0,
             is_shown: io::stderr().is_terminal(),
@@ -110,30 +150,65 @@ impl Ring {
         if !std::mem::replace(&mut self.is_begun, true) {
             self.say_what_is_recorded(snapshot);
         }
+        if let Some(sentence) = self.clock.look(view.info().epoch_unix_ms) {
+            self.clear_line();
+            stderr::say(&sentence);
+            self.file.add_note(until_ns, sentence);
+        }
         let was_pending = self.pending.is_some();
         self.samples = snapshot.health.taken_run;
         self.file.append(view, until_ns, &self.saves);
         if let Some(why) = self.watches.look(snapshot) {
-            self.save_later(snapshot, until_ns, why);
+            self.save_later(view, until_ns, why);
         }
         let is_due = |pending: &mut Pending| until_ns >= pending.until_ns;
         if let Some(pending) = self.pending.take_if(is_due) {
             self.save(view, pending, until_ns);
         }
+        self.answer(view, until_ns, false);
         self.pending.is_some() && !was_pending
     }
 
-    /// Saves at once, because SIGUSR2 asked for it.
-    pub fn save_now(&mut self, snapshot: &Snapshot) {
-        if let Some(view) = &snapshot.view {
-            let asked_ns = snapshot.report.window.end_ns;
+    /// Saves with one of the next reports, because SIGUSR2 asked for it.
+    pub fn save_soon(&mut self) {
+        self.asks.add_signal(probe::now_ns());
+    }
+
+    /// Does what somebody asks for at the control socket. `last` is the last report.
+    pub fn handle(&mut self, request: Request, last: Option<&Snapshot>) {
+        let Request {
+            wish,
+            uid,
+            at_ns,
+            reply,
+        } = request;
+        match wish {
+            Wish::Save(note) => self.asks.add(at_ns, &note, uid, reply),
+            Wish::Status => reply.send(&self.status(last)),
+        }
+    }
+
+    /// Saves what was asked for before the end of a report, and tells those who wait for it.
+    fn answer(&mut self, view: &View, until_ns: u64, is_last: bool) {
+        for ask in self.asks.take_due(view, until_ns, is_last) {
             let pending = Pending {
-                asked_ns,
-                until_ns: asked_ns,
-                why: format!("SIGUSR2 at {}", time_of_day(snapshot)),
+                asked_ns: ask.at_ns,
+                until_ns: ask.at_ns,
+                why: format!("{} at {}", ask.why, time_of_day(view, ask.at_ns)),
                 is_late: false,
             };
-            self.save(view, pending, asked_ns);
+            let end_ns = ask.end_ns(until_ns);
+            let Some(reply) = ask.reply else {
+                self.save(view, pending, end_ns);
+                continue;
+            };
+            self.clear_line();
+            let saved = self.write(view, &pending, end_ns);
+            match &saved {
+                Ok(sentence) => stderr::say(sentence),
+                Err(error) => stderr::say(format_args!("not saved ({}): {error}", pending.why)),
+            }
+            reply.send(&status::Saved::new(saved, self.saves.last()));
         }
     }
 
@@ -147,6 +222,7 @@ impl Ring {
         if let Some(pending) = self.pending.take() {
             self.save(view, pending, end_ns);
         }
+        self.answer(view, end_ns, true);
         snapshot.health.notes.iter().for_each(stderr::say);
         self.file.finish(view, end_ns, &self.saves);
         let lost = snapshot.health.lost_run;
@@ -178,9 +254,9 @@ impl Ring {
     }
 
     /// What one more reason asks for while something is waited for is in that file as well.
-    fn save_later(&mut self, snapshot: &Snapshot, now_ns: u64, why: String) {
+    fn save_later(&mut self, view: &View, now_ns: u64, why: String) {
         self.clear_line();
-        let why = format!("{why}, at {}", time_of_day(snapshot));
+        let why = format!("{why}, at {}", time_of_day(view, now_ns));
         // Whoever finds only the ring, after a crash, reads it there.
         self.file
             .add_note(now_ns, format!("a condition was met: {why}"));
@@ -217,9 +293,7 @@ impl Ring {
     /// Saves what was asked for. If that fails it is tried again as long as memory has it.
     fn save(&mut self, view: &View, mut pending: Pending, end_ns: u64) {
         self.clear_line();
-        let length_ns = self.config.length.as_nanos() as u64;
-        let begin_ns = pending.asked_ns.saturating_sub(length_ns);
-        match self.saves.write(view, begin_ns, end_ns, &pending.why) {
+        match self.write(view, &pending, end_ns) {
             Ok(saved) => stderr::say(saved),
             Err(error) => {
                 let (name, why) = (self.file.name(), &pending.why);
@@ -245,6 +319,14 @@ impl Ring {
         }
     }
 
+    fn write(&self, view: &View, pending: &Pending, end_ns: u64) -> Result<String, String> {
+        let length_ns = self.config.length.as_nanos() as u64;
+        let begin_ns = pending.asked_ns.saturating_sub(length_ns);
+        let needed_ns = pending.until_ns.min(end_ns);
+        self.saves
+            .write(view, begin_ns, needed_ns, end_ns, &pending.why)
+    }
+
     /// Says what is recorded where, and when it is saved.
     fn say_what_is_recorded(&self, snapshot: &Snapshot) {
         self.clear_line();
@@ -258,6 +340,10 @@ impl Ring {
             .map(|it| it.to_string())
             .collect();
         when.push(format!("SIGUSR2 to {pid}"));
+        if let Some(control) = &self.config.control {
+            let path = symbolize::sanitize(control.as_os_str().as_encoded_bytes());
+            when.push(format!("`proftop agent save` at {path}"));
+        }
         stderr::say(format_args!(
             "records {scope}: the last {seconds}s in {name}, saved on {}",
             when.join(", ")

@@ -43,6 +43,8 @@ pub struct RingFile {
     identity: Option<(u64, u64)>,
     /// When writing is tried again, after a failure.
     retry_at: Option<Instant>,
+    /// What that was.
+    error: Option<String>,
     /// It was said that the bytes are too few for the time.
     is_short: bool,
     /// Sentences for those who read the file, and when they were said, on the clock of
@@ -115,6 +117,7 @@ impl RingFile {
             current: None,
             identity: None,
             retry_at: None,
+            error: None,
             is_short: false,
             notes: Vec::new(),
         })
@@ -138,6 +141,17 @@ impl RingFile {
             "the last {seconds}s, {}",
             size_words(current.bytes)
         ))
+    }
+
+    /// How much time the file has, in seconds.
+    pub fn seconds(&self, end_ns: u64) -> f64 {
+        let begin_ns = self.current.as_ref().map_or(end_ns, |it| it.begin_ns);
+        end_ns.saturating_sub(begin_ns) as f64 / 1e9
+    }
+
+    /// Why the file is not written at this time.
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
     }
 
     /// What the file is called in a sentence.
@@ -167,6 +181,7 @@ impl RingFile {
             }
             _ => self.renew(view, until_ns, saves),
         };
+        self.error = written.as_ref().err().map(|error| error.to_string());
         match written {
             Ok(()) if self.retry_at.take().is_some() => {
                 stderr::say(format_args!("{} is written again", self.name));
@@ -349,6 +364,8 @@ mod tests {
             conditions: Vec::new(),
             after: Duration::from_secs(1),
             saves_max: 3,
+            control: None,
+            folders: Vec::new(),
         }
     }
 
@@ -445,6 +462,34 @@ mod tests {
         }
         assert!(ring.is_short);
         assert!(seconds(&path).len() >= 5, "{:?}", seconds(&path));
+    }
+
+    #[test]
+    fn cut_anywhere_the_file_has_every_second_that_was_written_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ring.pft");
+        let mut ring = RingFile::open(&path, &config(60, 64 << 20)).unwrap();
+        let saves = Saves::new(path.clone(), 3);
+        let (mut store, mut random) = (store(80), Random::new(10));
+        let mut lengths = Vec::new();
+        for second in 0..12 {
+            add_second(&mut store, &mut random, second, 20);
+            ring.append(&store.view(), (second + 1) * SECOND_NS, &saves);
+            lengths.push(ring.bytes());
+        }
+        // As `kill -9` leaves it in the middle of a write.
+        let whole = std::fs::read(&path).unwrap();
+        let last = whole.len() as u64;
+        for _ in 0..100 {
+            let length = lengths[0] + random.below(last - lengths[0]);
+            std::fs::write(&path, &whole[..length as usize]).unwrap();
+            let written = lengths.iter().filter(|end| **end <= length).count() as u64;
+            assert_eq!(
+                seconds(&path),
+                Vec::from_iter(0..written),
+                "{length} of {last}"
+            );
+        }
     }
 
     #[test]

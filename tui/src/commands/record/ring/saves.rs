@@ -9,6 +9,7 @@ use crate::words::units::bytes;
 use profile::View;
 use profile::formats::pft;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,9 @@ pub struct Saves {
     files_max: usize,
     written: Cell<u64>,
     last: RefCell<Option<Saved>>,
+    /// The names of those that this run has written, in that order, as far as they may be left.
+    /// Their times do not tell the order where the clock was set back.
+    ours: RefCell<VecDeque<OsString>>,
 }
 
 /// What was saved last: from when on and until when, on the clock of samples, and where.
@@ -63,6 +67,7 @@ impl Saves {
             files_max,
             written,
             last: RefCell::new(None),
+            ours: RefCell::default(),
         }
     }
 
@@ -71,18 +76,29 @@ impl Saves {
         self.written.get()
     }
 
-    /// Saves what the profile has between two moments, unless that was done within the last
-    /// second. Returns a sentence about it.
+    /// How many files there may be.
+    pub fn files_max(&self) -> usize {
+        self.files_max
+    }
+
+    /// The file that was written last, if any was.
+    pub fn last(&self) -> Option<PathBuf> {
+        self.last.borrow().as_ref().map(|last| last.path.clone())
+    }
+
+    /// Saves what the profile has between two moments, unless the last file has all of it up to
+    /// `needed_ns`. Returns a sentence about it; [`Saves::last`] is where it is.
     pub fn write(
         &self,
         view: &View,
         begin_ns: u64,
+        needed_ns: u64,
         end_ns: u64,
         why: &str,
     ) -> Result<String, String> {
         let failed = |error: &dyn std::fmt::Display| error.to_string();
         if let Some(last) = &*self.last.borrow()
-            && end_ns.saturating_sub(last.end_ns) < 1_000_000_000
+            && needed_ns <= last.end_ns
             && begin_ns >= last.begin_ns
             && output::is_there(&last.path)
         {
@@ -104,6 +120,7 @@ impl Saves {
         let path = path.map_err(|error| failed(&error))?;
         self.written.set(self.written.get() + 1);
         let name = shown(&path);
+        self.remember(&path);
         let removed = self.remove_oldest(Kind::Saved, &path);
         self.last.replace(Some(Saved {
             begin_ns: asked_begin_ns,
@@ -156,6 +173,14 @@ impl Saves {
         self.ring.with_file_name(name)
     }
 
+    fn remember(&self, path: &Path) {
+        let mut ours = self.ours.borrow_mut();
+        ours.extend(path.file_name().map(OsString::from));
+        while ours.len() > self.files_max {
+            ours.pop_front();
+        }
+    }
+
     /// Removes the oldest of the files, so that no more are left than may be. A new one stays
     /// whatever its name says: the clock may have been set back.
     fn remove_oldest(&self, kind: Kind, new: &Path) -> io::Result<usize> {
@@ -167,8 +192,11 @@ impl Saves {
         let folder = folder.unwrap_or(Path::new("."));
         let mut names: Vec<OsString> = files.list(folder)?;
         names.retain(|name| self.is_ours(name, kind) && new.file_name() != Some(name));
-        // Their times have all the same length.
-        names.sort_unstable();
+        // Those of earlier runs are older, whatever the clock said then. Their times have all the
+        // same length.
+        let ours = self.ours.borrow();
+        let place = |name: &OsString| ours.iter().position(|one| one == name);
+        names.sort_unstable_by(|a, b| (place(a), a).cmp(&(place(b), b)));
         let files_max = match kind {
             Kind::Saved => self.files_max,
             Kind::Earlier => EARLIER_MAX,
@@ -238,6 +266,25 @@ mod tests {
         // Of the two others the older one.
         expected.remove(2);
         assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn where_the_clock_was_set_back_the_oldest_goes_by_when_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let saves = Saves::new(folder.path().join("ring.pft"), 2);
+        let mut left = Vec::new();
+        // Before, at, and after a step of a year back.
+        for year in ["2026", "2027", "2025", "2024", "2023"] {
+            let name = format!("ring.{year}1121T140312Z.pft");
+            let path = folder.path().join(&name);
+            std::fs::write(&path, "").unwrap();
+            saves.remember(&path);
+            saves.remove_oldest(Kind::Saved, &path).unwrap();
+            left.push(name);
+            let there = left.iter().filter(|name| folder.path().join(name).exists());
+            let newest: Vec<&String> = left.iter().rev().take(2).rev().collect();
+            assert_eq!(there.collect::<Vec<_>>(), newest);
+        }
     }
 
     #[test]

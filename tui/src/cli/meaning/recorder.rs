@@ -1,0 +1,244 @@
+//! The meaning of the words of a flight recorder: `record --ring`, and `agent`, which is the same
+//! as a service, with places of its own.
+
+use super::super::args::{Agent, AgentTask, RingArgs};
+use super::super::{
+    AskAgent, Config, Mode, Question, RecordConfig, Request, RingConfig, SampleConfig, ShowConfig,
+};
+use super::{
+    Configuration, LookArgs, RECORD_KEEP, RECORD_STEP, look, recorded_format, sample, target,
+};
+use crate::condition::{Condition, Gauge, What};
+use crate::config::AgentSettings;
+use crate::failure::Failure;
+use engine::Counted;
+use profile::formats::{Format, Packing};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What a flight recorder may take on the disk, how much of the time after a condition it
+/// saves, and how many saved files it leaves there.
+const BYTES_DEFAULT: u64 = 64 << 20;
+const AFTER_DEFAULT: Duration = Duration::from_secs(10);
+const SAVES_DEFAULT: usize = 20;
+
+/// How much time an agent keeps.
+const LENGTH_DEFAULT: Duration = Duration::from_secs(600);
+
+/// Samples per second of an agent: bench/README.md has what they cost, and what they find.
+const RATE_DEFAULT: u32 = 19;
+
+/// Where the ring of an agent is, unless systemd or the user says otherwise.
+const SERVICE_FOLDER: &str = "/var/lib/proftop";
+
+/// Its control socket: the same holds, and clients look for it there.
+pub const CONTROL: &str = "/run/proftop/control";
+
+/// What a flight recorder keeps and saves by the options of `record`; None without `--ring`.
+pub fn ring(length: Option<Duration>, words: RingArgs) -> Result<Option<RingConfig>, Failure> {
+    let Some(length) = length else {
+        let needs_ring = [
+            (words.ring_size.is_some(), "--ring-size"),
+            (!words.save_on.is_empty(), "--save-on"),
+            (words.after.is_some(), "--after"),
+            (words.saves.is_some(), "--saves"),
+            (words.control.is_some(), "--control"),
+        ];
+        return match needs_ring.iter().find(|(given, _)| *given) {
+            Some((_, option)) => Err(Failure::usage(format!(
+                "{option} is about a flight recorder: add --ring TIME"
+            ))),
+            None => Ok(None),
+        };
+    };
+    Ok(Some(config(length, words, &AgentSettings::default())))
+}
+
+fn config(length: Duration, words: RingArgs, settings: &AgentSettings) -> RingConfig {
+    let saves = words.saves.or(settings.saves);
+    RingConfig {
+        length,
+        bytes_max: words
+            .ring_size
+            .or(settings.bytes_max)
+            .unwrap_or(BYTES_DEFAULT),
+        conditions: words.save_on,
+        after: words.after.or(settings.after).unwrap_or(AFTER_DEFAULT),
+        saves_max: saves.map_or(SAVES_DEFAULT, |saves| saves as usize),
+        control: words.control,
+        folders: Vec::new(),
+    }
+}
+
+/// Turns the words after `agent` into a request. For each setting the command line wins over the
+/// section `[agent]` of the configuration, and this over the default.
+pub fn request(
+    words: Agent,
+    configuration: impl FnOnce() -> Configuration,
+) -> Result<Request, Failure> {
+    match words.task {
+        Some(AgentTask::Save(words)) => Ok(Request::AskAgent(AskAgent {
+            control: words.control,
+            question: Question::Save {
+                note: words.note.unwrap_or_default(),
+            },
+        })),
+        Some(AgentTask::Status(words)) => Ok(Request::AskAgent(AskAgent {
+            control: words.control,
+            question: Question::Status {
+                as_json: words.json,
+            },
+        })),
+        None => {
+            let folder = |name| std::env::var_os(name).filter(|path| !path.is_empty());
+            let places = Places::new(folder("STATE_DIRECTORY"), folder("RUNTIME_DIRECTORY"));
+            let config = agent(words, configuration(), &places)?;
+            Ok(Request::Top(Box::new(config)))
+        }
+    }
+}
+
+/// Where an agent has its files.
+struct Places {
+    ring: PathBuf,
+    control: PathBuf,
+    /// Those of the two folders that systemd has not made.
+    folders: Vec<PathBuf>,
+}
+
+impl Places {
+    /// `state` and `runtime` are the folders that systemd has made, if it has: of several, with
+    /// colons between them, the first (systemd.exec(5)).
+    fn new(state: Option<std::ffi::OsString>, runtime: Option<std::ffi::OsString>) -> Self {
+        let first = |paths: std::ffi::OsString| std::env::split_paths(&paths).next();
+        let (state, runtime) = (state.and_then(first), runtime.and_then(first));
+        let control = Path::new(CONTROL);
+        let own = [
+            (state.is_none(), Some(Path::new(SERVICE_FOLDER))),
+            (runtime.is_none(), control.parent()),
+        ];
+        let missing = own.into_iter().filter(|(is_ours, _)| *is_ours);
+        let folders = missing.filter_map(|(_, path)| path.map(PathBuf::from));
+        Self {
+            folders: folders.collect(),
+            ring: state.unwrap_or(SERVICE_FOLDER.into()).join("ring.pft"),
+            control: match runtime {
+                Some(runtime) => runtime.join(control.file_name().unwrap_or_default()),
+                None => control.into(),
+            },
+        }
+    }
+}
+
+fn agent(words: Agent, configuration: Configuration, places: &Places) -> Result<Config, Failure> {
+    let settings = configuration.0.agent.clone();
+    let (target, command) = target(words.target, Vec::new())?;
+    let length = words.ring.or(settings.length).unwrap_or(LENGTH_DEFAULT);
+    let mut ring = config(length, words.ring_args, &settings);
+    if ring.conditions.is_empty() {
+        ring.conditions = settings.conditions.unwrap_or_else(conditions_default);
+    }
+    // A folder is made only for what has no name of its own.
+    let mut folders = places.folders.clone();
+    if words.output.is_some() {
+        folders.retain(|folder| folder != Path::new(SERVICE_FOLDER));
+    }
+    if ring.control.is_some() {
+        folders.retain(|folder| Some(folder.as_path()) != Path::new(CONTROL).parent());
+    }
+    ring.folders = folders;
+    ring.control = ring.control.or(Some(places.control.clone()));
+    let file = words.output.unwrap_or(places.ring.clone());
+    let format = recorded_format(Some(&file), "")?;
+    let mut sample = sample(&words.sample, &configuration.0);
+    // The rate of the section [sample] is that of whoever looks at a screen.
+    sample.rate_hz = words
+        .sample
+        .rate
+        .or(settings.rate_hz)
+        .unwrap_or(RATE_DEFAULT);
+    check(&ring, Some(&file), format, &sample)?;
+    sample.keep = keep(&ring);
+    Ok(Config {
+        target,
+        sample,
+        show: ShowConfig {
+            window: RECORD_STEP,
+            delay: RECORD_STEP,
+            freeze_after: None,
+        },
+        look: look(&LookArgs::default(), configuration),
+        mode: Mode::Record(RecordConfig {
+            duration: None,
+            file: Some(file),
+            format,
+            overwrite: false,
+            probes: engine::FirstProbes::default(),
+            ring: Some(ring),
+        }),
+        command,
+    })
+}
+
+/// When an agent saves if nobody has said when.
+fn conditions_default() -> Vec<Condition> {
+    vec![Condition::parse("cpu>95% for 30s").expect("a condition")]
+}
+
+/// How long samples stay in memory: what is saved is taken from there.
+pub fn keep(ring: &RingConfig) -> Duration {
+    ring.length + ring.after + RECORD_KEEP
+}
+
+/// Returns an error if a flight recorder cannot write to this file, or cannot tell whether its
+/// conditions are met.
+pub fn check(
+    ring: &RingConfig,
+    file: Option<&Path>,
+    format: Format,
+    sample: &SampleConfig,
+) -> Result<(), Failure> {
+    if file.is_none() || format != Format::Pft || file.and_then(Packing::of_path).is_some() {
+        return Err(Failure::usage(
+            "a flight recorder keeps a .pft, which is written anew: -o FILE.pft",
+        ));
+    }
+    if ring
+        .control
+        .as_ref()
+        .is_some_and(|path| path.as_os_str().is_empty())
+    {
+        return Err(Failure::usage("--control needs the path of a socket"));
+    }
+    let counts_samples = |what: &What| {
+        let What::Above { gauge, .. } = what else {
+            return false;
+        };
+        matches!(gauge, Gauge::Process(_))
+    };
+    let by_samples = ring.conditions.iter().find(|it| counts_samples(&it.what));
+    match by_samples {
+        Some(condition) if sample.counted != Counted::OnCpu => Err(Failure::usage(format!(
+            "--save-on '{condition}' goes by CPU time, which --metric on-cpu counts"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folders_of_systemd_come_first_and_only_others_are_made() {
+        let own = Places::new(None, None);
+        assert_eq!(own.ring, Path::new("/var/lib/proftop/ring.pft"));
+        assert_eq!(own.control, Path::new(CONTROL));
+        let folders = ["/var/lib/proftop", "/run/proftop"].map(PathBuf::from);
+        assert_eq!(own.folders, folders);
+        let given = Places::new(Some("/state/a:/state/b".into()), Some("/runtime".into()));
+        assert_eq!(given.ring, Path::new("/state/a/ring.pft"));
+        assert_eq!(given.control, Path::new("/runtime/control"));
+        assert!(given.folders.is_empty());
+    }
+}

@@ -1,0 +1,16 @@
+//! Texts as TOML has them.
+
+use std::fmt::Write as _;
+
+/// Returns a text as TOML has it: in quotes, with what would end or change it escaped.
+pub fn quote(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for character in text.chars() {
+        let _ = match character {
+            '\\' | '"' => write!(quoted, "\\{character}"),
+            _ if character.is_control() => write!(quoted, "\\u{:04X}", u32::from(character)),
+            _ => write!(quoted, "{character}"),
+        };
+    }
+    quoted + "\""
+}

@@ -1,0 +1,283 @@
+//! The flight recorder as a service: `proftop agent`, and its control socket.
+
+use crate::common;
+
+use common::{burn, proftop, reports, run, shared_machine, sum, text};
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use rustix::process::{Signal, Uid};
+use serde_json::Value;
+use std::ffi::CString;
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use test_support::{Process, Scratch, is_root_or_skip, skip, wait_for, wait_until};
+
+/// The words that start an agent in a folder.
+fn words(folder: &Path) -> Command {
+    let mut command = proftop(&[
+        "agent",
+        "--ring",
+        "10s",
+        "-F",
+        "199",
+        "--save-on",
+        "cpu>99% for 60s",
+        "-o",
+    ]);
+    command.arg(folder.join("ring.pft"));
+    command.arg("--control").arg(folder.join("control"));
+    command.stderr(Stdio::piped());
+    command
+}
+
+/// An agent that runs in a folder, and has samples.
+fn agent(folder: &Path) -> Process {
+    let process = Process::start(words(folder).stderr(Stdio::null()));
+    wait_until("samples", || {
+        let output = ask(folder, &["status", "--json"]);
+        output.status.success() && json(&output)["ring"]["bytes"].as_u64() > Some(0)
+    });
+    process
+}
+
+fn ask(folder: &Path, args: &[&str]) -> Output {
+    let mut command = proftop(&["agent"]);
+    command
+        .args(args)
+        .arg("--control")
+        .arg(folder.join("control"));
+    command.output().expect("it starts")
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// What is printed where the answer is no.
+fn refusal(command: &mut Command, code: i32) -> String {
+    let output = run(command);
+    assert_eq!(output.status.code(), Some(code));
+    text(&output.stderr)
+}
+
+fn saved(output: &Output) -> PathBuf {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    PathBuf::from(text(&output.stdout).trim_end())
+}
+
+#[test]
+fn it_says_how_it_is_and_saves_up_to_the_moment_when_it_is_asked() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let folder = Scratch::new();
+    let control = folder.join("control");
+    let mut agent = agent(folder.path());
+    let socket = fs::symlink_metadata(&control).unwrap();
+    assert!(socket.file_type().is_socket());
+    assert_eq!(socket.permissions().mode() & 0o777, 0o600);
+    let status = json(&ask(folder.path(), &["status", "--json"]));
+    assert_eq!(status["version"], 1);
+    assert_eq!(status["pid"], agent.pid());
+    assert_eq!(status["rate_hz"], 199);
+    assert_eq!(status["saves"]["written"], 0);
+    let said = text(&ask(folder.path(), &["status"]).stdout);
+    assert!(
+        said.contains("at 199 Hz since ") && said.contains("none yet"),
+        "{said}"
+    );
+    // A program that has run for half a second only is in what is saved next.
+    let burning = Process::start_load(
+        Command::new(burn())
+            .args(["600", "1"])
+            .stdout(Stdio::null()),
+    );
+    let stat = format!("/proc/{}/stat", burning.pid());
+    wait_until("half a second of CPU time", || {
+        let stat = fs::read_to_string(&stat).unwrap();
+        let (_, fields) = stat.rsplit_once(')').unwrap();
+        let utime = fields.split_whitespace().nth(11).unwrap();
+        utime.parse::<u64>().unwrap() >= 50
+    });
+    let path = saved(&ask(folder.path(), &["save", "--note", "slow request"]));
+    drop(burning);
+    let mut report = proftop(&["report", "--format", "json", "--filter", "comm:burn"]);
+    let output = run(report.arg(&path));
+    assert!(sum(&reports(&output.stdout), "samples") > 0);
+    let why = "saved by a flight recorder: slow request, asked for by uid ";
+    assert!(
+        text(&output.stdout).contains(why),
+        "{}",
+        text(&output.stdout)
+    );
+    let status = json(&ask(folder.path(), &["status", "--json"]));
+    assert_eq!(status["saves"]["written"], 1);
+    assert_eq!(status["saves"]["last"], path.to_str().unwrap());
+    // A second one takes nothing from the first.
+    let other = Scratch::new();
+    assert!(refusal(&mut words(folder.path()), 1).contains("another recorder writes to"));
+    let mut second = proftop(&["agent", "-o"]);
+    second
+        .arg(other.join("ring.pft"))
+        .arg("--control")
+        .arg(&control);
+    assert!(refusal(&mut second, 1).contains("another recorder answers there"));
+    agent.signal(Signal::TERM);
+    agent.wait().unwrap();
+    assert!(!control.exists());
+    let mut late = proftop(&["agent", "status", "--control"]);
+    assert!(refusal(late.arg(&control), 1).contains("no agent answers at"));
+}
+
+#[test]
+fn killed_it_leaves_a_socket_that_the_next_one_replaces() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let folder = Scratch::new();
+    let mut first = agent(folder.path());
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert!(folder.join("control").exists());
+    let second = agent(folder.path());
+    let status = json(&ask(folder.path(), &["status", "--json"]));
+    assert_eq!(status["pid"], second.pid());
+}
+
+#[test]
+fn strangers_are_not_answered() {
+    if !is_root_or_skip("becomes another user") {
+        return;
+    }
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let folder = Scratch::new();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let _agent = agent(folder.path());
+    let control = folder.join("control");
+    // On a thread that has become another user to the kernel, and ends with that.
+    let ask_as_nobody = || {
+        let ask = || -> io::Result<String> {
+            let nobody = Uid::from_raw(65_534);
+            rustix::thread::set_thread_res_uid(None, nobody, None)?;
+            let mut stream = UnixStream::connect(&control)?;
+            stream.write_all(b"status\n")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer)
+        };
+        std::thread::scope(|scope| scope.spawn(ask).join().unwrap())
+    };
+    let refused = ask_as_nobody().map_err(|error| error.kind());
+    assert_eq!(refused, Err(io::ErrorKind::PermissionDenied));
+    // Where the mode is set otherwise, the kernel still says who it is.
+    fs::set_permissions(&control, fs::Permissions::from_mode(0o666)).unwrap();
+    let refused = ask_as_nobody().unwrap();
+    assert!(refused.contains("only root and"), "{refused}");
+}
+
+#[test]
+fn what_it_cannot_do_is_refused_in_a_sentence() {
+    let folder = Scratch::new();
+    let taken = folder.write("taken", "precious");
+    for (args, words) in [
+        (&["-o", "x.folded"][..], "-o FILE.pft"),
+        (&["--ring", "5s"], "10s to 24h"),
+        (&["--save-on", "queue>20%"], "as in queue>20ms"),
+        (&["--control", ""], "--control"),
+        (&["save", "--note", "a\nb"], "one line of 512 bytes"),
+        (&["stop"], "unrecognized subcommand"),
+    ] {
+        let said = refusal(proftop(&["agent"]).args(args), 2);
+        assert!(said.contains(words), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    let mut record = proftop(&["record", "--control", "x"]);
+    assert!(refusal(&mut record, 2).contains("add --ring TIME"));
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let mut agent = proftop(&["agent", "-o"]);
+    agent
+        .arg(folder.join("ring.pft"))
+        .arg("--control")
+        .arg(&taken);
+    assert!(refusal(&mut agent, 1).contains("something else has that name"));
+    assert_eq!(fs::read_to_string(&taken).unwrap(), "precious");
+    if fs::metadata("/proc/schedstat").is_err() {
+        let mut agent = proftop(&["agent", "--save-on", "queue>20ms", "-o"]);
+        agent
+            .arg(folder.join("ring.pft"))
+            .arg("--control")
+            .arg(folder.join("control"));
+        let said = refusal(&mut agent, 4);
+        assert!(said.contains("/proc/schedstat cannot be read"), "{said}");
+    }
+}
+
+/// A small file system, until this is dropped.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn mount(folder: PathBuf) -> Option<Self> {
+        fs::create_dir(&folder).unwrap();
+        let size = CString::new("size=4m").unwrap();
+        let size = size.as_c_str();
+        let mounted = mount("tmpfs", &folder, "tmpfs", MountFlags::empty(), size);
+        mounted.is_ok().then_some(Self(folder))
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        _ = unmount(&self.0, UnmountFlags::DETACH);
+    }
+}
+
+#[test]
+fn a_full_disk_is_named_and_what_was_meant_for_it_is_kept() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let folder = Scratch::new();
+    let Some(disk) = Disk::mount(folder.join("disk")) else {
+        skip("needs the right to mount a small file system");
+        return;
+    };
+    let ring = disk.0.join("ring.pft");
+    let _burning = Process::start(
+        Command::new(burn())
+            .args(["600", "2"])
+            .stdout(Stdio::null()),
+    );
+    let mut agent = agent(&disk.0);
+    let status = || json(&ask(&disk.0, &["status", "--json"]));
+    let filler = disk.0.join("filler");
+    fs::write(&filler, vec![0; 8 << 20]).unwrap_err();
+    let error = wait_for("the disk to be full", || {
+        status()["ring"]["error"].as_str().map(String::from)
+    });
+    assert!(error.contains("No space left"), "{error}");
+    let refused = ask(&disk.0, &["save"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = text(&refused.stderr);
+    assert!(
+        said.contains("nothing was saved") && said.contains("No space left"),
+        "{said}"
+    );
+    let left = fs::read(&ring).map(|bytes| bytes.len()).unwrap_or_default();
+    assert!(left > 0, "the ring is gone");
+    assert!(run(proftop(&["report"]).arg(&ring)).status.success());
+    fs::remove_file(&filler).unwrap();
+    wait_until("it is written again", || {
+        status()["ring"]["error"].is_null()
+    });
+    let path = saved(&ask(&disk.0, &["save"]));
+    assert!(run(proftop(&["report"]).arg(path)).status.success());
+    agent.signal(Signal::TERM);
+    agent.wait().unwrap();
+}
