@@ -172,6 +172,13 @@ impl Sides {
         self.a.is_crowded() || self.b.is_crowded()
     }
 
+    /// Whether it is not known of one of the two how many samples it was made of: no change is
+    /// sure then.
+    pub fn hide_samples(&self) -> bool {
+        let hides = |side: &Side| side.samples > 0 && side.evidence == 0.0;
+        hides(&self.a) || hides(&self.b)
+    }
+
     /// So many samples of one side in milliseconds of CPU per second, or, where
     /// time is not known of both, in percent of the side.
     pub fn amount(&self, side: &Side, samples: u64) -> f64 {

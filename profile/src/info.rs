@@ -51,6 +51,11 @@ impl Metric {
         }
     }
 
+    /// Whether each unit of weight is a sample, unless samples were taken at several rates.
+    pub fn counts_samples(&self) -> bool {
+        self.unit == SAMPLES || (self.name == SAMPLES && self.unit == COUNT)
+    }
+
     /// Whether waiting is in it.
     pub fn is_waiting(&self) -> bool {
         *self == Self::off_cpu() || *self == Self::wall() || *self == Self::kept_waiting()
@@ -63,6 +68,12 @@ impl Metric {
     }
 }
 
+/// The unit of samples, and what pprof calls a metric that counts them.
+const SAMPLES: &str = "samples";
+
+/// The unit of whatever pprof's metrics count.
+const COUNT: &str = "count";
+
 /// The unit of what happens.
 const EVENTS: &str = "events";
 
@@ -74,7 +85,7 @@ impl Default for Metric {
     fn default() -> Self {
         Self {
             name: "cpu".into(),
-            unit: "samples".into(),
+            unit: SAMPLES.into(),
         }
     }
 }

@@ -180,6 +180,9 @@ enum Unlike<'a> {
     /// a thread waited. (What is counted in other units was put together from samples that
     /// nobody knows.)
     Events,
+    /// Their weights are times, bytes or whatever else is counted, and how many samples were put
+    /// together in each is not known.
+    Unknown,
 }
 
 impl<'a> Evidence<'a> {
@@ -187,6 +190,7 @@ impl<'a> Evidence<'a> {
     pub(crate) fn new(weighing: &'a Weighing, metric: &Metric) -> Self {
         let unlike = match weighing.stretches.is_empty() {
             _ if metric.counts_events() || metric.is_waiting() => Some(Unlike::Events),
+            _ if !metric.counts_samples() => Some(Unlike::Unknown),
             false => Some(Unlike::Rates(weighing)),
             true => None,
         };
@@ -213,12 +217,18 @@ impl<'a> Evidence<'a> {
             * match unlike {
                 Unlike::Rates(weighing) => weighing.factor(stamp),
                 Unlike::Events => weight,
+                Unlike::Unknown => 0.0,
             };
+    }
+
+    /// Whether nothing is known of the number of samples.
+    pub(crate) fn is_unknown(&self) -> bool {
+        matches!(self.unlike, Some(Unlike::Unknown))
     }
 
     /// Kish's effective size is sum² / squares, of `sum` samples: sum / squares each.
     pub(crate) fn reweighed(&self) -> Option<Reweighed> {
-        (self.squares != self.sum).then_some(Reweighed {
+        (self.squares != self.sum && !self.is_unknown()).then_some(Reweighed {
             taken: self.taken,
             evidence: self.sum / self.squares,
             drawn: self.sum / self.squares,

@@ -36,6 +36,8 @@ pub struct Report {
     pub rate_hz: u32,
     /// If the rate changed within the window.
     pub reweighed: Option<Reweighed>,
+    /// Whether it is not known how many samples there were, only what they count together.
+    pub hides_samples: bool,
     /// Samples in all of the history that is kept.
     pub samples_kept: u64,
     /// Seconds that the history goes back from its newest one.
@@ -279,19 +281,26 @@ impl Report {
     }
 
     /// The `±` of `count` in `samples`, in percentage points, as much as they tell; 0 only where
-    /// chance had no part in it, as every wait gave its stack.
-    pub fn band_points(&self, count: u64, samples: u64) -> f64 {
+    /// chance had no part in it, as every wait gave its stack. `None` where it is not known how
+    /// many samples there were.
+    pub fn band_points(&self, count: u64, samples: u64) -> Option<f64> {
+        if self.hides_samples {
+            return None;
+        }
         let evidence = self.reweighed.map_or(1.0, |told| told.drawn);
         if evidence.is_infinite() {
-            return 0.0;
+            return Some(0.0);
         }
         let as_good_as = |samples: u64| (samples as f64 * evidence).round() as u64;
-        crate::band_points(as_good_as(count), as_good_as(samples))
+        Some(crate::band_points(as_good_as(count), as_good_as(samples)))
     }
 
     /// Digits behind the point that percents of so many samples have earned, as much as
-    /// they tell.
+    /// they tell; one where it is not known how many there were.
     pub fn percent_digits(&self, samples: u64) -> usize {
+        if self.hides_samples {
+            return 1;
+        }
         let evidence = self.reweighed.map_or(1.0, |told| told.evidence);
         crate::percent_digits((samples as f64 * evidence).round() as u64)
     }

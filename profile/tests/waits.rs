@@ -1,7 +1,8 @@
 //! Waits: how many, how long, filtered by what they were for, and through a file.
 
+use profile::diff::Diff;
 use profile::filter::{Clause, SampleTest, States};
-use profile::formats::pft;
+use profile::formats::{self, Format, pft};
 use profile::merge::merge;
 use profile::{
     Cancel, Delays, DoingThen, Ending, EventId, Filter, Frame, FrameKind, FunctionRow, Held,
@@ -236,12 +237,52 @@ fn how_a_wait_is_made_is_folded_and_shown_if_it_is_asked_for() {
     assert_eq!(total("!state:idle", "main"), 70);
 }
 
+/// The band of the first function.
+fn band(view: &View) -> Option<f64> {
+    let report = report(view, "");
+    report.band_points(report.functions[0].self_samples, report.samples)
+}
+
+/// A minute of waits of about a second, so that no format can take nanoseconds for samples.
+fn minute_in(function: &str) -> View {
+    let mut store = empty();
+    for ms in 900..960 {
+        let wait = WaitPart::whole(ms * MS);
+        add(&mut store, Some("lock"), &[function], wait, ms * MS);
+    }
+    store.view()
+}
+
+/// Other formats have one time for all waits with equal stacks: of how many is not in the file.
+#[test]
+fn no_band_is_claimed_of_waits_that_a_file_puts_together() {
+    let select = |view: &View| view.select(&Query::default(), &Cancel::new()).unwrap();
+    let (before, after) = (minute_in("worker"), minute_in("handle"));
+    assert_eq!(band(&before), Some(0.0));
+    for format in [
+        Format::Folded,
+        Format::Pprof,
+        Format::Speedscope,
+        Format::Firefox,
+    ] {
+        let through_file = |view: &View| {
+            let mut file = Vec::new();
+            format.write(&select(view), &mut file).unwrap();
+            let opened = formats::read(&file[..], Limits::default()).unwrap();
+            opened.store.view()
+        };
+        let (a, b) = (through_file(&before), through_file(&after));
+        assert_eq!(band(&a), None, "{format:?}");
+        assert_eq!(select(&a).reweighed(), None, "{format:?}");
+        let diff = Diff::new(&select(&a), &select(&b));
+        assert!(diff.sides().hide_samples(), "{format:?}");
+        assert_eq!(diff.rows.iter().find(|row| row.sure), None, "{format:?}");
+    }
+}
+
 #[test]
 fn chance_has_no_part_in_waits_that_all_gave_their_stack() {
-    let band = |view: &View| {
-        let report = report(view, "");
-        report.band_points(report.functions[0].self_samples, report.samples)
-    };
+    let band = |view: &View| band(view).expect("waits are known one by one");
     let mut store = empty();
     let whole = |ms| WaitPart::whole(ms * MS);
     add(&mut store, Some("lock"), &["worker"], whole(300), 300 * MS);

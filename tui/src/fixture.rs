@@ -99,6 +99,7 @@ pub fn postgres() -> Snapshot {
             samples: 3_277,
             rate_hz: 99,
             reweighed: None,
+            hides_samples: false,
             samples_kept: 98_211,
             kept_seconds: 192.0,
             completeness: completeness(),

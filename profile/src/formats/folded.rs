@@ -9,8 +9,8 @@ use super::FormatError;
 use super::wire::clean;
 use crate::query::{CallTree, Cancel, Direction, GroupBy, NodeKind};
 use crate::{
-    Ending, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, ProcessId, Role, Selection,
-    Store,
+    Ending, Frame, FrameKind, Info, Limits, Metric, ModuleId, NameState, NewSample, ProcessId,
+    Role, Selection, Store,
 };
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -80,6 +80,14 @@ fn step(tree: &CallTree, kind: NodeKind) -> String {
 /// Stacks, lines and bytes of a line that are read.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 const WEIGHT_MAX: u64 = 1 << 53;
+
+/// Counts that add up to more are no samples: a CPU would have to be sampled 10,000 times a second
+/// for more than a day.
+const SAMPLES_MAX: u64 = 1_000_000_000;
+
+/// What is said where counts are no samples.
+const AMOUNTS: &str = "its counts are too large for samples, so they are times or bytes, of which \
+    the file does not say what they are";
 
 /// Reads folded stacks, ours or another tool's. Each line is one sample of that
 /// weight, all at one time; the first step is the name of a thread.
@@ -173,6 +181,16 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
             frames: &frames,
             ending,
             weight,
+        });
+    }
+    if weight_sum > SAMPLES_MAX {
+        store.set_info(Info {
+            metric: Metric {
+                name: "amount".into(),
+                unit: "units".into(),
+            },
+            notes: vec![AMOUNTS.into()],
+            ..Info::default()
         });
     }
     // A store takes names only of frames that it has.

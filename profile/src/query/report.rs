@@ -40,6 +40,7 @@ impl Selection {
             samples: self.samples,
             rate_hz: self.rate_hz(),
             reweighed: self.reweighed(),
+            hides_samples: self.hides_samples(),
             samples_kept: self.view.samples(),
             kept_seconds: self.view.kept_seconds(),
             completeness: self.completeness(),

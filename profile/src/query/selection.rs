@@ -38,6 +38,8 @@ pub struct Selection {
     pub(super) is_weighted: bool,
     /// If samples do not all count alike.
     reweighed: Option<Reweighed>,
+    /// How many samples there were is not known, only what they count together.
+    hides_samples: bool,
     /// Samples in scope and window, before the filter.
     offered: u64,
     /// Each stack and ending that has samples, once.
@@ -132,6 +134,7 @@ impl Selection {
             samples: 0,
             is_weighted: false,
             reweighed: None,
+            hides_samples: false,
             offered: 0,
             entries: Vec::new(),
             waits: Vec::new(),
@@ -193,9 +196,18 @@ impl Selection {
         self.reweighed
     }
 
+    /// Whether it is not known how many samples there were, as the file that was read has only
+    /// what those with equal stacks count together: then no band is known either.
+    pub fn hides_samples(&self) -> bool {
+        self.hides_samples
+    }
+
     /// How many samples, each as good as the other, would tell as much as one that
-    /// is counted here.
+    /// is counted here; 0 where that is not known.
     pub(crate) fn evidence(&self) -> f64 {
+        if self.hides_samples {
+            return 0.0;
+        }
         self.reweighed.map_or(1.0, |reweighed| reweighed.evidence)
     }
 
@@ -379,6 +391,7 @@ impl Selection {
         self.endings = endings;
         self.is_weighted = is_weighted;
         self.reweighed = evidence.reweighed();
+        self.hides_samples = evidence.is_unknown();
         let seen = (0..=u16::MAX)
             .zip(cpus)
             .filter(|(_, tally)| tally.samples > 0);
@@ -430,6 +443,12 @@ impl Selection {
                 });
                 Ok(())
             })?;
+        if self.view.info().metric.is_waiting() && !self.view.tables.history.has_waits() {
+            // Other formats have the time of waits with equal stacks only, and not how many they
+            // were.
+            self.hides_samples = true;
+            self.reweighed = None;
+        }
         let sum = self.samples as f64;
         let reweighed = self.reweighed;
         self.reweighed = reweighed.map(|told| told.with_waits(sum, squares, by_chance));

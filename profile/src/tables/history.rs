@@ -119,6 +119,11 @@ impl History {
         self.buckets.iter()
     }
 
+    /// Whether any sample tells of a wait.
+    pub(crate) fn has_waits(&self) -> bool {
+        self.buckets().any(|bucket| bucket.has_waits())
+    }
+
     /// Calls `look` with each sample in `stamps`, as it is weighed.
     #[inline]
     pub(crate) fn visit(&self, stamps: Stamps, weighing: &Weighing, mut look: impl FnMut(Sample)) {
@@ -227,6 +232,11 @@ impl Bucket {
                 look(sample, *wait);
             }
         }
+    }
+
+    /// Whether a sample of it tells of a wait.
+    pub(crate) fn has_waits(&self) -> bool {
+        !self.waits.is_empty()
     }
 
     /// What a sample tells of a wait.

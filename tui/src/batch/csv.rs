@@ -48,6 +48,10 @@ fn record(report: &BatchReport<'_>, row: &FunctionRow) -> String {
         let number = row.waits.as_ref().and_then(of);
         number.map_or_else(String::new, |number| number.to_string())
     };
+    let band = report
+        .snapshot
+        .report
+        .band_points(row.self_samples, samples);
     let fields: [String; COLUMNS.len()] = [
         format!("{seconds}.{millis:03}"),
         format!("{:.3}", report.snapshot.report.window.seconds()),
@@ -56,13 +60,7 @@ fn record(report: &BatchReport<'_>, row: &FunctionRow) -> String {
         row.total_samples.to_string(),
         format!("{:.4}", percent(row.self_samples, samples)),
         format!("{:.4}", percent(row.total_samples, samples)),
-        format!(
-            "{:.4}",
-            report
-                .snapshot
-                .report
-                .band_points(row.self_samples, samples)
-        ),
+        band.map_or_else(String::new, |band| format!("{band:.4}")),
         quote(&row.name).into_owned(),
         quote(&row.module).into_owned(),
         format!("{:#x}", row.address),

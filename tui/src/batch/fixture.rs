@@ -38,6 +38,7 @@ impl Fixture {
             samples: 3277,
             rate_hz: 99,
             reweighed: None,
+            hides_samples: false,
             samples_kept: 3277,
             kept_seconds: 10.0,
             completeness: Completeness {

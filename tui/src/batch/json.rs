@@ -147,8 +147,9 @@ struct Function<'a> {
     longest_wait_ns: Option<u64>,
     /// It is not over, and longer than that.
     longest_wait_is_open: Option<bool>,
-    /// Half the width of the 95 % band of `self`, in percentage points of all samples.
-    err_pp: f64,
+    /// Half the width of the 95 % band of `self`, in percentage points of all samples; None where
+    /// it is not known how many there were.
+    err_pp: Option<f64>,
     /// Samples of its own in each of the last seconds, the oldest first.
     trend: [u64; TREND_LEN],
     file: Option<&'a str>,

@@ -319,8 +319,9 @@ fn function(report: &BatchReport<'_>, row: &FunctionRow, asked: Option<&Asked>) 
     let all = &report.snapshot.report;
     // ±0.0 would claim certainty, which there is only where every wait gave its stack.
     let band = match all.band_points(row.self_samples, all.samples) {
-        0.0 => String::new(),
-        band => format!(" ±{:.1}", band.max(0.1)),
+        None => " ±?".into(),
+        Some(0.0) => String::new(),
+        Some(band) => format!(" ±{:.1}", band.max(0.1)),
     };
     let mut line = format!(
         "{} {}{band} itself, {} with what it calls",

@@ -25,8 +25,8 @@ const FUNCTION_WIDTH_MIN: usize = 12;
 /// not push the modules of all rows far to the right. CSV and JSON have every name in full.
 const FUNCTION_WIDTH_MAX: usize = 80;
 
-/// The heads of the columns of numbers. Where a time is counted the fourth is `MS`, and where
-/// waits are, those of [`WAIT_HEADS`] follow.
+/// The heads of the columns of numbers. The fourth is [`metric::column_head`] where a metric is
+/// known, and where waits are counted, those of [`WAIT_HEADS`] follow.
 const HEADS: [&str; 4] = ["SELF%", "ERR", "TOTAL%", "SMP"];
 
 /// How many waits, and in milliseconds their mean and the longest.
@@ -50,8 +50,8 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     head(report, &mut out).expect("a string takes everything");
     let (shown, rest) = report.split();
     let mut heads = HEADS.map(str::to_string).to_vec();
-    if report.counts_time() {
-        heads[3] = "MS".into();
+    if let Some(view) = &report.snapshot.view {
+        heads[3] = metric::column_head(&view.info().metric).into();
     }
     let has_waits = shown.iter().any(|row| row.waits.is_some());
     if has_waits {
@@ -189,12 +189,13 @@ fn cells(row: &FunctionRow, batch: &BatchReport<'_>, has_waits: bool) -> Cells {
     // where every wait gave its stack.
     let band_min = 0.1f64.powi(digits as i32);
     let band = match report.band_points(row.self_samples, samples) {
-        0.0 => 0.0,
-        band => band.max(band_min),
+        None => "?".into(),
+        Some(0.0) => format!("{:.digits$}", 0.0),
+        Some(band) => format!("{:.digits$}", band.max(band_min)),
     };
     let mut numbers = vec![
         format!("{:.digits$}", percent(row.self_samples, samples)),
-        format!("{band:.digits$}"),
+        band,
         format!("{:.digits$}", percent(row.total_samples, samples)),
         match batch.counts_time() {
             true => ms(row.self_samples),

@@ -161,6 +161,13 @@ impl Compared<'_> {
                 busy(&sides.b),
             ));
         }
+        if sides.hide_samples() {
+            sentences.push(
+                "a file does not say how many samples it was made of, only what they count \
+                 together: nothing can be told from chance"
+                    .into(),
+            );
+        }
         if let Some(queued) = self.queued_ns {
             let per_second =
                 |queued: u64, side: &Side| queued as f64 / 1e6 / side.seconds.max(0.001);

@@ -72,6 +72,9 @@ pub fn base_words(cx: &Context<'_>) -> String {
             units::count(told.taken),
             cx.shown.report.rate_hz
         ),
+        None if cx.shown.report.hides_samples => {
+            " (the file does not say how many samples there were: no band is known)".into()
+        }
         None => String::new(),
     };
     let filter = match cx.knobs.filter.is_empty() {

@@ -40,10 +40,13 @@ pub fn completeness(part: u64, base: u64) -> String {
 }
 
 /// Returns the 95% band of a share in percentage points, with as many digits as the share:
-/// `±0.9`.
+/// `±0.9`; `±?` where a file does not say how many samples there were.
 pub fn band_text(report: &Report, part: u64, base: u64) -> String {
     let decimals = report.percent_digits(base);
-    format!("±{:.decimals$}", report.band_points(part, base))
+    match report.band_points(part, base) {
+        Some(band) => format!("±{band:.decimals$}"),
+        None => "±?".into(),
+    }
 }
 
 /// Returns a number with its thousands separated: `13,120`.

@@ -121,6 +121,8 @@ impl Reader {
             },
             _ => Metric::default(),
         };
+        // Of a time, none of the units is one tick of a clock.
+        let hz = if metric.counts_samples() { hz } else { 0 };
         let epoch = meta.start_time + self.first;
         let product = super::super::wire::clean(&meta.product);
         self.import.store.begin(0);

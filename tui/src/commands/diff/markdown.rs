@@ -46,6 +46,11 @@ fn summary(compared: &Compared<'_>, sure: &[&DiffRow]) -> String {
     if diff.a.samples == 0 || diff.b.samples == 0 {
         return "Nothing can be compared: a side has no samples.".to_owned();
     }
+    if diff.sides().hide_samples() {
+        return "Nothing can be told from chance: a file does not say how many samples it was \
+            made of."
+            .to_owned();
+    }
     let Some(first) = sure.first() else {
         return "No difference: whatever changed could be chance.".to_owned();
     };
