@@ -20,6 +20,7 @@ mod bare;
 mod cow;
 pub mod diff;
 pub mod ending;
+mod family;
 pub mod filter;
 pub mod formats;
 pub mod frame;
@@ -46,6 +47,7 @@ mod wait;
 
 pub use band::{band_points, percent, percent_digits};
 pub use ending::Ending;
+pub use family::Family;
 pub use filter::Filter;
 pub use frame::{
     Frame, FrameId, FrameKind, ModuleId, NameState, ProcessDetails, ProcessId, SourceFrame,

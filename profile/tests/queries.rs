@@ -8,11 +8,13 @@ use profile::query::{
     HeatRows, NeighbourKind, Node, NodeKind,
 };
 use profile::{
-    Cancel, Ending, Filter, Frame, FrameKind, Limits, ModuleId, NameState, NewSample, NoName,
-    ProcessId, Query, Role, Scope, Selection, SourceFrame, Store, TimeRange, View,
+    Cancel, Ending, Family, Filter, Frame, FrameKind, Limits, ModuleId, NameState, NewSample,
+    NoName, ProcessDetails, ProcessId, Query, Role, Scope, Selection, SourceFrame, Store,
+    TimeRange, View,
 };
 use proptest::prelude::*;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug, Clone)]
@@ -564,6 +566,61 @@ fn scope_narrows_by_process_thread_cpu_and_function() {
         }),
         0,
         "not known"
+    );
+}
+
+#[test]
+fn a_family_is_a_process_with_all_that_descend_from_it() {
+    let sample = |process: u32| {
+        let mut sample = one(&[2], Ending::Root);
+        (sample.process, sample.tid) = (process, process);
+        sample
+    };
+    let mut store = store(&[sample(0), sample(1), sample(2)]);
+    let view = store.view();
+    let pids: Vec<u32> = { view.select(&Query::default(), &Cancel::new()).unwrap() }
+        .report()
+        .processes
+        .iter()
+        .map(|row| row.pid)
+        .collect();
+    let mut sorted = pids.clone();
+    sorted.sort_unstable();
+    let [parent, child, stranger] = sorted[..] else {
+        panic!("{pids:?}");
+    };
+    // The child was started by a shell without samples, which the parent started.
+    let child_id = ProcessId(1);
+    store.set_process_details(
+        child_id,
+        ProcessDetails {
+            parent: Some(501),
+            ancestors: [(501, "sh".into()), (parent, "parent".into())].into(),
+            ..ProcessDetails::default()
+        },
+    );
+    let view = store.view();
+    let of = |pid: u32, host: Option<Arc<str>>| {
+        let query = Query {
+            scope: Scope {
+                families: vec![Family { pid, host }],
+                ..Scope::default()
+            },
+            ..Query::default()
+        };
+        let rows = select(&view, &query).report().processes;
+        let mut pids: Vec<u32> = rows.iter().map(|row| row.pid).collect();
+        pids.sort_unstable();
+        pids
+    };
+    assert_eq!(of(parent, None), [parent, child]);
+    assert_eq!(of(501, None), [child], "its root has no samples");
+    assert_eq!(of(child, None), [child]);
+    assert_eq!(of(stranger, None), [stranger]);
+    assert_eq!(
+        of(parent, Some("db-01".into())),
+        [0; 0],
+        "another machine's"
     );
 }
 

@@ -4,7 +4,7 @@
 use crate::view_id::{Feature, ViewId};
 use clap::ValueEnum;
 use engine::snapshot::{Baseline, Span};
-use profile::{Filter, ProcessId, Query, Scope, TimeRange};
+use profile::{Family, Filter, ProcessId, Query, Scope, TimeRange};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,6 +98,8 @@ pub struct Narrowing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     Processes(Vec<ProcessId>),
+    /// Processes with all that they have started or start later.
+    Families(Vec<Family>),
     /// Each with its process.
     Threads(Vec<(ProcessId, u32)>),
     /// Machines by name, with whatever runs there later.
@@ -185,6 +187,7 @@ impl Knobs {
         for narrowing in &self.scope {
             match &narrowing.part {
                 Part::Processes(processes) => scope.processes.clone_from(processes),
+                Part::Families(families) => scope.families.clone_from(families),
                 Part::Threads(threads) => scope.threads.clone_from(threads),
                 Part::Hosts(hosts) => scope.hosts.clone_from(hosts),
             }

@@ -58,7 +58,7 @@ impl Report {
                         sum.add(&before);
                     }
                 }
-                None if with_others && is_whole && is_in(scope, process, doing.tid) => {
+                None if with_others && is_whole && is_in(view, scope, process, doing.tid) => {
                     others.push(ThreadRow {
                         activity: Some(doing.activity),
                         ..thread_row_of(process, doing.pid, doing.tid, doing.comm)
@@ -102,9 +102,14 @@ fn living_by_pid(view: &View) -> HashMap<u32, ProcessId> {
 }
 
 /// Whether a whole thread is in a scope. Of control groups and machines it is not asked.
-fn is_in(scope: &Scope, process: ProcessId, tid: u32) -> bool {
+fn is_in(view: &View, scope: &Scope, process: ProcessId, tid: u32) -> bool {
+    let of_family = || {
+        let known = view.tables.processes.get(process);
+        known.is_some_and(|known| known.is_of(&scope.families))
+    };
     scope.cgroups.is_empty()
         && scope.hosts.is_empty()
+        && (scope.families.is_empty() || of_family())
         && (scope.processes.is_empty() || scope.processes.contains(&process))
         && (scope.threads.is_empty() || scope.threads.contains(&(process, tid)))
 }

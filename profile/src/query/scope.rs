@@ -3,7 +3,7 @@
 
 use crate::filter::{Clause, Filter, SampleTest};
 use crate::tables::{ProcessTable, ThreadSlot};
-use crate::{FrameId, ProcessId, View};
+use crate::{Family, FrameId, ProcessId, View};
 use std::sync::Arc;
 
 /// Whose samples count. Kinds combine with "and", values of one kind with "or";
@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub struct Scope {
     /// Processes, by the number of one life of each.
     pub processes: Vec<ProcessId>,
+    /// Processes with all that they have started, those that are started later as well.
+    pub families: Vec<Family>,
     /// Threads: their process and their number.
     pub threads: Vec<(ProcessId, u32)>,
     /// CPUs, by their numbers.
@@ -36,6 +38,7 @@ impl Scope {
                     .all(|(process, _)| other.processes.contains(process))
         };
         (is_part(&self.processes, &other.processes) || of_threads())
+            && is_part(&self.families, &other.families)
             && is_part(&self.threads, &other.threads)
             && is_part(&self.cpus, &other.cpus)
             && is_part(&self.cgroups, &other.cgroups)
@@ -125,7 +128,8 @@ fn cpus(scope: &Scope, tests: &[(&SampleTest, bool)]) -> Option<Vec<bool>> {
 /// wanted or lies below it.
 fn is_in_scope(scope: &Scope, table: &ProcessTable, slot: ThreadSlot) -> bool {
     let thread = table.thread(slot);
-    let details = table.get(thread.process).map(|p| &p.details);
+    let process = table.get(thread.process);
+    let details = process.map(|p| &p.details);
     let cgroup = details.and_then(|details| details.cgroup.as_deref());
     let host = details.and_then(|details| details.host.as_ref());
     let is_below = |wanted: &String| {
@@ -133,6 +137,7 @@ fn is_in_scope(scope: &Scope, table: &ProcessTable, slot: ThreadSlot) -> bool {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     (scope.processes.is_empty() || scope.processes.contains(&thread.process))
+        && (scope.families.is_empty() || process.is_some_and(|p| p.is_of(&scope.families)))
         && (scope.threads.is_empty() || scope.threads.contains(&(thread.process, thread.tid)))
         && (scope.cgroups.is_empty() || scope.cgroups.iter().any(is_below))
         && (scope.hosts.is_empty() || host.is_some_and(|host| scope.hosts.contains(host)))

@@ -5,7 +5,7 @@
 //! processes a second cost what they are worth and no more.
 
 use crate::cow;
-use crate::{ProcessDetails, ProcessId};
+use crate::{Family, ProcessDetails, ProcessId};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -137,6 +137,12 @@ pub(crate) struct Thread {
 }
 
 impl Process {
+    /// Whether it belongs to one of the families.
+    pub(crate) fn is_of(&self, families: &[Family]) -> bool {
+        let has = |family: &Family| family.has(self.pid, &self.details);
+        families.iter().any(has)
+    }
+
     /// Whether the two are told in the same words.
     pub(crate) fn is_told_alike(&self, other: &Process) -> bool {
         (self.pid, &self.comm, self.exited, &self.details)

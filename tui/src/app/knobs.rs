@@ -12,11 +12,12 @@ use crate::knobs::{Knobs, Part, Window};
 use crate::notice::Notice;
 use crate::order::Order;
 use crate::views::PaneId;
+use crate::views::people;
 use crate::views::report::{ReportAnswer, ReportKey, ReportQuestion};
 use engine::snapshot::{Baseline, Span, TargetState};
-use profile::Filter;
 use profile::diff::Diff;
 use profile::filter::{Action, Clause, FrameTest, Ranges, SampleTest, States, Text};
+use profile::{Filter, ProcessRow};
 use std::sync::Arc;
 
 /// Which questions were sent to the engine and to the profile.
@@ -445,6 +446,11 @@ impl App {
         let test = match narrowing.part {
             Part::Processes(ids) => {
                 let rows = report.processes.iter().filter(|row| ids.contains(&row.id));
+                SampleTest::Pid(Ranges(rows.map(|row| one(row.pid)).collect()))
+            }
+            Part::Families(families) => {
+                let is_of = |row: &&ProcessRow| people::is_of(row, &families);
+                let rows = report.processes.iter().filter(is_of);
                 SampleTest::Pid(Ranges(rows.map(|row| one(row.pid)).collect()))
             }
             Part::Threads(threads) => {

@@ -8,11 +8,12 @@ use crate::knobs::Part;
 use crate::notice::Notice;
 use crate::order::{Order, ProbeChoice, Probed};
 use crate::view_id::ViewId;
+use crate::views::people;
 use engine::probes::expression::Expression;
 use engine::probes::{Place, ProbeOrder, Sampled, Stage, Suggested, Which, Whose};
 use engine::snapshot::TargetState;
 use probe::EngineKind;
-use profile::{FrameKind, Function, FunctionId, Role, RowName};
+use profile::{FrameKind, Function, FunctionId, ProcessRow, Role, RowName};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -143,6 +144,12 @@ impl App {
             // Several machines are shown as a recording, in which no probe can be placed.
             Part::Hosts(_) => return Ok(Whose::Target),
             Part::Processes(ids) => (ids.clone(), Arc::clone(&narrowed.words)),
+            Part::Families(families) => {
+                let is_of = |row: &&ProcessRow| people::is_of(row, families);
+                let rows = self.shown.report.processes.iter().filter(is_of);
+                let ids = rows.map(|row| row.id).collect();
+                (ids, Arc::clone(&narrowed.words))
+            }
             // A breakpoint belongs to a process: all of its threads hit it.
             Part::Threads(threads) => {
                 let mut ids: Vec<_> = threads.iter().map(|(process, _)| *process).collect();

@@ -160,7 +160,7 @@ fn ended(app: &App) -> Option<State> {
     let have_ended = match &narrowed.part {
         Part::Processes(processes) => processes.iter().all(|process| view.has_ended(*process)),
         Part::Threads(threads) => threads.iter().all(|(process, _)| view.has_ended(*process)),
-        Part::Hosts(_) => false,
+        Part::Families(_) | Part::Hosts(_) => false,
     };
     have_ended.then(|| State::Ended(Arc::clone(&narrowed.words)))
 }

@@ -74,6 +74,7 @@ fn together(mut chosen: Vec<Narrowing>) -> Result<Narrowing, Trouble> {
     for other in chosen {
         match (&mut all.part, other.part) {
             (Part::Processes(all), Part::Processes(more)) => all.extend(more),
+            (Part::Families(all), Part::Families(more)) => all.extend(more),
             (Part::Threads(all), Part::Threads(more)) => all.extend(more),
             (Part::Hosts(all), Part::Hosts(more)) => all.extend(more),
             _ => return Err(Trouble::say("processes and threads do not go together")),
@@ -81,7 +82,7 @@ fn together(mut chosen: Vec<Narrowing>) -> Result<Narrowing, Trouble> {
     }
     if count > 1 {
         let kind = match all.part {
-            Part::Processes(_) => "processes",
+            Part::Processes(_) | Part::Families(_) => "processes",
             Part::Threads(_) => "threads",
             Part::Hosts(_) => "machines",
         };

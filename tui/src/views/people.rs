@@ -11,7 +11,7 @@ use crate::lists::motion::Motion;
 use crate::lists::table::{Item, Line, Place, Sort, Table};
 use crate::views::{Done, View};
 use crate::words::explain;
-use profile::{Activity, FunctionId, Report, TREND_LEN};
+use profile::{Activity, Family, FunctionId, ProcessRow, Report, TREND_LEN};
 use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -31,6 +31,12 @@ pub trait Person: Item {
     /// Returns the part of the samples that belongs to a whole group. None if it is that of
     /// its rows.
     fn part_of_group(&self, _by: By) -> Option<Part> {
+        None
+    }
+
+    /// Returns the part of the samples that belongs to the row and all that descend from it. None
+    /// if none in the report does.
+    fn part_of_family(&self, _report: &Report) -> Option<Part> {
         None
     }
 
@@ -138,6 +144,13 @@ impl<I: Person> View for Table<I> {
         let (keys, words) = self.chosen(&cx.shown.report, I::PLURAL)?;
         let by = self.grouping().filter(|_| self.marked() == 0);
         let selected = self.selected(&cx.shown.report);
+        if self.is_family() && self.marked() == 0 {
+            let family = selected.as_ref()?.row.part_of_family(&cx.shown.report);
+            if let Some(part) = family {
+                let words = format!("{words} and its children").into();
+                return Some(Narrowing { part, words });
+            }
+        }
         let part = by.and_then(|by| selected?.row.part_of_group(by));
         if let Some(part) = part {
             return Some(Narrowing { part, words });
@@ -161,7 +174,10 @@ impl<I: Person> View for Table<I> {
         match action {
             Action::Narrow | Action::MarkRow => {
                 let selected = self.selected(&cx.shown.report);
-                let can_be = |line: &Line<'_, I>| !line.gone && line.row.is_counted();
+                // Without samples of its own it is shown in the tree alone, and has a family.
+                let has_family = action == Action::Narrow && self.is_family();
+                let can_be =
+                    |line: &Line<'_, I>| !line.gone && (line.row.is_counted() || has_family);
                 self.marked() > 0 || selected.as_ref().is_some_and(can_be)
             }
             _ => true,
@@ -191,6 +207,12 @@ impl<I: Person> View for Table<I> {
             },
         })
     }
+}
+
+/// Whether a process belongs to one of the families.
+pub fn is_of(row: &ProcessRow, families: &[Family]) -> bool {
+    let has = |family: &Family| family.has(row.pid, &row.details);
+    families.iter().any(has)
 }
 
 /// Whether processes of several machines are in a report.

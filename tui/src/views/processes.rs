@@ -8,7 +8,7 @@ use crate::lists::groups::{By, Common};
 use crate::lists::table::Item;
 use crate::views::people::{self, Person};
 use crate::words::{person, units};
-use profile::{Activity, ProcessDetails, ProcessId, ProcessRow, Report, TREND_LEN};
+use profile::{Activity, Family, ProcessDetails, ProcessId, ProcessRow, Report, TREND_LEN};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -42,6 +42,17 @@ impl Person for ProcessRow {
     fn part_of_group(&self, by: By) -> Option<Part> {
         let host = self.details.host.as_ref().filter(|_| by == By::Host)?;
         Some(Part::Hosts(vec![Arc::clone(host)]))
+    }
+
+    fn part_of_family(&self, report: &Report) -> Option<Part> {
+        let family = Family {
+            pid: self.pid,
+            host: self.details.host.clone(),
+        };
+        let descends =
+            |row: &ProcessRow| row.details.host == family.host && family.is_above(&row.details);
+        let has_any = report.processes.iter().any(descends);
+        has_any.then(|| Part::Families(vec![family]))
     }
 
     fn is_counted(&self) -> bool {
@@ -140,6 +151,7 @@ impl Item for ProcessRow {
                 details: ProcessDetails {
                     // Init is nobody's child.
                     parent: Some(all.get(at + 1).map_or(1, |(pid, _)| *pid)),
+                    host: self.details.host.clone(),
                     ..ProcessDetails::default()
                 },
                 trend: [0; TREND_LEN],

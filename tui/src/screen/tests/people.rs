@@ -9,7 +9,7 @@ use crate::lists::groups::By;
 use crate::lists::table::Line;
 use crate::views::tree::Fold;
 use crate::words::text;
-use profile::{ProcessRow, ThreadRow};
+use profile::{Family, ProcessRow, ThreadRow};
 
 /// The processes, each started by the one that its pid is given.
 fn started_by(parents: &[(u32, u32)]) -> Snapshot {
@@ -110,13 +110,31 @@ fn parents_that_were_never_sampled_have_rows_in_the_tree() {
     assert_eq!(rows(&hand).len(), pids.len() + 3);
     let frame = hand.frame();
     assert!(frame.contains("bash") && frame.contains("tmux"), "{frame}");
-    // Selected, it says what it is, stays with the next report, and cannot be narrowed to.
+    // Selected, it says what it is, and stays with the next report.
     hand.keys("gj").show(family).wait(2_000);
     let frame = hand.frame();
     assert!(frame.contains("bash[501] has no samples"), "{frame}");
-    let scope = hand.app.knobs.scope.clone();
-    hand.keys("\n");
-    assert_eq!(hand.app.knobs.scope, scope);
+    // Narrowed to, it is itself with all below it, be they started later; a leaf is itself alone.
+    let narrowed = |hand: &mut Hand, keys: &str| {
+        let before = hand.app.knobs.scope.len();
+        hand.keys(keys);
+        let added = hand.app.knobs.scope.get(before).cloned();
+        hand.code(KeyCode::Esc).wait(2_000);
+        added.map(|narrowing| (narrowing.part, narrowing.words.to_string()))
+    };
+    let shells = Family {
+        pid: 501,
+        host: None,
+    };
+    let (part, words) = narrowed(&mut hand, "\n").expect("it has children");
+    assert_eq!(part, Part::Families(vec![shells]));
+    assert_eq!(words, "bash[501] and its children");
+    let (part, words) = narrowed(&mut hand, "gjj\n").expect("a leaf");
+    assert!(
+        matches!(&part, Part::Processes(ids) if ids.len() == 1),
+        "{part:?}"
+    );
+    assert!(words.ends_with(&format!("[{first}]")), "{words}");
     // As a list there are only those that were sampled.
     hand.code(KeyCode::F(5)).wait(2_000);
     assert_eq!(rows(&hand).len(), pids.len(), "{}", hand.frame());
