@@ -86,11 +86,11 @@ impl Cache {
 
     /// The table that was stored under this key, if it is still whole.
     pub fn load(&self, key: &CacheKey) -> Option<FileTable> {
-        let bytes = self
+        let (file, length) = self
             .directory
-            .read(&key.name, format::FILE_BYTES_MAX)
+            .open_file(&key.name, format::FILE_BYTES_MAX)
             .ok()?;
-        let table = format::decode(&bytes, &key.text);
+        let table = format::decode(file, length, &key.text);
         match &table {
             Some(_) => _ = self.hits.fetch_add(1, Ordering::Relaxed),
             None => self.directory.reject(&key.name),

@@ -5,7 +5,7 @@ mod line;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 
 use crate::Reason;
 use line::Line;
@@ -14,8 +14,8 @@ use line::Line;
 /// ones have 5 to 15.
 const KALLSYMS_BYTES_MAX: u64 = 256 << 20;
 
-/// Room for an ordinary one, so that reading does not grow it step by step.
-const KALLSYMS_BYTES_USUAL: usize = 8 << 20;
+/// Bytes of it that are read at once.
+const PIECE_BYTES: usize = 64 << 10;
 
 /// How far a function extends when another one of the same module follows.
 /// The largest of a Debian kernel has 21 KB (`hidinput_connect`); what is
@@ -70,24 +70,45 @@ const HOLE: u32 = u32::MAX;
 impl KernelSymbols {
     /// Reads `/proc/kallsyms`. What cannot be read is as good as hidden.
     pub fn load() -> KernelSymbols {
-        let mut text = Vec::with_capacity(KALLSYMS_BYTES_USUAL);
         let read = File::open("/proc/kallsyms")
-            .and_then(|file| file.take(KALLSYMS_BYTES_MAX).read_to_end(&mut text));
-        match read {
-            Ok(_) => KernelSymbols::parse(&text),
-            Err(_) => KernelSymbols::parse(b""),
-        }
+            .and_then(|file| KernelSymbols::read(file.take(KALLSYMS_BYTES_MAX)));
+        read.unwrap_or_else(|_| KernelSymbols::parse(b""))
     }
 
     /// From the text of `/proc/kallsyms`. Lines that are none are skipped.
     pub fn parse(text: &[u8]) -> KernelSymbols {
         let mut builder = Builder::default();
-        for line in Lines(text) {
-            if let Some(line) = Line::parse(line) {
-                builder.add(&line);
+        builder.add_lines(text);
+        builder.finish()
+    }
+
+    /// As [`KernelSymbols::parse`], of a text that is read piece by piece: as a whole it is some
+    /// megabytes.
+    fn read(mut text: impl Read) -> io::Result<KernelSymbols> {
+        let mut builder = Builder::default();
+        let mut piece = vec![0; PIECE_BYTES];
+        // Bytes of the piece that belong to a line whose end has not been read.
+        let mut begun = 0;
+        loop {
+            let read = match text.read(&mut piece[begun..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
+            let filled = begun + read;
+            let whole = memchr::memrchr(b'\n', &piece[..filled]).map_or(0, |end| end + 1);
+            if read == 0 || (whole == 0 && filled == piece.len()) {
+                // The last line has no end. One that is as long as a piece is none of a symbol.
+                builder.add_lines(&piece[..filled]);
+                begun = 0;
+            } else {
+                builder.add_lines(&piece[..whole]);
+                piece.copy_within(whole..filled, 0);
+                begun = filled - whole;
+            }
+            if read == 0 {
+                return Ok(builder.finish());
             }
         }
-        builder.finish()
     }
 
     /// The function at `addr`, or why there is none.
@@ -202,6 +223,12 @@ struct Ranked {
 }
 
 impl Builder {
+    fn add_lines(&mut self, text: &[u8]) {
+        for line in Lines(text).filter_map(Line::parse) {
+            self.add(&line);
+        }
+    }
+
     fn add(&mut self, line: &Line<'_>) {
         self.addresses |= line.addr != 0;
         if line.addr == 0 {

@@ -10,12 +10,46 @@ const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xff51_afd7_ed55_8ccd];
 
 /// The checksum of some bytes.
 pub fn of(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<8>();
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    let words = words.iter().chain([&last]);
-    let state = words.fold(0, |state, word| step(state, u64::from_le_bytes(*word)));
-    step(state, bytes.len() as u64)
+    let mut sum = Running::default();
+    sum.add(bytes);
+    sum.finish()
+}
+
+/// The checksum of bytes that come piece by piece.
+#[derive(Debug, Default)]
+pub struct Running {
+    state: u64,
+    /// What came behind the last whole word.
+    rest: [u8; 8],
+    length: u64,
+}
+
+impl Running {
+    /// Adds the bytes that follow.
+    pub fn add(&mut self, mut bytes: &[u8]) {
+        let filled = (self.length % 8) as usize;
+        self.length += bytes.len() as u64;
+        if filled > 0 {
+            let (first, others) = bytes.split_at(bytes.len().min(8 - filled));
+            self.rest[filled..filled + first.len()].copy_from_slice(first);
+            bytes = others;
+            if filled + first.len() < 8 {
+                return;
+            }
+            self.state = step(self.state, u64::from_le_bytes(self.rest));
+        }
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.state = step(self.state, u64::from_le_bytes(*word));
+        }
+        self.rest = [0; 8];
+        self.rest[..rest.len()].copy_from_slice(rest);
+    }
+
+    /// The checksum of all bytes.
+    pub fn finish(self) -> u64 {
+        step(step(self.state, u64::from_le_bytes(self.rest)), self.length)
+    }
 }
 
 /// Twice, because one product leaves a change of the highest bit where it is,
@@ -46,6 +80,20 @@ mod tests {
         // The shorter ones are above.
         let zeros = [0; 64];
         assert!((2..64).all(|length| sums.insert(of(&zeros[..length]))));
+    }
+
+    #[test]
+    fn pieces_count_as_the_whole() {
+        let bytes: Vec<u8> = (0..50).map(|byte| byte * 5).collect();
+        for first in 0..=bytes.len() {
+            for second in first..=bytes.len() {
+                let mut sum = Running::default();
+                for piece in [&bytes[..first], &bytes[first..second], &bytes[second..]] {
+                    sum.add(piece);
+                }
+                assert_eq!(sum.finish(), of(&bytes), "{first} {second}");
+            }
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::tables::dictionary::{extended_from_words, extended_to_words};
 use crate::tables::encode::Packed;
 use crate::tables::file_table::{FileTable, TABLE_WORDS_MAX};
 use probe_ebpf::rule::Rule;
+use std::io::Read;
 use symbolize::{Segment, Segments};
 
 const MAGIC: &[u8; 8] = b"PFUNWIND";
@@ -65,9 +66,16 @@ pub fn encode(table: &FileTable, key: &str) -> Vec<u8> {
     bytes
 }
 
-/// `None` for whatever is not exactly what `encode` wrote for this key.
-pub fn decode(bytes: &[u8], key: &str) -> Option<FileTable> {
-    let header = bytes.get(..HEADER_BYTES)?;
+/// Reads a table of which the file has so many bytes. `None` for whatever is not exactly what
+/// `encode` wrote for this key. Of what is read only the table is held, never the whole file.
+pub fn decode(file: impl Read, length: u64, key: &str) -> Option<FileTable> {
+    let mut header = [0; HEADER_BYTES];
+    let mut parts = Parts {
+        file,
+        left: length.checked_sub(HEADER_BYTES as u64)?,
+        sum: checksum::Running::default(),
+    };
+    parts.file.read_exact(&mut header).ok()?;
     let (magic, rest) = header.split_first_chunk()?;
     let fields: Vec<usize> = words(&rest[..4 + FIELDS * 4]).map(|n| n as usize).collect();
     let [
@@ -83,36 +91,79 @@ pub fn decode(bytes: &[u8], key: &str) -> Option<FileTable> {
         return None;
     };
     let written_sum = u64::from_le_bytes(*header.last_chunk()?);
-    if magic != MAGIC || version != VERSION as usize || sum(bytes) != written_sum {
+    if magic != MAGIC || version != VERSION as usize || key_bytes != key.len() {
         return None;
     }
-    let mut parts = Parts(&bytes[HEADER_BYTES..]);
     let written_key = parts.take(key_bytes, 1)?;
     let table = FileTable {
-        segments: read_segments(parts.take(segments, SEGMENT_BYTES)?),
-        rules: read_rules(parts.take(rules, RULE_WORDS * 4)?)?,
-        page_rows: words(parts.take(pages, 4)?).collect(),
-        words: words(parts.take(words_, 4)?).collect(),
+        segments: read_segments(&parts.take(segments, SEGMENT_BYTES)?),
+        rules: read_rules(&parts.take(rules, RULE_WORDS * 4)?)?,
+        page_rows: parts.take_words(pages)?,
+        words: parts.take_words(words_)?,
         first_page: u32::try_from(first_page).ok()?,
     };
-    let is_whole = parts.0.is_empty() && written_key == key.as_bytes() && table.is_sound();
-    is_whole.then_some(table)
+    let sum = both(checksum::of(&header[..CHECKSUM_AT]), parts.sum.finish());
+    let is_whole = parts.left == 0 && sum == written_sum && written_key == key.as_bytes();
+    (is_whole && table.is_sound()).then_some(table)
 }
 
-/// What has not been looked at yet.
-struct Parts<'a>(&'a [u8]);
+/// Bytes that are read at once: a multiple of a word.
+const PIECE_BYTES: usize = 64 << 10;
 
-impl<'a> Parts<'a> {
-    fn take(&mut self, count: usize, bytes: usize) -> Option<&'a [u8]> {
-        let (part, rest) = self.0.split_at_checked(count.checked_mul(bytes)?)?;
-        self.0 = rest;
+/// What follows the header, and has not been read yet.
+struct Parts<F> {
+    file: F,
+    /// Its bytes.
+    left: u64,
+    /// Of what has been read of it.
+    sum: checksum::Running,
+}
+
+impl<F: Read> Parts<F> {
+    /// The next part, of so many things of so many bytes. `None` if the file has fewer.
+    fn take(&mut self, count: usize, bytes: usize) -> Option<Vec<u8>> {
+        let mut part = vec![0; self.claim(count, bytes)?];
+        self.read(&mut part)?;
         Some(part)
+    }
+
+    /// The next part, if it is one of words.
+    fn take_words(&mut self, count: usize) -> Option<Vec<u32>> {
+        let mut left = self.claim(count, 4)?;
+        let mut part = Vec::with_capacity(count);
+        let mut piece = vec![0; left.min(PIECE_BYTES)];
+        while left > 0 {
+            let piece = &mut piece[..left.min(PIECE_BYTES)];
+            self.read(piece)?;
+            part.extend(words(piece));
+            left -= piece.len();
+        }
+        Some(part)
+    }
+
+    /// How many bytes a part has. `None` if the file has fewer: nothing is made for what is not
+    /// there.
+    fn claim(&mut self, count: usize, bytes: usize) -> Option<usize> {
+        let bytes = count.checked_mul(bytes)?;
+        self.left = self.left.checked_sub(bytes as u64)?;
+        Some(bytes)
+    }
+
+    fn read(&mut self, piece: &mut [u8]) -> Option<()> {
+        self.file.read_exact(piece).ok()?;
+        self.sum.add(piece);
+        Some(())
     }
 }
 
 fn sum(bytes: &[u8]) -> u64 {
     let (before, after) = (&bytes[..CHECKSUM_AT], &bytes[HEADER_BYTES..]);
-    checksum::of(before) ^ checksum::of(after).rotate_left(1)
+    both(checksum::of(before), checksum::of(after))
+}
+
+/// The checksum of a file, of those of what is before it and of what is behind it.
+fn both(before: u64, after: u64) -> u64 {
+    before ^ after.rotate_left(1)
 }
 
 fn push_words(bytes: &mut Vec<u8>, words: impl IntoIterator<Item = u32>) {
@@ -166,6 +217,10 @@ fn read_rules(bytes: &[u8]) -> Option<Vec<Packed>> {
 mod tests {
     use super::super::tests::table;
     use super::*;
+
+    fn decode(bytes: &[u8], key: &str) -> Option<FileTable> {
+        super::decode(bytes, bytes.len() as u64, key)
+    }
 
     #[test]
     fn there_and_back() {

@@ -27,6 +27,41 @@ fn check(addr: u64, expected: Result<(&str, Option<&str>, u64), Reason>) {
     assert_eq!(found, expected, "{addr:#x}");
 }
 
+/// A reader that gives a few bytes at a time.
+struct Slow<'t>(&'t [u8], usize);
+
+impl Read for Slow<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let some = self.1.min(room.len());
+        self.0.read(&mut room[..some])
+    }
+}
+
+#[test]
+fn a_text_that_is_read_in_pieces_is_the_same() {
+    // Longer than a piece, with a line that is longer than one, and a last line without an end.
+    let mut text = b"ffffffff81000000 T start_kernel\n".to_vec();
+    text.extend(std::iter::repeat_n(b'x', 2 * PIECE_BYTES));
+    text.push(b'\n');
+    for number in 0..5_000u64 {
+        let line = format!("{:016x} t f{number}\n", 0xffff_ffff_8200_0000 + number * 16);
+        text.extend(line.as_bytes());
+    }
+    text.extend(b"ffffffff83000000 t last");
+    let whole = KernelSymbols::parse(&text);
+    assert_eq!(whole.len(), 5_002);
+    for step in [1, 7, 4_096, usize::MAX] {
+        let read = KernelSymbols::read(Slow(&text, step)).expect("a text");
+        assert_eq!(read.len(), whole.len(), "{step}");
+        for addr in [0x8100_0000u64, 0x8200_0010, 0x8201_3870, 0x8300_0004] {
+            let addr = 0xffff_ffff_0000_0000 | addr;
+            let of =
+                |symbols: &KernelSymbols| symbols.find(addr).map(|found| found.name.to_owned());
+            assert_eq!(of(&read), of(&whole), "{step} {addr:#x}");
+        }
+    }
+}
+
 #[test]
 fn functions_extend_to_the_next_one() {
     check(0xffffffff81000000, Ok(("start_kernel", None, 0)));
