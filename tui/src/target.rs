@@ -1,6 +1,8 @@
 //! A *target* is what is sampled, looked up on this machine: pids that exist,
 //! a control group that was found, and the words for the header.
 
+pub mod nobody;
+
 use crate::failure::{Exit, Failure};
 use probe::cgroup::{Cgroup, CgroupError, Hierarchy};
 use probe::privilege::{Capability, Rights};

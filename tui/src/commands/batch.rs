@@ -10,6 +10,7 @@ use crate::failure::{Exit, Failure};
 use crate::lists::table::Item as _;
 use crate::output::Output;
 use crate::stderr;
+use crate::target::nobody;
 use crate::trace::StartTrace;
 use crate::views::functions::FunctionColumn;
 use crate::widgets::ascii;
@@ -108,7 +109,13 @@ async fn report(config: &Config, subject: Subject, batch: &BatchConfig) -> Resul
 /// Returns the report of a snapshot. The first one may have a head that the others have
 /// not.
 fn render(snapshot: &Snapshot, config: &Config, batch: &BatchConfig, output: &Output) -> String {
-    let snapshot = &in_order(snapshot, config.look.sort);
+    let mut snapshot = in_order(snapshot, config.look.sort);
+    let comm = config.target.comm.as_ref();
+    if let Some(comm) = comm.filter(|_| snapshot.report.samples == 0) {
+        let notes = nobody::said(comm);
+        snapshot.to_mut().health.notes.extend(notes);
+    }
+    let snapshot = &snapshot;
     let report = BatchReport {
         snapshot,
         version: env!("CARGO_PKG_VERSION"),
