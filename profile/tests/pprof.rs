@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use profile::formats::{self, FormatError, pprof};
-use profile::{Selection, Store};
+use profile::{Ending, Frame, FrameKind, ModuleId, NewSample, ProcessId, Selection, Store};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -249,6 +249,42 @@ fn the_real_pprof_counts_the_same() {
     }
     for tag in ["worker", "pid", "101", "tid", "comm"] {
         assert!(tags.contains(tag), "{tag}: {tags}");
+    }
+}
+
+/// The kernel's frames are met first, as a rule, and libraries' before the program's.
+#[test]
+fn the_real_pprof_calls_a_profile_by_its_program() {
+    let mut store = Store::new(limits());
+    for (id, path) in [(0, "[kernel]"), (1, "/lib/libc.so.6"), (2, "/srv/server")] {
+        let name = path.rsplit('/').next().unwrap();
+        store.add_module(ModuleId(id), name, path);
+    }
+    let frames = [0, 1, 2].map(|module| Frame {
+        module: ModuleId(module),
+        address: 0x1000,
+        kind: if module == 0 {
+            FrameKind::Kernel
+        } else {
+            FrameKind::User
+        },
+    });
+    assert!(store.add_sample(NewSample {
+        time_ns: 0,
+        cpu: 0,
+        process: ProcessId(0),
+        tid: 7,
+        comm: "server",
+        frames: &frames,
+        kernel_frames: 1,
+        ending: Ending::Root,
+        weight: 1,
+    }));
+    let scratch = Scratch::new();
+    let path = scratch.write("written.pb.gz", written(&select(&store, "")));
+    let top = go_pprof(&["-top", "-symbolize=none", path.to_str().unwrap()]);
+    if let Some(top) = top {
+        assert!(top.contains("File: server\n"), "{top}");
     }
 }
 

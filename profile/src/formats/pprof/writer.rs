@@ -362,10 +362,25 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Adds what had to wait: mappings, then strings, of which number 0 must be the
-    /// empty one.
+    /// The number of the mapping of the program that ran, if it was only one: viewers call the
+    /// profile by the file of the first mapping.
+    fn only_program(&self) -> Option<u64> {
+        let mut programs = (1u64..).zip(&self.mappings).filter(|(_, mapping)| {
+            let path = &mapping.module.path;
+            let name = path.rsplit('/').next().unwrap_or_default();
+            path.starts_with('/') && !name.ends_with(".so") && !name.contains(".so.")
+        });
+        let (number, _) = programs.next()?;
+        programs.next().is_none().then_some(number)
+    }
+
+    /// Adds what had to wait: mappings, that of the program first, then strings, of which number 0
+    /// must be the empty one.
     fn finish(mut self) -> Message {
-        for (number, mapping) in (1u64..).zip(&self.mappings) {
+        let program = self.only_program();
+        let mut ordered: Vec<(u64, &Mapping)> = (1u64..).zip(&self.mappings).collect();
+        ordered.sort_by_key(|(number, _)| Some(*number) != program);
+        for (number, mapping) in ordered {
             let build_id: String = mapping
                 .module
                 .build_id
