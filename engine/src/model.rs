@@ -634,6 +634,9 @@ fn how_it_ended(sample: &probe::Sample) -> profile::Ending {
     if sample.over_share {
         return profile::Ending::OverShare;
     }
+    if sample.outside {
+        return profile::Ending::Outside;
+    }
     if sample.tables_late {
         return profile::Ending::TablesLate;
     }

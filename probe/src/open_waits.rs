@@ -515,6 +515,7 @@ mod tests {
             stopped_at: 0,
             over_share: false,
             tables_late: false,
+            outside: false,
             wait: raw.wait,
         }
     }

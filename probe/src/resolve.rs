@@ -28,9 +28,14 @@ pub struct Located {
     pub over_share: bool,
     /// Its stack was walked before the table of the file in which it stopped was read.
     pub tables_late: bool,
+    /// It is outside of the pid namespace that we are in.
+    pub outside: bool,
     /// Its frames of Python.
     pub python: PythonParts,
 }
+
+/// What the processes outside of our pid namespace are called, as their numbers are not known.
+const OUTSIDE: &[u8] = b"[outside]";
 
 /// Turns raw samples into samples.
 #[derive(Debug, Default)]
@@ -47,19 +52,29 @@ impl Resolver {
         processes: &mut ProcessTable,
         now_ns: u64,
     ) -> Located {
-        let comm = comm_bytes(&raw.comm);
+        // The kernel has no number for it that means anything here: 0 is many processes, and what
+        // one of them maps is not where another one is.
+        let outside = raw.tgid == 0 && !raw.user.is_empty();
+        let comm = match raw.tgid {
+            0 => OUTSIDE,
+            _ => comm_bytes(&raw.comm),
+        };
         let leaf = raw.user.first().map(|frame| frame.address_for_lookup());
         let process = processes.at(raw.tgid, comm, raw.time_ns, now_ns);
         let (id, user, has_execed) = (process.id, process.user(), process.has_execed());
         let mut mappings = process.mappings.clone();
+        if outside {
+            mappings = Arc::default();
+        }
         let is_lost = |mappings: &Mappings| leaf.is_some_and(|leaf| mappings.find(leaf).is_none());
         // In the midst of exec the registers are those of the old program.
-        let in_exec = is_lost(&mappings)
+        let in_exec = !outside
+            && is_lost(&mappings)
             && !raw.kernel.is_empty()
             && (has_execed || self.exec.is_in(&raw.kernel));
         // The interrupted address must be mapped: if it is not here, something
         // was missed, and /proc still knows it if the process lives.
-        if is_lost(&mappings) && !in_exec && processes.rescan(raw.tgid, now_ns) {
+        if is_lost(&mappings) && !in_exec && !outside && processes.rescan(raw.tgid, now_ns) {
             let process = processes.at(raw.tgid, comm, raw.time_ns, now_ns);
             mappings = process.mappings.clone();
         }
@@ -70,6 +85,7 @@ impl Resolver {
             in_exec,
             over_share: false,
             tables_late: false,
+            outside,
             python: PythonParts::default(),
         }
     }
@@ -96,7 +112,11 @@ impl Resolver {
             (ending, stopped_at) = (Ending::Exec, 0);
         }
         let mut over_share = located.over_share;
-        let user = if in_exec { &[] } else { raw.user.as_slice() };
+        let has_no_user_part = in_exec || located.outside;
+        let user = match has_no_user_part {
+            true => &[],
+            false => raw.user.as_slice(),
+        };
         for (index, frame) in user.iter().enumerate() {
             let address = frame.address_for_lookup();
             match located.mappings.find(address) {
@@ -147,6 +167,7 @@ impl Resolver {
             over_share: over_share && !matches!(ending, Ending::Root | Ending::NoUserStack),
             tables_late: located.tables_late
                 && matches!(ending, Ending::NoFramePointer | Ending::BrokenChain),
+            outside: located.outside,
             ending,
             stopped_at,
             wait: raw.wait,

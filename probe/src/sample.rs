@@ -64,6 +64,8 @@ pub struct Sample {
     pub over_share: bool,
     /// It stopped there because the unwind table of the file was not read yet.
     pub tables_late: bool,
+    /// There is no user stack because the process is outside of the pid namespace that we are in.
+    pub outside: bool,
     /// Of a wait, what is known of it.
     pub wait: Option<RawWait>,
 }

@@ -503,6 +503,9 @@ impl Timeline {
     }
 
     fn follow(&mut self, event: &Event, now_ns: u64) {
+        if event.what.is_outside() {
+            return;
+        }
         if let What::Lost(records) = event.what {
             self.events_lost += records;
         }

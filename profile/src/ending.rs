@@ -44,11 +44,14 @@ pub enum Ending {
     OverShare = 15,
     /// The walk needed the unwind table of a file, and that was not read yet.
     TablesLate = 16,
+    /// The process is outside of the container that proftop runs in: where its code is from
+    /// cannot be told.
+    Outside = 17,
 }
 
 impl Ending {
     /// All endings, each at the index that is its number.
-    pub const ALL: [Ending; 17] = [
+    pub const ALL: [Ending; 18] = [
         Ending::Root,
         Ending::NoUserStack,
         Ending::NoFramePointer,
@@ -66,6 +69,7 @@ impl Ending {
         Ending::Exiting,
         Ending::OverShare,
         Ending::TablesLate,
+        Ending::Outside,
     ];
 
     /// The number by which files know it.
@@ -98,6 +102,7 @@ impl Ending {
             Ending::Exiting => "exiting",
             Ending::OverShare => "over_share",
             Ending::TablesLate => "tables_late",
+            Ending::Outside => "outside",
         }
     }
 
@@ -132,6 +137,9 @@ impl Ending {
             }
             Ending::TablesLate => {
                 "the file's unwind table was not read yet, as in the first moments of a run"
+            }
+            Ending::Outside => {
+                "the process is outside of this container: where its code is from cannot be told"
             }
         }
     }

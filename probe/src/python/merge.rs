@@ -296,6 +296,7 @@ mod tests {
             stopped_at: 0,
             over_share: false,
             tables_late: false,
+            outside: false,
             wait: None,
         };
         let came = merge(&mut sample, python, place);

@@ -33,6 +33,18 @@ pub enum What {
     Lost(u64),
 }
 
+impl What {
+    /// Whether it happened to a process outside of the pid namespace that we are in. Such
+    /// processes have no number here, so that all of them would be one.
+    pub fn is_outside(&self) -> bool {
+        match self {
+            What::Comm { pid, .. } | What::Fork { pid, .. } | What::Exit { pid, .. } => *pid == 0,
+            What::Map(map) => map.pid == 0,
+            What::Lost(_) => false,
+        }
+    }
+}
+
 /// A new executable mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {

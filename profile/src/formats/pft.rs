@@ -37,7 +37,7 @@ pub const MAGIC: [u8; 8] = *b"\x89PFT\r\n\x1a\n";
 /// Files of a higher one cannot be read.
 pub(super) const VERSION: u16 = 2;
 /// Sections that are not known are left out.
-pub(super) const VERSION_MINOR: u16 = 9;
+pub(super) const VERSION_MINOR: u16 = 10;
 
 /// What a block consists of: parts, each with its tag and length.
 pub(super) mod section {
