@@ -601,6 +601,7 @@ impl Model {
     /// Sentences: what is missing, and why.
     fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.sampling.notes().collect();
+        notes.extend(memory::note(self.settings.room));
         notes.extend(self.budget().and_then(Budget::note));
         notes.extend(self.account.notes());
         notes.extend(self.workers.notes());

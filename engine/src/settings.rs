@@ -4,6 +4,7 @@ use crate::probes::expression::Values;
 use crate::probes::{ProbeLimits, ProbeOrder, Reach};
 use crate::snapshot::Span;
 use probe::Happening;
+use probe::memory::room::Room;
 use profile::{Filter, Limits};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,8 @@ pub struct Settings {
     pub limits: Limits,
     /// When snapshots are made.
     pub schedule: Schedule,
+    /// How much memory there is, and what is made smaller for that.
+    pub room: Room,
     /// What is sampled, in words.
     pub scope: Arc<str>,
     /// The only CPUs that are; empty: all.
@@ -206,6 +209,7 @@ mod tests {
                 count: None,
                 names: AwaitNames::Last,
             },
+            room: Room::default(),
             scope: scope.into(),
             cpus: Vec::new(),
             rate_hz: 99,

@@ -25,12 +25,15 @@ use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::{PerfEvent, ProgramError, ProgramFd, RawTracePoint, UProbe};
 use aya::{Ebpf, EbpfLoader};
 use probe_ebpf::calls::{PROBES_MAX, starts};
-use probe_ebpf::limits::NUDGES_BYTES;
+use probe_ebpf::limits::{COMMS_MAX, NUDGES_BYTES, TARGETS_MAX};
 use probe_ebpf::settings::filter;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use waits::Waiting;
+
+/// Of a map that nobody looks at. (One of the least recently used entries needs some for each CPU.)
+const UNUSED_ENTRIES: u32 = 64;
 
 /// The object, built from `probe-ebpf/` by `cargo xtask ebpf`.
 #[cfg(target_arch = "x86_64")]
@@ -123,6 +126,10 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
     };
     let is_point = matches!(settings.happening, Some(Happening::Point { .. }));
     let if_calls = |entries: usize| if settings.calls { entries as u32 } else { 1 };
+    let if_asked = |condition: u32, entries: usize| match conditions & condition {
+        0 => UNUSED_ENTRIES,
+        _ => entries as u32,
+    };
     let rooms = if settings.calls || is_point {
         cpus::possible()
     } else {
@@ -163,6 +170,11 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
         .map_max_entries("CALL_TALLIES", if_calls(PROBES_MAX))
         .map_max_entries("CALL_STARTS", if_calls(starts::BUCKETS))
         .map_max_entries("CALL_SCRATCH", rooms)
+        // Each of these takes 1.3 MB, and is looked at only if its condition is set.
+        .map_max_entries("TARGET_PIDS", if_asked(filter::PIDS, TARGETS_MAX))
+        .map_max_entries("TARGET_TIDS", if_asked(filter::TIDS, TARGETS_MAX))
+        .map_max_entries("COMM_PIDS", if_asked(filter::COMM, TARGETS_MAX))
+        .map_max_entries("COMM_VERDICTS", if_asked(filter::COMM, COMMS_MAX))
         .map_max_entries("SAMPLES", settings.ring_bytes)
         .map_max_entries("RULE_CACHE", cpus::possible())
         .map_max_entries("RAW_SCRATCH", cpus::possible());

@@ -1,6 +1,8 @@
 //! What the allocator keeps: reading debug information and building tables takes
 //! memory for a moment, which it would hold for ever.
 
+pub mod room;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Less is not worth it: it will be wanted again.

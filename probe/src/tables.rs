@@ -79,6 +79,10 @@ const CHUNKS_PER_POLL: u64 = 2;
 pub struct Limits {
     /// Of kernel memory for tables; at least one chunk of 1 MiB is used.
     pub table_bytes: u64,
+    /// Of unwind information of one file: reading it takes several times as much for a moment.
+    pub information_bytes: u64,
+    /// Whether only one file is read at a time.
+    pub one_by_one: bool,
     /// The directory that the cache is below; `None` for no cache.
     pub cache_base: Option<PathBuf>,
     /// What the cache may take on disk.
@@ -89,6 +93,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             table_bytes: 128 << 20,
+            information_bytes: u64::MAX,
+            one_by_one: false,
             cache_base: Cache::default_base(),
             cache_bytes: cache::BYTES_MAX,
         }
@@ -118,7 +124,7 @@ impl Tables {
             dictionary: Dictionary::new(rules.clone(), extended.clone()),
             files: Files::default(),
             lists: Lists::new(mappings.clone(), maps.processes),
-            builder: Builder::start(cache)?,
+            builder: Builder::start(cache, limits)?,
             rules,
             extended,
             mappings,

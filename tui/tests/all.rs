@@ -23,6 +23,7 @@ mod happenings;
 mod hostile_names;
 mod hotspot;
 mod hung;
+mod little_memory;
 mod machines;
 mod mcp;
 mod newcomer;

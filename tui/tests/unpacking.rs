@@ -3,13 +3,13 @@
 
 use crate::common;
 
+use common::memory_group::MemoryGroup;
 use common::{proftop, run, text};
 use std::fs;
 use std::io::Read as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use test_support::{compile, is_root_or_skip, run_tool, skip, wait_until};
+use test_support::{compile, is_root_or_skip, run_tool};
 
 /// A stripped program with such a table.
 fn program(folder: &Path, name: &str, packed: &Path) -> Option<PathBuf> {
@@ -33,50 +33,6 @@ fn unpacked(packed: &[u8], to: &Path) -> Option<()> {
     let unpacked = run_tool(Command::new("xz").arg("-dc").arg(from))?;
     fs::write(to, unpacked.stdout).unwrap();
     Some(())
-}
-
-/// A control group with so much memory; it goes away with the test.
-struct Memory(PathBuf);
-
-impl Memory {
-    fn of(bytes: u64) -> Option<Memory> {
-        let name = format!("proftop-memory-{}", std::process::id());
-        // The first version of control groups, and the second.
-        let kinds = [
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
-            ("/sys/fs/cgroup", "memory.max"),
-        ];
-        for (root, limit) in kinds {
-            let group = Path::new(root).join(&name);
-            if fs::create_dir(&group).is_err() {
-                continue;
-            }
-            let group = Memory(group);
-            if fs::write(group.0.join(limit), bytes.to_string()).is_ok() {
-                return Some(group);
-            }
-        }
-        skip("no control group can be given a bound of memory");
-        None
-    }
-
-    /// The command begins its life inside.
-    fn holds(&self, command: &mut Command) {
-        let members = fs::File::options()
-            .write(true)
-            .open(self.0.join("cgroup.procs"));
-        let members = members.expect("it is ours");
-        // SAFETY: one system call between fork and exec.
-        unsafe {
-            command.pre_exec(move || std::io::Write::write_all(&mut &members, b"0"));
-        }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        wait_until("the group is empty", || fs::remove_dir(&self.0).is_ok());
-    }
 }
 
 #[test]
@@ -125,7 +81,7 @@ fn three_gigabytes_in_a_group_of_128_mb_are_survived() {
     let Some(program) = made.and_then(|()| program(folder.path(), "bombed", &packed)) else {
         return;
     };
-    let Some(memory) = Memory::of(128 << 20) else {
+    let Some(memory) = MemoryGroup::of(128 << 20) else {
         return;
     };
     let mut command = proftop(&["symbolize", program.to_str().unwrap(), "0x1139"]);

@@ -1,6 +1,7 @@
 //! Keeping to the memory that may be taken (`--mem`): samples have what all else leaves of it.
 
 use super::workers::Workers;
+use probe::memory::room::Room;
 use profile::{OwnMemory, Store};
 
 /// Samples may take this part of it whatever all else takes.
@@ -22,6 +23,19 @@ pub fn bound(store: &mut Store, parts: &OwnMemory, bytes_max: usize) {
     let own = probe::memory::own_bytes_of(std::process::id());
     let others = (own + parts.helpers).saturating_sub(parts.samples);
     store.set_memory_bytes_max(left(bytes_max as u64, others) as usize);
+}
+
+/// What is said where parts are smaller than usual.
+pub fn note(room: Room) -> Option<String> {
+    let megabytes = room.group_bytes()? >> 20;
+    let lines = match room.has_lines() {
+        true => "",
+        false => ", and there are no lines of source text and no inlined functions",
+    };
+    Some(format!(
+        "this control group may take {megabytes} MB of memory: there is less room for samples, names \
+         and unwind tables, so some stacks may be cut and some samples leave sooner{lines}"
+    ))
 }
 
 /// What `others` leave.

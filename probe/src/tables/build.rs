@@ -4,6 +4,7 @@
 mod queue;
 mod read;
 
+use super::Limits;
 use super::cache::Cache;
 use super::file_table::FileTable;
 use super::no_table::NoTable;
@@ -87,16 +88,22 @@ struct Shared {
     queue: Mutex<Queue>,
     wake: Condvar,
     cache: Option<Cache>,
+    /// As in [`Limits`].
+    information_bytes: u64,
+    /// Who has it reads a file; `None` if several are read at once.
+    turn: Option<Mutex<()>>,
 }
 
 impl Builder {
     /// Starts the threads that build. What they built is kept in the cache, if there is
     /// one.
-    pub fn start(cache: Option<Cache>) -> io::Result<Self> {
+    pub fn start(cache: Option<Cache>, limits: &Limits) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             wake: Condvar::new(),
             cache,
+            information_bytes: limits.information_bytes,
+            turn: limits.one_by_one.then(Mutex::default),
         });
         // A thread waits until its last table is taken: few are in memory.
         let (sender, built) = sync_channel(THREADS.len());
@@ -180,17 +187,20 @@ fn work(duty: Duty, shared: &Shared, sender: &SyncSender<Built>) {
             wanted_by,
             ..
         } = job;
+        let turn = shared.turn.as_ref();
+        let turn = turn.map(|turn| turn.lock().unwrap_or_else(|lock| lock.into_inner()));
         let begun = Instant::now();
         // Files come from strangers: should one of them find a way to make us
         // panic, it is that file which has no table.
         let read = faults::catch("reading unwind tables", || {
-            read::table(&content, cache, &files)
+            read::table(&content, cache, &files, shared.information_bytes)
         });
         let (table, new_key) = match read {
             Ok(Ok(found)) => (Ok(Arc::new(found.table)), found.new_key),
             Ok(Err(reason)) => (Err(reason), None),
             Err(_) => (Err(NoTable::Damaged), None),
         };
+        drop(turn);
         let now = Instant::now();
         shared.queue().took(wanted_by, now - begun, now);
         let to_store = new_key.zip(table.as_ref().ok().cloned());

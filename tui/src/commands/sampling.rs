@@ -12,6 +12,7 @@ use engine::snapshot::Snapshot;
 use engine::{Command, Consent, Engine, FirstProbes, LineReading, MakeSource, Schedule, Settings};
 use probe::child::{HeldCommand, RunningCommand, StartError};
 use probe::confine::{self, Duty};
+use probe::memory::room::Room;
 use profile::{Filter, Limits};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -61,12 +62,14 @@ pub fn start(
         Schedule::Live { .. } => Filter::default(),
         Schedule::Reports { .. } => config.look.filter.clone(),
     };
+    let room = Room::of_this_process();
     let settings = Settings {
         limits: Limits {
             keep: config.sample.keep,
-            memory_bytes: config.sample.memory_bytes_max as usize,
+            memory_bytes: room.own_bytes(config.sample.memory_bytes_max) as usize,
         },
         schedule,
+        room,
         scope: target.words.clone(),
         cpus: target.cpus.clone(),
         rate_hz: config.sample.rate_hz,
@@ -81,6 +84,7 @@ pub fn start(
         consent,
         lines: match &config.mode {
             Mode::Record(record) if record.ring.is_some() => LineReading::WhenAsked,
+            _ if !room.has_lines() => LineReading::WhenAsked,
             _ => LineReading::WithNames,
         },
         budget_percent: config.sample.budget.map(Percent::percent),
@@ -89,7 +93,7 @@ pub fn start(
     let (commands, received) = std::sync::mpsc::channel();
     let engine = Engine::start(
         settings,
-        source(config, &target, sampler, calls),
+        source(config, &target, sampler, calls, room),
         ready,
         received,
         publish,
@@ -123,9 +127,23 @@ fn release_when_ready(held: Option<HeldCommand>) -> (Box<dyn FnOnce() + Send>, O
 
 /// Returns what makes the source of samples, on the thread that will drain it. The pattern
 /// of `--comm` is compiled there, and a mistake in it is an error of the start.
-fn source(config: &Config, target: &Target, sampler: Sampler, calls: bool) -> MakeSource {
+fn source(
+    config: &Config,
+    target: &Target,
+    sampler: Sampler,
+    calls: bool,
+    room: Room,
+) -> MakeSource {
     let pattern = target.comm.as_ref().map(|comm| comm.as_str().to_string());
+    let tables = probe::tables::Limits::default();
     let probe_config = probe::Config {
+        ring_bytes: room.ring_bytes(),
+        tables: probe::tables::Limits {
+            table_bytes: room.table_bytes(tables.table_bytes),
+            information_bytes: room.information_bytes(),
+            one_by_one: room.group_bytes().is_some(),
+            ..tables
+        },
         target: probe_target(target),
         rate_hz: config.sample.rate_hz,
         max_depth: config.sample.depth_max,

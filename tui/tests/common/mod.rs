@@ -7,6 +7,8 @@ pub mod dialog;
 pub mod fuse;
 /// A control group.
 pub mod group;
+/// A control group with little memory.
+pub mod memory_group;
 /// A database under load.
 pub mod postgres;
 /// A terminal of bytes, whose other end is ours.

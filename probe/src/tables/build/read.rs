@@ -21,7 +21,13 @@ pub struct Found {
 }
 
 /// The table of a file: from the cache, or else from its unwind information.
-pub fn table(content: &Content, cache: Option<&Cache>, files: &Files) -> Result<Found, NoTable> {
+/// It is not read from more unwind information than so many bytes.
+pub fn table(
+    content: &Content,
+    cache: Option<&Cache>,
+    files: &Files,
+    information_bytes: u64,
+) -> Result<Found, NoTable> {
     let source = match content {
         Content::Trampolines(kind) => {
             let (rows, rules) = (kind.rows(), Trampoline::rules());
@@ -48,6 +54,9 @@ pub fn table(content: &Content, cache: Option<&Cache>, files: &Files) -> Result<
             new_key: None,
         });
     }
+    if unwind_bytes(&object) > information_bytes {
+        return Err(NoTable::TooLarge);
+    }
     let (unwind, is_complete) = match content {
         Content::File { path, root, .. } => {
             let source = FileSource {
@@ -65,6 +74,15 @@ pub fn table(content: &Content, cache: Option<&Cache>, files: &Files) -> Result<
         // What is missing may be there the next time.
         new_key: key.filter(|_| is_complete),
     })
+}
+
+/// How much unwind information the file itself has.
+fn unwind_bytes(object: &Object) -> u64 {
+    let sections = [&b".eh_frame"[..], b".debug_frame", b".gopclntab"];
+    let found = sections
+        .iter()
+        .filter_map(|name| object.section_by_name(name));
+    found.map(|section| section.size).sum()
 }
 
 fn of_file(file: &Arc<OwnedFd>) -> Result<Source, OpenError> {

@@ -44,7 +44,7 @@ fn bytes(bytes: &[u8]) -> Content {
 
 #[test]
 fn our_own_table() {
-    let builder = Builder::start(None).unwrap();
+    let builder = Builder::start(None, &Limits::default()).unwrap();
     assert_eq!(want(&builder, ModuleId(7), own(), 1), None);
     let built = wait(&builder);
     assert_eq!(built.file, ModuleId(7));
@@ -53,7 +53,7 @@ fn our_own_table() {
 
 #[test]
 fn why_there_is_none() {
-    let builder = Builder::start(None).unwrap();
+    let builder = Builder::start(None, &Limits::default()).unwrap();
     let mut arm = std::fs::read("/proc/self/exe").unwrap();
     arm[18] = 183;
     let reason = |content| {
@@ -75,7 +75,7 @@ fn the_second_time_it_is_in_the_cache() {
     let base = tempfile::tempdir().unwrap();
     let built = |file| {
         let cache = Cache::open(base.path(), BYTES_MAX).unwrap();
-        let builder = Builder::start(Some(cache)).unwrap();
+        let builder = Builder::start(Some(cache), &Limits::default()).unwrap();
         want(&builder, file, own(), 0);
         let table = wait(&builder).table.unwrap();
         (builder, table)
@@ -99,7 +99,7 @@ fn the_second_time_it_is_in_the_cache() {
 /// Nobody takes the tables; memory must not grow, and the end must come.
 #[test]
 fn tables_that_nobody_takes_hold_up_the_work() {
-    let builder = Builder::start(None).unwrap();
+    let builder = Builder::start(None, &Limits::default()).unwrap();
     for file in 0..20 {
         want(&builder, ModuleId(file), bytes(b"nothing"), 0);
     }

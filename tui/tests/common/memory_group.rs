@@ -1,0 +1,52 @@
+//! A control group with little memory that goes away with the test.
+
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use test_support::{skip, wait_until};
+
+/// The group, which is removed when nobody is in it any more.
+pub struct MemoryGroup(PathBuf);
+
+impl MemoryGroup {
+    /// Says why there is none.
+    pub fn of(bytes: u64) -> Option<Self> {
+        let name = format!("proftop-memory-{}", std::process::id());
+        // The first version of control groups, and the second.
+        let kinds = [
+            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            ("/sys/fs/cgroup", "memory.max"),
+        ];
+        for (root, limit) in kinds {
+            let group = Path::new(root).join(&name);
+            if fs::create_dir(&group).is_err() {
+                continue;
+            }
+            let group = Self(group);
+            if fs::write(group.0.join(limit), bytes.to_string()).is_ok() {
+                return Some(group);
+            }
+        }
+        skip("no control group can be given a bound of memory");
+        None
+    }
+
+    /// The command begins its life inside.
+    pub fn holds(&self, command: &mut Command) {
+        let members = fs::File::options()
+            .write(true)
+            .open(self.0.join("cgroup.procs"));
+        let members = members.expect("it is ours");
+        // SAFETY: one system call between fork and exec.
+        unsafe {
+            command.pre_exec(move || std::io::Write::write_all(&mut &members, b"0"));
+        }
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        wait_until("the group is empty", || fs::remove_dir(&self.0).is_ok());
+    }
+}
