@@ -35,7 +35,10 @@ mod tests {
         let (tell, told) = std::sync::mpsc::channel::<()>();
         let thread = started.spawn(move || told.recv()).expect("a thread");
         let pattern = |text: &str| Regex::new(text).expect("a pattern");
-        assert_eq!(said(&pattern("^somebody-x7$")), None);
+        // It gets its name a moment after it was made.
+        test_support::wait_until("the thread has its name", || {
+            said(&pattern("^somebody-x7$")).is_none()
+        });
         let sentence = said(&pattern("^nobody-x7$")).expect("nobody is called so");
         assert!(sentence.contains("matches ^nobody-x7$"), "{sentence}");
         drop(tell);
