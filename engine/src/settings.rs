@@ -16,7 +16,7 @@ pub struct Settings {
     pub limits: Limits,
     /// When snapshots are made.
     pub schedule: Schedule,
-    /// How much memory there is, and what is made smaller for that.
+    /// How much memory the control group of this process may take.
     pub room: Room,
     /// What is sampled, in words.
     pub scope: Arc<str>,

@@ -32,7 +32,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use waits::Waiting;
 
-/// Of a map that nobody looks at. (One of the least recently used entries needs some for each CPU.)
+/// The entries of a map that no program looks at in this run. (An LRU map needs a few for each CPU.)
 const UNUSED_ENTRIES: u32 = 64;
 
 /// The object, built from `probe-ebpf/` by `cargo xtask ebpf`.

@@ -25,7 +25,7 @@ pub fn bound(store: &mut Store, parts: &OwnMemory, bytes_max: usize) {
     store.set_memory_bytes_max(left(bytes_max as u64, others) as usize);
 }
 
-/// What is said where parts are smaller than usual.
+/// The note of a run in a control group with little memory; None if it has enough.
 pub fn note(room: Room) -> Option<String> {
     let megabytes = room.group_bytes()? >> 20;
     let lines = match room.has_lines() {

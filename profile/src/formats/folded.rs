@@ -85,7 +85,7 @@ const WEIGHT_MAX: u64 = 1 << 53;
 /// for more than a day.
 const SAMPLES_MAX: u64 = 1_000_000_000;
 
-/// What is said where counts are no samples.
+/// The note of a file whose counts are too large for samples.
 const AMOUNTS: &str = "its counts are too large for samples, so they are times or bytes, of which \
     the file does not say what they are";
 

@@ -97,7 +97,8 @@ impl KernelSymbols {
             let filled = begun + read;
             let whole = memchr::memrchr(b'\n', &piece[..filled]).map_or(0, |end| end + 1);
             if read == 0 || (whole == 0 && filled == piece.len()) {
-                // The last line has no end. One that is as long as a piece is none of a symbol.
+                // The last line has no end, or a line is longer than a piece, which no line of
+                // a symbol is.
                 builder.add_lines(&piece[..filled]);
                 begun = 0;
             } else {

@@ -1,5 +1,5 @@
-//! Whether a name that was asked for is anybody's, for when nothing was sampled: "there is no
-//! nginx" is another answer than "nginx does nothing".
+//! Tells, when nothing was sampled, whether any thread has the name that `--comm` wants: "there is
+//! no nginx" is another answer than "nginx does nothing".
 
 use regex::Regex;
 use std::fs;

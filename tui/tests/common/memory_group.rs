@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use test_support::{skip, wait_until};
 
-/// The group, which is removed when nobody is in it any more.
+/// The group. Dropping it waits until its last process has ended, and removes it.
 pub struct MemoryGroup(PathBuf);
 
 impl MemoryGroup {

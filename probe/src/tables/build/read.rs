@@ -21,7 +21,7 @@ pub struct Found {
 }
 
 /// The table of a file: from the cache, or else from its unwind information.
-/// It is not read from more unwind information than so many bytes.
+/// A file with more than `information_bytes` of unwind information has none.
 pub fn table(
     content: &Content,
     cache: Option<&Cache>,

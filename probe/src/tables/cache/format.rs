@@ -66,8 +66,8 @@ pub fn encode(table: &FileTable, key: &str) -> Vec<u8> {
     bytes
 }
 
-/// Reads a table of which the file has so many bytes. `None` for whatever is not exactly what
-/// `encode` wrote for this key. Of what is read only the table is held, never the whole file.
+/// Reads a table from a file of `length` bytes. `None` unless the file has exactly what `encode`
+/// wrote for this key. The file is never in memory as a whole, only the table is.
 pub fn decode(file: impl Read, length: u64, key: &str) -> Option<FileTable> {
     let mut header = [0; HEADER_BYTES];
     let mut parts = Parts {
@@ -120,14 +120,14 @@ struct Parts<F> {
 }
 
 impl<F: Read> Parts<F> {
-    /// The next part, of so many things of so many bytes. `None` if the file has fewer.
+    /// Reads the next part: `count` items of `bytes` each. `None` if the file has fewer.
     fn take(&mut self, count: usize, bytes: usize) -> Option<Vec<u8>> {
         let mut part = vec![0; self.claim(count, bytes)?];
         self.read(&mut part)?;
         Some(part)
     }
 
-    /// The next part, if it is one of words.
+    /// Reads the next part, which is `count` words. `None` if the file has fewer.
     fn take_words(&mut self, count: usize) -> Option<Vec<u32>> {
         let mut left = self.claim(count, 4)?;
         let mut part = Vec::with_capacity(count);
@@ -141,8 +141,8 @@ impl<F: Read> Parts<F> {
         Some(part)
     }
 
-    /// How many bytes a part has. `None` if the file has fewer: nothing is made for what is not
-    /// there.
+    /// Returns the bytes of a part of `count` items of `bytes` each. `None` if the file has fewer, so
+    /// that no room is made for what a damaged header claims.
     fn claim(&mut self, count: usize, bytes: usize) -> Option<usize> {
         let bytes = count.checked_mul(bytes)?;
         self.left = self.left.checked_sub(bytes as u64)?;
@@ -161,7 +161,7 @@ fn sum(bytes: &[u8]) -> u64 {
     both(checksum::of(before), checksum::of(after))
 }
 
-/// The checksum of a file, of those of what is before it and of what is behind it.
+/// The checksum of a file, from those of the bytes before and behind the place where it is kept.
 fn both(before: u64, after: u64) -> u64 {
     before ^ after.rotate_left(1)
 }

@@ -121,7 +121,7 @@ impl Reader {
             },
             _ => Metric::default(),
         };
-        // Of a time, none of the units is one tick of a clock.
+        // Where weights are times, a unit of weight is no tick of the clock.
         let hz = if metric.counts_samples() { hz } else { 0 };
         let epoch = meta.start_time + self.first;
         let product = super::super::wire::clean(&meta.product);
