@@ -19,6 +19,11 @@ impl Family {
         self.host == details.host && (pid == self.pid || self.is_above(details))
     }
 
+    /// Whether a process of which these details are known belongs to one of them.
+    pub fn any_has(families: &[Self], pid: u32, details: &ProcessDetails) -> bool {
+        families.iter().any(|family| family.has(pid, details))
+    }
+
     /// Whether a process of which these details are known descends from it.
     pub fn is_above(&self, details: &ProcessDetails) -> bool {
         let mut above = details.ancestors.iter().map(|(pid, _)| *pid);

@@ -125,9 +125,9 @@ impl Sampling {
         }
     }
 
-    /// Goes by the clock as it is now, where somebody has set it: whoever reads a time of day
-    /// compares it with that one, and a machine may learn the date after it has started. Times of
-    /// before move as well, as samples themselves do not tell of it.
+    /// Takes over the clock of the machine if that was set: readers compare a time of day with the
+    /// clock as it is now, and a machine may learn the date after it has started. The times of
+    /// earlier samples move with it, as samples do not say when the clock was set.
     pub fn follow_clock(&mut self) {
         self.epoch_unix_ms = followed(self.epoch_unix_ms, epoch_unix_ms());
     }

@@ -100,7 +100,7 @@ fn bound(groups: &str, root: &Path) -> Option<u64> {
 /// The least number in the files of that name from a group up to the root. In a container its own
 /// group may be the root, whatever path the kernel tells.
 fn least(root: &Path, path: &str, file: &str) -> Option<u64> {
-    // `/..` is what a container is told of groups outside.
+    // In a container the kernel writes the path of a group outside of it as `/..`.
     let path = if path.starts_with("/..") { "/" } else { path };
     let below = Path::new(path).strip_prefix("/").ok()?;
     let folders: Vec<PathBuf> = below.ancestors().map(|group| root.join(group)).collect();

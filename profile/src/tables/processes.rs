@@ -139,8 +139,7 @@ pub(crate) struct Thread {
 impl Process {
     /// Whether it belongs to one of the families.
     pub(crate) fn is_of(&self, families: &[Family]) -> bool {
-        let has = |family: &Family| family.has(self.pid, &self.details);
-        families.iter().any(has)
+        Family::any_has(families, self.pid, &self.details)
     }
 
     /// Whether the two are told in the same words.

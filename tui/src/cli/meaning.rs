@@ -231,6 +231,28 @@ fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
     }
 }
 
+/// Returns the configuration of a run that records, without a screen or reports.
+fn recording(
+    record: RecordConfig,
+    target: TargetSpec,
+    sample: SampleConfig,
+    configuration: Configuration,
+    command: Option<CommandLine>,
+) -> Config {
+    Config {
+        target,
+        sample,
+        show: ShowConfig {
+            window: RECORD_STEP,
+            delay: RECORD_STEP,
+            freeze_after: None,
+        },
+        look: look(&LookArgs::default(), configuration),
+        mode: Mode::Record(record),
+        command,
+    }
+}
+
 /// Returns the configuration of `record`. Without `-o` the file gets a name of its own; `-`
 /// stands for standard output.
 fn record(words: Record, configuration: Configuration) -> Result<Config, Failure> {
@@ -259,25 +281,15 @@ fn record(words: Record, configuration: Configuration) -> Result<Config, Failure
         recorder::check(ring, file.as_deref(), format, &sample)?;
         sample.keep = recorder::keep(ring);
     }
-    Ok(Config {
-        target,
-        sample,
-        show: ShowConfig {
-            window: RECORD_STEP,
-            delay: RECORD_STEP,
-            freeze_after: None,
-        },
-        look: look(&LookArgs::default(), configuration),
-        mode: Mode::Record(RecordConfig {
-            duration: words.duration,
-            file,
-            format,
-            overwrite: words.force,
-            probes,
-            ring,
-        }),
-        command,
-    })
+    let record = RecordConfig {
+        duration: words.duration,
+        file,
+        format,
+        overwrite: words.force,
+        probes,
+        ring,
+    };
+    Ok(recording(record, target, sample, configuration, command))
 }
 
 /// Returns the format that the name of a file tells. A name without an ending, such as that

@@ -69,19 +69,24 @@ fn exchange(path: &Path, line: &str) -> io::Result<String> {
     }
 }
 
+/// Adds to a failure how an agent is started.
+pub fn with_ways_to_start(failure: Failure) -> Failure {
+    failure
+        .remedy(
+            "sudo systemctl start proftop-recorder",
+            "the service of the package",
+        )
+        .remedy(
+            "sudo proftop agent -o ring.pft --control ./control",
+            "with places of your own",
+        )
+}
+
 fn unreachable(path: &Path, error: &io::Error) -> Failure {
     let name = shown(path);
     let failure = match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-            Failure::failed(format!("no agent answers at {name}"))
-                .remedy(
-                    "sudo systemctl start proftop-recorder",
-                    "the service of the package",
-                )
-                .remedy(
-                    "sudo proftop agent -o ring.pft --control ./control",
-                    "with places of your own",
-                )
+            with_ways_to_start(Failure::failed(format!("no agent answers at {name}")))
         }
         io::ErrorKind::PermissionDenied => Failure::new(
             Exit::NotPossible,

@@ -211,8 +211,7 @@ impl<I: Person> View for Table<I> {
 
 /// Whether a process belongs to one of the families.
 pub fn is_of(row: &ProcessRow, families: &[Family]) -> bool {
-    let has = |family: &Family| family.has(row.pid, &row.details);
-    families.iter().any(has)
+    Family::any_has(families, row.pid, &row.details)
 }
 
 /// Whether processes of several machines are in a report.

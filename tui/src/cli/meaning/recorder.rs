@@ -2,12 +2,8 @@
 //! as a service, with places of its own.
 
 use super::super::args::{Agent, AgentTask, RingArgs};
-use super::super::{
-    AskAgent, Config, Mode, Question, RecordConfig, Request, RingConfig, SampleConfig, ShowConfig,
-};
-use super::{
-    Configuration, LookArgs, RECORD_KEEP, RECORD_STEP, look, recorded_format, sample, target,
-};
+use super::super::{AskAgent, Config, Question, RecordConfig, Request, RingConfig, SampleConfig};
+use super::{Configuration, RECORD_KEEP, recorded_format, recording, sample, target};
 use crate::condition::{Condition, Gauge, What};
 use crate::config::AgentSettings;
 use crate::failure::Failure;
@@ -151,7 +147,8 @@ fn agent(words: Agent, configuration: Configuration, places: &Places) -> Result<
     let file = words.output.unwrap_or(places.ring.clone());
     let format = recorded_format(Some(&file), "")?;
     let mut sample = sample(&words.sample, &configuration.0);
-    // The rate of the section [sample] is that of whoever looks at a screen.
+    // The rate in the section [sample] of the configuration is meant for the screen: the agent
+    // has one of its own.
     sample.rate_hz = words
         .sample
         .rate
@@ -159,25 +156,15 @@ fn agent(words: Agent, configuration: Configuration, places: &Places) -> Result<
         .unwrap_or(RATE_DEFAULT);
     check(&ring, Some(&file), format, &sample)?;
     sample.keep = keep(&ring);
-    Ok(Config {
-        target,
-        sample,
-        show: ShowConfig {
-            window: RECORD_STEP,
-            delay: RECORD_STEP,
-            freeze_after: None,
-        },
-        look: look(&LookArgs::default(), configuration),
-        mode: Mode::Record(RecordConfig {
-            duration: None,
-            file: Some(file),
-            format,
-            overwrite: false,
-            probes: engine::FirstProbes::default(),
-            ring: Some(ring),
-        }),
-        command,
-    })
+    let record = RecordConfig {
+        duration: None,
+        file: Some(file),
+        format,
+        overwrite: false,
+        probes: engine::FirstProbes::default(),
+        ring: Some(ring),
+    };
+    Ok(recording(record, target, sample, configuration, command))
 }
 
 /// When an agent saves if nobody has said when.

@@ -7,9 +7,9 @@
 //! anything else                {"error":"…"}
 //! ```
 //!
-//! Only root, the user of the recorder and whoever has started it by sudo are answered: by the
-//! mode of the socket, and by what the kernel says of each who connects. Whoever connects and
-//! says nothing costs a place out of a few, for a few seconds.
+//! The recorder answers root, its own user and the user who started it by sudo, and no others: the
+//! mode of the socket keeps those away, and the kernel tells the user of each connection. A client
+//! that connects and sends nothing takes one of a few places, for a few seconds.
 //!
 //! A thread without any rights accepts and reads: the moment of a request is when it came, also
 //! where the main thread writes a file meanwhile, and the disk is slow.
@@ -68,7 +68,7 @@ pub struct Request {
 pub struct Reply(oneshot::Sender<String>);
 
 impl Reply {
-    /// Answers. Whoever asked may have gone.
+    /// Sends the answer. The client may have closed its connection, which does no harm.
     pub fn send(self, answer: &impl Serialize) {
         let line = serde_json::to_string(answer).unwrap_or_else(|error| failed(&error.to_string()));
         _ = self.0.send(line);

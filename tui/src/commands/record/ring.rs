@@ -30,6 +30,7 @@ mod watches;
 use super::control::{Request, Wish};
 use crate::calendar;
 use crate::cli::{RecordConfig, RingConfig};
+use crate::commands::agent::with_ways_to_start;
 use crate::failure::Failure;
 use crate::stderr;
 use crate::user_files::UserFiles;
@@ -109,15 +110,7 @@ fn make_folder(path: &Path) -> Result<(), Failure> {
             )),
             None => failure,
         };
-        failure
-            .remedy(
-                "sudo systemctl start proftop-recorder",
-                "the service of the package",
-            )
-            .remedy(
-                "sudo proftop agent -o ring.pft --control ./control",
-                "with places of your own",
-            )
+        with_ways_to_start(failure)
     })
 }
 

@@ -77,7 +77,8 @@ fn make(path: &Path) -> io::Result<UnixListener> {
     .map_err(io::Error::from)
 }
 
-/// Locks a folder. Whoever cleans up in it may hold the lock for a moment (systemd-tmpfiles(8)).
+/// Locks a folder. A program that cleans up there, as systemd-tmpfiles(8) does, may hold the lock
+/// for a moment.
 fn lock(folder: &File) -> io::Result<()> {
     for _ in 0..LOCK_TRIES {
         if folder.try_lock().is_ok() {
