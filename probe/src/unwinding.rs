@@ -88,8 +88,10 @@ struct Published(VecDeque<(u64, Option<Arc<Mappings>>)>);
 impl Published {
     /// To be called when the walk sees the new ones.
     fn push(&mut self, mappings: Option<Arc<Mappings>>) {
-        // A new child walks by its parent's from the beginning.
-        let since_ns = if self.0.is_empty() { 0 } else { now_ns() };
+        self.push_since(now_ns(), mappings);
+    }
+
+    fn push_since(&mut self, since_ns: u64, mappings: Option<Arc<Mappings>>) {
         self.0.push_back((since_ns, mappings));
         if self.0.len() > LISTS_MAX {
             self.0.pop_front();
@@ -236,6 +238,9 @@ impl Unwinding {
                 let shared = parent.filter(|_| self.tables.list_of(parent_pid).is_some());
                 let mappings = shared.and_then(Published::in_place).cloned();
                 if let (Some(mappings), Some(user)) = (mappings, self.tables.user_of(parent_pid)) {
+                    // BPF gave the child its parent's list before it ran.
+                    let known = self.published.entry(pid).or_default();
+                    known.push_since(0, Some(mappings.clone()));
                     self.publish(pid, user, &mappings, now_ns);
                 }
             }
@@ -654,9 +659,15 @@ mod tests {
         published.push(Some(second.clone()));
         let since = |index: usize| published.0[index].0;
         let is = |found: Option<&Arc<Mappings>>, list| found.is_some_and(|f| Arc::ptr_eq(f, list));
-        // The first one was inherited, if it was not the first at all.
-        assert!(is(published.at(0), &first));
+        // What runs before the first list is there is walked without one.
+        assert!(published.at(since(0) - 1).is_none());
+        assert!(is(published.at(since(0)), &first));
         assert!(is(published.at(since(1) - 1), &first));
+        let mut inherited = Published::default();
+        inherited.push_since(0, Some(first.clone()));
+        inherited.push(Some(second.clone()));
+        assert!(is(inherited.at(0), &first));
+        assert!(is(inherited.in_place(), &second));
         assert!(published.at(since(2) - 1).is_none());
         assert!(is(published.at(since(2)), &second));
         assert!(is(published.in_place(), &second));
