@@ -19,6 +19,7 @@ use crate::snapshot::{FetchState, Loading};
 use client::{FetchError, Limits};
 use probe::confine::{self, Duty};
 use profile::ModuleId;
+use profile::few;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -147,7 +148,9 @@ impl Fetching {
         let least = SAMPLES_MIN.max(self.samples / ONE_OF);
         let mut hot: Vec<_> = self.by_module.iter().map(|(id, n)| (*n, *id)).collect();
         hot.retain(|(samples, _)| *samples >= least);
-        hot.sort_unstable_by_key(|(samples, id)| (std::cmp::Reverse(*samples), id.0));
+        few::sort_by_key(&mut hot, |(samples, id)| {
+            (std::cmp::Reverse(*samples), id.0)
+        });
         for (_, id) in hot {
             let Some((module, build_id, name)) = describe(id) else {
                 continue;

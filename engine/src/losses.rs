@@ -1,6 +1,7 @@
 //! How many samples were lost in a window: the source only counts from the
 //! start of the run.
 
+use profile::few;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
@@ -30,8 +31,7 @@ impl Losses {
             return;
         }
         self.by_cpu = by_cpu.to_vec();
-        self.by_cpu
-            .sort_by_key(|(cpu, lost)| (Reverse(*lost), *cpu));
+        few::sort_by_key(&mut self.by_cpu, |(cpu, lost)| (Reverse(*lost), *cpu));
         if self.steps.len() == STEPS_MAX {
             self.steps.pop_front();
         }

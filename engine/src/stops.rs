@@ -1,6 +1,7 @@
 //! Where the walks of a run stopped short: by cause, and by the module of the
 //! last frame that was found.
 
+use profile::few;
 use profile::{Ending, ModuleId, Stop};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ impl Stops {
             samples,
         };
         let mut stops: Vec<Stop> = self.samples.iter().map(stop).collect();
-        stops.sort_by(|a, b| {
+        few::sort_by(&mut stops, |a, b| {
             let order = b.samples.cmp(&a.samples);
             order.then_with(|| (a.cause, &a.module).cmp(&(b.cause, &b.module)))
         });

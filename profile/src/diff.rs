@@ -20,6 +20,7 @@ mod student;
 pub use apart::{Apart, PartTest, apart};
 pub use renamed::Renamed;
 
+use crate::few;
 use crate::{Busy, Function, FunctionId, FunctionRow, Metric, RowName, Selection};
 use chance::{Counted, is_enough, of_rates, of_shares};
 use spread::{BothParts, Measured, Spreads};
@@ -303,7 +304,9 @@ impl Diff {
         let is_tested =
             |row: &DiffRow| is_enough(side_a.counted(row.a_self), side_b.counted(row.b_self));
         let corrected = mark_sure(&mut rows, is_tested);
-        rows.sort_by(|x, y| (Reverse(x.b_total), &x.name).cmp(&(Reverse(y.b_total), &y.name)));
+        few::sort_by(&mut rows, |x, y| {
+            (Reverse(x.b_total), &x.name).cmp(&(Reverse(y.b_total), &y.name))
+        });
         let change = |row: &DiffRow| side_b.share(row.b_self) - side_a.share(row.a_self);
         order(&mut rows, change);
         Self {
@@ -471,7 +474,7 @@ struct Corrected(Vec<(f64, f64)>);
 
 impl Corrected {
     fn new(mut chances: Vec<f64>) -> Self {
-        chances.sort_by(f64::total_cmp);
+        few::sort_by(&mut chances, f64::total_cmp);
         let tests = chances.len() as f64;
         let mut least = 1.0_f64;
         let mut corrected: Vec<(f64, f64)> = (1..)
@@ -506,7 +509,7 @@ fn order(rows: &mut [DiffRow], change: impl Fn(&DiffRow) -> f64) {
         (true, false) => 1,
         (false, _) => 2,
     };
-    rows.sort_by(|x, y| {
+    few::sort_by(rows, |x, y| {
         let by_change = change(y).abs().total_cmp(&change(x).abs());
         part(x).cmp(&part(y)).then(by_change)
     });

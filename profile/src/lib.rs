@@ -21,6 +21,7 @@ mod cow;
 pub mod diff;
 pub mod ending;
 mod family;
+pub mod few;
 pub mod filter;
 pub mod formats;
 pub mod frame;

@@ -10,6 +10,7 @@
 //!   thread 8   ├─ run 0.9 s, queue 0.1 s ─┤ ended
 //! ```
 
+use crate::few;
 use crate::wait::{DELAY_SLOTS, Delays, STATE_COUNT};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -434,7 +435,7 @@ impl StateLog {
         let most_ns = end_ns.saturating_sub(start_ns);
         all.iter_mut()
             .for_each(|held| held.ns = held.ns.min(most_ns));
-        all.sort_by_key(|held| std::cmp::Reverse(held.ns));
+        few::sort_by_key(&mut all, |held| std::cmp::Reverse(held.ns));
         all
     }
 }

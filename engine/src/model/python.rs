@@ -2,6 +2,7 @@
 
 use probe::{Missing, PythonStats};
 use profile::LanguageStacks;
+use profile::few;
 use std::cmp::Reverse;
 
 /// Fewer samples than this lack functions without a note: the first samples of each process
@@ -56,7 +57,7 @@ pub fn stacks(stats: &PythonStats) -> Option<LanguageStacks> {
     let mut lacking: Vec<_> = { stats.missing.iter() }
         .map(|(why, samples)| (cause(*why), *samples))
         .collect();
-    lacking.sort_by_key(|(_, samples)| Reverse(*samples));
+    few::sort_by_key(&mut lacking, |(_, samples)| Reverse(*samples));
     let stacks = LanguageStacks {
         language: "Python",
         whole: stats.whole,

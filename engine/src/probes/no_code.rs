@@ -4,6 +4,7 @@
 
 use super::modules::Module;
 use super::wanted::{Wanted, What};
+use profile::few;
 use std::collections::BTreeMap;
 use symbolize::sites::is_meant;
 use symbolize::{LinkAddr, Symbolizer, demangle, sanitize};
@@ -86,7 +87,7 @@ impl Inlined {
 
     fn explain(&self, name: &str) -> String {
         let mut hosts: Vec<(&String, &usize)> = self.hosts.iter().collect();
-        hosts.sort_by_key(|(_, pieces)| std::cmp::Reverse(**pieces));
+        few::sort_by_key(&mut hosts, |(_, pieces)| std::cmp::Reverse(**pieces));
         let named: Vec<&str> = { hosts.iter() }
             .take(HOSTS_MAX)
             .map(|(host, _)| host.as_str())

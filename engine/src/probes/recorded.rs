@@ -5,6 +5,7 @@ use super::shown::{
     Latency, OnCpu, Probe, ProbeCost, ProbeValue, Probes, Seen, Shares, Site, Stage, TREND_MAX,
     folded,
 };
+use profile::few;
 use profile::probes::{CallTally, ProbeAbout, ProbeLog, ProbeRecord};
 use profile::{TimeRange, View, Window};
 use std::collections::BTreeMap;
@@ -171,7 +172,7 @@ pub fn top_values(
         Some((Arc::clone(text), *count))
     });
     let mut top: Vec<(Arc<str>, u64)> = shown.collect();
-    top.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    few::sort_by(&mut top, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let others = top.iter().skip(count).map(|(_, count)| count).sum();
     top.truncate(count);
     (top, others)
@@ -217,7 +218,7 @@ fn threads(record: &ProbeRecord, tally: &CallTally) -> Shares {
 /// The most frequent rows, falling; rows as frequent come in the order of their names.
 fn top(rows: impl Iterator<Item = (Arc<[Arc<str>]>, u64)>, count: usize, all: u64) -> Shares {
     let mut rows: Vec<_> = rows.collect();
-    rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    few::sort_by(&mut rows, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     rows.truncate(count);
     Shares { rows, all }
 }

@@ -3,6 +3,7 @@
 use super::find::{marker_names, names, tracepoint_names};
 use super::modules::Module;
 use crate::nearest;
+use profile::few;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -76,7 +77,7 @@ pub fn suggest(typed: &str, modules: &[Module]) -> Suggested {
 fn containing(part: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let found = names.filter(|name| name.contains(part)).take(FOUND_MAX);
     let mut found: Vec<String> = found.collect::<BTreeSet<_>>().into_iter().collect();
-    found.sort_by_key(|name| (!name.starts_with(part), name.len()));
+    few::sort_by_key(&mut found, |name| (!name.starts_with(part), name.len()));
     found
 }
 

@@ -6,6 +6,7 @@
 
 use super::Baseline;
 use profile::diff::Sides;
+use profile::few;
 use profile::{ProcessId, ProcessRow, Selection, ThreadRow};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -109,7 +110,7 @@ impl<K: Copy + Eq + Hash> Before<K> {
         }
         let left = before.into_iter().flatten();
         let mut gone: Vec<(String, u64)> = left.map(|row| (row.words, row.samples)).collect();
-        gone.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+        few::sort_by(&mut gone, |a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
         Before { samples, gone }
     }
 }

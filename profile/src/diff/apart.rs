@@ -3,6 +3,7 @@
 use super::SAMPLES_MIN;
 use super::chance::{Counted, is_enough, of_shares};
 use super::spread::Spread;
+use crate::few;
 use crate::{FunctionId, Selection};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -93,7 +94,7 @@ pub fn apart(part: &Selection, whole: &Selection) -> Vec<Apart> {
             })
         })
         .collect();
-    found.sort_by(|a, b| {
+    few::sort_by(&mut found, |a, b| {
         let by_points = b.points.abs().total_cmp(&a.points.abs());
         by_points.then_with(|| a.name.cmp(&b.name))
     });

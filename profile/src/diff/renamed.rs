@@ -12,6 +12,7 @@
 
 use super::Known;
 use crate::RowName;
+use crate::few;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -80,7 +81,7 @@ pub(super) fn find(before: &[&Known], after: &[Known]) -> (Vec<Renamed>, Vec<(us
         both.functions >= FUNCTIONS_MIN && both.a > 0 && both.b > 0 && is_most
     });
     // Of equal ones those that come first, so that the answer is the same each time.
-    pairs.sort_by_key(|(at, both)| (Reverse(both.a + both.b), *at));
+    few::sort_by_key(&mut pairs, |(at, both)| (Reverse(both.a + both.b), *at));
     let (mut a_taken, mut b_taken) = (HashSet::new(), HashSet::new());
     let (mut renamed, mut places) = (Vec::new(), Vec::new());
     for ((a_at, b_at), both) in pairs {

@@ -3,6 +3,7 @@
 
 use super::Scope;
 use super::threads::{process_row_of, thread_row_of};
+use crate::few;
 use crate::{Activity, ProcessId, ProcessRow, Report, ThreadRow, View};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -68,7 +69,7 @@ impl Report {
             }
         }
         self.add_processes_of(view, &others, &of_process);
-        others.sort_by_key(|row| (row.pid, row.tid));
+        few::sort_by_key(&mut others, |row| (row.pid, row.tid));
         self.threads.extend(others);
         for row in &mut self.processes {
             row.activity = of_process.get(&row.id).map(|(activity, _)| *activity);

@@ -2,6 +2,7 @@
 
 use super::selection::{STEP, Selection};
 use super::{Cancel, Cancelled};
+use crate::few;
 use crate::tables::ThreadSlot;
 use crate::{FrameId, FrameKind, ModuleId, NoName};
 use std::cmp::Reverse;
@@ -64,7 +65,7 @@ impl Selection {
             }
         }
         self.count_nameless(&of_stack, &mut rows);
-        rows.sort_by(|a, b| {
+        few::sort_by(&mut rows, |a, b| {
             let key = |row: &Nameless| (Reverse(row.frames), row.module_id, row.reason);
             key(a).cmp(&key(b))
         });

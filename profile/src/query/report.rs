@@ -4,6 +4,7 @@ use super::selection::Selection;
 use super::threads::{self, People};
 use super::trend::Trends;
 use super::{Cancel, Query, functions};
+use crate::few;
 use crate::tables::Tag;
 use crate::{Completeness, Ending, NoName, Report, Store, TimeRange, TrendPeaks};
 use std::cmp::Reverse;
@@ -63,14 +64,18 @@ impl Selection {
             .map(|reason| (reason, by_tag(Tag::unnamed(reason))))
             .filter(|(_, frames)| *frames > 0)
             .collect();
-        unnamed.sort_by_key(|(reason, frames)| (Reverse(*frames), reason.label()));
+        few::sort_by_key(&mut unnamed, |(reason, frames)| {
+            (Reverse(*frames), reason.label())
+        });
         let unnamed_sum: u64 = unnamed.iter().map(|(_, frames)| frames).sum();
         let mut endings: Vec<(Ending, u64)> = Ending::ALL
             .into_iter()
             .zip(self.endings)
             .filter(|(_, samples)| *samples > 0)
             .collect();
-        endings.sort_by_key(|(ending, samples)| (Reverse(*samples), *ending));
+        few::sort_by_key(&mut endings, |(ending, samples)| {
+            (Reverse(*samples), *ending)
+        });
         let sum = |counts: fn(Ending) -> bool| {
             let counted = endings.iter().filter(|(ending, _)| counts(*ending));
             counted.map(|(_, samples)| samples).sum()

@@ -9,6 +9,7 @@ use super::own::named_leaves;
 use super::runs::Runs;
 use super::selection::{Selection, Tally};
 use super::trend::Trends;
+use crate::few;
 use crate::tables::{Sample, ThreadSlot};
 use crate::wait::waiting_name;
 use crate::{FrameId, FunctionId, ProcessId, ProcessRow, ThreadRow, View};
@@ -101,8 +102,10 @@ pub(super) fn rows(
         });
     }
     let (processes, threads) = (&mut people.processes, &mut people.threads);
-    processes.sort_by_key(|row| (Reverse(row.samples), row.pid, row.id));
-    threads.sort_by_key(|row| (Reverse(row.samples), row.pid, row.tid, row.process));
+    few::sort_by_key(processes, |row| (Reverse(row.samples), row.pid, row.id));
+    few::sort_by_key(threads, |row| {
+        (Reverse(row.samples), row.pid, row.tid, row.process)
+    });
     people
 }
 

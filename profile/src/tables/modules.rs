@@ -1,6 +1,7 @@
 //! The modules that frames lie in: how they are called, short and long.
 
 use crate::ModuleId;
+use crate::few;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -64,7 +65,7 @@ impl ModuleTable {
     pub(crate) fn moved(&self, mut path: impl FnMut(&Arc<str>) -> Arc<str>) -> Self {
         // In an order that is the same each time.
         let mut all: Vec<(&ModuleId, &Module)> = self.0.iter().collect();
-        all.sort_unstable_by_key(|(id, _)| **id);
+        few::sort_by_key(&mut all, |(id, _)| **id);
         let moved = all.into_iter().map(|(id, module)| {
             let module = Module {
                 path: path(&module.path),

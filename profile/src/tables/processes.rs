@@ -5,6 +5,7 @@
 //! processes a second cost what they are worth and no more.
 
 use crate::cow;
+use crate::few;
 use crate::{Family, ProcessDetails, ProcessId};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
@@ -42,7 +43,7 @@ impl ProcessTable {
     /// All processes, in the order of their numbers: the map has none.
     pub(crate) fn by_number(&self) -> Vec<(ProcessId, &Process)> {
         let mut all: Vec<_> = self.processes.iter().map(|(id, p)| (*id, p)).collect();
-        all.sort_unstable_by_key(|(id, _)| *id);
+        few::sort_by_key(&mut all, |(id, _)| *id);
         all
     }
 

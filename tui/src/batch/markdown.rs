@@ -8,6 +8,7 @@ use crate::words::plain::plain;
 use crate::words::unnamed::why_unnamed;
 use crate::words::{held, metric, names, skid, states, tasks, units, waits};
 use probe::WaitState;
+use profile::few;
 use profile::query::{CallTree, Direction, GroupBy, Neighbour, NeighbourKind, Node, NodeKind};
 use profile::{Cancel, FunctionRow, HeldBy, Role, Selection};
 
@@ -187,7 +188,9 @@ fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
         .filter(|thread| !matches!(thread.state, WaitState::Run | WaitState::Queue))
         .filter(|thread| waited.for_ns(thread) >= held::LONG_NS);
     let (mut owned, mut others): (Vec<_>, Vec<_>) = open.partition(|thread| thread.owner.is_some());
-    others.sort_by_key(|thread| std::cmp::Reverse(waited.for_ns(thread)));
+    few::sort_by_key(&mut others, |thread| {
+        std::cmp::Reverse(waited.for_ns(thread))
+    });
     owned.truncate(HOLDERS_MAX);
     let holders = waited.holders.iter().filter(|held| held.by.is_thread());
     let is_empty = deadlocks.is_empty() && owned.is_empty() && others.is_empty();

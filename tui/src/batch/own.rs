@@ -2,6 +2,7 @@
 //! kernel: these are the ones that somebody can change.
 
 use crate::words::markdown::{code, share};
+use profile::few;
 use profile::filter::without_foreign;
 use profile::{Cancel, Role, Selection};
 
@@ -25,7 +26,7 @@ pub(super) fn line(selection: &Selection, cancel: &Cancel) -> Option<String> {
         let is_much = row.self_samples * 100 >= all * PERCENT_MIN;
         is_much && view.function(row.id).role == Role::Function
     });
-    rows.sort_by_key(|row| std::cmp::Reverse(row.self_samples));
+    few::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.self_samples));
     let first = rows.first()?;
     let hottest = selection.functions();
     let hottest = hottest.iter().max_by_key(|row| row.self_samples);

@@ -5,6 +5,7 @@ use super::assembly::{BYTES_MAX, Mode};
 use super::lines::{Frame, LineSource};
 use super::{Body, Hit, Piece, Place, Wanted, assembly};
 use engine::shown;
+use profile::few;
 use std::ops::Range;
 use std::sync::Arc;
 use symbolize::{ElfSymbols, FileOffset, LinkAddr};
@@ -50,7 +51,9 @@ pub(super) fn cover_hits(
     let mut hits: Vec<&Hit> = wanted.hits.iter().collect();
     // Its own code comes first, so that it is not missed because another function's piece
     // covers it.
-    hits.sort_by_key(|hit| (hit.host.is_some(), std::cmp::Reverse(hit.samples)));
+    few::sort_by_key(&mut hits, |hit| {
+        (hit.host.is_some(), std::cmp::Reverse(hit.samples))
+    });
     let mut left = BYTES_MAX;
     for hit in hits {
         if body.covers(hit.address) {
@@ -67,7 +70,7 @@ pub(super) fn cover_hits(
             }
         }
     }
-    body.pieces.sort_by_key(|piece| piece.range.start);
+    few::sort_by_key(&mut body.pieces, |piece| piece.range.start);
 }
 
 /// Returns the function that has an address, as instructions with their lines and what they

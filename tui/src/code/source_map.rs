@@ -1,6 +1,7 @@
 //! Where source text is, if not where the compiler found it: `FROM=TO` means that files
 //! below FROM are now below TO.
 
+use profile::few;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -63,7 +64,9 @@ impl SourceMap {
     /// Makes a map of mappings in any order.
     pub fn new(mappings: impl IntoIterator<Item = Mapping>) -> Self {
         let mut mappings: Vec<Mapping> = mappings.into_iter().collect();
-        mappings.sort_by_key(|mapping| std::cmp::Reverse(mapping.from.as_os_str().len()));
+        few::sort_by_key(&mut mappings, |mapping| {
+            std::cmp::Reverse(mapping.from.as_os_str().len())
+        });
         SourceMap(mappings.into())
     }
 

@@ -7,6 +7,7 @@ use crate::notice::Notice;
 use crate::order::{Kind, said};
 use crate::view_id::ViewId;
 use engine::probes::{Probe, Suggested};
+use profile::few;
 use std::sync::Arc;
 
 /// The open palette: what was typed and chosen.
@@ -49,7 +50,7 @@ impl Palette {
             .filter(|binding| words.iter().all(|word| has(binding, word)))
             .collect();
         // Actions whose name begins with what was typed come first.
-        found.sort_by_key(|binding| !binding.name.starts_with(&typed));
+        few::sort_by_key(&mut found, |binding| !binding.name.starts_with(&typed));
         found
     }
 

@@ -9,6 +9,7 @@ use super::find;
 use super::find::{Find, Found};
 use super::groups::{self, By, Common, LineKey};
 use super::motion::Motion;
+use profile::few;
 use profile::{ProcessId, Report};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -226,7 +227,7 @@ fn raise_ancestors<K: Copy>(lines: &mut [((LineKey<K>, Slot), Member)]) {
     let mut ranked: Vec<_> = { lines.iter().enumerate() }
         .map(|(at, line)| (rank(at, &line.0.1, &line.1), *line))
         .collect();
-    ranked.sort_by_key(|(rank, _)| *rank);
+    few::sort_by_key(&mut ranked, |(rank, _)| *rank);
     for (place, (_, line)) in lines.iter_mut().zip(ranked) {
         *place = line;
     }
@@ -640,7 +641,7 @@ impl<I: Item> Table<I> {
             Slot::Gone => None,
         };
         // The sort is stable: equal rows are in the order of the report.
-        lines.sort_by(|(_, a), (_, b)| {
+        few::sort_by(&mut lines, |(_, a), (_, b)| {
             let (Some(a), Some(b)) = (row(a), row(b)) else {
                 return Ordering::Equal;
             };

@@ -15,6 +15,7 @@ use crate::words::metric::metric_told;
 use crate::words::units::Scale;
 use crate::words::{explain, held, names, states, units, waits};
 use profile::diff::{Diff, DiffRow, Side};
+use profile::few;
 use profile::{Activity, FunctionRow, ProcessId, ProcessRow, Report, ThreadRow};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,7 +42,9 @@ pub fn top(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 fn sorted(app: &App) -> Vec<&FunctionRow> {
     let functions = &app.views.functions;
     let mut rows: Vec<&FunctionRow> = app.shown.report.functions.iter().collect();
-    rows.sort_by(|a, b| FunctionRow::compare(functions.table.column(), a, b));
+    few::sort_by(&mut rows, |a, b| {
+        FunctionRow::compare(functions.table.column(), a, b)
+    });
     if functions.table.is_inverted() {
         rows.reverse();
     }
@@ -222,7 +225,7 @@ fn people<I: Item>(
     let report: &Report = &app.shown.report;
     let scale = Scale::new(&app.context(), report.samples);
     let mut rows: Vec<&I> = I::rows(report).iter().collect();
-    rows.sort_by(|a, b| I::compare(I::Column::default(), a, b));
+    few::sort_by(&mut rows, |a, b| I::compare(I::Column::default(), a, b));
     let mut answer = Answer::default();
     for row in rows.iter().take(count) {
         let person = person(row);

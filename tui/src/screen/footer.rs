@@ -9,6 +9,7 @@ use crate::view_id::{Feature, ViewId};
 use crate::widgets::theme::Theme;
 use crate::words::{text, units};
 use engine::snapshot::Snapshot;
+use profile::few;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -46,7 +47,7 @@ fn hints(app: &App, width: usize, ascii: bool) -> Vec<&Binding> {
         .filter(|binding| view.offers(cx, binding.action))
         .collect();
     // Where it was read by everybody who knows other programs: at the end.
-    hints.sort_by_key(|binding| binding.action == Action::Quit);
+    few::sort_by_key(&mut hints, |binding| binding.action == Action::Quit);
     let needed = |hints: &[&Binding]| -> usize {
         let widths = hints
             .iter()

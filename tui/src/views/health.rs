@@ -23,6 +23,7 @@ use crate::words::{compared, cpus, units, waits};
 use engine::losses::Losses;
 use engine::snapshot::{NameSource, Snapshot};
 use profile::diff::{Diff, DiffRow};
+use profile::few;
 use profile::{Ending, ModuleId, NoName, OwnMemory, RowName};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
@@ -695,7 +696,7 @@ fn names_from(snapshot: &Snapshot) -> String {
     }
     let all: u64 = by_label.values().sum();
     let mut by_label: Vec<_> = by_label.into_iter().filter(|(_, n)| *n > 0).collect();
-    by_label.sort_by_key(|(label, frames)| (Reverse(*frames), *label));
+    few::sort_by_key(&mut by_label, |(label, frames)| (Reverse(*frames), *label));
     let words = by_label.into_iter().map(|(label, frames)| {
         let share = units::completeness(frames, all);
         format!("{label} {share}%")

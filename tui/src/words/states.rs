@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::words::{names, units, waits};
+use profile::few;
 use profile::{Activity, STATES};
 
 /// The cells of a bar.
@@ -38,7 +39,7 @@ pub fn bar(activity: &Activity) -> String {
 /// `run 5.00s, lock 4.80s, queue 200ms`: the longest first.
 pub fn sums(activity: &Activity) -> String {
     let mut states: Vec<(usize, u64)> = activity.states().collect();
-    states.sort_by_key(|(state, ns)| (std::cmp::Reverse(*ns), *state));
+    few::sort_by_key(&mut states, |(state, ns)| (std::cmp::Reverse(*ns), *state));
     let words = states.into_iter().map(|(state, ns)| {
         let word = STATES.get(state).copied().unwrap_or("?");
         format!("{word} {}", units::nanoseconds(ns))

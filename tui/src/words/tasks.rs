@@ -1,6 +1,7 @@
 //! The tasks of asyncio in a report: frames above their coroutines, which have no samples of their own,
 //! so that no list of the hottest functions shows them.
 
+use profile::few;
 use profile::{FrameKind, FunctionRow};
 use std::cmp::Reverse;
 
@@ -41,7 +42,9 @@ pub fn among(functions: &[FunctionRow]) -> Vec<Task<'_>> {
             None => tasks.push(Task { name, ran, awaited }),
         }
     }
-    tasks.sort_by_key(|task| (Reverse(task.ran.max(task.awaited)), task.name));
+    few::sort_by_key(&mut tasks, |task| {
+        (Reverse(task.ran.max(task.awaited)), task.name)
+    });
     tasks
 }
 

@@ -11,6 +11,7 @@ use crate::probes::finder::NamedFrames;
 use crate::probes::shown::{Shares, folded};
 use crate::probes::{Found, Recorder, Track};
 use profile::ModuleId;
+use profile::few;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -71,7 +72,7 @@ impl Callers {
         let mut all: Vec<(&[Frame], u64)> = { self.stacks.iter() }
             .map(|(frames, count)| (&**frames, *count))
             .collect();
-        all.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        few::sort_by(&mut all, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
         all.truncate(STACKS_NAMED);
         all
     }
@@ -105,7 +106,7 @@ impl Callers {
 /// The most frequent rows, falling; rows as frequent come in the order of their names.
 fn top(rows: impl Iterator<Item = (Arc<[Arc<str>]>, u64)>, count: usize, all: u64) -> Shares {
     let mut rows: Vec<_> = rows.collect();
-    rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    few::sort_by(&mut rows, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     rows.truncate(count);
     Shares { rows, all }
 }

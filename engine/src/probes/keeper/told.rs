@@ -5,6 +5,7 @@ use super::entry::{Entry, State, Watched};
 use crate::probes::expression::Expression;
 use crate::probes::shown::{Latency, Probe, ProbeCost, ProbeValue, Seen, Shares, Site, Stage};
 use probe::call::{Reading, Texts};
+use profile::few;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -135,7 +136,7 @@ fn value(
         *counts.entry(shown).or_default() += count;
     }
     let mut top: Vec<(Arc<str>, u64)> = counts.into_iter().collect();
-    top.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    few::sort_by(&mut top, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let others = top.iter().skip(VALUES_SHOWN).map(|(_, count)| count).sum();
     top.truncate(VALUES_SHOWN);
     ProbeValue {

@@ -10,6 +10,7 @@ use super::probes;
 use super::section;
 use super::states;
 use super::{MAGIC, VERSION, VERSION_MINOR};
+use crate::few;
 use crate::formats::FormatError;
 use crate::formats::wire::{put, put_bytes, put_signed};
 use crate::intern::StackId;
@@ -587,7 +588,7 @@ impl<W: Write> Writer<W> {
                 changed.push((*number, now.clone()));
             }
         }
-        changed.sort_unstable_by_key(|(number, _)| *number);
+        few::sort_by_key(&mut changed, |(number, _)| *number);
         for (number, process) in changed {
             self.put_process(number, &process);
         }

@@ -8,6 +8,7 @@ use super::labels::{Keys, Labels};
 use super::meaning::{Meaning, meaning};
 use super::proto::{Fields, Value};
 use super::tables::{Line, Location, Mapping, Tables, damaged, kind_of, room};
+use crate::few;
 use crate::formats::{FormatError, Metered};
 use crate::{
     Ending, Frame, FrameKind, Limits, ModuleId, NewSample, ProcessId, STACK_DEPTH_MAX, Store,
@@ -163,7 +164,7 @@ impl<'a> Reader<'a> {
             .iter()
             .map(|(id, mapping)| (*id, *mapping))
             .collect();
-        mappings.sort_unstable_by_key(|(id, _)| *id);
+        few::sort_by_key(&mut mappings, |(id, _)| *id);
         // Several mappings of one file are one module.
         let mut known: HashMap<(u64, u64), ModuleId> = HashMap::new();
         for (id, mapping) in mappings {

@@ -4,6 +4,7 @@ mod probes;
 
 use super::proto::Message;
 use super::{ENDING_LABEL, field};
+use crate::few;
 use crate::formats::FormatError;
 use crate::query::{Place, Trace};
 use crate::tables::Module;
@@ -379,7 +380,7 @@ impl<'a> Writer<'a> {
     fn finish(mut self) -> Message {
         let program = self.only_program();
         let mut ordered: Vec<(u64, &Mapping)> = (1u64..).zip(&self.mappings).collect();
-        ordered.sort_by_key(|(number, _)| Some(*number) != program);
+        few::sort_by_key(&mut ordered, |(number, _)| Some(*number) != program);
         for (number, mapping) in ordered {
             let build_id: String = mapping
                 .module

@@ -1,6 +1,7 @@
 //! A selection as a document.
 
 use super::SCHEMA;
+use crate::few;
 use crate::formats::FormatError;
 use crate::formats::json::Text;
 use crate::query::{CallTree, Cancel, Direction, GroupBy, NodeKind};
@@ -36,7 +37,9 @@ pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<
         .collect();
     // Those with most samples first, as the viewer shows the first; then by name, so
     // that the same selection gives the same bytes.
-    threads.sort_by(|a, b| (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0)));
+    few::sort_by(&mut threads, |a, b| {
+        (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0))
+    });
 
     let info = &selection.info();
     let version = env!("CARGO_PKG_VERSION");

@@ -1,3 +1,4 @@
+use crate::few;
 use crate::query::Selection;
 use crate::tables::{Sample, ThreadSlot};
 use crate::time::STAMPS_PER_SECOND;
@@ -141,7 +142,7 @@ impl Selection {
             .filter(|(_, counts)| counts.samples > 0)
             .map(|(slot, counts)| (slot, counts.samples))
             .collect();
-        threads.sort_by_key(|(slot, samples)| {
+        few::sort_by_key(&mut threads, |(slot, samples)| {
             let thread = table.thread(*slot);
             (Reverse(*samples), thread.tid, *slot)
         });

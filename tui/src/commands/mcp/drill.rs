@@ -6,6 +6,7 @@ use super::samples::Lot;
 use crate::views::tree::runs;
 use crate::words::markdown::{self, Lines, code, quoted, share};
 use crate::words::{metric, names, units, waits};
+use profile::few;
 use profile::query::{CallTree, Direction, FunctionPage, GroupBy, Neighbour, NeighbourKind, Node};
 use profile::{Cancel, FunctionRow, Role, Selection, percent};
 
@@ -65,7 +66,7 @@ pub fn find(selection: &Selection, name: &str) -> Result<Found, String> {
     let lower = wanted.to_lowercase();
     let part = |row: &FunctionRow| row.name.to_lowercase().contains(&lower);
     let mut rows = selection.functions();
-    rows.sort_by_key(|row| std::cmp::Reverse(row.total_samples));
+    few::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.total_samples));
     let exact = |row: &FunctionRow| *row.name == *wanted || shown(row);
     let fits: Vec<&FunctionRow> = match rows.iter().any(exact) {
         true => rows.iter().filter(|row| exact(row)).collect(),

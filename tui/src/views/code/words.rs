@@ -9,6 +9,7 @@ use crate::views::code::{CodeAnswer, CodeRow};
 use crate::words::fit::Segment;
 use crate::words::keys::{and, hint};
 use crate::words::{metric, names, source, text, units};
+use profile::few;
 use profile::{FrameKind, FunctionId, Report, Role};
 
 /// Says why there are no rows: no function was chosen, its code is still being read, it has no
@@ -270,7 +271,7 @@ pub fn short_place(answer: &CodeAnswer, row: &CodeRow) -> String {
 /// rows than that.
 pub fn least(rows: &[CodeRow], rows_max: usize) -> u64 {
     let mut samples: Vec<u64> = rows.iter().map(CodeRow::samples).collect();
-    samples.sort_unstable_by(|a, b| b.cmp(a));
+    few::sort_by(&mut samples, |a, b| b.cmp(a));
     let least = rows_max.checked_sub(1).and_then(|at| samples.get(at));
     least.copied().unwrap_or(1).max(1)
 }

@@ -3,6 +3,7 @@
 
 use super::layout::Layout;
 use crate::widgets::theme::Tint;
+use profile::few;
 use profile::{FrameKind, Function, Role};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,7 +40,9 @@ impl Colors {
             .into_iter()
             .filter(|(module, _)| !self.slots.iter().flatten().any(|has| has == *module))
             .collect();
-        without.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+        few::sort_by(&mut without, |a, b| {
+            b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0))
+        });
         let free = self.slots.iter_mut().filter(|slot| slot.is_none());
         for (slot, (module, _)) in free.zip(without) {
             *slot = Some(Arc::clone(module));

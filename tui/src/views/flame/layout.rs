@@ -12,6 +12,7 @@
 //! [`NARROWEST`] cells become one bar with their neighbours.
 
 use crate::views::tree::{self, Trees};
+use profile::few;
 use profile::query::{CallTree, Node, NodeKind, Pair};
 use profile::{Function, FunctionId};
 use std::collections::HashMap;
@@ -247,7 +248,9 @@ impl Layout {
                 .map(|place| children(trees, place.as_ref(), &mut gone));
             below = children.collect();
         }
-        gone.sort_by(|a, b| (b.samples, &a.name).cmp(&(a.samples, &b.name)));
+        few::sort_by(&mut gone, |a, b| {
+            (b.samples, &a.name).cmp(&(a.samples, &b.name))
+        });
         self.gone = gone;
     }
 

@@ -2,6 +2,7 @@
 //! most.
 
 use engine::snapshot::{NameSource, Snapshot};
+use profile::few;
 use profile::{NoName, RowName};
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -65,7 +66,9 @@ pub fn modules(snapshot: &Snapshot) -> Vec<ModuleRow> {
         let here = stops.filter(|stop| stop.module == row.module);
         row.cut = here.map(|stop| stop.samples).sum();
     }
-    rows.sort_by(|a, b| (Reverse(a.samples), &a.module).cmp(&(Reverse(b.samples), &b.module)));
+    few::sort_by(&mut rows, |a, b| {
+        (Reverse(a.samples), &a.module).cmp(&(Reverse(b.samples), &b.module))
+    });
     rows
 }
 

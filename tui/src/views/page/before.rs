@@ -4,6 +4,7 @@
 use crate::desk::Ask;
 use crate::words::names;
 use profile::diff::{Sides, same_function};
+use profile::few;
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
 use profile::{Cancel, Function, FunctionId, Selection, View};
 use std::collections::HashMap;
@@ -83,7 +84,7 @@ impl Neighbours {
             .into_iter()
             .map(|(known, samples)| (known.words(), samples))
             .collect();
-        gone.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+        few::sort_by(&mut gone, |a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
         Neighbours { samples, gone }
     }
 }

@@ -4,6 +4,7 @@
 use super::paths::Step;
 use crate::desk::Ask;
 use profile::diff::{PartTest, Sides};
+use profile::few;
 use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind, Pair};
 use profile::{Cancel, Function, FunctionId, Query, TimeRange};
 use std::sync::Arc;
@@ -150,7 +151,7 @@ impl Trees {
             (Some(before), _) => {
                 let mut pairs = self.now.pairs(&before.tree, place);
                 let change = |pair: &Pair| before.change(pair).abs();
-                pairs.sort_by(|a, b| change(b).total_cmp(&change(a)));
+                few::sort_by(&mut pairs, |a, b| change(b).total_cmp(&change(a)));
                 pairs
             }
             (None, Some(node)) => self.now.children(node).into_iter().map(alone).collect(),

@@ -7,6 +7,7 @@ use crate::stderr;
 use crate::user_files::{Manner, Refusal, UserFiles};
 use crate::words::units::bytes;
 use profile::View;
+use profile::few;
 use profile::formats::pft;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -196,7 +197,7 @@ impl Saves {
         // same length.
         let ours = self.ours.borrow();
         let place = |name: &OsString| ours.iter().position(|one| one == name);
-        names.sort_unstable_by(|a, b| (place(a), a).cmp(&(place(b), b)));
+        few::sort_by(&mut names, |a, b| (place(a), a).cmp(&(place(b), b)));
         let files_max = match kind {
             Kind::Saved => self.files_max,
             Kind::Earlier => EARLIER_MAX,

@@ -2,6 +2,7 @@
 
 use super::{Manner, Report};
 use crate::words::units::nanoseconds;
+use profile::few;
 use std::fmt::Write as _;
 
 /// How many characters the longest bar of a histogram has.
@@ -207,7 +208,7 @@ fn tenths_of_percent(counts: &[u64]) -> Vec<u64> {
     let exact = counts.iter().map(|count| u128::from(*count) * WHOLE);
     let mut shares: Vec<u64> = exact.clone().map(|share| (share / all) as u64).collect();
     let mut by_loss: Vec<(usize, u128)> = exact.map(|share| share % all).enumerate().collect();
-    by_loss.sort_by_key(|(at, loss)| (std::cmp::Reverse(*loss), *at));
+    few::sort_by_key(&mut by_loss, |(at, loss)| (std::cmp::Reverse(*loss), *at));
     let left = WHOLE as u64 - shares.iter().sum::<u64>();
     for (at, _) in by_loss.into_iter().take(left as usize) {
         shares[at] += 1;

@@ -3,6 +3,7 @@
 //! lanes for them.
 
 use crate::views::code::{Code, Jump};
+use profile::few;
 
 /// Returns how many lanes there are for arrows to the left of the code, where `room` cells are
 /// left for both. 0 if there are no jumps, or instructions need the room.
@@ -60,7 +61,7 @@ fn choose(seen: &[Jump], selected: Option<usize>, lanes: usize) -> Vec<(Jump, us
     let mut wanted: Vec<&Jump> = { seen.iter() }
         .filter(|jump| is_own(jump) || is_hot(jump))
         .collect();
-    wanted.sort_by_key(|jump| {
+    few::sort_by_key(&mut wanted, |jump| {
         let (first, last) = jump.ends();
         let samples = std::cmp::Reverse(jump.samples);
         (!is_own(jump), samples, last - first, first)
@@ -82,7 +83,7 @@ fn choose(seen: &[Jump], selected: Option<usize>, lanes: usize) -> Vec<(Jump, us
 /// None if there are too few lanes.
 fn place(jumps: &[Jump], lanes: usize) -> Option<Vec<(Jump, usize)>> {
     let mut jumps = jumps.to_vec();
-    jumps.sort_by_key(|jump| {
+    few::sort_by_key(&mut jumps, |jump| {
         let (first, last) = jump.ends();
         (last - first, first)
     });
