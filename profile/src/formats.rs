@@ -206,8 +206,8 @@ impl Format {
     }
 
     /// Writes what a query asks for; of `.pft` everything.
-    pub fn write(self, selection: &Selection, out: impl Write) -> Result<(), FormatError> {
-        self.write_by(GroupBy::Comm, selection, out)
+    pub fn write(self, selection: &Selection, mut out: impl Write) -> Result<(), FormatError> {
+        self.write_by(GroupBy::Comm, selection, &mut out)
     }
 
     /// As [`Format::write`]; what has no threads tells stacks apart by `by`.
@@ -215,7 +215,8 @@ impl Format {
         self,
         by: GroupBy,
         selection: &Selection,
-        out: impl Write,
+        // All formats are there once, and not once for each place that is written to.
+        out: &mut dyn Write,
     ) -> Result<(), FormatError> {
         match self {
             Format::Pft => pft::write(selection.view(), out),
@@ -235,7 +236,7 @@ impl Format {
         path: &Path,
         by_thread: bool,
         selection: &Selection,
-        out: impl Write,
+        mut out: impl Write,
     ) -> Result<(), FormatError> {
         let by = if by_thread {
             GroupBy::Thread
@@ -244,13 +245,13 @@ impl Format {
         };
         match Packing::of_path(path) {
             // pprof is packed by itself, as its readers expect it.
-            Some(Packing::Gzip) if self == Format::Pprof => self.write_by(by, selection, out),
+            Some(Packing::Gzip) if self == Format::Pprof => self.write_by(by, selection, &mut out),
             Some(packing) => {
                 let mut bytes = Vec::new();
                 self.write_by(by, selection, &mut bytes)?;
                 packing.write(&bytes, out)
             }
-            None => self.write_by(by, selection, out),
+            None => self.write_by(by, selection, &mut out),
         }
     }
 

@@ -65,20 +65,20 @@ pub fn read_metric<'a>(
         return Err(FormatError::Empty);
     }
     let is_packed = head.starts_with(&GZIP) || head.starts_with(&ZSTD);
-    let whole = Cursor::new(head.clone()).chain(input);
+    let mut whole = Cursor::new(head.clone()).chain(input);
     if !is_packed {
-        return read_one(whole, limits, wanted);
+        return read_one(&mut whole, limits, wanted);
     }
     let unpacked: Box<dyn Read + 'a> = if head.starts_with(&GZIP) {
         Box::new(MultiGzDecoder::new(BufReader::new(whole)))
     } else {
         unzstd(whole)?
     };
-    let bounded = Bounded {
+    let mut bounded = Bounded {
         input: unpacked,
         left: UNPACKED_MAX,
     };
-    read_one(bounded, limits, wanted).map_err(|error| match error {
+    read_one(&mut bounded, limits, wanted).map_err(|error| match error {
         FormatError::Io(error) if error.kind() == io::ErrorKind::FileTooLarge => {
             FormatError::TooLarge("it unpacks to more than 4 GB")
         }
@@ -120,7 +120,11 @@ const CPU: &str = "cpu";
 /// Most formats count one thing.
 ///
 /// A metric that is wanted and not there is an error that names those that are there.
-fn read_one(input: impl Read, limits: Limits, wanted: Option<&str>) -> Result<Opened, FormatError> {
+fn read_one(
+    input: &mut dyn Read,
+    limits: Limits,
+    wanted: Option<&str>,
+) -> Result<Opened, FormatError> {
     let mut opened = read_plain(input, limits, wanted)?;
     let counted = &opened.store.info().metric.name;
     if opened.metrics.is_empty() {
@@ -135,13 +139,15 @@ fn read_one(input: impl Read, limits: Limits, wanted: Option<&str>) -> Result<Op
 }
 
 /// Reads a file that is not packed, by the first sign that fits: see above.
+///
+/// All formats are there once, and not once for each kind of input.
 fn read_plain(
-    mut input: impl Read,
+    input: &mut dyn Read,
     limits: Limits,
     wanted: Option<&str>,
 ) -> Result<Opened, FormatError> {
     let mut head = Vec::new();
-    (&mut input).take(8).read_to_end(&mut head)?;
+    (&mut *input).take(8).read_to_end(&mut head)?;
     if head == pft::MAGIC {
         let whole = Cursor::new(head).chain(BufReader::with_capacity(1 << 16, input));
         let (store, notes) = pft::read(whole, limits)?;
@@ -157,7 +163,7 @@ fn read_plain(
             "it is from a big-endian machine: give the output of perf script",
         ));
     }
-    (&mut input).take(HEAD).read_to_end(&mut head)?;
+    (&mut *input).take(HEAD).read_to_end(&mut head)?;
     let whole = BufReader::new(Cursor::new(head.clone()).chain(input));
     if pprof::is_start(&head) {
         let read = pprof::read_metric(whole, limits, wanted)?;

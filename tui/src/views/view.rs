@@ -12,13 +12,12 @@ use crate::notice::Notice;
 use crate::words::fit::Segment;
 use profile::FunctionId;
 use std::any::Any;
-use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A view as the app sees it. A view that has no use for a method leaves it out: its default
 /// does nothing, and returns false, 0 or None.
-pub trait View: Debug {
+pub trait View {
     /// Updates the rows from the snapshot that is shown. Rows may change places only if `sort`
     /// is true. Returns true if the rows come from the snapshot; a view that asks the profile
     /// for its rows returns false, and updates them when the answer comes.
