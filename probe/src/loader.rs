@@ -8,6 +8,7 @@
 mod interrupted;
 pub mod multi;
 mod waits;
+mod without_types;
 
 use crate::btf::KernelTypes;
 use crate::cpus;
@@ -21,13 +22,15 @@ use crate::machine::THIS;
 use crate::python::PythonMaps;
 use crate::tables::BpfMaps;
 use crate::target::Target;
+use aya::Ebpf;
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::{PerfEvent, ProgramError, ProgramFd, RawTracePoint, UProbe};
-use aya::{Ebpf, EbpfLoader};
+use flate2::read::DeflateDecoder;
 use probe_ebpf::calls::{PROBES_MAX, starts};
 use probe_ebpf::limits::{COMMS_MAX, NUDGES_BYTES, TARGETS_MAX};
 use probe_ebpf::settings::filter;
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use waits::Waiting;
@@ -35,13 +38,18 @@ use waits::Waiting;
 /// The entries of a map that no program looks at in this run. (An LRU map needs a few for each CPU.)
 const UNUSED_ENTRIES: u32 = 64;
 
-/// The object, built from `probe-ebpf/` by `cargo xtask ebpf`.
-#[cfg(target_arch = "x86_64")]
-static OBJECT: &[u8] = aya::include_bytes_aligned!("../../assets/proftop.bpf.o");
+/// The object of this machine, built from `probe-ebpf/` by `cargo xtask ebpf`, and deflated by this
+/// crate's `build.rs`: a fifth of its size, in a program that is copied to servers.
+static DEFLATED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/object.deflate"));
 
-/// The object for AArch64, built from the same sources.
-#[cfg(target_arch = "aarch64")]
-static OBJECT: &[u8] = aya::include_bytes_aligned!("../../assets/proftop.aarch64.bpf.o");
+/// Returns the object.
+fn object() -> Vec<u8> {
+    let mut object = Vec::new();
+    DeflateDecoder::new(DEFLATED)
+        .read_to_end(&mut object)
+        .expect("what build.rs has deflated can be inflated");
+    object
+}
 
 /// What the programs are told before they are loaded.
 #[derive(Debug, Clone)]
@@ -102,7 +110,7 @@ pub struct Object {
 
 /// Loads everything; nothing is sampled yet.
 pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
-    load_object(OBJECT, settings, target)
+    load_object(&object(), settings, target)
 }
 
 fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Result<Loaded, Error> {
@@ -135,11 +143,8 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
     } else {
         1
     };
-    let mut loader = EbpfLoader::new();
-    // Nothing in the sampler is relocated by BTF; reading the kernel's takes
-    // longer than all the rest.
+    let mut loader = without_types::loader();
     loader
-        .btf(None)
         .override_global("FILTER", &conditions, true)
         .override_global("MAX_USER_FRAMES", &settings.max_user_frames, true)
         .override_global("CGROUP_ID", &cgroup.0, true)
@@ -593,13 +598,14 @@ mod tests {
     /// The object with an instruction at the start of one program that no kernel
     /// knows.
     fn broken(program: &str) -> Vec<u8> {
-        let file = object::File::parse(OBJECT).unwrap();
+        let mut object = super::object();
+        let file = object::File::parse(&*object).unwrap();
         let mut symbols = file.symbols();
         let symbol = symbols.find(|symbol| symbol.name() == Ok(program)).unwrap();
         let section = file.section_by_index(symbol.section_index().unwrap());
         let (start, _) = section.unwrap().file_range().unwrap();
-        let mut object = OBJECT.to_vec();
-        object[(start + symbol.address()) as usize] = 0xff;
+        let at = (start + symbol.address()) as usize;
+        object[at] = 0xff;
         object
     }
 
