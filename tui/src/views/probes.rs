@@ -6,7 +6,7 @@
 //! >  12,345  ▁▂▂▃▅▅▆▇▇██▇  1.2us  14us    38%  0.8%   52s  hash_search_with_hash…
 //!    ────────────────────────────────────────────────────────────────────────────
 //!  numbers in sentences, the calls of each second
-//!  HOW LONG, a histogram              │ VALUES, FROM WHERE, THREADS
+//!  HOW LONG, FROM: a histogram        │ VALUES, FROM WHERE, THREADS
 //! ```
 
 mod draw;

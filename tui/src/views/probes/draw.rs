@@ -253,7 +253,7 @@ fn last_seconds(seen: &Seen, seconds: usize, max: u32) -> String {
 /// ── name  module+0x1234 ─────────────────
 ///  sentences on what was counted
 ///  calls/s ▁▂▅▇▃▂                most 120/s
-///  HOW LONG           arg1 (rdi)
+///  HOW LONG, FROM     arg1 (rdi)
 ///    512ns ████ 7      60%  42
 ///   1.02us █ 2        FROM WHERE, of 9 stacks
 /// ```
@@ -372,7 +372,7 @@ fn render_histogram(latency: &Latency, theme: &Theme, frame: &mut Frame, area: R
     }
     let buffer = frame.buffer_mut();
     let width = usize::from(area.width);
-    buffer.set_stringn(area.x + 1, area.y, "HOW LONG", width - 1, theme.title());
+    buffer.set_stringn(area.x + 1, area.y, "HOW LONG, FROM", width - 1, theme.title());
     let buckets = histogram(latency, usize::from(area.height - 1));
     let most = { buckets.iter() }.map(|bucket| bucket.calls).max();
     let room = width.saturating_sub(FROM + COUNT + 5) as u64;
