@@ -372,7 +372,13 @@ fn render_histogram(latency: &Latency, theme: &Theme, frame: &mut Frame, area: R
     }
     let buffer = frame.buffer_mut();
     let width = usize::from(area.width);
-    buffer.set_stringn(area.x + 1, area.y, "HOW LONG, FROM", width - 1, theme.title());
+    buffer.set_stringn(
+        area.x + 1,
+        area.y,
+        "HOW LONG, FROM",
+        width - 1,
+        theme.title(),
+    );
     let buckets = histogram(latency, usize::from(area.height - 1));
     let most = { buckets.iter() }.map(|bucket| bucket.calls).max();
     let room = width.saturating_sub(FROM + COUNT + 5) as u64;
