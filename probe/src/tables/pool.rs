@@ -67,11 +67,26 @@ impl Pool {
 
     /// Writes words into a run from `offset` on. `None` if its memory cannot be
     /// had.
-    pub fn write(&mut self, run: Run, offset: u32, words: impl Iterator<Item = u32>) -> Option<()> {
-        let places = run.first + offset.min(run.words)..run.first + run.words;
-        for (place, word) in places.zip(words) {
+    pub fn write(
+        &mut self,
+        run: Run,
+        offset: u32,
+        mut words: impl Iterator<Item = u32>,
+    ) -> Option<()> {
+        let mut place = run.first + offset.min(run.words);
+        let end = run.first + run.words;
+        // A window at a time: tables have hundreds of thousands of words.
+        while place < end {
             let window = self.open(place >> WINDOW_SHIFT)?;
-            window.word(place as usize).store(word, Ordering::Relaxed);
+            let room = window.words_from(place as usize);
+            let room = &room[..room.len().min((end - place) as usize)];
+            for into in room {
+                let Some(word) = words.next() else {
+                    return Some(());
+                };
+                into.store(word, Ordering::Relaxed);
+            }
+            place += room.len() as u32;
         }
         Some(())
     }
@@ -269,6 +284,26 @@ mod tests {
         let window = pool.chunks()[0].as_ref().unwrap().window(0).unwrap();
         let there = |at: usize| window.word(run.first as usize + at).load(Ordering::Relaxed);
         assert_eq!([there(0), there(1), there(2), there(3)], [0, 7, 8, 0]);
+    }
+
+    #[test]
+    fn words_go_on_in_the_next_window_and_end_with_the_run() {
+        let mut pool = pool(MIB);
+        let window_words = 1u32 << WINDOW_SHIFT;
+        let run = pool.allocate(2 * window_words).unwrap();
+        let behind = pool.allocate(2).unwrap();
+        assert_eq!(pool.write(behind, 0, [1, 2].into_iter()), Some(()));
+        assert_eq!(pool.write(run, 3, 1000..), Some(()));
+        let word = |pool: &mut Pool, number: u32| {
+            let window = pool.open(number >> WINDOW_SHIFT).unwrap();
+            window.word(number as usize).load(Ordering::Relaxed)
+        };
+        for offset in [3, 4, window_words - 2, window_words, 2 * window_words - 1] {
+            let written = word(&mut pool, run.first + offset);
+            assert_eq!(written, 1000 + offset - 3, "{offset}");
+        }
+        assert_eq!(word(&mut pool, run.first + 2), 0);
+        assert_eq!(word(&mut pool, behind.first), 1, "the run has ended");
     }
 
     #[test]

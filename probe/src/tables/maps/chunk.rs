@@ -78,4 +78,9 @@ impl Window {
     pub fn word(&self, number: usize) -> &AtomicU32 {
         &self.memory.words()[self.first + number % WINDOW_WORDS]
     }
+
+    /// The words from this number on to the end of the window.
+    pub fn words_from(&self, number: usize) -> &[AtomicU32] {
+        &self.memory.words()[self.first..self.first + WINDOW_WORDS][number % WINDOW_WORDS..]
+    }
 }
