@@ -1,17 +1,23 @@
 //! Runs a command and prints every stack that is not whole: when, how the walk
-//! ended, where, and its frames as `module+0xoffset`.
+//! ended, where, and its frames as `module+0xoffset`. At the end it counts the endings, those of the
+//! first seconds apart, in which a slow machine still makes tables. With `perf` samples are taken
+//! without BPF.
 //!
 //! ```text
-//! cargo run --release -p probe --example stops -- 99 COMMAND [ARGUMENT]...
+//! cargo run --release -p probe --example stops -- [perf] 99 COMMAND [ARGUMENT]...
 //! ```
 
 use probe::child::{Streams, hold_command};
-use probe::{BpfSource, Config, Ending, ModuleId, ModuleKind, Sample, Source, Target};
+use probe::{BpfSource, Config, Ending, ModuleId, ModuleKind, PerfSource, Sample, Source, Target};
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
+/// From the start of the command on.
+const WARM_UP: Duration = Duration::from_secs(8);
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut arguments = std::env::args_os().skip(1);
+    let mut arguments = std::env::args_os().skip(1).peekable();
+    let by_perf = arguments.next_if(|word| word == "perf").is_some();
     let rate = arguments.next().ok_or("a rate, and a command")?;
     let program = arguments.next().ok_or("a command")?;
     let held = hold_command(program, arguments.collect(), None, Streams::OutputToStderr)?;
@@ -24,10 +30,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         rate_hz: rate.to_string_lossy().parse()?,
         ..Config::default()
     };
-    let mut source = BpfSource::start(&config)?;
+    let mut source: Box<dyn Source> = if by_perf {
+        Box::new(PerfSource::start(&config)?)
+    } else {
+        Box::new(BpfSource::start(&config)?)
+    };
     let _running = held.release()?;
     let mut names: HashMap<ModuleId, String> = HashMap::new();
-    let mut endings: BTreeMap<String, u64> = BTreeMap::new();
+    let [mut first, mut then] = [(); 2].map(|()| BTreeMap::<String, u64>::new());
     let started = Instant::now();
     let started_ns = probe::now_ns();
     let mut last = Instant::now();
@@ -40,13 +50,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             names.insert(module.id, name(&module.kind));
         }
         for sample in &batch.samples {
-            *endings.entry(format!("{:?}", sample.ending)).or_default() += 1;
-            if !matches!(sample.ending, Ending::Root | Ending::NoUserStack) {
+            let early = if sample.tables_late {
+                " before its table"
+            } else {
+                ""
+            };
+            let key = format!("{:?}{early}", sample.ending);
+            let is_first = sample.time_ns < started_ns + WARM_UP.as_nanos() as u64;
+            let endings = if is_first { &mut first } else { &mut then };
+            *endings.entry(key).or_default() += 1;
+            let is_whole = matches!(sample.ending, Ending::Root | Ending::NoUserStack);
+            if !is_whole || sample.tables_late {
                 print(sample, started_ns, &names);
             }
         }
     }
-    println!("{:?} {endings:?}", started.elapsed());
+    println!("{:?} first {WARM_UP:?}: {first:?}", started.elapsed());
+    println!("then: {then:?}");
     Ok(())
 }
 
@@ -61,9 +81,14 @@ fn print(sample: &Sample, started_ns: u64, names: &HashMap<ModuleId, String>) {
         })
         .collect();
     println!(
-        "{after_ms:6} ms {} {:?} at {:#x} kernel {}: {}",
+        "{after_ms:6} ms {} {:?}{} at {:#x} kernel {}: {}",
         sample.comm,
         sample.ending,
+        if sample.tables_late {
+            " before its table"
+        } else {
+            ""
+        },
         sample.stopped_at,
         sample.kernel_frames,
         frames.join(" ")

@@ -26,7 +26,7 @@ pub struct Located {
     pub in_exec: bool,
     /// Its stack was not walked because its user's processes have their share.
     pub over_share: bool,
-    /// Its stack was walked before the table of the file in which it stopped was read.
+    /// Its stack was walked before the table of a file that it came through was read.
     pub tables_late: bool,
     /// It is outside of the pid namespace that we are in.
     pub outside: bool,
@@ -166,7 +166,10 @@ impl Resolver {
             kernel_frames,
             over_share: over_share && !matches!(ending, Ending::Root | Ending::NoUserStack),
             tables_late: located.tables_late
-                && matches!(ending, Ending::NoFramePointer | Ending::BrokenChain),
+                && matches!(
+                    ending,
+                    Ending::Root | Ending::NoFramePointer | Ending::BrokenChain
+                ),
             outside: located.outside,
             ending,
             stopped_at,

@@ -62,7 +62,8 @@ pub struct Sample {
     /// It stopped there because the process, or its user's processes together, have
     /// more mappings than their share of the room.
     pub over_share: bool,
-    /// It stopped there because the unwind table of the file was not read yet.
+    /// The unwind table of a file that it came through was not read yet: it stopped there for
+    /// that reason, or callers may be missing although it reached the root.
     pub tables_late: bool,
     /// There is no user stack because the process is outside of the pid namespace that we are in.
     pub outside: bool,
@@ -215,6 +216,8 @@ pub struct KeptWalk {
     pub frames: Vec<UserFrame>,
     /// How the walk ended.
     pub ending: Ending,
+    /// Of some file that the process maps the table was not there yet.
+    pub is_early: bool,
 }
 
 /// Walks that were done twice: as always, and from a copy of the stack.

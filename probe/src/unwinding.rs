@@ -384,6 +384,7 @@ impl Unwinding {
                     mappings: layout(&held.located.mappings),
                     frames: found.frames.clone(),
                     ending: found.ending,
+                    is_early: !self.has_tables(&held.located.mappings),
                 });
             }
             // By frame pointers a stack can look whole that is not; what stopped
@@ -392,11 +393,12 @@ impl Unwinding {
                 if let Some(later) = &mut held.raw.python.later {
                     later.same_frames_from = same_frames(&found.starts, &held.stack, later);
                 }
-                held.located.tables_late = self.stopped_before_tables(&found, &held.located);
                 held.raw.user = found.frames;
                 held.raw.ending = found.ending;
                 held.raw.stopped_at = found.stopped_at;
             }
+            let Located { mappings, .. } = &held.located;
+            held.located.tables_late = self.is_before_tables(&held.raw.user, mappings);
             walked.push((held.raw, held.located));
         }
         self.held = waiting;
@@ -405,15 +407,17 @@ impl Unwinding {
         walked
     }
 
-    /// Whether a walk went by frame pointers, and ended, in a file whose table was not read yet.
-    fn stopped_before_tables(&self, walked: &native::Walked, located: &Located) -> bool {
-        let is_by_chain = matches!(walked.ending, Ending::NoFramePointer | Ending::BrokenChain);
-        let last = walked.frames.last().filter(|_| is_by_chain);
-        let mapping = last.and_then(|last| located.mappings.find(last.address_for_lookup()));
-        match mapping.map(|mapping| &mapping.backing) {
-            Some(Backing::Module(file)) => self.unknown.contains_key(file),
-            _ => false,
-        }
+    /// Whether a stack came through code of a file whose table was not read yet: it was walked by
+    /// frame pointers there, so that callers may be missing although it reached the root.
+    fn is_before_tables(&self, frames: &[UserFrame], mappings: &Mappings) -> bool {
+        let is_unknown = |frame: &UserFrame| {
+            let mapping = mappings.find(frame.address_for_lookup());
+            match mapping.map(|mapping| &mapping.backing) {
+                Some(Backing::Module(file)) => self.unknown.contains_key(file),
+                _ => false,
+            }
+        };
+        !self.unknown.is_empty() && frames.iter().any(is_unknown)
     }
 
     /// Files of which it is known now what their table is, or why there is none.
@@ -647,6 +651,40 @@ mod tests {
         check(&[(1, 790), (2, 60)], &[(1, 50)]);
         check(&[(1, 600), (2, 400), (3, 100)], &[(1, 300)]);
         check(&[(1, 700), (2, 700), (3, 100)], &[(1, 600), (2, 100)]);
+    }
+
+    #[test]
+    fn a_stack_through_a_file_without_its_table_yet_is_told_from_others() {
+        let limits = crate::tables::Limits {
+            cache_base: None,
+            ..Default::default()
+        };
+        let tables = Tables::new(crate::tables::TableMaps::in_memory(), &limits).unwrap();
+        let mut unwinding = Unwinding::new(tables, 100);
+        let mut mappings = Mappings::default();
+        for (number, start) in [(1, 0x1000), (2, 0x2000)] {
+            mappings.insert(Mapping {
+                start,
+                end: start + 0x1000,
+                file_offset: 0,
+                backing: Backing::Module(ModuleId(number)),
+            });
+        }
+        let stack = [0x1800, 0x2800].map(UserFrame::return_address);
+        assert!(!unwinding.is_before_tables(&stack, &mappings));
+        let job = Job {
+            file: ModuleId(2),
+            content: Content::Bytes(Arc::default()),
+            hotness: 0,
+            user: 0,
+            wanted_by: 0,
+        };
+        unwinding.unknown.insert(ModuleId(2), job);
+        assert!(unwinding.is_before_tables(&stack, &mappings));
+        // The first byte of a file is behind the last one of what calls it.
+        let edge = [UserFrame::return_address(0x2000)];
+        assert!(!unwinding.is_before_tables(&edge, &mappings));
+        assert!(!unwinding.is_before_tables(&stack[..1], &mappings));
     }
 
     #[test]

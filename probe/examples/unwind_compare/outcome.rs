@@ -9,6 +9,8 @@ pub struct Outcomes {
     stacks: u64,
     frames: u64,
     same: u64,
+    /// They differ, and when ours was walked the table of some file was not there yet.
+    before_tables: u64,
     /// Theirs ended earlier; until there both say the same. By our ending.
     theirs_short: BTreeMap<String, u64>,
     /// Ours did, and said why.
@@ -25,6 +27,11 @@ impl Outcomes {
         let common = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
         self.stacks += 1;
         self.frames += common as u64;
+        let is_same = common == ours.len() && common == theirs.len();
+        if walk.is_early && !is_same {
+            self.before_tables += 1;
+            return;
+        }
         let last = ours[..common].last().map_or(0, |address| *address);
         let ending = format!("{:?}", walk.ending);
         match (ours.get(common), theirs.get(common)) {
@@ -62,11 +69,12 @@ impl fmt::Display for Outcomes {
         let different: u64 = self.different.values().map(|(count, _)| count).sum();
         writeln!(
             f,
-            "stacks {}, frames in common {}: the same {}, theirs shorter {}, ours shorter {}, \
-             past our root {}, different {different}",
+            "stacks {}, frames in common {}: the same {}, before tables {}, theirs shorter {}, \
+             ours shorter {}, past our root {}, different {different}",
             self.stacks,
             self.frames,
             self.same,
+            self.before_tables,
             sum(&self.theirs_short),
             sum(&self.ours_short),
             sum(&self.past_our_root),

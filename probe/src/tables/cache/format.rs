@@ -21,7 +21,7 @@ use symbolize::{Segment, Segments};
 
 const MAGIC: &[u8; 8] = b"PFUNWIND";
 /// Counts changes of this format and of what the words in it mean.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// Lengths of key, segments, rules, pages and words, and the first page.
 const FIELDS: usize = 6;
