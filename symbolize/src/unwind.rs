@@ -16,6 +16,7 @@
 //! | `go` | what Go's function table says instead |
 //! | `start_code` | two functions of the start files, which have none at all |
 //! | `stubs` | code of AArch64 that never has any: stubs of linkers, returns of signals |
+//! | `by_code` | what is left on AArch64: frames by the instructions themselves |
 //! | `section` | the entries of either kind of section |
 //! | `program` | an entry's instructions, run to rows |
 //! | `machine` | a row as a rule, for each architecture |
@@ -26,6 +27,7 @@
 //! | `extents` | where functions begin and end, and nothing else |
 //! | `personality` | whether exceptions pass through the code |
 
+mod by_code;
 mod collect;
 mod debug_frame;
 mod eh_frame;

@@ -95,9 +95,9 @@ pub fn check(object: &Object, table: &UnwindTable) -> Result<Outcome, OpenError>
         let owner = debug_ranges.owner(addr);
         owner.filter(|_| eh_ranges.owner(addr).is_none())?.number
     });
-    // Go's own table says what is in between, and gimli does not know it.
-    let is_go = object.has_go_build_id();
-    if debug_frames.is_empty() && !is_go {
+    // Go's own table says what is in between, and gimli does not know it. On AArch64 the code does.
+    let is_told = object.has_go_build_id() || matches!(machine.vendor, Vendor::AArch64);
+    if debug_frames.is_empty() && !is_told {
         gaps(&eh_ranges, table, &mut outcome);
     }
     Ok(outcome)

@@ -4,7 +4,7 @@ use super::collect::{Collector, Statistics};
 use super::machine::Machine;
 use super::row::{Row, RuleId};
 use super::rule::{Register, UnwindRule};
-use super::{debug_frame, eh_frame, flatten, go, start_code, stubs};
+use super::{by_code, debug_frame, eh_frame, flatten, go, start_code, stubs};
 use crate::debug_file::DebugFiles;
 use crate::object::Object;
 use crate::{FileSource, Files, LinkAddr, OpenError};
@@ -18,12 +18,14 @@ pub struct UnwindTable {
     rows: Vec<Row>,
     rules: Vec<UnwindRule>,
     statistics: Statistics,
+    /// Bytes of code whose rules come from the code itself.
+    bytes_by_code: u64,
 }
 
 impl UnwindTable {
     /// Reads `.eh_frame`, and for what is not there Go's function table and
-    /// `.debug_frame`; what none of them knows may be `_init` or `_fini`, or a stub. A file
-    /// without all has an empty table.
+    /// `.debug_frame`; what none of them knows may be `_init` or `_fini`, or a stub. On AArch64
+    /// what is left is told by the code itself. A file without all has an empty table.
     pub fn read(object: &Object) -> Result<UnwindTable, OpenError> {
         UnwindTable::read_with(object, None)
     }
@@ -92,12 +94,17 @@ impl UnwindTable {
                 rows = flatten::overlay(&rows, &flatten::flatten(more));
             }
         }
+        by_code::read(object, &rows, &mut collector)?;
+        let more = flatten::flatten(collector.take());
+        rows = flatten::overlay(&rows, &more);
         let rules = collector.rules.into_list();
+        let bytes_by_code = covered_bytes(&more, &rules);
         flatten::drop_padding(&mut rows, &rules);
         Ok(UnwindTable {
             rows,
             rules,
             statistics: collector.statistics,
+            bytes_by_code,
         })
     }
 
@@ -134,21 +141,13 @@ impl UnwindTable {
             .iter()
             .filter(|segment| segment.executable);
         let bytes = code.fold(0, |sum: u64, code| sum.saturating_add(code.filesz));
-        self.covered_bytes() < bytes / 2
+        // What compilers say is better.
+        self.covered_bytes().saturating_sub(self.bytes_by_code) < bytes / 2
     }
 
     /// Bytes of code that can be left for the caller's.
     pub fn covered_bytes(&self) -> u64 {
-        let leads_on = |row: &Row| {
-            !matches!(
-                self.rule(row.rule),
-                UnwindRule::Hole | UnwindRule::Unsupported(_)
-            )
-        };
-        let pairs = self.rows.windows(2).filter(|pair| leads_on(&pair[0]));
-        pairs
-            .map(|pair| u64::from(pair[1].start.saturating_sub(pair[0].start)))
-            .sum()
+        covered_bytes(&self.rows, &self.rules)
     }
 
     /// How many functions the unwind information describes, and how much of it was of no
@@ -161,6 +160,20 @@ impl UnwindTable {
     pub fn heap_bytes(&self) -> usize {
         self.rows.capacity() * size_of::<Row>() + self.rules.capacity() * size_of::<UnwindRule>()
     }
+}
+
+fn covered_bytes(rows: &[Row], rules: &[UnwindRule]) -> u64 {
+    let leads_on = |row: &Row| {
+        let rule = rules.get(usize::from(row.rule.0));
+        !matches!(
+            rule,
+            None | Some(UnwindRule::Hole | UnwindRule::Unsupported(_))
+        )
+    };
+    let pairs = rows.windows(2).filter(|pair| leads_on(&pair[0]));
+    pairs
+        .map(|pair| u64::from(pair[1].start.saturating_sub(pair[0].start)))
+        .sum()
 }
 
 fn is_from_rbx(rule: &UnwindRule) -> bool {

@@ -1,0 +1,279 @@
+//! Functions of AArch64 without unwind information, as in programs that were built without it: what
+//! their instructions do to the stack is followed from where they begin, along all branches.
+//! Compilers move the stack pointer by constants, and save the link register where
+//! it can be seen, so that nothing has to be guessed but where a function begins:
+//!
+//! 1. what a call anywhere in the section leads to,
+//! 2. else code that no branch leads to. If a jump by a table comes before it, and it
+//!    does not begin as functions do, it is a place that the table leads to.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `instruction` | what an instruction does, as far as it is asked here |
+//! | `frame` | a function's frame at an instruction, and how an instruction changes it |
+
+mod frame;
+mod instruction;
+
+use super::collect::Collector;
+use super::machine::Machine;
+use super::row::{Row, RuleId};
+use super::rule::UnwindRule;
+use crate::OpenError;
+use crate::bytes::u32_in;
+use crate::object::{Object, Section};
+use frame::Frame;
+use instruction::{BYTES, Flow, flow};
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+/// Code of a file that is followed, whole sections: of each instruction two bytes are kept
+/// meanwhile. Programs without unwind information are smaller by far.
+const CODE_BYTES_MAX: u64 = 32 << 20;
+
+/// Functions of a section that its calls tell the beginnings of; more are found as others are.
+const CALLED_MAX: usize = 1 << 20;
+
+/// Different frames in a section. Large programs have some hundreds.
+const FRAMES_MAX: usize = 4096;
+
+/// Adds rows for code in `known` that is a hole so far.
+pub fn read(object: &Object, known: &[Row], collector: &mut Collector) -> Result<(), OpenError> {
+    if collector.machine != Machine::Aarch64 {
+        return Ok(());
+    }
+    let mut left = CODE_BYTES_MAX;
+    for section in object.sections() {
+        let is_code = section.is_executable() && section.has_data() && !section.is_compressed();
+        if !is_code || section.size > left {
+            continue;
+        }
+        let holes = holes(known, section);
+        if holes.is_empty() {
+            continue;
+        }
+        left -= section.size;
+        let Ok(code) = object.section_data(section, CODE_BYTES_MAX, "code") else {
+            continue;
+        };
+        add(&code, section.addr, &holes, collector)?;
+    }
+    Ok(())
+}
+
+/// The addresses of a section that no row covers.
+fn holes(known: &[Row], section: &Section) -> Vec<Range<u64>> {
+    let mut holes = Vec::new();
+    let behind = known.partition_point(|row| u64::from(row.start) <= section.addr);
+    let (before, rows) = known.split_at(behind);
+    let mut at = section.addr;
+    let mut is_hole = before.last().is_none_or(|row| row.rule == RuleId::HOLE);
+    let rows = rows.iter().map(|row| (u64::from(row.start), row.rule));
+    let end = (section.end(), RuleId::HOLE);
+    let inside = rows.take_while(|(start, _)| *start < section.end());
+    for (start, rule) in inside.chain([end]) {
+        if is_hole && start.saturating_sub(at) >= BYTES {
+            holes.push(at..start);
+        }
+        at = start;
+        is_hole = rule == RuleId::HOLE;
+    }
+    holes
+}
+
+fn add(
+    code: &[u8],
+    start: u64,
+    holes: &[Range<u64>],
+    collector: &mut Collector,
+) -> Result<(), OpenError> {
+    let called = called(code, start);
+    for hole in holes {
+        let inside = (hole.start - start) as usize..(hole.end - start) as usize;
+        let Some(code) = code.get(inside) else {
+            continue;
+        };
+        let called = called.range(hole.clone()).copied();
+        let rows = rows(code, hole.start, called);
+        if rows.iter().all(|(_, rule)| *rule == UnwindRule::Hole) {
+            continue;
+        }
+        if collector.open(hole.start, hole.end - hole.start) {
+            for (at, rule) in rows {
+                collector.add(at, || rule);
+            }
+            collector.close()?;
+        }
+    }
+    Ok(())
+}
+
+/// What the calls in this code lead to.
+fn called(code: &[u8], start: u64) -> BTreeSet<u64> {
+    let calls =
+        (0..code.len())
+            .step_by(BYTES as usize)
+            .filter_map(|at| match flow(u32_in(code, at)?) {
+                Flow::Call(Some(distance)) => {
+                    Some(start.wrapping_add(at as u64).wrapping_add_signed(distance))
+                }
+                _ => None,
+            });
+    calls.take(CALLED_MAX).collect()
+}
+
+/// The rules of a piece of code at `start`, by address, from its first byte on.
+pub(super) fn rows(
+    code: &[u8],
+    start: u64,
+    called: impl Iterator<Item = u64>,
+) -> Vec<(u64, UnwindRule)> {
+    let mut scan = Scan::of(code);
+    let called = called.map(|address| (address.wrapping_sub(start) / BYTES) as usize);
+    scan.begin(called.filter(|at| *at < scan.frames.len()).collect());
+    scan.sweep();
+    let mut rows: Vec<(u64, UnwindRule)> = Vec::new();
+    for (at, number) in scan.frames.iter().enumerate() {
+        let rule = match number {
+            0 => UnwindRule::Hole,
+            number => scan.rule(at, &scan.different[usize::from(*number) - 1]),
+        };
+        if rows.last().is_none_or(|(_, last)| *last != rule) {
+            rows.push((start + at as u64 * BYTES, rule));
+        }
+    }
+    rows
+}
+
+/// Code that is being followed. Instructions are counted from its beginning.
+struct Scan<'c> {
+    code: &'c [u8],
+    /// Of each instruction the number of its frame, from 1 on; 0 if nothing has led there.
+    frames: Vec<u16>,
+    different: Vec<Frame>,
+    numbers: HashMap<Frame, u16>,
+    /// Where functions begin.
+    begins: Vec<bool>,
+    /// What is still to be followed.
+    open: Vec<(usize, Frame)>,
+}
+
+impl<'c> Scan<'c> {
+    fn of(code: &'c [u8]) -> Self {
+        let count = code.len() / BYTES as usize;
+        Self {
+            code,
+            frames: vec![0; count],
+            different: Vec::new(),
+            numbers: HashMap::new(),
+            begins: vec![false; count],
+            open: Vec::new(),
+        }
+    }
+
+    fn word(&self, at: usize) -> u32 {
+        u32_in(self.code, at * BYTES as usize).unwrap_or_default()
+    }
+
+    /// Follows the functions that begin there.
+    fn begin(&mut self, starts: Vec<usize>) {
+        for at in starts {
+            self.begins[at] = true;
+            self.open.push((at, Frame::ENTRY));
+        }
+        self.drain();
+    }
+
+    /// Follows what nothing has led to, from the first instruction on.
+    fn sweep(&mut self) {
+        // The frame at the last jump by a table, of the function that comes before.
+        let mut by_table: Option<Frame> = None;
+        for at in 0..self.frames.len() {
+            let word = self.word(at);
+            if self.frames[at] == 0 && !instruction::is_padding(word) {
+                let frame = by_table.filter(|_| !instruction::begins_a_function(word));
+                self.open.push((at, frame.unwrap_or(Frame::ENTRY)));
+                self.begins[at] |= frame.is_none();
+                self.drain();
+            }
+            if self.begins[at] {
+                by_table = None;
+            }
+            if flow(word) == Flow::Jump {
+                let number = usize::from(self.frames[at]);
+                let frame = number.checked_sub(1).map(|index| self.different[index]);
+                by_table = frame.or(by_table);
+            }
+        }
+    }
+
+    fn drain(&mut self) {
+        while let Some((at, frame)) = self.open.pop() {
+            self.follow(at, frame);
+        }
+    }
+
+    /// From an instruction on until something else has been there, or the code leaves.
+    fn follow(&mut self, mut at: usize, mut frame: Frame) {
+        let entry = at;
+        // Nothing but padding came since.
+        let mut has_called = false;
+        while at < self.frames.len() && self.frames[at] == 0 {
+            let word = self.word(at);
+            // A call that does not come back may be a function's last instruction.
+            let is_next = has_called && instruction::begins_a_function(word);
+            if at != entry && (self.begins[at] || is_next) {
+                return;
+            }
+            let is_call = matches!(flow(word), Flow::Call(_));
+            has_called = is_call || has_called && instruction::is_padding(word);
+            let Some(number) = self.number(frame) else {
+                return;
+            };
+            self.frames[at] = number;
+            frame = frame.after(word, (0..at).rev().map(|before| self.word(before)));
+            match flow(word) {
+                Flow::On | Flow::Call(_) => {}
+                Flow::Maybe(distance) => self.branch(at, distance, frame),
+                Flow::Branch(distance) => return self.branch(at, distance, frame),
+                Flow::Jump | Flow::End => return,
+            }
+            at += 1;
+        }
+    }
+
+    fn branch(&mut self, at: usize, distance: i64, frame: Frame) {
+        let to = (at as u64).checked_add_signed(distance / BYTES as i64);
+        let to = to.and_then(|to| usize::try_from(to).ok());
+        if let Some(to) = to.filter(|to| self.frames.get(*to) == Some(&0) && !self.begins[*to]) {
+            self.open.push((to, frame));
+        }
+    }
+
+    fn number(&mut self, frame: Frame) -> Option<u16> {
+        if let Some(number) = self.numbers.get(&frame) {
+            return Some(*number);
+        }
+        if self.different.len() == FRAMES_MAX {
+            return None;
+        }
+        self.different.push(frame);
+        let number = self.different.len() as u16;
+        self.numbers.insert(frame, number);
+        Some(number)
+    }
+
+    /// The rule at an instruction. What is called returns behind it, where the link register is
+    /// not the caller's any more: only a frame record tells there.
+    fn rule(&self, at: usize, frame: &Frame) -> UnwindRule {
+        match flow(self.word(at)) {
+            Flow::Call(_) if !frame.has_link() => UnwindRule::Hole,
+            _ => frame.rule(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod compilers;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! What the code says, held against what compilers say of the same code: as if a file had no unwind
+//! information, against the information that it has.
+//!
+//! `PROFTOP_AARCH64_FILES=FILE:FILE cargo test -p symbolize by_code::compilers -- --nocapture` does so
+//! for other files than the C library.
+
+use super::*;
+use crate::OpenError;
+use crate::unwind::rule::{Linked, Saved};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use test_support::{Scratch, run_tool};
+
+/// Instructions of `.text` that `.eh_frame` describes.
+#[derive(Debug, Default)]
+struct Compared {
+    same: u64,
+    /// The code says nothing of it.
+    holes: u64,
+    different: u64,
+    first: Vec<String>,
+}
+
+#[test]
+fn the_code_says_what_compilers_say() {
+    let scratch = Scratch::new();
+    let mut files: Vec<PathBuf> = Vec::new();
+    match std::env::var_os("PROFTOP_AARCH64_FILES") {
+        Some(list) => files.extend(std::env::split_paths(&list)),
+        None => {
+            let source = scratch.write("main.c", "int main(void) { return 0; }");
+            let program = scratch.join("program");
+            let mut compiler = Command::new("aarch64-linux-gnu-gcc");
+            compiler
+                .args(["-O2", "-static", "-o"])
+                .arg(&program)
+                .arg(source);
+            if run_tool(&mut compiler).is_none() {
+                return;
+            }
+            files.push(program);
+        }
+    }
+    for file in files {
+        let found = compare(&file).unwrap();
+        let all = found.same + found.holes + found.different;
+        println!("{}: {found:#?} of {all}", file.display());
+        assert!(all > 10_000);
+        // What differs is behind calls that do not return, where nothing tells that another
+        // function begins.
+        assert!(found.same * 100 > all * 97);
+    }
+}
+
+fn compare(path: &Path) -> Result<Compared, OpenError> {
+    let object = Object::read(&File::open(path).unwrap())?;
+    let mut compiled = Collector::of(Machine::Aarch64);
+    crate::unwind::eh_frame::read(&object, &mut compiled)?;
+    let known = crate::unwind::flatten::flatten(compiled.take());
+    let rules = compiled.rules.into_list();
+    let text = object.section_by_name(b".text").unwrap();
+    let code = object.section_data(text, CODE_BYTES_MAX, "code")?;
+    let called = called(&code, text.addr);
+    let by_code = rows(&code, text.addr, called.into_iter());
+    let mut compared = Compared::default();
+    let mut saved = Saved::Not;
+    for at in (text.addr..text.end()).step_by(BYTES as usize) {
+        let row = known.partition_point(|row| u64::from(row.start) <= at);
+        let Some(row) = row.checked_sub(1) else {
+            continue;
+        };
+        let UnwindRule::Linked(expected) = rules[usize::from(known[row].rule.0)] else {
+            continue;
+        };
+        let row = by_code.partition_point(|(start, _)| *start <= at) - 1;
+        let rule = by_code[row].1;
+        match rule {
+            UnwindRule::Linked(found) if is_same(&found, &expected, saved) => compared.same += 1,
+            UnwindRule::Linked(found) => {
+                compared.different += 1;
+                if compared.first.len() < 20 {
+                    let line = format!("{at:#x}: {found:?}, and not {expected:?}");
+                    compared.first.push(line);
+                }
+            }
+            _ => compared.holes += 1,
+        }
+        if let UnwindRule::Linked(Linked {
+            x30: place @ Saved::AtCfa(_),
+            ..
+        }) = rule
+        {
+            saved = place;
+        }
+    }
+    Ok(compared)
+}
+
+/// Both may count from another register, so that the CFA cannot be compared. Where x29 and x30 were
+/// just loaded, compilers may say that they lie on the stack until `sp` goes up: there they do.
+fn is_same(found: &Linked, expected: &Linked, saved: Saved) -> bool {
+    let is_same_base = found.base == expected.base;
+    let is_same_link = found.x29 == expected.x29 && found.x30 == expected.x30;
+    let is_loaded = found.x30 == Saved::Not && expected.x30 == saved;
+    (is_same_link || is_loaded) && (!is_same_base || found.offset == expected.offset)
+}
