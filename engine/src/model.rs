@@ -40,7 +40,7 @@ use happening::Happenings;
 use modules::Modules;
 use probe::{Batch, ProcessInfo, SourceInfo};
 use probing::Probing;
-use profile::{Cancel, Query, Report, Store, TimeRange, View};
+use profile::{Cancel, Metric, Query, Report, Store, TimeRange, View};
 use profile::{EventId, Frame, ModuleId, NewSample, ProcessDetails, ProcessId};
 use sampling::Sampling;
 use std::sync::Arc;
@@ -510,7 +510,10 @@ impl Model {
             },
             offered,
             report: Arc::new(report),
-            metrics: Metered::of_events(&view),
+            metrics: match self.sampling.tells_wakers() {
+                true => Metered::of_events(&view),
+                false => Metered::without(&view, &Metric::kept_waiting()),
+            },
             view: Some(view),
             comparison: Comparison::default(),
             health,

@@ -9,7 +9,7 @@
 //!
 //! 1. Four times a second the sums of all threads are read, of very many once. Waits that are [`OPEN_NS`] old by then
 //!    are asked for: the kernel side tells the registers and frames of the kernel
-//!    ([`Waits::open`]), and the stack is read from the process's memory, aside.
+//!    ([`Follows::open`]), and the stack is read from the process's memory, aside.
 //! 2. If the thread is in the same wait after that, nothing of it has moved meanwhile, and the
 //!    stack is walked like any copy of one: a sample, with the time until then. Where it was too
 //!    deep for what was read, more is read.
@@ -21,7 +21,7 @@
 use crate::aside::Aside;
 use crate::decode::{PythonFrames, RawSample, Record};
 use crate::events::Event;
-use crate::events::wait::{EndedThread, OpenWait, RawWait, ThreadTotals, WaitState, Waits};
+use crate::events::wait::{EndedThread, Follows, OpenWait, RawWait, ThreadTotals, WaitState};
 use crate::owner::real_uid;
 use crate::sample::{Batch, Sample};
 use crate::shares::{NOBODY, may_have_more};
@@ -146,7 +146,7 @@ impl OpenWaits {
     /// not over. Returns samples of such waits that are still to be walked.
     pub fn turn(
         &mut self,
-        waits: &mut Waits,
+        waits: &mut impl Follows,
         ended: &[EndedThread],
         is_new_second: bool,
         batch: &mut Batch,
@@ -176,7 +176,12 @@ impl OpenWaits {
 
     /// Compares with the sums of all threads, as read just now, has stacks read, and returns samples
     /// of those that have been.
-    fn look(&mut self, threads: &[ThreadTotals], waits: &mut Waits, now_ns: u64) -> Vec<Record> {
+    fn look(
+        &mut self,
+        threads: &[ThreadTotals],
+        waits: &mut impl Follows,
+        now_ns: u64,
+    ) -> Vec<Record> {
         (self.looked_ns, self.threads) = (now_ns, threads.len());
         if let Some((from_ns, to_ns)) = self.follow(threads, now_ns) {
             self.take_told(waits.open(from_ns, to_ns));

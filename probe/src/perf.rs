@@ -8,6 +8,7 @@ mod cpu;
 pub(crate) mod record;
 mod registers;
 mod scope;
+mod waits;
 
 use crate::bpf::Config;
 use crate::clocks::SETTLED_NS;
@@ -16,6 +17,8 @@ use crate::decode;
 use crate::error::Error;
 use crate::events::tick::{Pair, Turns};
 use crate::files;
+use crate::machine::THIS;
+use crate::open_waits::OpenWaits;
 use crate::python::{Python, PythonMaps};
 use crate::ring::Ring;
 use crate::sample::{Batch, Counters};
@@ -33,6 +36,7 @@ use scope::Scope;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::{Duration, Instant};
+use waits::Waits;
 
 /// Samples that are read before something is done with them: their stacks take memory.
 const WAITING_MAX: usize = 64;
@@ -56,13 +60,27 @@ pub struct PerfSource {
     lost: u64,
     lost_by_cpu: BTreeMap<u32, u64>,
     undecodable: u64,
+    target: Target,
+    waits: Option<Followed>,
     info: SourceInfo,
+}
+
+/// The waits of a run, once they are followed.
+struct Followed {
+    waits: Waits,
+    open: OpenWaits,
+    scope: Scope,
+    /// From when on, on the clock of the samples.
+    since_ns: u64,
 }
 
 impl PerfSource {
     /// Whether functions of Python are read. Native calls that have not returned are recognized by
     /// their return addresses on the stack, and only where those lie on x86-64 is known here.
     pub const READS_PYTHON: bool = cfg!(target_arch = "x86_64");
+
+    /// Whether waits are followed: the numbers of system calls are known of x86-64 only.
+    pub const FOLLOWS_WAITS: bool = THIS.has_probes;
 
     /// `ring_bytes` of the configuration is for the other source.
     pub fn start(config: &Config) -> Result<Self, Error> {
@@ -95,15 +113,12 @@ impl PerfSource {
             return Err(Error::NoCpu);
         }
         let mut notes = notes(offer);
-        if config.waits {
-            notes.push("time waited cannot be sampled without BPF".into());
-        }
         if let Scope::Threads(known) = &scope {
             notes.extend(latecomers(&config.target, known));
         }
         let buffers = buffers(&mut cpus);
         let rate_is_fixed = matches!(scope, Scope::Threads(_)).then_some(RATE_IS_FIXED);
-        Ok(Self {
+        let mut source = Self {
             cpus,
             scope,
             only: config.target.cpus.clone(),
@@ -115,6 +130,8 @@ impl PerfSource {
             lost: 0,
             lost_by_cpu: BTreeMap::new(),
             undecodable: 0,
+            target: config.target.clone(),
+            waits: None,
             info: SourceInfo {
                 engine: Some(EngineKind::Perf),
                 rate_hz: config.rate_hz,
@@ -123,7 +140,42 @@ impl PerfSource {
                 buffers,
                 notes,
             },
-        })
+        };
+        if config.waits
+            && let Err(why) = source.follow_waits()
+        {
+            source.info.notes.push(why);
+        }
+        Ok(source)
+    }
+
+    /// Follows waits from now on, and returns since when it does. The error is a sentence.
+    fn follow_waits(&mut self) -> Result<u64, String> {
+        if let Some(followed) = &self.waits {
+            return Ok(followed.since_ns);
+        }
+        if !Self::FOLLOWS_WAITS {
+            return Err("waits are followed on x86-64 only".into());
+        }
+        let target = self.timeline.targets().living(&self.target);
+        let refused = |error: String| format!("time waited cannot be counted: {error}");
+        let scope = match self.scope {
+            Scope::Everybody => Ok(Scope::Everybody),
+            Scope::Cgroup(_) | Scope::Threads(_) => Scope::of(&target),
+        };
+        let scope = scope.map_err(|error| refused(error.to_string()))?;
+        let cpus = self.cpus.iter().map(Cpu::number).collect();
+        let waits = Waits::start(&target, &scope, self.offer, &cpus);
+        let waits = waits.map_err(|error| refused(error.to_string()))?;
+        let since_ns = now_ns();
+        self.info.notes.extend(notes_of_waits(self.offer));
+        self.waits = Some(Followed {
+            waits,
+            open: OpenWaits::new(&files::for_those_aside()),
+            scope,
+            since_ns,
+        });
+        Ok(since_ns)
     }
 
     /// Tells why it is this source and no other.
@@ -155,13 +207,24 @@ impl PerfSource {
                 let _ = turning[number].turn(next_ns);
             }
             let buffers = self.cpus.iter().flat_map(Cpu::buffers);
+            let waits = self.waits.as_ref().map(|followed| &followed.waits);
+            let buffers = buffers.chain(waits.into_iter().flat_map(Waits::buffers));
+            let to_look = waits.map_or(Duration::MAX, Waits::until_due);
             let answers = self.timeline.answers();
-            let wait = |time| wait_for_any(buffers, answers, time);
+            let wait = |time: Duration| wait_for_any(buffers, answers, time.min(to_look));
             let is_turn = self.turns.wait(until, wait)?;
             let read = self.read;
             self.drain_samples();
+            let has_looked = { self.waits.as_ref() }.is_some_and(|it| it.waits.is_due());
+            if has_looked {
+                // So that threads are known which have just begun.
+                self.drain();
+                if let Some(Followed { waits, .. }) = &mut self.waits {
+                    waits.look(&mut self.timeline);
+                }
+            }
             // What each sample wakes for is its frames of Python.
-            let goes_on = is_turn || self.read > read;
+            let goes_on = is_turn || has_looked || self.read > read;
             if !goes_on || Instant::now() >= until || self.timeline.samples() >= WAITING_MAX {
                 return Ok(());
             }
@@ -172,10 +235,18 @@ impl PerfSource {
     /// newer than what is known of its process, but for those that wait.
     fn drain(&mut self) -> u64 {
         let settled_ns = now_ns().saturating_sub(SETTLED_NS);
+        let known = self.timeline.events().len();
         for cpu in &mut self.cpus {
             cpu.sideband().drain(self.timeline.events());
         }
         self.drain_samples();
+        if let Some(Followed { waits, .. }) = &mut self.waits {
+            waits.drain();
+            waits.hear(&self.timeline.events()[known..]);
+            for record in waits.advance(settled_ns, &mut self.timeline) {
+                self.timeline.push(record);
+            }
+        }
         settled_ns
     }
 
@@ -229,6 +300,10 @@ impl PerfSource {
                     .extend(Cpu::open(number, &self.scope, rate_hz, offer));
             }
         }
+        if let Some(Followed { waits, scope, .. }) = &mut self.waits {
+            let cpus = self.cpus.iter().map(Cpu::number).collect();
+            waits.follow_hotplug(&cpus, scope);
+        }
     }
 }
 
@@ -247,7 +322,8 @@ impl Source for PerfSource {
         self.timeline.replay(settled_ns, &mut batch);
         let unwanted = self.timeline.unwanted();
         batch.counters = Counters {
-            taken: self.read - unwanted,
+            // Waits are no ticks, and may be unwanted as well.
+            taken: self.read.saturating_sub(unwanted),
             lost: self.lost + self.undecodable,
             filtered: unwanted,
             events_lost: self.timeline.events_lost(),
@@ -257,8 +333,14 @@ impl Source for PerfSource {
         batch.lost_by_cpu = { self.lost_by_cpu.iter() }
             .map(|(cpu, samples)| (*cpu, *samples))
             .collect();
-        if self.timeline.keep_house() {
+        let is_new_second = self.timeline.keep_house();
+        if is_new_second {
             self.follow_hotplug();
+        }
+        if let Some(Followed { waits, open, .. }) = &mut self.waits {
+            for record in open.turn(waits, &[], is_new_second, &mut batch) {
+                self.timeline.push(record);
+            }
         }
         Ok(batch)
     }
@@ -282,6 +364,10 @@ impl Source for PerfSource {
         self.info.rate_hz = rate_hz;
         self.info.buffers = buffers(&mut self.cpus);
         Ok(now_ns())
+    }
+
+    fn count_waits(&mut self) -> Result<u64, String> {
+        self.follow_waits()
     }
 }
 
@@ -330,6 +416,25 @@ fn allow_many_files() {
     limit.current = limit.maximum;
     // Then fewer will do.
     let _ = setrlimit(Resource::Nofile, limit);
+}
+
+/// What is different of waits, and what cannot be had of them.
+fn notes_of_waits(offer: Offer) -> Vec<String> {
+    let stacks = match offer.kernel {
+        true => None,
+        false => Some(
+            "stacks of waits are walked without the frame pointer, which is not told without rights: \
+             some are cut where a function needs it; times in the queue after a preemption have none"
+                .into(),
+        ),
+    };
+    let notes = [
+        "when threads wait is exact; what for, and with which stack, is looked up while they do: \
+         waits too short to be met count as those that were",
+        "who ends waits is not known without BPF, so that kept-waiting is empty; waits for the \
+         global lock of Python are told as lock, and those for a quota as queue",
+    ];
+    notes.map(String::from).into_iter().chain(stacks).collect()
 }
 
 fn notes(offer: Offer) -> Vec<String> {

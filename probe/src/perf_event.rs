@@ -55,6 +55,8 @@ pub mod kind {
     pub const SOFTWARE: u32 = 1;
     /// `PERF_COUNT_SW_CPU_CLOCK`: its period is in nanoseconds.
     pub const SOFTWARE_CPU_CLOCK: u64 = 0;
+    /// `PERF_COUNT_SW_CONTEXT_SWITCHES`: a thread leaves its CPU.
+    pub const SOFTWARE_CONTEXT_SWITCHES: u64 = 3;
     /// Counts nothing; carries the side band.
     pub const SOFTWARE_DUMMY: u64 = 9;
 }
@@ -89,6 +91,8 @@ pub mod flags {
     pub const COMM_EXEC: u64 = 1 << 24;
     /// Times are of the clock that is named.
     pub const USE_CLOCK: u64 = 1 << 25;
+    /// Records of threads that leave a CPU and join one, whether they may be sampled there or not.
+    pub const CONTEXT_SWITCH: u64 = 1 << 26;
 }
 
 /// Bits of [`Attributes::sample_type`].

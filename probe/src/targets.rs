@@ -199,6 +199,13 @@ impl Targets {
         is_named && self.users.as_mut().is_none_or(|users| users.wants(pid))
     }
 
+    /// Whether a thread is wanted, as far as its numbers and its user tell; 0 for any thread of the
+    /// process.
+    pub fn wants_thread(&mut self, pid: u32, tid: u32) -> bool {
+        let is_named = tid == 0 || !self.by_tid || self.tids.contains(&tid);
+        is_named && self.may_want(pid)
+    }
+
     /// Whether a sample is wanted that the kernel side let pass; and teaches
     /// the filter in BPF, if this name is new to it.
     pub fn wants(&mut self, sample: &RawSample) -> bool {

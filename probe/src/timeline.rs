@@ -184,6 +184,11 @@ impl Timeline {
         }
     }
 
+    /// Whether a thread is wanted, by the numbers and the user that targets are named by.
+    pub fn wants(&mut self, pid: u32, tid: u32) -> bool {
+        self.targets.wants_thread(pid, tid)
+    }
+
     /// Samples that have been read and are not in their place yet.
     pub fn samples(&self) -> usize {
         self.waiting_samples.len()

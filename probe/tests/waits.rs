@@ -4,14 +4,16 @@
 #![allow(dead_code, reason = "the other tests use the rest of what is shared")]
 
 mod burn;
+#[path = "waits/by_perf.rs"]
+mod by_perf;
 mod common;
 #[path = "waits/wakers.rs"]
 mod wakers;
 
 use common::{alone, only, unless_forbidden};
 use probe::{
-    BpfSource, Config, Ending, Event, RawWait, Sample, Source as _, Target, ThreadTotals,
-    WaitCounters, WaitState, Waker,
+    BpfSource, Config, Ending, Event, RawWait, Sample, Source, Target, ThreadTotals, WaitCounters,
+    WaitState, Waker,
 };
 use rustix::process::Signal;
 use rustix::thread::gettid;
@@ -82,8 +84,8 @@ fn timed<T>(sum: &mut Duration, work: impl FnOnce() -> T) -> T {
 }
 
 /// Everything that a source told of waits.
-struct Told {
-    source: BpfSource,
+struct Told<S = BpfSource> {
+    source: S,
     samples: Vec<Sample>,
     /// The newest of each thread.
     threads: BTreeMap<u32, ThreadTotals>,
@@ -105,8 +107,10 @@ impl Told {
         told.take();
         Some(told)
     }
+}
 
-    fn of_source(source: BpfSource) -> Self {
+impl<S: Source> Told<S> {
+    fn of_source(source: S) -> Self {
         Self {
             source,
             samples: Vec::new(),
@@ -197,7 +201,7 @@ fn assert_waited(state: WaitState, measured: &Measured, totals: &ThreadTotals) {
 
 /// All waits were so long that each gave its stack, and each stack is whole.
 #[track_caller]
-fn assert_sampled(told: &Told, state: WaitState, totals: &ThreadTotals) {
+fn assert_sampled<S: Source>(told: &Told<S>, state: WaitState, totals: &ThreadTotals) {
     if told.counters.without_stack_ns() > 0 {
         skip(format_args!(
             "stacks of waits were lost: {:?}",

@@ -46,6 +46,7 @@ mod typed_values;
 mod unpacking;
 mod user_files;
 mod waits;
+mod waits_without_bpf;
 mod without_root;
 
 /// Cargo does not look for files here, so that one that is forgotten above would never run.

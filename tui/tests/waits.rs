@@ -29,19 +29,19 @@ fn recorded(scratch: &Scratch) -> Option<String> {
     Some(file)
 }
 
-fn report(file: &str, filter: &str) -> Value {
+pub fn report(file: &str, filter: &str) -> Value {
     let args = ["report", file, "--format", "json", "--filter", filter];
     let output = run(&mut proftop(&args));
     serde_json::from_slice(&output.stdout).expect("one object")
 }
 
-fn function<'a>(report: &'a Value, name: &str) -> Option<&'a Value> {
+pub fn function<'a>(report: &'a Value, name: &str) -> Option<&'a Value> {
     { list(report, "functions").iter() }.find(|function| function["name"] == name)
 }
 
 /// How many waits a function has, and how long one is, in milliseconds.
 #[track_caller]
-fn waits(report: &Value, name: &str) -> (u64, f64, f64) {
+pub fn waits(report: &Value, name: &str) -> (u64, f64, f64) {
     let function = function(report, name).unwrap_or_else(|| panic!("{name}: {report}"));
     let ms = |field| number(function, field) as f64 / 1e6;
     (
@@ -122,7 +122,7 @@ fn waits_are_as_many_and_as_long_as_they_were() {
 /// Each thread of a report lived all the time: its states add up to the window, but for what
 /// was not read yet when it ended: a quarter of a second, and more on a busy machine.
 #[track_caller]
-fn check_sums(report: &Value) {
+pub fn check_sums(report: &Value) {
     let window_ns = report["window_s"].as_f64().expect("it is a number") * 1e9;
     let threads = list(report, "threads");
     assert!(!threads.is_empty(), "{report}");
@@ -138,7 +138,7 @@ fn check_sums(report: &Value) {
 }
 
 /// The program with locks that are known to be held, once all of them are.
-fn locks(scratch: &Scratch) -> Option<Process> {
+pub fn locks(scratch: &Scratch) -> Option<Process> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/locks.c");
     let program = scratch.join("locks");
     compile(&source, &program, ["-O1", "-g", "-pthread"])?;

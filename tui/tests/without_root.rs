@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use test_support::{Process, compile, copy_program, is_root_or_skip, wait_until};
 
 /// No account has it.
-const UID: u32 = 4_242_424;
+pub const UID: u32 = 4_242_424;
 
 /// All that takes samples of everything, and names all of it.
 const ALL: CapabilitySet = CapabilitySet::BPF
@@ -171,7 +171,8 @@ impl Scene {
     }
 }
 
-fn become_user(capabilities: CapabilitySet) -> io::Result<()> {
+/// Makes the calling process one of another user with these capabilities.
+pub fn become_user(capabilities: CapabilitySet) -> io::Result<()> {
     rustix::thread::set_keep_capabilities(true)?;
     rustix::thread::set_thread_groups(&[])?;
     let (user, group) = (Uid::from_raw(UID), Gid::from_raw(UID));

@@ -4,7 +4,7 @@ use crate::host;
 use crate::sampler::Wish;
 use crate::settings::Settings;
 use crate::snapshot::{Sampler, Source};
-use probe::SourceInfo;
+use probe::{EngineKind, SourceInfo};
 use profile::{Host, Info, Rates};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -56,6 +56,11 @@ impl Sampling {
             rate_max_hz: probe::features::max_sample_rate(),
         }));
         self.source = info;
+    }
+
+    /// Whether something tells who ends waits.
+    pub fn tells_wakers(&self) -> bool {
+        self.source.engine != Some(EngineKind::Perf)
     }
 
     /// Whether the rate can be another.

@@ -269,6 +269,7 @@ impl Waiting {
     /// Sentences: what could not be had, and why.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let counters = &self.counters;
+        // Those that no look met are samples without a stack.
         let all_ns = self.sampled_ns.saturating_add(counters.without_stack_ns());
         let share = |ns: u64| 100.0 * ns as f64 / all_ns.max(1) as f64;
         let lost = |(waits, ns): (u64, u64), why: &str| {
@@ -288,12 +289,16 @@ impl Waiting {
             format!("{wakes} waits, {share:.1}% of kept-waiting, lack the stack of who ended them: too many in their second, or the ring buffer was full")
         });
         let unknown = 100.0 * self.ended_unknown_ns as f64 / self.ended_ns.max(1) as f64;
-        let unknown = (unknown >= UNKNOWN_PERCENT).then(|| {
+        let unknown = (unknown >= UNKNOWN_PERCENT && !counters.lacks_wakers).then(|| {
             format!("of waits that are over, {unknown:.1}% of the time, it is not known who ended them: the kernel does not tell who acted from who was interrupted")
         });
         let handed_on = 100.0 * self.handed_on_ns as f64 / self.ended_ns.max(1) as f64;
         let handed_on = (handed_on >= HANDED_ON_PERCENT).then(|| {
             format!("kept-waiting counts {handed_on:.0}% of the time for threads that only had a lock last: another one had it when the wait began, as Threads says of who waited")
+        });
+        let (switches, is_lost) = (counters.switches_lost, counters.switches_lost > 0);
+        let switches = is_lost.then(|| {
+            format!("{switches} switches found the ring full: until the next one of each thread it counts as doing what it did before")
         });
         let no_room = counters.no_room > 0;
         let no_room = no_room.then(|| {
@@ -312,7 +317,12 @@ impl Waiting {
                 counters.missed,
                 "the thread was gone before it could be taken",
             ),
+            lost(
+                counters.unmet,
+                "no look met them, or their memory could not be read",
+            ),
             open,
+            switches,
             wakes,
             unknown,
             handed_on,

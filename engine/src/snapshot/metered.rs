@@ -1,7 +1,7 @@
 //! A profile that counts several things, be it a file or one of a live run: one view
 //! for each.
 
-use profile::View;
+use profile::{Metric, View};
 use std::sync::Arc;
 
 /// One of the things that a file counts.
@@ -26,12 +26,19 @@ impl Metered {
         });
         metered.collect()
     }
+
+    /// Everything that a view counts but for one metric, of which nothing is known.
+    pub fn without(view: &View, unknown: &Metric) -> Arc<[Metered]> {
+        let known = Self::of_events(view);
+        let known = known.iter().filter(|metric| *metric.name != *unknown.name);
+        known.cloned().collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use profile::{Limits, Metric, Store};
+    use profile::{Limits, Store};
 
     #[test]
     fn each_event_of_a_live_run_is_a_metric() {
@@ -46,5 +53,8 @@ mod tests {
         let names: Vec<&str> = metered.iter().map(|metered| &*metered.name).collect();
         assert_eq!(names, ["cpu", "offcpu"]);
         assert_eq!(metered[1].view.as_ref().unwrap().info().metric, waiting);
+        let known = Metered::without(&store.view(), &waiting);
+        let names: Vec<&str> = known.iter().map(|metered| &*metered.name).collect();
+        assert_eq!(names, ["cpu"]);
     }
 }

@@ -8,12 +8,14 @@
 //! | `maps` | what the programs share with us |
 //! | `threads` | the threads whose waits are followed, as both sides share them |
 //! | `asleep` | threads that waited already when we came |
+//! | `follows` | what is asked of what follows waits: the programs, or without BPF the switches |
 //! | `owners` | who has the locks that those waited for |
 //! | `interrupts` | where to see whether a CPU is in an interrupt |
 //! | `iterator` | what the kernel side tells of waits that are not over |
 //! | `pace` | how long a wait must be to give its stack for certain |
 
 mod asleep;
+mod follows;
 mod interrupts;
 mod iterator;
 mod maps;
@@ -23,9 +25,13 @@ mod record;
 mod state;
 mod threads;
 
+pub use asleep::{blocked_in, state_in, threads as asleep_threads};
+pub use follows::Follows;
 pub use interrupts::places as interrupt_places;
 pub use iterator::OpenWait;
 pub use maps::WaitMaps;
+pub use owners::{Blocked, owner_of};
+pub use pace::Pace;
 pub use record::{EndedThread, RawWait, ThreadTotals, WaitCounters, Waker};
 pub use state::WaitState;
 pub use threads::Threads;
@@ -35,7 +41,6 @@ pub use probe_ebpf::waits::{DELAY_SLOTS, delay_end_ns};
 use crate::target::Target;
 use crate::time::now_ns;
 use owners::Owners;
-use pace::Pace;
 use probe_ebpf::waits::Orders;
 use symbolize::Files;
 
@@ -98,47 +103,6 @@ impl Waits {
         }
     }
 
-    /// The sums of threads that have ended, and if `all` of those that live.
-    pub fn take(&mut self, ended: &[EndedThread], all: bool) -> Vec<ThreadTotals> {
-        let mut threads: Vec<_> = ended.iter().map(ThreadTotals::of_ended).collect();
-        if all {
-            threads.extend(self.threads());
-        }
-        self.maps.empty_nudges();
-        self.counters = self.maps.counters();
-        self.follow_pace();
-        threads
-    }
-
-    /// The sums of the threads that live.
-    pub fn threads(&mut self) -> Vec<ThreadTotals> {
-        let mut threads = Vec::new();
-        self.maps.threads.read(&mut threads);
-        for thread in &mut threads {
-            // Still in the wait in which we met it.
-            let is_first = thread.state_since_ns == thread.since_ns;
-            if thread.owner.is_none() && thread.state == WaitState::Lock && is_first {
-                thread.owner = self.owners.of(thread.tid);
-            }
-        }
-        threads
-    }
-
-    /// What was counted of stacks by the last call of [`Waits::take`].
-    pub fn counters(&self) -> WaitCounters {
-        self.counters
-    }
-
-    /// The waits that are not over and began later than `from_ns` and no later than `to_ns`.
-    pub fn open(&mut self, from_ns: u64, to_ns: u64) -> Vec<OpenWait> {
-        (self.orders.open_from_ns, self.orders.open_to_ns) = (from_ns, to_ns);
-        if self.maps.set_orders(self.orders).is_err() {
-            return Vec::new();
-        }
-        let told = self.maps.open.as_ref().map(iterator::read);
-        told.and_then(Result::ok).unwrap_or_default()
-    }
-
     /// Has more stacks taken, or fewer.
     fn follow_pace(&mut self) {
         let orders = match &mut self.pace {
@@ -159,5 +123,44 @@ impl Waits {
             // With the old ones there are more stacks, or fewer.
             _ = self.maps.set_orders(self.orders);
         }
+    }
+}
+
+impl Follows for Waits {
+    fn take(&mut self, ended: &[EndedThread], all: bool) -> Vec<ThreadTotals> {
+        let mut threads: Vec<_> = ended.iter().map(ThreadTotals::of_ended).collect();
+        if all {
+            threads.extend(self.threads());
+        }
+        self.maps.empty_nudges();
+        self.counters = self.maps.counters();
+        self.follow_pace();
+        threads
+    }
+
+    fn threads(&mut self) -> Vec<ThreadTotals> {
+        let mut threads = Vec::new();
+        self.maps.threads.read(&mut threads);
+        for thread in &mut threads {
+            // Still in the wait in which we met it.
+            let is_first = thread.state_since_ns == thread.since_ns;
+            if thread.owner.is_none() && thread.state == WaitState::Lock && is_first {
+                thread.owner = self.owners.of(thread.tid);
+            }
+        }
+        threads
+    }
+
+    fn counters(&self) -> WaitCounters {
+        self.counters
+    }
+
+    fn open(&mut self, from_ns: u64, to_ns: u64) -> Vec<OpenWait> {
+        (self.orders.open_from_ns, self.orders.open_to_ns) = (from_ns, to_ns);
+        if self.maps.set_orders(self.orders).is_err() {
+            return Vec::new();
+        }
+        let told = self.maps.open.as_ref().map(iterator::read);
+        told.and_then(Result::ok).unwrap_or_default()
     }
 }

@@ -26,16 +26,16 @@ pub enum Record {
 }
 
 // Values of `perf_event_header.type`.
-const LOST: u32 = 2;
-const SAMPLE: u32 = 9;
+pub const LOST: u32 = 2;
+pub const SAMPLE: u32 = 9;
 
 /// Addresses of a call chain from here on are marks, not addresses.
 const CONTEXT_MARKS: u64 = -4095i64 as u64;
 const CONTEXT_KERNEL: u64 = -128i64 as u64;
 
 // What the registers are of: `enum perf_sample_regs_abi`.
-const NO_REGISTERS: u64 = 0;
-const REGISTERS_32: u64 = 1;
+pub const NO_REGISTERS: u64 = 0;
+pub const REGISTERS_32: u64 = 1;
 
 /// Reads one record, header included. `None` for one that makes no sense.
 pub fn parse(bytes: &[u8], has_cgroup: bool) -> Option<Record> {
@@ -109,7 +109,8 @@ fn sample(mut cursor: Cursor<'_>, has_cgroup: bool) -> Option<Record> {
     Some(Record::Sample(raw, copy))
 }
 
-fn kernel_frames(cursor: &mut Cursor<'_>) -> Option<Vec<u64>> {
+/// The frames of the kernel in a call chain.
+pub fn kernel_frames(cursor: &mut Cursor<'_>) -> Option<Vec<u64>> {
     let count = usize::try_from(cursor.word()?).ok()?;
     let words = cursor.take(count.checked_mul(8)?)?;
     let mut in_kernel = false;
@@ -136,19 +137,22 @@ fn user_stack<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a [u8], bool)> {
     Some((bytes.get(..copied)?, copied == room))
 }
 
-struct Cursor<'a> {
-    bytes: &'a [u8],
-    at: usize,
+/// Reads fields one after the other.
+pub struct Cursor<'a> {
+    pub bytes: &'a [u8],
+    pub at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    fn word(&mut self) -> Option<u64> {
+    /// The next word.
+    pub fn word(&mut self) -> Option<u64> {
         let word = u64_at(self.bytes, self.at)?;
         self.at += 8;
         Some(word)
     }
 
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+    /// So many bytes.
+    pub fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let end = self.at.checked_add(length)?;
         let taken = self.bytes.get(self.at..end)?;
         self.at = end;

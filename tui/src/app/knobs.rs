@@ -17,7 +17,7 @@ use crate::views::report::{ReportAnswer, ReportKey, ReportQuestion};
 use engine::snapshot::{Baseline, Span, TargetState};
 use profile::diff::Diff;
 use profile::filter::{Action, Clause, FrameTest, Ranges, SampleTest, States, Text};
-use profile::{Filter, ProcessRow};
+use profile::{Filter, Metric, ProcessRow};
 use std::sync::Arc;
 
 /// Which questions were sent to the engine and to the profile.
@@ -360,6 +360,9 @@ impl App {
         let is_live = self.base.source.recording.is_none();
         if is_live && name == "on-cpu" {
             return self.set_metric(0);
+        }
+        if is_live && name == Metric::kept_waiting().name && self.is_without_wakers() {
+            return Err("kept-waiting needs BPF, and samples are taken by perf".into());
         }
         let waits = waits::metrics();
         if is_live && waits.iter().any(|metric| metric == name) {

@@ -6,6 +6,7 @@ use super::{App, Effect};
 use crate::app::mode::Detail;
 use crate::notice::Notice;
 use engine::snapshot::TargetState;
+use probe::EngineKind;
 use profile::Metric;
 
 /// The metrics of waits. The first one is the next behind time on CPUs.
@@ -30,6 +31,11 @@ impl App {
             }),
             effect: is_new.then_some(Effect::CountWaits),
         })
+    }
+
+    /// Whether nothing tells who ends waits.
+    pub(super) fn is_without_wakers(&self) -> bool {
+        self.base.source.engine == Some(EngineKind::Perf)
     }
 
     /// Whether samples are taken, so that waits could be as well.

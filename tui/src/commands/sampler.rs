@@ -56,9 +56,9 @@ impl Sampler {
         };
         let what = match counted {
             Counted::OnCpu => return Ok(()),
-            Counted::OffCpu | Counted::Wall | Counted::KeptWaiting => {
-                "the time that threads wait".to_owned()
-            }
+            Counted::OffCpu | Counted::Wall if PerfSource::FOLLOWS_WAITS => return Ok(()),
+            Counted::OffCpu | Counted::Wall => "the time that threads wait".to_owned(),
+            Counted::KeptWaiting => "who keeps others waiting".to_owned(),
             Counted::Happening(happening) => happening.name(),
         };
         let sentence = format!("cannot count {what}: only BPF sees it");
@@ -215,7 +215,12 @@ mod tests {
             let sampler = Sampler::Perf(why);
             assert!(sampler.check_counted(&Counted::OnCpu).is_ok());
             let faults = Happening::parse("page-faults").unwrap();
-            for counted in [Counted::OffCpu, Counted::Wall, Counted::Happening(faults)] {
+            let waits = [Counted::OffCpu, Counted::Wall];
+            for counted in &waits {
+                let is_counted = sampler.check_counted(counted).is_ok();
+                assert_eq!(is_counted, PerfSource::FOLLOWS_WAITS);
+            }
+            for counted in [Counted::KeptWaiting, Counted::Happening(faults)] {
                 let failure = sampler.check_counted(&counted).unwrap_err();
                 assert_eq!(failure.exit, Exit::NotPossible);
                 let text = failure.to_string();

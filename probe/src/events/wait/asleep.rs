@@ -72,7 +72,7 @@ fn thread(folder: &Path, pid: u32, tid: u32, now_ns: u64) -> Option<(Thread, Opt
 
 /// The lock that a thread waits for, by its `syscall`: `202 0x7f… 0x80 0x2 …`. `None` if it
 /// waits for none that may say who has it.
-fn blocked_in(call: &str, pid: u32, tid: u32) -> Option<Blocked> {
+pub fn blocked_in(call: &str, pid: u32, tid: u32) -> Option<Blocked> {
     let mut words = call.split_whitespace();
     let number: i64 = words.next()?.parse().ok()?;
     let mut argument = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
@@ -89,7 +89,7 @@ fn blocked_in(call: &str, pid: u32, tid: u32) -> Option<Blocked> {
 
 /// By /proc/PID/task/TID/stat and …/syscall (proc_pid_stat(5), proc_pid_syscall(5)). The
 /// latter may not be readable: then what it waits for is not known.
-fn state_in(stat: &[u8], call: Option<&str>) -> Option<u32> {
+pub fn state_in(stat: &[u8], call: Option<&str>) -> Option<u32> {
     // The name before it may have any characters, and parentheses.
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let task_state = match stat.get(end + 2)? {

@@ -56,7 +56,7 @@ impl Owners {
 
 /// `None` if its lock does not say it, or says what is no thread of its process: in another pid
 /// namespace threads have other numbers.
-fn owner_of(blocked: Blocked, files: &Files) -> Option<u32> {
+pub fn owner_of(blocked: Blocked, files: &Files) -> Option<u32> {
     let bytes = files.memory(blocked.pid, blocked.at, (LOCK_WORDS * 4) as u32);
     let bytes = bytes.ok()?;
     let mut words = [0; LOCK_WORDS];

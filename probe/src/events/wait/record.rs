@@ -267,6 +267,13 @@ pub struct WaitCounters {
     pub wakes_lost: (u64, u64),
     /// Nanoseconds spent in taking stacks; not in accounting.
     pub stacks_ns: u64,
+    /// Waits whose stack was not seen, nor that of one like them, and nanoseconds that they took:
+    /// where switches are followed without BPF.
+    pub unmet: (u64, u64),
+    /// Records of switches that found no room in the ring: where there is no BPF.
+    pub switches_lost: u64,
+    /// Nothing tells who ends waits.
+    pub lacks_wakers: bool,
 }
 
 impl WaitCounters {
@@ -282,6 +289,9 @@ impl WaitCounters {
             ends_lost: slot(counter::ENDS_LOST),
             wakes_lost: (slot(counter::WAKES_LOST), slot(counter::WAKES_LOST_NS)),
             stacks_ns: slot(counter::SPENT_NS),
+            unmet: (0, 0),
+            switches_lost: 0,
+            lacks_wakers: false,
         }
     }
 
