@@ -1,6 +1,6 @@
-//! What threads wait for, without BPF: when they leave their CPUs and join one, the kernel tells
-//! everybody of threads of their own (`rings`); what they wait for and with which stack is looked
-//! up while they do (`look`), at random moments.
+//! What threads wait for, without BPF. When a thread leaves its CPU and when it joins one, the kernel
+//! tells its own user, who needs no rights for that (`rings`). What it waits for, and with which
+//! stack, is looked up while it waits (`look`), at random moments.
 //!
 //! | module | holds |
 //! |---|---|
@@ -43,7 +43,7 @@ use thread::{Ended, Places, Thread};
 /// Looks come no more often than that: each wakes the sampler.
 const PERIOD_NS_MIN: u64 = 10_000_000;
 
-/// How often it is looked at a wait whose stack could not be read.
+/// How many looks are taken at a wait whose stack could not be read.
 const TRIES: u32 = 3;
 
 /// Places that are remembered; of more, all are forgotten.
@@ -52,7 +52,7 @@ const PLACES_MAX: usize = 4096;
 /// Threads that are followed, as with BPF.
 const THREADS_MAX: usize = 32_768;
 
-/// How often it is looked for what is left of short waits.
+/// How far apart the searches are for what is left of short waits.
 const REST_NS: u64 = 250_000_000;
 
 /// For how long it is remembered that a thread has ended: its last switch comes after its end.

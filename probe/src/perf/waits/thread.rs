@@ -23,7 +23,7 @@ use probe_ebpf::waits::{DELAY_SLOTS, delay_slot, state};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A pool that nothing short was met for is emptied after so many periods of waiting,
+/// A pool for which no short wait was met is emptied after this number of periods of waiting,
 const POOL_PERIODS: u64 = 16;
 /// or after this time.
 const POOL_NS: u64 = 2_000_000_000;
@@ -446,8 +446,9 @@ impl Thread {
     }
 }
 
-/// Divides `all` among parts, each as long as it is and with so many ends: as much for each end,
-/// but not more than the part is long. What has no place is left out.
+/// Divides `all` among parts, which are given as their length and the number of waits that ended in
+/// them: each end gets the same, and a part no more than its length. What no part can take is left
+/// out.
 fn shares_of(all: u64, parts: &[(u64, u32)]) -> Vec<u64> {
     let mut shares = vec![0; parts.len()];
     let mut left = all;

@@ -17,17 +17,17 @@ const RETURN_SIGNED: u32 = 0xd65f_0bff; // retaa
 const BY_TABLE: u32 = 0xd61f_0060; // br x3
 const CALL_BY_REGISTER: u32 = 0xd63f_0040; // blr x2
 
-/// `bl`, so many instructions on.
+/// `bl` to the instruction that is this number of instructions further on.
 fn call(distance: i32) -> u32 {
     0x9400_0000 | distance as u32 & 0x03ff_ffff
 }
 
-/// `b`, so many instructions on.
+/// `b` to the instruction that is this number of instructions further on.
 fn branch(distance: i32) -> u32 {
     0x1400_0000 | distance as u32 & 0x03ff_ffff
 }
 
-/// `cbz x0`, so many instructions on.
+/// `cbz x0` to the instruction that is this number of instructions further on.
 fn branch_if(distance: i32) -> u32 {
     0xb400_0000 | (distance as u32 & 0x7ffff) << 5
 }
