@@ -86,14 +86,15 @@ fn check_whole_life(report: &Value) {
     // It was started a moment after the recording, which ended a moment after it.
     let is_whole = sum < window_ns * 1.01 && sum > window_ns * 0.95 - 0.3e9;
     assert!(is_whole, "{sum} of {window_ns}: {first}");
-    // It slept for 3.2 s at least, and nothing else waits but ten times for work.
+    // It slept for 3.2 s at least, and nothing else waits but ten times for work. Naps too short to be
+    // met count as what was met last: on a busy machine up to a fifth was told as something else.
     let of = |names: &[&str]| {
         let states = names.iter().filter_map(|name| states[*name].as_f64());
         states.sum::<f64>() / 1e9
     };
     let slept = of(&["sleep"]);
     assert!(
-        slept + of(&["queue"]) > 3.0 && slept < sum / 1e9 - 0.35,
+        slept + of(&["queue"]) > 2.0 && slept < sum / 1e9 - 0.2,
         "{first}"
     );
 }
