@@ -450,14 +450,10 @@ fn who_touches_a_page_that_is_not_there_waits_for_it() {
     assert_waited_in(&[WaitState::Fault, WaitState::Disk], &measured, &totals);
 }
 
-#[test]
-fn more_threads_than_cpus_queue() {
-    let _alone = alone();
-    let Some(mut told) = Told::start(only(std::process::id())) else {
-        return;
-    };
+/// Starts threads that burn the CPUs, two more than there are CPUs.
+fn burn_with_two_too_many() -> Vec<JoinHandle<Measured>> {
     let cpus = probe::cpus::online().unwrap().len();
-    let burners = (0..cpus + 2).map(|_| {
+    let burner = |_| {
         measured("burning", || {
             let begun = Instant::now();
             while begun.elapsed() < WAIT * WAITS {
@@ -465,10 +461,18 @@ fn more_threads_than_cpus_queue() {
             }
             Duration::ZERO
         })
-    });
-    let burners: Vec<_> = burners.collect();
+    };
+    (0..cpus + 2).map(burner).collect()
+}
+
+#[test]
+fn more_threads_than_cpus_queue() {
+    let _alone = alone();
+    let Some(mut told) = Told::start(only(std::process::id())) else {
+        return;
+    };
     let mut queued = Duration::ZERO;
-    for burner in burners {
+    for burner in burn_with_two_too_many() {
         let (measured, totals) = told.end_of(burner);
         let of = |state| Duration::from_nanos(totals.ns_in(state));
         let busy = of(WaitState::Run) + of(WaitState::Queue);
@@ -657,8 +661,9 @@ fn who_waits_since_before_is_known() {
     waiter.join().unwrap();
 }
 
-/// Who began to wait before and after we came: both are told while they wait, by whole stacks,
-/// and all that is told of a wait adds up to it when it is over.
+/// One thread begins to wait before the source starts, and one afterwards. The source reports both
+/// while they wait, by whole stacks, and what it reports of a wait adds up to the wait's length
+/// when it is over.
 #[test]
 fn waits_are_told_before_they_end() {
     let _alone = alone();

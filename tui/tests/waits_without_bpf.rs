@@ -86,8 +86,9 @@ fn check_whole_life(report: &Value) {
     // It was started a moment after the recording, which ended a moment after it.
     let is_whole = sum < window_ns * 1.01 && sum > window_ns * 0.95 - 0.3e9;
     assert!(is_whole, "{sum} of {window_ns}: {first}");
-    // It slept for 3.2 s at least, and nothing else waits but ten times for work. Naps too short to be
-    // met count as what was met last: on a busy machine up to a fifth was told as something else.
+    // It slept for 3.2 s at least, and nothing else waits but ten times for work. A nap that no
+    // look met counts as the state in which its thread was met last: on a busy machine up to a fifth
+    // of the time was counted in another state.
     let of = |names: &[&str]| {
         let states = names.iter().filter_map(|name| states[*name].as_f64());
         states.sum::<f64>() / 1e9

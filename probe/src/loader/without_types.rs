@@ -1,9 +1,9 @@
 //! A loader that has not read the kernel's types.
 //!
-//! `aya` reads and parses all types of the running kernel, some 5 MB, whenever a loader is
-//! made, and lets go of them if it is told that no types are wanted. That takes a third of the
-//! time in which proftop starts. So the loader is made on a thread that cannot open files:
-//! then there are no types to be read.
+//! `aya` reads and parses all types of the running kernel, some 5 MB, whenever a loader is made.
+//! Only afterwards it can be told that no types are wanted, and then it frees them. Reading and
+//! parsing takes a third of the time that proftop needs to start. So the loader is made on a
+//! thread that cannot open files: there `aya` finds no types to read.
 
 use crate::confine::Filter;
 use aya::EbpfLoader;

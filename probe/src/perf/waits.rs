@@ -534,7 +534,7 @@ impl Waits {
                 self.counters.unmet.1 += ended.ns;
             }
             if ended.is_rest {
-                // Copies of stacks are told apart by CPU and time.
+                // A stack finds its sample by CPU and time: no two samples may have both the same.
                 ended.time_ns = ended.time_ns.saturating_sub(self.samples.len() as u64);
             }
             let (sample, stack) = sample(pid, tid, ended);

@@ -28,7 +28,7 @@ fn start() -> Option<Told<PerfSource>> {
     Some(Told::of_source(source))
 }
 
-/// Frames of the kernel are told where it may be seen.
+/// Returns whether this run may see frames of the kernel.
 fn sees_kernel(told: &Told<PerfSource>) -> bool {
     let notes = told.source.info().notes;
     !{ notes.iter() }.any(|note| note.contains("time in the kernel is not seen"))
@@ -153,19 +153,8 @@ fn who_is_preempted_is_in_the_queue() {
     let Some(mut told) = start() else {
         return;
     };
-    let cpus = probe::cpus::online().unwrap().len();
-    let burners = (0..cpus + 2).map(|_| {
-        measured("burning", || {
-            let begun = Instant::now();
-            while begun.elapsed() < WAIT * WAITS {
-                std::hint::spin_loop();
-            }
-            Duration::ZERO
-        })
-    });
-    let burners: Vec<_> = burners.collect();
     let mut queued = Duration::ZERO;
-    for burner in burners {
+    for burner in burn_with_two_too_many() {
         let (measured, totals) = told.end_of(burner);
         let of = |state| Duration::from_nanos(totals.ns_in(state));
         let busy = of(WaitState::Run) + of(WaitState::Queue);
@@ -221,8 +210,8 @@ fn short_waits_have_their_time_and_number() {
     assert!(counted.abs_diff(NAPS) <= NAPS / 20, "{totals:?}");
 }
 
-/// Who began to wait before and after we came: both are told while they wait, and all that is told
-/// of a wait adds up to it when it is over.
+/// One thread begins to wait before the source starts, and one afterwards. The source reports both
+/// while they wait, and what it reports of a wait adds up to the wait's length when it is over.
 #[test]
 fn waits_are_told_before_they_end_and_began_before_we_came() {
     let _alone = alone();

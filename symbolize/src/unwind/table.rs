@@ -25,7 +25,8 @@ pub struct UnwindTable {
 impl UnwindTable {
     /// Reads `.eh_frame`, and for what is not there Go's function table and
     /// `.debug_frame`; what none of them knows may be `_init` or `_fini`, or a stub. On AArch64
-    /// what is left is told by the code itself. A file without all has an empty table.
+    /// the instructions of code that nothing describes are followed. A file without any of these has
+    /// an empty table.
     pub fn read(object: &Object) -> Result<UnwindTable, OpenError> {
         UnwindTable::read_with(object, None)
     }
