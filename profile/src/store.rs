@@ -457,6 +457,11 @@ impl Store {
         self.begin_ns
     }
 
+    /// When sampling ended, as [`Store::end`] was told: also where there is no sample.
+    pub fn told_end_ns(&self) -> Option<u64> {
+        self.end_ns
+    }
+
     /// How much history there is.
     pub fn kept_seconds(&self) -> f64 {
         let Some(end_ns) = self.end_of_history() else {

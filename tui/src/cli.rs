@@ -181,6 +181,18 @@ pub struct RingConfig {
     pub control: Option<PathBuf>,
     /// The folders of its own that a service makes where they are missing.
     pub folders: Vec<PathBuf>,
+    /// Where each window is written to, for others to send.
+    pub spool: Option<SpoolConfig>,
+}
+
+/// The folder into which a flight recorder writes each window as a recording of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpoolConfig {
+    pub folder: PathBuf,
+    /// How long a window is, in whole seconds.
+    pub window: Duration,
+    /// What all windows may take; of more the oldest are removed.
+    pub bytes_max: u64,
 }
 
 /// What a running flight recorder is asked.

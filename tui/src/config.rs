@@ -26,6 +26,7 @@ use crate::knobs::Unit;
 use crate::values::Percent;
 use crate::view_id::ViewId;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The settings of the files; None where they say nothing.
@@ -61,6 +62,10 @@ pub struct AgentSettings {
     pub conditions: Option<Vec<Condition>>,
     pub after: Option<Duration>,
     pub saves: Option<u32>,
+    /// An empty path: no spool.
+    pub spool: Option<PathBuf>,
+    pub spool_window: Option<Duration>,
+    pub spool_bytes_max: Option<u64>,
 }
 
 /// Something in a file that was left out, and why. Displays as

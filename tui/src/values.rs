@@ -9,6 +9,7 @@ use profile::filter::FilterError;
 use profile::formats::Format;
 use regex::{Regex, RegexBuilder};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The ids of one `-p` or `-t`.
@@ -32,6 +33,8 @@ const KEEP_MIN: Duration = Duration::from_secs(1);
 const RING_MIN: Duration = Duration::from_secs(10);
 /// Names of functions alone take some hundred kB.
 const RING_BYTES_MIN: u64 = MIB;
+/// The samples of a window are in memory until it is written.
+const SPOOL_WINDOW_MAX: Duration = Duration::from_secs(3600);
 /// The longest note, in bytes.
 const NOTE_BYTES_MAX: usize = 512;
 /// Samples are kept in buckets of a second. A day of them still fits the time axis of a
@@ -167,6 +170,20 @@ pub fn window(text: &str) -> Result<Duration, String> {
 pub fn ring(text: &str) -> Result<Duration, String> {
     let time = whole_seconds(text)?;
     within(time, RING_MIN, KEEP_MAX, "10s to 24h")
+}
+
+/// Reads the path of a folder, which is not empty.
+pub fn folder(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() {
+        return Err("no path".into());
+    }
+    Ok(text.into())
+}
+
+/// Reads how long a window of a spool is: 1 second to 1 hour, in whole seconds.
+pub fn spool_window(text: &str) -> Result<Duration, String> {
+    let time = whole_seconds(text)?;
+    within(time, KEEP_MIN, SPOOL_WINDOW_MAX, "1s to 1h")
 }
 
 /// Reads how many bytes a flight recorder may take, as in `64M`.

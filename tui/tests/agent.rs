@@ -281,3 +281,75 @@ fn a_full_disk_is_named_and_what_was_meant_for_it_is_kept() {
     agent.signal(Signal::TERM);
     agent.wait().unwrap();
 }
+
+/// The windows in a spool, the oldest first.
+fn windows(spool: &Path) -> Vec<PathBuf> {
+    let list = fs::read_dir(spool).unwrap();
+    let mut paths: Vec<PathBuf> = list.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|it| it == "pft"));
+    paths.sort_unstable();
+    paths
+}
+
+/// The samples of recordings together.
+fn samples(files: &[PathBuf]) -> u64 {
+    let of = |file: &PathBuf| {
+        let output = run(proftop(&["report", "--format", "json"]).arg(file));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        sum(&reports(&output.stdout), "samples")
+    };
+    files.iter().map(of).sum()
+}
+
+#[test]
+fn each_window_is_a_recording_of_its_own_and_what_is_missing_is_told() {
+    let Some(_machine) = shared_machine() else {
+        return;
+    };
+    let folder = Scratch::new();
+    let spool = folder.join("spool");
+    let spooling = || {
+        let mut command = words(folder.path());
+        command.arg("--spool").arg(&spool);
+        command.args(["--spool-window", "2s", "--spool-size", "1M"]);
+        Process::start(command.stderr(Stdio::null()))
+    };
+    let mut load = Command::new(burn());
+    let _burning = Process::start(load.args(["600", "2"]).stdout(Stdio::null()));
+    let mut first = spooling();
+    wait_until("two windows", || {
+        spool.exists() && windows(&spool).len() >= 2
+    });
+    let whole = windows(&spool);
+    assert!(samples(&whole) > 0);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    // Whatever the moment was, what is there is whole.
+    samples(&windows(&spool));
+    let mut second = spooling();
+    wait_until("a window more", || windows(&spool).len() > whole.len() + 1);
+    let output = ask(folder.path(), &["status"]);
+    let said = text(&output.stdout);
+    assert!(said.contains(" removed as it was full, "), "{said}");
+    let output = ask(folder.path(), &["status", "--json"]);
+    let status = &json(&output)["spool"];
+    assert_eq!(status["window_seconds"], 2);
+    assert!(status["windows"].as_u64() > Some(2), "{status}");
+    // What was not over when the first one was killed, and what was over and not written yet.
+    let unwritten = status["unwritten"].as_u64().unwrap();
+    assert!((1..=5).contains(&unwritten), "{status}");
+    second.signal(Signal::TERM);
+    second.wait().unwrap();
+    let names: Vec<String> = windows(&spool)
+        .iter()
+        .map(|path| path.file_name().unwrap().to_string_lossy().into())
+        .collect();
+    let numbers = names.iter().map(|it| it[17..27].parse::<u64>().unwrap());
+    let numbers: Vec<u64> = numbers.collect();
+    assert!(
+        names.iter().all(|it| it[..17] == names[0][..17]),
+        "{names:?}"
+    );
+    let missing = numbers[numbers.len() - 1] - numbers.len() as u64;
+    assert_eq!(missing, unwritten, "{names:?}");
+}

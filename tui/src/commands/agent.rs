@@ -155,6 +155,22 @@ fn status(answer: &Value) -> String {
         ),
         None => "saves  none yet".into(),
     });
+    let spool = &answer["spool"];
+    if spool.is_object() {
+        lines.push(format!(
+            "spool  {}: {} of {}, {} of {}; {} removed as it was full, {} unwritten",
+            text(&spool["folder"]),
+            counted(number(&spool["windows"]), "window"),
+            time(&spool["window_seconds"]),
+            bytes(number(&spool["bytes"])),
+            bytes(number(&spool["bytes_max"])),
+            count(number(&spool["removed"])),
+            count(number(&spool["unwritten"])),
+        ));
+        if let Some(error) = spool["error"].as_str() {
+            lines.push(format!("       it cannot be written: {}", safe(error)));
+        }
+    }
     lines.push(format!(
         "takes  {:.1}% of a CPU, {}",
         answer["cpu_percent"].as_f64().unwrap_or_default(),
@@ -177,12 +193,12 @@ mod tests {
 
     #[test]
     fn whatever_answers_no_control_character_is_printed() {
-        let hostile = r#"{"scope":"\u001b[31m","saves":{"last":"\u0007"},"ring":{"error":"\n","bytes":-1},"since_unix":1e300}"#;
+        let hostile = r#"{"scope":"\u001b[31m","saves":{"last":"\u0007"},"ring":{"error":"\n","bytes":-1},"spool":{"folder":"\u001b","error":"\r"},"since_unix":1e300}"#;
         let text = status(&serde_json::from_str(hostile).unwrap());
         assert!(
             !text.replace('\n', "").contains(char::is_control),
             "{text:?}"
         );
-        assert_eq!(text.lines().count(), 5, "{text}");
+        assert_eq!(text.lines().count(), 7, "{text}");
     }
 }

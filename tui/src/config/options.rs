@@ -7,6 +7,7 @@ use crate::condition::Condition;
 use crate::values;
 use crate::values::word;
 use clap::ValueEnum;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// An option of the configuration: its name, its default, and how its value is read and
@@ -219,7 +220,48 @@ pub const OPTIONS: &[Choice] = &[
         read: |settings, text| put(&mut settings.agent.saves, values::count(text)),
         show: |settings| settings.agent.saves.map(|saves| saves.to_string()),
     },
+    Choice {
+        section: "agent",
+        key: "spool",
+        default: "\"none\"",
+        help: "a folder into which each minute is written as a recording of its own, for others to send, or none",
+        read: |settings, text| put(&mut settings.agent.spool, spool(text)),
+        show: |settings| {
+            let folder = settings.agent.spool.as_ref()?.to_string_lossy();
+            Some(quote(if folder.is_empty() { "none" } else { &folder }))
+        },
+    },
+    Choice {
+        section: "agent",
+        key: "spool-window",
+        default: "\"60s\"",
+        help: "how long a window is",
+        read: |settings, text| put(&mut settings.agent.spool_window, values::spool_window(text)),
+        show: |settings| settings.agent.spool_window.map(seconds),
+    },
+    Choice {
+        section: "agent",
+        key: "spool-size",
+        default: "\"1G\"",
+        help: "what all windows may take; of more the oldest are removed",
+        read: |settings, text| put(&mut settings.agent.spool_bytes_max, values::ring_size(text)),
+        show: |settings| {
+            settings
+                .agent
+                .spool_bytes_max
+                .map(|bytes| bytes.to_string())
+        },
+    },
 ];
+
+/// A folder; empty for `none`.
+fn spool(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "none" => Ok(PathBuf::new()),
+        text if text.starts_with('/') => Ok(text.into()),
+        _ => Err("a path from the root, such as /var/spool/proftop, or none".into()),
+    }
+}
 
 fn seconds(time: Duration) -> String {
     format!("\"{}s\"", time.as_secs())

@@ -74,6 +74,9 @@ pub struct Writer<W> {
     busy: Busy,
     /// Sentences that the file has besides those of the recording.
     notes: Vec<String>,
+    /// Samples that were lost before the file begins and up to its end, where it has only a part of
+    /// the recording.
+    lost: Option<(u64, u64)>,
     /// When it ended, if that is known.
     end_ns: Option<u64>,
     /// How many samples of each second are in the file.
@@ -209,6 +212,7 @@ impl<W: Write> Writer<W> {
             first_second: 0,
             busy: Busy::default(),
             notes: Vec::new(),
+            lost: None,
             end_ns: None,
             written: BTreeMap::new(),
             block: Block::default(),
@@ -220,6 +224,12 @@ impl<W: Write> Writer<W> {
     pub fn begin_at(&mut self, begin_ns: u64) {
         self.first_second = begin_ns / 1_000_000_000;
         self.states.begin_at(self.first_second);
+    }
+
+    /// Says that of the samples that the recording has lost only those after the first `before` and
+    /// up to the first `until` were lost in the file's time. To be called before anything is appended.
+    pub fn count_lost(&mut self, before: u64, until: u64) {
+        self.lost = Some((before, until));
     }
 
     /// Adds a sentence to those that the recording has: the file has it from the next append
@@ -440,7 +450,10 @@ impl<W: Write> Writer<W> {
         put(out, info.host.cpus.into());
         put(out, info.rates.first_hz.into());
         put_signed(out, info.epoch_unix_ms);
-        put(out, info.lost);
+        let lost = self
+            .lost
+            .map(|(before, until)| until.saturating_sub(before));
+        put(out, lost.unwrap_or(info.lost));
         let begin = view.begin_ns();
         let begin = begin.map(|ns| ns.max(self.first_second.saturating_mul(1_000_000_000)));
         put(out, begin.map_or(0, |ns| ns.saturating_add(1)));

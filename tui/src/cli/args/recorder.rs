@@ -53,6 +53,17 @@ pub struct Agent {
     /// /var/lib/proftop]
     #[arg(short, long, value_name = "FILE", help_heading = "Flight recorder")]
     pub output: Option<PathBuf>,
+    /// Write each window of time into this folder, as a .pft of its own, for another program to send
+    /// to where the profiles of many machines are kept
+    #[arg(long, value_name = "DIR", value_parser = values::folder, help_heading = "Flight recorder")]
+    pub spool: Option<PathBuf>,
+    /// How long a window is [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = values::spool_window, help_heading = "Flight recorder")]
+    pub spool_window: Option<Duration>,
+    /// The bytes that the windows in the folder may take; of more the oldest are removed
+    /// [default: 1G]
+    #[arg(long, value_name = "SIZE", value_parser = values::ring_size, help_heading = "Flight recorder")]
+    pub spool_size: Option<u64>,
 }
 
 // What a running agent is asked.

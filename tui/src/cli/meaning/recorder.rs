@@ -2,7 +2,9 @@
 //! as a service, with places of its own.
 
 use super::super::args::{Agent, AgentTask, RingArgs};
-use super::super::{AskAgent, Config, Question, RecordConfig, Request, RingConfig, SampleConfig};
+use super::super::{
+    AskAgent, Config, Question, RecordConfig, Request, RingConfig, SampleConfig, SpoolConfig,
+};
 use super::{Configuration, RECORD_KEEP, recorded_format, recording, sample, target};
 use crate::condition::{Condition, Gauge, What};
 use crate::config::AgentSettings;
@@ -17,6 +19,10 @@ use std::time::Duration;
 const BYTES_DEFAULT: u64 = 64 << 20;
 const AFTER_DEFAULT: Duration = Duration::from_secs(10);
 const SAVES_DEFAULT: usize = 20;
+
+/// The windows of a spool, and what they may take together: some days of them on most machines.
+const SPOOL_WINDOW_DEFAULT: Duration = Duration::from_secs(60);
+const SPOOL_BYTES_DEFAULT: u64 = 1 << 30;
 
 /// How much time an agent keeps.
 const LENGTH_DEFAULT: Duration = Duration::from_secs(600);
@@ -63,6 +69,7 @@ fn config(length: Duration, words: RingArgs, settings: &AgentSettings) -> RingCo
         saves_max: saves.map_or(SAVES_DEFAULT, |saves| saves as usize),
         control: words.control,
         folders: Vec::new(),
+        spool: None,
     }
 }
 
@@ -131,6 +138,7 @@ fn agent(words: Agent, configuration: Configuration, places: &Places) -> Result<
     let (target, command) = target(words.target, Vec::new())?;
     let length = words.ring.or(settings.length).unwrap_or(LENGTH_DEFAULT);
     let mut ring = config(length, words.ring_args, &settings);
+    ring.spool = spool(words.spool, words.spool_window, words.spool_size, &settings)?;
     if ring.conditions.is_empty() {
         ring.conditions = settings.conditions.unwrap_or_else(conditions_default);
     }
@@ -167,14 +175,45 @@ fn agent(words: Agent, configuration: Configuration, places: &Places) -> Result<
     Ok(recording(record, target, sample, configuration, command))
 }
 
+/// Where an agent writes its windows to. `None`: nowhere, unless somebody names a folder.
+fn spool(
+    folder: Option<PathBuf>,
+    window: Option<Duration>,
+    bytes_max: Option<u64>,
+    settings: &AgentSettings,
+) -> Result<Option<SpoolConfig>, Failure> {
+    let folder = folder.or(settings.spool.clone());
+    let Some(folder) = folder.filter(|path| !path.as_os_str().is_empty()) else {
+        let needs_spool = [
+            (window.is_some(), "--spool-window"),
+            (bytes_max.is_some(), "--spool-size"),
+        ];
+        return match needs_spool.iter().find(|(given, _)| *given) {
+            Some((_, option)) => Err(Failure::usage(format!(
+                "{option} is about a spool: add --spool DIR"
+            ))),
+            None => Ok(None),
+        };
+    };
+    let window = window.or(settings.spool_window);
+    let bytes_max = bytes_max.or(settings.spool_bytes_max);
+    Ok(Some(SpoolConfig {
+        folder,
+        window: window.unwrap_or(SPOOL_WINDOW_DEFAULT),
+        bytes_max: bytes_max.unwrap_or(SPOOL_BYTES_DEFAULT),
+    }))
+}
+
 /// When an agent saves if nobody has said when.
 fn conditions_default() -> Vec<Condition> {
     vec![Condition::parse("cpu>95% for 30s").expect("a condition")]
 }
 
-/// How long samples stay in memory: what is saved is taken from there.
+/// How long samples stay in memory: what is saved, and each window of a spool, is taken from there.
 pub fn keep(ring: &RingConfig) -> Duration {
-    ring.length + ring.after + RECORD_KEEP
+    let saved = ring.length + ring.after;
+    let window = ring.spool.as_ref().map_or(Duration::ZERO, |it| it.window);
+    saved.max(window) + RECORD_KEEP
 }
 
 /// Returns an error if a flight recorder cannot write to this file, or cannot tell whether its

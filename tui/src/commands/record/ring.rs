@@ -22,6 +22,8 @@ mod gauges;
 mod run_queue;
 /// The files in which minutes were saved.
 mod saves;
+/// The folder in which each window is a recording of its own.
+mod spool;
 /// What a recorder says of itself.
 mod status;
 /// Whether conditions are met.
@@ -42,6 +44,7 @@ use file::RingFile;
 use probe::privilege::UserRights;
 use profile::View;
 use saves::Saves;
+use spool::Spool;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use watches::Watches;
@@ -51,6 +54,8 @@ pub struct Ring {
     config: RingConfig,
     file: RingFile,
     saves: Saves,
+    /// Where each window goes as well.
+    spool: Option<Spool>,
     watches: Watches,
     clock: Clock,
     /// What is to be saved once its time has come.
@@ -120,8 +125,10 @@ impl Ring {
     pub fn open(record: &RecordConfig, config: &RingConfig) -> Result<Self, Failure> {
         let path = record.file.clone().unwrap_or_default();
         config.folders.iter().try_for_each(|it| make_folder(it))?;
+        let spool = config.spool.as_ref().map(Spool::open).transpose()?;
         Ok(Self {
             config: config.clone(),
+            spool,
             file: RingFile::open(&path, config)?,
             saves: Saves::new(path, config.saves_max),
             watches: Watches::new(&config.conditions)?,
@@ -151,6 +158,9 @@ impl Ring {
         let was_pending = self.pending.is_some();
         self.samples = snapshot.health.taken_run;
         self.file.append(view, until_ns, &self.saves);
+        if let Some(spool) = &mut self.spool {
+            spool.append(view, until_ns);
+        }
         if let Some(why) = self.watches.look(snapshot) {
             self.save_later(view, until_ns, why);
         }
@@ -218,6 +228,9 @@ impl Ring {
         self.answer(view, end_ns, true);
         snapshot.health.notes.iter().for_each(stderr::say);
         self.file.finish(view, end_ns, &self.saves);
+        if let Some(spool) = &mut self.spool {
+            spool.finish(snapshot);
+        }
         let lost = snapshot.health.lost_run;
         let name = self.file.name();
         match self.file.contents(end_ns) {
@@ -341,6 +354,9 @@ impl Ring {
             "records {scope}: the last {seconds}s in {name}, saved on {}",
             when.join(", ")
         ));
+        if let Some(spool) = &self.spool {
+            stderr::say(spool.what());
+        }
     }
 
     fn clear_line(&self) {

@@ -366,6 +366,7 @@ mod tests {
             saves_max: 3,
             control: None,
             folders: Vec::new(),
+            spool: None,
         }
     }
 

@@ -2,6 +2,7 @@
 //! (docs/recorder.md).
 
 use super::Ring;
+use super::spool::{Spool, SpoolStatus};
 use engine::snapshot::Snapshot;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,8 @@ pub struct Status {
     memory_bytes: u64,
     ring: RingStatus,
     saves: Saves,
+    /// `None` without a spool.
+    spool: Option<SpoolStatus>,
 }
 
 #[derive(Debug, Serialize)]
@@ -101,6 +104,7 @@ impl Ring {
                 kept_max: self.saves.files_max(),
                 last: self.saves.last().map(|path| shown(&path)),
             },
+            spool: self.spool.as_ref().map(Spool::status),
         }
     }
 }

@@ -1,0 +1,299 @@
+//! The folder of a spool: a file for each window, `ID-NUMBER.TIME.pft`, and `spool.json`, which
+//! remembers the next number. The *id* is drawn when the folder is first used, so that the numbers of
+//! a folder that was removed and made anew are not taken for those of before.
+
+use crate::calendar;
+use crate::cli::SpoolConfig;
+use crate::failure::Failure;
+use crate::stderr;
+use crate::user_files::UserFiles;
+use crate::words::units::bytes as size_words;
+use probe::privilege::UserRights;
+use rustix::fs::Mode;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// What the folder remembers.
+const MEMORY_FILE: &str = "spool.json";
+
+/// The longest such file that is read.
+const MEMORY_BYTES_MAX: u64 = 4096;
+
+/// Digits of an id and of a number.
+const ID_DIGITS: usize = 16;
+const NUMBER_DIGITS: usize = 10;
+
+/// The folder of a spool.
+pub struct Folder {
+    path: PathBuf,
+    name: String,
+    bytes_max: u64,
+    memory: Memory,
+    /// The oldest first.
+    windows: VecDeque<Kept>,
+    bytes: u64,
+    /// The mode of its files: who may list the folder may read them.
+    mode: Mode,
+    /// Held for as long as the agent lives.
+    _lock: File,
+}
+
+/// A window that is in the folder.
+struct Kept {
+    name: String,
+    bytes: u64,
+}
+
+/// What is in `spool.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Memory {
+    version: u32,
+    id: String,
+    /// The number of the next window.
+    next: u64,
+    /// Numbers that were taken, and whose windows were not written by then.
+    unfinished: Vec<u64>,
+    /// Windows that were removed as the folder was full, and that could not be written.
+    removed: u64,
+    unwritten: u64,
+}
+
+impl Memory {
+    fn new() -> Self {
+        let drawn = RandomState::new().hash_one((SystemTime::now(), std::process::id()));
+        Self {
+            version: 1,
+            id: format!("{drawn:0ID_DIGITS$x}"),
+            next: 1,
+            unfinished: Vec::new(),
+            removed: 0,
+            unwritten: 0,
+        }
+    }
+
+    /// Reads the file; an error in words where it is none of ours.
+    fn read(text: &str) -> Result<Self, String> {
+        let memory: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let is_id = memory.id.len() == ID_DIGITS && memory.id.bytes().all(is_hex);
+        if is_id && memory.version == 1 {
+            Ok(memory)
+        } else {
+            Err("it is of another version".into())
+        }
+    }
+}
+
+fn is_hex(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'a'..=b'f')
+}
+
+/// The id and the number of a window by the name of its file; `None` if that is none of ours.
+fn read_name(name: &str) -> Option<(&str, u64)> {
+    let (id, rest) = name.split_at_checked(ID_DIGITS)?;
+    let (number, rest) = rest.strip_prefix('-')?.split_at_checked(NUMBER_DIGITS)?;
+    let is_time = |text: &str| {
+        text.len() == calendar::compact(0).len()
+            && text.bytes().all(|it| it.is_ascii_alphanumeric())
+    };
+    let is_ours = id.bytes().all(is_hex)
+        && number.bytes().all(|it| it.is_ascii_digit())
+        && is_time(rest.strip_prefix('.')?.strip_suffix(".pft")?);
+    is_ours.then_some(())?;
+    Some((id, number.parse().ok()?))
+}
+
+impl Folder {
+    /// Opens the folder, which is made if it is missing. An error if another agent writes to it.
+    pub fn open(config: &SpoolConfig) -> Result<Self, Failure> {
+        let path = config.folder.clone();
+        let name = symbolize::sanitize(path.as_os_str().as_encoded_bytes()).into_owned();
+        super::super::make_folder(&path)?;
+        let failed = |error: io::Error| Failure::failed(format!("cannot use {name}: {error}"));
+        let files = UserFiles::current();
+        let rights = UserRights::current();
+        let lock = rights.run(|| File::open(&path)).map_err(failed)?;
+        if lock.try_lock().is_err() {
+            let sentence = format!("another agent writes to {name}: --spool names another folder");
+            return Err(Failure::failed(sentence));
+        }
+        let status = lock.metadata().map_err(failed)?;
+        let mode = Mode::from_raw_mode(0o600 | status.permissions().mode() & 0o044);
+        let mut memory = match files.read(&path.join(MEMORY_FILE), MEMORY_BYTES_MAX) {
+            Ok(text) => Memory::read(&text).unwrap_or_else(|error| {
+                stderr::say(format_args!(
+                    "{name}/{MEMORY_FILE} cannot be used ({error}): numbers of windows begin anew"
+                ));
+                Memory::new()
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Memory::new(),
+            Err(error) => return Err(failed(error)),
+        };
+        let windows = list(files, &path, &mut memory).map_err(failed)?;
+        let mut folder = Self {
+            bytes: windows.iter().map(|it| it.bytes).sum(),
+            path,
+            bytes_max: config.bytes_max,
+            memory,
+            windows,
+            mode,
+            _lock: lock,
+            name,
+        };
+        let written = folder.write_memory();
+        let failed = |error| Failure::failed(format!("cannot write into {}: {error}", folder.name));
+        written.map_err(failed)?;
+        folder.make_room(0);
+        Ok(folder)
+    }
+
+    /// Takes the number of the next window. It is remembered at once: a window that is never written
+    /// has a number that no file has.
+    pub fn take_number(&mut self) -> u64 {
+        let number = self.memory.next;
+        self.memory.next += 1;
+        self.memory.unfinished.push(number);
+        self.remember();
+        number
+    }
+
+    /// Writes a window, for which the oldest make room.
+    pub fn write(&mut self, number: u64, unix_ms: i64, content: &[u8]) -> Result<(), String> {
+        let len = content.len() as u64;
+        if len > self.bytes_max {
+            let size = size_words(len);
+            return Err(format!(
+                "a window takes {size}: --spool-size has to be more"
+            ));
+        }
+        self.make_room(len);
+        let seconds = u64::try_from(unix_ms / 1000).unwrap_or(0);
+        let time = calendar::compact(seconds);
+        let name = format!("{}-{number:0NUMBER_DIGITS$}.{time}.pft", self.memory.id);
+        let path = self.path.join(&name);
+        self.publish(&path, content, false)?;
+        self.memory.unfinished.retain(|it| *it != number);
+        self.windows.push_back(Kept { name, bytes: len });
+        self.bytes += len;
+        Ok(())
+    }
+
+    /// Gives the whole file its name in one step.
+    fn publish(&self, path: &Path, content: &[u8], replaces: bool) -> Result<(), String> {
+        let files = UserFiles::current();
+        let failed = |error: io::Error| error.to_string();
+        let mut new = files.begin(path).map_err(|refusal| refusal.to_string())?;
+        new.file().write_all(content).map_err(failed)?;
+        // The umask may keep the file from those who may list the folder.
+        rustix::fs::fchmod(new.file(), self.mode).map_err(|error| failed(error.into()))?;
+        // Otherwise a machine that crashes may have an empty file under the name.
+        new.file().sync_data().map_err(failed)?;
+        let named = files.name(new, replaces);
+        named.map(drop).map_err(|refusal| refusal.to_string())
+    }
+
+    /// Counts a window that could not be written.
+    pub fn add_unwritten(&mut self, number: u64) {
+        self.memory.unfinished.retain(|it| *it != number);
+        self.memory.unwritten += 1;
+    }
+
+    /// Removes the oldest windows until there is room for so many bytes.
+    fn make_room(&mut self, len: u64) {
+        let mut removed = 0;
+        while self.bytes.saturating_add(len) > self.bytes_max {
+            let Some(oldest) = self.windows.pop_front() else {
+                break;
+            };
+            // Somebody else may have removed it: then there is room as well.
+            _ = UserFiles::current().remove(&self.path.join(&oldest.name));
+            self.bytes = self.bytes.saturating_sub(oldest.bytes);
+            removed += 1;
+        }
+        if removed > 0 {
+            if self.memory.removed == 0 {
+                let size = size_words(self.bytes_max);
+                stderr::say(format_args!(
+                    "{} has {size}, as much as it may: from now on the oldest windows are removed",
+                    self.name
+                ));
+            }
+            self.memory.removed += removed;
+            self.remember();
+        }
+    }
+
+    /// Writes what is remembered. A failure does no harm for as long as the agent lives, and windows
+    /// in the folder tell the numbers to the next one.
+    pub fn remember(&mut self) {
+        _ = self.write_memory();
+    }
+
+    fn write_memory(&self) -> Result<(), String> {
+        let text = serde_json::to_string(&self.memory).map_err(|error| error.to_string())?;
+        self.publish(&self.path.join(MEMORY_FILE), (text + "\n").as_bytes(), true)
+    }
+
+    /// What the folder is called in a sentence.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many windows are in it.
+    pub fn windows(&self) -> usize {
+        self.windows.len()
+    }
+
+    /// What its windows take.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What they may take.
+    pub fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
+    /// Windows that were removed as the folder was full.
+    pub fn removed(&self) -> u64 {
+        self.memory.removed
+    }
+
+    /// Windows that could not be written.
+    pub fn unwritten(&self) -> u64 {
+        self.memory.unwritten
+    }
+}
+
+/// Lists the windows that are in a folder, the oldest first: those of other ids are of before.
+fn list(files: UserFiles, path: &Path, memory: &mut Memory) -> io::Result<VecDeque<Kept>> {
+    let names = files.list(path)?;
+    // An agent that was killed has left its last window unwritten.
+    let mut unwritten = std::mem::take(&mut memory.unfinished);
+    let mut found: Vec<(bool, u64, Kept)> = Vec::new();
+    for name in names.iter().filter_map(|name| name.to_str()) {
+        let Some((id, number)) = read_name(name) else {
+            continue;
+        };
+        let size = UserRights::current().run(|| std::fs::symlink_metadata(path.join(name)));
+        let is_own = id == memory.id;
+        if is_own {
+            memory.next = memory.next.max(number + 1);
+            unwritten.retain(|it| *it != number);
+        }
+        let bytes = size.map_or(0, |it| it.len());
+        let name = name.to_string();
+        found.push((is_own, number, Kept { name, bytes }));
+    }
+    memory.unwritten += unwritten.len() as u64;
+    profile::few::sort_by(&mut found, |a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+    Ok(found.into_iter().map(|(_, _, kept)| kept).collect())
+}
+
+#[cfg(test)]
+mod tests;
