@@ -31,6 +31,7 @@
 //! - [`heat`]: samples by second and place in the second
 //! - [`parts`]: samples of functions by part of the window
 //! - [`traces`]: whole stacks by thread, for files
+//! - [`stacks`]: whole stacks by process, for other programs
 
 mod activity;
 mod cancel;
@@ -51,6 +52,7 @@ mod scope;
 mod selection;
 mod shape;
 mod sort;
+mod stacks;
 mod state;
 mod threads;
 mod traces;
@@ -68,6 +70,7 @@ pub use page::{FunctionPage, Neighbour, NeighbourKind};
 pub(crate) use parts::Parts;
 pub use scope::Scope;
 pub use selection::Selection;
+pub use stacks::{FrameModule, ProcessStack, StackFrame, StackProcess};
 pub(crate) use traces::{Place, Timed, Trace};
 pub use tree::{CallTree, Direction, GroupBy, Node, NodeKind, Pair};
 
