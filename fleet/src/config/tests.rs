@@ -1,0 +1,93 @@
+use super::*;
+
+const HEAD: &str = "[spool]\ndir = \"/var/spool/proftop\"\n";
+
+fn mistake(rest: &str) -> String {
+    written::check(&format!("{HEAD}{rest}")).unwrap_err()
+}
+
+#[test]
+fn a_whole_configuration_is_read() {
+    let text = format!(
+        "{HEAD}[labels]\nnamespace = \"shop\"\nversion = \"build-id\"\n\
+         [[sink]]\ntype = \"pyroscope\"\nurl = \"https://p.example/\"\ntenant = \"t\"\n\
+         token_file = \"/etc/token\"\nca = \"/etc/ca\"\ncert = \"/etc/cert\"\nkey = \"/etc/key\"\n\
+         [[sink]]\ntype = \"otlp\"\nname = \"two\"\nurl = \"http://127.0.0.1:4318\"\n\
+         [[sink]]\ntype = \"parquet\"\ndir = \"/data\"\nroll = \"5m\"\n"
+    );
+    let config = written::check(&text).unwrap();
+    assert_eq!(config.spool, Path::new("/var/spool/proftop"));
+    assert_eq!(config.labels.version, Version::BuildId);
+    let Kind::Pyroscope(server) = &config.sinks[0].kind else {
+        panic!("{:?}", config.sinks[0]);
+    };
+    assert_eq!(server.url, "https://p.example");
+    assert_eq!(server.tenant, "t");
+    assert_eq!(config.sinks[1].name, "two");
+    let Kind::Parquet { dir, roll } = &config.sinks[2].kind else {
+        panic!("{:?}", config.sinks[2]);
+    };
+    assert_eq!((&**dir, roll.as_secs()), (Path::new("/data"), 300));
+}
+
+#[test]
+fn each_mistake_is_one_sentence() {
+    let pyroscope = "[[sink]]\ntype = \"pyroscope\"\n";
+    for (rest, expected) in [
+        (String::new(), "there is no [[sink]]"),
+        (
+            "[[sink]]\ntype = \"kafka\"\n".into(),
+            "type \"kafka\" is not one of",
+        ),
+        (pyroscope.into(), "sink \"pyroscope\": url is missing"),
+        (format!("{pyroscope}url = \"p.example\"\n"), "url"),
+        (
+            format!("{pyroscope}url = \"http://p.example\"\n"),
+            "plain_http = true",
+        ),
+        (
+            format!("{pyroscope}url = \"https://u:p@p.example\"\n"),
+            "use token_file",
+        ),
+        (
+            format!("{pyroscope}url = \"https://p\"\ncert = \"c\"\n"),
+            "needed together",
+        ),
+        (
+            format!("{pyroscope}url = \"https://p\"\ntoken = \"secret\"\n"),
+            ":6: unknown field `token`",
+        ),
+        (
+            format!("{pyroscope}url = \"https://p\"\nroll = \"5m\"\n"),
+            "of type parquet",
+        ),
+        (
+            format!("{pyroscope}url = \"https://p\"\n{pyroscope}url = \"https://q\"\n"),
+            "another sink",
+        ),
+        ("[[sink]]\ntype = \"parquet\"\n".into(), "dir is missing"),
+        (
+            "[[sink]]\ntype = \"parquet\"\ndir = \"/d\"\nurl = \"https://p\"\n".into(),
+            "url is of servers",
+        ),
+        (
+            "[[sink]]\ntype = \"parquet\"\ndir = \"/d\"\nroll = \"2h\"\n".into(),
+            "no time from 10s to 1h",
+        ),
+        (
+            "[[sink]]\ntype = \"parquet\"\ndir = \"/d\"\nroll = \"\u{e9}\"\n".into(),
+            "no time from 10s to 1h",
+        ),
+        (
+            "[[sink]]\ntype = \"parquet\"\nname = \"../x\"\ndir = \"/d\"\n".into(),
+            "letters, digits",
+        ),
+        ("[labels]\nnamespace = \"a\\nb\"\n".into(), "one line"),
+        ("[spool\n".into(), ":3:"),
+    ] {
+        let mistake = mistake(&rest);
+        assert!(mistake.contains(expected), "{rest:?}: {mistake}");
+        assert!(!mistake.contains('\n'), "{mistake:?}");
+        assert!(!mistake.contains("secret"), "{mistake:?}");
+    }
+}

@@ -1,0 +1,237 @@
+//! The file as it is written, and what of it makes sense.
+
+use super::{Config, Kind, Labels, Server, Sink, Version};
+use crate::failure::safe;
+use serde::Deserialize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where the shipper remembers how far it is, unless the file says otherwise.
+const STATE_DEFAULT: &str = "/var/lib/proftop-fleet";
+
+/// The windows of so much time are one Parquet file, unless the file says otherwise: files of a minute
+/// take three times the bytes.
+const ROLL_DEFAULT: Duration = Duration::from_secs(15 * 60);
+const ROLL_MIN: Duration = Duration::from_secs(10);
+const ROLL_MAX: Duration = Duration::from_secs(3600);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    spool: WrittenSpool,
+    #[serde(default)]
+    ship: WrittenShip,
+    #[serde(default)]
+    labels: WrittenLabels,
+    #[serde(default)]
+    sink: Vec<WrittenSink>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenSpool {
+    dir: PathBuf,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenShip {
+    state: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenLabels {
+    namespace: String,
+    cluster: String,
+    version: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenSink {
+    name: Option<String>,
+    r#type: String,
+    url: Option<String>,
+    tenant: Option<String>,
+    token_file: Option<PathBuf>,
+    ca: Option<PathBuf>,
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+    #[serde(default)]
+    plain_http: bool,
+    dir: Option<PathBuf>,
+    roll: Option<String>,
+}
+
+/// Reads a text. The error follows the name of the file: `:3: unknown field …`.
+pub fn check(text: &str) -> Result<Config, String> {
+    let written: Written = toml::from_str(text).map_err(|error| {
+        let message = safe(error.message());
+        match error.span() {
+            Some(span) => format!(":{}: {message}", line_of(text, span.start)),
+            None => format!(": {message}"),
+        }
+    })?;
+    let labels = labels(written.labels).map_err(|why| format!(": labels: {why}"))?;
+    if written.sink.is_empty() {
+        return Err(": there is no [[sink]] to send to".into());
+    }
+    let mut sinks: Vec<Sink> = Vec::new();
+    for written in written.sink {
+        let name = written
+            .name
+            .clone()
+            .unwrap_or_else(|| written.r#type.clone());
+        let mistake = |why: String| format!(": sink \"{}\": {why}", safe(&name));
+        let sink = sink(written, name.clone()).map_err(mistake)?;
+        if sinks.iter().any(|other| other.name == sink.name) {
+            return Err(mistake(
+                "another sink has this name: give it a name of its own".into(),
+            ));
+        }
+        sinks.push(sink);
+    }
+    Ok(Config {
+        spool: written.spool.dir,
+        state: written.ship.state.unwrap_or(STATE_DEFAULT.into()),
+        labels,
+        sinks,
+    })
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    1 + before.iter().filter(|byte| **byte == b'\n').count()
+}
+
+fn labels(written: WrittenLabels) -> Result<Labels, String> {
+    let texts = [&written.namespace, &written.cluster, &written.version];
+    if texts
+        .iter()
+        .any(|it| it.len() > 200 || it.chars().any(char::is_control))
+    {
+        return Err("a label is one line of 200 bytes at most".into());
+    }
+    Ok(Labels {
+        namespace: written.namespace,
+        cluster: written.cluster,
+        version: match &*written.version {
+            "build-id" => Version::BuildId,
+            _ => Version::Text(written.version),
+        },
+    })
+}
+
+fn sink(written: WrittenSink, name: String) -> Result<Sink, String> {
+    let is_letter = |it: u8| it.is_ascii_alphanumeric() || it == b'-' || it == b'_';
+    if name.is_empty() || name.len() > 64 || !name.bytes().all(is_letter) {
+        return Err("a name is 1 to 64 letters, digits, - and _".into());
+    }
+    let kind = match &*written.r#type {
+        "pyroscope" => Kind::Pyroscope(server(written)?),
+        "otlp" => Kind::Otlp(server(written)?),
+        "parquet" => parquet(written)?,
+        other => {
+            let other = safe(other);
+            return Err(format!(
+                "type \"{other}\" is not one of pyroscope, otlp, parquet"
+            ));
+        }
+    };
+    Ok(Sink { name, kind })
+}
+
+fn parquet(written: WrittenSink) -> Result<Kind, String> {
+    let of_servers = [
+        ("url", written.url.is_some()),
+        ("tenant", written.tenant.is_some()),
+        ("token_file", written.token_file.is_some()),
+        ("ca", written.ca.is_some()),
+        ("cert", written.cert.is_some()),
+        ("key", written.key.is_some()),
+        ("plain_http", written.plain_http),
+    ];
+    if let Some((key, _)) = of_servers.iter().find(|(_, given)| *given) {
+        return Err(format!(
+            "{key} is of servers; a sink of type parquet has a dir"
+        ));
+    }
+    let dir = written.dir.filter(|dir| !dir.as_os_str().is_empty());
+    let dir = dir.ok_or("dir is missing: the folder to write to")?;
+    let roll = match &written.roll {
+        Some(text) => time(text)?,
+        None => ROLL_DEFAULT,
+    };
+    Ok(Kind::Parquet { dir, roll })
+}
+
+/// Reads a time such as `90s` or `15m`.
+fn time(text: &str) -> Result<Duration, String> {
+    let mistake = || {
+        format!(
+            "roll \"{}\" is no time from 10s to 1h, such as 15m",
+            safe(text)
+        )
+    };
+    let at = text.len().saturating_sub(1);
+    let (number, unit) = text.split_at_checked(at).ok_or_else(mistake)?;
+    let number: u64 = number.parse().map_err(|_| mistake())?;
+    let factor = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        _ => return Err(mistake()),
+    };
+    let time = Duration::from_secs(number.saturating_mul(factor));
+    if (ROLL_MIN..=ROLL_MAX).contains(&time) {
+        Ok(time)
+    } else {
+        Err(mistake())
+    }
+}
+
+fn server(written: WrittenSink) -> Result<Server, String> {
+    if written.dir.is_some() || written.roll.is_some() {
+        return Err("dir and roll are of type parquet; a server has a url".into());
+    }
+    let url = written.url.ok_or("url is missing")?;
+    let uri: ureq::http::Uri = url.parse().map_err(|_| "url is no URL".to_string())?;
+    let host = uri.host().ok_or("url names no host")?;
+    match uri.scheme_str() {
+        Some("https") => {}
+        Some("http") if written.plain_http || is_this_machine(host) => {}
+        Some("http") => {
+            return Err(
+                "url is http://, which everybody on the way can read: use https://, or say \
+                 plain_http = true"
+                    .into(),
+            );
+        }
+        _ => return Err("url does not begin with https://".into()),
+    }
+    if uri.authority().is_some_and(|it| it.as_str().contains('@')) {
+        return Err("url has a password in it: use token_file".into());
+    }
+    let identity = match (written.cert, written.key) {
+        (Some(cert), Some(key)) => Some((cert, key)),
+        (None, None) => None,
+        _ => return Err("cert and key are needed together".into()),
+    };
+    let tenant = written.tenant.unwrap_or_default();
+    if !tenant.bytes().all(|it| it.is_ascii_graphic()) {
+        return Err("tenant has characters that no header may have".into());
+    }
+    Ok(Server {
+        url: url.trim_end_matches('/').into(),
+        tenant,
+        token_file: written.token_file,
+        ca: written.ca,
+        identity,
+    })
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let address = host.parse::<std::net::Ipv4Addr>();
+    host == "localhost" || host == "[::1]" || address.is_ok_and(|it| it.is_loopback())
+}

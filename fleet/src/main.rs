@@ -1,0 +1,83 @@
+//! `proftop-fleet` sends what `proftop agent` has recorded on a machine to where the profiles of many
+//! machines are kept. It needs no rights but to read the agent's spool: sampling and sending are two
+//! programs, and a server that is slow, away or hostile has nothing to do with the one that has rights.
+
+#![forbid(unsafe_code)]
+
+mod backoff;
+mod config;
+mod encode;
+mod failure;
+mod output;
+/// What is given up before anything is sent.
+mod rights;
+mod ship;
+mod sinks;
+mod spool;
+mod state;
+mod status;
+mod window;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Send what proftop agents have recorded to where the profiles of many machines are kept
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Words {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Send the windows that the agent writes into its spool, to each sink of the configuration
+    Ship {
+        /// The configuration, a file of TOML; see docs/fleet.md
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// End when everything that is there was sent, with exit code 1 if a sink does not take it
+        #[arg(long)]
+        once: bool,
+        /// Run as root, who should not speak to servers: for containers that have no other user
+        #[arg(long)]
+        as_root: bool,
+    },
+    /// Print what was sent to each sink, what waits, and what was lost
+    Status {
+        /// The configuration, a file of TOML
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// Print one JSON object; see docs/fleet.md
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn main() -> ExitCode {
+    let words = Words::parse();
+    match run(words.task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("proftop-fleet: {failure}");
+            failure.code()
+        }
+    }
+}
+
+fn run(task: Task) -> Result<(), Failure> {
+    match task {
+        Task::Ship {
+            config,
+            once,
+            as_root,
+        } => {
+            let config = config::read(&config)?;
+            rights::give_up(as_root)?;
+            ship::run(&config, once)
+        }
+        Task::Status { config, json } => status::run(&config::read(&config)?, json),
+    }
+}

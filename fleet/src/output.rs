@@ -1,0 +1,16 @@
+//! Standard output, which may be closed before everything was printed: `| head` is no mistake.
+
+use crate::failure::Failure;
+use std::io::{self, ErrorKind, Write as _};
+
+/// Prints a text.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match written {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot print: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,294 @@
+//! Windows to files of Parquet: those of some minutes are one file.
+//!
+//! What is about to be written is remembered first, and samples are written last. Whoever is killed in
+//! between finds at the next start whether the samples are there, and neither loses a window nor has one
+//! twice.
+
+use super::{Shipper, Turn, queue};
+use crate::backoff::Backoff;
+use crate::config::{Kind, Sink};
+use crate::failure::Failure;
+use crate::sinks::parquet::{self, Place};
+use crate::spool::{self, Entry};
+use crate::state::{Plan, now};
+use crate::window::{self, Unreadable, Window};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A file is written that long after its time is over: the agent writes a window some seconds after its
+/// end.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// How many windows are in one file at most: they are in memory together.
+const WINDOWS_MAX: usize = 120;
+
+/// A sink that is a folder.
+pub struct Files {
+    shipper: Shipper,
+    dir: PathBuf,
+    roll_ms: i64,
+    backoff: Backoff,
+    /// Windows that are to be in the next file, and their numbers.
+    open: Vec<(Entry, Window)>,
+}
+
+impl Files {
+    pub fn new(shipper: Shipper, sink: &Sink) -> Result<Self, Failure> {
+        let Kind::Parquet { dir, roll } = &sink.kind else {
+            return Err(Failure::failed(format!("{} is no folder", sink.name)));
+        };
+        let mut files = Self {
+            shipper,
+            dir: dir.clone(),
+            roll_ms: roll.as_millis() as i64,
+            backoff: Backoff::default(),
+            open: Vec::new(),
+        };
+        files.finish_plan()?;
+        Ok(files)
+    }
+
+    pub fn shipper(&self) -> &Shipper {
+        &self.shipper
+    }
+
+    /// Takes one more window, or writes a file.
+    pub fn turn(&mut self) -> Result<Turn, Failure> {
+        let next = match self.next()? {
+            Some(next) => next,
+            None if self.open.is_empty() => return Ok(Turn::Idle),
+            None if self.shipper.is_once || self.is_time_over() => return self.write(),
+            None => return Ok(Turn::Idle),
+        };
+        let belongs = self.open.first().is_none_or(|(first, window)| {
+            first.id == next.0.id
+                && self.slot(window.begin_ms) == self.slot(next.1.begin_ms)
+                && self.open.len() < WINDOWS_MAX
+        });
+        if belongs {
+            self.open.push(next);
+            return Ok(Turn::Done);
+        }
+        // It is read again when its turn comes.
+        self.write()
+    }
+
+    fn slot(&self, begin_ms: i64) -> i64 {
+        begin_ms.div_euclid(self.roll_ms)
+    }
+
+    /// Whether no more windows come for the file that is open.
+    fn is_time_over(&self) -> bool {
+        let Some((_, first)) = self.open.first() else {
+            return false;
+        };
+        let longest = self.open.iter().map(|it| it.1.duration_ms).max();
+        let end_ms = (self.slot(first.begin_ms) + 1) * self.roll_ms;
+        let until_ms = end_ms + longest.unwrap_or(0) as i64 + GRACE.as_millis() as i64;
+        now() as i64 * 1000 > until_ms
+    }
+
+    /// The window behind those that are open.
+    fn next(&mut self) -> Result<Option<(Entry, Window)>, Failure> {
+        loop {
+            let entries = match spool::list(&self.shipper.spool) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    self.shipper
+                        .fail(&format!("cannot look into the spool: {error}"))?;
+                    return Ok(None);
+                }
+            };
+            let mut memory = self.shipper.state.memory.clone();
+            for (entry, _) in &self.open {
+                queue::advance(&mut memory, entry);
+            }
+            let Some(next) = queue::next(&entries, &memory) else {
+                return Ok(None);
+            };
+            if next.lost > 0 {
+                if !self.open.is_empty() {
+                    // What was taken before the gap is written first, and then the gap is counted.
+                    return Ok(Some((
+                        next.entry,
+                        Window {
+                            begin_ms: i64::MIN,
+                            ..Window::default()
+                        },
+                    )));
+                }
+                let (lost, number) = (next.lost, next.entry.number);
+                self.shipper.state.memory.counts.lost += lost;
+                self.shipper.say(format_args!(
+                    "{lost} windows before number {number} are lost: the spool has them no more"
+                ));
+                let memory = &mut self.shipper.state.memory;
+                memory.next.insert(next.entry.id.clone(), number);
+                self.shipper.state.write()?;
+            }
+            match window::read(&next.entry, &self.shipper.labels) {
+                Ok(window) => return Ok(Some((next.entry, window))),
+                Err(Unreadable::Gone) => {}
+                Err(Unreadable::Damaged(why)) if self.open.is_empty() => {
+                    let number = next.entry.number;
+                    self.shipper
+                        .say(format_args!("window {number} cannot be read: {why}"));
+                    let memory = &mut self.shipper.state.memory;
+                    memory.counts.unreadable += 1;
+                    queue::advance(memory, &next.entry);
+                    self.shipper.state.write()?;
+                }
+                Err(Unreadable::Damaged(_)) => {
+                    return Ok(Some((
+                        next.entry,
+                        Window {
+                            begin_ms: i64::MIN,
+                            ..Window::default()
+                        },
+                    )));
+                }
+            }
+        }
+    }
+
+    /// Writes the windows that are open to a file.
+    fn write(&mut self) -> Result<Turn, Failure> {
+        let (Some((first, window)), Some((last, _))) = (self.open.first(), self.open.last()) else {
+            return Ok(Turn::Idle);
+        };
+        let (date, hour) = date_and_hour(window.begin_ms);
+        let name = name(&window.host.name, &first.id, first.number);
+        let plan = Plan {
+            id: first.id.clone(),
+            first: first.number,
+            last: last.number,
+            windows: self.open.len() as u64,
+            samples: self.open.iter().map(|it| it.1.total()).sum(),
+            date,
+            hour,
+            name,
+        };
+        let last = last.clone();
+        let counts = &self.shipper.state.memory.counts;
+        let lost = counts.lost;
+        self.shipper.state.memory.plan = Some(plan.clone());
+        self.shipper.state.write()?;
+        let place = Place {
+            dir: &self.dir,
+            date: &plan.date,
+            hour: plan.hour,
+            name: &plan.name,
+        };
+        let windows: Vec<Window> = self.open.drain(..).map(|it| it.1).collect();
+        match parquet::write(&place, &windows, &self.shipper.labels, lost) {
+            Ok(bytes) => {
+                self.shipper.state.memory.counts.bytes += bytes;
+                self.done(&plan, &last)?;
+                if self.shipper.state.clear_error() {
+                    self.shipper.say("files are written again");
+                }
+                self.shipper.state.write()?;
+                self.backoff.reset();
+                Ok(Turn::Done)
+            }
+            Err(error) => {
+                self.shipper.state.memory.counts.retries += 1;
+                let why = format!("cannot write into its folder: {error}");
+                self.shipper.fail(&why)?;
+                Ok(Turn::Wait(self.backoff.next(None)))
+            }
+        }
+    }
+
+    /// Counts what a file has, and goes on behind it.
+    fn done(&mut self, plan: &Plan, last: &Entry) -> Result<(), Failure> {
+        let memory = &mut self.shipper.state.memory;
+        memory.plan = None;
+        memory.counts.windows += plan.windows;
+        memory.counts.samples += plan.samples;
+        memory.counts.requests += 1;
+        queue::advance(memory, last);
+        self.shipper.state.write()
+    }
+
+    /// What an earlier run was about to write: if its samples are there, all of it is.
+    fn finish_plan(&mut self) -> Result<(), Failure> {
+        let Some(plan) = self.shipper.state.memory.plan.clone() else {
+            return Ok(());
+        };
+        let place = Place {
+            dir: &self.dir,
+            date: &plan.date,
+            hour: plan.hour,
+            name: &plan.name,
+        };
+        if place.path("samples").exists() {
+            let last = Entry {
+                id: plan.id.clone(),
+                number: plan.last,
+                path: PathBuf::new(),
+            };
+            return self.done(&plan, &last);
+        }
+        self.shipper.state.memory.plan = None;
+        self.shipper.state.write()
+    }
+}
+
+/// The name of a file: of its host, and of its first window. Only letters that are no trouble in paths.
+fn name(host: &str, id: &str, number: u64) -> String {
+    let is_fine = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
+    let host = host.chars().take(100);
+    let host: String = host.map(|it| if is_fine(it) { it } else { '_' }).collect();
+    let host = host.trim_start_matches('.');
+    format!("{host}-{id}-{number:010}")
+}
+
+/// The date and the hour in UTC of a time in ms since 1970.
+fn date_and_hour(unix_ms: i64) -> (String, u32) {
+    let hours = unix_ms.div_euclid(3_600_000);
+    let (days, hour) = (hours.div_euclid(24), hours.rem_euclid(24) as u32);
+    // Days to a date, as in Howard Hinnant's "chrono-compatible low-level date algorithms".
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = (shifted_month + 2) % 12 + 1;
+    let year = era * 400 + year_of_era + i64::from(month <= 2);
+    (format!("{year:04}-{month:02}-{day:02}"), hour)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (unix_s, date, hour) in [
+            (0, "1970-01-01", 0),
+            (951_782_399, "2000-02-28", 23),
+            (951_782_400, "2000-02-29", 0),
+            (1_795_269_792, "2026-11-21", 14),
+            (-1, "1969-12-31", 23),
+            (4_107_542_400, "2100-03-01", 0),
+        ] {
+            assert_eq!(
+                date_and_hour(unix_s * 1000),
+                (date.into(), hour),
+                "{unix_s}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_stays_in_its_folder() {
+        assert_eq!(
+            name("db-01.example", "ab", 7),
+            "db-01.example-ab-0000000007"
+        );
+        assert_eq!(name("../x y", "ab", 7), "_x_y-ab-0000000007");
+    }
+}

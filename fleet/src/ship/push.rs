@@ -1,0 +1,247 @@
+//! A window to a server: its requests one after the other, each until it is taken or given up.
+
+use super::{Shipper, Turn, queue};
+use crate::backoff::Backoff;
+use crate::encode::Piece;
+use crate::failure::Failure;
+use crate::sinks::server::{Server, halves};
+use crate::sinks::{Outcome, pyroscope};
+use crate::spool::Entry;
+use crate::state::now;
+use crate::window::{self, Unreadable, Window};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What is sent in a second, at most, by one sink: after an outage all hosts have much to send.
+const BYTES_PER_SECOND: u64 = 1_000_000;
+
+/// How long to wait where address, token or certificate are wrong: only a person can change that. The
+/// token's file is looked at more often.
+const NOT_ALLOWED_WAIT: Duration = Duration::from_secs(60);
+const TOKEN_PAUSE: Duration = Duration::from_secs(1);
+
+/// A sink that is a server.
+pub struct Push {
+    shipper: Shipper,
+    server: Server,
+    backoff: Backoff,
+    /// The window that is being sent, so that it is not read again for each try.
+    current: Option<(Entry, Window)>,
+    /// It was said that windows are too old.
+    is_expiry_said: bool,
+    /// Until then the server is not asked again, unless there is another token.
+    not_allowed_until: Option<Instant>,
+}
+
+/// What became of some pieces.
+enum Sending {
+    /// They were taken or given up.
+    Over,
+    Wait(Duration),
+}
+
+impl Push {
+    pub fn new(shipper: Shipper, server: Server) -> Self {
+        Self {
+            shipper,
+            server,
+            backoff: Backoff::default(),
+            current: None,
+            is_expiry_said: false,
+            not_allowed_until: None,
+        }
+    }
+
+    pub fn shipper(&self) -> &Shipper {
+        &self.shipper
+    }
+
+    /// Sends what is left of one window.
+    pub fn turn(&mut self) -> Result<Turn, Failure> {
+        let is_waiting = self.not_allowed_until.is_some_and(|at| Instant::now() < at);
+        if is_waiting && !self.server.has_new_token() {
+            return Ok(Turn::Wait(TOKEN_PAUSE));
+        }
+        self.not_allowed_until = None;
+        let Some((entry, window)) = self.next()? else {
+            return Ok(Turn::Idle);
+        };
+        if self.is_expired(&window) {
+            self.shipper.state.memory.counts.expired += 1;
+            self.over(&entry)?;
+            return Ok(Turn::Done);
+        }
+        let requests = self.server.requests(&window);
+        let done = self.shipper.state.memory.requests_done as usize;
+        for pieces in requests.iter().skip(done) {
+            match self.send(&window, pieces)? {
+                Sending::Over => {
+                    self.shipper.state.memory.requests_done += 1;
+                    self.shipper.state.write()?;
+                }
+                Sending::Wait(time) => {
+                    self.current = Some((entry, window));
+                    return Ok(Turn::Wait(time));
+                }
+            }
+        }
+        self.shipper.state.memory.counts.windows += 1;
+        self.over(&entry)?;
+        Ok(Turn::Done)
+    }
+
+    /// The window that is to be sent now; those that cannot be read are counted on the way.
+    fn next(&mut self) -> Result<Option<(Entry, Window)>, Failure> {
+        if let Some(current) = self.current.take() {
+            return Ok(Some(current));
+        }
+        loop {
+            let entries = match crate::spool::list(&self.shipper.spool) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    self.shipper
+                        .fail(&format!("cannot look into the spool: {error}"))?;
+                    return Ok(None);
+                }
+            };
+            let Some(next) = queue::next(&entries, &self.shipper.state.memory) else {
+                return Ok(None);
+            };
+            if next.lost > 0 {
+                // Nothing of the window that was begun is there any more.
+                self.shipper.state.memory.requests_done = 0;
+                self.shipper.state.memory.counts.lost += next.lost;
+                let (lost, number) = (next.lost, next.entry.number);
+                self.shipper.say(format_args!(
+                    "{lost} windows before number {number} are lost: the spool has them no more"
+                ));
+                let memory = &mut self.shipper.state.memory;
+                memory.next.insert(next.entry.id.clone(), number);
+                self.shipper.state.write()?;
+            }
+            match window::read(&next.entry, &self.shipper.labels) {
+                Ok(window) => return Ok(Some((next.entry, window))),
+                // The list is read again, and what is missing is counted by it.
+                Err(Unreadable::Gone) => {}
+                Err(Unreadable::Damaged(why)) => {
+                    let number = next.entry.number;
+                    self.shipper
+                        .say(format_args!("window {number} cannot be read: {why}"));
+                    self.shipper.state.memory.counts.unreadable += 1;
+                    self.over(&next.entry)?;
+                }
+            }
+        }
+    }
+
+    fn over(&mut self, entry: &Entry) -> Result<(), Failure> {
+        queue::advance(&mut self.shipper.state.memory, entry);
+        self.shipper.state.write()
+    }
+
+    /// Whether a server would refuse a window as it is too old.
+    fn is_expired(&mut self, window: &Window) -> bool {
+        if !matches!(self.server, Server::Pyroscope(_)) {
+            return false;
+        }
+        let age_s = (now() as i64).saturating_sub(window.begin_ms / 1000);
+        let is_expired = age_s > pyroscope::AGE_MAX.as_secs() as i64;
+        if is_expired && !self.is_expiry_said {
+            self.shipper.say(
+                "windows of more than 55 minutes ago are left out: Pyroscope refuses what is older \
+                 than an hour",
+            );
+        }
+        self.is_expiry_said = is_expired;
+        is_expired
+    }
+
+    /// Sends some pieces. Those that are too much at once are sent as two halves, once.
+    fn send(&mut self, window: &Window, pieces: &[Piece]) -> Result<Sending, Failure> {
+        let why = match self.send_once(window, pieces)? {
+            Ok(sending) => return Ok(sending),
+            Err(why) => why,
+        };
+        let Some(halves) = halves(pieces) else {
+            self.refuse(window, pieces, &why);
+            return Ok(Sending::Over);
+        };
+        for half in halves {
+            match self.send_once(window, &half)? {
+                Ok(Sending::Over) => {}
+                // The first half may have been taken: it has the same UUIDs when it is sent again.
+                Ok(Sending::Wait(time)) => return Ok(Sending::Wait(time)),
+                Err(why) => self.refuse(window, &half, &why),
+            }
+        }
+        Ok(Sending::Over)
+    }
+
+    /// Sends some pieces once. The inner error says why they are too much at once.
+    fn send_once(
+        &mut self,
+        window: &Window,
+        pieces: &[Piece],
+    ) -> Result<Result<Sending, String>, Failure> {
+        let begun = Instant::now();
+        let sent = self.server.send(window, pieces);
+        let counts = &mut self.shipper.state.memory.counts;
+        counts.bytes += sent.bytes;
+        let sending = match sent.outcome {
+            Outcome::Taken { refused } => {
+                counts.requests += 1;
+                counts.refused += refused;
+                counts.samples += samples(window, pieces);
+                if refused > 0 {
+                    self.shipper
+                        .say(format_args!("it took a request but for {refused} profiles"));
+                }
+                if self.shipper.state.clear_error() {
+                    self.shipper.say("it takes windows again");
+                }
+                self.backoff.reset();
+                pace(sent.bytes, begun);
+                Sending::Over
+            }
+            Outcome::Later { after, why } => {
+                counts.retries += 1;
+                self.shipper.fail(&why)?;
+                Sending::Wait(self.backoff.next(after))
+            }
+            Outcome::NotAllowed { why } => {
+                counts.retries += 1;
+                self.shipper.fail(&format!(
+                    "{why}; nothing is sent until url, token and certificates are right"
+                ))?;
+                self.not_allowed_until = Some(Instant::now() + NOT_ALLOWED_WAIT);
+                Sending::Wait(TOKEN_PAUSE)
+            }
+            Outcome::Refused { why } => {
+                self.refuse(window, pieces, &why);
+                Sending::Over
+            }
+            Outcome::TooLarge { why } => return Ok(Err(why)),
+        };
+        Ok(Ok(sending))
+    }
+
+    fn refuse(&mut self, window: &Window, pieces: &[Piece], why: &str) {
+        self.shipper.state.memory.counts.refused += 1;
+        let (number, samples) = (window.number, samples(window, pieces));
+        self.shipper.say(format_args!(
+            "{samples} samples of window {number} are refused: {why}"
+        ));
+    }
+}
+
+/// The sum of what some pieces have.
+fn samples(window: &Window, pieces: &[Piece]) -> u64 {
+    let samples = pieces.iter().flat_map(|piece| piece.samples(window));
+    samples.map(|(_, value)| value).sum()
+}
+
+/// Waits as long as so many bytes may take.
+fn pace(bytes: u64, begun: Instant) {
+    let least = Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND as f64);
+    thread::sleep(least.saturating_sub(begun.elapsed()));
+}

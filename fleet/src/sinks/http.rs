@@ -1,0 +1,227 @@
+//! One server over HTTP: TLS is on unless the URL says otherwise, redirections are not followed, and
+//! tokens stay out of every message.
+
+/// The token of a file.
+mod token;
+
+use super::{Outcome, by_status};
+use crate::config::Server;
+use crate::failure::{Failure, safe, shown};
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use token::Token;
+use ureq::http::{HeaderMap, Response, StatusCode};
+use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
+use ureq::{Agent, Body};
+
+/// How long a whole request may take, and making the connection of it.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How much of an answer is read, and how much of it is told in a message.
+const ANSWER_BYTES_MAX: u64 = 64 << 10;
+const TOLD_CHARS_MAX: usize = 200;
+
+/// The longest certificate or key that is read.
+const PEM_BYTES_MAX: u64 = 1 << 20;
+
+/// The longest time that a server may ask us to wait.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
+
+/// A server, and how it is spoken to.
+pub struct Client {
+    agent: Agent,
+    url: String,
+    tenant: String,
+    token: Option<Token>,
+}
+
+/// What a server answered.
+pub struct Answer {
+    pub outcome: Outcome,
+    /// The first bytes of what came with it.
+    pub body: Vec<u8>,
+}
+
+impl Client {
+    /// Reads certificates and the token. `path` comes behind the server's URL.
+    pub fn new(server: &Server, path: &str) -> Result<Self, Failure> {
+        let mut tls = TlsConfig::builder();
+        tls = match &server.ca {
+            Some(file) => tls.root_certs(RootCerts::Specific(certificates(file)?.into())),
+            None => tls.root_certs(RootCerts::PlatformVerifier),
+        };
+        if let Some((cert, key)) = &server.identity {
+            let chain = certificates(cert)?;
+            let key = PrivateKey::from_pem(&read(key)?)
+                .map_err(|_| Failure::usage(format!("{} has no private key in PEM", shown(key))))?;
+            tls = tls.client_cert(Some(ClientCert::new_with_certs(&chain, key)));
+        }
+        let agent = Agent::config_builder()
+            .tls_config(tls.build())
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_global(Some(TIMEOUT))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .user_agent(concat!("proftop-fleet/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let token = server.token_file.as_deref().map(Token::read).transpose()?;
+        Ok(Self {
+            agent: agent.into(),
+            url: format!("{}{path}", server.url),
+            tenant: server.tenant.clone(),
+            token,
+        })
+    }
+
+    /// Whether the file of the token has another one than that which was sent last.
+    pub fn has_new_token(&self) -> bool {
+        self.token.as_ref().is_some_and(Token::is_changed)
+    }
+
+    /// Sends bytes.
+    pub fn post(&mut self, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        if let Some(token) = &mut self.token {
+            token.refresh();
+        }
+        let mut request = self.agent.post(&self.url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if !self.tenant.is_empty() {
+            request = request.header("X-Scope-OrgID", &self.tenant);
+        }
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", token.header());
+        }
+        match request.send(body) {
+            Ok(response) => self.answer(response),
+            Err(error) => Answer {
+                outcome: Outcome::Later {
+                    after: None,
+                    why: self.told(&error.to_string()),
+                },
+                body: Vec::new(),
+            },
+        }
+    }
+
+    fn answer(&self, response: Response<Body>) -> Answer {
+        let (head, body) = response.into_parts();
+        let mut body = body;
+        let read = body
+            .with_config()
+            .limit(ANSWER_BYTES_MAX)
+            .lossy_utf8(true)
+            .read_to_vec();
+        let body = match read {
+            Ok(body) => body,
+            // It is longer than what is of importance, unless it is cut off.
+            Err(ureq::Error::BodyExceedsLimit(_)) => Vec::new(),
+            Err(error) if head.status.is_success() => {
+                // Whether the request was taken is not known: it is sent again, with the same UUID.
+                let why = self.told(&format!("the answer is cut off: {error}"));
+                let outcome = Outcome::Later { after: None, why };
+                let body = Vec::new();
+                return Answer { outcome, body };
+            }
+            Err(_) => Vec::new(),
+        };
+        let why = self.why(head.status, &body);
+        let outcome = by_status(head.status.as_u16(), retry_after(&head.headers), why);
+        Answer { outcome, body }
+    }
+
+    /// A status and what came with it, in a sentence.
+    fn why(&self, status: StatusCode, body: &[u8]) -> String {
+        let text = self.told(&String::from_utf8_lossy(body));
+        match text.is_empty() {
+            true => format!("it answers {status}"),
+            false => format!("it answers {status}: {text}"),
+        }
+    }
+
+    /// A text of others, as it may be told: short, harmless to a terminal, without the token.
+    fn told(&self, text: &str) -> String {
+        let text = match &self.token {
+            Some(token) => token.remove_from(text),
+            None => text.into(),
+        };
+        let text = safe(text.trim());
+        let mut told: String = text.chars().take(TOLD_CHARS_MAX).collect();
+        if told.len() < text.len() {
+            told.push('…');
+        }
+        told
+    }
+}
+
+/// The time that a server asks us to wait: seconds, or a date of HTTP.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get("retry-after")?.to_str().ok()?.trim();
+    let after = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let at = httpdate::parse_http_date(text).ok()?;
+            at.duration_since(SystemTime::now()).unwrap_or_default()
+        }
+    };
+    Some(after.min(RETRY_AFTER_MAX))
+}
+
+fn certificates(file: &Path) -> Result<Vec<Certificate<'static>>, Failure> {
+    let mut found = Vec::new();
+    for item in ureq::tls::parse_pem(&read(file)?) {
+        match item {
+            Ok(ureq::tls::PemItem::Certificate(certificate)) => found.push(certificate),
+            Ok(_) => {}
+            Err(_) => {
+                let name = shown(file);
+                return Err(Failure::usage(format!(
+                    "{name} has a certificate that is damaged"
+                )));
+            }
+        }
+    }
+    if found.is_empty() {
+        let name = shown(file);
+        return Err(Failure::usage(format!("{name} has no certificate in PEM")));
+    }
+    Ok(found)
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+    let failed = |why: String| Failure::usage(format!("cannot read {}: {why}", shown(file)));
+    let length = fs::metadata(file)
+        .map_err(|error| failed(error.to_string()))?
+        .len();
+    if length > PEM_BYTES_MAX {
+        return Err(failed("it is larger than 1 MB".into()));
+    }
+    fs::read(file).map_err(|error| failed(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(text: &str) -> Option<u64> {
+        let mut headers = HeaderMap::new();
+        headers.insert("retry-after", text.parse().unwrap());
+        retry_after(&headers).map(|it| it.as_secs())
+    }
+
+    #[test]
+    fn a_server_may_ask_for_seconds_or_until_a_date() {
+        assert_eq!(after("7"), Some(7));
+        assert_eq!(after("999999"), Some(3600));
+        assert_eq!(after("soon"), None);
+        assert_eq!(after("Sun, 06 Nov 1994 08:49:37 GMT"), Some(0));
+        let later = SystemTime::now() + Duration::from_secs(90);
+        let date = httpdate::fmt_http_date(later);
+        assert!((80..=90).contains(&after(&date).unwrap()));
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+    }
+}

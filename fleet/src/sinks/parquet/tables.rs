@@ -1,0 +1,217 @@
+//! The columns of each table. Names and types are those of docs/fleet.md.
+
+use crate::config::Labels;
+use crate::window::Window;
+use arrow::array::{
+    ArrayRef, BinaryBuilder, Float32Array, Int64Array, ListBuilder, RecordBatch, StringArray,
+    StringBuilder, TimestampMillisecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+    UInt64Builder,
+};
+use std::collections::BTreeSet;
+use std::io;
+use std::iter::once;
+use std::sync::Arc;
+
+/// Each sample is as probable as any other: schedules that take some hosts only are not there yet.
+const WEIGHT: f32 = 1.0;
+
+/// What the clock of a table of times is called.
+const UTC: &str = "UTC";
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> io::Result<RecordBatch> {
+    RecordBatch::try_from_iter(columns).map_err(io::Error::other)
+}
+
+fn texts<'a>(values: impl Iterator<Item = &'a str>) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(values))
+}
+
+fn times(values: impl Iterator<Item = i64>) -> ArrayRef {
+    Arc::new(TimestampMillisecondArray::from_iter_values(values).with_timezone(UTC))
+}
+
+/// A row of samples.
+struct Row<'a> {
+    window: &'a Window,
+    service: &'a str,
+    version: &'a str,
+    container: &'a str,
+    stack: u64,
+    value: u64,
+}
+
+/// One row for each window, service and stack, by service and stack, so that equal things are beside each
+/// other.
+pub fn samples(windows: &[Window], labels: &Labels) -> io::Result<RecordBatch> {
+    let mut rows: Vec<Row> = Vec::new();
+    for window in windows {
+        for service in &window.services {
+            rows.extend(service.samples.iter().map(|(stack, value)| Row {
+                window,
+                service: &service.name,
+                version: &service.version,
+                container: &service.container,
+                stack: window.stacks[*stack as usize].id,
+                value: *value,
+            }));
+        }
+    }
+    rows.sort_by_key(|it| {
+        (
+            it.service,
+            it.version,
+            it.container,
+            it.stack,
+            it.window.number,
+        )
+    });
+    let of_window = |number: fn(&Window) -> u64| {
+        UInt64Array::from_iter_values(rows.iter().map(|it| number(it.window)))
+    };
+    let duration = rows.iter().map(|it| it.window.duration_ms as u32);
+    batch(vec![
+        ("ts", times(rows.iter().map(|it| it.window.begin_ms))),
+        (
+            "begin_ms",
+            Arc::new(Int64Array::from_iter_values(
+                rows.iter().map(|it| it.window.begin_ms),
+            )),
+        ),
+        ("dur_ms", Arc::new(UInt32Array::from_iter_values(duration))),
+        ("host", texts(rows.iter().map(|it| &*it.window.host.name))),
+        ("service", texts(rows.iter().map(|it| it.service))),
+        ("namespace", texts(rows.iter().map(|_| &*labels.namespace))),
+        ("version", texts(rows.iter().map(|it| it.version))),
+        ("container", texts(rows.iter().map(|it| it.container))),
+        ("event", texts(rows.iter().map(|it| &*it.window.event))),
+        (
+            "stack_id",
+            Arc::new(UInt64Array::from_iter_values(
+                rows.iter().map(|it| it.stack),
+            )),
+        ),
+        (
+            "value",
+            Arc::new(UInt64Array::from_iter_values(
+                rows.iter().map(|it| it.value),
+            )),
+        ),
+        ("period_ns", Arc::new(of_window(|it| it.period_ns))),
+        (
+            "weight",
+            Arc::new(Float32Array::from_iter_values(rows.iter().map(|_| WEIGHT))),
+        ),
+    ])
+}
+
+/// Each stack once, with its frames innermost first.
+pub fn stacks(windows: &[Window]) -> io::Result<RecordBatch> {
+    let mut known = BTreeSet::new();
+    let mut ids = UInt64Builder::new();
+    let mut lists = ListBuilder::new(UInt64Builder::new());
+    for window in windows {
+        for stack in &window.stacks {
+            if !known.insert(stack.id) {
+                continue;
+            }
+            ids.append_value(stack.id);
+            for frame in &stack.frames {
+                let id = window.frames[*frame as usize].id;
+                lists.values().append_value(id);
+            }
+            lists.append(true);
+        }
+    }
+    batch(vec![
+        ("stack_id", Arc::new(ids.finish())),
+        ("frames", Arc::new(lists.finish())),
+    ])
+}
+
+/// Each frame once, with a row for each function that is inlined there: 0 is the function whose code it
+/// is, 1 what is inlined in that, and so on. Where one window knows a name and another does not, the name
+/// stands.
+pub fn frames(windows: &[Window]) -> io::Result<RecordBatch> {
+    let frames = || windows.iter().flat_map(|it| &it.frames);
+    let named = frames().filter(|it| !it.functions.is_empty());
+    let unnamed = frames().filter(|it| it.functions.is_empty());
+    let mut known = BTreeSet::new();
+    let mut ids = Vec::new();
+    let mut build_ids = BinaryBuilder::new();
+    let mut offsets = Vec::new();
+    let [mut modules, mut functions, mut files] = [(); 3].map(|()| StringBuilder::new());
+    let (mut lines, mut depths, mut kinds) = (Vec::new(), Vec::new(), Vec::new());
+    for frame in named.chain(unnamed) {
+        if !known.insert(frame.id) {
+            continue;
+        }
+        let mut add = |function: &str, file: &str, line, depth: usize| {
+            ids.push(frame.id);
+            build_ids.append_value(&frame.build_id);
+            offsets.push(frame.address);
+            modules.append_value(&frame.module);
+            functions.append_value(function);
+            files.append_value(file);
+            lines.push(line);
+            depths.push(depth.min(usize::from(u8::MAX)) as u8);
+            kinds.push(frame.kind as u8);
+        };
+        for (depth, function) in frame.functions.iter().rev().enumerate() {
+            add(&function.name, &function.file, function.line, depth);
+        }
+        if frame.functions.is_empty() {
+            add("", "", 0, 0);
+        }
+    }
+    batch(vec![
+        ("frame_id", Arc::new(UInt64Array::from(ids))),
+        ("build_id", Arc::new(build_ids.finish())),
+        ("file_off", Arc::new(UInt64Array::from(offsets))),
+        ("module", Arc::new(modules.finish())),
+        ("function", Arc::new(functions.finish())),
+        ("file", Arc::new(files.finish())),
+        ("line", Arc::new(UInt32Array::from(lines))),
+        ("inline_depth", Arc::new(UInt8Array::from(depths))),
+        ("kind", Arc::new(UInt8Array::from(kinds))),
+    ])
+}
+
+/// One row: the host in the time of the windows.
+pub fn hosts(windows: &[Window], lost_windows: u64) -> io::Result<RecordBatch> {
+    let ends = windows.iter().map(|it| it.begin_ms + it.duration_ms as i64);
+    let begin = windows.iter().map(|it| it.begin_ms).min();
+    let (begin, end) = (begin.unwrap_or(0), ends.max().unwrap_or(0));
+    let last = windows
+        .last()
+        .ok_or_else(|| io::Error::other("there is no window"))?;
+    let recorded: u64 = windows.iter().map(|it| it.duration_ms).sum();
+    let lost_samples: u64 = windows.iter().map(|it| it.lost_samples).sum();
+    batch(vec![
+        ("host", texts(once(&*last.host.name))),
+        ("first_seen", times(once(begin))),
+        ("last_seen", times(once(end))),
+        ("begin_ms", Arc::new(Int64Array::from(vec![begin]))),
+        ("recorded_ms", Arc::new(UInt64Array::from(vec![recorded]))),
+        (
+            "cores",
+            Arc::new(UInt16Array::from(vec![last.host.cpus.min(65_535) as u16])),
+        ),
+        ("kernel", texts(once(&*last.host.kernel))),
+        ("arch", texts(once(&*last.host.arch))),
+        ("agent_version", texts(once(env!("CARGO_PKG_VERSION")))),
+        (
+            "rate_hz",
+            Arc::new(UInt16Array::from(vec![last.rate_hz.min(65_535) as u16])),
+        ),
+        (
+            "lost_samples",
+            Arc::new(UInt64Array::from(vec![lost_samples])),
+        ),
+        (
+            "lost_windows",
+            Arc::new(UInt32Array::from(vec![
+                lost_windows.min(u32::MAX.into()) as u32
+            ])),
+        ),
+    ])
+}

@@ -1,0 +1,214 @@
+//! What the shipper remembers of each sink: how far it is, and what became of what it was to send. A
+//! file for each sink, written anew in one step after each thing that is done, so that whoever is killed
+//! goes on where it was.
+
+use crate::failure::{Failure, shown};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How many ids of earlier spools are remembered.
+const IDS_MAX: usize = 8;
+
+/// A sink's memory, and the file that has it.
+#[derive(Debug)]
+pub struct State {
+    path: PathBuf,
+    pub memory: Memory,
+    /// Held for as long as the shipper lives; `None` for one who only reads.
+    _lock: Option<File>,
+}
+
+/// What is in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    pub version: u32,
+    /// For each id of a spool, the number of the next window.
+    pub next: BTreeMap<String, u64>,
+    /// How many requests of that window were taken already.
+    pub requests_done: u64,
+    /// What is being written to a folder.
+    pub plan: Option<Plan>,
+    pub counts: Counts,
+    /// Why nothing is sent at this time, and since when, in seconds since 1970.
+    pub error: Option<String>,
+    pub error_since: Option<u64>,
+    /// When something was taken last, in seconds since 1970.
+    pub taken_at: Option<u64>,
+}
+
+/// Windows that are being written to one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    pub id: String,
+    pub first: u64,
+    pub last: u64,
+    /// What they have altogether, to be counted when they are written.
+    pub windows: u64,
+    pub samples: u64,
+    /// The date and the hour of its folder, and its name without ending.
+    pub date: String,
+    pub hour: u32,
+    pub name: String,
+}
+
+/// What became of everything so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counts {
+    /// Windows of which everything was sent that could be.
+    pub windows: u64,
+    pub requests: u64,
+    pub bytes: u64,
+    pub samples: u64,
+    /// Windows that were not in the spool any more, or never.
+    pub lost: u64,
+    /// Windows that were too old for the sink.
+    pub expired: u64,
+    /// Windows that could not be read.
+    pub unreadable: u64,
+    /// Requests and profiles that the sink has refused.
+    pub refused: u64,
+    pub retries: u64,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            version: 1,
+            next: BTreeMap::new(),
+            requests_done: 0,
+            plan: None,
+            counts: Counts::default(),
+            error: None,
+            error_since: None,
+            taken_at: None,
+        }
+    }
+}
+
+impl State {
+    /// Opens a sink's memory to go on with it. An error if another shipper does.
+    pub fn open(folder: &Path, sink: &str) -> Result<Self, Failure> {
+        let failed = |error: io::Error| {
+            Failure::failed(format!(
+                "cannot keep anything in {}: {error}",
+                shown(folder)
+            ))
+        };
+        fs::create_dir_all(folder).map_err(failed)?;
+        let lock = File::create(folder.join(format!("{sink}.lock"))).map_err(failed)?;
+        if lock.try_lock().is_err() {
+            return Err(Failure::failed(format!(
+                "another shipper sends to {sink}, by its file in {}",
+                shown(folder)
+            )));
+        }
+        let mut state = Self::read(folder, sink)?;
+        state._lock = Some(lock);
+        state.write()?;
+        Ok(state)
+    }
+
+    /// Reads a sink's memory.
+    pub fn read(folder: &Path, sink: &str) -> Result<Self, Failure> {
+        let path = folder.join(format!("{sink}.json"));
+        let damaged = |why: String| {
+            Failure::failed(format!(
+                "{} cannot be used ({why}): remove it to send everything that is in the spool once \
+                 more",
+                shown(&path)
+            ))
+        };
+        let memory = match fs::read_to_string(&path) {
+            Ok(text) => {
+                let memory: Memory =
+                    serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+                if memory.version != 1 {
+                    return Err(damaged("it is of another version".into()));
+                }
+                memory
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Memory::default(),
+            Err(error) => return Err(damaged(error.to_string())),
+        };
+        Ok(Self {
+            path,
+            memory,
+            _lock: None,
+        })
+    }
+
+    /// Writes the memory in one step.
+    pub fn write(&mut self) -> Result<(), Failure> {
+        while self.memory.next.len() > IDS_MAX {
+            self.memory.next.pop_first();
+        }
+        let text = serde_json::to_string(&self.memory).unwrap_or_default();
+        write_whole(&self.path, text.as_bytes()).map_err(|error| {
+            Failure::failed(format!("cannot write {}: {error}", shown(&self.path)))
+        })
+    }
+
+    /// Remembers why nothing is sent. Returns true if that is new.
+    pub fn set_error(&mut self, why: &str) -> bool {
+        let is_new = self.memory.error.as_deref() != Some(why);
+        if is_new {
+            self.memory.error = Some(why.into());
+            self.memory.error_since.get_or_insert_with(now);
+        }
+        is_new
+    }
+
+    /// Something was taken. Returns true if nothing was before.
+    pub fn clear_error(&mut self) -> bool {
+        self.memory.error_since = None;
+        self.memory.taken_at = Some(now());
+        self.memory.error.take().is_some()
+    }
+}
+
+/// Writes a file that has its name only once it is whole.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut hidden = path.file_name().unwrap_or_default().to_owned();
+    hidden.push(".part");
+    let part = path.with_file_name(hidden);
+    let mut file = File::create(&part)?;
+    file.write_all(bytes)?;
+    // Otherwise a machine that crashes may have an empty file under the name.
+    file.sync_data()?;
+    fs::rename(&part, path)
+}
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again_and_only_one_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut state = State::open(folder.path(), "sink").unwrap();
+        state.memory.next.insert("a".into(), 7);
+        state.memory.counts.samples = 12;
+        assert!(state.set_error("away"));
+        assert!(!state.set_error("away"));
+        state.write().unwrap();
+        let second = State::open(folder.path(), "sink");
+        assert!(second.unwrap_err().to_string().contains("another shipper"));
+        let read = State::read(folder.path(), "sink").unwrap();
+        assert_eq!(read.memory, state.memory);
+        assert!(state.clear_error());
+        fs::write(folder.path().join("sink.json"), "{").unwrap();
+        let damaged = State::read(folder.path(), "sink").unwrap_err();
+        assert!(damaged.to_string().contains("remove it"), "{damaged}");
+    }
+}

@@ -1,0 +1,133 @@
+//! Numbers of frames and stacks that are the same on every host, without anybody who gives them out:
+//! hashes of what they are, not of where they were loaded.
+
+use super::{Frame, Kind};
+use sha2::{Digest as _, Sha256};
+
+/// The number of a frame: of native code by build-id and place in the file; else by names. A kernel lies
+/// elsewhere after each start, so that its functions go by their names as well.
+pub fn frame(frame: &Frame) -> u64 {
+    let name = frame.functions.last().map_or("", |it| &*it.name);
+    let file = frame.functions.last().map_or("", |it| &*it.file);
+    match frame.kind {
+        Kind::Native if !frame.build_id.is_empty() => {
+            hash(b"b", &[&frame.build_id, &frame.address.to_le_bytes()])
+        }
+        Kind::Native => hash(
+            b"m",
+            &[frame.module.as_bytes(), &frame.address.to_le_bytes()],
+        ),
+        Kind::Kernel if name.is_empty() => {
+            hash(b"a", &[&frame.build_id, &frame.address.to_le_bytes()])
+        }
+        Kind::Kernel => hash(b"k", &[name.as_bytes()]),
+        // Without a name nothing of it is the same anywhere else.
+        Kind::Jit if name.is_empty() => hash(b"j", &[frame.module.as_bytes()]),
+        Kind::Jit | Kind::Python | Kind::Note => {
+            let kind = [frame.kind as u8];
+            hash(b"n", &[&kind, name.as_bytes(), file.as_bytes()])
+        }
+    }
+}
+
+/// The number of a stack by those of its frames, innermost first.
+pub fn stack(frames: impl Iterator<Item = u64>) -> u64 {
+    let mut hash = Sha256::new();
+    hash.update(b"s");
+    frames.for_each(|id| hash.update(id.to_le_bytes()));
+    first(&hash.finalize())
+}
+
+/// A UUID for what is sent of a window, the same each time that it is sent: version 8 of RFC 9562.
+pub fn uuid(parts: &[&[u8]]) -> [u8; 16] {
+    let digest = digest(b"u", parts);
+    let mut uuid = [0; 16];
+    uuid.copy_from_slice(&digest[..16]);
+    uuid[6] = uuid[6] & 0x0f | 0x80;
+    uuid[8] = uuid[8] & 0x3f | 0x80;
+    uuid
+}
+
+/// A UUID as text.
+pub fn uuid_text(uuid: &[u8; 16]) -> String {
+    let hex = hex(uuid);
+    let [a, b, c, d, e] = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| &hex[range]);
+    format!("{a}-{b}-{c}-{d}-{e}")
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn hash(kind: &[u8], parts: &[&[u8]]) -> u64 {
+    first(&digest(kind, parts))
+}
+
+/// Each part with its length, so that no two lists are the same bytes.
+fn digest(kind: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(kind);
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+fn first(digest: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&digest[..8]);
+    u64::from_le_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Function;
+    use super::*;
+
+    fn native(build_id: &[u8], address: u64, name: &str) -> Frame {
+        Frame {
+            id: 0,
+            kind: Kind::Native,
+            module: "libc.so.6".into(),
+            path: "/usr/lib/libc.so.6".into(),
+            build_id: build_id.into(),
+            address,
+            functions: vec![Function {
+                name: name.into(),
+                file: String::new(),
+                line: 0,
+            }],
+        }
+    }
+
+    #[test]
+    fn a_frame_has_one_number_however_much_is_known_of_its_name() {
+        let named = native(&[1; 20], 16, "memcpy");
+        let unnamed = Frame {
+            functions: Vec::new(),
+            ..named.clone()
+        };
+        assert_eq!(frame(&named), frame(&unnamed));
+        assert_ne!(frame(&named), frame(&native(&[2; 20], 16, "memcpy")));
+        assert_ne!(frame(&named), frame(&native(&[1; 20], 17, "memcpy")));
+    }
+
+    #[test]
+    fn a_function_of_the_kernel_is_the_same_after_each_start() {
+        let kernel = |address| Frame {
+            kind: Kind::Kernel,
+            ..native(&[], address, "schedule")
+        };
+        assert_eq!(frame(&kernel(1)), frame(&kernel(2)));
+    }
+
+    #[test]
+    fn a_uuid_is_one() {
+        let text = uuid_text(&uuid(&[b"spool", b"1"]));
+        assert_eq!(text, uuid_text(&uuid(&[b"spool", b"1"])));
+        assert_ne!(text, uuid_text(&uuid(&[b"spool1", b""])));
+        assert_eq!((text.len(), &text[14..15]), (36, "8"));
+    }
+}

@@ -1,0 +1,246 @@
+//! A .pft as a window.
+
+use super::service::{Belonging, belonging};
+use super::{Frame, Function, Host, Kind, Service, Stack, Window, ids};
+use crate::config::{Labels, Version};
+use crate::spool::Entry;
+use profile::formats::pft;
+use profile::query::{StackFrame, StackProcess};
+use profile::{Cancel, FrameKind, Info, Limits, NameState, Query, Store, View};
+use std::collections::HashMap;
+use std::collections::hash_map;
+use std::io;
+
+/// The name of a process has no more characters than these (`TASK_COMM_LEN` in Linux).
+const COMM_MAX: usize = 15;
+
+/// Hexadecimal digits of a build-id that tell versions apart.
+const VERSION_DIGITS: usize = 12;
+
+/// Why a window cannot be read.
+#[derive(Debug)]
+pub enum Unreadable {
+    /// The agent has removed it, to make room.
+    Gone,
+    /// What is wrong, in words.
+    Damaged(String),
+}
+
+/// Reads a window from the spool.
+pub fn read(entry: &Entry, labels: &Labels) -> Result<Window, Unreadable> {
+    let file = std::fs::File::open(&entry.path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Unreadable::Gone,
+        _ => Unreadable::Damaged(error.to_string()),
+    })?;
+    let read = pft::read(io::BufReader::new(file), Limits::default());
+    let (store, _) = read.map_err(|error| Unreadable::Damaged(error.to_string()))?;
+    let mut window = of_store(&store, labels);
+    window.spool.clone_from(&entry.id);
+    window.number = entry.number;
+    Ok(window)
+}
+
+/// Everything that a store has as a window, without its place in a spool.
+fn of_store(store: &Store, labels: &Labels) -> Window {
+    let view = &store.view();
+    let selection = view.select(&Query::default(), &Cancel::new());
+    let selection = selection.expect("nobody cancels it");
+    let info = selection.info();
+    let (processes, stacks) = selection.process_stacks();
+    let mut tables = Tables::new(view);
+    let owners: Vec<Belonging> = processes.iter().map(of_process).collect();
+    let mut programs: Vec<Option<String>> = vec![None; processes.len()];
+    let mut values: HashMap<(Belonging, String), HashMap<u32, u64>> = HashMap::new();
+    let mut numbered = Vec::with_capacity(stacks.len());
+    for stack in &stacks {
+        let number = tables.stack(&stack.frames);
+        if labels.version == Version::BuildId && programs[stack.process].is_none() {
+            let comm = &processes[stack.process].comm;
+            programs[stack.process] = tables.build_id_of(number, comm);
+        }
+        numbered.push(number);
+    }
+    for (stack, number) in stacks.iter().zip(numbered) {
+        let version = match &labels.version {
+            Version::Text(text) => text.clone(),
+            Version::BuildId => programs[stack.process].clone().unwrap_or_default(),
+        };
+        let of_service = values
+            .entry((owners[stack.process].clone(), version))
+            .or_default();
+        *of_service.entry(number).or_default() += stack.samples;
+    }
+    let begin_ns = store.begin_ns().unwrap_or(0);
+    let end_ns = store.told_end_ns().or(view.end_ns()).unwrap_or(begin_ns);
+    Window {
+        host: Host {
+            name: info.host.name.clone(),
+            kernel: info.host.kernel.clone(),
+            arch: info.host.arch.clone(),
+            cpus: info.host.cpus_sampled(),
+        },
+        begin_ms: info
+            .epoch_unix_ms
+            .saturating_add((begin_ns / 1_000_000) as i64),
+        duration_ms: end_ns.saturating_sub(begin_ns).div_ceil(1_000_000),
+        lost_samples: info.lost,
+        period_ns: period_ns(&info),
+        rate_hz: info.rates.last(),
+        event: info.metric.name,
+        unit: info.metric.unit,
+        frames: tables.frames,
+        stacks: tables.stacks,
+        services: services(values),
+        ..Window::default()
+    }
+}
+
+fn of_process(process: &StackProcess) -> Belonging {
+    belonging(&process.comm, process.cgroup.as_deref())
+}
+
+/// In the order of their names, each with its stacks in their order: what is sent of a window is then
+/// the same bytes each time.
+fn services(values: HashMap<(Belonging, String), HashMap<u32, u64>>) -> Vec<Service> {
+    let mut values: Vec<_> = values.into_iter().collect();
+    values.sort_by(|a, b| a.0.cmp(&b.0));
+    let service = |((of, version), samples): ((Belonging, String), HashMap<u32, u64>)| {
+        let mut samples: Vec<(u32, u64)> = samples.into_iter().collect();
+        samples.sort_unstable();
+        Service {
+            name: of.service,
+            version,
+            container: of.container,
+            samples,
+        }
+    };
+    values.into_iter().map(service).collect()
+}
+
+/// Nanoseconds that a value of 1 stands for; 0 if values are no times.
+fn period_ns(info: &Info) -> u64 {
+    let hz = u64::from(info.rates.first_hz);
+    match (&*info.metric.name, &*info.metric.unit) {
+        ("cpu", "samples") if hz > 0 => 1_000_000_000 / hz,
+        (_, "nanoseconds") => 1,
+        _ => 0,
+    }
+}
+
+/// Frames and stacks, each once.
+struct Tables<'a> {
+    view: &'a View,
+    frames: Vec<Frame>,
+    number_of: HashMap<StackFrame, u32>,
+    stacks: Vec<Stack>,
+    stack_of: HashMap<u64, u32>,
+}
+
+impl<'a> Tables<'a> {
+    fn new(view: &'a View) -> Self {
+        Self {
+            view,
+            frames: Vec::new(),
+            number_of: HashMap::new(),
+            stacks: Vec::new(),
+            stack_of: HashMap::new(),
+        }
+    }
+
+    /// Two stacks that have one id are one, as functions of the kernel go by their names.
+    fn stack(&mut self, frames: &[StackFrame]) -> u32 {
+        let frames: Vec<u32> = frames.iter().map(|frame| self.frame(*frame)).collect();
+        let id = ids::stack(frames.iter().map(|frame| self.frames[*frame as usize].id));
+        match self.stack_of.entry(id) {
+            hash_map::Entry::Occupied(known) => *known.get(),
+            hash_map::Entry::Vacant(new) => {
+                let number = self.stacks.len() as u32;
+                self.stacks.push(Stack { id, frames });
+                *new.insert(number)
+            }
+        }
+    }
+
+    fn frame(&mut self, frame: StackFrame) -> u32 {
+        if let Some(number) = self.number_of.get(&frame) {
+            return *number;
+        }
+        let mut described = self.describe(frame);
+        described.id = ids::frame(&described);
+        let number = self.frames.len() as u32;
+        self.frames.push(described);
+        self.number_of.insert(frame, number);
+        number
+    }
+
+    fn describe(&self, frame: StackFrame) -> Frame {
+        let (view, function) = (self.view, |name: &str| Function {
+            name: name.into(),
+            file: String::new(),
+            line: 0,
+        });
+        let note = |name: &str| Frame {
+            id: 0,
+            kind: Kind::Note,
+            module: String::new(),
+            path: String::new(),
+            build_id: Vec::new(),
+            address: 0,
+            functions: vec![function(name)],
+        };
+        let id = match frame {
+            StackFrame::Frame(id) => id,
+            StackFrame::Note(function) => return note(&view.function(function).name),
+        };
+        let Some(place) = view.frame(id) else {
+            return note("unknown");
+        };
+        let module = view.frame_module(&place);
+        let sources = view.frame_sources(id);
+        let functions = match view.frame_name(id) {
+            NameState::Named(name) if sources.is_empty() => vec![function(&name)],
+            NameState::Named(_) => {
+                let of_link = |it: &profile::SourceFrame<'_>| Function {
+                    name: it.function.into(),
+                    file: it.file.into(),
+                    line: it.line,
+                };
+                // What is inlined may have a place in source text, and no name.
+                let named = sources.iter().filter(|it| !it.function.is_empty());
+                named.map(of_link).collect()
+            }
+            _ => Vec::new(),
+        };
+        Frame {
+            id: 0,
+            kind: match place.kind {
+                FrameKind::User => Kind::Native,
+                FrameKind::Kernel => Kind::Kernel,
+                FrameKind::Jit => Kind::Jit,
+                FrameKind::Python => Kind::Python,
+            },
+            module: module.name.to_string(),
+            path: module.path.to_string(),
+            build_id: module.build_id.to_vec(),
+            address: place.address,
+            functions,
+        }
+    }
+
+    /// The build-id of a program's own file, if a stack goes through it: the file that is called as
+    /// the process is.
+    fn build_id_of(&self, stack: u32, comm: &str) -> Option<String> {
+        let frames = self.stacks[stack as usize].frames.iter();
+        let mut frames = frames.map(|frame| &self.frames[*frame as usize]);
+        let own = frames.find(|frame| {
+            let starts = frame.module.get(..COMM_MAX).unwrap_or(&frame.module);
+            frame.kind == Kind::Native && starts == comm && !frame.build_id.is_empty()
+        });
+        let mut version = ids::hex(&own?.build_id);
+        version.truncate(VERSION_DIGITS);
+        Some(version)
+    }
+}
+
+#[cfg(test)]
+mod tests;
