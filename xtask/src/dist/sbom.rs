@@ -1,28 +1,80 @@
 //! The list of crates that are in the program, as CycloneDX 1.5.
 
 use super::build;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+/// A crate by name and version.
+type Crate = (String, String);
+
 /// Returns the document: the program, every crate that is linked into it, and who needs whom.
-/// Crates that only build or test something are left out.
+/// Crates that only build or test something are left out, and so are those that only other programs of
+/// the workspace need: `cargo tree` asks for no more than the program's own, where `cargo metadata` wants
+/// all of them to be there.
 pub fn of(root: &Path, version: &str, time: u64) -> Result<String> {
     let mut command = build::cargo();
     command.current_dir(root);
-    command.args(["metadata", "--format-version", "1", "--locked", "--offline"]);
-    command.args(["--filter-platform", build::TARGET]);
+    command.args(["tree", "--package", "proftop", "--edges", "normal"]);
+    command.args(["--prefix", "depth", "--format", "\t{p}\t{l}\t"]);
+    command.args(["--target", build::TARGET, "--locked", "--offline"]);
     let output = command.output().context("cannot start cargo")?;
-    let metadata: Value = serde_json::from_slice(&output.stdout).context("cargo metadata")?;
+    if !output.status.success() {
+        bail!("cargo tree: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let tree = Tree::read(&String::from_utf8_lossy(&output.stdout))?;
     let lock: toml::Table = fs::read_to_string(root.join("Cargo.lock"))?.parse()?;
-    let document = document(&metadata, &checksums(&lock), version, time)?;
+    let document = document(&tree, &checksums(&lock), version, time);
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
+/// What `cargo tree` says: crates with their licenses, and what each needs.
+#[derive(Debug, Default)]
+struct Tree {
+    first: Crate,
+    licenses: BTreeMap<Crate, String>,
+    needs: BTreeMap<Crate, BTreeSet<Crate>>,
+}
+
+impl Tree {
+    /// Reads lines of depth, crate and license. What a crate needs stands below it where it is named
+    /// first.
+    fn read(text: &str) -> Result<Self> {
+        let mut tree = Self::default();
+        let mut path: Vec<Crate> = Vec::new();
+        for line in text.lines().filter(|line| !line.is_empty()) {
+            let strange = || format!("cargo tree says {line:?}");
+            let mut parts = line.split('\t');
+            let mut next = || parts.next().with_context(strange);
+            let (depth, package, license) = (next()?, next()?, next()?);
+            let depth: usize = depth.parse().with_context(strange)?;
+            let mut words = package.split(' ');
+            let name = words.next().with_context(strange)?;
+            let version = words.next().and_then(|it| it.strip_prefix('v'));
+            let one = (name.to_owned(), version.with_context(strange)?.to_owned());
+            path.truncate(depth);
+            match path.last() {
+                Some(above) => {
+                    _ = tree
+                        .needs
+                        .entry(above.clone())
+                        .or_default()
+                        .insert(one.clone())
+                }
+                None => tree.first = one.clone(),
+            }
+            tree.licenses.insert(one.clone(), license.to_owned());
+            tree.needs.entry(one.clone()).or_default();
+            path.push(one);
+        }
+        Ok(tree)
+    }
+}
+
 /// Returns the checksums of crates by name and version.
-fn checksums(lock: &toml::Table) -> BTreeMap<(String, String), String> {
+fn checksums(lock: &toml::Table) -> BTreeMap<Crate, String> {
     let text = |package: &toml::Value, key: &str| Some(package.get(key)?.as_str()?.to_owned());
     let packages = lock.get("package").and_then(toml::Value::as_array);
     let sum = |package: &toml::Value| {
@@ -32,97 +84,44 @@ fn checksums(lock: &toml::Table) -> BTreeMap<(String, String), String> {
     packages.into_iter().flatten().filter_map(sum).collect()
 }
 
-fn document(
-    metadata: &Value,
-    sums: &BTreeMap<(String, String), String>,
-    version: &str,
-    time: u64,
-) -> Result<Value> {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut needs: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for node in list(&metadata["resolve"]["nodes"]) {
-        let linked = |dependency: &Value| {
-            let kinds = list(&dependency["dep_kinds"]);
-            // Those of builds and tests have a kind.
-            kinds.iter().any(|kind| kind["kind"].is_null())
-        };
-        let linked = list(&node["deps"]).into_iter().filter(|dep| linked(dep));
-        needs.insert(
-            text(&node["id"]),
-            linked.map(|dep| text(&dep["pkg"])).collect(),
-        );
-    }
-    let packages: BTreeMap<String, Value> = { list(&metadata["packages"]).into_iter() }
-        .map(|package| (text(&package["id"]), package))
-        .collect();
-    let first = packages
-        .iter()
-        .find(|(_, package)| package["name"] == "proftop");
-    let first = first.context("there is no package proftop")?.0.clone();
-    let mut found = BTreeSet::from([first.clone()]);
-    let mut open = vec![first.clone()];
-    while let Some(id) = open.pop() {
-        for next in needs.get(&id).into_iter().flatten() {
-            if found.insert(next.clone()) {
-                open.push(next.clone());
-            }
-        }
-    }
-    let url = |id: &String| {
-        let package = &packages[id];
-        format!(
-            "pkg:cargo/{}@{}",
-            text(&package["name"]),
-            text(&package["version"])
-        )
-    };
-    let component = |id: &String| {
-        let package = &packages[id];
-        let key = (text(&package["name"]), text(&package["version"]));
+fn document(tree: &Tree, sums: &BTreeMap<Crate, String>, version: &str, time: u64) -> Value {
+    let url = |(name, version): &Crate| format!("pkg:cargo/{name}@{version}");
+    let component = |(one, license): (&Crate, &String)| {
         let mut component = json!({
-            "type": "library", "bom-ref": url(id), "purl": url(id), "name": key.0,
-            "version": key.1,
+            "type": "library", "bom-ref": url(one), "purl": url(one), "name": one.0,
+            "version": one.1,
         });
-        if let Some(license) = package["license"].as_str() {
+        if !license.is_empty() {
             // Cargo still reads the slash of old manifests.
             let license = license.replace('/', " OR ");
             component["licenses"] = json!([{ "expression": license }]);
         }
-        if let Some(sum) = sums.get(&key) {
+        if let Some(sum) = sums.get(one) {
             component["hashes"] = json!([{ "alg": "SHA-256", "content": sum }]);
         }
         component
     };
-    let mut components: Vec<Value> = found
-        .iter()
-        .filter(|id| **id != first)
-        .map(component)
-        .collect();
-    components.sort_by_key(|component| text(&component["purl"]));
-    let mut dependencies: Vec<Value> = found
-        .iter()
-        .map(|id| {
-            let mut of: Vec<String> = needs.get(id).into_iter().flatten().map(url).collect();
-            of.sort();
-            json!({ "ref": url(id), "dependsOn": of })
-        })
-        .collect();
-    dependencies.sort_by_key(|dependency| text(&dependency["ref"]));
-    Ok(json!({
+    let others = tree.licenses.iter().filter(|(one, _)| **one != tree.first);
+    let components: Vec<Value> = others.map(component).collect();
+    let needs = |(one, of): (&Crate, &BTreeSet<Crate>)| {
+        let of: Vec<String> = of.iter().map(url).collect();
+        json!({ "ref": url(one), "dependsOn": of })
+    };
+    let dependencies: Vec<Value> = tree.needs.iter().map(needs).collect();
+    json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
         "metadata": {
             "timestamp": timestamp(time),
             "component": {
-                "type": "application", "bom-ref": url(&first), "name": "proftop",
-                "version": version, "purl": url(&first),
+                "type": "application", "bom-ref": url(&tree.first), "name": "proftop",
+                "version": version, "purl": url(&tree.first),
             },
         },
         "components": components,
         "dependencies": dependencies,
-    }))
+    })
 }
 
 /// Returns a time as `2026-11-23T17:00:00Z`.
@@ -174,10 +173,27 @@ mod tests {
         assert!(aya["hashes"][0]["content"].as_str().unwrap().len() == 64);
         assert!(aya["licenses"][0]["expression"].is_string());
         assert!(find("profile").is_some(), "ours");
-        for name in ["proptest", "vt100", "test-support", "framehop"] {
+        // Tests need the first four, another program of the workspace the others.
+        for name in [
+            "proptest",
+            "vt100",
+            "test-support",
+            "framehop",
+            "parquet",
+            "ureq",
+        ] {
             assert!(find(name).is_none(), "{name}");
         }
         let of = document["dependencies"].as_array().unwrap();
         assert_eq!(of.len(), components.len() + 1);
+        let engine = of
+            .iter()
+            .find(|it| it["ref"].as_str().unwrap().contains("/engine@"));
+        let needs = engine.unwrap()["dependsOn"].as_array().unwrap();
+        assert!(
+            needs
+                .iter()
+                .any(|it| it.as_str().unwrap().contains("/profile@"))
+        );
     }
 }
