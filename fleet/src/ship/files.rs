@@ -129,6 +129,12 @@ impl Files {
             match window::read(&next.entry, &self.shipper.labels) {
                 Ok(window) => return Ok(Some((next.entry, window))),
                 Err(Unreadable::Gone) => {}
+                Err(Unreadable::Closed(why)) => {
+                    let number = next.entry.number;
+                    self.shipper
+                        .fail(&format!("window {number} cannot be opened: {why}"))?;
+                    return Ok(None);
+                }
                 Err(Unreadable::Damaged(why)) if self.open.is_empty() => {
                     let number = next.entry.number;
                     self.shipper

@@ -123,6 +123,12 @@ impl Push {
                 Ok(window) => return Ok(Some((next.entry, window))),
                 // The list is read again, and what is missing is counted by it.
                 Err(Unreadable::Gone) => {}
+                Err(Unreadable::Closed(why)) => {
+                    let number = next.entry.number;
+                    self.shipper
+                        .fail(&format!("window {number} cannot be opened: {why}"))?;
+                    return Ok(None);
+                }
                 Err(Unreadable::Damaged(why)) => {
                     let number = next.entry.number;
                     self.shipper

@@ -22,6 +22,8 @@ const VERSION_DIGITS: usize = 12;
 pub enum Unreadable {
     /// The agent has removed it, to make room.
     Gone,
+    /// The file cannot be opened, which may change: we may have no right to read it.
+    Closed(String),
     /// What is wrong, in words.
     Damaged(String),
 }
@@ -30,7 +32,7 @@ pub enum Unreadable {
 pub fn read(entry: &Entry, labels: &Labels) -> Result<Window, Unreadable> {
     let file = std::fs::File::open(&entry.path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Unreadable::Gone,
-        _ => Unreadable::Damaged(error.to_string()),
+        _ => Unreadable::Closed(error.to_string()),
     })?;
     let read = pft::read(io::BufReader::new(file), Limits::default());
     let (store, _) = read.map_err(|error| Unreadable::Damaged(error.to_string()))?;

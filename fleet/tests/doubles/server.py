@@ -101,6 +101,10 @@ class Double:
             handler.connection.close()
             return
         body = handler.rfile.read(length)
+        if len(body) < length:
+            # Whoever sent it was killed in the middle of it.
+            handler.close_connection = True
+            return
         if self.token and handler.headers.get("Authorization") != "Bearer " + self.token:
             said = f"bad token {handler.headers.get('Authorization')}\n\x1b[31m".encode()
             return self.answer(handler, 401, said)

@@ -331,6 +331,23 @@ class Outage(Case):
             self.assertEqual((status["lost"], status["unreadable"], status["windows"]), (4, 1, 3), status)
         self.assertEqual(double.total(), self.total([1, 2, 7]))
 
+    def test_a_window_that_may_not_be_opened_is_not_given_up(self):
+        self.fill(1, 3)
+        double = self.double()
+        self.configure(self.pyroscope(double), self.parquet())
+        second = sorted(self.spool.glob("*.pft"))[1]
+        second.rename(self.folder / "second")
+        second.symlink_to(second.name)  # a link to itself: nobody can open it, root neither
+        self.assertIn("window 2 cannot be opened", self.ship(code=1))
+        self.assertEqual(double.total(), self.total([1]))
+        second.unlink()
+        (self.folder / "second").rename(second)
+        self.ship()
+        self.check_arrived(double)
+        for sink in range(2):
+            status = self.status(sink)
+            self.assertEqual((status["windows"], status["unreadable"], status["lost"]), (3, 0, 0), status)
+
     def test_killed_at_any_moment_nothing_is_lost_and_nothing_comes_twice(self):
         random.seed(7)
         pyroscope, otlp = self.double(), self.double()
