@@ -662,7 +662,7 @@ fn name_in_file(request: &Request, names: FileNames) -> Vec<Answer> {
         frame,
         late_for: request.again.then_some((request.module.id, offset)),
         name: match place.name {
-            PlaceName::Named(name) => NameState::Named(name.into()),
+            PlaceName::Named { name, .. } => NameState::Named(name.into()),
             PlaceName::Unnamed {
                 reason,
                 start: Some(FileOffset(start)),

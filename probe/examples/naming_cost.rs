@@ -65,7 +65,7 @@ fn name(symbolizer: &Symbolizer, path: &Path, count: u64, round: u64) -> usize {
         .map(|at| FileOffset(at + round * step / 2))
         .collect();
     let names = symbolizer.names(&source, &offsets).expect("an ELF file");
-    let is_named = |name: &PlaceName| matches!(name, PlaceName::Named(_));
+    let is_named = |name: &PlaceName| matches!(name, PlaceName::Named { .. });
     let places = names.places.iter();
     places.filter(|place| is_named(&place.name)).count()
 }

@@ -204,7 +204,7 @@ fn names(
 }
 
 fn named(names: &FileNames) -> usize {
-    let is_named = |place: &&PlaceNames| matches!(place.name, PlaceName::Named(_));
+    let is_named = |place: &&PlaceNames| matches!(place.name, PlaceName::Named { .. });
     names.places.iter().filter(is_named).count()
 }
 

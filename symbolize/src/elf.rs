@@ -29,6 +29,7 @@ mod strings;
 mod tables;
 
 use std::fs::File;
+use std::ops;
 use std::sync::{Arc, OnceLock};
 
 use crate::address::Segments;
@@ -216,6 +217,41 @@ impl ElfSymbols {
         self.symbol(range)
     }
 
+    /// Returns the bytes of the file around `offset` of which [`ElfSymbols::find`] says the same
+    /// as of `offset`, if it has a function there. None as well if the file's segments or the
+    /// function are odd.
+    pub fn same_function(&self, offset: FileOffset) -> Option<ops::Range<u64>> {
+        let addr = self.segments.to_link(offset)?;
+        let (is_named, around) = self.around(addr)?;
+        if !is_named || !around.contains(&addr.0) {
+            return None;
+        }
+        // Both ends lie in the segment of the address, or none is told.
+        let start = offset.0.checked_sub(addr.0 - around.start)?;
+        let last = offset.0.checked_add(around.end - 1 - addr.0)?;
+        let is_at =
+            |offset, addr| self.segments.to_link(FileOffset(offset)) == Some(LinkAddr(addr));
+        let is_straight = is_at(start, around.start) && is_at(last, around.end - 1);
+        is_straight.then(|| start..last + 1)
+    }
+
+    /// Returns the addresses around `addr` that belong to one function, or to none at all, and
+    /// whether they belong to one.
+    fn around(&self, addr: LinkAddr) -> Option<(bool, ops::Range<u64>)> {
+        let own = flatten::around(&self.ranges, addr.0);
+        let Some(separate) = &self.separate else {
+            return Some(own);
+        };
+        let (is_named, around) = separate.around(addr)?;
+        // What the debug file does not name is named by the file itself; a name that cannot be
+        // read is not named.
+        if is_named {
+            return separate.find_link(addr).is_ok().then_some((true, around));
+        }
+        let both = own.1.start.max(around.start)..own.1.end.min(around.end);
+        Some((own.0, both))
+    }
+
     /// Where in the file the function starts that has no name at `offset`:
     /// unwind information tells, even in stripped files.
     pub fn function_start(&self, offset: FileOffset) -> Option<FileOffset> {
@@ -312,11 +348,14 @@ impl ElfSymbols {
         }
     }
 
-    /// Drops the names that were read so far: they are read again when they are asked for.
-    pub fn forget_names(&mut self) {
-        self.names.forget();
+    /// Drops the names that were read so far if they take more than that: they are read again
+    /// when they are asked for.
+    pub fn bound_names(&mut self, bytes_max: usize) {
+        if self.names.read_bytes() > bytes_max {
+            self.names.forget();
+        }
         if let Some(separate) = &mut self.separate {
-            separate.forget_names();
+            separate.bound_names(bytes_max);
         }
     }
 

@@ -13,11 +13,13 @@
 //! | module | holds |
 //! |---|---|
 //! | `names` | what is known of places in a file |
+//! | `known` | the names of a file that were found already |
 //! | `opened` | a file, as whoever asks has it |
 //! | `order` | a question about a file, as bytes |
 //! | `answer` | what comes back, as bytes |
 
 mod answer;
+mod known;
 pub mod names;
 pub(crate) mod opened;
 mod order;
@@ -37,6 +39,9 @@ use order::{Beside, Question};
 /// Where the functions of files are, without their names: those of a compiler with its
 /// libraries take 8 MiB.
 const BYTES_MAX: usize = 12 << 20;
+
+/// What names around those that were asked for may take, of one file, until the next question.
+const READ_NAMES_BYTES_MAX: usize = 128 << 10;
 
 /// What a process has read, which does nothing but answer orders.
 #[derive(Debug)]
@@ -86,9 +91,9 @@ impl Parser {
             bytes: answer::write(&names, separate.map(|(_, origin)| origin)),
             file: separate.and_then(|(object, _)| object.source().descriptor()),
         };
-        // Each name that was asked for has 64 KiB around it in memory, and is kept by who
+        // Each name that was asked for has 16 KiB around it in memory, and is kept by who
         // asked.
-        symbols.forget_names();
+        symbols.bound_names(READ_NAMES_BYTES_MAX);
         drop(symbols);
         self.symbols.trim(|symbols| match symbols {
             Ok(symbols) => {

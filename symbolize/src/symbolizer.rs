@@ -20,6 +20,9 @@ use crate::{ElfSymbols, FileOffset, Files, Lines, Reason, TableCache};
 /// made. Browsers have more: their lines can be resolved ahead of time.
 const DEBUG_BYTES_MAX: u64 = 1 << 30;
 
+/// What all files may take with names that they have told.
+const KNOWN_NAMES_BYTES_MAX: usize = 3 << 20;
+
 /// Opens files and keeps their symbols.
 #[derive(Debug, Default)]
 pub struct Symbolizer {
@@ -131,10 +134,26 @@ impl Symbolizer {
     ) -> Result<FileNames, Reason> {
         if self.way.has_parsers() {
             let (_, opened) = self.opened(source)?;
-            return opened.names(source, &self.way, offsets);
+            let names = opened.names(source, &self.way, offsets);
+            self.bound_known_names();
+            return names;
         }
         let (_, symbols) = self.find(source)?;
         Ok(names::of(&symbols, offsets))
+    }
+
+    /// Forgets the names that the file with most of them has told, if all have too many.
+    fn bound_known_names(&self) {
+        if self.known_names_bytes() > KNOWN_NAMES_BYTES_MAX {
+            let files = self.opened.values().into_iter();
+            if let Some(largest) = files.max_by_key(|file| file.heap_bytes()) {
+                largest.forget_names();
+            }
+        }
+    }
+
+    fn known_names_bytes(&self) -> usize {
+        self.opened.bytes(|file| file.heap_bytes())
     }
 
     fn opened(&self, source: &FileSource<'_>) -> Result<(Revision, Arc<OpenedFile>), Reason> {
@@ -263,7 +282,7 @@ impl Symbolizer {
             .files
             .bytes(|symbols| symbols.as_ref().map_or(0, |s| s.heap_bytes()));
         let lines = self.lines.bytes(lines_bytes);
-        files + lines + self.kernel.heap_bytes()
+        files + lines + self.known_names_bytes() + self.kernel.heap_bytes()
     }
 }
 

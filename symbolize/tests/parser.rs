@@ -66,7 +66,7 @@ fn names(symbolizer: &Symbolizer, path: &Path, root: Option<&OwnedFd>) -> FileNa
 }
 
 fn has(names: &FileNames, wanted: &str) -> bool {
-    let is_it = |name: &PlaceName| matches!(name, PlaceName::Named(name) if name == wanted);
+    let is_it = |name: &PlaceName| matches!(name, PlaceName::Named { name, .. } if name == wanted);
     names.places.iter().any(|place| is_it(&place.name))
 }
 

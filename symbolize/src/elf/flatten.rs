@@ -3,6 +3,7 @@
 
 use super::alias::{Function, Label};
 use super::strings::{Name, Table};
+use std::ops;
 
 /// A stretch of addresses that belongs to one function.
 ///
@@ -129,6 +130,18 @@ fn push(ranges: &mut Vec<Range>, range: Range) {
     ranges.push(range);
 }
 
+/// Returns the addresses around `addr` that belong to the same range, and true, or those that no
+/// range holds, and false.
+pub fn around(ranges: &[Range], addr: u64) -> (bool, ops::Range<u64>) {
+    let behind = ranges.partition_point(|range| range.start <= addr);
+    let next = ranges.get(behind).map_or(u64::MAX, |range| range.start);
+    match ranges[..behind].last() {
+        Some(range) if addr < range.end() => (true, range.start..range.end().min(next)),
+        Some(range) => (false, range.end()..next),
+        None => (false, 0..next),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -216,6 +229,12 @@ mod tests {
                     .iter()
                     .rfind(|f| f.start <= addr && addr < f.start + f.size.max(1));
                 prop_assert_eq!(at(&ranges, addr), innermost.map(|f| Range::new(f, f.start).name));
+                let (is_named, around) = around(&ranges, addr);
+                prop_assert!(around.contains(&addr));
+                prop_assert_eq!(is_named, innermost.is_some());
+                for other in around.take_while(|other| *other < 100) {
+                    prop_assert_eq!(at(&ranges, other), at(&ranges, addr));
+                }
             }
         }
     }

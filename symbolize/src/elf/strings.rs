@@ -2,6 +2,7 @@
 //!
 //! A large library has 15 MB of names, of which a profile shows some hundreds.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::place::Place;
@@ -9,11 +10,12 @@ use super::tables::Tables;
 use crate::OpenError;
 use crate::object::Object;
 
-/// Read at once: a `pread` of 64 KiB costs about 10 µs.
-const CHUNK_BYTES: u64 = 64 << 10;
+/// Read at once. A `pread` of 64 KiB costs about 10 µs, most of it copying, and a process that
+/// finds names mostly wants one name of a chunk before it forgets what it has read.
+const CHUNK_BYTES: u64 = 16 << 10;
 
 /// Read beyond a chunk at first, for the name that crosses its end.
-const OVERLAP_BYTES: u64 = 4 << 10;
+const OVERLAP_BYTES: u64 = 2 << 10;
 
 /// Longer names are cut. Compilers write names of some 10 KiB at times; the
 /// demangler does not take more than 8 KiB anyway.
@@ -81,8 +83,14 @@ impl Names {
 
     /// Drops what was read so far.
     pub fn forget(&mut self) {
-        self.full.chunks.fill_with(OnceLock::new);
-        self.dynamic.chunks.fill_with(OnceLock::new);
+        self.full.forget();
+        self.dynamic.forget();
+    }
+
+    /// Bytes of names that were read and are still there.
+    pub fn read_bytes(&self) -> usize {
+        self.full.read_bytes.load(Ordering::Relaxed)
+            + self.dynamic.read_bytes.load(Ordering::Relaxed)
     }
 
     pub fn heap_bytes(&self) -> usize {
@@ -96,6 +104,8 @@ struct StringTable {
     object: Arc<Object>,
     place: Place,
     chunks: Box<[OnceLock<Box<[u8]>>]>,
+    /// Of the chunks that are there.
+    read_bytes: AtomicUsize,
 }
 
 impl StringTable {
@@ -105,6 +115,13 @@ impl StringTable {
             object: Arc::clone(object),
             place,
             chunks: (0..chunks).map(|_| OnceLock::new()).collect(),
+            read_bytes: AtomicUsize::new(0),
+        }
+    }
+
+    fn forget(&mut self) {
+        if std::mem::take(self.read_bytes.get_mut()) > 0 {
+            self.chunks.fill_with(OnceLock::new);
         }
     }
 
@@ -117,7 +134,10 @@ impl StringTable {
             Some(bytes) => bytes,
             None => {
                 let bytes = self.read(index * CHUNK_BYTES)?;
-                chunk.get_or_init(|| bytes)
+                chunk.get_or_init(|| {
+                    self.read_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+                    bytes
+                })
             }
         };
         let within = (u64::from(offset) % CHUNK_BYTES) as usize;
@@ -141,9 +161,7 @@ impl StringTable {
     }
 
     fn heap_bytes(&self) -> usize {
-        let read = self.chunks.iter().filter_map(OnceLock::get);
-        let read: usize = read.map(|bytes| bytes.len()).sum();
-        read + size_of_val::<[_]>(&self.chunks)
+        self.read_bytes.load(Ordering::Relaxed) + size_of_val::<[_]>(&self.chunks)
     }
 }
 

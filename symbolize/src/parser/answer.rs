@@ -3,13 +3,15 @@
 //! ```text
 //! origin of the debug file that goes along, or none; origin of the names
 //! places: their number, and each:
-//!     a name; or why there is none; or why, and where the function starts
+//!     a name, and the first byte of the file that has it and the one behind the last, or 0 and 0;
+//!     or why there is none; or why, and where the function starts
 //!     lines: their number, and each: function, file, line
 //! ```
 
 use super::names::{FileNames, PlaceName, PlaceNames, SourceLine};
 use crate::wire::{Taken, put_bytes, put_u32, put_u64};
 use crate::{FileOffset, Origin, Reason, sanitize};
+use std::ops::Range;
 
 const NONE: u8 = u8::MAX;
 
@@ -66,9 +68,12 @@ pub fn read(bytes: &[u8]) -> Option<(FileNames, Option<Origin>)> {
 
 fn write_place(out: &mut Vec<u8>, place: &PlaceNames) {
     match &place.name {
-        PlaceName::Named(name) => {
+        PlaceName::Named { name, same } => {
             out.push(NAMED);
             write_text(out, name, NAME_BYTES_MAX);
+            let Range { start, end } = same.clone().unwrap_or_default();
+            put_u64(out, start);
+            put_u64(out, end);
         }
         PlaceName::Unnamed {
             reason,
@@ -93,7 +98,12 @@ fn write_place(out: &mut Vec<u8>, place: &PlaceNames) {
 
 fn read_place(bytes: &mut Taken<'_>) -> Option<PlaceNames> {
     let name = match bytes.u8()? {
-        NAMED => PlaceName::Named(read_text(bytes)?),
+        NAMED => {
+            let name = read_text(bytes)?;
+            let same = bytes.u64()?..bytes.u64()?;
+            let same = Some(same).filter(|same| !same.is_empty());
+            PlaceName::Named { name, same }
+        }
         kind @ (UNNAMED | UNNAMED_IN) => PlaceName::Unnamed {
             reason: *Reason::ALL.get(usize::from(bytes.u8()?))?,
             start: match kind {
@@ -133,6 +143,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn named(name: &str, same: Option<Range<u64>>) -> PlaceName {
+        let name = name.into();
+        PlaceName::Named { name, same }
+    }
+
     fn names() -> FileNames {
         let line = |function: &str| SourceLine {
             function: function.into(),
@@ -141,13 +156,12 @@ mod tests {
         };
         let place = |name, lines| PlaceNames { name, lines };
         let unnamed = |reason, start| PlaceName::Unnamed { reason, start };
+        let same = Some(0x1000..0x1234);
         FileNames {
             origin: Origin::GoTable,
             places: vec![
-                place(
-                    PlaceName::Named("main.main".into()),
-                    vec![line("inner"), line("")],
-                ),
+                place(named("main.main", None), vec![line("inner"), line("")]),
+                place(named("main", same), Vec::new()),
                 place(unnamed(Reason::Stripped, None), Vec::new()),
                 place(
                     unnamed(Reason::NotCovered, Some(FileOffset(u64::MAX))),
@@ -171,9 +185,9 @@ mod tests {
     #[test]
     fn names_of_a_process_that_is_a_strangers_are_safe_to_print() {
         let mut hostile = names();
-        hostile.places[0].name = PlaceName::Named("\u{1b}]0;title\u{7}".into());
+        hostile.places[0].name = named("\u{1b}]0;title\u{7}", None);
         let (read, _) = read(&write(&hostile, None)).expect("an answer");
-        let safe = PlaceName::Named("\\u{1b}]0;title\\u{7}".into());
+        let safe = named("\\u{1b}]0;title\\u{7}", None);
         assert_eq!(read.places[0].name, safe);
     }
 
@@ -182,19 +196,16 @@ mod tests {
         let mut many = names();
         let long = "x".repeat(2 * NAME_BYTES_MAX);
         many.places = vec![many.places[0].clone(); 40];
-        many.places[3].name = PlaceName::Named(long.clone());
+        many.places[3].name = named(&long, None);
         for place in &mut many.places[4..] {
-            place.name = PlaceName::Named(long.clone());
+            place.name = named(&long, None);
         }
         let bytes = write(&many, None);
         assert!(bytes.len() < BYTES_MAX + 2 * NAME_BYTES_MAX);
         let (read, _) = read(&bytes).expect("an answer");
         assert_eq!(read.places[..3], many.places[..3]);
         assert!(read.places.len() < 40);
-        assert_eq!(
-            read.places[3].name,
-            PlaceName::Named(long[..NAME_BYTES_MAX].into())
-        );
+        assert_eq!(read.places[3].name, named(&long[..NAME_BYTES_MAX], None));
     }
 
     proptest! {

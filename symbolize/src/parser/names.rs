@@ -1,8 +1,10 @@
 //! What is known of places in a file: names of functions as people read them.
 
+use super::known::KnownNames;
 use crate::demangle::shown;
 use crate::go::{GoFrame, GoSymbols};
 use crate::{ElfSymbols, FileOffset, Origin, Reason, sanitize};
+use std::ops::Range;
 
 /// What a file tells of some places in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,8 +28,14 @@ pub struct PlaceNames {
 /// The name of a function, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlaceName {
-    /// The name, safe to print.
-    Named(String),
+    /// There is one.
+    Named {
+        /// The name, safe to print.
+        name: String,
+        /// The bytes of the file around the place that have the same name and nothing else to
+        /// tell; None if that is not known.
+        same: Option<Range<u64>>,
+    },
     /// There is none.
     Unnamed {
         /// Why.
@@ -53,28 +61,52 @@ pub struct SourceLine {
 /// another place.
 pub fn of(symbols: &ElfSymbols, offsets: &[FileOffset]) -> FileNames {
     let go = symbols.go();
-    let place = |&offset: &FileOffset| {
+    let mut known = KnownNames::default();
+    let mut place = |&offset: &FileOffset| {
         let lines = go.map_or_else(Vec::new, |go| go_lines(symbols, go, offset));
         PlaceNames {
             name: match lines.last() {
-                Some(own) => PlaceName::Named(own.function.clone()),
-                None => by_symbols(symbols, offset),
+                // Another place of the function has other lines.
+                Some(own) => PlaceName::Named {
+                    name: own.function.clone(),
+                    same: None,
+                },
+                None => by_symbols(symbols, go.is_none(), offset, &mut known),
             },
             lines,
         }
     };
     FileNames {
-        places: offsets.iter().map(place).collect(),
+        places: offsets.iter().map(&mut place).collect(),
         origin: symbols.origin(),
     }
 }
 
 /// Returns the name of the symbol at an offset of a file. If no symbol is there, returns where
 /// the function starts, if the unwind information has it: frames of one function then count
-/// together.
-fn by_symbols(symbols: &ElfSymbols, offset: FileOffset) -> PlaceName {
+/// together. `known` has what was found so far, `is_all` is whether symbols tell all that is
+/// known of the file.
+fn by_symbols(
+    symbols: &ElfSymbols,
+    is_all: bool,
+    offset: FileOffset,
+    known: &mut KnownNames,
+) -> PlaceName {
+    if let Some((name, same)) = known.find(offset) {
+        return PlaceName::Named {
+            name: name.into(),
+            same: Some(same),
+        };
+    }
     match symbols.find(offset) {
-        Ok(symbol) => PlaceName::Named(shown(symbol.name)),
+        Ok(symbol) => {
+            let name = shown(symbol.name);
+            let same = symbols.same_function(offset).filter(|_| is_all);
+            if let Some(same) = &same {
+                known.add(same.clone(), &name);
+            }
+            PlaceName::Named { name, same }
+        }
         Err(reason) => PlaceName::Unnamed {
             reason,
             start: symbols.function_start(offset),

@@ -1,11 +1,12 @@
 //! A file of which others are asked, as whoever asks has it: open, and with a number.
 
 use std::fs::File;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::answer;
-use super::names::FileNames;
+use super::known::KnownNames;
+use super::names::{FileNames, PlaceName, PlaceNames};
 use super::order::{self, Beside, OFFSETS_MAX};
 use crate::debug_file::DebugFiles;
 use crate::files::{Order, Work};
@@ -21,6 +22,8 @@ pub struct OpenedFile {
     /// Its debug file, once it was looked for: a process that takes the place of another one
     /// is to read the same.
     beside: OnceLock<Option<(File, Origin)>>,
+    /// Names that it has told already.
+    known: Mutex<KnownNames>,
 }
 
 impl OpenedFile {
@@ -31,6 +34,7 @@ impl OpenedFile {
             writers: Writers::of(&file).unwrap_or(Writers::UNKNOWN),
             file,
             beside: OnceLock::new(),
+            known: Mutex::default(),
         }
     }
 
@@ -44,8 +48,53 @@ impl OpenedFile {
         self.file.try_clone().ok().map(OpenedFile::new)
     }
 
-    /// What the file tells of some places.
+    /// What the file tells of some places. Only those are asked for whose names are
+    /// not known.
     pub fn names(
+        &self,
+        source: &FileSource<'_>,
+        way: &Files,
+        offsets: &[FileOffset],
+    ) -> Result<FileNames, Reason> {
+        let known = self.known();
+        let (origin, mut places) = (known.origin(), find_each(&known, offsets));
+        drop(known);
+        let missing = offsets.iter().zip(&places);
+        let missing = missing.filter(|(_, place)| place.is_none());
+        let missing: Vec<FileOffset> = missing.map(|(offset, _)| *offset).collect();
+        let origin = match origin.filter(|_| missing.is_empty()) {
+            Some(origin) => origin,
+            None => {
+                let told = self.ask(source, way, &missing)?;
+                add_all(&mut self.known(), &missing, &told);
+                let gaps = places.iter_mut().filter(|place| place.is_none());
+                gaps.zip(told.places)
+                    .for_each(|(gap, place)| *gap = Some(place));
+                told.origin
+            }
+        };
+        Ok(FileNames {
+            origin,
+            places: places.into_iter().flatten().collect(),
+        })
+    }
+
+    /// Forgets the names that it has told.
+    pub fn forget_names(&self) {
+        self.known().forget();
+    }
+
+    /// Bytes of heap that names take.
+    pub fn heap_bytes(&self) -> usize {
+        self.known().heap_bytes()
+    }
+
+    /// No code panics while it holds the lock, and every state is consistent.
+    fn known(&self) -> MutexGuard<'_, KnownNames> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask(
         &self,
         source: &FileSource<'_>,
         way: &Files,
@@ -102,5 +151,72 @@ impl OpenedFile {
             _ = self.beside.set(found);
         }
         Ok(names)
+    }
+}
+
+/// Returns what is known of each of these places.
+fn find_each(known: &KnownNames, offsets: &[FileOffset]) -> Vec<Option<PlaceNames>> {
+    let place = |offset: &FileOffset| {
+        let (name, same) = known.find(*offset)?;
+        Some(PlaceNames {
+            name: PlaceName::Named {
+                name: name.into(),
+                same: Some(same),
+            },
+            lines: Vec::new(),
+        })
+    };
+    offsets.iter().map(place).collect()
+}
+
+/// Remembers what was told of these places. A name that claims not to hold for the place itself is
+/// left out.
+fn add_all(known: &mut KnownNames, offsets: &[FileOffset], told: &FileNames) {
+    known.set_origin(told.origin);
+    for (offset, place) in offsets.iter().zip(&told.places) {
+        if let PlaceName::Named {
+            name,
+            same: Some(same),
+        } = &place.name
+            && same.contains(&offset.0)
+        {
+            known.add(same.clone(), name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_file_has_told_is_known_of_other_places() {
+        let mut known = KnownNames::default();
+        let place = |name: &str, same| PlaceNames {
+            name: PlaceName::Named {
+                name: name.into(),
+                same,
+            },
+            lines: Vec::new(),
+        };
+        let unnamed = PlaceNames {
+            name: PlaceName::Unnamed {
+                reason: Reason::NotCovered,
+                start: None,
+            },
+            lines: Vec::new(),
+        };
+        let names = FileNames {
+            origin: Origin::SymbolTable,
+            // The last one lies: nobody asked about its bytes.
+            places: vec![place("f", Some(8..16)), unnamed, place("g", Some(100..200))],
+        };
+        add_all(&mut known, &[10, 20, 30].map(FileOffset), &names);
+        let first = Some(names.places[0].clone());
+        assert_eq!(
+            find_each(&known, &[15, 8, 20, 150].map(FileOffset)),
+            [first.clone(), first, None, None]
+        );
+        assert_eq!(known.origin(), Some(Origin::SymbolTable));
     }
 }

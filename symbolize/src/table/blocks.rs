@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
@@ -188,6 +188,9 @@ impl Blocks {
 pub struct Slots {
     count: usize,
     groups: Box<[OnceLock<Group>]>,
+    /// Of the groups and blocks that are there: to ask each of them would take longer the larger
+    /// the file is.
+    held_bytes: AtomicUsize,
 }
 
 /// `None` inside if it is not what was written.
@@ -202,6 +205,7 @@ impl Slots {
         Slots {
             count,
             groups: (0..groups).map(|_| OnceLock::new()).collect(),
+            held_bytes: AtomicUsize::new(0),
         }
     }
 
@@ -215,16 +219,23 @@ impl Slots {
     fn get_or_read(&self, index: usize, read: impl FnOnce() -> Option<Box<[u8]>>) -> Option<&[u8]> {
         let group = self.groups.get(index / GROUP);
         let group = group.filter(|_| index < self.count)?;
-        let group = group.get_or_init(|| Box::new([const { OnceLock::new() }; GROUP]));
+        let group = group.get_or_init(|| {
+            self.add_held(size_of::<[Slot; GROUP]>());
+            Box::new([const { OnceLock::new() }; GROUP])
+        });
+        let read = || {
+            let block = read();
+            self.add_held(block.as_ref().map_or(0, |block| block.len()));
+            block
+        };
         group[index % GROUP].get_or_init(read).as_deref()
     }
 
+    fn add_held(&self, bytes: usize) {
+        self.held_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     fn heap_bytes(&self) -> usize {
-        let made = self.groups.iter().filter_map(|group| group.get());
-        let held = |group: &Group| {
-            let read = group.iter().filter_map(|slot| slot.get()?.as_ref());
-            read.map(|block| block.len()).sum::<usize>() + size_of_val(&**group)
-        };
-        made.map(held).sum::<usize>() + size_of_val(&*self.groups)
+        self.held_bytes.load(Ordering::Relaxed) + size_of_val(&*self.groups)
     }
 }
