@@ -50,9 +50,12 @@ use std::time::{Duration, Instant};
 use waiting::Waiting;
 use workers::Workers;
 
-/// How long the model sleeps when nothing comes in: the longest that a command
-/// or a name waits.
-const NAP: Duration = Duration::from_millis(50);
+/// How long the model sleeps when nothing comes in and nobody waits: the longest that a command
+/// waits. Samples come about as often.
+const NAP: Duration = Duration::from_millis(100);
+
+/// How long it sleeps while names or probes are on their way.
+const SHORT_NAP: Duration = Duration::from_millis(50);
 
 /// Takes a snapshot; says whether more are wanted.
 type Publish = Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>;
@@ -118,12 +121,13 @@ impl Model {
     pub fn run(&mut self, news: &Receiver<News>, commands: &Receiver<Command>, stop: &AtomicBool) {
         let mut patience = Patience::default();
         while !stop.load(Ordering::Relaxed) {
-            let first = match news.recv_timeout(NAP) {
+            let nap = if self.is_waiting() { SHORT_NAP } else { NAP };
+            let first = match news.recv_timeout(nap) {
                 Ok(news) => Some(news),
                 Err(RecvTimeoutError::Timeout) => None,
                 // The screen goes on showing what there is.
                 Err(RecvTimeoutError::Disconnected) => {
-                    std::thread::sleep(NAP);
+                    std::thread::sleep(nap);
                     None
                 }
             };
@@ -144,6 +148,11 @@ impl Model {
                 }
             }
         }
+    }
+
+    /// Whether something is on its way for which somebody waits.
+    fn is_waiting(&self) -> bool {
+        self.workers.outstanding() > 0 || self.probing.has_begun() || self.course.is_finishing()
     }
 
     /// Handles the commands that came, and publishes the snapshot that is due. Returns false

@@ -129,6 +129,11 @@ impl Probing {
         }
     }
 
+    /// Whether a probe was placed, so that there may be news of it.
+    pub fn has_begun(&self) -> bool {
+        self.keeper.is_some()
+    }
+
     /// Whether there is something that somebody waits for.
     pub fn is_urgent(&self) -> bool {
         self.is_urgent

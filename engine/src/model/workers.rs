@@ -26,11 +26,19 @@ const LATER_MAX: usize = 1 << 18;
 /// How soon more are sent while many are being named.
 const AGAIN: Duration = Duration::from_millis(200);
 
+/// How soon more are sent while few are. Each time costs waking up a worker and the process that
+/// reads the file, for each file.
+const AGAIN_SOON: Duration = Duration::from_millis(100);
+
+/// In the first seconds whatever came is asked for at once: nothing has a name yet.
+const EARLY: Duration = Duration::from_secs(3);
+
 /// The threads that look up names and source lines, and the one that fetches debug
 /// files.
 pub struct Workers {
     symbolizer: Arc<Symbolizer>,
     naming: Naming,
+    started: Instant,
     /// When names were asked for last.
     asked: Option<Instant>,
     sources: Sources,
@@ -48,6 +56,7 @@ impl Workers {
         Self {
             symbolizer: symbolizer.clone(),
             naming: Naming::start(symbolizer.clone()),
+            started: Instant::now(),
             asked: None,
             sources: Sources::start(symbolizer.clone()),
             later: (lines == LineReading::WhenAsked).then(VecDeque::new),
@@ -99,9 +108,10 @@ impl Workers {
         self.take_names(store, modules);
         self.take_lines(store, modules);
         self.fetch_debug_files(store, modules);
-        // To weigh all that are wanted is work.
-        let is_early = self.asked.is_some_and(|asked| asked.elapsed() < AGAIN);
-        if is_early && self.naming.outstanding() > FRAMES_ASKED_MAX / SHARES {
+        if self
+            .asked
+            .is_some_and(|asked| asked.elapsed() < self.pause())
+        {
             return;
         }
         self.asked = Some(Instant::now());
@@ -119,6 +129,18 @@ impl Workers {
         let wanted = Waiting::name(wanted, store);
         let asked = questions(wanted, store, modules);
         self.naming.ask(asked.into_iter());
+    }
+
+    /// How long no more names are asked for after some were.
+    fn pause(&self) -> Duration {
+        // To weigh all that are wanted is work.
+        if self.naming.outstanding() > FRAMES_ASKED_MAX / SHARES {
+            AGAIN
+        } else if self.started.elapsed() < EARLY {
+            Duration::ZERO
+        } else {
+            AGAIN_SOON
+        }
     }
 
     /// Puts names into the store. A frame whose name came without lines goes on to the
