@@ -152,7 +152,11 @@ fn reports_come_and_other_names_are_as_ever() {
             assert!(why.iter().all(|why| why == "remote"), "{engine}: {why:?}");
         }
         assert!(sum(&reports, "samples") > 0);
-        assert_eq!(scene.fuse.unanswered(), NOBODY, "{engine} asked the server");
+        // A test beside this one may sample all processes, and meet one that is ending: of which it
+        // cannot read the mounts any more.
+        let mut asked = scene.fuse.unanswered();
+        asked.retain(|request| request.contains(&pids));
+        assert_eq!(asked, NOBODY, "{engine} asked the server");
     }
 }
 
