@@ -4,7 +4,8 @@
 use super::Scope;
 use super::threads::{process_row_of, thread_row_of};
 use crate::few;
-use crate::{Activity, ProcessId, ProcessRow, Report, ThreadRow, View};
+use crate::wait::RUN;
+use crate::{Activity, Metric, ProcessId, ProcessRow, Report, ThreadRow, View};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -74,6 +75,25 @@ impl Report {
         for row in &mut self.processes {
             row.activity = of_process.get(&row.id).map(|(activity, _)| *activity);
         }
+        if with_others && is_whole {
+            self.bound_by_activities(&view.info().metric);
+        }
+    }
+
+    /// Bounds what rows count by what was followed: of short waits some are drawn by chance, and
+    /// what they stand for may be more than the window is long.
+    fn bound_by_activities(&mut self, metric: &Metric) {
+        let bounded = |samples: u64, activity: &Option<Activity>| {
+            let followed = activity.as_ref();
+            let followed = followed.and_then(|activity| counted_ns(activity, metric));
+            followed.map_or(samples, |followed| samples.min(followed))
+        };
+        for row in &mut self.threads {
+            row.samples = bounded(row.samples, &row.activity);
+        }
+        for row in &mut self.processes {
+            row.samples = bounded(row.samples, &row.activity);
+        }
     }
 
     /// Adds the processes of threads without a sample that have no row yet.
@@ -92,6 +112,19 @@ impl Report {
                 threads: of_process.get(&id).map_or(0, |(_, threads)| *threads),
                 ..process_row_of(view, id)
             }));
+    }
+}
+
+/// The part of what a thread did that a metric counts, in nanoseconds; None if it counts something
+/// else.
+fn counted_ns(activity: &Activity, metric: &Metric) -> Option<u64> {
+    let all: u64 = activity.ns.iter().sum();
+    if *metric == Metric::wall() {
+        Some(all)
+    } else if *metric == Metric::off_cpu() {
+        Some(all - activity.ns[RUN])
+    } else {
+        None
     }
 }
 
