@@ -9,8 +9,10 @@ use crate::app::mode::Detail;
 use crate::context::Context;
 use crate::desk::Question;
 use crate::knobs::{Knobs, Part, Window};
+use crate::lists::motion::Motion;
 use crate::notice::Notice;
 use crate::order::Order;
+use crate::view_id::ViewId;
 use crate::views::PaneId;
 use crate::views::people;
 use crate::views::report::{ReportAnswer, ReportKey, ReportQuestion};
@@ -345,9 +347,18 @@ impl App {
             }
             _ => {
                 self.asking.waits = None;
-                self.turn(|knobs| knobs.metric = metric);
+                self.count_by(metric);
                 Ok(Notice::MetricSet.into())
             }
+        }
+    }
+
+    /// Counts by the metric with this number, and watches the top of the lists: what was there by
+    /// the metric before may be far down by this one, and would hide what is there now.
+    pub(super) fn count_by(&mut self, metric: usize) {
+        self.turn(|knobs| knobs.metric = metric);
+        for list in [ViewId::Functions, ViewId::Processes, ViewId::Threads] {
+            self.with(PaneId::of(list), |view, cx| view.go(cx, Motion::Top));
         }
     }
 

@@ -55,7 +55,7 @@ impl App {
         };
         let mut metrics = self.base.metrics.iter();
         let said = if let Some(metric) = metrics.position(|metric| *metric.name == **wanted) {
-            self.turn(|knobs| knobs.metric = metric);
+            self.count_by(metric);
             Notice::WaitsCounted
         } else if let Some(why) = self.base.source.waits_refused.clone() {
             Notice::OneMetric(why.to_string())
