@@ -55,12 +55,21 @@ impl Desk {
         let directory = Scratch::new();
         let source = directory.write("server.c", SERVER);
         compile(&source, &directory.join("server"), ["-O1", "-g"])?;
+        let orders = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/tour/orders.c");
+        compile(
+            &orders,
+            &directory.join("orders"),
+            ["-O2", "-g", "-pthread"],
+        )?;
         directory.write("crash.log", "#0 0x1200\n#1 0x1300\n");
         for (name, body) in [
             ("sudo", r#"exec env "$@""#),
             ("make", "exec ./server"),
             ("bench", "exec ./server"),
-            ("pidof", "echo $SERVER"),
+            (
+                "pidof",
+                "[ $1 = orders ] && exec cat orders.pid; echo $SERVER",
+            ),
             ("ssh", SSH_HERE),
         ] {
             let script = directory.write(format!("bin/{name}"), format!("#!/bin/sh\n{body}\n"));
@@ -133,6 +142,14 @@ impl Desk {
         command
     }
 
+    /// Starts the service of the tour.
+    fn start_orders(&self) -> Process {
+        let mut command = Command::new(self.directory.join("orders"));
+        let orders = Process::start_load(command.current_dir(self.directory.path()));
+        self.directory.write("orders.pid", orders.pid().to_string());
+        orders
+    }
+
     /// Records the server until there is a sample of it: it has the CPU time that nobody else wants,
     /// which may be none for a second.
     fn record(&self, options: &str) {
@@ -158,6 +175,8 @@ impl Desk {
         println!("$ {line}");
         let words: Vec<&str> = line.split_whitespace().collect();
         let has = |word: &str| words.contains(&word);
+        // The service of the tour runs while it is looked at.
+        let _orders = line.contains("pidof orders").then(|| self.start_orders());
         // What the line writes may be there from another one, and is not written over.
         if let Some(at) = words.iter().position(|word| *word == "-o") {
             let _ = std::fs::remove_file(self.directory.join(words[at + 1]));

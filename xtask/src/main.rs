@@ -1,5 +1,5 @@
 //! Chores of the workspace: `cargo xtask ebpf [--check]`, `cargo xtask layers`,
-//! `cargo xtask demo`, `cargo xtask dist [--check]`, `cargo xtask kernels FOLDER`.
+//! `cargo xtask demo`, `cargo xtask tour`, `cargo xtask dist [--check]`, `cargo xtask kernels FOLDER`.
 
 mod demo;
 mod dist;
@@ -9,11 +9,13 @@ mod kernels;
 mod layers;
 mod picture;
 mod strip;
+mod terminal;
+mod tour;
 
 use anyhow::{Result, bail};
 
 const USAGE: &str =
-    "usage: cargo xtask ebpf [--check] | layers | demo | dist [--check] | kernels FOLDER
+    "usage: cargo xtask ebpf [--check] | layers | demo | tour | dist [--check] | kernels FOLDER
 
   ebpf           build the BPF object and put it, with the hash of its sources
                  and the versions of its toolchain, under assets/
@@ -21,6 +23,7 @@ const USAGE: &str =
   layers         refuse circles between modules, and imports that go up the
                  layers that ARCHITECTURE.md lists
   demo           draw the picture of the README (takes tmux)
+  tour           draw the pictures of docs/tour.md (takes root, tmux and a C compiler)
   dist           build what is given to others into target/package/: a static
                  program, archives, a list of the crates in it, checksums
   dist --check   build the last commit in two folders and compare every byte
@@ -34,6 +37,7 @@ fn main() -> Result<()> {
         ["ebpf", "--check"] => ebpf::check(),
         ["layers"] => layers::check(fingerprint::workspace()),
         ["demo"] => demo::draw(),
+        ["tour"] => tour::draw(),
         ["dist"] => dist::make(),
         ["dist", "--check"] => dist::check(),
         ["kernels", ref rest @ ..] => kernels::check(rest),

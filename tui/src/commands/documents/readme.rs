@@ -160,6 +160,7 @@ fn files_that_the_documents_name_are_there() {
     let root = Path::new(ROOT);
     let docs = fs::read_dir(root.join("docs")).expect("docs/");
     let docs = docs.map(|entry| entry.expect("a page").path());
+    let docs = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|page| root.join(page));
     let mut named = 0;
     for page in pages.into_iter().chain(docs) {
