@@ -294,7 +294,7 @@ impl Waiting {
         });
         let handed_on = 100.0 * self.handed_on_ns as f64 / self.ended_ns.max(1) as f64;
         let handed_on = (handed_on >= HANDED_ON_PERCENT).then(|| {
-            format!("kept-waiting counts {handed_on:.0}% of the time for threads that only had a lock last: another one had it when the wait began, as Threads says of who waited")
+            format!("in kept-waiting, {handed_on:.0}% of the time counts for a thread that had the lock last: when the wait began another one had it, which Threads names")
         });
         let (switches, is_lost) = (counters.switches_lost, counters.switches_lost > 0);
         let switches = is_lost.then(|| {
@@ -609,7 +609,7 @@ mod tests {
         );
         assert_eq!(waited(&store, 6, 10).holders, []);
         let note = waiting.notes().last().unwrap();
-        assert!(note.starts_with("kept-waiting counts"), "{note}");
+        assert!(note.starts_with("in kept-waiting,"), "{note}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use engine::probes::expression::Expression;
 use engine::probes::{Place, ProbeOrder, Sampled, Stage, Suggested, Which, Whose};
 use engine::snapshot::TargetState;
 use probe::EngineKind;
-use profile::{FrameKind, Function, FunctionId, ProcessRow, Role, RowName};
+use profile::{FrameKind, Function, FunctionId, ProcessRow, Role, RowName, WAITING_MODULE};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -270,6 +270,9 @@ impl App {
 fn unprobed(function: &Function) -> Option<Cow<'static, str>> {
     if function.role != Role::Function {
         return Some("it is no function: it stands for what is missing".into());
+    }
+    if *function.module == *WAITING_MODULE {
+        return Some("it is no function: it says what its callers wait for".into());
     }
     match function.kind {
         FrameKind::Kernel => Some("it is in the kernel; only programs are probed".into()),

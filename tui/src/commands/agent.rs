@@ -95,7 +95,9 @@ fn unreachable(path: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::WouldBlock => {
             Failure::failed(format!("the agent at {name} does not answer in time"))
         }
-        io::ErrorKind::UnexpectedEof => {
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe => {
             Failure::failed(format!("the agent at {name} ended before it answered"))
         }
         _ => Failure::failed(format!("cannot ask the agent at {name}: {error}")),

@@ -30,8 +30,8 @@ const FILTERS: &str = "\
 A filter (--filter, or edited on the screen) is a list of clauses with blanks between them. A sample
 counts if every clause keeps it. A TEST is about a frame of the stack: a WORD (a part of a
 function's name; capitals count if it has any), fn:NAME, fn~REGEX, mod:NAME, mod~REGEX (modules),
-file:NAME, file~REGEX (source files), or kind: and one of kernel, user, jit, inlined. Write a value
-with blanks in double quotes. These are the clauses:";
+file:NAME, file~REGEX (source files), lang:python (functions of Python), or kind: and one of kernel,
+user, jit, inlined. Write a value with blanks in double quotes. These are the clauses:";
 
 /// The clauses of a filter, and what they do.
 const CLAUSES: &[(&str, &str)] = &[
@@ -56,13 +56,14 @@ const CLAUSES: &[(&str, &str)] = &[
         "keeps samples of these, as in cpu:0-3,7; with ! before it drops them",
     ),
     (
-        "comm:, cgroup:, user: NAME",
-        "keeps samples of threads, control groups or users of this name; with ! before it drops them",
+        "comm:, cgroup:, user:, host: NAME",
+        "keeps samples of threads, control groups, users or machines of this name; with ! before it \
+         drops them",
     ),
     (
         "state: WORDS",
-        "keeps samples of threads that did this, as in state:lock,disk: run, queue, lock, disk, net, \
-         sleep, fault, stopped, other, or idle: waits for work, with epoll, poll, select, accept or \
+        "keeps samples of threads that did this, as in state:lock,disk: run, queue, quota, lock, join, gil, \
+         disk, net, sleep, fault, stopped, other, or idle: waits for work, with epoll, poll, select, accept or \
          a condition on the stack; with ! before it drops them",
     ),
 ];

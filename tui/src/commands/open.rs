@@ -12,7 +12,7 @@ use crate::commands::input;
 use crate::failure::{Exit, Failure};
 use crate::run::ScreenOptions;
 use crate::view_id::ViewId;
-use crate::words::units;
+use crate::words::metric;
 use crate::{kept, plain, run, terminal};
 use engine::snapshot::{Lacks, Metered, Snapshot, Span, TargetState};
 use probe::confine::{self, Duty};
@@ -151,11 +151,12 @@ fn say_goodbye(last: &Snapshot) {
         return;
     };
     if terminal::is_writable() {
+        let view = last.view.as_ref();
         // The terminal may be gone as well.
         let _ = writeln!(
             std::io::stdout(),
             "proftop: {} in {}",
-            units::counted(last.report.samples, "sample"),
+            metric::counted_by(view.map(|view| &view.info().metric), last.report.samples),
             recording.name
         );
     }

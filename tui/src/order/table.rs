@@ -61,7 +61,7 @@ pub const ORDERS: [Described; 19] = [
         Kind::Metric,
         "metric",
         "NAME",
-        "on-cpu, off-cpu, wall, or another of a file",
+        "on-cpu, off-cpu, wall, kept-waiting, or one of a file",
     ),
     order(
         Kind::Sort,

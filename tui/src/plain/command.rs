@@ -57,7 +57,7 @@ pub const COMMANDS: &[Command] = commands! {
     "rate"      ""   "[HZ]"                 "take HZ samples a second on each CPU from now on"   knobs::rate;
     "mark"      "m"  ""                     "count from now on"                                   knobs::mark;
     "unit"      ""   "[percent|machine|samples|cpu-ms|cpus|usual]" "the unit of the numbers"        knobs::unit;
-    "metric"    ""   "[NAME]"               "on-cpu, off-cpu, wall, or another of a file"  knobs::metric;
+    "metric"    ""   "[NAME]"               "on-cpu, off-cpu, wall, kept-waiting, or one of a file"  knobs::metric;
     "baseline"  ""   ""                     "make this the baseline, A"                           knobs::baseline;
     "diff"      "d"  "[COUNT]"              "what takes more or less than in A"                   lists::difference;
     "freeze"    ""   ""                     "keep showing these samples; sampling goes on"           knobs::freeze;
