@@ -353,6 +353,11 @@ impl Model {
     /// their probe, waits and what is counted besides time in metrics of their own. A frame whose module is not
     /// known is left out.
     fn add_sample(&mut self, sample: &probe::Sample) {
+        // Where waits are followed the clocks tick for half a second before the run begins, while the
+        // programs that follow them are loaded.
+        if self.waiting.is_some() && sample.time_ns < self.course.begin_ns() {
+            return;
+        }
         match sample.event {
             probe::Event::Tick => {}
             // Stacks of calls are for who placed the probe.
