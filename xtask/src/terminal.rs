@@ -18,8 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// Builds proftop, and returns where it is.
 pub fn build() -> Result<PathBuf> {
     let mut cargo = Command::new("cargo");
-    // As tests build it: for the package alone everything would be compiled once more.
-    cargo.args(["build", "--quiet", "--workspace", "--bin", "proftop"]);
+    cargo.args(["build", "--quiet", "--package", "proftop"]);
     if !cargo.current_dir(workspace()).status()?.success() {
         bail!("proftop does not build");
     }
@@ -34,7 +33,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts proftop in it, with such a command line.
+    /// Starts proftop in it, with this command line.
     pub fn start(command: &str) -> Result<Terminal> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);

@@ -17,7 +17,7 @@ const FOLDER: &str = "docs/tour";
 /// then.
 type Picture = (&'static str, &'static [&'static str], &'static str);
 
-/// Stands among keys for some seconds in which calls are counted.
+/// Stands in a list of keys for some seconds in which nothing is pressed, as calls are counted.
 const PAUSE: &str = "pause";
 
 /// Of a program that is slow. The window of ten seconds is full at first.

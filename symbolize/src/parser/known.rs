@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// are forgotten, and found again as they are asked for.
 const BYTES_MAX: usize = 512 << 10;
 
-/// What an entry takes beside the text of its name, about.
+/// About what an entry takes beside the text of its name.
 const ENTRY_BYTES: usize = 64;
 
 /// Names of functions by the bytes of the file that they hold for.

@@ -28,7 +28,7 @@ pub struct PlaceNames {
 /// The name of a function, or why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlaceName {
-    /// There is one.
+    /// The function has a name.
     Named {
         /// The name, safe to print.
         name: String,

@@ -304,17 +304,11 @@ fn functions(report: &BatchReport<'_>, asked: Option<&Asked>, lines: &mut Lines)
     if shown.is_empty() || !lines.head(&head) {
         return;
     }
-    let mut written = 0;
-    for (number, row) in (1..).zip(&shown) {
-        if !lines.push(&format!("{number}. {}", function(report, row, asked))) {
-            break;
-        }
-        written += 1;
-    }
-    let left = shown.len() - written + rest.len();
-    if left > 0 {
-        lines.push(&format!("- {left} more functions are left out"));
-    }
+    let numbered = shown.iter().enumerate();
+    let rows = numbered.map(|(at, row)| format!("{}. {}", at + 1, function(report, row, asked)));
+    lines.list(rows, rest.len(), |left| {
+        format!("- {left} more functions are left out")
+    });
 }
 
 /// Returns what a function takes, where it is, and who calls it.

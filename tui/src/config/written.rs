@@ -54,7 +54,45 @@ fn write(mark: &str, settings: &Settings) -> String {
         let line = format!("{mark}{} = [{}]", binding.name, keys.join(", "));
         let _ = writeln!(text, "{line:<44} # {}", binding.help);
     }
+    let varying = varying(&settings.keymap);
+    if !varying.is_empty() {
+        text += "# These have other keys in some views; a line for one gives it the same in all:\n";
+    }
+    for (binding, keys) in varying {
+        let about = format!("# {}: {keys}", binding.name);
+        let _ = writeln!(text, "{about:<44} # {}", binding.help);
+    }
     text
+}
+
+/// Actions whose keys differ by the view, each with all keys that it has somewhere. A line of their
+/// own would give them the same keys in all views, so that they stand in a comment.
+fn varying(keymap: &Keymap) -> Vec<(&Binding, String)> {
+    let all = keymap.all();
+    let listed = unique(keymap);
+    let is_listed = |name: &str| listed.iter().any(|binding| binding.name == name);
+    let mut varying: Vec<(&Binding, Vec<String>)> = Vec::new();
+    for binding in all.iter().filter(|binding| !is_listed(binding.name)) {
+        if binding.help.is_empty() {
+            continue;
+        }
+        let keys = binding.keys.iter().map(|key| quote(&key.written()));
+        match varying
+            .iter_mut()
+            .find(|(first, _)| first.name == binding.name)
+        {
+            Some((_, known)) => known.extend(keys),
+            None => varying.push((binding, keys.collect())),
+        }
+    }
+    for (_, keys) in &mut varying {
+        keys.sort_unstable();
+        keys.dedup();
+    }
+    let joined = varying.into_iter();
+    joined
+        .map(|(binding, keys)| (binding, keys.join(", ")))
+        .collect()
 }
 
 /// An action that has its keys from several bindings has the first's: a file
@@ -103,9 +141,12 @@ mod tests {
         let told = keymap.all().iter().filter(|each| !each.help.is_empty());
         for binding in told {
             let line = format!("# {} = [", binding.name);
-            // Those have other keys in some views.
-            let varies = ["page", "probe", "detail-left", "detail-right"].contains(&binding.name);
-            assert!(template.contains(&line) || varies, "{line}");
+            // Of those that have other keys in some views stands what these are.
+            let about = format!("# {}: ", binding.name);
+            assert!(
+                template.contains(&line) || template.contains(&about),
+                "{line}"
+            );
         }
     }
 }

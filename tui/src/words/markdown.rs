@@ -48,6 +48,32 @@ impl Lines {
         self.push(&format!("\n## {words}\n"))
     }
 
+    /// Adds the lines of a list, as many as there is room for, and a last one that says how many are
+    /// left out: of these lines and `beyond`, which are more than a list is to have. Room for that
+    /// one is kept.
+    pub fn list(
+        &mut self,
+        items: impl ExactSizeIterator<Item = String>,
+        beyond: usize,
+        left_out: impl Fn(usize) -> String,
+    ) {
+        let mut left = items.len() + beyond;
+        for item in items {
+            let kept = if left > 1 {
+                left_out(left).len() + 1
+            } else {
+                0
+            };
+            if self.text.len() + item.len() + 1 + kept >= self.room || !self.push(&item) {
+                break;
+            }
+            left -= 1;
+        }
+        if left > 0 {
+            self.push(&left_out(left));
+        }
+    }
+
     /// Length of what was added, in bytes.
     pub fn len(&self) -> usize {
         self.text.len()
@@ -75,5 +101,35 @@ pub fn share(part: u64, all: u64) -> String {
     match all {
         0 => "none".to_owned(),
         _ => format!("{}%", units::completeness(part, all).trim()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_says_what_is_left_out_however_little_room_there_is() {
+        let rows = || {
+            (1..=9)
+                .map(|number| format!("{number}. a function"))
+                .collect::<Vec<_>>()
+        };
+        let left_out = |left| format!("- {left} more");
+        for room in 10..200 {
+            let mut lines = Lines::new(room);
+            lines.list(rows().into_iter(), 3, left_out);
+            let text = lines.into_text();
+            assert!(text.len() <= room);
+            let listed = text
+                .lines()
+                .filter(|line| line.ends_with("function"))
+                .count();
+            let told = text.lines().last().unwrap_or_default();
+            assert_eq!(told, format!("- {} more", 12 - listed), "{room}: {text}");
+        }
+        let mut lines = Lines::new(1000);
+        lines.list(rows().into_iter(), 0, left_out);
+        assert_eq!(lines.into_text().lines().count(), 9);
     }
 }

@@ -195,16 +195,37 @@ impl Scale {
 
     /// The number, at most six cells wide.
     pub fn text(&self, samples: u64) -> String {
-        let cpus = cpus(samples, self.rate_hz, self.seconds);
+        match self.unit {
+            Unit::Share => percent_to(self.digits, samples, self.base),
+            Unit::Samples if self.is_time => nanoseconds(samples),
+            Unit::Samples if samples > 99_999 => format!("{}k", samples / 1000),
+            Unit::Samples => count(samples),
+            Unit::Machine | Unit::CpuMs | Unit::Cpus => self.rate(samples as f64),
+        }
+    }
+
+    /// The 95% band of a number, in its unit: how far the true one may be from it. `?` where a file
+    /// does not say how many samples there were.
+    pub fn band(&self, report: &Report, samples: u64) -> String {
+        let Some(points) = report.band_points(samples, self.base) else {
+            return "?".into();
+        };
+        let band = self.base as f64 * points / 100.0;
+        match self.unit {
+            Unit::Share => format!("{points:.digits$}", digits = self.digits),
+            Unit::Samples => self.text(band.round() as u64),
+            Unit::Machine | Unit::CpuMs | Unit::Cpus => self.rate(band),
+        }
+    }
+
+    /// So many samples as a part of the machine, or of a CPU.
+    fn rate(&self, samples: f64) -> String {
+        let cpus = cpus(1, self.rate_hz, self.seconds).map(|of_one| of_one * samples);
         let number = match self.unit {
-            Unit::Share => return percent_to(self.digits, samples, self.base),
-            Unit::Samples if self.is_time => return nanoseconds(samples),
-            Unit::Samples if samples > 99_999 => return format!("{}k", samples / 1000),
-            Unit::Samples => return count(samples),
             Unit::Machine if self.machine_cpus == 0 => None,
             Unit::Machine => cpus.map(|cpus| (cpus * 100.0 / f64::from(self.machine_cpus), 1)),
             Unit::CpuMs => cpus.map(|cpus| (cpus * 1000.0, 0)),
-            Unit::Cpus => cpus.map(|cpus| (cpus, 2)),
+            Unit::Share | Unit::Samples | Unit::Cpus => cpus.map(|cpus| (cpus, 2)),
         };
         number.map_or_else(
             || "-".into(),

@@ -80,17 +80,12 @@ fn rows(compared: &Compared<'_>, head: &str, all: &[&DiffRow], lines: &mut Lines
     if all.is_empty() || !lines.head(head) {
         return;
     }
-    let mut written = 0;
-    for (number, function) in (1..).zip(all.iter().take(compared.rows_max)) {
-        if !lines.push(&format!("{number}. {}", row(compared, function))) {
-            break;
-        }
-        written += 1;
-    }
-    let left = all.len() - written;
-    if left > 0 {
-        lines.push(&format!("- {left} more are left out"));
-    }
+    let shown = &all[..all.len().min(compared.rows_max)];
+    let numbered = shown.iter().enumerate();
+    let rows = numbered.map(|(at, function)| format!("{}. {}", at + 1, row(compared, function)));
+    lines.list(rows, all.len() - shown.len(), |left| {
+        format!("- {left} more are left out")
+    });
 }
 
 /// Returns how much a function took before and takes now.

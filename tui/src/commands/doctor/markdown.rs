@@ -26,11 +26,8 @@ pub fn render(diagnosis: &Diagnosis, tokens_max: usize) -> String {
         if findings.is_empty() || !lines.head(head) {
             continue;
         }
-        let written = findings.iter().take_while(|found| lines.push(&line(found)));
-        let left = findings.len() - written.count();
-        if left > 0 {
-            lines.push(&format!("- {left} more are left out"));
-        }
+        let rows = findings.iter().map(|found| line(found));
+        lines.list(rows, 0, |left| format!("- {left} more are left out"));
     }
     lines.into_text()
 }

@@ -264,8 +264,8 @@ impl Layout {
         };
         let mut cells = vec![(own, plain)];
         if self.has_counts {
-            let band = units::band_text(report, function.self_samples, report.samples);
-            cells.push((band.trim_start_matches('±').into(), theme.dim()));
+            let band = scale.band(report, function.self_samples);
+            cells.push((band, theme.dim()));
         }
         cells.push((share(function.total_samples), plain));
         if self.has_counts {

@@ -40,8 +40,10 @@ pub fn of_function(cx: &Context<'_>, row: &FunctionRow, column: FunctionColumn) 
         ),
         _ => (row.self_samples, "on top of the stack", ""),
     };
+    let beside = units::Scale::new(cx, base).beside(samples);
+    let beside = beside.map_or_else(String::new, |number| format!("{number}; "));
     let number = format!(
-        "{}% = {} with {} {where_} / {} in {}{recursion}",
+        "{beside}{}% = {} with {} {where_} / {} in {}{recursion}",
         units::share(&cx.shown.report, samples, base),
         metric::counted(cx, samples),
         names::brief(&row.name),
