@@ -22,7 +22,7 @@ const STEP_NS: u64 = 10_000_000;
 /// refreshed this often.
 const EARLY_REFRESH: Duration = Duration::from_millis(200);
 /// How long the first seconds are.
-const EARLY: Duration = Duration::from_secs(3);
+pub const EARLY: Duration = Duration::from_secs(3);
 
 /// How long a report waits for the names of frames that it holds, and no longer than half of the time
 /// that it covers: reports are on time, and the next one has the names that this one lacks.

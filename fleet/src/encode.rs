@@ -20,7 +20,8 @@ pub struct Piece {
 }
 
 impl Piece {
-    /// All samples of all services, in pieces of so many samples at most.
+    /// Divides the samples of all services into pieces, each of at most `samples_max` samples of one
+    /// service.
     pub fn all(window: &Window, samples_max: usize) -> Vec<Piece> {
         let services = window.services.iter().enumerate();
         let pieces = services.flat_map(|(service, it)| {

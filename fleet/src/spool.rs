@@ -1,6 +1,6 @@
 //! The spool that an agent fills: a folder with a file for each window, `ID-NUMBER.TIME.pft`, and
-//! `spool.json`, which says which id is the present one (docs/recorder.md). The agent owns it; nothing
-//! is written here.
+//! `spool.json`, which has the id that the agent uses now (docs/recorder.md). The folder is the agent's;
+//! the shipper writes nothing into it.
 
 use serde::Deserialize;
 use std::io;

@@ -1,6 +1,6 @@
 //! What the shipper remembers of each sink: how far it is, and what became of what it was to send. A
-//! file for each sink, written anew in one step after each thing that is done, so that whoever is killed
-//! goes on where it was.
+//! file for each sink, replaced in one step after each request or file, so that a shipper that was killed
+//! goes on at the next start where it was.
 
 use crate::failure::{Failure, shown};
 use serde::{Deserialize, Serialize};

@@ -90,9 +90,6 @@ fn take(command: &str, pictures: &[Picture]) -> Result<()> {
         let path = workspace().join(FOLDER).join(name).with_extension("svg");
         std::fs::write(&path, picture::svg(&[scene]))?;
         println!("{}", path.display());
-        if *name == "write" {
-            terminal.press("Escape")?;
-        }
     }
     Ok(())
 }

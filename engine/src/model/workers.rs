@@ -2,6 +2,7 @@
 
 use super::modules::Modules;
 use super::waiting::Waiting;
+use crate::clock::EARLY;
 use crate::debuginfod::Fetching;
 use crate::naming::{NamedModule, Naming};
 use crate::settings::{Consent, LineReading};
@@ -29,9 +30,6 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// How soon more are sent while few are. Each time costs waking up a worker and the process that
 /// reads the file, for each file.
 const AGAIN_SOON: Duration = Duration::from_millis(100);
-
-/// In the first seconds whatever came is asked for at once: nothing has a name yet.
-const EARLY: Duration = Duration::from_secs(3);
 
 /// The threads that look up names and source lines, and the one that fetches debug
 /// files.
@@ -137,6 +135,7 @@ impl Workers {
         if self.naming.outstanding() > FRAMES_ASKED_MAX / SHARES {
             AGAIN
         } else if self.started.elapsed() < EARLY {
+            // Nothing has a name yet.
             Duration::ZERO
         } else {
             AGAIN_SOON

@@ -224,12 +224,11 @@ pub fn find(
             }
         }
         What::Name(name, pattern) => {
-            let by_module: Vec<Vec<Function>> = { meant.iter() }
-                .map(|module| {
-                    let by_name = sites::functions(&module.symbols, sites::Wanted::Named(name));
-                    by_name.unwrap_or_default()
-                })
-                .collect();
+            let by_name = |module: &&Module| {
+                let by_name = sites::functions(&module.symbols, sites::Wanted::Named(name));
+                by_name.unwrap_or_default()
+            };
+            let by_module: Vec<Vec<Function>> = meant.iter().map(by_name).collect();
             let is_name = by_module.iter().flatten().any(|one| one.name == *name);
             for (module, mut by_name) in meant.iter().zip(by_module) {
                 // Where a function is called just so, as `read` of the C library, one in a class or

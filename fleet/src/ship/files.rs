@@ -1,8 +1,8 @@
 //! Windows to files of Parquet: those of some minutes are one file.
 //!
-//! What is about to be written is remembered first, and samples are written last. Whoever is killed in
-//! between finds at the next start whether the samples are there, and neither loses a window nor has one
-//! twice.
+//! The shipper first remembers which file it is about to write, and writes samples last. If it is killed
+//! in between, it finds at the next start whether the samples are there: no window is lost, and none is
+//! written twice.
 
 use super::{Shipper, Turn, queue};
 use crate::backoff::Backoff;

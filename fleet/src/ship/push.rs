@@ -246,7 +246,7 @@ fn samples(window: &Window, pieces: &[Piece]) -> u64 {
     samples.map(|(_, value)| value).sum()
 }
 
-/// Waits as long as so many bytes may take.
+/// Waits until at least the time has passed that `bytes` take at [`BYTES_PER_SECOND`].
 fn pace(bytes: u64, begun: Instant) {
     let least = Duration::from_secs_f64(bytes as f64 / BYTES_PER_SECOND as f64);
     thread::sleep(least.saturating_sub(begun.elapsed()));

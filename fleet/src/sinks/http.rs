@@ -19,7 +19,7 @@ use ureq::{Agent, Body};
 const TIMEOUT: Duration = Duration::from_secs(60);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How much of an answer is read, and how much of it is told in a message.
+/// How many bytes of an answer are read, and how many characters of it a message quotes.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 const TOLD_CHARS_MAX: usize = 200;
 

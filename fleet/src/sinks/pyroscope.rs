@@ -1,8 +1,7 @@
 //! Pyroscope's push API, `push.v1.PusherService/Push`: a Connect call with one message, in which each
 //! service of a window is a series with one pprof, gzipped, and its UUID.
 //!
-//! The limits are those that Pyroscope 2 has for a tenant unless it is told otherwise
-//! (`pkg/validation/limits.go`).
+//! The limits are the defaults of Pyroscope 2 for a tenant (`pkg/validation/limits.go`).
 
 use super::Sent;
 use super::http::Client;

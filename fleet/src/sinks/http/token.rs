@@ -1,5 +1,5 @@
-//! The token of a file. It is read again when the file is changed, so that whoever renews it need not
-//! start us anew. A token that cannot be read at some moment leaves the one before.
+//! The token in a file. The file is read again when it has changed, so that the shipper need not be
+//! started again when the token is renewed. While the file cannot be read, the token before stays in use.
 
 use crate::failure::{Failure, shown};
 use std::fs;
