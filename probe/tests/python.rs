@@ -231,13 +231,7 @@ fn sample(python: &Path, made: Made, engine: Engine) -> Option<(Seen, PythonStat
             .extend(modules.map(|module| (module.id.0, module.kind)));
         (batch.targets_alive == Some(0)).then_some(batch.python)
     });
-    remove_perf_map(process.pid());
     Some((seen, stats, read_truths(&out)))
-}
-
-/// Removes what `-X perf` leaves behind, if anything.
-fn remove_perf_map(pid: u32) {
-    _ = std::fs::remove_file(format!("/tmp/perf-{pid}.map"));
 }
 
 #[test]
@@ -298,12 +292,8 @@ fn what_perf_has_made_of_functions_is_walked_and_shown_once() {
         let told = "import sys; sys.exit(not sys.is_stack_trampoline_active())";
         let mut command = Command::new(python);
         let command = command.args(["-X", "perf", "-c", told]);
-        let Ok(mut child) = command.stderr(Stdio::null()).spawn() else {
-            return false;
-        };
-        let is_there = child.wait().is_ok_and(|status| status.success());
-        remove_perf_map(child.id());
-        is_there
+        let child = Process::try_start(command.stderr(Stdio::null()));
+        child.is_ok_and(|mut child| child.wait().is_ok_and(|status| status.success()))
     };
     let mut interpreters = pythons();
     interpreters.retain(|_, python| has_it(python));

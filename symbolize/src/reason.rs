@@ -92,7 +92,7 @@ impl Reason {
             Reason::Refused => "Not a regular file, or larger than the limits allow.",
             Reason::Damaged => "Not an ELF file, or a damaged one.",
             Reason::NoPermission => "No right to read the file.",
-            Reason::Jit => "Code made at run time, and its process wrote no perf map.",
+            Reason::Jit => "Code made at run time, and its process has written no perf map.",
             Reason::JitNotCovered => "Code made at run time that the perf map does not have.",
             Reason::JitMapRefused => "The perf map is a link, or others may have written it.",
             Reason::Unmapped => "No mapping of the process holds this address.",

@@ -105,6 +105,8 @@ impl Drop for Process {
         // Where it is in no group of its own.
         _ = self.0.kill();
         _ = self.0.wait();
+        // Runtimes do not take their maps with them, and another process may get the number.
+        _ = std::fs::remove_file(format!("/tmp/perf-{}.map", self.pid()));
     }
 }
 

@@ -6,14 +6,24 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{Mode, OFlags, openat};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::Reason;
 use crate::opener::{Links, Opening, Place, open_beneath};
 
 /// Of `/proc/PID/maps`, to find a dump: it is mapped as a mark, early.
 const MAPS_BYTES_MAX: u64 = 4 << 20;
+
+/// `/proc/PID/stat` has the start of a process in hundredths of a second, whatever the
+/// kernel's own ticks are.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// By how much the time of a file and the start of a process, both rounded, can differ from
+/// their order. Numbers of processes are not used again that fast.
+const ROUNDING: Duration = Duration::from_secs(2);
 
 /// What `/proc/PID/status` tells.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,6 +45,10 @@ pub fn perf_map(process: BorrowedFd<'_>, opening: &mut Opening<'_>) -> Result<Fi
         other => other,
     })?;
     check(&file, &status)?;
+    // Runtimes leave their maps behind, and a later process can get the same number.
+    if is_older(&file, process) {
+        return Err(Reason::Jit);
+    }
     Ok(file)
 }
 
@@ -87,6 +101,39 @@ fn check(file: &File, status: &Status) -> Result<(), Reason> {
     }
 }
 
+/// Whether a file was last written before the process started. A clock that was set forward
+/// since can make this true of a file that the process itself wrote; it is believed again
+/// once the process writes more.
+fn is_older(file: &File, process: BorrowedFd<'_>) -> bool {
+    let written = file.metadata().and_then(|stat| stat.modified());
+    let (Ok(written), Some(started)) = (written, start(process)) else {
+        return false;
+    };
+    written + ROUNDING < started
+}
+
+/// When a process started, by the clock that files have their times from. None if it cannot
+/// be read.
+fn start(process: BorrowedFd<'_>) -> Option<SystemTime> {
+    let mut stat = Vec::new();
+    open_text(process, "stat")
+        .ok()?
+        .read_to_end(&mut stat)
+        .ok()?;
+    let now = clock_gettime(ClockId::Boottime);
+    let now = Duration::new(now.tv_sec.try_into().ok()?, now.tv_nsec.try_into().ok()?);
+    SystemTime::now().checked_sub(now.checked_sub(start_since_boot(&stat)?)?)
+}
+
+/// The 22nd field of `/proc/PID/stat`. The second one is a name in brackets, which may
+/// itself have brackets and blanks.
+fn start_since_boot(stat: &[u8]) -> Option<Duration> {
+    let name_end = memchr::memrchr(b')', stat)?;
+    let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
+    let ticks: f64 = rest.split_whitespace().nth(19)?.parse().ok()?;
+    Duration::try_from_secs_f64(ticks / TICKS_PER_SECOND).ok()
+}
+
 /// Whether the process is gone.
 pub fn has_ended(process: &OwnedFd) -> bool {
     status(process.as_fd()).is_err()
@@ -136,6 +183,15 @@ mod tests {
         let old = "Pid:\t4242\nUid:\t0\t0\t0\t0\n";
         assert_eq!(parse_status(old).unwrap().own_pid, 4242);
         assert_eq!(parse_status("Pid:\t1\n"), None);
+    }
+
+    #[test]
+    fn the_start_follows_a_name_with_brackets() {
+        let stat = b"7 (a) b (c)) S 3 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 1234 9 9";
+        let start = Duration::from_millis(12_340);
+        assert_eq!(start_since_boot(stat), Some(start));
+        assert_eq!(start_since_boot(b"7 (a"), None);
+        assert_eq!(start_since_boot(b"7 (a) S 3"), None);
     }
 
     #[test]

@@ -119,17 +119,19 @@ mod tests {
     use super::*;
     use std::fs::{Permissions, hard_link, remove_file, set_permissions, write};
     use std::os::unix::fs::{PermissionsExt, symlink};
-    use std::process::{Child, Command};
+    use std::process::Command;
+    use std::time::{Duration, SystemTime};
+    use test_support::Process;
 
     /// A process with a map, which both leave with this.
     struct Target {
-        child: Child,
+        child: Process,
         map: std::path::PathBuf,
     }
 
     impl Target {
         fn start() -> Target {
-            let child = Command::new("sleep").arg("60").spawn().unwrap();
+            let child = Process::start(Command::new("sleep").arg("60"));
             let map = format!("/tmp/perf-{}.map", child.id()).into();
             Target { child, map }
         }
@@ -137,14 +139,6 @@ mod tests {
         fn names(&self) -> JitNames {
             let process = JitNames::hold(self.child.id()).unwrap();
             JitNames::new(Arc::new(process), Files::default())
-        }
-    }
-
-    impl Drop for Target {
-        fn drop(&mut self) {
-            _ = self.child.kill();
-            _ = self.child.wait();
-            _ = remove_file(&self.map);
         }
     }
 
@@ -170,6 +164,23 @@ mod tests {
         target.child.wait().unwrap();
         assert!(!names.update());
         assert!(names.has_ended());
+        assert_eq!(names.find(0x1000).as_deref(), Ok(&b"g"[..]));
+    }
+
+    #[test]
+    fn a_map_that_an_earlier_process_of_that_number_left() {
+        let target = Target::start();
+        let mut names = target.names();
+        write(&target.map, "1000 10 f\n").unwrap();
+        let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+        let map = File::options().append(true).open(&target.map).unwrap();
+        map.set_modified(hour_ago).unwrap();
+        assert!(!names.update());
+        assert_eq!(names.find(0x1000), Err(Reason::Jit));
+
+        // Its own text in the same file.
+        write(&target.map, "1000 10 g\n").unwrap();
+        assert!(names.update());
         assert_eq!(names.find(0x1000).as_deref(), Ok(&b"g"[..]));
     }
 

@@ -2,8 +2,9 @@ use super::*;
 use crate::code::{Hit, Syntax};
 use profile::FrameKind;
 use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Command, Stdio};
-use test_support::{Scratch, compile};
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+use test_support::{Process, Scratch, compile};
 
 /// Makes a function while it runs, tells of it in a map or a dump, prints where it is, and
 /// waits until its input ends.
@@ -55,7 +56,7 @@ int main(int count, char **words)
 
 /// A process that has made its function.
 struct Runtime {
-    child: Child,
+    child: Process,
     address: u64,
 }
 
@@ -69,9 +70,8 @@ impl Runtime {
         if dump {
             command.arg(source.parent().expect("a folder"));
         }
-        let mut child = { command.stdin(Stdio::piped()).stdout(Stdio::piped()) }
-            .spawn()
-            .expect("it starts");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = Process::start(&mut command);
         let mut line = String::new();
         let output = child.stdout.take().expect("a pipe");
         BufReader::new(output).read_line(&mut line).expect("a line");
@@ -97,14 +97,6 @@ impl Runtime {
             }],
             visit: 0,
         }
-    }
-}
-
-impl Drop for Runtime {
-    fn drop(&mut self) {
-        _ = self.child.kill();
-        _ = self.child.wait();
-        _ = std::fs::remove_file(format!("/tmp/perf-{}.map", self.child.id()));
     }
 }
 
@@ -163,6 +155,11 @@ fn a_dump_has_the_code_itself() {
     let Some(runtime) = Runtime::start(&scratch, true) else {
         return;
     };
+    // What an earlier process of that number has left does not hide it.
+    let map = format!("/tmp/perf-{}.map", runtime.child.id());
+    let map = std::fs::File::create(map).expect("a map");
+    map.set_modified(SystemTime::UNIX_EPOCH)
+        .expect("an old map");
     let (body, done) = read(&runtime.wanted("count"));
     assert_eq!(done, Ok(()));
     assert_eq!(lines(&body), EXPECTED);
