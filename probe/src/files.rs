@@ -18,6 +18,7 @@
 //! | `handle` | what a thread asks by |
 //! | `pool` | the readers that are idle |
 //! | `patience` | how long that is |
+//! | `answer` | waiting for one, longer while its process has no CPU |
 //! | `avoided` | what did not answer, and when it is tried again |
 //! | `spawner` | the process that forks readers, and kills them |
 //! | `reader` | what a reader does |
@@ -27,6 +28,7 @@
 //! | `socket` | bytes and descriptors between processes |
 //! | `cpu_time` | what readers cost |
 
+mod answer;
 mod avoided;
 mod cpu_time;
 mod handle;

@@ -29,6 +29,12 @@ pub fn parent_and_start(stat: &[u8]) -> Option<(u32, u64)> {
     Some((parent, fields.nth(17)?.parse().ok()?))
 }
 
+/// The third field of `/proc/PID/stat`: a letter for what a process, or a thread, does.
+pub fn state(stat: &[u8]) -> Option<u8> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(end + 2).copied()
+}
+
 /// The name of a process, safe to print, and the number of its parent, from `/proc/PID/stat`.
 pub fn name_and_parent(stat: &[u8]) -> Option<(String, u32)> {
     let start = stat.iter().position(|byte| *byte == b'(')?;
@@ -52,6 +58,8 @@ mod tests {
         let stat = b"7 (a) b (c)) S 3 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 1234 9 9";
         assert_eq!(parent_and_start(stat), Some((3, 1234)));
         assert_eq!(name_and_parent(stat), Some(("a) b (c)".into(), 3)));
+        assert_eq!(state(stat), Some(b'S'));
+        assert_eq!(state(b"7 (a)"), None);
         assert_eq!(parent_and_start(b"7 (a"), None);
         assert_eq!(name_and_parent(b"7 )a("), None);
     }

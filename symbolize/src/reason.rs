@@ -100,7 +100,9 @@ impl Reason {
             Reason::Unsupported => {
                 "A big-endian ELF file, or a 32-bit one of a machine that is not read."
             }
-            Reason::Remote => "The file is on a network or FUSE filesystem, which could stall us.",
+            Reason::Remote => {
+                "On a network or FUSE filesystem, which could stall us, or not opened in time."
+            }
             Reason::CodeGone => {
                 "A function of Python that was gone when its name was read, or too many were new."
             }

@@ -1,5 +1,6 @@
 //! What a thread asks by: how long it waits, and with whose rights.
 
+use super::answer::{MORE, Waiting};
 use super::message::Terms;
 use super::parsers::{Parsers, may_have};
 use super::patience::{Patience, PatienceByUser};
@@ -129,7 +130,13 @@ impl Proxy for Handle {
             let taken = self.pool.take(remote, self.for_whom);
             let (mut reader, terms) = taken.map_err(|_| Reason::Remote)?;
             let begun = Instant::now();
-            let answer = reader.ask(request, &terms, time);
+            // Who has rings to drain waits no longer for a CPU than for a server.
+            let more = if self.by_user.is_some() {
+                Duration::ZERO
+            } else {
+                MORE
+            };
+            let answer = reader.ask(request, &terms, Waiting::new(time, more));
             self.waited(request, begun.elapsed());
             match answer {
                 Ok((reply, was_at)) => {

@@ -1,5 +1,6 @@
 //! The readers, from outside: asked, waited for, given up.
 
+use super::answer::{MORE, NoAnswer, Waiting};
 use super::avoided::Avoided;
 use super::cpu_time::CpuTimes;
 use super::message::{Terms, Word, read_word, write_request};
@@ -20,6 +21,9 @@ pub const IDLE_MAX: usize = 2;
 
 /// Unpacking is work, and waits for nobody.
 const UNPACKING: Duration = Duration::from_secs(30);
+
+/// How long a reader is waited for only to see how it is confined.
+const CONFINED: Duration = Duration::from_secs(1);
 
 /// From so many that do not end on, nobody new is sent where it is not known to be safe,
 const STUCK_CAREFUL: u32 = 8;
@@ -57,7 +61,8 @@ pub struct Reader {
 
 /// How asking a reader failed.
 pub enum Failed {
-    /// It has not answered, and was there.
+    /// It has not answered in time. It was there, unless it had no CPU: then its place is
+    /// not to blame.
     InTime(Option<Place>),
     /// It is gone: killed by somebody, or by the request.
     Gone,
@@ -105,7 +110,7 @@ impl Pool {
         let pid = std::process::id();
         let request = Request::CommandLine { pid };
         if reader
-            .ask(&request, &terms, Duration::from_secs(1))
+            .ask(&request, &terms, Waiting::new(CONFINED, MORE))
             .is_err()
         {
             self.end_one(reader.pid);
@@ -178,7 +183,8 @@ impl Pool {
     fn unpack_once(&self, request: &Request<'_>) -> Result<Reply, Reason> {
         let taken = self.take(RemoteFiles::Skip, For::Unpacking);
         let (mut unpacker, terms) = taken.map_err(|_| Reason::Refused)?;
-        let answer = unpacker.ask(request, &terms, UNPACKING);
+        let time = Waiting::new(UNPACKING, MORE);
+        let answer = unpacker.ask(request, &terms, time);
         self.end_one(unpacker.pid);
         answer.map_or(Err(Reason::Refused), |(reply, _)| reply)
     }
@@ -235,19 +241,17 @@ impl Reader {
         &mut self,
         request: &Request<'_>,
         terms: &Terms,
-        time: Duration,
+        mut time: Waiting,
     ) -> Result<(Result<Reply, Reason>, Option<Place>), Failed> {
         let (message, files) = write_request(request, terms);
         send(&self.socket, &message, &files).map_err(|_| Failed::Gone)?;
-        let deadline = Instant::now() + time;
         let mut was_at = request.waits_at_first();
         loop {
-            let (word, files) = match self.inbox.receive(&self.socket, Some(deadline)) {
+            let (word, files) = match time.receive(&mut self.inbox, &self.socket, self.pid) {
                 Ok(word) => word,
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    return Err(Failed::InTime(was_at));
-                }
-                Err(_) => return Err(Failed::Gone),
+                Err(NoAnswer::Silent) => return Err(Failed::InTime(was_at)),
+                Err(NoAnswer::Starved) => return Err(Failed::InTime(None)),
+                Err(NoAnswer::Gone) => return Err(Failed::Gone),
             };
             match read_word(word, files) {
                 Some(Word::Entering(place)) => was_at = Some(place),

@@ -1,6 +1,7 @@
 //! The process that forks readers and kills them. It opens nothing and asks nobody, so
 //! that it never waits for anything but orders.
 
+use super::answer::{MORE, Waiting};
 use super::socket::{Inbox, send};
 use super::{parser, reader};
 use crate::confine::{self, Filter};
@@ -55,6 +56,8 @@ pub struct Spawner {
     socket: UnixStream,
     inbox: Inbox,
     pid: Pid,
+    /// Answers that were given up, and are still to come.
+    late: u32,
 }
 
 /// A reader that was just forked.
@@ -75,13 +78,14 @@ pub fn start() -> io::Result<Spawner> {
     match fork()? {
         Some(pid) => {
             drop(theirs);
-            let mut inbox = Inbox::default();
-            inbox.receive(&ours, Some(Instant::now() + ANSWER))?;
-            Ok(Spawner {
+            let mut spawner = Spawner {
+                inbox: Inbox::default(),
                 socket: ours,
-                inbox,
                 pid,
-            })
+                late: 0,
+            };
+            spawner.receive()?;
+            Ok(spawner)
         }
         None => child(|| {
             drop(ours);
@@ -105,8 +109,14 @@ impl Spawner {
             For::Parsing => SPAWN_PARSING,
         };
         send(&self.socket, &order.to_le_bytes(), &[theirs.as_fd()])?;
-        let deadline = Instant::now() + ANSWER;
-        let (answer, _) = self.inbox.receive(&self.socket, Some(deadline))?;
+        self.late += 1;
+        // Of a reader whose answer was given up the other end of its socket is closed: it ends.
+        while self.late > 1 {
+            self.receive()?;
+            self.late -= 1;
+        }
+        let answer = self.receive()?;
+        self.late = 0;
         let number = |at: usize| {
             let bytes = answer.get(at..).and_then(|bytes| bytes.first_chunk());
             bytes.map(|bytes| u32::from_le_bytes(*bytes))
@@ -119,6 +129,13 @@ impl Spawner {
             }),
             _ => Err(io::ErrorKind::OutOfMemory.into()),
         }
+    }
+
+    fn receive(&mut self) -> io::Result<Vec<u8>> {
+        let pid = self.pid();
+        let answer = Waiting::new(ANSWER, MORE).receive(&mut self.inbox, &self.socket, pid);
+        let (answer, _) = answer.map_err(|_| io::ErrorKind::TimedOut)?;
+        Ok(answer)
     }
 
     /// Its process.
