@@ -20,7 +20,8 @@ mod text;
 use crate::choices::Format;
 use crate::words::plain::plain;
 use crate::words::{held, metric};
-use engine::snapshot::{Snapshot, TargetState};
+use engine::snapshot::{Snapshot, TargetState, ThreadStates};
+use probe::WaitState;
 use profile::{FunctionRow, Metric, View, percent};
 use std::borrow::Cow;
 
@@ -43,6 +44,9 @@ pub struct BatchReport<'a> {
     /// Markdown only: how long the report may be, in tokens.
     pub tokens_max: usize,
 }
+
+/// It is said if stacks stand for more than threads had by so large a part of that.
+const MORE_PART: u64 = 50;
 
 impl BatchReport<'_> {
     /// Returns the whole report, with a newline at its end. `is_first` says whether it
@@ -145,7 +149,34 @@ impl BatchReport<'_> {
         };
         let notes = self.snapshot.health.notes.iter().map(String::as_str);
         let notes = notes.chain(target).map(Cow::Borrowed);
-        notes.chain(self.kept().map(Cow::Owned))
+        notes.chain(
+            self.kept()
+                .into_iter()
+                .chain(self.more_by_stacks())
+                .map(Cow::Owned),
+        )
+    }
+
+    /// Says that stacks stand for more time than threads had in the window, where that is so: it is
+    /// no mistake of the reader's. None where they do not, and where no time is counted.
+    fn more_by_stacks(&self) -> Option<String> {
+        let counts_running = match self.metric_word() {
+            "off-cpu" => false,
+            "wall" => true,
+            _ => return None,
+        };
+        let waited = self.snapshot.waited.as_ref()?;
+        let of_thread = |thread: &ThreadStates| {
+            let all: u64 = thread.ns.iter().sum();
+            let ran = if counts_running {
+                0
+            } else {
+                thread.ns[WaitState::Run.number()]
+            };
+            all - ran
+        };
+        let exact: u64 = waited.threads.iter().map(of_thread).sum();
+        more_by_stacks(self.snapshot.report.samples, exact)
     }
 
     /// Says how much the filter keeps. None without a filter.
@@ -162,5 +193,32 @@ impl BatchReport<'_> {
     }
 }
 
+/// The sentence for stacks that stand for `told_ns` where threads had `exact_ns`. None unless that is
+/// surely more.
+fn more_by_stacks(told_ns: u64, exact_ns: u64) -> Option<String> {
+    let ms = |ns: u64| format!("{:.1} ms", ns as f64 / 1e6);
+    (told_ns > exact_ns.saturating_add(exact_ns / MORE_PART)).then(|| {
+        format!(
+            "stacks stand for {}, and threads had {} by their exact sums: short waits are drawn, and a \
+             wait counts when it ends, also for its time before this window",
+            ms(told_ns),
+            ms(exact_ns)
+        )
+    })
+}
+
 #[cfg(test)]
 mod fixture;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_time_than_threads_had_is_explained() {
+        let said = more_by_stacks(4_953_000_000, 3_950_000_000).expect("a sentence");
+        assert!(said.starts_with("stacks stand for 4953.0 ms, and threads had 3950.0 ms"));
+        assert_eq!(more_by_stacks(3_960_000_000, 3_950_000_000), None);
+        assert_eq!(more_by_stacks(0, 0), None);
+    }
+}

@@ -275,41 +275,45 @@ impl Waiting {
         let lost = |(waits, ns): (u64, u64), why: &str| {
             let share = share(ns);
             (waits > 0)
-                .then(|| format!("{waits} waits, {share:.1}% of the time, lack stacks: {why}"))
+                .then(|| format!("of this run {waits} waits, {share:.1}% of the time waited, have no stack: {why}"))
         };
         let open = counters.open_without_stack > 0;
         let open = open.then(|| {
             let waits = counters.open_without_stack;
-            format!("{waits} waits that were not over have no stack: their processes' memory could not be read, or there are too many")
+            format!("of this run {waits} waits that were not over have no stack: their processes' memory could not be read, or there are too many")
         });
         let (wakes, wakes_ns) = counters.wakes_lost;
         let kept_ns = self.kept_ns.saturating_add(wakes_ns);
         let wakes = (wakes > 0).then(|| {
             let share = 100.0 * wakes_ns as f64 / kept_ns.max(1) as f64;
-            format!("{wakes} waits, {share:.1}% of kept-waiting, lack the stack of who ended them: too many in their second, or the ring buffer was full")
+            format!("of this run {wakes} waits, {share:.1}% of kept-waiting, have no stack of who ended them: too many in their second, or the ring buffer was full")
         });
         let unknown = 100.0 * self.ended_unknown_ns as f64 / self.ended_ns.max(1) as f64;
         let unknown = (unknown >= UNKNOWN_PERCENT && !counters.lacks_wakers).then(|| {
-            format!("of waits that are over, {unknown:.1}% of the time, it is not known who ended them: the kernel does not tell who acted from who was interrupted")
+            format!("of the waits of this run that are over, {unknown:.1}% of the time, it is not known who ended them: the kernel does not tell who acted from who was interrupted")
         });
         let handed_on = 100.0 * self.handed_on_ns as f64 / self.ended_ns.max(1) as f64;
         let handed_on = (handed_on >= HANDED_ON_PERCENT).then(|| {
-            format!("in kept-waiting, {handed_on:.0}% of the time counts for a thread that had the lock last: when the wait began another one had it, which Threads names")
+            format!("in kept-waiting, {handed_on:.0}% of the time of this run counts for a thread that had the lock last: when the wait began another one had it, which Threads names")
         });
         let (switches, is_lost) = (counters.switches_lost, counters.switches_lost > 0);
         let switches = is_lost.then(|| {
-            format!("{switches} switches found the ring full: until the next one of each thread it counts as doing what it did before")
+            format!("{switches} switches of this run found the ring full: until the next one of each thread it counts as doing what it did before")
         });
         let no_room = counters.no_room > 0;
         let no_room = no_room.then(|| {
             format!(
-                "{} threads are not followed: there is no room for more",
+                "{} threads of this run are not followed: there is no room for more",
                 counters.no_room
             )
         });
         let ends = counters.ends_lost > 0;
-        let ends =
-            ends.then(|| format!("the last sums of {} threads were lost", counters.ends_lost));
+        let ends = ends.then(|| {
+            format!(
+                "the last sums of {} threads of this run were lost",
+                counters.ends_lost
+            )
+        });
         [
             lost(counters.lost, "the ring buffer was full"),
             lost(counters.over_rate, "there were too many in a second"),

@@ -53,7 +53,7 @@ const PLACES_MAX: usize = 4096;
 const THREADS_MAX: usize = 32_768;
 
 /// How far apart the searches are for what is left of short waits.
-const REST_NS: u64 = 250_000_000;
+const REST_NS: u64 = 100_000_000;
 
 /// For how long it is remembered that a thread has ended: its last switch comes after its end.
 const DEAD_NS: u64 = 1_000_000_000;

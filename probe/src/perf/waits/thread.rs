@@ -25,8 +25,11 @@ use std::sync::Arc;
 
 /// A pool for which no short wait was met is emptied after this number of periods of waiting,
 const POOL_PERIODS: u64 = 16;
-/// or after this time.
-const POOL_NS: u64 = 2_000_000_000;
+/// or after this time: what is in it counts for the second in which it is emptied, and a second must
+/// not have much of the time before it.
+const POOL_NS: u64 = 250_000_000;
+/// A pool of whose state no short wait was ever met, so that it has no stack, waits longer for one.
+const POOL_UNMET_NS: u64 = 2_000_000_000;
 
 /// A wait that no look has met yet is settled when one has, or it is so old.
 const UNMET_NS: u64 = 100_000_000;
@@ -97,7 +100,11 @@ impl Pool {
     /// Whether it has waited for too long for something short to be met.
     fn is_due(&self, time_ns: u64, period_ns: u64) -> bool {
         let age_ns = time_ns.saturating_sub(self.since_ns);
-        self.ns > POOL_PERIODS * period_ns || age_ns > POOL_NS
+        let age_max_ns = match self.last {
+            Some(_) => POOL_NS,
+            None => POOL_UNMET_NS,
+        };
+        self.ns > POOL_PERIODS * period_ns || age_ns >= age_max_ns
     }
 }
 

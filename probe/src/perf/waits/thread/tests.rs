@@ -87,6 +87,30 @@ fn a_short_wait_that_is_met_stands_for_those_before_it() {
 }
 
 #[test]
+fn short_waits_count_within_half_a_second() {
+    let mut thread = thread(None);
+    let mut told = 0;
+    let period_ns = 100 * MS;
+    // Looks are so far apart that one in fifty is met: those before it must not pile up.
+    for nap in 0..400u64 {
+        let begins = 5 * MS * nap + MS;
+        thread.leave(begins, false);
+        if nap == 10 {
+            thread.offer(look(begins, begins + 1, WaitState::Sleep));
+        }
+        thread.join(begins + MS, 0, 150 * MS, &Places::new());
+        let now_ns = 5 * MS * (nap + 1);
+        thread.settle(now_ns, None, &Places::new());
+        let ended = thread.take_ended(now_ns, period_ns, false);
+        told += ended.iter().map(|ended| ended.ns).sum::<u64>();
+        let waited_ns = (nap + 1) * MS;
+        let late_ns = waited_ns - told;
+        // A fifth of half a second.
+        assert!(nap < 110 || late_ns <= 100 * MS, "{nap}: {late_ns}");
+    }
+}
+
+#[test]
 fn a_look_counts_for_the_wait_that_it_was_in_and_for_no_other() {
     let mut thread = thread(None);
     // It began before the wait, or was not over before its end.
