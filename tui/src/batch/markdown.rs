@@ -3,14 +3,14 @@
 //! number of tokens.
 
 use super::{BatchReport, own};
-use crate::words::markdown::{self, Lines, code, quoted, share};
+use crate::words::markdown::{self, Lines, code, quoted, share_in};
 use crate::words::plain::plain;
 use crate::words::unnamed::why_unnamed;
 use crate::words::{held, metric, names, skid, states, tasks, units, waits};
 use probe::WaitState;
 use profile::few;
 use profile::query::{CallTree, Direction, GroupBy, Neighbour, NeighbourKind, Node, NodeKind};
-use profile::{Cancel, FunctionRow, HeldBy, Role, Selection};
+use profile::{Cancel, FunctionRow, HeldBy, Report, Role, Selection};
 
 /// The share of its caller's samples that a function on the hot path has at least.
 const HOT_SHARE: f64 = 0.5;
@@ -36,12 +36,15 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     let asked = Asked::of(report);
     lines.push(&title(report));
     lines.push(&hottest(report, asked.as_ref()));
-    if let Some(own) =
-        { asked.as_ref() }.and_then(|asked| own::line(&asked.selection, &Cancel::new()))
+    if let Some(own) = { asked.as_ref() }
+        .and_then(|asked| own::line(&asked.selection, &report.snapshot.report, &Cancel::new()))
     {
         lines.push(&own);
     }
-    if let Some(path) = asked.as_ref().and_then(hot_path) {
+    if let Some(path) = asked
+        .as_ref()
+        .and_then(|asked| hot_path(asked, &report.snapshot.report))
+    {
         lines.push(&path);
     }
     who_waits(report, &mut lines);
@@ -110,8 +113,8 @@ fn title(report: &BatchReport<'_>) -> String {
 
 /// Returns a line with the three functions that have most samples of their own.
 fn hottest(report: &BatchReport<'_>, asked: Option<&Asked>) -> String {
-    let samples = report.snapshot.report.samples;
-    let functions = &report.snapshot.report.functions;
+    let all = &report.snapshot.report;
+    let functions = &all.functions;
     let Some(first) = functions.first().filter(|row| row.self_samples > 0) else {
         return format!("Nothing was sampled: {}.", report.nothing());
     };
@@ -120,7 +123,13 @@ fn hottest(report: &BatchReport<'_>, asked: Option<&Asked>) -> String {
         .iter()
         .take(2)
         .filter(|row| row.self_samples > 0)
-        .map(|row| format!("{} {}", code(&row.name), share(row.self_samples, samples)))
+        .map(|row| {
+            format!(
+                "{} {}",
+                code(&row.name),
+                share_in(all, row.self_samples, all.samples)
+            )
+        })
         .collect();
     if !others.is_empty() {
         line += &format!("; then {}", others.join(", "));
@@ -130,7 +139,7 @@ fn hottest(report: &BatchReport<'_>, asked: Option<&Asked>) -> String {
 
 /// Returns a line with the hot path: from the root always to the child with most samples,
 /// as long as that has at least half of its parent's.
-fn hot_path(asked: &Asked) -> Option<String> {
+fn hot_path(asked: &Asked, report: &Report) -> Option<String> {
     let tree = &asked.tree;
     let samples = asked.selection.samples();
     let path = tree.hot_path(&tree.root(), HOT_SHARE);
@@ -162,7 +171,7 @@ fn hot_path(asked: &Asked) -> Option<String> {
     };
     Some(format!(
         "Hot path ({} of all): {dots}{}",
-        share(end.samples, samples),
+        share_in(report, end.samples, samples),
         names.join(" › ")
     ))
 }
@@ -260,7 +269,7 @@ fn processes(report: &BatchReport<'_>, lines: &mut Lines) {
             "- {} pid {}: {}",
             quoted(&row.comm),
             row.pid,
-            share(row.samples, all.samples)
+            share_in(all, row.samples, all.samples)
         );
         lines.push(&line);
     }
@@ -278,9 +287,10 @@ fn tasks_of_asyncio(report: &BatchReport<'_>, lines: &mut Lines) {
         return;
     }
     for task in found.iter().take(TASKS_MAX) {
-        let ran = (task.ran > 0).then(|| format!("ran in {}", share(task.ran, all.samples)));
+        let ran =
+            (task.ran > 0).then(|| format!("ran in {}", share_in(all, task.ran, all.samples)));
         let awaited = (task.awaited > 0).then(|| {
-            let part = share(task.awaited, all.samples);
+            let part = share_in(all, task.awaited, all.samples);
             format!("awaited what ran in {part}")
         });
         let words: Vec<String> = [ran, awaited].into_iter().flatten().collect();
@@ -314,17 +324,19 @@ fn functions(report: &BatchReport<'_>, asked: Option<&Asked>, lines: &mut Lines)
 /// Returns what a function takes, where it is, and who calls it.
 fn function(report: &BatchReport<'_>, row: &FunctionRow, asked: Option<&Asked>) -> String {
     let all = &report.snapshot.report;
-    // ±0.0 would claim certainty, which there is only where every wait gave its stack.
+    let digits = all.percent_digits(all.samples);
+    // A band of 0 would claim certainty, which there is only where every wait gave its stack.
+    let band_min = 0.1f64.powi(digits as i32);
     let band = match all.band_points(row.self_samples, all.samples) {
         None => " ±?".into(),
         Some(0.0) => String::new(),
-        Some(band) => format!(" ±{:.1}", band.max(0.1)),
+        Some(band) => format!(" ±{:.digits$}", band.max(band_min)),
     };
     let mut line = format!(
         "{} {}{band} itself, {} with what it calls",
         code(&row.name),
-        share(row.self_samples, all.samples),
-        share(row.total_samples, all.samples),
+        share_in(all, row.self_samples, all.samples),
+        share_in(all, row.total_samples, all.samples),
     );
     let module = names::module(&row.module);
     let place = match &row.file {
@@ -344,26 +356,30 @@ fn function(report: &BatchReport<'_>, row: &FunctionRow, asked: Option<&Asked>) 
     if skid::is_likely(row) {
         line += "; the clock counts there what its callers did with interrupts off";
     }
-    if let Some(callers) = asked.and_then(|asked| callers(asked, row)) {
+    if let Some(callers) = asked.and_then(|asked| callers(asked, all, row)) {
         line += &format!("; called by {callers}");
     }
     line
 }
 
 /// Returns who calls a function. None if no stack shows a caller.
-fn callers(asked: &Asked, row: &FunctionRow) -> Option<String> {
+fn callers(asked: &Asked, all: &Report, row: &FunctionRow) -> Option<String> {
     let page = asked.selection.page(row.id, &Cancel::new()).ok()??;
     // Shares of callers are of the samples that have the function on the stack.
     let total = page.function.total_samples;
     let name = |caller: &Neighbour| match caller.kind {
         NeighbourKind::Function(id) => {
             let name = asked.selection.view().function(id).name;
-            Some(format!("{} {}", code(&name), share(caller.samples, total)))
+            Some(format!(
+                "{} {}",
+                code(&name),
+                share_in(all, caller.samples, total)
+            ))
         }
         NeighbourKind::Stopped(ending) => Some(format!(
             "a part of the stack that is missing ({}) {}",
             ending.label(),
-            share(caller.samples, total)
+            share_in(all, caller.samples, total)
         )),
         NeighbourKind::Root | NeighbourKind::Own => None,
     };
@@ -397,7 +413,7 @@ fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
     });
     lines.push(&format!(
         "- stacks: {} of {} whole",
-        share(lacks.whole, lacks.user_stacks),
+        share_in(all, lacks.whole, lacks.user_stacks),
         counted(lacks.user_stacks, "user stack"),
     ));
     let cut = lacks.endings.iter();
@@ -410,14 +426,14 @@ fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
     // of one function: only shares of them can be compared with anything above.
     lines.push(&format!(
         "- names: {} of the frames on these stacks",
-        share(lacks.named, lacks.frames)
+        share_in(all, lacks.named, lacks.frames)
     ));
     for (reason, frames) in lacks.unnamed.iter().take(CAUSES_MAX) {
-        let part = share(*frames, lacks.frames);
+        let part = share_in(all, *frames, lacks.frames);
         lines.push(&format!("  - {part} without: {}", why_unnamed(*reason)));
     }
     if lacks.pending > 0 {
-        let part = share(lacks.pending, lacks.frames);
+        let part = share_in(all, lacks.pending, lacks.frames);
         lines.push(&format!("  - {part} whose name is still being looked for"));
     }
     let (shown, _) = report.split();

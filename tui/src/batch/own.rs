@@ -1,10 +1,10 @@
 //! Which functions of programs' own code ask for what is hot in libraries, runtimes and the
 //! kernel: these are the ones that somebody can change.
 
-use crate::words::markdown::{code, share};
+use crate::words::markdown::{code, share_in};
 use profile::few;
 use profile::filter::without_foreign;
-use profile::{Cancel, Role, Selection};
+use profile::{Cancel, Report, Role, Selection};
 
 /// How many functions are named.
 const FUNCTIONS_MAX: usize = 3;
@@ -13,7 +13,7 @@ const PERCENT_MIN: u64 = 5;
 
 /// Returns a line with the functions of programs' own code that cause most samples. None if
 /// there is none, or if it would only say again that the hottest function is hottest.
-pub(super) fn line(selection: &Selection, cancel: &Cancel) -> Option<String> {
+pub(super) fn line(selection: &Selection, report: &Report, cancel: &Cancel) -> Option<String> {
     let mut query = selection.query().clone();
     for clause in without_foreign() {
         query.filter.push(clause);
@@ -34,7 +34,13 @@ pub(super) fn line(selection: &Selection, cancel: &Cancel) -> Option<String> {
         return None;
     }
     let named = rows.iter().take(FUNCTIONS_MAX);
-    let named = named.map(|row| format!("{} {}", code(&row.name), share(row.self_samples, all)));
+    let named = named.map(|row| {
+        format!(
+            "{} {}",
+            code(&row.name),
+            share_in(report, row.self_samples, all)
+        )
+    });
     let named: Vec<String> = named.collect();
     Some(format!(
         "Asked for by programs' own code: {} (with what each calls in libraries and the kernel).",
@@ -86,7 +92,7 @@ mod tests {
     }
 
     fn named(stack: &[(&str, &str)]) -> Option<String> {
-        let line = line(&selection(stack), &Cancel::new())?;
+        let line = line(&selection(stack), &Report::default(), &Cancel::new())?;
         line.split('`').nth(1).map(str::to_owned)
     }
 

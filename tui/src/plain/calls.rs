@@ -3,9 +3,9 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::Dialog;
 use crate::views::page::{PageAnswer, SECONDS, words};
-use crate::words::{names, source, units, waits};
-use profile::Report;
+use crate::words::{metric, names, source, units, waits};
 use profile::query::{FunctionPage, Neighbour, NeighbourKind};
+use profile::{Metric, Report};
 
 /// How many callers, and how many callees, are listed.
 const ROWS: usize = 12;
@@ -14,36 +14,37 @@ const FRAMES: usize = 40;
 
 /// Runs `callers`: lists who calls a function, heaviest first.
 pub fn callers(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    about(dialog, words, |(page, report), found, answer| {
-        title((page, report), found, "callers of", answer);
-        neighbours((page, report), found, &found.callers, true, answer);
+    about(dialog, words, |asked, found, answer| {
+        title(asked, found, "callers of", answer);
+        neighbours(asked, found, &found.callers, true, answer);
     })
 }
 
 /// Runs `callees`: lists what a function calls, heaviest first.
 pub fn callees(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    about(dialog, words, |(page, report), found, answer| {
-        title((page, report), found, "callees of", answer);
-        neighbours((page, report), found, &found.callees, false, answer);
+    about(dialog, words, |asked, found, answer| {
+        title(asked, found, "callees of", answer);
+        neighbours(asked, found, &found.callees, false, answer);
     })
 }
 
 /// Runs `page`: all about one function, which is its callers and callees, the stack that
 /// most of its samples have, and its samples over the last minute.
 pub fn page(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    about(dialog, words, |(page, report), found, answer| {
-        title((page, report), found, "", answer);
+    about(dialog, words, |asked, found, answer| {
+        title(asked, found, "", answer);
         answer.say("callers, of its total:");
-        neighbours((page, report), found, &found.callers, true, answer);
+        neighbours(asked, found, &found.callers, true, answer);
         answer.say("callees, of its total:");
-        neighbours((page, report), found, &found.callees, false, answer);
-        heaviest((page, report), found, answer);
-        trend(&page.seconds, answer);
+        neighbours(asked, found, &found.callees, false, answer);
+        heaviest(asked, found, answer);
+        trend(asked, answer);
     })
 }
 
-/// The answer about a function, and the report that its percentages refer to.
-type Asked<'a> = (&'a PageAnswer, &'a Report);
+/// The answer about a function, the report that its percentages refer to, and what is counted if
+/// that is not time on CPUs.
+type Asked<'a> = (&'a PageAnswer, &'a Report, Option<&'a Metric>);
 
 /// Looks up the function that `words` mean and lets `tell` write about it. A function
 /// without samples in the current selection gets a sentence that says so.
@@ -57,8 +58,9 @@ fn about(
     let mut answer = Answer::default();
     match &page.page {
         Some(found) => {
-            let report = &dialog.session.app.shown.report;
-            tell((&page, report), found, &mut answer);
+            let cx = &dialog.session.app.context();
+            let asked = (&page, &*cx.shown.report, metric::metric_told(cx));
+            tell(asked, found, &mut answer);
         }
         None => {
             let name = &page.function.name;
@@ -69,14 +71,14 @@ fn about(
 }
 
 /// Writes the line about the function itself: what it takes, and where it is.
-fn title((page, report): Asked<'_>, found: &FunctionPage, of: &str, answer: &mut Answer) {
+fn title((page, report, metric): Asked<'_>, found: &FunctionPage, of: &str, answer: &mut Answer) {
     let function = &found.function;
     let percent = |samples| units::share(report, samples, page.samples);
     let mut line = format!(
         "{of} {}: {}% total = {}, {}% self  {}",
         names::short(&function.name),
         percent(function.total_samples),
-        units::counted(function.total_samples, "sample"),
+        metric::counted_by(metric, function.total_samples),
         percent(function.self_samples),
         names::module(&function.module)
     );
@@ -92,12 +94,13 @@ fn title((page, report): Asked<'_>, found: &FunctionPage, of: &str, answer: &mut
 /// Writes a row for each caller or callee, and one for the sum of the others. Rows of
 /// functions can be asked about by their number.
 fn neighbours(
-    (page, report): Asked<'_>,
+    asked: Asked<'_>,
     found: &FunctionPage,
     rows: &[Neighbour],
     is_caller: bool,
     answer: &mut Answer,
 ) {
+    let (page, report, metric) = asked;
     let all = found.function.total_samples;
     for row in rows.iter().take(ROWS) {
         let function = match row.kind {
@@ -106,19 +109,19 @@ fn neighbours(
         };
         let name = words::neighbour_of(row.kind, function);
         let share = units::share(report, row.samples, all);
-        let samples = units::count(row.samples);
+        let samples = metric::bare_amount_by(metric, row.samples);
         let module = function.map_or("", |function| names::module(&function.module));
         let text = format!("{share}% = {samples}  {}  {module}", names::short(&name));
         let text = text.trim_end();
         match function {
             Some(function) => {
                 let target = Target::Function(function.id);
-                answer.row(target, text, why(report, found, row, &name, is_caller));
+                answer.row(target, text, why(asked, found, row, &name, is_caller));
             }
             None => answer.row(
                 Target::Words,
                 text,
-                why(report, found, row, &name, is_caller),
+                why(asked, found, row, &name, is_caller),
             ),
         }
     }
@@ -129,14 +132,14 @@ fn neighbours(
         let count = rest.len();
         answer.bare_row(&format!(
             "{share}% = {} in {count} more",
-            units::count(samples)
+            metric::bare_amount_by(metric, samples)
         ));
     }
 }
 
 /// Returns the sentence that explains the number of a row.
 fn why(
-    report: &Report,
+    (_, report, metric): Asked<'_>,
     found: &FunctionPage,
     row: &Neighbour,
     other: &str,
@@ -145,15 +148,15 @@ fn why(
     let all = found.function.total_samples;
     let of = words::share_of(
         &units::share(report, row.samples, all),
-        &units::count(row.samples),
-        &units::counted(all, "sample"),
+        &metric::bare_amount_by(metric, row.samples),
+        &metric::counted_by(metric, all),
         &found.function.name,
     );
     words::explain_neighbour(&of, row.kind, other, is_caller)
 }
 
 /// Writes the stack that most samples of the function have, callers first.
-fn heaviest((page, report): Asked<'_>, found: &FunctionPage, answer: &mut Answer) {
+fn heaviest((page, report, _): Asked<'_>, found: &FunctionPage, answer: &mut Answer) {
     let all = found.function.total_samples;
     answer.say(format!(
         "heaviest stack, callers first: {}% of it",
@@ -177,13 +180,16 @@ fn heaviest((page, report): Asked<'_>, found: &FunctionPage, answer: &mut Answer
 }
 
 /// The last minute in tens of seconds: a curve that can be read out.
-fn trend(seconds: &[u64], answer: &mut Answer) {
-    let tens: Vec<String> = seconds
-        .chunks(10)
-        .map(|ten| units::count(ten.iter().sum()))
+fn trend((page, _, metric): Asked<'_>, answer: &mut Answer) {
+    let tens: Vec<String> = { page.seconds.chunks(10) }
+        .map(|ten| metric::bare_amount_by(metric, ten.iter().sum()))
         .collect();
+    let what = match metric {
+        None => "samples with it",
+        Some(_) => "what is counted with it",
+    };
     answer.say(format!(
-        "samples with it in the last {SECONDS} s, by 10 s, newest last: {}",
+        "{what} in the last {SECONDS} s, by 10 s, newest last: {}",
         tens.join(" ")
     ));
 }

@@ -3,9 +3,9 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::Dialog;
 use crate::views::tree::{TreeAnswer, TreeWanted};
-use crate::words::{names, units};
+use crate::words::{metric, names, units};
 use profile::query::{CallTree, Direction, GroupBy, Node, NodeKind};
-use profile::{Report, Role};
+use profile::{Metric, Report, Role};
 
 /// How many levels are printed unless `depth` is typed.
 const LEVELS: u32 = 6;
@@ -48,13 +48,15 @@ pub fn tree(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let Some(start) = answer.trees.now.find(&path) else {
         return Err(Trouble::say("that place has no samples any more"));
     };
-    let report = &dialog.session.app.shown.report;
+    let cx = &dialog.session.app.context();
+    let (report, counted) = (&*cx.shown.report, metric::metric_told(cx));
     let total = look_for.and_then(|id| report.find_function(id));
     let total = total.map(|at| report.functions[at].total_samples);
     let mut printer = Printer {
         tree: &answer.trees.now,
-        answer: Answer::of(head(&answer, &start, path.len(), total)),
+        answer: Answer::of(head(&answer, &start, path.len(), total, counted)),
         report,
+        counted,
         samples: answer.trees.now.root().samples,
         levels,
         path,
@@ -113,7 +115,13 @@ fn place(dialog: &mut Dialog, wanted: &Wanted) -> Result<Option<Target>, Trouble
 
 /// Returns the first line, which says what is printed. `total` has the samples of a
 /// function that is in several places; `start` is then the place that has most of them.
-fn head(answer: &TreeAnswer, start: &Node, depth: usize, total: Option<u64>) -> String {
+fn head(
+    answer: &TreeAnswer,
+    start: &Node,
+    depth: usize,
+    total: Option<u64>,
+    counted: Option<&Metric>,
+) -> String {
     let tree = &answer.trees.now;
     let what = match tree.direction() {
         Direction::TopDown => "callees under their callers",
@@ -121,14 +129,14 @@ fn head(answer: &TreeAnswer, start: &Node, depth: usize, total: Option<u64>) -> 
     };
     let name = tree.name(start.kind);
     let name = names::short(&name);
-    let samples = units::counted(start.samples, "sample");
+    let samples = metric::counted_by(counted, start.samples);
     let frames = units::counted(depth as u64, "frame");
     match total {
         _ if depth == 0 => format!("call tree, {what}"),
         None => format!("below {name}, {frames} down, {samples}, {what}"),
         Some(total) => format!(
             "below {name} where it is most often, {frames} down: {samples} of its {}, {what}",
-            units::count(total)
+            metric::bare_amount_by(counted, total)
         ),
     }
 }
@@ -138,6 +146,8 @@ struct Printer<'a> {
     tree: &'a CallTree,
     answer: Answer,
     report: &'a Report,
+    /// What is counted, if that is not time on CPUs.
+    counted: Option<&'a Metric>,
     samples: u64,
     /// How many levels are printed.
     levels: u32,
@@ -230,10 +240,10 @@ impl Printer<'_> {
         let why = format!(
             "{}% = {} of {} have this path of {}; {} of them end here; 95% band {} pp",
             percent(node.samples),
-            units::count(node.samples),
-            units::counted(self.samples, "sample"),
+            metric::bare_amount_by(self.counted, node.samples),
+            metric::counted_by(self.counted, self.samples),
             units::counted(u64::from(node.depth), "frame"),
-            units::count(node.own),
+            metric::bare_amount_by(self.counted, node.own),
             units::band_text(self.report, node.samples, self.samples)
         );
         let target = Target::Node {

@@ -441,7 +441,7 @@ fn filter(app: &App) -> Segment {
     let keeps = match shown.asked.query.filter == *filter {
         true => format!(
             "keeps {}%",
-            units::completeness(shown.report.samples, shown.offered)
+            units::completeness_in(&shown.report, shown.report.samples, shown.offered)
         ),
         false => "⟳".into(),
     };
@@ -467,7 +467,7 @@ fn trust(app: &App) -> Vec<Segment> {
     let both = |share: fn(&Completeness) -> (u64, u64)| {
         let share = |of| {
             let (part, all) = share(of);
-            units::completeness(part, all)
+            units::completeness_in(report, part, all)
         };
         percent_sign(match before {
             Some(before) => format!("{}/{}", share(&before.completeness), share(completeness)),

@@ -101,10 +101,10 @@ pub enum Value {
     None,
     /// The first number is a part of the second.
     Share(u64, u64),
-    /// The same of nanoseconds.
-    Time(u64, u64),
-    /// A part of a whole, neither of which says anything by itself.
-    Part(u64, u64),
+    /// The same of nanoseconds, with how many decimals the share has.
+    Time(u64, u64, usize),
+    /// A part of a whole, neither of which says anything by itself, with the decimals.
+    Part(u64, u64, usize),
     Count(u64),
     CpuPercent(f64),
     Bytes(u64),
@@ -441,7 +441,7 @@ fn samples(snapshot: &Snapshot) -> Vec<Finding> {
             topic: Topic::Taken,
             label: if is_time { "counted" } else { "taken" }.into(),
             value: match is_time {
-                true => Value::Time(taken, taken),
+                true => Value::Time(taken, taken, digits(snapshot, taken)),
                 false => Value::Share(taken, taken + lost),
             },
             text: "the base of shares in other views".into(),
@@ -574,7 +574,7 @@ const STOPS_MAX: usize = 5;
 fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
     let is_time = snapshot.counts_time();
     let share = |part, base| match is_time {
-        true => Value::Time(part, base),
+        true => Value::Time(part, base, digits(snapshot, base)),
         false => Value::Share(part, base),
     };
     let completeness = &snapshot.report.completeness;
@@ -613,7 +613,8 @@ fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
             value: if ending.is_user_stack() {
                 share(*count, stacks)
             } else if is_time {
-                Value::Time(*count, snapshot.report.samples)
+                let all = snapshot.report.samples;
+                Value::Time(*count, all, digits(snapshot, all))
             } else {
                 Value::Count(*count)
             },
@@ -622,6 +623,11 @@ fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
         });
     }
     lines
+}
+
+/// Decimals that shares of `base` have earned, by the stacks that were taken.
+fn digits(snapshot: &Snapshot, base: u64) -> usize {
+    snapshot.report.percent_digits(base)
 }
 
 /// How many frames have names, and for each reason how many have none.
@@ -634,7 +640,7 @@ fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
         false => format!("of {}", units::counted(frames, "frame")),
     };
     let share = |part| match is_time {
-        true => Value::Part(part, frames),
+        true => Value::Part(part, frames, digits(snapshot, frames)),
         false => Value::Share(part, frames),
     };
     let (text, explain) = match names_from(snapshot) {
@@ -698,7 +704,7 @@ fn names_from(snapshot: &Snapshot) -> String {
     let mut by_label: Vec<_> = by_label.into_iter().filter(|(_, n)| *n > 0).collect();
     few::sort_by_key(&mut by_label, |(label, frames)| (Reverse(*frames), *label));
     let words = by_label.into_iter().map(|(label, frames)| {
-        let share = units::completeness(frames, all);
+        let share = units::completeness_in(&snapshot.report, frames, all);
         format!("{label} {share}%")
     });
     words.collect::<Vec<_>>().join(", ")

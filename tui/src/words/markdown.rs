@@ -5,6 +5,7 @@
 
 use super::plain::plain;
 use super::{names, text, units};
+use profile::Report;
 
 /// How many bytes a token has at least. It is few, because names in code are split into
 /// short tokens.
@@ -101,6 +102,15 @@ pub fn share(part: u64, all: u64) -> String {
     match all {
         0 => "none".to_owned(),
         _ => format!("{}%", units::completeness(part, all).trim()),
+    }
+}
+
+/// Returns a share of a report's samples as [`share`] does, with as many digits as they support
+/// also where each stands for several, or for a time.
+pub fn share_in(report: &Report, part: u64, all: u64) -> String {
+    match all {
+        0 => "none".to_owned(),
+        _ => format!("{}%", units::completeness_in(report, part, all)),
     }
 }
 

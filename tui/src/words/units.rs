@@ -28,11 +28,21 @@ pub fn percent_to(decimals: usize, part: u64, base: u64) -> String {
 
 /// A share as [`percent`] writes it, but never 100 while anything is missing.
 pub fn completeness(part: u64, base: u64) -> String {
-    let text = percent(part, base);
+    completeness_to(percent_digits(base), part, base)
+}
+
+/// A share as [`share`] writes it, but never 100 while anything is missing.
+pub fn completeness_in(report: &Report, part: u64, base: u64) -> String {
+    completeness_to(report.percent_digits(base), part, base)
+}
+
+/// A share with this many decimals, which is never 100 while anything is missing.
+pub fn completeness_to(decimals: usize, part: u64, base: u64) -> String {
+    let text = percent_to(decimals, part, base);
     if part >= base || !text.starts_with("100") {
         return text;
     }
-    match percent_digits(base) {
+    match decimals {
         0 => "99".into(),
         1 => "99.9".into(),
         _ => "99.99".into(),
@@ -370,6 +380,9 @@ mod tests {
         assert_eq!(share(&report, 2_330, 32_770), "7.1");
         assert_eq!(band_text(&report, 233, 3_277), "±3");
         assert_eq!(share(&Report::default(), 233, 3_277), "7.1");
+        // 330 waits of 10 ms each.
+        assert_eq!(completeness_in(&report, 3_276, 3_277), "99");
+        assert_eq!(completeness_in(&report, 3_277, 3_277), "100");
     }
 
     #[test]

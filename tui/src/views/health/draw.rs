@@ -110,13 +110,13 @@ pub fn entry(finding: &Finding) -> String {
             units::count(part),
             format!("{}%", units::completeness(part, base)).replace("-%", "-"),
         ),
-        Value::Time(part, base) => (
+        Value::Time(part, base, digits) => (
             units::nanoseconds(part),
-            format!("{}%", units::completeness(part, base)).replace("-%", "-"),
+            format!("{}%", units::completeness_to(digits, part, base)).replace("-%", "-"),
         ),
-        Value::Part(part, base) => (
+        Value::Part(part, base, digits) => (
             String::new(),
-            format!("{}%", units::completeness(part, base)).replace("-%", "-"),
+            format!("{}%", units::completeness_to(digits, part, base)).replace("-%", "-"),
         ),
         Value::Count(count) => (units::count(count), String::new()),
         Value::CpuPercent(percent) => (format!("{percent:.1}%"), String::new()),
@@ -135,8 +135,8 @@ fn style(finding: &Finding, theme: &Theme) -> Style {
         (
             Topic::Lost | Topic::Cut(_) | Topic::LanguageLacks(..) | Topic::Unnamed(_),
             Value::Share(part, _)
-            | Value::Time(part, _)
-            | Value::Part(part, _)
+            | Value::Time(part, ..)
+            | Value::Part(part, ..)
             | Value::Count(part),
         ) => part > 0,
         (Topic::Note(_) | Topic::Machine(_, false), _) => true,

@@ -109,7 +109,7 @@ fn cells(row: &ModuleRow, cx: &Context<'_>, theme: &Theme) -> Vec<(String, Style
     let is_missing = row.reason.is_some();
     let named = match row.samples {
         0 => "-".into(),
-        samples => units::completeness(row.named, samples),
+        samples => units::completeness_in(&cx.shown.report, row.named, samples),
     };
     let style = if is_missing { theme.warning() } else { plain };
     vec![
