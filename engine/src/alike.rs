@@ -23,6 +23,20 @@ endings! {
     Unsupported Stuck CopyCut StackSwitch Remapped Exiting
 }
 
+/// How the walk of a sample's stack ended, with the reasons that only the sample knows.
+pub fn how_it_ended(sample: &probe::Sample) -> profile::Ending {
+    if sample.over_share {
+        return profile::Ending::OverShare;
+    }
+    if sample.outside {
+        return profile::Ending::Outside;
+    }
+    if sample.tables_late {
+        return profile::Ending::TablesLate;
+    }
+    ending(sample.ending)
+}
+
 macro_rules! reasons {
     ($($name:ident)+) => {
         /// Why there is no name, as a profile keeps it.

@@ -24,7 +24,7 @@ mod sampling;
 mod waiting;
 mod workers;
 
-use crate::alike::ending;
+use crate::alike::how_it_ended;
 use crate::clock::{Due, SnapshotClock, State};
 use crate::ending::fields_behind_name;
 use crate::governor::{Budget, Governor};
@@ -646,19 +646,6 @@ impl Model {
         }
         notes
     }
-}
-
-fn how_it_ended(sample: &probe::Sample) -> profile::Ending {
-    if sample.over_share {
-        return profile::Ending::OverShare;
-    }
-    if sample.outside {
-        return profile::Ending::Outside;
-    }
-    if sample.tables_late {
-        return profile::Ending::TablesLate;
-    }
-    ending(sample.ending)
 }
 
 /// Whether targets are stopped is asked of no more processes than this: who would stop them

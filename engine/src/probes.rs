@@ -16,10 +16,12 @@
 //! | `no_code` | why a name that somebody knows has no code, and what to probe instead |
 //! | `shown` | the probes as snapshots have them |
 //! | `recorder` | from readings to what was counted in each second, for recordings |
+//! | `cut` | stacks of calls that do not reach their thread's first function |
 //! | `recorded` | the probes of a recording as snapshots have them |
 //! | `finder` | the thread that looks for functions in files, and names callers |
 //! | `keeper` | the thread that owns the probes of a run |
 
+mod cut;
 pub mod expression;
 mod find;
 mod finder;
@@ -37,6 +39,7 @@ mod suggest;
 mod typed;
 mod wanted;
 
+pub use cut::{FrameKey, cut_of, cut_stacks};
 pub use find::{
     Extent, Found, NotFound, RUNNERS_MAX, Refused, Search, check_point, find, marker_names, names,
     runner_code,
@@ -46,7 +49,7 @@ pub use keeper::{Asked, Counted, Keeper, Message, News, Stack};
 pub use order::{Place, ProbeOrder, Sampled, Which, Whose};
 pub use reach::Reach;
 pub use recorded::{callers, latency, recorded, top_values};
-pub use recorder::{FrameKey, Placing, Recorder, Track};
+pub use recorder::{Placing, Recorder, Track};
 pub use shown::{
     Latency, OnCpu, Probe, ProbeCost, ProbeValue, Probes, Seen, Shares, Site, Stage, TREND_MAX,
     Word,

@@ -4,6 +4,7 @@
 use super::modules::Modules;
 use crate::probes::{
     Asked, Counted, Extent, Keeper, Message, News, OnCpu, Place, ProbeOrder, Probes, Reach, Stack,
+    cut_of,
 };
 use crate::sampler::Wish;
 use profile::probes::ProbeLog;
@@ -180,6 +181,7 @@ impl Probing {
             frames: frames.collect(),
             tid: sample.tid,
             comm: Arc::clone(&sample.comm),
+            cut: cut_of(sample),
         }));
     }
 

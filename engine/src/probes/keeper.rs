@@ -710,6 +710,7 @@ impl Desk {
         }
         self.has_names = false;
         self.ask_for_names();
+        self.look_at_newer();
         self.told = Instant::now();
         let is_urgent = std::mem::take(&mut self.is_urgent);
         self.settle();
@@ -755,6 +756,22 @@ impl Desk {
                 // Whoever is not called soon has that told.
                 watched.is_looked_at = calls > 0 || watched.placed.elapsed() >= JUDGED_EVERY;
                 self.is_urgent |= watched.is_looked_at;
+            }
+        }
+    }
+
+    /// Reads the counts of probes of which stacks came since the last time, so that there are never
+    /// more stacks than calls.
+    fn look_at_newer(&mut self) {
+        let Have::Calls(calls, _) = &mut self.calls else {
+            return;
+        };
+        for entry in &mut self.entries {
+            if let State::InPlace(watched) = &mut entry.state
+                && watched.is_looked_at
+                && watched.has_newer_stacks()
+            {
+                watched.look(calls, &mut self.recorder);
             }
         }
     }

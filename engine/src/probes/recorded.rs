@@ -88,6 +88,7 @@ fn seen(log: &ProbeLog, record: &ProbeRecord, range: TimeRange, window: Window) 
         values_lost: tally.values_lost,
         callers: callers(log, record, &tally, STACKS_SHOWN, folded),
         threads: threads(record, &tally),
+        stacks_cut: super::cut_stacks(log, record, &tally),
         stacks_lost: tally.stacks_lost,
     })
 }

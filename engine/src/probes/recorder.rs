@@ -12,8 +12,10 @@
 //! has several counts, which add up.
 
 use super::Found;
+use super::cut::{self, FrameKey};
 use super::expression::Values;
 use probe::call::{Reading, Texts};
+use profile::Ending;
 use profile::probes::{
     CallTally, ProbeAbout, ProbeEnd, ProbeFrame, ProbeLog, ProbeThread, ValueAbout, ValueTally,
 };
@@ -23,9 +25,6 @@ use symbolize::sanitize;
 use symbolize::sites::Class;
 
 const SECOND_NS: u64 = 1_000_000_000;
-
-/// A frame of a stack: the number of its module, and its place there.
-pub type FrameKey = (u32, u64);
 
 /// Keeps the log of a run.
 #[derive(Debug, Default)]
@@ -123,25 +122,26 @@ impl Recorder {
     }
 
     /// Counts a sampled stack, the caller first, and the thread that it is of. `module` tells
-    /// the short name of a module.
+    /// the short name of a module. A stack that is `cut` ends with a frame that says why.
     pub fn take_stack(
         &mut self,
         track: &mut Track,
         frames: impl Iterator<Item = FrameKey>,
         module: impl Fn(u32) -> Arc<str>,
         (tid, comm): (u32, &Arc<str>),
+        cut: Option<Ending>,
     ) {
         let log = Arc::make_mut(&mut self.log);
         let mut numbers = Vec::new();
-        for key in frames {
+        for key in frames.chain(cut.map(cut::key)) {
             let number = match self.frames.get(&key) {
                 Some(number) => *number,
                 None => {
-                    let frame = ProbeFrame {
+                    let frame = cut::frame(key).unwrap_or_else(|| ProbeFrame {
                         module: module(key.0),
                         address: key.1,
                         name: None,
-                    };
+                    });
                     let Some(number) = log.add_frame(frame) else {
                         track.fresh.stacks_lost += 1;
                         return;

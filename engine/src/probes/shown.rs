@@ -100,6 +100,8 @@ pub struct Seen {
     pub callers: Shares,
     /// The threads that made these calls.
     pub threads: Shares,
+    /// Stacks that do not reach their thread's first function.
+    pub stacks_cut: u64,
     /// Stacks that were due and could not be taken, or not be kept.
     pub stacks_lost: u64,
 }
@@ -272,6 +274,7 @@ mod tests {
             values_lost: 0,
             callers: Shares::default(),
             threads: Shares::default(),
+            stacks_cut: 0,
             stacks_lost: 0,
         }
     }

@@ -42,12 +42,15 @@ pub struct Callers {
     all: u64,
     /// Stacks for which there was no room.
     pub lost: u64,
+    /// Stacks that do not reach their thread's first function.
+    pub cut: u64,
 }
 
 impl Callers {
     /// Counts one stack, and the thread that it is of.
     pub fn take(&mut self, stack: Stack, found: &Found) {
         self.all += 1;
+        self.cut += u64::from(stack.cut.is_some());
         let thread = (stack.tid, stack.comm);
         if self.threads.len() < THREADS_MAX || self.threads.contains_key(&thread) {
             *self.threads.entry(thread).or_default() += 1;
@@ -65,6 +68,11 @@ impl Callers {
             }
             None => self.lost += 1,
         }
+    }
+
+    /// How many stacks came.
+    pub fn all(&self) -> u64 {
+        self.all
     }
 
     /// The most frequent stacks.
@@ -202,5 +210,5 @@ pub fn record(stack: &Stack, found: &Found, track: &mut Track, recorder: &mut Re
         let found = stack.frames.iter().find(|(module, _)| module.id().0 == id);
         file_of(found.map(|(module, _)| module))
     };
-    recorder.take_stack(track, keys, module, (stack.tid, &stack.comm));
+    recorder.take_stack(track, keys, module, (stack.tid, &stack.comm), stack.cut);
 }

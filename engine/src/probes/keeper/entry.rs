@@ -90,14 +90,32 @@ pub struct Watched {
     pub callers: Callers,
     /// How far the log of the run is with it; `None` if that has no more room.
     pub track: Option<Track>,
-    /// Hits in a second, lately.
-    pub hits_per_second: f64,
-    /// Calls at the end of each second, the newest last.
-    pub marks: VecDeque<(Instant, u64)>,
+    /// What was counted at the end of each second, the newest last.
+    marks: VecDeque<Mark>,
     /// What the BPF program does at each hit.
     orders: Orders,
     /// The processes that it was placed in; `None` for all.
     pids: Option<Vec<u32>>,
+}
+
+/// What was counted by a moment.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    at: Instant,
+    calls: u64,
+    /// Calls, and those of others.
+    hits: u64,
+}
+
+impl Mark {
+    /// The moment at which nothing was counted yet.
+    fn at(at: Instant) -> Self {
+        Self {
+            at,
+            calls: 0,
+            hits: 0,
+        }
+    }
 }
 
 impl Entry {
@@ -212,8 +230,7 @@ impl Entry {
             texts: Texts::default(),
             callers: Callers::default(),
             track,
-            hits_per_second: 0.0,
-            marks: VecDeque::from([(now, 0)]),
+            marks: VecDeque::from([Mark::at(now)]),
             orders,
             pids: match (&self.whose, scope) {
                 (_, Scope::Processes(pids)) => Some(pids),
@@ -236,7 +253,6 @@ impl Entry {
             if let Some(track) = &mut watched.track {
                 recorder.end(track, now_ns, why);
             }
-            watched.hits_per_second = 0.0;
             self.state = State::Gone(Box::new(Past {
                 why: why.into(),
                 watched: Some(watched),
@@ -275,9 +291,13 @@ impl Watched {
         };
         if let Ok((reading, texts)) = read {
             self.texts = texts;
-            let (last, _) = self.marks.back().copied().unwrap_or((self.placed, 0));
+            let last = self.marks.back().map_or(self.placed, |mark| mark.at);
             if last.elapsed() >= MARKED_EVERY {
-                self.marks.push_back((Instant::now(), reading.calls));
+                self.marks.push_back(Mark {
+                    at: Instant::now(),
+                    calls: reading.calls,
+                    hits: reading.calls + reading.others,
+                });
                 if self.marks.len() > TREND_MAX + 1 {
                     self.marks.pop_front();
                 }
@@ -305,12 +325,6 @@ impl Watched {
         // A probe that was placed in between has not been there for all of it.
         let since = since.min(self.placed.elapsed());
         let per_second = self.guard.per_second(hits, since);
-        self.hits_per_second = if self.hits_per_second == 0.0 {
-            per_second
-        } else {
-            // Four of them are about a second.
-            self.hits_per_second * 0.75 + per_second * 0.25
-        };
         let too_much = self.guard.judge(hits, since);
         self.set_odds(calls, per_second);
         too_much
@@ -340,28 +354,44 @@ impl Watched {
 
     /// Calls in a second, in the last whole one.
     pub fn calls_per_second(&self) -> f64 {
-        if self.gone.is_some() {
-            return 0.0;
-        }
-        let Some(reading) = &self.reading else {
-            return 0.0;
+        self.rates().0
+    }
+
+    /// Hits in a second, in the last whole one: calls, and those of others. All of them cost.
+    pub fn hits_per_second(&self) -> f64 {
+        self.rates().1
+    }
+
+    /// Calls and hits in a second, of the same time.
+    fn rates(&self) -> (f64, f64) {
+        let (Some(reading), None) = (&self.reading, self.gone) else {
+            return (0.0, 0.0);
         };
         // What was called since the reading is not in it.
         let since = |at: Instant| self.read_at.saturating_duration_since(at);
         let mut marks = self.marks.iter().rev();
-        let before = marks.find(|(at, _)| since(*at) >= MARKED_EVERY / 2);
-        let (at, calls) = before.copied().unwrap_or((self.placed, 0));
-        let seconds = since(at).as_secs_f64().max(1e-3);
-        reading.calls.saturating_sub(calls) as f64 / seconds
+        let before = marks.find(|mark| since(mark.at) >= MARKED_EVERY / 2);
+        let before = before.copied().unwrap_or(Mark::at(self.placed));
+        let seconds = since(before.at).as_secs_f64().max(1e-3);
+        let hits = reading.calls + reading.others;
+        let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;
+        (rate(reading.calls, before.calls), rate(hits, before.hits))
+    }
+
+    /// Whether stacks came of calls that are newer than the reading.
+    pub fn has_newer_stacks(&self) -> bool {
+        let calls = self.reading.as_ref().map_or(0, |reading| reading.calls);
+        self.callers.all() > calls
     }
 
     /// Calls of each of the last seconds.
     pub fn trend(&self) -> Vec<u32> {
         let pairs = self.marks.iter().zip(self.marks.iter().skip(1));
         pairs
-            .map(|((from, before), (to, after))| {
-                let seconds = to.saturating_duration_since(*from).as_secs_f64().max(1e-3);
-                (after.saturating_sub(*before) as f64 / seconds).round() as u32
+            .map(|(before, after)| {
+                let seconds = after.at.saturating_duration_since(before.at).as_secs_f64();
+                let calls = after.calls.saturating_sub(before.calls);
+                (calls as f64 / seconds.max(1e-3)).round() as u32
             })
             .collect()
     }

@@ -6,6 +6,7 @@ use crate::probes::finder::Answer;
 use crate::probes::order::ProbeOrder;
 use crate::probes::shown::{OnCpu, Probes};
 use probe::call::Calls;
+use profile::Ending;
 use profile::probes::ProbeLog;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -54,6 +55,8 @@ pub struct Stack {
     pub tid: u32,
     /// The name of that thread.
     pub comm: Arc<str>,
+    /// Why it does not reach the thread's first function; `None` if it does.
+    pub cut: Option<Ending>,
 }
 
 /// What the thread reports.

@@ -92,6 +92,13 @@ impl Kept {
             assert_eq!(probes.word, None);
             let probe = probes.list.first()?;
             let calls = probe.seen.as_ref().map_or(0, |seen| seen.calls);
+            if let Some(seen) = &probe.seen {
+                // Its cost is that of the calls a second that stand beside it, from the first
+                // numbers on.
+                let cost = seen.calls_per_second * seen.cost.hit_ns as f64 / 1e9;
+                assert!((seen.cost.share - cost).abs() < 1e-9, "{seen:?}");
+                assert!(seen.callers.all <= seen.calls, "{seen:?}");
+            }
             is_so(&probe.stage, calls).then_some(())
         });
     }

@@ -73,7 +73,7 @@ fn of_watched(watched: &Watched, names: &Names) -> Option<Seen> {
         cost: ProbeCost {
             hit_ns: watched.guard.cost_ns,
             floor_ns: watched.guard.floor_ns,
-            share: watched.hits_per_second * watched.guard.cost_ns as f64 / 1e9,
+            share: watched.hits_per_second() * watched.guard.cost_ns as f64 / 1e9,
             share_max: watched.limits.share(),
         },
         latency: latency(reading),
@@ -92,6 +92,7 @@ fn of_watched(watched: &Watched, names: &Names) -> Option<Seen> {
             threads if threads.rows.len() < 2 => Shares::default(),
             threads => threads,
         },
+        stacks_cut: watched.callers.cut,
         stacks_lost: reading.stacks_lost + watched.callers.lost,
     })
 }

@@ -72,6 +72,7 @@ pub fn render(view: &View, manner: Manner) -> String {
                     })
                     .collect(),
                 callers,
+                stacks_cut: probes::cut_stacks(log, record, &tally),
                 has_stacks: manner.stacks.unwrap_or(tally.stacks > 0),
                 late: { manner.command_ns }
                     .and_then(|begun_ns| record.about().placed_ns.checked_sub(begun_ns))
@@ -99,6 +100,8 @@ struct Report<'r> {
     /// Stacks without the function itself.
     callers: Shares,
     has_stacks: bool,
+    /// Stacks that do not reach their thread's first function.
+    stacks_cut: u64,
     /// How long the command had run when it was placed: earlier calls are not counted. None
     /// if it was there first.
     late: Option<Duration>,

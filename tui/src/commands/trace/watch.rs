@@ -10,7 +10,7 @@ use engine::probes::needed::{self, Environment};
 use engine::probes::no_code;
 use engine::probes::{
     Found, FrameKey, Guard, NotFound, Placing, ProbeLimits, Reach, Recorder, Search, TooMuch,
-    Track, TypesFile, Wanted, What, find, marker_names, names,
+    Track, TypesFile, Wanted, What, cut_of, find, marker_names, names,
 };
 use probe::call::{Calls, Caution, Cost};
 use probe::call_orders::{Orders, PROBES_MAX, order};
@@ -453,7 +453,8 @@ impl<'c> Watch<'c> {
             false => &sample.comm,
         };
         let thread = (sample.tid, comm);
-        self.recorder.take_stack(track, keys, file, thread);
+        self.recorder
+            .take_stack(track, keys, file, thread, cut_of(sample));
     }
 
     /// Reads what all probes have counted, and removes them.

@@ -170,6 +170,13 @@ fn but(seen: &Seen) -> Option<String> {
         let hits = units::counted(seen.missed, "hit");
         all.push(format!("{hits} left out, in the middle of another one"));
     }
+    if seen.stacks_cut > 0 {
+        let cut = units::count(seen.stacks_cut);
+        let stacks = units::counted(seen.callers.all, "stack");
+        all.push(format!(
+            "{cut} of {stacks} are cut: outer functions are missing"
+        ));
+    }
     if seen.values_lost > 0 {
         let lost = units::counted(seen.values_lost, "value");
         all.push(format!("{lost} found no room"));

@@ -58,6 +58,7 @@ struct Probe<'r> {
     values: Vec<Value<'r>>,
     returns: Option<Returns<'r>>,
     stacks: u64,
+    stacks_cut: u64,
     stacks_lost: u64,
     callers: Vec<Stack<'r>>,
 }
@@ -145,6 +146,7 @@ impl<'r> Probe<'r> {
             values: Vec::new(),
             returns: None,
             stacks: tally.stacks,
+            stacks_cut: report.stacks_cut,
             stacks_lost: tally.stacks_lost,
             callers: { report.callers.rows.iter() }
                 .filter(|_| report.has_stacks)

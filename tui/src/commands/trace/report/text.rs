@@ -56,8 +56,9 @@ fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::f
         "  {} in {seconds:.1} s, {per_second:.1}/s; a hit costs {}{how}, {:.2} % of a CPU",
         number_of(tally.calls, noun),
         nanoseconds(about.hit_ns),
-        // ns per second to percent of one CPU: 1 % is 10,000,000 ns in a second.
-        per_second * about.hit_ns as f64 / 1e7,
+        // Hits of those that are no target cost as well. ns per second to percent of one CPU: 1 % is
+        // 10,000,000 ns in a second.
+        (tally.calls + tally.others) as f64 / seconds * about.hit_ns as f64 / 1e7,
     )?;
     if let Some(why) = report.removed {
         writeln!(text, "  taken away before the end: {why}")?;
@@ -233,6 +234,14 @@ fn write_callers(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
         )?;
     }
     text.push('\n');
+    if report.stacks_cut > 0 {
+        writeln!(
+            text,
+            "  {} {} cut at [cut: …], which says why: outer functions are missing there",
+            number_of(report.stacks_cut, "stack"),
+            were(report.stacks_cut),
+        )?;
+    }
     for (callers, count) in &report.callers.rows {
         let share = *count as f64 / tally.stacks.max(1) as f64 * 100.0;
         // What has a tracepoint is its first caller.
