@@ -100,10 +100,23 @@ impl Diagnosis {
     }
 
     /// Returns the findings as lines, each with its remedy below it, and a last line that
-    /// counts them.
+    /// counts them. Whoever asks about a process reads of the machine and the terminal only what is
+    /// wrong there, as that is wrong for this process as well.
     fn to_text(&self) -> String {
         let mut text = String::new();
-        for (_, finding) in &self.findings {
+        let is_left_out = |(section, finding): &&(Section, Finding)| {
+            self.process.is_some() && *section != Section::Process && finding.level == Level::Ok
+        };
+        let left_out = self.findings.iter().filter(is_left_out).count();
+        if left_out > 0 {
+            let checks = counted(left_out, "check");
+            let _ = writeln!(
+                text,
+                "ok    {checks} of this machine and terminal: proftop doctor lists them"
+            );
+        }
+        let shown = self.findings.iter().filter(|found| !is_left_out(found));
+        for (_, finding) in shown {
             let _ = writeln!(text, "{:<4}  {}", level_word(finding.level), finding.what);
             if let Some(fix) = &finding.fix {
                 // Where nothing is wrong there is nothing to mend, but more could be had.
@@ -196,8 +209,16 @@ mod tests {
     fn this_machine_and_this_process_can_be_examined() {
         let diagnosis = Diagnosis::make(Some(std::process::id()), unsampled).unwrap();
         let text = diagnosis.to_text();
-        assert!(text.starts_with("ok    kernel "), "{text}");
-        assert!(text.contains("terminal"), "{text}");
+        // What works on this machine is not listed again for each process.
+        assert!(!text.contains("ok    kernel "), "{text}");
+        assert!(text.starts_with("ok    "), "{text}");
+        let first = text.lines().next().unwrap_or_default();
+        assert!(first.ends_with(": proftop doctor lists them"), "{text}");
+        let process = format!("process {}: ", std::process::id());
+        assert!(text.contains(&process), "{text}");
+        let whole = Diagnosis::make(None, unsampled).unwrap().to_text();
+        assert!(whole.starts_with("ok    kernel "), "{whole}");
+        assert!(whole.contains("terminal"), "{whole}");
         let plain = |c: char| c == '\n' || !c.is_control();
         assert!(text.chars().all(plain), "{text:?}");
     }
