@@ -6,10 +6,13 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 
-/// The capabilities that a binary needs so that any user can run it: the first two for
-/// sampling, the others for names of functions of the kernel and of other users' programs.
-const FILE_CAPABILITIES: &str =
-    "cap_bpf,cap_perfmon,cap_syslog,cap_sys_ptrace,cap_dac_read_search+ep";
+/// The capabilities that a binary needs so that any user can run it, as docs/install.md explains
+/// them: the first two for sampling, the others for names of functions of the kernel and of other
+/// users' programs. On two lines, as one would be too long for a terminal of 80 columns.
+const FILE_CAPABILITIES: [&str; 2] = [
+    "cap_bpf,cap_perfmon,cap_syslog+ep",
+    "cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore+ep",
+];
 
 /// Directories that sudo searches by default, whatever PATH says.
 const SUDO_PATH: [&str; 6] = [
@@ -154,8 +157,9 @@ pub fn cannot_sample(
         );
     }
     let again = format!("sudo {invocation}");
+    let [first, second] = FILE_CAPABILITIES;
     failure.remedy(again, "this run").remedy(
-        format!("sudo setcap \\\n  {FILE_CAPABILITIES} \\\n  {file}"),
+        format!("sudo setcap \"{first} \\\n  {second}\" \\\n  {file}"),
         "every run of this binary",
     )
 }
@@ -228,13 +232,33 @@ proftop: cannot sample: no right to load BPF programs and open CPU clocks
   you are uid 1000 without CAP_BPF+CAP_PERFMON; kernel.perf_event_paranoid = 2
   Any one of these is enough:
     sudo ./target/release/proftop -p 12           this run
-    sudo setcap \\
-      cap_bpf,cap_perfmon,cap_syslog,cap_sys_ptrace,cap_dac_read_search+ep \\
+    sudo setcap \"cap_bpf,cap_perfmon,cap_syslog+ep \\
+      cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore+ep\" \\
       ./target/release/proftop                    every run of this binary
   Works without rights: proftop doctor, proftop -- COMMAND, -p PID of your own
 ";
         assert_eq!(text, expected);
         assert!(text.lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn the_message_and_the_document_name_the_same_capabilities() {
+        let document = include_str!("../../../docs/install.md");
+        let (_, table) = document
+            .split_once("| capability | for |")
+            .expect("the table");
+        let (table, _) = table.split_once("\n\n").expect("its end");
+        let mut documented: Vec<String> = { table.split('`') }
+            .filter(|word| word.starts_with("CAP_"))
+            .map(str::to_lowercase)
+            .collect();
+        let named = FILE_CAPABILITIES.map(|clause| clause.trim_end_matches("+ep"));
+        let mut named: Vec<&str> = { named.iter() }
+            .flat_map(|names| names.split(','))
+            .collect();
+        documented.sort();
+        named.sort();
+        assert_eq!(documented, named);
     }
 
     #[test]
