@@ -318,6 +318,7 @@ impl App {
             focus,
             is_beside: pane != PaneId::of(self.view),
             has_keys,
+            is_order_held: self.is_order_held(),
             own_pid: self.own_pid_here(),
         };
         act(self.views.get_mut(pane), &cx)
@@ -377,10 +378,14 @@ impl App {
         }
     }
 
+    /// Whether rows came that have not been sorted yet.
+    pub(super) fn is_order_held(&self) -> bool {
+        self.calm.pending && self.freezing.frozen.is_none()
+    }
+
     fn sort_if_calm(&mut self) {
         self.take_waiting();
-        let waits = self.calm.pending && self.freezing.frozen.is_none();
-        if waits && self.calm.may_sort(self.now) {
+        if self.is_order_held() && self.calm.may_sort(self.now) {
             self.refresh(true);
         }
     }

@@ -24,6 +24,9 @@ pub struct Context<'a> {
     pub is_beside: bool,
     /// Whether the view of this context has the keys.
     pub has_keys: bool,
+    /// Whether rows keep their places for a moment, as the user presses keys, though their numbers
+    /// have changed.
+    pub is_order_held: bool,
     /// proftop's own process, which is marked among the others.
     pub own_pid: Option<u32>,
 }

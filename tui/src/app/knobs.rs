@@ -310,6 +310,7 @@ impl App {
             focus: self.focus(),
             is_beside: pane != PaneId::of(self.view),
             has_keys: pane == self.pane_here(),
+            is_order_held: self.is_order_held(),
             own_pid: self.own_pid_here(),
         }
     }

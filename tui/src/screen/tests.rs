@@ -517,10 +517,12 @@ fn rows_move_only_when_nobody_is_looking() {
     hand.wait(2_000).show(postgres());
     hand.wait(500).show(changed.clone());
     assert_eq!(order(&hand), before, "sorted half a second ago");
+    assert!(hand.frame().contains("SELF%▽"), "{}", hand.frame());
     hand.wait(200).code(KeyCode::Right).wait(600);
     assert_eq!(order(&hand), before, "a key was pressed just now");
     hand.wait(100);
     assert_ne!(order(&hand), before);
+    assert!(hand.frame().contains("SELF%▼"), "{}", hand.frame());
 }
 
 #[test]

@@ -68,18 +68,28 @@ pub fn rest<C>(columns: &[Column<C>], width: u16) -> u16 {
     width.saturating_sub(used + MARGIN)
 }
 
-/// Draws the heads of columns. `sorted` is the column that is sorted by, and whether it
-/// rises.
+/// The sign behind the head of the column that is sorted by. It is hollow while rows keep their
+/// places though their numbers have changed, because the user presses keys.
+pub fn sort_sign(is_rising: bool, is_held: bool) -> &'static str {
+    match (is_rising, is_held) {
+        (true, false) => "▲",
+        (false, false) => "▼",
+        (true, true) => "△",
+        (false, true) => "▽",
+    }
+}
+
+/// Draws the heads of columns. `sorted` is the column that is sorted by, and the sign behind it.
 pub fn render_heads<C: Copy + PartialEq>(
     columns: &[Column<C>],
-    sorted: (C, bool),
+    sorted: (C, &str),
     theme: &Theme,
     frame: &mut Frame,
     area: Rect,
 ) {
     let buffer = frame.buffer_mut();
     buffer.set_style(area, theme.heads());
-    let (sort, rising) = sorted;
+    let (sort, sign) = sorted;
     for (x, column) in starts(columns, area) {
         let title = text::cut_end(column.title, column.width.into());
         let end = match column.align {
@@ -89,8 +99,7 @@ pub fn render_heads<C: Copy + PartialEq>(
         let start = end - text::width(&title) as u16;
         buffer.set_stringn(start, area.y, &title, column.width.into(), theme.heads());
         if column.sort == Some(sort) && end < area.right() {
-            let mark = if rising { "▲" } else { "▼" };
-            buffer.set_string(end, area.y, mark, theme.heads());
+            buffer.set_string(end, area.y, sign, theme.heads());
         }
     }
 }

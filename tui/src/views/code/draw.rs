@@ -43,7 +43,7 @@ fn render(code: &Code, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
         body,
     } = canvas;
     let columns = columns(cx, code, theme, heads.width);
-    table::render_heads(&columns, ((), false), theme, frame, heads);
+    table::render_heads(&columns, ((), ""), theme, frame, heads);
     render_title(cx, code, &columns, theme, frame, heads);
     // This holds if no row is drawn as selected, which moves the cursor.
     frame.set_cursor_position(Position::new(body.x, body.y));

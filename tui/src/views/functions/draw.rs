@@ -89,7 +89,8 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
         ..layout
     };
     let report = &cx.shown.report;
-    let sorted = (functions.column(), functions.is_rising());
+    let sign = table::sort_sign(functions.is_rising(), cx.is_order_held);
+    let sorted = (functions.column(), sign);
     table::render_heads(&layout.columns, sorted, theme, frame, heads);
     let trend_max = report.peak_of_functions();
     let mut line = Rect { height: 1, ..body };

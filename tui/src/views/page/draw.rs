@@ -128,7 +128,7 @@ struct Painter<'a> {
 impl<'a> Painter<'a> {
     fn render(&self, frame: &mut Frame, heads: Rect, body: Rect) {
         let columns = self.columns("CALLERS");
-        table::render_heads(&columns, ((), false), self.theme, frame, heads);
+        table::render_heads(&columns, ((), ""), self.theme, frame, heads);
         if self.found().is_none() {
             let back = match self.is_beside {
                 true => String::new(),
@@ -236,7 +236,7 @@ impl<'a> Painter<'a> {
             PageRow::Function => self.function(is_selected, frame, line),
             PageRow::Callees => {
                 let columns = self.columns("CALLEES");
-                table::render_heads(&columns, ((), false), self.theme, frame, line);
+                table::render_heads(&columns, ((), ""), self.theme, frame, line);
             }
             PageRow::Stack => self.stack_head(frame, line),
             PageRow::StackLine(stack) => {

@@ -58,7 +58,8 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
     let is_command = |column: &Column<_>| column.sort == Some(ProcessColumn::Command);
     let name = columns.iter().position(is_command).unwrap_or(0);
     let report = &cx.shown.report;
-    let sorted = (processes.column(), processes.is_rising());
+    let sign = table::sort_sign(processes.is_rising(), cx.is_order_held);
+    let sorted = (processes.column(), sign);
     table::render_heads(&columns, sorted, theme, frame, heads);
     let trend_max = report.peak_of_processes();
     let mut line = Rect { height: 1, ..body };

@@ -53,7 +53,8 @@ fn render(threads: &Table<ThreadRow>, cx: &Context<'_>, canvas: Canvas<'_, '_>) 
     let layout = Layout::new(cx, heads.width, has_process, theme);
     let columns = &layout.columns;
     let report = &cx.shown.report;
-    let sorted = (threads.column(), threads.is_rising());
+    let sign = table::sort_sign(threads.is_rising(), cx.is_order_held);
+    let sorted = (threads.column(), sign);
     table::render_heads(columns, sorted, theme, frame, heads);
     // All rows are on one scale, so that a tall block is many samples in whatever row it
     // stands.

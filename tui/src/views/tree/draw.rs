@@ -61,7 +61,13 @@ fn render(tree: &Tree, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
         body,
     } = canvas;
     let layout = Layout::new(heads.width, tree, cx, theme);
-    table::render_heads(&layout.columns, (BySamples, false), theme, frame, heads);
+    table::render_heads(
+        &layout.columns,
+        (BySamples, table::sort_sign(false, false)),
+        theme,
+        frame,
+        heads,
+    );
     let mut line = Rect { height: 1, ..body };
     for row in tree.side().shown() {
         let is_selected = tree.selected().is_some_and(|s| s.path == row.path);

@@ -33,7 +33,13 @@ pub fn render(list: &Difference, diff: &Diff, canvas: Canvas<'_, '_>) {
         body,
     } = canvas;
     let columns = columns(heads.width, theme, diff.sides().have_time());
-    table::render_heads(&columns, (ByChange, false), theme, frame, heads);
+    table::render_heads(
+        &columns,
+        (ByChange, table::sort_sign(false, false)),
+        theme,
+        frame,
+        heads,
+    );
     let shown = diff.rows.iter().enumerate().skip(list.offset());
     let mut line = Rect { height: 1, ..body };
     for (at, row) in shown.take(list.visible()) {

@@ -19,7 +19,7 @@ const LOSSES_MAX: usize = 5;
 pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, heads: Rect, body: Rect) {
     let columns = columns(heads.width);
     // Nothing is selected here, and nothing sorted.
-    table::render_heads(&columns, ((), false), theme, frame, heads);
+    table::render_heads(&columns, ((), ""), theme, frame, heads);
     let losses = losses(cx);
     let room = usize::from(body.height).saturating_sub(losses.len());
     let rows = modules(cx.shown);
