@@ -293,7 +293,11 @@ impl Layout {
             cells.push((module, theme.module(function.kind)));
         }
         if self.is_wide {
-            cells.push((format!("+{:#x}", function.address), theme.dim()));
+            let address = match function.kind {
+                FrameKind::Python => String::new(),
+                _ => format!("+{:#x}", function.address),
+            };
+            cells.push((address, theme.dim()));
         }
         Row {
             cells,
@@ -415,6 +419,8 @@ fn line(
     // Addresses of the kernel are those of the running machine, others are offsets in a file.
     let offset = match function.kind {
         FrameKind::Kernel => format!(" at {:#x}", function.address),
+        // Code of Python lies at no fixed address.
+        FrameKind::Python => String::new(),
         _ => format!("+{:#x}", function.address),
     };
     let path = if function.module_path.is_empty() {
