@@ -490,7 +490,10 @@ fn small_terminals_get_one_line() {
     compare("tiny-41x9", &frame);
     for (width, height) in [(20, 5), (1, 1), (5, 1), (59, 24), (80, 15)] {
         hand.event(Event::Resize(Size { width, height }));
-        hand.frame();
+        let frame = hand.frame();
+        if width == 20 {
+            assert!(frame.starts_with("too small: need 40x8"), "{frame}");
+        }
     }
 }
 

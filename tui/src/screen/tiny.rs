@@ -36,11 +36,12 @@ pub fn render(app: &App, frame: &mut Frame) {
     frame.set_cursor_position(Position::new(area.x, area.y));
 }
 
-/// Returns what the one line has. The number of samples stays longest, then losses and the
-/// top function; the size is the first to go.
+/// Returns what the one line has. That the terminal is too small stays longest, then the number of
+/// samples and losses; its size is the first to go.
 fn segments(app: &App) -> Vec<Segment> {
     let report = &app.shown.report;
     let need = format!("need {}x{}", SIZE_MIN.width, SIZE_MIN.height);
+    let sentence = format!("too small: {need}");
     let samples = metric::amount(&app.context(), report.samples);
     let mut segments = vec![
         Segment::new(
@@ -50,12 +51,12 @@ fn segments(app: &App) -> Vec<Segment> {
                 String::new(),
             ],
         ),
-        Segment::new(2, [need, String::new()]),
-        Segment::new(9, [samples]),
+        Segment::new(9, [sentence, need]),
+        Segment::new(8, [samples, String::new()]),
     ];
     if app.shown.health.lost > 0 {
         let lost = format!("lost {}", units::count(app.shown.health.lost));
-        segments.push(Segment::new(8, [lost]));
+        segments.push(Segment::new(8, [lost, String::new()]));
     }
     if let Some(top) = report.functions.first() {
         let share = units::share(report, top.self_samples, report.samples);
@@ -70,6 +71,7 @@ fn segments(app: &App) -> Vec<Segment> {
                     "{} {share}%",
                     text::cut_middle(&names::short(&top.name), 10)
                 ),
+                String::new(),
             ],
         ));
     }
