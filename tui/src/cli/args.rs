@@ -214,7 +214,8 @@ pub struct Record {
     pub target: TargetArgs,
     #[command(flatten)]
     pub sample: SampleArgs,
-    /// How long to record [default: until ^C, or until the command ends]
+    /// How long to record [default: until ^C, or until the command ends]. A command that goes on
+    /// after that is not ended, and waited for
     #[arg(short, long, value_name = "TIME", value_parser = values::keep)]
     pub duration: Option<Duration>,
     /// The file to write, or - for standard output; its name tells the format
@@ -262,7 +263,8 @@ pub struct Trace {
     pub functions: Vec<String>,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// How long [default: 60s, or until ^C, or until the command ends]
+    /// How long [default: 60s, or until ^C, or until the command ends]. A command that goes on
+    /// after that is not ended, and waited for
     #[arg(short, long, value_name = "TIME", value_parser = values::keep)]
     pub duration: Option<Duration>,
     /// Only count calls, which costs half of timing them

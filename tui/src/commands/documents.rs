@@ -41,7 +41,10 @@ const CLAUSES: &[(&str, &str)] = &[
         "hide:TEST",
         "takes such frames out of stacks; their callers get their samples",
     ),
-    ("only:TEST", "takes all other frames out"),
+    (
+        "only:TEST",
+        "takes all other frames out, and no samples: those without a frame that is left are in [hidden]",
+    ),
     ("fold:MODULE", "takes all frames of a module out"),
     (
         "fold:recursion",

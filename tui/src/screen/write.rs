@@ -144,25 +144,31 @@ fn option_words(app: &App, dialog: &WriteDialog) -> Option<String> {
     let words = match (dialog.field, dialog.switch(dialog.field)?) {
         (Field::Symbols, _) if is_text => "the screen is written as it is",
         (Field::Symbols, _) => {
-            "functions and lines; without, places in files, and proftop resolve finds names again"
+            "names of functions, and lines; without, addresses only: proftop resolve adds names later"
         }
-        (Field::BuildIds, Switch::Never) => "this format has no room for them",
-        (Field::BuildIds, _) => "which build of each file it was: who has it finds names and lines",
-        (Field::Threads, Switch::Always) => "this format holds what each thread did",
+        (Field::BuildIds, Switch::Never) => "this format cannot hold build-ids",
+        (Field::BuildIds, _) => {
+            "say which build of each file ran, so that names can be found later"
+        }
+        (Field::Threads, Switch::Always) => "this format always keeps each thread by itself",
         (Field::Threads, _) if is_text => "the screen is written as it is",
-        (Field::Threads, _) => "each thread by itself; else threads of one name are put together",
-        (Field::Names, _) if is_text => "not of a screen: the names are on it",
-        (Field::Names, _) => {
-            "commands, users, machines and directories become numbers; names of functions and files stay"
+        (Field::Threads, _) => {
+            "keeps each thread by itself; without, threads of the same name are added up"
         }
-        (_, Switch::Never) => "no more samples will come: this is one file",
+        (Field::Names, _) if is_text => "cannot be had: the screen shows the names",
+        (Field::Names, _) => {
+            "numbers in place of commands, users, machines and directories; functions and files keep their names"
+        }
+        (_, Switch::Never) => "only one file can be written: no more samples will come",
         _ => match app.repeat() {
             Some(repeat) => {
                 let (files, every) = (repeat.count, repeat.every.as_secs());
                 let files = units::counted(u64::from(files), "file");
                 return Some(format!("{files} so far, one every {every} s"));
             }
-            None => "one file after the other, with numbers in their names, until the target ends",
+            None => {
+                "writes one file after the other, with numbers in their names, until the target ends"
+            }
         },
     };
     Some(words.into())

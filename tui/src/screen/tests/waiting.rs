@@ -186,7 +186,7 @@ fn a_run_without_waits_counts_them_once_they_are_asked_for() {
     );
     hand.keys("hhhhhhhhhhi");
     assert!(
-        hand.frame().contains("nothing is known of"),
+        hand.frame().contains("nothing was counted at"),
         "{}",
         hand.frame()
     );

@@ -230,10 +230,7 @@ fn symbols_and_build_ids_can_be_left_out() {
     option(&mut hand, SYMBOLS);
     hand.keys(" ");
     assert!(hand.frame().contains("[ ] symbols"), "{}", hand.frame());
-    assert!(
-        hand.frame()
-            .contains("places in files, and proftop resolve")
-    );
+    assert!(hand.frame().contains("addresses only: proftop"));
     hand.code(KeyCode::Tab).keys(" \n");
     let wanted = Manner {
         omits_symbols: true,
@@ -258,7 +255,7 @@ fn what_a_format_cannot_do_is_not_chosen() {
     hand.keys(" ");
     assert!(
         hand.frame()
-            .contains("this format holds what each thread did")
+            .contains("this format always keeps each thread by itself")
     );
     hand.keys("\n");
     assert!(!manner(&hand).by_thread, "it was on all the time");

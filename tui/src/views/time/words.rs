@@ -171,25 +171,25 @@ pub fn explain(time: &Time, cx: &Context<'_>) -> Option<String> {
     let host = &cx.shown.source.host;
     let of_all = cpus_of_scope(cx);
     let all_busy = match (of_all < u64::from(host.cpus_sampled()), of_all) {
-        (true, 1) => "its thread ran all the time",
-        (true, _) => "its threads ran all the time",
-        (false, _) if host.sampled_cpus.is_empty() => "all CPUs were busy",
-        (false, _) => "all CPUs that are sampled were busy",
+        (true, 1) => "its thread had run all the time",
+        (true, _) => "its threads had run all the time",
+        (false, _) if host.sampled_cpus.is_empty() => "all CPUs had been busy",
+        (false, _) => "all CPUs that are sampled had been busy",
     };
     let (whose, cpus) = match people(time, spot) {
         None => (String::new(), Some((of_all, all_busy))),
         Some(row @ HeatRow::Cpus { first, last }) => {
             let cpus = (first..=last).filter(|cpu| host.is_sampled(*cpu)).count() as u64;
             let busy = if cpus == 1 {
-                "it was busy"
+                "it had been busy"
             } else {
-                "they were busy"
+                "they had been busy"
             };
             (rows::name(&row), Some((cpus, busy)))
         }
         Some(row @ HeatRow::Thread { .. }) => (
             format!("thread {}", rows::name(&row)),
-            Some((1, "it ran all the time")),
+            Some((1, "it had run all the time")),
         ),
         Some(row) => (rows::name(&row), None),
     };
@@ -197,16 +197,16 @@ pub fn explain(time: &Time, cx: &Context<'_>) -> Option<String> {
     // CPU that is busy.
     let most = cpus.filter(|_| rate > 0).map(|(cpus, busy)| {
         let most = u64::from(rate) * time.row_ns() * cpus / SECOND_NS;
-        format!(", of about {most} if {busy}, at {rate} a second and CPU")
+        format!("; if {busy}, there would be about {most}, as each CPU has {rate} a second")
     });
     let whose = match whose.as_str() {
         "" => whose,
         whose => format!(" of {whose}"),
     };
     let from = clock(time, spot, answer.epoch_unix_ms);
-    let all = "shown is all that is kept, not the window";
+    let all = "the map shows all that is kept, also what is before the window";
     if let Some(why) = not_counted(time, cx, spot) {
-        return Some(format!("nothing is known of {from}: {why}; {all}"));
+        return Some(format!("nothing was counted at {from}: {why}; {all}"));
     }
     Some(format!(
         "{}{whose} in the {} from {from}{}; {all}",
