@@ -27,8 +27,11 @@ pub const EARLY: Duration = Duration::from_secs(3);
 /// How long a report waits for the names of frames that it holds, and no longer than half of the time
 /// that it covers: reports are on time, and the next one has the names that this one lacks.
 const NAMES_WAIT: Duration = Duration::from_millis(200);
-/// No other comes after the last one.
-const NAMES_WAIT_LAST: Duration = Duration::from_secs(5);
+/// No other comes after the last one. Whoever asked for ten seconds has it after eleven.
+const NAMES_WAIT_LAST: Duration = Duration::from_secs(1);
+/// A run that is shorter than this has hardly begun to read files when it is over: its last report
+/// waits for names until so long after the beginning.
+const NAMES_TIME_MIN: Duration = Duration::from_secs(5);
 /// Somebody ended the run, and waits.
 const NAMES_WAIT_ENDED: Duration = Duration::from_millis(200);
 
@@ -171,7 +174,10 @@ impl SnapshotClock {
         let is_last = self.is_last() || state.ended && state.complete_until_ns <= end;
         let wait = match names {
             _ if state.is_hurried => NAMES_WAIT_ENDED,
-            _ if is_last => NAMES_WAIT_LAST,
+            _ if is_last => {
+                let ran = Duration::from_nanos(end.saturating_sub(state.begin_ns));
+                NAMES_TIME_MIN.saturating_sub(ran).max(NAMES_WAIT_LAST)
+            }
             AwaitNames::Each => NAMES_WAIT.min(delay / 2),
             AwaitNames::Last => Duration::ZERO,
         };
@@ -305,11 +311,32 @@ mod tests {
         assert_eq!(clock.due(&waiting), None);
         age(&mut clock, NAMES_WAIT.max(NAMES_WAIT_ENDED));
         assert_eq!(clock.due(&waiting), None);
+        // It ran for a second.
+        age(&mut clock, NAMES_TIME_MIN - Duration::from_secs(2));
+        assert_eq!(clock.due(&waiting), None);
         let hurried = State {
             is_hurried: true,
             ..waiting
         };
         assert!(clock.due(&hurried).is_some());
+    }
+
+    #[test]
+    fn the_last_report_of_a_long_run_is_on_time() {
+        let mut clock = SnapshotClock::new(Schedule::Reports {
+            delay: Duration::from_secs(10),
+            count: Some(1),
+            names: AwaitNames::Last,
+        });
+        let waiting = State {
+            names_outstanding: 3,
+            ..state(15 * SECOND)
+        };
+        assert_eq!(clock.due(&waiting), None);
+        age(&mut clock, NAMES_WAIT);
+        assert!(clock.due(&waiting).is_none());
+        age(&mut clock, NAMES_WAIT_LAST);
+        assert!(clock.due(&waiting).is_some());
     }
 
     #[test]
