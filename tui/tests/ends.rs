@@ -126,7 +126,7 @@ fn the_end_of_the_target_is_the_end_of_the_reports() {
     let pid = burn.pid().to_string();
     let mut command = proftop(&["-b", "--format", "json", "-d", "20", "-p", &pid]);
     let mut child = start_sampling(command.stdout(Stdio::piped()));
-    wait_for_work(burn.pid(), Duration::from_millis(50));
+    wait_for_work(burn.pid(), Duration::from_millis(300));
     drop(burn);
     let mut said = Vec::new();
     let mut output = child.stdout.take().expect("a pipe");
