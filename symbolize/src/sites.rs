@@ -29,7 +29,7 @@ mod tests;
 use crate::{ElfSymbols, FileOffset, LinkAddr};
 
 use code::{Code, is_call};
-pub use find::{Wanted, functions, is_meant};
+pub use find::{Wanted, functions, functions_named, is_meant};
 pub use function::{Function, Language};
 pub use line::{NoLine, of_line};
 pub use marker::{Argument, ArgumentPlace, Marker, markers, place_marker, semaphore};

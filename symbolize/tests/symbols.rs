@@ -6,6 +6,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use support::{CLASSES, Listed, compile, forget_sections, nm};
+use symbolize::sites;
 use symbolize::{ElfSymbols, FileId, FileOffset, LinkAddr, Reason, demangle};
 
 fn read(path: &Path) -> ElfSymbols {
@@ -325,4 +326,37 @@ fn files_of_this_machine() {
             test_support::skip(format_args!("no {path:?}"));
         }
     }
+}
+
+#[test]
+fn a_name_alone_is_not_one_in_a_class_of_another_file() {
+    let scratch = test_support::Scratch::new();
+    let symbols = |name: &str, source: &str| {
+        let source = scratch.write(name, source);
+        let library = source.with_extension("so");
+        test_support::compile(&source, &library, ["-shared", "-fPIC"])?;
+        Some(read(&library))
+    };
+    let plain = symbols("plain.c", "int fetch(int a) { return a; }");
+    let within = symbols(
+        "within.cpp",
+        "struct Stream { int fetch(int); }; int Stream::fetch(int a) { return a; } \
+         int fetched(int a) { return a; }",
+    );
+    let (Some(plain), Some(within)) = (plain, within) else {
+        return;
+    };
+    let named = |name: &str| {
+        let files = sites::functions_named([&plain, &within], name);
+        let names = files
+            .into_iter()
+            .map(|file| file.into_iter().map(|one| one.name).collect());
+        names.collect::<Vec<Vec<String>>>()
+    };
+    assert_eq!(named("fetch"), [vec!["fetch"], vec![]]);
+    assert_eq!(named("Stream::fetch"), [vec![], vec!["Stream::fetch(int)"]]);
+    assert_eq!(named("fetched"), [vec![], vec!["fetched(int)"]]);
+    // Alone, it is meant by its end.
+    let alone = sites::functions_named([&within], "fetch").concat();
+    assert_eq!(alone[0].name, "Stream::fetch(int)");
 }

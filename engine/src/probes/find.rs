@@ -224,16 +224,9 @@ pub fn find(
             }
         }
         What::Name(name, pattern) => {
-            let by_name = |module: &&Module| {
-                let by_name = sites::functions(&module.symbols, sites::Wanted::Named(name));
-                by_name.unwrap_or_default()
-            };
-            let by_module: Vec<Vec<Function>> = meant.iter().map(by_name).collect();
-            let is_name = by_module.iter().flatten().any(|one| one.name == *name);
-            for (module, mut by_name) in meant.iter().zip(by_module) {
-                // Where a function is called just so, as `read` of the C library, one in a class or
-                // package of another file is another function.
-                by_name.retain(|one| !is_name || !is_within(&one.name, name));
+            let symbols = meant.iter().map(|module| &*module.symbols);
+            let by_module = sites::functions_named(symbols, name);
+            for (module, by_name) in meant.iter().zip(by_module) {
                 add(
                     (module, ends(module)),
                     by_name,
@@ -268,14 +261,6 @@ pub fn find(
         return Err(NotFound::Refused(why));
     }
     Ok((found.into_values().collect(), refused))
-}
-
-/// Whether a function of that name is called so only within a namespace, a class or a package:
-/// `std::istream::read(char*, long)` for `read`.
-fn is_within(function: &str, name: &str) -> bool {
-    let head = function.split('(').next().unwrap_or(function);
-    let before = head.strip_suffix(name).unwrap_or_default();
-    before.ends_with("::") || before.ends_with('.')
 }
 
 /// The names of all markers of these files, as they are typed.
@@ -631,30 +616,5 @@ fn plan(site: &Site) -> SitePlan {
         pushed: site.pushed,
         unless_taken: site.unless_taken,
         semaphore: None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_within;
-
-    #[test]
-    fn a_name_alone_is_not_one_in_a_class() {
-        for within in [
-            "std::istream::read(char*, long)",
-            "os.read",
-            "io::impls::read",
-        ] {
-            assert!(is_within(within, "read"), "{within}");
-        }
-        for alone in [
-            "read",
-            "read.constprop.0",
-            "read(int)",
-            "pread",
-            "read::of(int)",
-        ] {
-            assert!(!is_within(alone, "read"), "{alone}");
-        }
     }
 }

@@ -32,6 +32,14 @@ enum Fit {
     Whole,
 }
 
+/// A function that a name fits.
+struct Named {
+    fit: Fit,
+    raw: Vec<u8>,
+    start: LinkAddr,
+    is_go: bool,
+}
+
 /// Every function of a file that is meant. Of those that a name fits in several ways the
 /// ones that it fits best. A compiler's copies of a function (`.constprop.0`) are
 /// functions as well; the parts that it split off (`.cold`, `.part.0`) are none. What begins at
@@ -40,30 +48,7 @@ enum Fit {
 pub fn functions(symbols: &ElfSymbols, wanted: Wanted<'_>) -> Result<Vec<Function>, Refusal> {
     match wanted {
         Wanted::At(addr) => at(symbols, addr).map(|function| vec![function]),
-        Wanted::Named(name) => {
-            let mut found = Vec::new();
-            each(symbols, Some(last_word(name)), &mut |raw, start, is_go| {
-                if let Some(fit) = fit(raw, name, is_go) {
-                    found.push((fit, raw.to_vec(), start, is_go));
-                }
-            });
-            if found.is_empty() {
-                // Of a function with several names one is shown: it may be another one.
-                symbols.for_each_name(last_word(name), &mut |raw, start| {
-                    let is_go = symbols.go().is_some_and(|go| go.extent(start).is_some());
-                    if let Some(fit) = fit(raw, name, is_go).filter(|_| !is_go) {
-                        found.push((fit, raw.to_vec(), start, is_go));
-                    }
-                });
-            }
-            let best = found.iter().map(|found| found.0).max();
-            let found = found.into_iter().filter(|found| Some(found.0) == best);
-            let mut starts = HashSet::new();
-            let found = found.filter(|(_, _, start, _)| starts.insert(*start));
-            Ok(found
-                .filter_map(|(_, raw, start, is_go)| function(symbols, raw, start, is_go))
-                .collect())
-        }
+        Wanted::Named(name) => Ok(functions_named([symbols], name).concat()),
         Wanted::Matching(is_meant) => {
             let mut found = Vec::new();
             each(symbols, None, &mut |raw, start, is_go| {
@@ -81,6 +66,56 @@ pub fn functions(symbols: &ElfSymbols, wanted: Wanted<'_>) -> Result<Vec<Functio
                 .collect())
         }
     }
+}
+
+/// The functions of that name in each of several files: those that it fits best in any of them.
+/// Where a function is called just so, as `read` of the C library, one in a class or package of
+/// another file, as `std::istream::read`, is another function.
+pub fn functions_named<'a>(
+    files: impl IntoIterator<Item = &'a ElfSymbols>,
+    name: &str,
+) -> Vec<Vec<Function>> {
+    let files = files
+        .into_iter()
+        .map(|symbols| (symbols, named(symbols, name)));
+    let files: Vec<_> = files.collect();
+    let all = files.iter().flat_map(|(_, found)| found);
+    let best = all.map(|named| named.fit).max();
+    let of_file = |(symbols, mut found): (&ElfSymbols, Vec<Named>)| {
+        let mut starts = HashSet::new();
+        found.retain(|named| Some(named.fit) == best && starts.insert(named.start));
+        let found = found.into_iter();
+        found
+            .filter_map(|named| function(symbols, named.raw, named.start, named.is_go))
+            .collect()
+    };
+    files.into_iter().map(of_file).collect()
+}
+
+/// The functions of a file that a name fits, however well.
+fn named(symbols: &ElfSymbols, name: &str) -> Vec<Named> {
+    let fitting = |raw: &[u8], start, is_go| {
+        let (fit, raw) = (fit(raw, name, is_go)?, raw.to_vec());
+        Some(Named {
+            fit,
+            raw,
+            start,
+            is_go,
+        })
+    };
+    let mut found = Vec::new();
+    each(symbols, Some(last_word(name)), &mut |raw, start, is_go| {
+        found.extend(fitting(raw, start, is_go));
+    });
+    if found.is_empty() {
+        // Of a function with several names one is shown: it may be another one.
+        symbols.for_each_name(last_word(name), &mut |raw, start| {
+            if symbols.go().is_none_or(|go| go.extent(start).is_none()) {
+                found.extend(fitting(raw, start, false));
+            }
+        });
+    }
+    found
 }
 
 /// Calls `take` with each function whose name has `word`.
