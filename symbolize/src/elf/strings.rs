@@ -10,12 +10,12 @@ use super::tables::Tables;
 use crate::OpenError;
 use crate::object::Object;
 
-/// Read at once. A `pread` of 64 KiB costs about 10 µs, most of it copying, and a process that
+/// Read at once. Most of what a `pread` costs is copying, and a process that
 /// finds names mostly wants one name of a chunk before it forgets what it has read.
-const CHUNK_BYTES: u64 = 16 << 10;
+const CHUNK_BYTES: u64 = 4 << 10;
 
 /// Read beyond a chunk at first, for the name that crosses its end.
-const OVERLAP_BYTES: u64 = 2 << 10;
+const OVERLAP_BYTES: u64 = 1 << 10;
 
 /// Longer names are cut. Compilers write names of some 10 KiB at times; the
 /// demangler does not take more than 8 KiB anyway.
