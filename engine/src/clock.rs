@@ -27,7 +27,7 @@ pub const EARLY: Duration = Duration::from_secs(3);
 /// How long a report waits for the names of frames that it holds, and no longer than half of the time
 /// that it covers: reports are on time, and the next one has the names that this one lacks.
 const NAMES_WAIT: Duration = Duration::from_millis(200);
-/// No other comes after the last one. Whoever asked for ten seconds has it after eleven.
+/// No other comes after the last one. A report of ten seconds is there after eleven.
 const NAMES_WAIT_LAST: Duration = Duration::from_secs(1);
 /// A run that is shorter than this has hardly begun to read files when it is over: its last report
 /// waits for names until so long after the beginning.

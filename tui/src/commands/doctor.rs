@@ -100,8 +100,8 @@ impl Diagnosis {
     }
 
     /// Returns the findings as lines, each with its remedy below it, and a last line that
-    /// counts them. Whoever asks about a process reads of the machine and the terminal only what is
-    /// wrong there, as that is wrong for this process as well.
+    /// counts them. Of a process that was asked about all findings are listed, and of the machine and
+    /// the terminal only what is wrong there, as that is wrong for this process as well.
     fn to_text(&self) -> String {
         let mut text = String::new();
         let is_left_out = |(section, finding): &&(Section, Finding)| {
