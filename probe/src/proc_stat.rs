@@ -29,8 +29,14 @@ pub fn parent_and_start(stat: &[u8]) -> Option<(u32, u64)> {
     Some((parent, fields.nth(17)?.parse().ok()?))
 }
 
+/// Whether a thread runs, or would if it had a CPU; false if that cannot be seen.
+pub fn is_ready_to_run(pid: u32, tid: u32) -> bool {
+    let stat = read(&format!("/proc/{pid}/task/{tid}/stat"));
+    stat.is_ok_and(|stat| state(&stat) == Some(b'R'))
+}
+
 /// The third field of `/proc/PID/stat`: a letter for what a process, or a thread, does.
-pub fn state(stat: &[u8]) -> Option<u8> {
+fn state(stat: &[u8]) -> Option<u8> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     stat.get(end + 2).copied()
 }

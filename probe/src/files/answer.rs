@@ -81,10 +81,9 @@ impl Waiting {
     }
 }
 
-/// Whether a process runs, or would if it had a CPU.
+/// Whether a process of one thread, as those are that answer, runs, or would if it had a CPU.
 fn is_ready_to_run(pid: u32) -> bool {
-    let stat = proc_stat::read(&format!("/proc/{pid}/stat"));
-    stat.is_ok_and(|stat| proc_stat::state(&stat) == Some(b'R'))
+    proc_stat::is_ready_to_run(pid, pid)
 }
 
 #[cfg(test)]

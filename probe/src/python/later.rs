@@ -19,6 +19,7 @@ mod tasks;
 
 use super::task;
 use crate::decode::{Later, PythonFrames};
+use crate::proc_stat::is_ready_to_run;
 use crate::stack::StackCopy;
 use chain::Chain;
 use pieces::{PAGE, Pieces};
@@ -163,7 +164,7 @@ impl Walker {
                 later: Some(Later {
                     same_from: same_from.unwrap_or(u64::MAX),
                     same_frames_from: usize::MAX,
-                    is_running: is_running(pid, tid),
+                    is_running: is_ready_to_run(pid, tid),
                 }),
                 ..PythonFrames::default()
             });
@@ -308,14 +309,6 @@ pub fn walk_anything(bytes: &[u8]) -> usize {
     chain.frames.len() + told.len()
 }
 
-/// Whether a thread runs or waits for a CPU; false if that cannot be seen.
-fn is_running(pid: u32, tid: u32) -> bool {
-    let told = std::fs::read(format!("/proc/{pid}/task/{tid}/stat")).unwrap_or_default();
-    // The name of the thread stands in front, in parentheses, and may have some itself.
-    let end = told.iter().rposition(|byte| *byte == b')');
-    end.and_then(|end| told.get(end + 2)) == Some(&b'R')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -352,8 +345,8 @@ mod tests {
     fn a_thread_that_sleeps_does_not_run() {
         let pid = std::process::id();
         let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
-        assert!(is_running(pid, own));
-        assert!(!is_running(pid, u32::MAX));
+        assert!(is_ready_to_run(pid, own));
+        assert!(!is_ready_to_run(pid, u32::MAX));
         let (sender, tids) = std::sync::mpsc::channel();
         let sleeper = std::thread::spawn(move || {
             let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
@@ -361,7 +354,7 @@ mod tests {
             std::thread::park();
         });
         let tid = tids.recv().unwrap();
-        wait_until("it sleeps", || !is_running(pid, tid));
+        wait_until("it sleeps", || !is_ready_to_run(pid, tid));
         sleeper.thread().unpark();
         sleeper.join().unwrap();
     }
