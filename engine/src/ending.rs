@@ -88,9 +88,7 @@ fn zombies_code(pid: u32) -> Option<i32> {
 /// (proc_pid_stat(5)). None if there is no such process.
 pub fn fields_behind_name(pid: u32) -> Option<String> {
     let line = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The name may have any characters, and parentheses.
-    let end = line.iter().rposition(|byte| *byte == b')')?;
-    Some(String::from_utf8_lossy(&line[end + 1..]).into_owned())
+    symbolize::files::fields_behind_name(&line).map(str::to_owned)
 }
 
 /// What the kernel keeps of a process for those that hold a descriptor of it: PIDFD_GET_INFO

@@ -30,6 +30,7 @@ use crate::time::now_ns;
 use probe_ebpf::{Ending, UserFrame};
 use std::collections::{HashMap, VecDeque};
 use symbolize::Files;
+use symbolize::files::fields_behind_name;
 
 /// How old a wait is when it is told before its end: more than the longest period, so that
 /// its end always gives a sample as well.
@@ -453,10 +454,8 @@ fn read(asked: Asked, files: &Files) -> Read {
 fn cpu_in(stat: &[u8]) -> Option<u32> {
     /// Behind the name, where the third field comes first.
     const PROCESSOR: usize = 39 - 3;
-    // The name before it may have any characters, and parentheses.
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    let fields = str::from_utf8(stat.get(end + 1..)?).ok()?;
-    fields.split_whitespace().nth(PROCESSOR)?.parse().ok()
+    let mut fields = fields_behind_name(stat)?.split_whitespace();
+    fields.nth(PROCESSOR)?.parse().ok()
 }
 
 #[cfg(test)]

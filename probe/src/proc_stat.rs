@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use symbolize::files::fields_behind_name;
 use symbolize::sanitize;
 
 /// Of what /proc tells of one process: as long as a line for each control group with its
@@ -19,12 +20,9 @@ pub fn read(path: &str) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The fourth and the 22nd field of `/proc/PID/stat`. The second one is a name in
-/// brackets, which may itself have brackets and blanks.
+/// The fourth and the 22nd field of `/proc/PID/stat`.
 pub fn parent_and_start(stat: &[u8]) -> Option<(u32, u64)> {
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
-    let mut fields = rest.split_whitespace();
+    let mut fields = fields_behind_name(stat)?.split_whitespace();
     let parent = fields.nth(1)?.parse().ok()?;
     Some((parent, fields.nth(17)?.parse().ok()?))
 }
@@ -36,9 +34,8 @@ pub fn is_ready_to_run(pid: u32, tid: u32) -> bool {
 }
 
 /// The third field of `/proc/PID/stat`: a letter for what a process, or a thread, does.
-fn state(stat: &[u8]) -> Option<u8> {
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    stat.get(end + 2).copied()
+pub fn state(stat: &[u8]) -> Option<u8> {
+    fields_behind_name(stat)?.trim_start().bytes().next()
 }
 
 /// The name of a process, safe to print, and the number of its parent, from `/proc/PID/stat`.

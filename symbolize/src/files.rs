@@ -9,6 +9,7 @@
 mod jit_files;
 mod order;
 mod request;
+mod stat;
 mod unpack;
 
 use std::array;
@@ -25,6 +26,7 @@ use crate::revision::Revision;
 pub(crate) use jit_files::has_ended;
 pub use order::{ORDER_FILES_MAX, Order, Work};
 pub use request::{Reply, Request};
+pub use stat::fields_behind_name;
 
 /// Performs requests somewhere else, where waiting harms nobody.
 pub trait Proxy: std::fmt::Debug + Send + Sync {

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::stat::fields_behind_name;
 use crate::Reason;
 use crate::opener::{Links, Opening, Place, open_beneath};
 
@@ -125,12 +126,10 @@ fn start(process: BorrowedFd<'_>) -> Option<SystemTime> {
     SystemTime::now().checked_sub(now.checked_sub(start_since_boot(&stat)?)?)
 }
 
-/// The 22nd field of `/proc/PID/stat`. The second one is a name in brackets, which may
-/// itself have brackets and blanks.
+/// The 22nd field of `/proc/PID/stat`.
 fn start_since_boot(stat: &[u8]) -> Option<Duration> {
-    let name_end = memchr::memrchr(b')', stat)?;
-    let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
-    let ticks: f64 = rest.split_whitespace().nth(19)?.parse().ok()?;
+    let mut fields = fields_behind_name(stat)?.split_whitespace();
+    let ticks: f64 = fields.nth(22 - 3)?.parse().ok()?;
     Duration::try_from_secs_f64(ticks / TICKS_PER_SECOND).ok()
 }
 

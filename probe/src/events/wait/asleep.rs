@@ -3,6 +3,7 @@
 
 use super::owners::Blocked;
 use crate::family::descendants_of;
+use crate::proc_stat;
 use crate::target::Target;
 use probe_ebpf::record::COMM_LEN;
 use probe_ebpf::waits::{FUTEX, Leaving, Thread, may_have_owner, state, state_of};
@@ -90,9 +91,7 @@ pub fn blocked_in(call: &str, pid: u32, tid: u32) -> Option<Blocked> {
 /// By /proc/PID/task/TID/stat and …/syscall (proc_pid_stat(5), proc_pid_syscall(5)). The
 /// latter may not be readable: then what it waits for is not known.
 pub fn state_in(stat: &[u8], call: Option<&str>) -> Option<u32> {
-    // The name before it may have any characters, and parentheses.
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    let task_state = match stat.get(end + 2)? {
+    let task_state = match proc_stat::state(stat)? {
         b'R' => return Some(state::RUN),
         b'S' => 1,
         b'D' => 2,
