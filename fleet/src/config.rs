@@ -3,6 +3,8 @@
 /// The file as it is written, before it is checked.
 mod written;
 
+pub use written::is_this_machine;
+
 use crate::failure::{Failure, shown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

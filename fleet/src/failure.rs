@@ -23,6 +23,14 @@ impl Failure {
         Self { code: 2, sentence }
     }
 
+    /// It was ended by a signal: the exit code that shells give, 128 and its number.
+    pub fn ended(signal: u8) -> Self {
+        Self {
+            code: 128 + signal,
+            sentence: format!("ended by signal {signal}"),
+        }
+    }
+
     /// The exit code.
     pub fn code(&self) -> ExitCode {
         ExitCode::from(self.code)

@@ -19,6 +19,7 @@ mod student;
 
 pub use apart::{Apart, PartTest, apart};
 pub use renamed::Renamed;
+pub use student::chance as student_chance;
 
 use crate::few;
 use crate::{Busy, Function, FunctionId, FunctionRow, Metric, RowName, Selection};

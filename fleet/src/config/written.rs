@@ -231,7 +231,8 @@ fn server(written: WrittenSink) -> Result<Server, String> {
     })
 }
 
-fn is_this_machine(host: &str) -> bool {
+/// Whether a host is reached without a network.
+pub fn is_this_machine(host: &str) -> bool {
     let address = host.parse::<std::net::Ipv4Addr>();
     host == "localhost" || host == "[::1]" || address.is_ok_and(|it| it.is_loopback())
 }

@@ -7,6 +7,7 @@
 use super::{Shipper, Turn, queue};
 use crate::backoff::Backoff;
 use crate::config::{Kind, Sink};
+use crate::dates::date_and_hour;
 use crate::failure::Failure;
 use crate::sinks::parquet::{self, Place};
 use crate::spool::{self, Entry};
@@ -250,44 +251,9 @@ fn name(host: &str, id: &str, number: u64) -> String {
     format!("{host}-{id}-{number:010}")
 }
 
-/// The date and the hour in UTC of a time in ms since 1970.
-fn date_and_hour(unix_ms: i64) -> (String, u32) {
-    let hours = unix_ms.div_euclid(3_600_000);
-    let (days, hour) = (hours.div_euclid(24), hours.rem_euclid(24) as u32);
-    // Days to a date, as in Howard Hinnant's "chrono-compatible low-level date algorithms".
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = (shifted_month + 2) % 12 + 1;
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    (format!("{year:04}-{month:02}-{day:02}"), hour)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        for (unix_s, date, hour) in [
-            (0, "1970-01-01", 0),
-            (951_782_399, "2000-02-28", 23),
-            (951_782_400, "2000-02-29", 0),
-            (1_795_269_792, "2026-11-21", 14),
-            (-1, "1969-12-31", 23),
-            (4_107_542_400, "2100-03-01", 0),
-        ] {
-            assert_eq!(
-                date_and_hour(unix_s * 1000),
-                (date.into(), hour),
-                "{unix_s}"
-            );
-        }
-    }
 
     #[test]
     fn a_name_stays_in_its_folder() {

@@ -108,6 +108,43 @@ impl Client {
         }
     }
 
+    /// Asks, and reads the whole answer; an error in words if there is none, or if it is longer than that.
+    pub fn fetch(
+        &mut self,
+        body: &[u8],
+        bytes_max: u64,
+        patience: Duration,
+    ) -> Result<Vec<u8>, String> {
+        if let Some(token) = &mut self.token {
+            token.refresh();
+        }
+        let mut request = self
+            .agent
+            .post(&self.url)
+            .header("Content-Type", "text/plain");
+        if let Some(token) = &self.token {
+            request = request.header("Authorization", token.header());
+        }
+        let request = request.config().timeout_global(Some(patience)).build();
+        let response = request
+            .send(body)
+            .map_err(|error| self.told(&error.to_string()))?;
+        let (head, mut body) = response.into_parts();
+        let limit = match head.status.is_success() {
+            true => bytes_max,
+            false => ANSWER_BYTES_MAX,
+        };
+        let read = body.with_config().limit(limit).read_to_vec();
+        match (head.status.is_success(), read) {
+            (true, Ok(body)) => Ok(body),
+            (true, Err(ureq::Error::BodyExceedsLimit(_))) => {
+                Err(format!("the answer has more than {} MB", bytes_max >> 20))
+            }
+            (true, Err(error)) => Err(self.told(&format!("the answer is cut off: {error}"))),
+            (false, body) => Err(self.why(head.status, &body.unwrap_or_default())),
+        }
+    }
+
     fn answer(&self, response: Response<Body>) -> Answer {
         let (head, body) = response.into_parts();
         let mut body = body;

@@ -4,8 +4,8 @@
 use std::f64::consts::{PI, SQRT_2};
 
 /// Returns the two-sided p-value of `z`: how likely a number of Student's distribution with `freedom`
-/// degrees of freedom is at least as far from zero.
-pub(super) fn chance(z: f64, freedom: f64) -> f64 {
+/// degrees of freedom is at least as far from zero. With infinite `freedom` it is the normal distribution.
+pub fn chance(z: f64, freedom: f64) -> f64 {
     if !freedom.is_finite() {
         return erfc(z.abs() / SQRT_2);
     }

@@ -1,0 +1,122 @@
+//! Questions about the machines whose samples are in a folder, or in the tables of a server.
+
+/// What is typed: where to look, which samples, and what the answer looks like.
+mod arguments;
+/// Two sides compared.
+mod diff;
+/// The stacks behind the numbers.
+mod flame;
+/// Where a function is hot.
+mod hosts;
+/// What the hosts say of themselves.
+mod machines;
+/// Which values columns have, for who asks for one that none has.
+mod nearby;
+/// An answer as a table, CSV or JSON.
+mod report;
+/// All that was asked for, in a few numbers.
+mod summary;
+/// Functions by their time.
+mod top;
+/// Tables made of tables.
+mod write;
+
+pub use arguments::{Format, Source};
+
+use crate::engine::{ClickHouse, Embedded, Engine, Folder, Span};
+use crate::failure::Failure;
+use crate::output::print;
+use crate::sql::{self, DataFusion, Dialect, DuckDb, Spark};
+use arguments::EngineName;
+use clap::Subcommand;
+
+/// What is asked.
+#[derive(Debug, Subcommand)]
+pub enum Question {
+    /// Print the functions that take most time on all machines
+    Top(top::Top),
+    /// Print on which machines a function takes most time
+    Hosts(hosts::Hosts),
+    /// Print which functions have another share of the time on one side than on the other
+    Diff(diff::Diff),
+    /// Write the stacks as a file that `proftop open` reads, or as a flame graph
+    Flame(flame::Flame),
+    /// Write a folder with the same samples in few files, which are read faster
+    Compact(write::Written),
+    /// Write what each service had in each hour, without its hosts: for years
+    Rollup(write::Written),
+}
+
+/// Answers a question.
+pub fn run(question: &Question) -> Result<(), Failure> {
+    match question {
+        Question::Top(top) => top::run(top),
+        Question::Hosts(hosts) => hosts::run(hosts),
+        Question::Diff(diff) => diff::run(diff),
+        Question::Flame(flame) => flame::run(flame),
+        Question::Compact(written) => write::compact(written),
+        Question::Rollup(written) => write::rollup(written),
+    }
+}
+
+/// Whose SQL is to be written.
+fn dialect(source: &Source) -> &'static dyn Dialect {
+    match source.engine {
+        EngineName::Embedded | EngineName::Ballista => &DataFusion,
+        EngineName::ClickHouse(_) => &sql::ClickHouse,
+        EngineName::DuckDb => &DuckDb,
+        EngineName::Spark => &Spark,
+    }
+}
+
+/// Whether the engine is the one that is built in.
+fn is_embedded(source: &Source) -> bool {
+    source.engine == EngineName::Embedded
+}
+
+/// The engine, ready to be asked about that time.
+fn engine(source: &Source, span: Span) -> Result<Box<dyn Engine>, Failure> {
+    match &source.engine {
+        EngineName::Embedded => {
+            let folder = Folder::look(source.folder()?, span)?;
+            Ok(Box::new(Embedded::new(&folder, source.bounds())?))
+        }
+        EngineName::ClickHouse(address) => {
+            if source.dir.is_some() {
+                return Err(Failure::usage(
+                    "a server has tables of its own: leave out the folder, or --engine",
+                ));
+            }
+            let (token_file, ca) = (source.token_file.clone(), source.ca.clone());
+            Ok(Box::new(ClickHouse::new(address, token_file, ca)?))
+        }
+        EngineName::Ballista | EngineName::DuckDb | EngineName::Spark => {
+            Err(Failure::usage(format!(
+                "{} is not started from here: take the SQL of --print to it",
+                source.engine.word()
+            )))
+        }
+    }
+}
+
+/// Prints statements instead of running them.
+fn print_statements(source: &Source, statements: &[String]) -> Result<(), Failure> {
+    let mut text = String::new();
+    let has_tables = matches!(
+        source.engine,
+        EngineName::Embedded | EngineName::ClickHouse(_)
+    );
+    if !has_tables {
+        let dir = source.folder()?;
+        let dir = dir.to_str().ok_or_else(|| {
+            Failure::usage("the folder's name is not UTF-8, and cannot stand in SQL")
+        })?;
+        crate::sql::check(dir)?;
+        text += &dialect(source).tables(dir);
+    }
+    for statement in statements {
+        text += statement;
+        text += ";\n";
+    }
+    print(&text)
+}

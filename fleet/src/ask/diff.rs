@@ -1,0 +1,482 @@
+//! Two versions, times or sets of hosts against each other: which functions have a larger or smaller share
+//! of the time, and by how much more than hosts differ among themselves.
+
+/// How far a change can be trusted.
+mod interval;
+/// A side as it is typed.
+mod side;
+
+use super::arguments::{Asked, Format, span};
+use super::nearby;
+use super::report::{Cell, Column, Report, finite};
+use super::top::{function, module};
+use crate::engine::{Engine, Span};
+use crate::failure::{Failure, safe};
+use crate::rows::{Row, Rows};
+use crate::sql::{Dialect, Selection, Statement};
+use clap::{Args, ValueEnum};
+use interval::{Change, Moments, Sides};
+use serde_json::{Value, json};
+
+/// The most functions that are compared.
+const FUNCTIONS_MAX: usize = 1_000_000;
+
+/// Below so many hosts a side, how much hosts differ is known too badly.
+const HOSTS_FEW: u64 = 5;
+
+/// The most kernels and rates of a side that are asked for.
+const CONDITIONS_MAX: usize = 1000;
+
+/// The kind of a row that is no function, but why a stack has no root.
+const NOTE: u64 = 4;
+
+#[derive(Debug, Args)]
+pub struct Diff {
+    #[command(flatten)]
+    pub asked: Asked,
+    /// What is compared: COLUMN=VALUE, or a time FROM..TO (1h..now); given several times, all of it
+    #[arg(long, value_name = "SIDE", required = true)]
+    a: Vec<String>,
+    /// With what it is compared
+    #[arg(long, value_name = "SIDE", required = true)]
+    b: Vec<String>,
+    /// How many rows
+    #[arg(long, value_name = "ROWS", default_value_t = 20)]
+    top: usize,
+    /// Whose change rows are sorted by: own time, or time with what a function calls
+    #[arg(long, default_value = "self")]
+    sort: Sort,
+    /// What the answer looks like
+    #[arg(long, default_value = "table")]
+    format: Format,
+}
+
+/// Whose change rows are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Sort {
+    #[value(name = "self")]
+    Own,
+    Total,
+}
+
+impl Sort {
+    fn of(self, function: &Compare) -> Change {
+        match self {
+            Sort::Own => function.own,
+            Sort::Total => function.total,
+        }
+    }
+}
+
+/// What both sides are of, and the sides.
+struct Compared {
+    base: Selection,
+    a: Selection,
+    b: Selection,
+}
+
+/// Both sides, and all functions on them, by how much they have changed.
+struct Comparison {
+    sides: Sides,
+    answer: Rows,
+    functions: Vec<Compare>,
+}
+
+/// A function on both sides.
+struct Compare {
+    /// Its place in the answer.
+    at: usize,
+    own: Change,
+    total: Change,
+}
+
+/// Prints the answer.
+pub fn run(diff: &Diff) -> Result<(), Failure> {
+    let asked = &diff.asked;
+    let dialect = super::dialect(&asked.source);
+    let compared = Compared {
+        base: asked.selection()?,
+        a: side::read(&diff.a, "--a")?,
+        b: side::read(&diff.b, "--b")?,
+    };
+    let [of_a, of_b] = [&compared.a, &compared.b].map(|it| compared.conditions(dialect, it));
+    if asked.source.print {
+        let [sides, functions] = compared.statements(dialect);
+        return super::print_statements(&asked.source, &[sides, of_a, of_b, functions]);
+    }
+    let engine = super::engine(&asked.source, compared.span())?;
+    let engine = &*engine;
+    let comparison = compared.compare(engine, dialect, diff.sort)?;
+    let (sides, rows) = (&comparison.sides, &comparison.functions);
+    let conditions = [
+        Conditions::ask(engine, &of_a)?,
+        Conditions::ask(engine, &of_b)?,
+    ];
+    let sorted_by = |it: &Compare| diff.sort.of(it);
+    let excluding = rows
+        .iter()
+        .filter(|it| !sorted_by(it).covers_zero())
+        .count();
+    let mut notes = Vec::new();
+    if rows.len() > diff.top {
+        notes.push(format!(
+            "only the first {} of {} functions (--top)",
+            diff.top,
+            rows.len()
+        ));
+    }
+    notes.push(format!(
+        "0: the interval has 0 in it, and no change is seen. Of {} functions that do not change, about {:.0} have \
+         an interval without it (*), here {excluding}; ** counts that in (Holm, 5 %)",
+        rows.len(),
+        rows.len() as f64 * 0.05,
+    ));
+    notes.extend(warnings(sides, &conditions));
+    let report = Report {
+        question: "diff",
+        head: head(diff, sides),
+        fields: fields(diff, &compared, sides, &conditions),
+        columns: columns(sides),
+        rows: rows
+            .iter()
+            .take(diff.top)
+            .map(|it| cells(it, comparison.answer.row(it.at), sides))
+            .collect(),
+        notes,
+    };
+    report.print(diff.format)
+}
+
+impl Compared {
+    /// The condition of samples that are on either side.
+    fn condition(&self, dialect: &dyn Dialect) -> String {
+        let [a, b] = [&self.a, &self.b].map(|it| it.condition_of_side(dialect));
+        format!("{} AND (({a}) OR ({b}))", self.base.condition(dialect))
+    }
+
+    /// The statements about the two sides as wholes and about functions.
+    fn statements(&self, dialect: &dyn Dialect) -> [String; 2] {
+        let files = [
+            include_str!("../../sql/sides.sql"),
+            include_str!("../../sql/diff.sql"),
+        ];
+        files.map(|file| {
+            Statement::new(dialect, file)
+                .of_condition(&self.condition(dialect), true)
+                .of_function(None)
+                .with("side_a", &self.a.condition_of_side(dialect))
+                .with("side_b", &self.b.condition_of_side(dialect))
+                .limit(FUNCTIONS_MAX)
+                .finish()
+        })
+    }
+
+    /// Asks for both sides, and compares all functions.
+    fn compare(
+        &self,
+        engine: &dyn Engine,
+        dialect: &dyn Dialect,
+        sort: Sort,
+    ) -> Result<Comparison, Failure> {
+        let [sides, functions] = self.statements(dialect);
+        let answer = engine.rows(&sides)?;
+        let sides = Sides::of(answer.only()?);
+        self.check(engine, dialect, &sides)?;
+        let answer = engine.rows(&functions)?;
+        let mut functions = Vec::new();
+        for (at, row) in answer.iter().enumerate() {
+            if row.whole("kind") == NOTE {
+                continue;
+            }
+            let change = |what: &str| interval::change(&Moments::of(row, what), &sides);
+            functions.push(Compare {
+                at,
+                own: change("self"),
+                total: change("total"),
+            });
+        }
+        interval::correct(functions.iter_mut().map(|it| &mut it.own).collect());
+        interval::correct(functions.iter_mut().map(|it| &mut it.total).collect());
+        functions.sort_by(|x, y| {
+            let (x, y) = (sort.of(x), sort.of(y));
+            let first = x.covers_zero().cmp(&y.covers_zero());
+            first.then(y.delta().abs().total_cmp(&x.delta().abs()))
+        });
+        Ok(Comparison {
+            sides,
+            answer,
+            functions,
+        })
+    }
+
+    fn conditions(&self, dialect: &dyn Dialect, side: &Selection) -> String {
+        let wanted = format!(
+            "{} AND {}",
+            self.base.condition(dialect),
+            side.condition_of_side(dialect)
+        );
+        Statement::new(dialect, include_str!("../../sql/conditions.sql"))
+            .of_condition(&wanted, true)
+            .limit(CONDITIONS_MAX)
+            .finish()
+    }
+
+    /// The time in which samples of either side may be.
+    fn span(&self) -> Span {
+        let base = span(&self.base);
+        let least = |a: Option<i64>, b: Option<i64>| a.zip(b).map(|(a, b)| a.min(b));
+        let greatest = |a: Option<i64>, b: Option<i64>| a.zip(b).map(|(a, b)| a.max(b));
+        Span {
+            since_ms: base.since_ms.max(least(self.a.since_ms, self.b.since_ms)),
+            until_ms: match greatest(self.a.until_ms, self.b.until_ms) {
+                Some(until) => Some(base.until_ms.map_or(until, |it| it.min(until))),
+                None => base.until_ms,
+            },
+        }
+    }
+
+    /// An error if the two sides cannot be compared.
+    fn check(
+        &self,
+        engine: &dyn Engine,
+        dialect: &dyn Dialect,
+        sides: &Sides,
+    ) -> Result<(), Failure> {
+        for (side, hosts, word) in [
+            (&self.a, sides.hosts[0], "--a"),
+            (&self.b, sides.hosts[1], "--b"),
+        ] {
+            if hosts == 0 {
+                let mut selection = self.base.clone();
+                selection.since_ms = selection.since_ms.max(side.since_ms);
+                selection.until_ms = match (selection.until_ms, side.until_ms) {
+                    (Some(one), Some(other)) => Some(one.min(other)),
+                    (one, other) => one.or(other),
+                };
+                selection.values.splice(0..0, side.values.iter().cloned());
+                let why = nearby::no_samples(engine, dialect, &selection)?;
+                return Err(Failure::failed(format!("{word}: {why}")));
+            }
+        }
+        if sides.shared > 0.0 {
+            return Err(Failure::usage(format!(
+                "{:.0} samples are on both sides: --a and --b have to leave out each other's",
+                sides.shared
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// How the hosts of a side were sampled.
+struct Conditions {
+    /// Kernels, with what they run on.
+    kernels: Vec<String>,
+    rates: Vec<u64>,
+    lost_samples: u64,
+    lost_windows: u64,
+}
+
+impl Conditions {
+    fn ask(engine: &dyn Engine, statement: &str) -> Result<Self, Failure> {
+        let rows = engine.rows(statement)?;
+        let mut kernels: Vec<String> = rows
+            .iter()
+            .map(|it| safe(&format!("{} {}", it.text("kernel"), it.text("arch"))))
+            .collect();
+        kernels.dedup();
+        let mut rates: Vec<u64> = rows.iter().map(|it| it.whole("rate_hz")).collect();
+        rates.sort_unstable();
+        rates.dedup();
+        Ok(Self {
+            kernels,
+            rates,
+            lost_samples: rows.iter().map(|it| it.whole("lost_samples")).sum(),
+            lost_windows: rows.iter().map(|it| it.whole("lost_windows")).sum(),
+        })
+    }
+}
+
+/// Why the comparison may mislead.
+fn warnings(sides: &Sides, [a, b]: &[Conditions; 2]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for (name, hosts) in [("A", sides.hosts[0]), ("B", sides.hosts[1])] {
+        if hosts == 1 {
+            warnings.push(format!(
+                "warning: {name} is one host: how much hosts differ is not known, and there are no intervals"
+            ));
+        } else if hosts < HOSTS_FEW {
+            warnings.push(format!(
+                "warning: {name} has {hosts} hosts: with fewer than {HOSTS_FEW} intervals are wide and uncertain"
+            ));
+        }
+    }
+    if a.kernels != b.kernels {
+        warnings.push(format!(
+            "warning: kernels differ: A {}, B {}",
+            a.kernels.join(", "),
+            b.kernels.join(", ")
+        ));
+    }
+    if a.rates != b.rates {
+        let told = |rates: &[u64]| {
+            let rates: Vec<String> = rates.iter().map(u64::to_string).collect();
+            rates.join(", ")
+        };
+        warnings.push(format!(
+            "warning: rates differ: A {} Hz, B {} Hz",
+            told(&a.rates),
+            told(&b.rates)
+        ));
+    }
+    if a.lost_samples + a.lost_windows + b.lost_samples + b.lost_windows > 0 {
+        warnings.push(format!(
+            "lost: A {} samples and {} windows, B {} samples and {} windows",
+            a.lost_samples, a.lost_windows, b.lost_samples, b.lost_windows
+        ));
+    }
+    if sides.hosts_both > 0 {
+        warnings.push(format!(
+            "{} hosts are on both sides: each is compared with itself",
+            sides.hosts_both
+        ));
+    }
+    warnings
+}
+
+fn head(diff: &Diff, sides: &Sides) -> Vec<String> {
+    [("A", &diff.a, 0), ("B", &diff.b, 1)]
+        .map(|(name, words, at)| {
+            let words: Vec<String> = words.iter().map(|it| safe(it)).collect();
+            let mut text = format!(
+                "{name}: {}: {} hosts, {:.2} host-hours, ",
+                words.join(" "),
+                sides.hosts[at],
+                sides.hours(at)
+            );
+            match sides.is_time() {
+                true => {
+                    text += &format!(
+                        "{:.1} s an hour of a host",
+                        sides.per_hour(sides.all[at], at)
+                    );
+                    if sides.has_samples() {
+                        text += &format!(", {:.0} samples", sides.samples[at]);
+                    }
+                }
+                false => {
+                    text += &format!("{:.1} an hour of a host", sides.per_hour(sides.all[at], at))
+                }
+            }
+            text
+        })
+        .to_vec()
+}
+
+fn fields(
+    diff: &Diff,
+    compared: &Compared,
+    sides: &Sides,
+    conditions: &[Conditions; 2],
+) -> serde_json::Map<String, Value> {
+    let side = |at: usize, words: &[String]| {
+        let words: Vec<String> = words.iter().map(|it| safe(it)).collect();
+        json!({
+            "side": words,
+            "hosts": sides.hosts[at],
+            "host_hours": finite(sides.hours(at)),
+            "total": finite(sides.all[at]),
+            "samples": sides.has_samples().then(|| finite(sides.samples[at])),
+            "kernels": conditions[at].kernels,
+            "rates_hz": conditions[at].rates,
+            "lost_samples": conditions[at].lost_samples,
+            "lost_windows": conditions[at].lost_windows,
+        })
+    };
+    let fields = json!({
+        "event": safe(&compared.base.event),
+        "unit": if sides.is_time() { "seconds" } else { "events" },
+        "a": side(0, &diff.a),
+        "b": side(1, &diff.b),
+        "hosts_on_both": sides.hosts_both,
+    });
+    match fields {
+        Value::Object(fields) => fields,
+        _ => serde_json::Map::new(),
+    }
+}
+
+fn columns(sides: &Sides) -> Vec<Column> {
+    let (a, b) = match sides.has_samples() {
+        true => ("SAMPLES A", "B"),
+        false => ("", ""),
+    };
+    vec![
+        Column::number("self_change", "SELF"),
+        Column::number("self_half", "±"),
+        Column::text("self_mark", ""),
+        Column::number("self_share_a", "A %"),
+        Column::number("self_share_b", "B %"),
+        Column::number("self_per_hour_a", "A s/h"),
+        Column::number("self_per_hour_b", "B s/h"),
+        Column::number("total_change", "TOTAL"),
+        Column::number("total_half", "±"),
+        Column::number("total_share_a", ""),
+        Column::number("total_share_b", ""),
+        Column::number("samples_a", a),
+        Column::number("samples_b", b),
+        Column::number("hosts_a", "HOSTS A"),
+        Column::number("hosts_b", "B"),
+        Column::text("module", "MODULE"),
+        Column::text("function", "FUNCTION"),
+        Column::number("self_covers_zero", ""),
+        Column::number("self_chance", ""),
+        Column::number("self_corrected_chance", ""),
+        Column::number("total_covers_zero", ""),
+        Column::number("total_corrected_chance", ""),
+    ]
+}
+
+fn cells(it: &Compare, row: Row, sides: &Sides) -> Vec<Cell> {
+    let points = |number: f64| format!("{:+.2}", number * 100.0);
+    let half = |change: &Change| match change.half {
+        Some(half) => Cell::new(format!("{:.2}", half * 100.0), finite(half)),
+        None => Cell::none(),
+    };
+    let known = |number: Option<f64>| Cell::new("", number.map_or(Value::Null, finite));
+    let samples = |column: &str| match sides.has_samples() {
+        true => Cell::count(row.whole(column)),
+        false => Cell::none(),
+    };
+    let per_hour = |at: usize, column: &str| Cell::amount(sides.per_hour(row.number(column), at));
+    vec![
+        Cell::new(points(it.own.delta()), finite(it.own.delta())),
+        half(&it.own),
+        Cell::new(it.own.mark(), it.own.mark()),
+        Cell::share(it.own.a, 2),
+        Cell::share(it.own.b, 2),
+        per_hour(0, "self_a"),
+        per_hour(1, "self_b"),
+        Cell::new(
+            format!("{}{}", points(it.total.delta()), it.total.mark()),
+            finite(it.total.delta()),
+        ),
+        half(&it.total),
+        Cell::share(it.total.a, 2),
+        Cell::share(it.total.b, 2),
+        samples("samples_a"),
+        samples("samples_b"),
+        Cell::count(row.whole("hosts_a")),
+        Cell::count(row.whole("hosts_b")),
+        module(row),
+        function(row.text("function")),
+        Cell::new("", it.own.covers_zero()),
+        known(it.own.chance),
+        known(it.own.corrected),
+        Cell::new("", it.total.covers_zero()),
+        known(it.total.corrected),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

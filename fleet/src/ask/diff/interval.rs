@@ -1,0 +1,221 @@
+//! How far a change of a share can be trusted, if hosts are what was drawn.
+//!
+//! A share is a ratio of two sums over hosts, `Σx / Σy`. Its variance is that of `x - share * y`, by how much
+//! each host has more or less of the function than all have (the delta method; Cochran, *Sampling
+//! Techniques*, section 6.3), and that is made of the sums of squares and products which SQL has taken. Where a
+//! host is on both sides, what it does on both is alike, and their covariance is taken off.
+
+use crate::rows::Row;
+use profile::diff::student_chance;
+
+/// The chance that an interval leaves to what is outside of it.
+const OUTSIDE: f64 = 0.05;
+
+/// The sums of both sides; `[A, B]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Sides {
+    pub hosts: [u64; 2],
+    pub hosts_both: u64,
+    /// Seconds, or how often something happened.
+    pub all: [f64; 2],
+    all_squares: [f64; 2],
+    all_product: f64,
+    pub samples: [f64; 2],
+    recorded_ms: [f64; 2],
+    /// Samples on both sides.
+    pub shared: f64,
+    period_ns: f64,
+}
+
+impl Sides {
+    pub fn of(row: Row) -> Self {
+        let both = |a: &str, b: &str| [row.number(a), row.number(b)];
+        Self {
+            hosts: [row.whole("hosts_a"), row.whole("hosts_b")],
+            hosts_both: row.whole("hosts_both"),
+            all: both("all_a", "all_b"),
+            all_squares: both("all_aa", "all_bb"),
+            all_product: row.number("all_ab"),
+            samples: both("samples_a", "samples_b"),
+            recorded_ms: both("recorded_ms_a", "recorded_ms_b"),
+            shared: row.number("shared"),
+            period_ns: row.number("longest_period"),
+        }
+    }
+
+    /// Whether amounts are seconds.
+    pub fn is_time(&self) -> bool {
+        self.period_ns > 0.0
+    }
+
+    /// Whether values count samples.
+    pub fn has_samples(&self) -> bool {
+        self.period_ns > 1.0
+    }
+
+    /// The hours of hosts in whose windows a side has samples.
+    pub fn hours(&self, side: usize) -> f64 {
+        self.recorded_ms[side] / 3_600_000.0
+    }
+
+    /// An amount for each hour of a host; 0 without any.
+    pub fn per_hour(&self, amount: f64, side: usize) -> f64 {
+        let hours = self.hours(side);
+        if hours > 0.0 { amount / hours } else { 0.0 }
+    }
+}
+
+/// The sums of a function over hosts; `[A, B]`.
+#[derive(Debug, Clone, Copy)]
+pub struct Moments {
+    sum: [f64; 2],
+    squares: [f64; 2],
+    product: f64,
+    /// Its amount times all that the host has, on the same side.
+    with_all: [f64; 2],
+    /// Its amount on this side times all that the host has on the other.
+    with_other: [f64; 2],
+}
+
+impl Moments {
+    /// Those of `self` or `total`.
+    pub fn of(row: Row, what: &str) -> Self {
+        let number = |column: &str| row.number(&format!("{what}_{column}"));
+        Self {
+            sum: [number("a"), number("b")],
+            squares: [number("aa"), number("bb")],
+            product: number("ab"),
+            with_all: [number("a_all_a"), number("b_all_b")],
+            with_other: [number("a_all_b"), number("b_all_a")],
+        }
+    }
+}
+
+/// The shares of a function on both sides, and what is known of their difference.
+#[derive(Debug, Clone, Copy)]
+pub struct Change {
+    pub a: f64,
+    pub b: f64,
+    /// Half of the interval in which the difference is in 95 of 100 cases; `None` if a side is one host.
+    pub half: Option<f64>,
+    /// How likely a difference as large is where none is.
+    pub chance: Option<f64>,
+    /// The same, counting in that so many functions are looked at.
+    pub corrected: Option<f64>,
+}
+
+impl Change {
+    pub fn delta(&self) -> f64 {
+        self.b - self.a
+    }
+
+    /// Whether no change is seen.
+    pub fn covers_zero(&self) -> bool {
+        self.chance.is_none_or(|it| it >= OUTSIDE)
+    }
+
+    /// `0`, `*`, `**`: see docs/fleet.md.
+    pub fn mark(&self) -> &'static str {
+        match self.corrected {
+            Some(chance) if chance < OUTSIDE => "**",
+            _ if self.covers_zero() => "0",
+            _ => "*",
+        }
+    }
+}
+
+/// The change of a function.
+pub fn change(of: &Moments, sides: &Sides) -> Change {
+    let share = |side: usize| match sides.all[side] > 0.0 {
+        true => of.sum[side] / sides.all[side],
+        false => 0.0,
+    };
+    let shares = [share(0), share(1)];
+    let (half, chance) = match error(of, sides, shares) {
+        Some((deviation, freedom)) => {
+            let delta = (shares[1] - shares[0]).abs();
+            let chance = match (delta > 0.0, deviation > 0.0) {
+                (false, _) => 1.0,
+                (true, false) => 0.0,
+                (true, true) => student_chance(delta / deviation, freedom),
+            };
+            (Some(deviation * quantile(freedom)), Some(chance))
+        }
+        None => (None, None),
+    };
+    Change {
+        a: shares[0],
+        b: shares[1],
+        half,
+        chance,
+        corrected: None,
+    }
+}
+
+/// The standard deviation of the difference, and its degrees of freedom; `None` if a side is one host.
+fn error(of: &Moments, sides: &Sides, shares: [f64; 2]) -> Option<(f64, f64)> {
+    if sides.hosts.iter().any(|it| *it < 2) || sides.all.iter().any(|it| *it <= 0.0) {
+        return None;
+    }
+    let freedom = [0, 1].map(|side| sides.hosts[side] as f64 - 1.0);
+    let few = [0, 1].map(|side| sides.hosts[side] as f64 / freedom[side]);
+    let variance = [0, 1].map(|side| {
+        let (share, all) = (shares[side], sides.all[side]);
+        let squares = of.squares[side] - 2.0 * share * of.with_all[side]
+            + share * share * sides.all_squares[side];
+        let of_hosts = few[side] * squares.max(0.0) / (all * all);
+        // Of few samples all hosts may have the same number by chance. They vary no less than as many
+        // samples that are independent of each other.
+        let of_samples = match sides.has_samples() && sides.samples[side] > 0.0 {
+            true => share * (1.0 - share).max(0.0) / sides.samples[side],
+            false => 0.0,
+        };
+        of_hosts.max(of_samples)
+    });
+    let product = of.product - shares[1] * of.with_other[0] - shares[0] * of.with_other[1]
+        + shares[0] * shares[1] * sides.all_product;
+    let covariance = (few[0] * few[1]).sqrt() * product / (sides.all[0] * sides.all[1]);
+    let sum = variance[0] + variance[1];
+    if sides.hosts_both > 0 {
+        // Of the covariance no more is believed than would leave a tenth of the variance.
+        let left = (sum - 2.0 * covariance).max(sum * 0.1);
+        return Some((left.sqrt(), freedom[0].min(freedom[1])));
+    }
+    // Welch and Satterthwaite.
+    let parts = [0, 1].map(|side| variance[side] * variance[side] / freedom[side]);
+    let welch = match parts[0] + parts[1] > 0.0 {
+        true => sum * sum / (parts[0] + parts[1]),
+        false => freedom[0].min(freedom[1]),
+    };
+    Some((sum.sqrt(), welch))
+}
+
+/// How many standard deviations half of an interval is.
+fn quantile(freedom: f64) -> f64 {
+    let (mut low, mut high) = (1.0, 1000.0);
+    for _ in 0..60 {
+        let middle: f64 = (low + high) / 2.0;
+        match student_chance(middle, freedom) > OUTSIDE {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    high
+}
+
+/// Corrects chances for how many there are, by Holm's method: however they depend on each other, one of
+/// them is below 5 % by mistake in no more than 5 of 100 comparisons.
+pub fn correct(mut changes: Vec<&mut Change>) {
+    changes.retain(|it| it.chance.is_some());
+    changes.sort_by(|x, y| x.chance.unwrap_or(1.0).total_cmp(&y.chance.unwrap_or(1.0)));
+    let mut greatest = 0.0_f64;
+    let count = changes.len();
+    for (at, change) in changes.into_iter().enumerate() {
+        let chance = change.chance.unwrap_or(1.0) * (count - at) as f64;
+        greatest = greatest.max(chance).min(1.0);
+        change.corrected = Some(greatest);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! The stacks behind the numbers, as a file that `proftop open` reads: each host is a machine in it, and each
+//! service a process of that machine.
+
+/// Rows of samples, stacks and frames as a profile.
+mod profile_of;
+
+use super::arguments::{Asked, span};
+use super::{nearby, summary};
+use crate::failure::{Failure, safe, shown};
+use crate::output::print;
+use crate::sql::{self, Dialect, Selection, Statement};
+use clap::Args;
+use profile::formats::Format;
+use profile::{Cancel, Query};
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The most rows of samples, stacks and frames that are written: they are in memory together.
+const ROWS_MAX: usize = 2_000_000;
+
+#[derive(Debug, Args)]
+pub struct Flame {
+    #[command(flatten)]
+    pub asked: Asked,
+    /// Only stacks that have this function
+    #[arg(long, value_name = "NAME")]
+    function: Option<String>,
+    /// The file to write; its end says the format: .pft (all of it), .folded, .pb.gz, .html, .svg, …
+    #[arg(short, long, value_name = "FILE", required_unless_present = "print")]
+    output: Option<PathBuf>,
+    /// Replace the file if there is one
+    #[arg(long)]
+    force: bool,
+}
+
+/// Writes the file.
+pub fn run(flame: &Flame) -> Result<(), Failure> {
+    let asked = &flame.asked;
+    let selection = asked.selection()?;
+    let function = flame.function.as_deref();
+    if let Some(function) = function {
+        sql::check(function)?;
+    }
+    let dialect = super::dialect(&asked.source);
+    let statements = statements(dialect, &selection, function);
+    if asked.source.print {
+        return super::print_statements(&asked.source, &statements);
+    }
+    let path = flame.output.as_deref().unwrap_or(Path::new(""));
+    let format = Format::of_path(path).ok_or_else(|| {
+        let endings: Vec<&str> = Format::ALL.iter().map(|it| it.endings()[0]).collect();
+        Failure::usage(format!(
+            "{} ends in none of {}",
+            shown(path),
+            endings.join(", ")
+        ))
+    })?;
+    if !flame.force && path.symlink_metadata().is_ok() {
+        return Err(Failure::usage(format!(
+            "{} is there already: choose another name, or --force",
+            shown(path)
+        )));
+    }
+    let engine = super::engine(&asked.source, span(&selection))?;
+    let engine = &*engine;
+    let samples = engine.rows(&statements[0])?;
+    if samples.cells.is_empty() {
+        if summary::whole(engine, dialect, &selection)?.is_none() {
+            return Err(nearby::no_samples(engine, dialect, &selection)?);
+        }
+        return Err(nearby::no_function(engine, function.unwrap_or_default())?);
+    }
+    let stacks = engine.rows(&statements[1])?;
+    let frames = engine.rows(&statements[2])?;
+    for (what, rows) in [
+        ("samples", &samples),
+        ("stacks", &stacks),
+        ("frames", &frames),
+    ] {
+        if rows.cells.len() > ROWS_MAX {
+            return Err(Failure::failed(format!(
+                "there are more than {ROWS_MAX} rows of {what}: ask for less time (--since, --until), one host, \
+                 one service or one function"
+            )));
+        }
+    }
+    let made = profile_of::rows(&selection.event, &samples, &stacks, &frames);
+    let view = made.store.view();
+    let query = Query::default();
+    let all = view.select(&query, &Cancel::new());
+    let all = all.expect("nobody cancels it");
+    write(path, |file| {
+        format
+            .write_as(path, false, &all, file)
+            .map_err(|error| error.to_string())
+    })?;
+    let mut text = format!(
+        "{}: {} stacks of {} services on {} hosts\n",
+        shown(path),
+        stacks.cells.len(),
+        made.services,
+        made.hosts
+    );
+    for note in made.notes {
+        text += &format!("{}\n", safe(&note));
+    }
+    if format == Format::Pft {
+        text += &format!(
+            "proftop open {} shows it: o puts hosts together, h tells all keys\n",
+            shown(path)
+        );
+    }
+    print(&text)
+}
+
+/// Writes a file that has its name only once it is whole.
+fn write(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), String>,
+) -> Result<(), Failure> {
+    let failed = |why: String| Failure::failed(format!("cannot write {}: {why}", shown(path)));
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(path.file_name().unwrap_or_default());
+    hidden.push(format!(".{}", std::process::id()));
+    let part = path.with_file_name(hidden);
+    let file = File::options()
+        .write(true)
+        .create_new(true)
+        .open(&part)
+        .map_err(|error| failed(error.to_string()))?;
+    let mut file = BufWriter::new(file);
+    let written = fill(&mut file)
+        .and_then(|()| file.flush().map_err(|error| error.to_string()))
+        .and_then(|()| fs::rename(&part, path).map_err(|error| error.to_string()));
+    written.map_err(|why| {
+        // What is half written is no use to anybody; that it cannot be removed changes nothing.
+        let _ = fs::remove_file(&part);
+        failed(why)
+    })
+}
+
+/// The statements about samples, stacks and frames.
+fn statements(dialect: &dyn Dialect, selection: &Selection, function: Option<&str>) -> [String; 3] {
+    let within = match function {
+        Some(name) => Statement::new(dialect, include_str!("../../sql/within.sql"))
+            .with("name", &dialect.text(name))
+            .finish(),
+        None => String::new(),
+    };
+    [
+        include_str!("../../sql/samples.sql"),
+        include_str!("../../sql/stacks.sql"),
+        include_str!("../../sql/frames.sql"),
+    ]
+    .map(|file| {
+        Statement::new(dialect, file)
+            .of(selection)
+            .with("of_samples", &within)
+            .limit(ROWS_MAX + 1)
+            .finish()
+    })
+}

@@ -1,0 +1,93 @@
+//! What is there, for who asked for what is not.
+
+use crate::engine::Engine;
+use crate::failure::{Failure, safe};
+use crate::sql::{Dialect, Selection};
+
+/// How many values a sentence lists.
+const TOLD_MAX: usize = 8;
+
+/// The most names of functions that are looked through.
+const NAMES_MAX: usize = 2_000_000;
+
+/// Why no sample is in a selection, with values that there are.
+pub fn no_samples(
+    engine: &dyn Engine,
+    dialect: &dyn Dialect,
+    selection: &Selection,
+) -> Result<Failure, Failure> {
+    let of_time = Selection {
+        values: Vec::new(),
+        ..selection.clone()
+    };
+    let list = |column: &str, condition: &str| -> Result<Vec<String>, Failure> {
+        let sql = format!(
+            "SELECT {column} AS name, sum(value) AS counted FROM samples WHERE {condition}\n\
+             GROUP BY {column} ORDER BY counted DESC, name LIMIT {}",
+            TOLD_MAX + 1
+        );
+        let rows = engine.rows(&sql)?;
+        Ok(rows.iter().map(|it| safe(it.text("name"))).collect())
+    };
+    let of_event = list("event", &of_time.condition_of_side(dialect))?;
+    if of_event.is_empty() {
+        return Ok(Failure::failed("there are no samples of that time"));
+    }
+    if !of_event.contains(&safe(&selection.event)) {
+        return Ok(Failure::failed(format!(
+            "no samples of that time count {}; they count {}",
+            safe(&selection.event),
+            told(&of_event)
+        )));
+    }
+    let Some((column, value)) = selection.values.first() else {
+        return Ok(Failure::failed("there are no samples of that time"));
+    };
+    let there = list(column.word(), &of_time.condition(dialect))?;
+    let word = column.word();
+    if there.contains(&safe(value)) || selection.values.len() > 1 {
+        return Ok(Failure::failed(
+            "no samples of that time have all that was asked for",
+        ));
+    }
+    Ok(Failure::failed(format!(
+        "no samples of that time have the {word} {}; most have {}",
+        safe(value),
+        told(&there)
+    )))
+}
+
+/// Why no stack has a function, with names that are like it.
+pub fn no_function(engine: &dyn Engine, name: &str) -> Result<Failure, Failure> {
+    let sql = format!("SELECT function FROM frames GROUP BY function LIMIT {NAMES_MAX}");
+    let rows = engine.rows(&sql)?;
+    let wanted = name.to_lowercase();
+    let mut alike: Vec<&str> = Vec::new();
+    for row in &rows.cells {
+        if let Some(crate::rows::Cell::Text(function)) = row.first()
+            && function.to_lowercase().contains(&wanted)
+        {
+            alike.push(function);
+        }
+    }
+    // What has least beside what was typed is most like it.
+    alike.sort_by_key(|it| (it.len(), *it));
+    let alike: Vec<String> = alike.iter().take(TOLD_MAX + 1).map(|it| safe(it)).collect();
+    let name = safe(name);
+    Ok(Failure::failed(match alike.is_empty() {
+        true => format!("no function is called {name}; `top` lists names"),
+        false => format!(
+            "no sample that was asked for is in a function {name}; names like it: {}",
+            told(&alike)
+        ),
+    }))
+}
+
+fn told(names: &[String]) -> String {
+    let shown = names.iter().take(TOLD_MAX);
+    let shown: Vec<&str> = shown
+        .map(|it| if it.is_empty() { "(none)" } else { it })
+        .collect();
+    let rest = if names.len() > TOLD_MAX { ", …" } else { "" };
+    format!("{}{rest}", shown.join(", "))
+}

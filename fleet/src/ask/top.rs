@@ -1,0 +1,202 @@
+//! Functions by their time on all machines.
+
+use super::arguments::{Asked, Format, span};
+use super::report::{Cell, Column, Report};
+use super::summary::{Summary, key};
+use super::{machines, nearby, summary};
+use crate::failure::Failure;
+use crate::rows::Row;
+use crate::sql::{self, Dialect, Selection, Statement};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+/// The kind of a row that is no function, but why a stack has no root.
+const NOTE: u64 = 4;
+
+/// As many rows as there are such notes are asked for beside those that are shown.
+const NOTES_MAX: usize = 64;
+
+/// The most rows that may be asked for.
+const ROWS_MAX: usize = 1_000_000;
+
+#[derive(Debug, Args)]
+pub struct Top {
+    #[command(flatten)]
+    pub asked: Asked,
+    /// Count functions of each host, service, namespace, version or container apart; several with commas
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
+    by: Vec<sql::Column>,
+    /// How many rows
+    #[arg(long, value_name = "ROWS", default_value_t = 20)]
+    top: usize,
+    /// What rows are sorted by: own time, or time with what a function calls
+    #[arg(long, default_value = "self")]
+    sort: Sort,
+    /// What the answer looks like
+    #[arg(long, default_value = "table")]
+    format: Format,
+}
+
+/// What rows are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Sort {
+    #[value(name = "self")]
+    Own,
+    Total,
+}
+
+/// Prints the answer.
+pub fn run(top: &Top) -> Result<(), Failure> {
+    let asked = &top.asked;
+    let selection = asked.selection()?;
+    let dialect = super::dialect(&asked.source);
+    let mut by = top.by.clone();
+    by.dedup();
+    let statement = statement(dialect, &selection, &by, top);
+    if asked.source.print {
+        let mut statements = vec![summary::statement(dialect, &selection, &[])];
+        if !by.is_empty() {
+            statements.push(summary::statement(dialect, &selection, &by));
+        }
+        statements.push(machines::statement(dialect, &selection));
+        statements.push(statement);
+        return super::print_statements(&asked.source, &statements);
+    }
+    let engine = super::engine(&asked.source, span(&selection))?;
+    let engine = &*engine;
+    let Some(all) = summary::whole(engine, dialect, &selection)? else {
+        return Err(nearby::no_samples(engine, dialect, &selection)?);
+    };
+    let groups = match by.is_empty() {
+        true => [(Vec::new(), all)].into(),
+        false => summary::groups(engine, dialect, &selection, &by)?,
+    };
+    let lost = machines::lost(&machines::ask(engine, dialect, &selection)?);
+    let answer = engine.rows(&statement)?;
+    let mut rows = Vec::new();
+    let mut is_more = false;
+    for row in answer.iter() {
+        // Why stacks have no root is told below the table.
+        if row.whole("kind") == NOTE && row.number("self_time") == 0.0 {
+            continue;
+        }
+        if rows.len() == top.top {
+            is_more = true;
+            break;
+        }
+        let group = key(row, &by);
+        let whole = groups.get(&group).copied().unwrap_or(all);
+        rows.push(cells(row, &group, &whole));
+    }
+    let mut head = vec![all.sentence(&selection.event), lost.sentence()];
+    if !by.is_empty() {
+        let words: Vec<&str> = by.iter().map(|it| it.word()).collect();
+        head.push(format!("shares are of each {}", words.join(" and ")));
+    }
+    let mut notes = Vec::new();
+    if is_more {
+        notes.push(format!("only the first {} rows (--top)", top.top));
+    }
+    notes.extend(all.notes());
+    let mut fields = all.fields(&selection);
+    fields.insert("lost_samples".into(), json!(lost.samples));
+    fields.insert("lost_windows".into(), json!(lost.windows));
+    let report = Report {
+        question: "top",
+        head,
+        fields,
+        columns: columns(&by, &all),
+        rows,
+        notes,
+    };
+    report.print(top.format)
+}
+
+/// The statement.
+fn statement(
+    dialect: &dyn Dialect,
+    selection: &Selection,
+    by: &[sql::Column],
+    top: &Top,
+) -> String {
+    let order = match top.sort {
+        Sort::Own => "round(self_time, 6) DESC, round(total_time, 6) DESC",
+        Sort::Total => "round(total_time, 6) DESC, round(self_time, 6) DESC",
+    };
+    Statement::new(dialect, include_str!("../../sql/top.sql"))
+        .by(by)
+        .of(selection)
+        .of_function(None)
+        .with("order", order)
+        .limit(top.top.min(ROWS_MAX) + NOTES_MAX)
+        .finish()
+}
+
+fn columns(by: &[sql::Column], all: &Summary) -> Vec<Column> {
+    let (own, total) = match all.is_time() {
+        true => ("SELF s", "TOTAL s"),
+        false => ("SELF", "TOTAL"),
+    };
+    let samples = if all.has_samples() { "SAMPLES" } else { "" };
+    let mut columns = vec![
+        Column::number("self", own),
+        Column::number("self_share", "SELF %"),
+        Column::number("total", total),
+        Column::number("total_share", "TOTAL %"),
+        Column::number("self_samples", ""),
+        Column::number("samples", samples),
+        Column::number("hosts", "HOSTS"),
+    ];
+    for column in by {
+        let title = match column {
+            sql::Column::Host => "HOST",
+            sql::Column::Service => "SERVICE",
+            sql::Column::Namespace => "NAMESPACE",
+            sql::Column::Version => "VERSION",
+            sql::Column::Container => "CONTAINER",
+        };
+        columns.push(Column::text(column.word(), title));
+    }
+    columns.push(Column::text("module", "MODULE"));
+    columns.push(Column::text("function", "FUNCTION"));
+    columns
+}
+
+fn cells(row: Row, group: &[String], whole: &Summary) -> Vec<Cell> {
+    let (own, total) = (row.number("self_time"), row.number("total_time"));
+    let samples = |column: &str| match whole.has_samples() {
+        true => Cell::count(row.whole(column)),
+        false => Cell::none(),
+    };
+    let digits = whole.digits();
+    let mut cells = vec![
+        Cell::amount(own),
+        Cell::share(whole.share(own), digits),
+        Cell::amount(total),
+        Cell::share(whole.share(total), digits),
+        samples("self_samples"),
+        samples("total_samples"),
+        Cell::count(row.whole("hosts")),
+    ];
+    cells.extend(group.iter().map(|it| Cell::name(it)));
+    cells.push(module(row));
+    cells.push(function(row.text("function")));
+    cells
+}
+
+/// The file that a function is in; several files may have one of that name.
+pub fn module(row: Row) -> Cell {
+    let (least, greatest) = (row.text("least_module"), row.text("greatest_module"));
+    match least == greatest {
+        true => Cell::name(least),
+        false => Cell::new("(several)", serde_json::Value::Null),
+    }
+}
+
+/// The name of a function; all code of a file that has none is one row.
+pub fn function(name: &str) -> Cell {
+    match name {
+        "" => Cell::new("(no name)", serde_json::Value::Null),
+        name => Cell::name(name),
+    }
+}

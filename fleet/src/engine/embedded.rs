@@ -1,0 +1,227 @@
+//! DataFusion in this process, on the files of a folder. Its memory has a bound: what sorts and groups
+//! need beyond it goes to files in the folder for temporary files.
+
+use super::files::{Folder, Table};
+use super::{ANSWER_BYTES_MAX, Engine, too_long};
+use crate::failure::{Failure, safe, shown};
+use crate::rows::{Cell, Rows};
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type, UInt64Type};
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{
+    ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
+};
+use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::prelude::{SessionConfig, SessionContext};
+use futures_util::StreamExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What a run may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    pub memory_bytes: usize,
+    /// The most rows of samples that are read.
+    pub rows_max: u64,
+}
+
+/// The engine, and the tables that it has.
+pub struct Embedded {
+    runtime: Runtime,
+    context: SessionContext,
+    bounds: Bounds,
+}
+
+impl Embedded {
+    /// Makes the tables of a folder known to it.
+    pub fn new(folder: &Folder, bounds: Bounds) -> Result<Self, Failure> {
+        if folder.sample_rows > bounds.rows_max {
+            return Err(Failure::failed(format!(
+                "{} rows of samples are to be read, and {} are the most: ask for less time (--since, --until), \
+                 ask a cluster (--engine), or allow more (--rows-max)",
+                folder.sample_rows, bounds.rows_max,
+            )));
+        }
+        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(cpus)
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::failed(format!("cannot start threads: {error}")))?;
+        let config = SessionConfig::new()
+            .with_target_partitions(cpus)
+            // The ends of all files would be read once more, before anything is known of what is wanted.
+            .with_collect_statistics(false)
+            .set_bool("datafusion.execution.parquet.pushdown_filters", true);
+        let environment = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(FairSpillPool::new(bounds.memory_bytes)))
+            .build_arc()
+            .map_err(|error| Failure::failed(format!("cannot start the engine: {error}")))?;
+        let context = SessionContext::new_with_config_rt(config, environment);
+        for table in &folder.tables {
+            register(&context, table)?;
+        }
+        Ok(Self {
+            runtime,
+            context,
+            bounds,
+        })
+    }
+
+    async fn ask(&self, sql: &str) -> Result<Rows, Failure> {
+        let told = |error: DataFusionError| self.told(&error);
+        let frame = self.context.sql(sql).await.map_err(told)?;
+        let columns = frame.schema().fields().iter();
+        let mut rows = Rows {
+            columns: columns.map(|it| it.name().clone()).collect(),
+            cells: Vec::new(),
+        };
+        let mut stream = frame.execute_stream().await.map_err(told)?;
+        let mut bytes = 0;
+        while let Some(batch) = stream.next().await {
+            let batch = batch.map_err(told)?;
+            bytes += batch.get_array_memory_size();
+            if bytes > ANSWER_BYTES_MAX {
+                return Err(too_long());
+            }
+            add(&mut rows, &batch)
+                .map_err(|error| Failure::failed(format!("cannot read the answer: {error}")))?;
+        }
+        Ok(rows)
+    }
+
+    /// An error of the engine in a sentence.
+    fn told(&self, error: &DataFusionError) -> Failure {
+        if let DataFusionError::ResourcesExhausted(_) = error.find_root() {
+            return Failure::failed(format!(
+                "this needs more memory than {} MB, or more room for temporary files: ask for less time \
+                 (--since, --until) or one service, or allow more (--memory)",
+                self.bounds.memory_bytes >> 20
+            ));
+        }
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        Failure::failed(format!("the engine fails: {}", safe(first)))
+    }
+}
+
+impl Engine for Embedded {
+    fn rows(&self, sql: &str) -> Result<Rows, Failure> {
+        self.runtime.block_on(async {
+            let failed = |error: std::io::Error| {
+                Failure::failed(format!("cannot wait for signals: {error}"))
+            };
+            let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
+            let mut interrupted = signal(SignalKind::interrupt()).map_err(failed)?;
+            // Temporary files are removed when what made them is dropped.
+            tokio::select! {
+                rows = self.ask(sql) => rows,
+                _ = interrupted.recv() => Err(Failure::ended(2)),
+                _ = terminated.recv() => Err(Failure::ended(15)),
+            }
+        })
+    }
+}
+
+/// Makes a table known, as the files that it has.
+fn register(context: &SessionContext, table: &Table) -> Result<(), Failure> {
+    let failed = |error: DataFusionError| {
+        Failure::failed(format!(
+            "cannot look at {}: {}",
+            table.name,
+            safe(&error.to_string())
+        ))
+    };
+    let mut urls = Vec::with_capacity(table.files.len());
+    for file in &table.files {
+        let absolute = std::path::absolute(file)
+            .map_err(|error| Failure::failed(format!("cannot read {}: {error}", shown(file))))?;
+        urls.push(ListingTableUrl::parse(url(&absolute)).map_err(failed)?);
+    }
+    let format =
+        ParquetFormat::default().with_options(context.state().default_table_options().parquet);
+    let options = ListingOptions::new(Arc::new(format));
+    let config = ListingTableConfig::new_with_multi_paths(urls)
+        .with_listing_options(options)
+        .with_schema(Arc::clone(&table.schema));
+    let listed = ListingTable::try_new(config).map_err(failed)?;
+    context
+        .register_table(table.name, Arc::new(listed))
+        .map_err(failed)?;
+    Ok(())
+}
+
+/// A path as a URL, in which each byte stands for itself: as a path, `*` and `[` would be patterns.
+fn url(path: &Path) -> String {
+    let mut url = String::from("file://");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                url.push(char::from(*byte));
+            }
+            other => url += &format!("%{other:02X}"),
+        }
+    }
+    url
+}
+
+/// Adds the rows of a batch.
+fn add(rows: &mut Rows, batch: &RecordBatch) -> Result<(), arrow::error::ArrowError> {
+    let columns: Vec<Vec<Cell>> = batch
+        .columns()
+        .iter()
+        .map(|column| cells(column))
+        .collect::<Result<_, _>>()?;
+    let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
+    for _ in 0..batch.num_rows() {
+        let cells = columns.iter_mut().map(|it| it.next().unwrap_or(Cell::None));
+        rows.cells.push(cells.collect());
+    }
+    Ok(())
+}
+
+fn cells(column: &dyn Array) -> Result<Vec<Cell>, arrow::error::ArrowError> {
+    let all = 0..column.len();
+    let of = |is: &dyn Fn(usize) -> Cell| -> Vec<Cell> {
+        let cell = |at| {
+            if column.is_null(at) {
+                Cell::None
+            } else {
+                is(at)
+            }
+        };
+        all.clone().map(cell).collect()
+    };
+    Ok(match column.data_type() {
+        kind if kind.is_unsigned_integer() => {
+            let numbers = cast(column, &DataType::UInt64)?;
+            let numbers = numbers.as_primitive::<UInt64Type>();
+            of(&|at| Cell::Whole(numbers.value(at)))
+        }
+        kind if kind.is_numeric() => {
+            let numbers = cast(column, &DataType::Float64)?;
+            let numbers = numbers.as_primitive::<Float64Type>();
+            of(&|at| Cell::Number(numbers.value(at)))
+        }
+        DataType::List(_) => {
+            let lists = column.as_list::<i32>();
+            let mut cells = Vec::new();
+            for at in all {
+                let numbers = cast(&lists.value(at), &DataType::UInt64)?;
+                let numbers = numbers.as_primitive::<UInt64Type>();
+                cells.push(Cell::List(numbers.values().to_vec()));
+            }
+            cells
+        }
+        _ => {
+            let texts = cast(column, &DataType::Utf8)?;
+            let texts = texts.as_string::<i32>();
+            of(&|at| Cell::Text(texts.value(at).into()))
+        }
+    })
+}

@@ -1,0 +1,310 @@
+//! The files of a folder of Parquet. Engines take what they find: a folder of something else would be
+//! empty tables, and a file that is cut off an error about bytes. So each file's end, in which its columns
+//! stand, is read first.
+
+use crate::failure::{Failure, safe, shown};
+use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The most files of a table: what a longer list takes is time before anything is known.
+const FILES_MAX: usize = 500_000;
+
+/// A file begins in its hour, and may have windows of the next one: `roll` is an hour at most.
+const ROLL_MAX_MS: i64 = 3_600_000;
+
+/// The time that is asked for, in ms since 1970.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Span {
+    pub since_ms: Option<i64>,
+    pub until_ms: Option<i64>,
+}
+
+/// A table: its columns and its files.
+#[derive(Debug)]
+pub struct Table {
+    pub name: &'static str,
+    pub schema: SchemaRef,
+    pub files: Vec<PathBuf>,
+}
+
+/// The tables of a folder.
+#[derive(Debug)]
+pub struct Folder {
+    pub tables: Vec<Table>,
+    /// How many rows the files of samples have.
+    pub sample_rows: u64,
+}
+
+impl Folder {
+    /// Looks for the files of a time, and at the end of each.
+    pub fn look(dir: &Path, span: Span) -> Result<Self, Failure> {
+        let told = fs::metadata(dir).map_err(|error| {
+            Failure::failed(format!("cannot look into {}: {error}", shown(dir)))
+        })?;
+        if !told.is_dir() {
+            return Err(Failure::usage(format!("{} is no folder", shown(dir))));
+        }
+        let mut tables = Vec::new();
+        let mut sample_rows = 0;
+        for (name, columns) in columns() {
+            let files = list(dir, name, span)?;
+            for file in &files {
+                let rows = check(file, &columns)?;
+                if name == "samples" {
+                    sample_rows += rows;
+                }
+            }
+            tables.push(Table {
+                name,
+                schema: Arc::new(Schema::new(columns)),
+                files,
+            });
+        }
+        let missing = tables.iter().find(|it| it.files.is_empty());
+        if let Some(table) = missing {
+            return Err(nothing(dir, table.name, span));
+        }
+        Ok(Self {
+            tables,
+            sample_rows,
+        })
+    }
+}
+
+/// Whether a folder has samples of a time, as far as the names of its folders say.
+pub fn has_samples(dir: &Path, span: Span) -> Result<bool, Failure> {
+    Ok(!list(dir, "samples", span)?.is_empty())
+}
+
+/// Why a table has no files.
+fn nothing(dir: &Path, table: &str, span: Span) -> Failure {
+    let shown = shown(dir);
+    let dates = dates(&dir.join(table));
+    match (&dates[..], table) {
+        ([], "samples") => Failure::failed(format!(
+            "{shown} has no samples: the sink `parquet` writes them into {shown}/samples/date=…/hour=…/"
+        )),
+        ([], _) => Failure::failed(format!(
+            "{shown} has samples and nothing in {shown}/{table}/: copy the whole folder"
+        )),
+        ([first, .., last], _) if span != Span::default() => Failure::failed(format!(
+            "{shown} has no {table} of that time, but of {first} to {last} (UTC)"
+        )),
+        ([only], _) if span != Span::default() => Failure::failed(format!(
+            "{shown} has no {table} of that time, but of {only} (UTC)"
+        )),
+        _ => Failure::failed(format!("{shown} has no {table}")),
+    }
+}
+
+/// The columns that are asked, with the types that they are asked as.
+fn columns() -> [(&'static str, Vec<Field>); 4] {
+    let field = |name: &str, kind: DataType| Field::new(name, kind, true);
+    let text = |name: &str| field(name, DataType::Utf8View);
+    let list = DataType::List(Arc::new(Field::new("item", DataType::UInt64, true)));
+    [
+        (
+            "samples",
+            vec![
+                field(
+                    "ts",
+                    DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
+                ),
+                field("begin_ms", DataType::Int64),
+                field("dur_ms", DataType::UInt32),
+                text("host"),
+                text("service"),
+                text("namespace"),
+                text("version"),
+                text("container"),
+                text("event"),
+                field("stack_id", DataType::UInt64),
+                field("value", DataType::UInt64),
+                field("period_ns", DataType::UInt64),
+                field("weight", DataType::Float32),
+            ],
+        ),
+        (
+            "stacks",
+            vec![field("stack_id", DataType::UInt64), field("frames", list)],
+        ),
+        (
+            "frames",
+            vec![
+                field("frame_id", DataType::UInt64),
+                field("build_id", DataType::BinaryView),
+                field("file_off", DataType::UInt64),
+                text("module"),
+                text("function"),
+                text("file"),
+                field("line", DataType::UInt32),
+                field("inline_depth", DataType::UInt8),
+                field("kind", DataType::UInt8),
+            ],
+        ),
+        (
+            "hosts",
+            vec![
+                text("host"),
+                field(
+                    "first_seen",
+                    DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
+                ),
+                field(
+                    "last_seen",
+                    DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
+                ),
+                field("begin_ms", DataType::Int64),
+                field("recorded_ms", DataType::UInt64),
+                field("cores", DataType::UInt16),
+                text("kernel"),
+                text("arch"),
+                text("agent_version"),
+                field("rate_hz", DataType::UInt16),
+                field("lost_samples", DataType::UInt64),
+                field("lost_windows", DataType::UInt32),
+            ],
+        ),
+    ]
+}
+
+/// The files of a table, in the order of their names.
+fn list(dir: &Path, table: &str, span: Span) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    let place = dir.join(table);
+    let found = match entries(&place) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(files),
+        found => found.map_err(|error| unlisted(&place, &error))?,
+    };
+    for date in found {
+        let Some(day) = named(&date, "date=") else {
+            continue;
+        };
+        if !may_have(&day, 0, 24, span) {
+            continue;
+        }
+        let inner = match table {
+            "samples" => {
+                let hours = entries(&date).map_err(|error| unlisted(&date, &error))?;
+                let fits = |it: &PathBuf| {
+                    let hour = named(it, "hour=").and_then(|it| it.parse().ok());
+                    hour.is_some_and(|hour| may_have(&day, hour, 1, span))
+                };
+                hours.into_iter().filter(fits).collect()
+            }
+            _ => vec![date],
+        };
+        for folder in inner {
+            for file in entries(&folder).map_err(|error| unlisted(&folder, &error))? {
+                if is_parquet(&file) {
+                    files.push(file);
+                }
+            }
+        }
+        if files.len() > FILES_MAX {
+            return Err(Failure::failed(format!(
+                "{} has more than {FILES_MAX} files of that time: ask for less (--since, --until)",
+                shown(&place)
+            )));
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn unlisted(place: &Path, error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot look into {}: {error}", shown(place)))
+}
+
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let found = fs::read_dir(folder)?;
+    found.map(|it| Ok(it?.path())).collect()
+}
+
+/// What stands behind the `date=` or `hour=` of a folder's name.
+fn named(path: &Path, key: &str) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_prefix(key).map(String::from)
+}
+
+/// Whether it is a file of Parquet that has its name: what is being written begins with a point.
+fn is_parquet(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    name.ends_with(b".parquet") && !name.starts_with(b".") && !name.starts_with(b"_")
+}
+
+/// Whether the files of so many hours of a date may have windows of a time. What is no date may have all.
+fn may_have(date: &str, hour: i64, hours: i64, span: Span) -> bool {
+    let Some(day_ms) = crate::dates::day_ms(date) else {
+        return true;
+    };
+    let begin = day_ms + hour * 3_600_000;
+    let end = begin + hours * 3_600_000 + ROLL_MAX_MS;
+    span.since_ms.is_none_or(|since| end > since) && span.until_ms.is_none_or(|until| begin < until)
+}
+
+/// The dates of a table, in their order.
+fn dates(place: &Path) -> Vec<String> {
+    let found = entries(place).unwrap_or_default();
+    let has_files = |it: &PathBuf| entries(it).is_ok_and(|it| !it.is_empty());
+    let found = found.iter().filter(|it| has_files(it));
+    let mut dates: Vec<String> = found.filter_map(|it| named(it, "date=")).collect();
+    dates.sort();
+    dates.iter().map(|it| safe(it)).collect()
+}
+
+/// Reads the end of a file and checks that it has the columns. Returns its rows.
+fn check(path: &Path, columns: &[Field]) -> Result<u64, Failure> {
+    let name = shown(path);
+    let told = fs::metadata(path)
+        .map_err(|error| Failure::failed(format!("cannot read {name}: {error}")))?;
+    if !told.is_file() {
+        return Err(Failure::failed(format!("{name} is no file")));
+    }
+    let file = File::open(path)
+        .map_err(|error| Failure::failed(format!("cannot read {name}: {error}")))?;
+    let metadata = read_end(&file).map_err(|error| {
+        Failure::failed(format!(
+            "{name} is damaged, or no file of Parquet ({}): remove it, or write it again",
+            safe(&error.to_string())
+        ))
+    })?;
+    let description = metadata.file_metadata().schema_descr();
+    for column in columns {
+        let roots = description.root_schema().get_fields();
+        let Some(found) = roots.iter().find(|it| it.name() == column.name()) else {
+            return Err(Failure::failed(format!(
+                "{name} has no column {}: it was not written by the sink `parquet`",
+                column.name()
+            )));
+        };
+        let is_list = matches!(column.data_type(), DataType::List(_));
+        let is_text = matches!(
+            column.data_type(),
+            DataType::Utf8View | DataType::BinaryView
+        );
+        let fits = match found.is_primitive() {
+            true => !is_list && is_text == is_bytes(found),
+            false => is_list,
+        };
+        if !fits {
+            return Err(Failure::failed(format!(
+                "{name} has something else in its column {}: it was not written by the sink `parquet`",
+                column.name()
+            )));
+        }
+    }
+    Ok(metadata.file_metadata().num_rows().max(0) as u64)
+}
+
+fn is_bytes(column: &::parquet::schema::types::Type) -> bool {
+    column.get_physical_type() == ::parquet::basic::Type::BYTE_ARRAY
+}
+
+fn read_end(file: &File) -> Result<ParquetMetaData, ::parquet::errors::ParquetError> {
+    ParquetMetaDataReader::new().parse_and_finish(file)
+}

@@ -1,0 +1,98 @@
+//! `proftop-fleet` sends what `proftop agent` has recorded on a machine to where the profiles of many
+//! machines are kept. It needs no rights but to read the agent's spool: sampling and sending are two
+//! programs, and a server that is slow, away or hostile has nothing to do with the one that has rights.
+
+#![forbid(unsafe_code)]
+
+/// Questions about many machines.
+mod ask;
+mod backoff;
+pub mod config;
+mod dates;
+mod encode;
+/// What runs SQL.
+mod engine;
+mod failure;
+/// Windows of a fleet that does not exist, for tests and measurements.
+pub mod generate;
+mod output;
+/// What is given up before anything is sent.
+mod rights;
+/// Rows that an engine answers with.
+mod rows;
+mod ship;
+pub mod sinks;
+mod spool;
+/// Questions as SQL.
+mod sql;
+mod state;
+mod status;
+pub mod window;
+
+use clap::{Parser, Subcommand};
+use failure::Failure;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Send what proftop agents have recorded to where the profiles of many machines are kept
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Words {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Send the windows that the agent writes into its spool, to each sink of the configuration
+    Ship {
+        /// The configuration, a file of TOML; see docs/fleet.md
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// End when everything that is there was sent, with exit code 1 if a sink does not take it
+        #[arg(long)]
+        once: bool,
+        /// Run as root, who should not speak to servers: for containers that have no other user
+        #[arg(long)]
+        as_root: bool,
+    },
+    /// Print what was sent to each sink, what waits, and what was lost
+    Status {
+        /// The configuration, a file of TOML
+        #[arg(long, value_name = "FILE")]
+        config: PathBuf,
+        /// Print one JSON object; see docs/fleet.md
+        #[arg(long)]
+        json: bool,
+    },
+    #[command(flatten)]
+    Ask(Box<ask::Question>),
+}
+
+/// The program: reads what was typed, and returns its exit code.
+pub fn main() -> ExitCode {
+    let words = Words::parse();
+    match run(words.task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("proftop-fleet: {failure}");
+            failure.code()
+        }
+    }
+}
+
+fn run(task: Task) -> Result<(), Failure> {
+    match task {
+        Task::Ship {
+            config,
+            once,
+            as_root,
+        } => {
+            let config = config::read(&config)?;
+            rights::give_up(as_root)?;
+            ship::run(&config, once)
+        }
+        Task::Ask(question) => ask::run(&question),
+        Task::Status { config, json } => status::run(&config::read(&config)?, json),
+    }
+}

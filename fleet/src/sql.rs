@@ -1,0 +1,174 @@
+//! The questions as SQL. Each is a file in `fleet/sql/`, the same for all engines but for the few words of
+//! its [`Dialect`]: subqueries, plain joins and sums, which every engine has had for long.
+
+/// ClickHouse.
+mod clickhouse;
+/// DataFusion, which is built in, and Ballista, which is DataFusion on many machines.
+mod datafusion;
+/// DuckDB, by which tests check the numbers.
+mod duckdb;
+/// Which samples are asked for.
+mod selection;
+/// Spark.
+mod spark;
+
+pub use clickhouse::ClickHouse;
+pub use datafusion::DataFusion;
+pub use duckdb::DuckDb;
+pub use selection::{Column, Selection, check};
+pub use spark::Spark;
+
+/// What differs between engines.
+pub trait Dialect {
+    /// A text as a literal. It has no control characters.
+    fn text(&self, text: &str) -> String;
+
+    /// The first element of the list `frames`, or something that is no frame if there is none.
+    fn first(&self) -> &'static str;
+
+    /// The last element of the list `frames`.
+    fn last(&self) -> &'static str;
+
+    /// A row for each element of the list `frames`.
+    fn each(&self) -> &'static str;
+
+    /// A statement that writes the rows of another one: to a file or folder of Parquet, or into a table of that
+    /// name where the engine has tables of its own. `place` has no control characters.
+    fn write(&self, rows: &str, table: &str, place: &str) -> String;
+
+    /// Statements that make the tables of a folder known to the engine; empty if whoever runs it has done so.
+    fn tables(&self, dir: &str) -> String;
+}
+
+/// The tables, and the files of each below a folder.
+pub const TABLES: [(&str, &str); 4] = [
+    ("samples", "samples/*/*/*.parquet"),
+    ("stacks", "stacks/*/*.parquet"),
+    ("frames", "frames/*/*.parquet"),
+    ("hosts", "hosts/*/*.parquet"),
+];
+
+/// What a sample stands for: seconds, or how often something happened where it stands for no time.
+const AMOUNT: &str =
+    "CASE WHEN period_ns = 0 THEN 1e0 * value * weight ELSE 1e-9 * value * period_ns * weight END";
+
+/// A question whose places, `{{NAME}}`, are filled all at once, so that nothing that a user typed is ever
+/// taken for a place.
+pub struct Statement<'a> {
+    dialect: &'a dyn Dialect,
+    text: String,
+    places: Vec<(&'static str, String)>,
+}
+
+impl<'a> Statement<'a> {
+    /// Begins with the text of a file.
+    pub fn new(dialect: &'a dyn Dialect, text: &str) -> Self {
+        let names = include_str!("../sql/names_of_frames.sql");
+        let functions = include_str!("../sql/functions_of_stacks.sql");
+        let text = part(text, "{{functions_of_stacks}}", functions);
+        let text = part(&text, "{{names_of_frames}}", names);
+        let statement = Self {
+            dialect,
+            text,
+            places: Vec::new(),
+        };
+        statement
+            .with("amount", AMOUNT)
+            .with("first", dialect.first())
+            .with("last", dialect.last())
+            .with("each", dialect.each())
+    }
+
+    /// Puts a text, which is SQL, in a place.
+    pub fn with(mut self, place: &'static str, text: &str) -> Self {
+        self.places.push((place, text.into()));
+        self
+    }
+
+    /// What samples are grouped by beside what the question itself groups by.
+    pub fn by(self, by: &[Column]) -> Self {
+        let mut keys = by.to_vec();
+        if !keys.contains(&Column::Host) {
+            keys.push(Column::Host);
+        }
+        let names = |of: &[Column]| {
+            let words: Vec<&str> = of.iter().map(|it| it.word()).collect();
+            words.join(", ")
+        };
+        let (prefix, group) = match by {
+            [] => (String::new(), String::new()),
+            _ => (
+                format!("{}, ", names(by)),
+                format!("GROUP BY {0} ORDER BY {0}", names(by)),
+            ),
+        };
+        self.with("by", &prefix)
+            .with("keys", &names(&keys))
+            .with("group_by", &group)
+    }
+
+    /// Which samples it is about.
+    pub fn of(self, selection: &Selection) -> Self {
+        let of_hosts = selection.condition_of_hosts(self.dialect);
+        let wanted = selection.condition(self.dialect);
+        self.of_condition(&wanted, selection.is_narrow())
+            .with("where_hosts", &of_hosts)
+    }
+
+    /// Which samples it is about, as a condition. If that is narrow, only stacks of these samples are
+    /// looked through.
+    pub fn of_condition(self, wanted: &str, is_narrow: bool) -> Self {
+        let of_stacks = match is_narrow {
+            true => {
+                format!("\n    WHERE stack_id IN (SELECT stack_id FROM samples WHERE {wanted})")
+            }
+            false => String::new(),
+        };
+        self.with("where", wanted).with("of_stacks", &of_stacks)
+    }
+
+    /// Restricts it to one function; `None`: it is about all.
+    pub fn of_function(self, function: Option<&str>) -> Self {
+        let condition = match function {
+            Some(name) => format!("WHERE function = {} ", self.dialect.text(name)),
+            None => String::new(),
+        };
+        self.with("of_function", &condition)
+    }
+
+    /// At most so many rows.
+    pub fn limit(self, rows: usize) -> Self {
+        self.with("limit", &rows.to_string())
+    }
+
+    /// The SQL.
+    pub fn finish(self) -> String {
+        let mut pieces = self.text.split("{{");
+        let mut sql = String::from(pieces.next().unwrap_or_default());
+        for piece in pieces {
+            let (place, rest) = piece.split_once("}}").expect("a file of ours");
+            let filled = self.places.iter().find(|it| it.0 == place);
+            let (_, text) = filled.unwrap_or_else(|| panic!("nothing fills {place}"));
+            sql += text;
+            sql += rest;
+        }
+        sql.trim_end().into()
+    }
+}
+
+/// Puts a file in a place that has a line of its own, as far to the right as that is.
+fn part(text: &str, place: &str, file: &str) -> String {
+    let mut lines = Vec::new();
+    for line in text.trim_end().lines() {
+        match line.strip_suffix(place) {
+            Some(space) => {
+                lines.extend(file.trim_end().lines().map(|it| format!("{space}{it}")));
+            }
+            None => lines.push(line.into()),
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests;

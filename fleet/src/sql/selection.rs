@@ -1,0 +1,127 @@
+//! Which samples are asked for, as a condition of SQL.
+
+use super::Dialect;
+use crate::failure::Failure;
+use clap::ValueEnum;
+
+/// The longest value that a column is compared with.
+const VALUE_BYTES_MAX: usize = 4096;
+
+/// A column of samples by which they are grouped and chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
+pub enum Column {
+    Host,
+    Service,
+    Namespace,
+    Version,
+    Container,
+}
+
+impl Column {
+    /// Its name in the tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Column::Host => "host",
+            Column::Service => "service",
+            Column::Namespace => "namespace",
+            Column::Version => "version",
+            Column::Container => "container",
+        }
+    }
+}
+
+/// Which samples are asked for: those for which all of it holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// What samples count, as in `cpu`.
+    pub event: String,
+    /// The windows that begin at this time (ms since 1970) or later; `None`: all.
+    pub since_ms: Option<i64>,
+    /// The windows that begin before this time; `None`: all.
+    pub until_ms: Option<i64>,
+    /// Columns with a value that they have. A column that is there several times has one of its values.
+    pub values: Vec<(Column, String)>,
+}
+
+impl Selection {
+    /// Adds a value that a column must have. An error for what no column can have.
+    pub fn add(&mut self, column: Column, value: &str) -> Result<(), Failure> {
+        check(value)?;
+        self.values.push((column, value.into()));
+        Ok(())
+    }
+
+    /// Whether it leaves out samples of the time that it is about, but for those of other events.
+    pub fn is_narrow(&self) -> bool {
+        !self.values.is_empty()
+    }
+
+    /// The condition on rows of samples.
+    pub fn condition(&self, dialect: &dyn Dialect) -> String {
+        let mut parts = vec![format!("event = {}", dialect.text(&self.event))];
+        parts.extend(self.parts(dialect));
+        parts.join(" AND ")
+    }
+
+    /// The condition without the event, `1 = 1` if there is none: one of two sides that are compared.
+    pub fn condition_of_side(&self, dialect: &dyn Dialect) -> String {
+        let parts = self.parts(dialect);
+        match parts.is_empty() {
+            true => "1 = 1".into(),
+            false => parts.join(" AND "),
+        }
+    }
+
+    /// The condition on rows of hosts, each of which is about the time of a file.
+    pub fn condition_of_hosts(&self, dialect: &dyn Dialect) -> String {
+        let mut parts = Vec::new();
+        if let Some(since) = self.since_ms {
+            parts.push(format!("begin_ms + recorded_ms > {since}"));
+        }
+        if let Some(until) = self.until_ms {
+            parts.push(format!("begin_ms < {until}"));
+        }
+        let wanted = self.condition(dialect);
+        parts.push(format!("host IN (SELECT host FROM samples WHERE {wanted})"));
+        parts.join(" AND ")
+    }
+
+    fn parts(&self, dialect: &dyn Dialect) -> Vec<String> {
+        let mut parts = Vec::new();
+        if let Some(since) = self.since_ms {
+            parts.push(format!("begin_ms >= {since}"));
+        }
+        if let Some(until) = self.until_ms {
+            parts.push(format!("begin_ms < {until}"));
+        }
+        let mut done = Vec::new();
+        for (column, _) in &self.values {
+            if done.contains(column) {
+                continue;
+            }
+            done.push(*column);
+            let of_column = self.values.iter().filter(|it| it.0 == *column);
+            let values: Vec<String> = of_column.map(|it| dialect.text(&it.1)).collect();
+            parts.push(match &values[..] {
+                [one] => format!("{} = {one}", column.word()),
+                several => format!("{} IN ({})", column.word(), several.join(", ")),
+            });
+        }
+        parts
+    }
+}
+
+/// Refuses texts that no name has and that could do harm on their way through an engine or a terminal.
+pub fn check(value: &str) -> Result<(), Failure> {
+    if value.chars().any(char::is_control) {
+        return Err(Failure::usage(
+            "a name to look for has a control character: leave it out",
+        ));
+    }
+    if value.len() > VALUE_BYTES_MAX {
+        return Err(Failure::usage(format!(
+            "a name to look for is longer than {VALUE_BYTES_MAX} bytes"
+        )));
+    }
+    Ok(())
+}
