@@ -2,9 +2,7 @@
 //! command-line tool is the viewer's own code without a browser: it upgrades a
 //! file to its newest version and counts. Who has it not is told so.
 
-mod common;
-
-use common::{Given, select, store};
+use crate::common::{Given, select, store};
 use profile::Selection;
 use profile::formats::Format;
 use serde_json::Value;

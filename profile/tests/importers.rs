@@ -1,9 +1,7 @@
 //! Do other tools' own readers understand what is written for them? Those that
 //! need no browser are asked; who has them not is told so.
 
-mod common;
-
-use common::{Given, select, store};
+use crate::common::{self, Given, select, store};
 use profile::formats::Format;
 use profile::{RowName, Selection};
 use serde_json::Value;

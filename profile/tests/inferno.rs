@@ -1,9 +1,7 @@
 //! inferno, the flame graph tools in Rust: it counts what we write as we do, and
 //! we count what it folds as what it was folded from.
 
-mod common;
-
-use common::{Given, given, limits, select, stacks, store};
+use crate::common::{self, Given, given, limits, select, stacks, store};
 use inferno::collapse::Collapse as _;
 use inferno::collapse::perf::Folder;
 use inferno::flamegraph::{self, Options};

@@ -1,8 +1,6 @@
 //! Recordings of several machines that come at the same time, in one profile.
 
-mod common;
-
-use common::{frame, limits};
+use crate::common::{frame, limits};
 use profile::formats::pft::{self, Machine, Reader};
 use profile::machines::Machines;
 use profile::merge::merge;

@@ -1,9 +1,7 @@
 //! Recordings put together: whatever the order and the number of steps, every
 //! question gets one answer, and nothing is lost or doubled.
 
-mod common;
-
-use common::{Given, given, limits, select, store};
+use crate::common::{self, Given, given, limits, select, store};
 use profile::formats::pft;
 use profile::merge::{MergeError, merge};
 use profile::query::HeatRows;

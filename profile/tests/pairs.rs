@@ -1,8 +1,6 @@
 //! Two trees side by side, and a part beside the rest.
 
-mod common;
-
-use common::{given, select, store};
+use crate::common::{self, given, select, store};
 use profile::diff::apart;
 use profile::query::{CallTree, Direction, GroupBy, Pair};
 use profile::{

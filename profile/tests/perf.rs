@@ -1,10 +1,8 @@
 //! What Linux' perf writes: made by hand, by the perf of this machine, and
 //! damaged.
 
-mod common;
-
-use common::perf_file::{File, USER_MARK, pairs, two_processes, words};
-use common::{TEXT_OF_PERF, limits, perf, select};
+use crate::common::perf_file::{File, USER_MARK, pairs, two_processes, words};
+use crate::common::{self, TEXT_OF_PERF, limits, perf, select};
 use profile::formats::{self, FormatError, Opened};
 use profile::{Ending, FrameKind, NameState, Selection};
 use proptest::prelude::*;

@@ -1,10 +1,8 @@
 //! perf.data whose records perf packed (`-z`): the same as if they were not,
 //! wherever the stream was cut into records.
 
-mod common;
-
-use common::perf_file::{File, two_processes, words};
-use common::{limits, select};
+use crate::common::perf_file::{File, two_processes, words};
+use crate::common::{self, limits, select};
 use profile::formats::{self, FormatError, Opened};
 use proptest::prelude::*;
 use std::path::Path;

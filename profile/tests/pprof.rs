@@ -1,9 +1,7 @@
 //! pprof: what goes in comes out but for what it cannot hold, other readers
 //! agree, and files of strangers do no harm.
 
-mod common;
-
-use common::{Given, given, limits, select, store, text, unmarked};
+use crate::common::{Given, given, limits, select, store, text, unmarked};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;

@@ -1,9 +1,7 @@
 //! Files of viewers in the browser: what goes in comes out but for what they
 //! cannot hold, their own readers agree, and files of strangers do no harm.
 
-mod common;
-
-use common::{Given, given, limits, select, store, unmarked};
+use crate::common::{self, Given, given, limits, select, store, unmarked};
 use profile::formats::{self, Format, FormatError, Opened};
 use profile::query::HeatRows;
 use profile::{Cancel, Ending, FrameKind, Query, Scope, Selection, TimeRange};

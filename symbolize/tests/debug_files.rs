@@ -1,13 +1,11 @@
 //! Names from debug files, wherever they lie, and never from a wrong one.
 
-mod support;
-
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::{compile, nm};
+use crate::support::{compile, nm};
 use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
 use symbolize::sites::{self, Wanted};

@@ -1,11 +1,9 @@
 //! Damaged files: no panic, no hang, no more memory than the file deserves.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 
-use support::{compile, forget_sections};
+use crate::support::{compile, forget_sections};
 use symbolize::object::Object;
 use symbolize::source::Source;
 use symbolize::{ElfSymbols, FileOffset};

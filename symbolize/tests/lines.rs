@@ -1,15 +1,13 @@
 //! Lines and inlined functions at every address, against the crate addr2line.
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::{CLASSES, compile};
 use addr2line::LookupResult;
 use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian};
-use support::{CLASSES, compile};
 use symbolize::debug_file::DebugFiles;
 use symbolize::dwarf::DebugInfo;
 use symbolize::object::Object;

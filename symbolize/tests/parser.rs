@@ -1,8 +1,6 @@
 //! What a file tells is the same, whether it is read here or by a parser, and whichever parser
 //! that is.
 
-mod support;
-
 use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use support::compile;
+use crate::support::compile;
 use symbolize::files::{Order, Proxy, Reply, Request};
 use symbolize::parser::Parser;
 use symbolize::parser::names::{FileNames, PlaceName};

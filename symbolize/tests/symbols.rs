@@ -1,11 +1,9 @@
 //! Symbols of real programs: compiled for the test, and those of the machine.
 
-mod support;
-
 use std::fs::{self, File};
 use std::path::Path;
 
-use support::{CLASSES, Listed, compile, forget_sections, nm};
+use crate::support::{CLASSES, Listed, compile, forget_sections, nm};
 use symbolize::sites;
 use symbolize::{ElfSymbols, FileId, FileOffset, LinkAddr, Reason, demangle};
 

@@ -1,11 +1,9 @@
 //! Tables on disk: found by the next run, and never worse than none.
 
-mod support;
-
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use support::compile;
+use crate::support::compile;
 use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
 use symbolize::table::pool::KnownTexts;

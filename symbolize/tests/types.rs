@@ -1,10 +1,8 @@
 //! Types and parameters by debug information, whole and damaged.
 
-mod support;
-
 use std::path::Path;
 
-use support::compile;
+use crate::support::compile;
 use symbolize::debug_file::DebugFiles;
 use symbolize::dwarf::{Convention, DebugTypes, NoSignature, Passed, Signature};
 use symbolize::object::Object;

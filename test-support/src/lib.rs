@@ -4,6 +4,7 @@
 //! - [`skip`]: says that a test cannot have what it needs, where nobody can swallow it
 //! - [`run_tool`], [`compile`]: programs of the machine, which it may lack
 //! - [`copy_program`]: a copy that can be run at once
+//! - [`assert_all_listed`]: no file of tests is forgotten where one program has several
 //! - [`cases`]: how many random inputs a property is tried with
 //! - [`Random`]: numbers that look random and are the same in every run
 //! - [`Scratch`]: a directory that is removed with all that is in it
@@ -12,6 +13,7 @@
 //! - [`Process`]: a child that ends with the test
 
 mod cases;
+mod listed;
 mod process;
 mod pythons;
 mod random;
@@ -21,6 +23,7 @@ mod tools;
 mod wait;
 
 pub use cases::cases;
+pub use listed::assert_all_listed;
 pub use process::{Process, behind_others};
 pub use pythons::{NO_PYTHON, pythons};
 pub use random::Random;

@@ -49,19 +49,8 @@ mod waits;
 mod waits_without_bpf;
 mod without_root;
 
-/// Cargo does not look for files here, so that one that is forgotten above would never run.
 #[test]
 fn every_file_is_in_the_list() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let listed = include_str!("all.rs");
-    let mut files = 0;
-    for entry in std::fs::read_dir(folder).expect("it is there") {
-        let path = entry.expect("readable").path();
-        if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("all.rs") {
-            let stem = path.file_stem().expect("a name").display().to_string();
-            assert!(listed.contains(&format!("\nmod {stem};\n")), "{stem}");
-            files += 1;
-        }
-    }
-    assert!(files > 0);
+    test_support::assert_all_listed(&folder, &folder.join("all.rs"));
 }

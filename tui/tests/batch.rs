@@ -171,7 +171,7 @@ fn text_and_csv_say_the_same() {
     };
     let burn = burning(1);
     let pid = burn.pid().to_string();
-    let shared = ["-b", "-n", "1", "-d", "2", "-F", "499", "-p", &pid];
+    let shared = ["-b", "-n", "1", "-d", "2", "-F", "1999", "-p", &pid];
     // The load has the CPU time that nobody else wants: two seconds may have too few samples.
     let report_of = |format: &str, samples_in: fn(&str) -> Option<&str>| {
         let mut report = String::new();

@@ -33,7 +33,7 @@ fn functions_have_their_shares() {
         let process = start(python);
         let pid = process.pid().to_string();
         let mut command = proftop(&[
-            "-b", "-d", "0.5", "-F", "499", "--format", "json", "-p", &pid,
+            "-b", "-d", "0.5", "-F", "999", "--format", "json", "-p", &pid,
         ]);
         // Until names are read, functions have none.
         let named = |reports: &[Value]| {

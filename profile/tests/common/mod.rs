@@ -1,7 +1,5 @@
 //! Profiles with everything in them that files can and cannot hold.
 
-#![allow(dead_code, reason = "each file of tests uses its part")]
-
 pub mod perf_file;
 
 use profile::formats::folded;

@@ -1,8 +1,4 @@
 //! Programs to read symbols from: built on the spot, or those of the machine.
-#![allow(
-    dead_code,
-    reason = "each test binary uses its own part of this module"
-)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

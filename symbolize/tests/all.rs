@@ -1,0 +1,22 @@
+//! The tests of names from outside, one file a subject. They are one program: each program would
+//! have the whole crate linked into it once more, and would run after the one before.
+//! `cargo test -p symbolize --test all types::` runs those of a single file.
+
+mod support;
+
+mod debug_files;
+mod foreign;
+mod hostile;
+mod jit;
+mod lines;
+mod narrow;
+mod parser;
+mod symbols;
+mod tables;
+mod types;
+
+#[test]
+fn every_file_is_in_the_list() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    test_support::assert_all_listed(&folder, &folder.join("all.rs"));
+}
