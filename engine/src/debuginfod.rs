@@ -175,9 +175,10 @@ impl Fetching {
     /// Takes the user's answer: what was held back for it is fetched, or is not.
     pub fn allow(&mut self, is_allowed: bool) {
         let mut state = self.state();
-        state.consent = match is_allowed {
-            true => Consent::Given,
-            false => Consent::Refused,
+        state.consent = if is_allowed {
+            Consent::Given
+        } else {
+            Consent::Refused
         };
         let held = state.held.take().filter(|_| is_allowed);
         drop(state);
@@ -218,8 +219,10 @@ impl Fetching {
         let came = (state.came > 0).then(|| format!("debuginfod: {} came", files(state.came)));
         let refused = (state.consent == Consent::Refused)
             .then(|| "debuginfod: not asked, as you chose; :debuginfod on asks".to_owned());
-        let failures = state.failures.iter();
-        let failures = failures.map(|(why, count)| format!("debuginfod: {}: {why}", files(*count)));
+        let failures = state
+            .failures
+            .iter()
+            .map(|(why, count)| format!("debuginfod: {}: {why}", files(*count)));
         came.into_iter().chain(refused).chain(failures).collect()
     }
 

@@ -338,7 +338,9 @@ impl Model {
             command_line: owner.command_line.clone(),
             started_unix_ms: owner.started_unix_ms,
             parent: owner.parent,
-            ancestors: { owner.ancestors.iter() }
+            ancestors: owner
+                .ancestors
+                .iter()
                 .map(|one| (one.pid, Arc::clone(&one.comm)))
                 .collect(),
         };
@@ -503,8 +505,11 @@ impl Model {
             filter: self.settings.filter.clone(),
             ..Query::default()
         };
-        let kept_waiting = self.waiting.as_ref().map(Waiting::kept_waiting);
-        let kept_waiting = kept_waiting.and_then(|event| view.of_event(event));
+        let kept_waiting = self
+            .waiting
+            .as_ref()
+            .map(Waiting::kept_waiting)
+            .and_then(|event| view.of_event(event));
         let (mut report, offered, view) = self.report(&query, view, due);
         let (mut health, busy_cpus) = self.account.health(report.window, &self.modules, notes);
         health.own_memory = memory::by_part(&self.store, &self.workers);
@@ -524,9 +529,10 @@ impl Model {
             },
             offered,
             report: Arc::new(report),
-            metrics: match self.sampling.tells_wakers() {
-                true => Metered::of_events(&view),
-                false => Metered::without(&view, &Metric::kept_waiting()),
+            metrics: if self.sampling.tells_wakers() {
+                Metered::of_events(&view)
+            } else {
+                Metered::without(&view, &Metric::kept_waiting())
             },
             view: Some(view),
             comparison: Comparison::default(),
@@ -580,7 +586,9 @@ impl Model {
             return (report, samples, view);
         }
         let counted = counted.unwrap_or(view);
-        let selection = { counted.select(query, &Cancel::new()) }.expect("nobody cancels it");
+        let selection = counted
+            .select(query, &Cancel::new())
+            .expect("nobody cancels it");
         let (report, offered) = (selection.report(), selection.offered());
         (report, offered, counted)
     }

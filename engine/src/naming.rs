@@ -390,8 +390,8 @@ impl Naming {
         let module = module.clone();
         let frames = frames
             .into_iter()
-            .map(|(frame, address, _)| (frame, address));
-        let frames = frames.collect();
+            .map(|(frame, address, _)| (frame, address))
+            .collect();
         self.requests.add(Request {
             module,
             frames,
@@ -511,9 +511,10 @@ fn name_jit(request: &Request, jit: &Jit, workshop: &Workshop) -> (Vec<Answer>, 
         // Nothing was written since the last look: the frames wait on, unless the
         // process has told all that it will.
         if request.again && !names.is_new {
-            let waiting = match names.are_all() {
-                true => Vec::new(),
-                false => request.frames.clone(),
+            let waiting = if names.are_all() {
+                Vec::new()
+            } else {
+                request.frames.clone()
             };
             return (Vec::new(), waiting);
         }

@@ -249,9 +249,10 @@ impl Worker {
         _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
         loop {
             let is_idle = self.unfinished.is_empty() && !self.holds_memory;
-            let next = match is_idle {
-                true => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                false => queue.recv_timeout(QUIET),
+            let next = if is_idle {
+                queue.recv().map_err(|_| RecvTimeoutError::Disconnected)
+            } else {
+                queue.recv_timeout(QUIET)
             };
             self.pause.wait();
             match next {

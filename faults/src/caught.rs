@@ -84,9 +84,10 @@ impl Patience {
             }
             Err(fault) => {
                 self.in_a_row += 1;
-                match self.in_a_row < Self::IN_A_ROW_MAX {
-                    true => Ok(None),
-                    false => Err(fault),
+                if self.in_a_row < Self::IN_A_ROW_MAX {
+                    Ok(None)
+                } else {
+                    Err(fault)
                 }
             }
         }

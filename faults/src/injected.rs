@@ -7,11 +7,13 @@ pub(crate) fn panic_if_wanted(work: &'static str) {
     use std::sync::{Mutex, OnceLock, PoisonError};
 
     static WANTED: OnceLock<Mutex<Vec<String>>> = OnceLock::new();
-    let wanted = WANTED.get_or_init(|| {
-        let names = std::env::var("PROFTOP_TEST_FAULTS").unwrap_or_default();
-        Mutex::new(names.split(',').map(str::to_owned).collect())
-    });
-    let mut wanted = wanted.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut wanted = WANTED
+        .get_or_init(|| {
+            let names = std::env::var("PROFTOP_TEST_FAULTS").unwrap_or_default();
+            Mutex::new(names.split(',').map(str::to_owned).collect())
+        })
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = wanted.iter().position(|name| name == work) {
         wanted.swap_remove(found);
         drop(wanted);

@@ -170,8 +170,8 @@ mod tests {
     #[test]
     fn whoever_waits_is_woken_once_for_what_was_done() {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let aside = Aside::start("test", "testing", |work: u32| (work > 1).then_some(work));
-        let aside = aside.expect("a thread");
+        let aside = Aside::start("test", "testing", |work: u32| (work > 1).then_some(work))
+            .expect("a thread");
         let is_readable = || {
             let mut descriptors = [PollFd::new(&aside, PollFlags::IN)];
             poll(&mut descriptors, Some(&Timespec::default())).expect("polled") > 0
@@ -191,8 +191,8 @@ mod tests {
         let aside = Aside::start("test", "testing a mistake", |work: u32| {
             assert_ne!(work, 1, "a mistake");
             Some(work)
-        });
-        let aside = aside.expect("a thread");
+        })
+        .expect("a thread");
         assert!(aside.ask(0, 1) && aside.ask(0, 2));
         let mut answer = None;
         wait_until("the second answer", || {

@@ -172,8 +172,10 @@ fn read_extents(file: &OwnedFd, counts: &ProgramInfo) -> io::Result<Vec<BpfExten
         ..ProgramInfo::default()
     };
     program_info(file, wanted)?;
-    let extents = starts.into_iter().zip(lens);
-    let extents = extents.filter(|(start, _)| *start != 0);
+    let extents = starts
+        .into_iter()
+        .zip(lens)
+        .filter(|(start, _)| *start != 0);
     Ok(extents
         .map(|(start, len)| BpfExtent { start, len })
         .collect())

@@ -92,7 +92,9 @@ fn of_each_cpu<const N: usize>(btf: &Btf<'_>, names: [&str; N]) -> [Option<(u32,
         u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]])
     };
     numbers.map(|number| {
-        let entry = { entries.iter() }.find(|entry| Some(word(entry, 0)) == number)?;
+        let entry = entries
+            .iter()
+            .find(|entry| Some(word(entry, 0)) == number)?;
         Some((word(entry, 4), word(entry, 8)))
     })
 }
@@ -124,8 +126,8 @@ fn within(btf: &Btf<'_>, structure: BtfType<'_>, member: &str, depth: u32) -> Op
     if let Some((_, offset, _)) = direct {
         return Some(offset);
     }
-    let unnamed = members(structure).filter(|(name, _, _)| *name == 0 && depth > 0);
-    { unnamed }.find_map(|(_, offset, number)| {
+    let mut unnamed = members(structure).filter(|(name, _, _)| *name == 0 && depth > 0);
+    unnamed.find_map(|(_, offset, number)| {
         // The first type is number 1.
         let index = (number as usize).checked_sub(1)?;
         let nested = btf.types().nth(index)?;

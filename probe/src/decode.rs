@@ -252,8 +252,9 @@ impl Header {
     fn thread_end(&self, bytes: &[u8]) -> Result<EndedThread, DecodeError> {
         let start = size_of::<SampleHeader>();
         let end = start + FRAME_BYTES * THREAD_WORDS;
-        let thread = bytes.get(start..end);
-        let thread = thread.ok_or(DecodeError::Short(bytes.len()))?;
+        let thread = bytes
+            .get(start..end)
+            .ok_or(DecodeError::Short(bytes.len()))?;
         let words: Vec<u64> = thread.chunks_exact(FRAME_BYTES).map(word).collect();
         let words = words.first_chunk().ok_or(DecodeError::Wait)?;
         EndedThread::new(self.tid, words).ok_or(DecodeError::Wait)

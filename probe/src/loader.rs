@@ -335,18 +335,20 @@ impl Offsets {
                 };
             }
         };
-        let probed = match THIS.has_probes {
-            true => Probed::find(&types).unwrap_or_default(),
-            false => Probed::default(),
+        let probed = if THIS.has_probes {
+            Probed::find(&types).unwrap_or_default()
+        } else {
+            Probed::default()
         };
         Self {
             tgid: types.offset("task_struct", "tgid"),
             flags: types.offset("task_struct", "flags").unwrap_or(0),
             fs_base: fs_base(&types).unwrap_or(0),
             probed,
-            waiting: match THIS.has_probes {
-                true => Waiting::find(&types).map_err(|error| error.to_string()),
-                false => Err("not on arm64 yet".into()),
+            waiting: if THIS.has_probes {
+                Waiting::find(&types).map_err(|error| error.to_string())
+            } else {
+                Err("not on arm64 yet".into())
             },
         }
     }
@@ -416,8 +418,10 @@ impl<'a> Parts<'a> {
     fn load_event(&mut self, name: &'static str) -> Result<ProgramFd, Error> {
         let program: &mut PerfEvent = program(self.object, name)?;
         load_program(name, || program.load())?;
-        let fd = program.fd().and_then(|fd| Ok(fd.try_clone()?));
-        let fd = fd.map_err(refused(name))?;
+        let fd = program
+            .fd()
+            .and_then(|fd| Ok(fd.try_clone()?))
+            .map_err(refused(name))?;
         self.note_verified(name);
         Ok(fd)
     }
@@ -455,8 +459,8 @@ impl<'a> Parts<'a> {
         load_program(name, || program.load())?;
         let fd = program
             .fd()
-            .and_then(|fd| Ok(fd.as_fd().try_clone_to_owned()?));
-        let fd = fd.map_err(refused(name))?;
+            .and_then(|fd| Ok(fd.as_fd().try_clone_to_owned()?))
+            .map_err(refused(name))?;
         self.note_verified(name);
         Ok(fd)
     }
@@ -629,7 +633,7 @@ mod tests {
                 return;
             };
             let loaded = loaded.unwrap();
-            let names: Vec<_> = { loaded.verified.iter() }.map(|(name, _)| *name).collect();
+            let names: Vec<_> = loaded.verified.iter().map(|(name, _)| *name).collect();
             assert_eq!(names, others);
             assert!(loaded.events.contains_key(&Event::Tick));
             assert_eq!(loaded.notes.len(), 1, "{:?}", loaded.notes);

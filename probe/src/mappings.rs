@@ -102,14 +102,18 @@ impl Mappings {
         let first = self.sorted.partition_point(|mapping| mapping.end <= start);
         let last = self.sorted.partition_point(|mapping| mapping.start < end);
         let covered = &self.sorted[first..last];
-        let before = { covered.first() }.filter(|cut| cut.start < start);
-        let before = before.map(|cut| Mapping { end: start, ..*cut });
-        let after = { covered.last() }.filter(|cut| cut.end > end);
-        let after = after.map(|cut| Mapping {
-            start: end,
-            file_offset: cut.offset_of(end),
-            ..*cut
-        });
+        let before = covered
+            .first()
+            .filter(|cut| cut.start < start)
+            .map(|cut| Mapping { end: start, ..*cut });
+        let after = covered
+            .last()
+            .filter(|cut| cut.end > end)
+            .map(|cut| Mapping {
+                start: end,
+                file_offset: cut.offset_of(end),
+                ..*cut
+            });
         let room = MAPPINGS_MAX - (self.sorted.len() - covered.len());
         let parts = [before, new, after].into_iter().flatten();
         self.is_cut |= parts.clone().count() > room;

@@ -235,8 +235,10 @@ impl Modules {
         let build_id = object.as_ref().and_then(Object::build_id);
         let name = path.file_name().unwrap_or_default().as_bytes();
         let may_be_of_python = object.is_some_and(|object| is_of_python(&object, name));
-        let identity = { file.as_ref() }.and_then(|file| FileIdentity::of(file).ok());
-        let known = { identity.as_ref() }.and_then(|i| self.files.join(i, build_id.as_deref()));
+        let identity = file.as_ref().and_then(|file| FileIdentity::of(file).ok());
+        let known = identity
+            .as_ref()
+            .and_then(|i| self.files.join(i, build_id.as_deref()));
         let id = known.unwrap_or_else(|| {
             let number = identity.as_ref().map(|identity| &identity.revision);
             let (device, inode) = number.map_or((device, inode), |number| {
@@ -462,7 +464,7 @@ mod tests {
             self.asked
                 .fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             assert_eq!(ranges.len(), self.revisions.len());
-            let words = { self.revisions.iter() }.flat_map(|revision| {
+            let words = self.revisions.iter().flat_map(|revision| {
                 let words = std::iter::once(1).chain(revision.to_words());
                 words.flat_map(u64::to_le_bytes)
             });
@@ -486,7 +488,8 @@ mod tests {
         }
         let mut modules = Modules::new();
         modules.way = Way::default();
-        let before: Vec<_> = { paths.iter() }
+        let before: Vec<_> = paths
+            .iter()
             .map(|path| module_of(&mut modules, path))
             .collect();
         std::fs::OpenOptions::new()
@@ -521,7 +524,8 @@ mod tests {
         };
         let maps: Vec<Map> = paths.iter().enumerate().map(map).collect();
         modules.look_at(std::process::id(), &maps.iter().collect::<Vec<_>>());
-        let after: Vec<_> = { paths.iter() }
+        let after: Vec<_> = paths
+            .iter()
             .map(|path| module_of(&mut modules, path))
             .collect();
         assert_eq!(after[0], before[0]);

@@ -204,14 +204,16 @@ impl OpenWaits {
     /// Compares with the sums of all threads, as read just now. Returns from when and until when
     /// waits began that are to be asked for, if there are such.
     fn follow(&mut self, threads: &[ThreadTotals], now_ns: u64) -> Option<(u64, u64)> {
-        let waiting: HashMap<u32, &ThreadTotals> = { threads.iter() }
+        let waiting: HashMap<u32, &ThreadTotals> = threads
+            .iter()
             .filter(|thread| is_waiting(thread))
             .map(|thread| (thread.tid, thread))
             .collect();
         self.looks = self.looks.wrapping_add(1);
         for (tid, open) in &mut self.by_thread {
-            let same = waiting.get(tid);
-            let same = same.filter(|thread| thread.state_since_ns == open.since_ns);
+            let same = waiting
+                .get(tid)
+                .filter(|thread| thread.state_since_ns == open.since_ns);
             open.seen_ns = same.map(|thread| thread.until_ns);
         }
         self.by_thread.retain(|_, open| {
@@ -706,7 +708,10 @@ mod tests {
             assert!(turn.samples.len() <= TOLD_MAX, "{}", turn.samples.len());
             sum += turn.samples.iter().map(|sample| sample.weight).sum::<u64>();
         }
-        let untold = { waits.by_thread.values() }.map(|open| 12 * SECOND - open.told_until_ns);
+        let untold = waits
+            .by_thread
+            .values()
+            .map(|open| 12 * SECOND - open.told_until_ns);
         assert_eq!(sum + untold.sum::<u64>(), 8 * SECOND * u64::from(threads));
     }
 

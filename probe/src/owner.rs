@@ -67,7 +67,8 @@ pub fn command_line(pid: u32, files: &Files) -> io::Result<Option<Arc<str>>> {
 fn words(bytes: &[u8]) -> Option<String> {
     // Programs that write their own title leave zeros or blanks behind it.
     let end = bytes.iter().rposition(|byte| !matches!(byte, 0 | b' '))? + 1;
-    let spaced: Vec<u8> = { bytes[..end].iter() }
+    let spaced: Vec<u8> = bytes[..end]
+        .iter()
         .map(|byte| if *byte == 0 { b' ' } else { *byte })
         .collect();
     Some(sanitize(&spaced).into_owned())

@@ -165,8 +165,8 @@ impl PerfSource {
         };
         let scope = scope.map_err(|error| refused(error.to_string()))?;
         let cpus = self.cpus.iter().map(Cpu::number).collect();
-        let waits = Waits::start(&target, &scope, self.offer, &cpus);
-        let waits = waits.map_err(|error| refused(error.to_string()))?;
+        let waits = Waits::start(&target, &scope, self.offer, &cpus)
+            .map_err(|error| refused(error.to_string()))?;
         let since_ns = now_ns();
         self.info.notes.extend(notes_of_waits(self.offer));
         self.waits = Some(Followed {
@@ -215,7 +215,7 @@ impl PerfSource {
             let is_turn = self.turns.wait(until, wait)?;
             let read = self.read;
             self.drain_samples();
-            let has_looked = { self.waits.as_ref() }.is_some_and(|it| it.waits.is_due());
+            let has_looked = self.waits.as_ref().is_some_and(|it| it.waits.is_due());
             if has_looked {
                 // So that threads are known which have just begun.
                 self.drain();
@@ -255,8 +255,11 @@ impl PerfSource {
         let (timeline, has_cgroup) = (&mut self.timeline, self.offer.cgroup);
         let (read, lost, undecodable) = (&mut self.read, &mut self.lost, &mut self.undecodable);
         let lost_by_cpu = &mut self.lost_by_cpu;
-        let rings = { self.cpus.iter_mut() }.filter_map(|cpu| Some((cpu.number(), cpu.samples()?)));
-        let left_behind = { self.left_behind.iter_mut() }.map(|(cpu, ring)| (*cpu, ring));
+        let rings = self
+            .cpus
+            .iter_mut()
+            .filter_map(|cpu| Some((cpu.number(), cpu.samples()?)));
+        let left_behind = self.left_behind.iter_mut().map(|(cpu, ring)| (*cpu, ring));
         for (cpu, ring) in left_behind.chain(rings) {
             ring.drain(|bytes| match record::parse(bytes, has_cgroup) {
                 Some(Record::Sample(mut sample, stack)) => {
@@ -330,7 +333,9 @@ impl Source for PerfSource {
             // Nobody counts what the kernel spends on its copies.
             kernel_ns: 0,
         };
-        batch.lost_by_cpu = { self.lost_by_cpu.iter() }
+        batch.lost_by_cpu = self
+            .lost_by_cpu
+            .iter()
             .map(|(cpu, samples)| (*cpu, *samples))
             .collect();
         let is_new_second = self.timeline.keep_house();
@@ -420,13 +425,14 @@ fn allow_many_files() {
 
 /// What is different of waits, and what cannot be had of them.
 fn notes_of_waits(offer: Offer) -> Vec<String> {
-    let stacks = match offer.kernel {
-        true => None,
-        false => Some(
+    let stacks = if offer.kernel {
+        None
+    } else {
+        Some(
             "stacks of waits are walked without the frame pointer, which is not told without rights: \
              some are cut where a function needs it; times in the queue after a preemption have none"
                 .into(),
-        ),
+        )
     };
     let notes = [
         "when threads wait is exact; what for, and with which stack, is looked up while they do: \

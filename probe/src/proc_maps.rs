@@ -147,8 +147,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn check(line: &str, expected: Option<(u64, u64, u64, u64, &str)>) {
-        let found = parse(line.as_bytes());
-        let found = found.first().map(|line| {
+        let found = parse(line.as_bytes()).first().map(|line| {
             let path = String::from_utf8_lossy(&line.path).into_owned();
             (line.start, line.end, line.file_offset, line.inode, path)
         });

@@ -300,7 +300,10 @@ impl ProcessTable {
     /// What a process that has not ended has mapped, and whom it is counted as; `None` if it is
     /// not known.
     pub fn mapped(&self, pid: u32) -> Option<(Arc<Mappings>, u32)> {
-        let process = { self.by_pid.get(&pid) }.filter(|process| process.exited_ns.is_none())?;
+        let process = self
+            .by_pid
+            .get(&pid)
+            .filter(|process| process.exited_ns.is_none())?;
         let user = process.owner.real_uid.or_else(|| real_uid(pid));
         Some((process.mappings.clone(), user.unwrap_or(NOBODY)))
     }
@@ -399,7 +402,11 @@ impl ProcessTable {
             return;
         }
         let end = map.start.saturating_add(map.length);
-        if let Some(process) = { self.by_pid.get_mut(&map.pid) }.filter(|p| p.mappings.is_full()) {
+        if let Some(process) = self
+            .by_pid
+            .get_mut(&map.pid)
+            .filter(|p| p.mappings.is_full())
+        {
             // Its file is not even opened.
             Arc::make_mut(&mut process.mappings).cover(map.start, end);
             return;

@@ -214,7 +214,9 @@ impl Python {
 
     /// Forgets processes that nobody knows any more.
     pub fn sweep(&mut self, is_known: impl Fn(u32) -> bool) {
-        let gone: Vec<u32> = { self.processes.keys() }
+        let gone: Vec<u32> = self
+            .processes
+            .keys()
             .copied()
             .filter(|pid| !is_known(*pid))
             .collect();

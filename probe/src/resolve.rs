@@ -113,9 +113,10 @@ impl Resolver {
         }
         let mut over_share = located.over_share;
         let has_no_user_part = in_exec || located.outside;
-        let user = match has_no_user_part {
-            true => &[],
-            false => raw.user.as_slice(),
+        let user = if has_no_user_part {
+            &[]
+        } else {
+            raw.user.as_slice()
         };
         for (index, frame) in user.iter().enumerate() {
             let address = frame.address_for_lookup();

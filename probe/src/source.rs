@@ -95,7 +95,8 @@ pub(crate) fn wait_for_any<'a>(
     answers: Option<BorrowedFd<'a>>,
     wait: Duration,
 ) -> Result<(), SourceError> {
-    let mut descriptors: Vec<PollFd<'_>> = { answers.into_iter() }
+    let mut descriptors: Vec<PollFd<'_>> = answers
+        .into_iter()
         .chain(buffers)
         .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
         .collect();

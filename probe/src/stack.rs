@@ -95,9 +95,10 @@ impl StackBytes {
         let pairs = piece.bytes[..length].iter().zip(&now[..length]);
         let same = pairs.rev().take_while(|(then, now)| then == now).count();
         let is_enough = length == piece.bytes.len() || same >= PAGE.min(length);
-        match is_enough && same > 0 {
-            true => (length - same) as u64,
-            false => u64::MAX,
+        if is_enough && same > 0 {
+            (length - same) as u64
+        } else {
+            u64::MAX
         }
     }
 

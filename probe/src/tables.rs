@@ -290,8 +290,9 @@ impl Tables {
         if !self.may_load(user, words) {
             return Err(NoTable::OverShare);
         }
-        let loaded = table.load(&mut self.pool, &mut self.dictionary, user);
-        let loaded = loaded.ok_or(NoTable::NoRoom)?;
+        let loaded = table
+            .load(&mut self.pool, &mut self.dictionary, user)
+            .ok_or(NoTable::NoRoom)?;
         let segments = table.segments.clone();
         self.files.set_ready(file, user, loaded, segments);
         Ok(())

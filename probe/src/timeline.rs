@@ -147,7 +147,9 @@ impl Timeline {
     /// there are more.
     pub fn read_some_processes(&mut self) -> bool {
         let now_ns = now_ns();
-        let read = { &mut self.startup }.step(&mut self.processes, &mut self.targets, now_ns);
+        let read = self
+            .startup
+            .step(&mut self.processes, &mut self.targets, now_ns);
         // Of the whole machine most do not run Python, and those that do are known when they run.
         if self.targets.are_named() {
             for pid in read {
@@ -334,8 +336,9 @@ impl Timeline {
         let (processes, targets) = (&self.processes, &mut self.targets);
         python.begin_meeting();
         self.starting.retain(|pid, until_ns| {
-            let mapped = processes.mapped(*pid);
-            let mapped = mapped.filter(|_| now_ns < *until_ns && targets.may_want(*pid));
+            let mapped = processes
+                .mapped(*pid)
+                .filter(|_| now_ns < *until_ns && targets.may_want(*pid));
             mapped.is_some_and(|(mappings, user)| python.meet(*pid, &mappings, user, now_ns))
         });
     }

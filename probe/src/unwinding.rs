@@ -283,8 +283,7 @@ impl Unwinding {
         if self.shares.is_refused(pid, now_ns) {
             return;
         }
-        let known = self.published.get(&pid);
-        let known = known.and_then(Published::in_place);
+        let known = self.published.get(&pid).and_then(Published::in_place);
         let same = known.is_some_and(|known| Arc::ptr_eq(known, mappings));
         if same && self.tables.list_of(pid).is_some() {
             self.tables.touch(pid, now_ns);
@@ -512,8 +511,11 @@ impl Unwinding {
     pub fn over_share(&self) -> Vec<OverShare> {
         let of = |what| move |(user, count)| OverShare { user, what, count };
         let processes = self.shares.by_user().into_iter().map(of(Scarce::Mappings));
-        let copies = { self.given_up.iter() }.map(|(user, count)| (*user, *count));
-        let copies = copies.map(of(Scarce::Stacks));
+        let copies = self
+            .given_up
+            .iter()
+            .map(|(user, count)| (*user, *count))
+            .map(of(Scarce::Stacks));
         let mut all = self.tables.over_share();
         all.extend(processes.chain(copies));
         all
@@ -548,7 +550,9 @@ fn same_frames(starts: &[u64], stack: &StackCopy, later: &Later) -> usize {
         };
         needed >= later.same_from
     };
-    { starts.iter().enumerate() }
+    starts
+        .iter()
+        .enumerate()
         .position(is_same)
         .unwrap_or(starts.len())
 }

@@ -55,7 +55,9 @@ fn count(name: &str, work: impl FnOnce() -> u64 + Send + 'static) -> Option<(Tol
         (batch.complete_until_ns >= to_ns).then_some(())
     });
     assert_eq!(seen.counters.lost, 0);
-    let of_thread = { seen.samples.iter() }
+    let of_thread = seen
+        .samples
+        .iter()
         .filter(|sample| sample.event == Event::Happening && sample.tid == tid);
     let weights: Vec<f64> = of_thread
         .clone()

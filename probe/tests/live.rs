@@ -160,14 +160,17 @@ fn shares_are_those_of_the_work() {
 
 /// The samples of the threads that work.
 fn burning(seen: &Seen) -> impl Iterator<Item = &Sample> {
-    { seen.samples.iter() }.filter(|sample| &*sample.comm == burn::THREAD_NAME)
+    seen.samples
+        .iter()
+        .filter(|sample| &*sample.comm == burn::THREAD_NAME)
 }
 
 /// Asserts that nearly all stacks of the threads that work are whole.
 #[track_caller]
 fn assert_whole(seen: &Seen) {
     let all = burning(seen).count();
-    let cut: Vec<Ending> = { burning(seen).map(|sample| sample.ending) }
+    let cut: Vec<Ending> = burning(seen)
+        .map(|sample| sample.ending)
         .filter(|ending| *ending != Ending::Root)
         .collect();
     println!("{} of {all} whole", all - cut.len());
@@ -537,8 +540,10 @@ fn first_stacks_of_goroutines_are_copied_without_the_heap_behind_them() {
     let large = walks.iter().filter(|walk| walk.stack.size() > 32 << 10);
     let (large, all) = (large.count(), walks.len());
     assert!(large * 10 <= all, "{large} of {all} are large");
-    let whole = walks.iter().filter(|walk| walk.ending == Ending::Root);
-    let whole = whole.count();
+    let whole = walks
+        .iter()
+        .filter(|walk| walk.ending == Ending::Root)
+        .count();
     assert!(whole * 10 >= all * 9, "{whole} of {all} whole");
 }
 
@@ -660,7 +665,10 @@ fn in_the_midst_of_exec_there_is_no_stack() {
         names.any(|symbol| symbol.name == function)
     };
     let in_exec = |seen: &Seen| -> Vec<Sample> {
-        let of_loop = { seen.samples.iter() }.filter(|s| ["sh", "true"].contains(&&*s.comm));
+        let of_loop = seen
+            .samples
+            .iter()
+            .filter(|s| ["sh", "true"].contains(&&*s.comm));
         of_loop
             .filter(|s| is_in(s, "begin_new_exec"))
             .cloned()

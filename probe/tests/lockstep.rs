@@ -122,7 +122,9 @@ fn spin(seed: u64) {
 /// Which of the functions a sample is of, by number.
 fn function_of(seen: &Seen, symbols: &ElfSymbols, sample: &Sample) -> Option<usize> {
     let own = std::env::current_exe().unwrap();
-    let mut names = { sample.frames.iter() }
+    let mut names = sample
+        .frames
+        .iter()
         .filter(|frame| {
             let module = &seen.modules[&frame.module.0];
             matches!(module, ModuleKind::File { path, .. } if *path == own)
@@ -192,11 +194,14 @@ fn measure(rate_hz: u32, lookers: &[Looker]) -> Measured {
         .filter_map(|looker| Some((*looker, start(*looker, rate_hz)?)));
     let started: Vec<_> = started.collect();
     let before = aligned.spent_ns();
-    let looking: Vec<_> = { started.into_iter() }
+    let looking: Vec<_> = started
+        .into_iter()
         .map(|(looker, source)| std::thread::spawn(move || look(looker, source, rate_hz, cpus)))
         .collect();
-    let sights = looking.into_iter().map(|sight| sight.join().unwrap());
-    let sights = sights.collect();
+    let sights = looking
+        .into_iter()
+        .map(|sight| sight.join().unwrap())
+        .collect();
     let after = aligned.spent_ns();
     let spent = [0, 1].map(|part| (after[part] - before[part]) as f64);
     Measured {
@@ -207,9 +212,10 @@ fn measure(rate_hz: u32, lookers: &[Looker]) -> Measured {
 }
 
 fn start(looker: Looker, rate_hz: u32) -> Option<Box<dyn Source>> {
-    let target = match looker.is_of_everybody {
-        true => Target::default(),
-        false => only(std::process::id()),
+    let target = if looker.is_of_everybody {
+        Target::default()
+    } else {
+        only(std::process::id())
     };
     let config = Config {
         target,

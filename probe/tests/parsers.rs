@@ -87,8 +87,9 @@ fn large(program: &Path) -> PathBuf {
     // e_shoff and e_shnum; sh_type, sh_offset and sh_size.
     let (sections, count) = (word(&bytes, 40, 8), word(&bytes, 60, 2));
     let mut sections = (0..count).map(|number| sections + 64 * number);
-    let dynamic = sections.find(|at| word(&bytes, at + 4, 4) == 11);
-    let dynamic = dynamic.expect("a program that is linked to a library");
+    let dynamic = sections
+        .find(|at| word(&bytes, at + 4, 4) == 11)
+        .expect("a program that is linked to a library");
     let end = word(&bytes, dynamic + 24, 8) as u64 + LARGE_TABLE_BYTES;
     bytes[dynamic + 32..dynamic + 40].copy_from_slice(&LARGE_TABLE_BYTES.to_le_bytes());
     let large = program.with_extension("large");

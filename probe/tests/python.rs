@@ -371,7 +371,8 @@ fn what_is_read_later_is_of_one_moment() {
         let Some((seen, stats, truths)) = sample(&python, Made::Nothing, Engine::Perf) else {
             return;
         };
-        let functions: HashSet<(&str, &str)> = { truths.iter() }
+        let functions: HashSet<(&str, &str)> = truths
+            .iter()
             .flat_map(|truth| &truth.frames)
             .map(|(name, file, _)| (name.as_str(), file.as_str()))
             .collect();
@@ -389,9 +390,10 @@ fn what_is_read_later_is_of_one_moment() {
             if found.iter().any(|frame| frame.0 == Reason::Remote.label()) {
                 continue;
             }
-            let found = match found.len() == truth.frames.len() {
-                true => with_freed(found, &truth.frames),
-                false => found,
+            let found = if found.len() == truth.frames.len() {
+                with_freed(found, &truth.frames)
+            } else {
+                found
             };
             if found.is_empty() {
                 without += 1;
@@ -405,8 +407,9 @@ fn what_is_read_later_is_of_one_moment() {
                 for (name, file, _) in &found {
                     let is_known = functions.contains(&(name.as_str(), file.as_str()));
                     let is_made = *name == Reason::CodeGone.label() || file.starts_with("<made ");
-                    let is_other = ["program.", "threading.", "random.", "re.", "functools."];
-                    let is_other = is_other.iter().any(|start| name.starts_with(start));
+                    let is_other = ["program.", "threading.", "random.", "re.", "functools."]
+                        .iter()
+                        .any(|start| name.starts_with(start));
                     assert!(is_known || is_made || is_other, "{version}: {found:?}");
                 }
             }
@@ -698,7 +701,11 @@ fn who_only_says_that_it_is_python_harms_nobody() {
     told.extend([r"task ‹no\u{1b}]0;task› awaits"; AWAITING_MAX]);
     told.push("more tasks await");
     let mut seen = Seen::until(&mut source, "functions of both", |seen| {
-        let last = |pid| { seen.samples.iter() }.rfind(|it| seen.pids[&it.process.0] == pid);
+        let last = |pid| {
+            seen.samples
+                .iter()
+                .rfind(|it| seen.pids[&it.process.0] == pid)
+        };
         let is_known =
             |honest: &Process| last(honest.pid()).is_some_and(|last| names(seen, last).len() == 2);
         last(pid).is_some_and(|last| names(seen, last) == told) && honest.iter().all(is_known)
@@ -782,7 +789,11 @@ fn check(what: &str, python: &Path, made: Made) -> Option<()> {
         let is_python = |frame: &probe::Frame| {
             matches!(seen.modules[&frame.module.0], ModuleKind::Python { .. })
         };
-        let outside = { sample.frames.iter().rev() }.take_while(|frame| !is_python(frame));
+        let outside = sample
+            .frames
+            .iter()
+            .rev()
+            .take_while(|frame| !is_python(frame));
         let mut libraries = outside.filter(|frame| is_library(frame, &seen.modules));
         assert_eq!(libraries.next(), None, "{what}");
     }

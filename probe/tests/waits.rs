@@ -121,7 +121,10 @@ impl<S: Source> Told<S> {
 
     fn take(&mut self) {
         let batch = self.source.poll(Duration::from_millis(20)).unwrap();
-        let waits = { batch.samples.into_iter() }.filter(|sample| sample.event == Event::Wait);
+        let waits = batch
+            .samples
+            .into_iter()
+            .filter(|sample| sample.event == Event::Wait);
         self.samples.extend(waits);
         for thread in batch.threads {
             let lived = thread.until_ns - thread.since_ns;
@@ -192,8 +195,9 @@ fn assert_waited(state: WaitState, measured: &Measured, totals: &ThreadTotals) {
         state.word(),
     );
     // No other state has more than a crumb of it.
-    let others = WaitState::ALL.into_iter();
-    let others = others.filter(|its| ![state, WaitState::Run, WaitState::Queue].contains(its));
+    let others = WaitState::ALL
+        .into_iter()
+        .filter(|its| ![state, WaitState::Run, WaitState::Queue].contains(its));
     let others: u64 = others.map(|its| totals.ns_in(its)).sum();
     let crumb = measured.waited / 33;
     assert!(Duration::from_nanos(others) <= crumb, "{totals:?}");
@@ -213,8 +217,9 @@ fn assert_sampled<S: Source>(told: &Told<S>, state: WaitState, totals: &ThreadTo
     let long = told
         .of(totals.tid)
         .filter(|(_, wait)| wait.away_ns >= CERTAIN_NS);
-    let parts = long.flat_map(|(_, wait)| wait.parts());
-    let parts = parts.filter(|(its, _)| *its == state);
+    let parts = long
+        .flat_map(|(_, wait)| wait.parts())
+        .filter(|(its, _)| *its == state);
     let (sampled, all) = (parts.map(|(_, ns)| ns).sum::<u64>(), totals.ns_in(state));
     // On a busy machine part of a wait is in the queue, and what is left may be short.
     assert!(
@@ -222,8 +227,9 @@ fn assert_sampled<S: Source>(told: &Told<S>, state: WaitState, totals: &ThreadTo
         "{sampled} of {all}"
     );
     // The first few come before its process is known; those are walked later, or cut.
-    let whole = told.of(totals.tid);
-    let whole = whole.filter(|(sample, _)| sample.ending == Ending::Root);
+    let whole = told
+        .of(totals.tid)
+        .filter(|(sample, _)| sample.ending == Ending::Root);
     let all = told.of(totals.tid).count();
     assert!(whole.count() * 10 >= all * 8, "{all} stacks");
     for (sample, _) in told.of(totals.tid) {
@@ -316,8 +322,10 @@ fn who_waits_for_a_lock_waits_for_its_holder() {
     assert_waited(WaitState::Lock, &measured, &totals);
     assert_sampled(&told, WaitState::Lock, &totals);
     let waits: Vec<RawWait> = told.of(measured.tid).map(|(_, wait)| wait).collect();
-    let long = { waits.iter() }.filter(|wait| wait.state == WaitState::Lock);
-    let long = long.filter(|wait| wait.waited_ns >= 1_000_000);
+    let long = waits
+        .iter()
+        .filter(|wait| wait.state == WaitState::Lock)
+        .filter(|wait| wait.waited_ns >= 1_000_000);
     let mut count = 0;
     for wait in long {
         assert_eq!(

@@ -30,9 +30,12 @@ fn main() {
     let stacks: Vec<Vec<Frame>> = (0..STACKS).map(|_| stack(&mut random)).collect();
     // Each stack at least once, in an order that a cache does not foresee.
     let order: Vec<usize> = (0..SAMPLES as usize)
-        .map(|i| match i < STACKS {
-            true => i,
-            false => random.below(STACKS as u64) as usize,
+        .map(|i| {
+            if i < STACKS {
+                i
+            } else {
+                random.below(STACKS as u64) as usize
+            }
         })
         .collect();
 

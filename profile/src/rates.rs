@@ -188,11 +188,14 @@ enum Unlike<'a> {
 impl<'a> Evidence<'a> {
     /// Nothing is added up where samples count alike, which is nearly always.
     pub(crate) fn new(weighing: &'a Weighing, metric: &Metric) -> Self {
-        let unlike = match weighing.stretches.is_empty() {
-            _ if metric.counts_events() || metric.is_waiting() => Some(Unlike::Events),
-            _ if !metric.counts_samples() => Some(Unlike::Unknown),
-            false => Some(Unlike::Rates(weighing)),
-            true => None,
+        let unlike = if metric.counts_events() || metric.is_waiting() {
+            Some(Unlike::Events)
+        } else if !metric.counts_samples() {
+            Some(Unlike::Unknown)
+        } else if !weighing.stretches.is_empty() {
+            Some(Unlike::Rates(weighing))
+        } else {
+            None
         };
         Self {
             unlike,

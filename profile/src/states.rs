@@ -138,9 +138,10 @@ impl StateStretch {
     fn with(&self, next: &StateStretch) -> Option<StateStretch> {
         let is_next = self.thread == next.thread && self.end_ns == next.start_ns;
         let only = self.only_state();
-        let longest_ns = match only.is_some() && only == next.only_state() {
-            true => STRETCH_MAX_NS,
-            false => MIXED_MAX_NS,
+        let longest_ns = if only.is_some() && only == next.only_state() {
+            STRETCH_MAX_NS
+        } else {
+            MIXED_MAX_NS
         };
         if !is_next || next.end_ns.checked_sub(self.start_ns)? > longest_ns {
             return None;
@@ -353,11 +354,15 @@ impl StateLog {
             }),
             ..stretch.clone()
         };
-        let living = self.living.iter();
-        let living = living.map(|(tid, stretch)| (*tid, renamed(stretch)));
+        let living = self
+            .living
+            .iter()
+            .map(|(tid, stretch)| (*tid, renamed(stretch)));
         StateLog {
             living: living.collect(),
-            seconds: { self.seconds.iter() }
+            seconds: self
+                .seconds
+                .iter()
                 .map(|(second, all)| (*second, Arc::new(all.iter().map(&mut renamed).collect())))
                 .collect(),
             ..self.clone()
@@ -421,8 +426,10 @@ impl StateLog {
     /// second in which the window begins belongs to it.
     pub fn held_between(&self, start_ns: u64, end_ns: u64) -> Vec<Held> {
         let mut sums: BTreeMap<_, Held> = BTreeMap::new();
-        let seconds = self.held.range(start_ns / SECOND_NS..);
-        let seconds = seconds.take_while(|(second, _)| second.saturating_mul(SECOND_NS) < end_ns);
+        let seconds = self
+            .held
+            .range(start_ns / SECOND_NS..)
+            .take_while(|(second, _)| second.saturating_mul(SECOND_NS) < end_ns);
         for held in seconds.flat_map(|(_, all)| all.values()) {
             let key = held.pair();
             sums.entry(key)

@@ -445,7 +445,10 @@ impl Store {
     /// the end of what probes counted.
     fn end_of_history(&self) -> Option<u64> {
         const SECOND_NS: u64 = STAMP_NS * STAMPS_PER_SECOND;
-        let newest = { self.histories.newest_second() }.or_else(|| self.probes.newest_second())?;
+        let newest = self
+            .histories
+            .newest_second()
+            .or_else(|| self.probes.newest_second())?;
         let told = self
             .end_ns
             .filter(|end| *end > newest.saturating_mul(SECOND_NS));

@@ -217,9 +217,10 @@ impl Waits {
     /// wait of 4 ms that stands for 5 ms counts as one, and no wait was of 5 ms.
     pub fn mean_ns(&self) -> Option<u64> {
         let mean_ns = self.ns.checked_div(self.count)?;
-        Some(match self.longest_is_open {
-            true => mean_ns,
-            false => mean_ns.min(self.longest_ns),
+        Some(if self.longest_is_open {
+            mean_ns
+        } else {
+            mean_ns.min(self.longest_ns)
         })
     }
 
@@ -314,9 +315,10 @@ impl WaitSum {
         let is_paired = self.first.drawn >= self.second.drawn;
         let mut counted = if is_paired { self.first } else { self.second };
         counted.add(self.whole);
-        let over_ns = match is_paired {
-            true => self.longest_ns,
-            false => self.longest_part_ns,
+        let over_ns = if is_paired {
+            self.longest_ns
+        } else {
+            self.longest_part_ns
         };
         (counted.drawn > 0 || self.open > 0).then(|| Waits {
             // Those that are known to have been are the least.

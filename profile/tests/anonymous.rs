@@ -173,8 +173,11 @@ fn what_was_chosen_by_a_name_stays_chosen() {
         filter: "comm:matcher-0".parse().expect("a filter"),
         ..Query::default()
     };
-    let chosen = store().view().select(&query, &Cancel::new());
-    let chosen = chosen.expect("nobody cancels it").anonymous();
+    let chosen = store()
+        .view()
+        .select(&query, &Cancel::new())
+        .expect("nobody cancels it")
+        .anonymous();
     let file = written(Format::Folded, false, &chosen);
     let lines = String::from_utf8(file).expect("text");
     let (command, rest) = lines.split_once(';').expect("a stack");

@@ -49,9 +49,10 @@ fn view() -> View {
             file: "secret.c",
             line: 7,
         };
-        match outer {
-            true => store.set_source(id, &[link("secret_c"), link("")]),
-            false => store.set_source(id, &[link("")]),
+        if outer {
+            store.set_source(id, &[link("secret_c"), link("")])
+        } else {
+            store.set_source(id, &[link("")])
         };
     }
     store.view()
@@ -69,7 +70,9 @@ fn select(view: &View, filter: &str) -> Selection {
 /// The file, and all that it may be read as: packed ones tell nothing as they are.
 fn written(format: Format, selection: &Selection) -> String {
     let mut file = Vec::new();
-    { format.write_as(Path::new("x"), false, selection, &mut file) }.expect("there is room");
+    format
+        .write_as(Path::new("x"), false, selection, &mut file)
+        .expect("there is room");
     let mut text = String::from_utf8_lossy(&file).into_owned();
     if let Ok(opened) = formats::read(&*file, Limits::default()) {
         text += &format!("{:?}", opened.store.view());

@@ -96,7 +96,7 @@ fn speedscope_counts_the_same_in_every_format_that_it_reads() {
         let found = by_name(group);
         let mut compared = 0;
         let mut own: BTreeMap<&str, u64> = BTreeMap::new();
-        for row in { rows.iter() }.filter(|row| row.name_state == RowName::Named) {
+        for row in rows.iter().filter(|row| row.name_state == RowName::Named) {
             // `;` parts a line of folded stacks, and inlined ones are marked there.
             if !row.name.contains(';') && rows.iter().all(|o| o.name != row.name || !o.inlined) {
                 *own.entry(&row.name).or_default() += row.self_samples;

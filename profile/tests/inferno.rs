@@ -27,9 +27,12 @@ fn drawn(folded: &str) -> Boxes {
         let title = title.split_once("</title>").unwrap().0;
         let (name, count) = title.rsplit_once(" (").unwrap();
         let samples = count.split_once(" samples,").unwrap().0.replace(',', "");
-        let name = name.replace("&lt;", "<").replace("&gt;", ">");
-        let name = name.replace("&quot;", "\"").replace("&apos;", "'");
-        let name = name.replace("&amp;", "&");
+        let name = name
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&quot;", "\"")
+            .replace("&apos;", "'")
+            .replace("&amp;", "&");
         *boxes.entry(name).or_default() += samples.parse::<u64>().unwrap();
     }
     boxes
@@ -37,8 +40,9 @@ fn drawn(folded: &str) -> Boxes {
 
 /// The same, counted in the store.
 fn counted(selection: &Selection) -> Boxes {
-    let tree = selection.tree(Direction::TopDown, GroupBy::Comm, &Cancel::new());
-    let tree = tree.unwrap();
+    let tree = selection
+        .tree(Direction::TopDown, GroupBy::Comm, &Cancel::new())
+        .unwrap();
     let mut boxes = Boxes::from([("all".into(), selection.samples())]);
     for (path, samples) in tree.stacks() {
         for kind in path {
@@ -126,10 +130,12 @@ fn compare_folded(text: &str) {
     let ours = select(&ours.store, "");
     assert_eq!(theirs.samples() % ours.samples(), 0);
     let period = theirs.samples() / ours.samples();
-    let ours = { common::unmarked(&ours).into_iter() }.fold(Boxes::new(), |mut all, (stack, n)| {
-        *all.entry(in_words_of_inferno(&stack)).or_default() += n * period;
-        all
-    });
+    let ours = common::unmarked(&ours)
+        .into_iter()
+        .fold(Boxes::new(), |mut all, (stack, n)| {
+            *all.entry(in_words_of_inferno(&stack)).or_default() += n * period;
+            all
+        });
     assert_eq!(common::unmarked(&theirs), ours);
 }
 

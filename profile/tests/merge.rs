@@ -48,7 +48,9 @@ fn answers(view: &View) -> Vec<String> {
             selection.completeness()
         ));
         all.push(common::stacks(&selection));
-        let mut rows: Vec<String> = { selection.functions().into_iter() }
+        let mut rows: Vec<String> = selection
+            .functions()
+            .into_iter()
             .map(|row| {
                 format!(
                     "{} {} {} {}",

@@ -123,8 +123,9 @@ fn another_event_counts_where_it_is_wanted() {
         assert_eq!(select(&other.store, "").samples(), samples, "{metric}");
         let view = first.counting(&other.store.view()).expect("the same file");
         assert_eq!(view.info().metric.name, metric);
-        let selection = view.select(&Default::default(), &profile::Cancel::new());
-        let selection = selection.unwrap();
+        let selection = view
+            .select(&Default::default(), &profile::Cancel::new())
+            .unwrap();
         assert_eq!(selection.samples(), samples, "{metric}");
         for row in selection.functions() {
             assert_eq!(view.frame(row.id), first.frame(row.id));
@@ -425,8 +426,9 @@ fn compare_with_perf(options: &[&str]) {
 fn compare(theirs: &BTreeMap<String, Share>, ours: &BTreeMap<String, u64>, all: u64) {
     for (name, samples) in ours.iter().filter(|(_, samples)| **samples > 0) {
         let share = *samples as f64 * 100.0 / all as f64;
-        let found = theirs.get(name);
-        let found = found.unwrap_or_else(|| panic!("{name} is not in {theirs:?}"));
+        let found = theirs
+            .get(name)
+            .unwrap_or_else(|| panic!("{name} is not in {theirs:?}"));
         assert!(
             (share - found.percent).abs() < found.may_be_off_by(),
             "{name}: {share} here, {found:?} there"

@@ -56,9 +56,10 @@ proptest! {
         let mut message = Vec::new();
         GzDecoder::new(&file[..]).read_to_end(&mut message).unwrap();
         let at = at % message.len();
-        match cut {
-            true => message.truncate(at),
-            false => message[at] = byte,
+        if cut {
+            message.truncate(at)
+        } else {
+            message[at] = byte
         }
         if let Ok((store, _)) = pprof::read(&message[..], limits()) {
             let selection = select(&store, "");
@@ -130,8 +131,9 @@ fn heaps_are_read_by_any_of_their_types() {
         let view = usual.store.view();
         assert_eq!(view.info().metric.name, "space");
         assert_eq!(select(&usual.store, "").samples(), 30);
-        let objects = view.counting(&read(Some("objects")).store.view());
-        let objects = objects.expect("the same file");
+        let objects = view
+            .counting(&read(Some("objects")).store.view())
+            .expect("the same file");
         let selection = objects.select(&Default::default(), &profile::Cancel::new());
         assert_eq!(selection.unwrap().samples(), 7);
         let error = formats::read_metric(&file[..], limits(), Some("cpu")).unwrap_err();
@@ -236,12 +238,14 @@ fn the_real_pprof_counts_the_same() {
     own.retain(|_, samples| *samples > 0);
     assert!(own.len() > 5);
     for (name, samples) in own {
-        let line = top.lines().find(|line| {
-            line.trim_end()
-                .trim_end_matches(" (inline)")
-                .ends_with(&format!(" {name}"))
-        });
-        let line = line.unwrap_or_else(|| panic!("{name} is not in {top}"));
+        let line = top
+            .lines()
+            .find(|line| {
+                line.trim_end()
+                    .trim_end_matches(" (inline)")
+                    .ends_with(&format!(" {name}"))
+            })
+            .unwrap_or_else(|| panic!("{name} is not in {top}"));
         let theirs: u64 = line.split_whitespace().next().unwrap().parse().unwrap();
         assert_eq!(theirs, samples, "{name}: {line}");
     }
@@ -329,8 +333,10 @@ fn messages<'a>(text: &'a str, name: &str) -> Vec<Vec<&'a str>> {
 
 /// The numbers of a field, in the order of the file.
 fn numbers(lines: &[&str], field: &str) -> Vec<u64> {
-    let fields = lines.iter().filter_map(|line| line.trim().split_once(": "));
-    let fields = fields.filter(|(name, _)| *name == field);
+    let fields = lines
+        .iter()
+        .filter_map(|line| line.trim().split_once(": "))
+        .filter(|(name, _)| *name == field);
     fields.map(|(_, number)| number.parse().unwrap()).collect()
 }
 
@@ -350,7 +356,8 @@ fn the_schema_of_pprof_decodes_what_we_write() {
     // A field that the schema does not have is shown by its number.
     let is_unknown = |line: &&str| line.trim_start().starts_with(|c: char| c.is_ascii_digit());
     assert_eq!(text.lines().find(is_unknown), None);
-    let strings: Vec<&str> = { text.lines() }
+    let strings: Vec<&str> = text
+        .lines()
         .filter_map(|line| line.strip_prefix("string_table: \""))
         .map(|text| text.strip_suffix('"').unwrap())
         .collect();
@@ -358,10 +365,12 @@ fn the_schema_of_pprof_decodes_what_we_write() {
 
     // Samples of the innermost function, by its name.
     let field = |lines: &[&str], name: &str| numbers(lines, name).first().copied().unwrap_or(0);
-    let functions: BTreeMap<u64, &str> = { messages(&text, "function").into_iter() }
+    let functions: BTreeMap<u64, &str> = messages(&text, "function")
+        .into_iter()
         .map(|f| (field(&f, "id"), strings[field(&f, "name") as usize]))
         .collect();
-    let locations: BTreeMap<u64, u64> = { messages(&text, "location").into_iter() }
+    let locations: BTreeMap<u64, u64> = messages(&text, "location")
+        .into_iter()
         .map(|l| (field(&l, "id"), field(&l, "function_id")))
         .collect();
     let mut theirs: BTreeMap<&str, u64> = BTreeMap::new();

@@ -14,14 +14,15 @@ fn selection(window: TimeRange) -> Selection {
     let mut store = Store::new(Limits::default());
     store.begin(5 * SECOND_NS);
     let log = store.probes_mut();
-    let probe = log.add_probe(ProbeAbout {
-        name: "open_account".into(),
-        module: "bank".into(),
-        is_timed: true,
-        placed_ns: 5 * SECOND_NS,
-        ..ProbeAbout::default()
-    });
-    let probe = probe.unwrap();
+    let probe = log
+        .add_probe(ProbeAbout {
+            name: "open_account".into(),
+            module: "bank".into(),
+            is_timed: true,
+            placed_ns: 5 * SECOND_NS,
+            ..ProbeAbout::default()
+        })
+        .unwrap();
     let frames = ["serve", "main"].map(|name| {
         let name = Some(name.into());
         let module = "bank".into();
@@ -92,7 +93,10 @@ fn firefox_has_a_marker_for_each_second() {
     let markers = &probes["markers"];
     assert_eq!(markers["length"], 2);
     assert_eq!(markers["startTime"], serde_json::json!([0, 3000]));
-    let calls: Vec<u64> = { markers["data"].as_array().unwrap().iter() }
+    let calls: Vec<u64> = markers["data"]
+        .as_array()
+        .unwrap()
+        .iter()
         .map(|data| data["calls"].as_u64().unwrap())
         .collect();
     assert_eq!(calls, [21, 4]);
@@ -110,8 +114,11 @@ fn pprof_has_calls_and_times_that_add_up() {
     assert!(String::from_utf8_lossy(&raw).contains("nanoseconds"));
     let sum = |metric: &str| {
         let read = read_metric(&bytes[..], Limits::default(), Some(metric)).unwrap();
-        let all = read.store.view();
-        let all = all.select(&Query::default(), &Cancel::new()).unwrap();
+        let all = read
+            .store
+            .view()
+            .select(&Query::default(), &Cancel::new())
+            .unwrap();
         let report = all.report();
         let row = report
             .functions
@@ -127,7 +134,8 @@ fn pprof_has_calls_and_times_that_add_up() {
 
 #[test]
 fn the_others_say_that_they_have_no_place_for_it() {
-    let without: Vec<&str> = { Format::ALL.iter() }
+    let without: Vec<&str> = Format::ALL
+        .iter()
         .filter(|format| !format.has_probes())
         .map(|format| format.word())
         .collect();

@@ -143,7 +143,8 @@ fn check_sums(tree: &CallTree, node: &Node) -> usize {
     assert_eq!(sum + node.own, node.samples, "{node:?}");
     assert_eq!(tree.has_children(node), !children.is_empty());
     assert!(children.is_sorted_by_key(|child| std::cmp::Reverse(child.samples)));
-    1 + { children.iter() }
+    1 + children
+        .iter()
         .map(|child| check_sums(tree, child))
         .sum::<usize>()
 }
@@ -578,7 +579,9 @@ fn a_family_is_a_process_with_all_that_descend_from_it() {
     };
     let mut store = store(&[sample(0), sample(1), sample(2)]);
     let view = store.view();
-    let pids: Vec<u32> = { view.select(&Query::default(), &Cancel::new()).unwrap() }
+    let pids: Vec<u32> = view
+        .select(&Query::default(), &Cancel::new())
+        .unwrap()
         .report()
         .processes
         .iter()
@@ -696,7 +699,8 @@ fn calls() -> View {
         (1, &[0x30, 0x14], 13),
     ];
     for (process, addresses, weight) in samples {
-        let frames: Vec<Frame> = { addresses.iter() }
+        let frames: Vec<Frame> = addresses
+            .iter()
             .map(|address| Frame {
                 module: ModuleId(0),
                 address: *address,
@@ -738,8 +742,11 @@ fn code(filters: &str, name: &str) -> (Vec<(u64, [u64; 3])>, FunctionCode) {
     let view = calls();
     let selection = select(&view, &filter(filters));
     let report = selection.report();
-    let row = report.functions.iter().find(|row| &*row.name == name);
-    let row = row.unwrap_or_else(|| panic!("no samples of {name}"));
+    let row = report
+        .functions
+        .iter()
+        .find(|row| &*row.name == name)
+        .unwrap_or_else(|| panic!("no samples of {name}"));
     check_code(&selection, row);
     let code = selection.code(row.id, &Cancel::new()).unwrap();
     let counts = |a: &CodeAddress| {
@@ -786,7 +793,8 @@ fn calls_of(name: &str) -> Vec<(String, u64)> {
     let frame = code.addresses[0].frame;
     let groups = selection.code_groups(frame, &all.collect(), &Cancel::new());
     let calls = groups.unwrap().remove(0).calls;
-    let mut named: Vec<(String, u64)> = { calls.into_iter() }
+    let mut named: Vec<(String, u64)> = calls
+        .into_iter()
         .map(|(id, samples)| (calls_name(id), samples))
         .collect();
     named.sort();

@@ -290,8 +290,10 @@ fn code_without_a_map_is_one_function_of_its_process() {
     }
     let rows = |store: &mut Store| {
         let report = store.report(Duration::from_secs(10), 2_000_000_000);
-        let rows = report.functions.iter();
-        let rows = rows.map(|row| (row.name.to_string(), row.self_samples));
+        let rows = report
+            .functions
+            .iter()
+            .map(|row| (row.name.to_string(), row.self_samples));
         let mut rows: Vec<_> = rows.collect();
         rows.sort();
         (rows, report.completeness.unnamed)

@@ -187,8 +187,11 @@ struct Found {
 fn compare(a: &Selection, b: &Selection) -> Found {
     let mut diff = Diff::new(a, b);
     diff.compare_time();
-    let first = diff.rows.iter().find(|row| &*row.name == FUNCTIONS[0]);
-    let first = first.expect("it has half of the samples");
+    let first = diff
+        .rows
+        .iter()
+        .find(|row| &*row.name == FUNCTIONS[0])
+        .expect("it has half of the samples");
     Found {
         any: diff.rows.iter().any(|row| row.sure),
         first_grew: first.sure && first.b_self > first.a_self,

@@ -91,9 +91,10 @@ proptest! {
         for format in [Format::Firefox, Format::Speedscope] {
             let mut file = written(format, &select(&store(&samples), ""));
             let at = at % file.len();
-            match cut {
-                true => file.truncate(at),
-                false => file[at] = byte,
+            if cut {
+                file.truncate(at)
+            } else {
+                file[at] = byte
             }
             if let Ok(after) = opened(&file) {
                 written(format, &select(&after.store, ""));
@@ -363,7 +364,10 @@ fn a_function_is_one_where_not_all_places_are_known() {
     store.set_source(placed, &[link]);
     let file = written(Format::Firefox, &select(&store, ""));
     let json: serde_json::Value = serde_json::from_slice(&file).unwrap();
-    let thread = { json["threads"].as_array().unwrap().iter() }
+    let thread = json["threads"]
+        .as_array()
+        .unwrap()
+        .iter()
         .find(|thread| thread["tid"] == 7)
         .unwrap();
     let texts = thread["stringArray"].as_array().unwrap();

@@ -537,7 +537,9 @@ fn check_states(view: &View) {
     let last = view.states().between(24_000 * MS, 25_000 * MS);
     assert_eq!(last[1].then.expect("it lives").since_ns, 24_999 * MS);
     let held = view.states().held_between(5_000 * MS, 15_000 * MS);
-    let told = { held.iter() }.map(|held| (held.waiter, held.holder_thread, held.by, held.ns / MS));
+    let told = held
+        .iter()
+        .map(|held| (held.waiter, held.holder_thread, held.by, held.ns / MS));
     let expected = [
         (8, 9, HeldBy::Owner, 10_000),
         (8, 0, HeldBy::Timer, 100),

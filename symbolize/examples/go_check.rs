@@ -66,9 +66,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         "DWARF",
         &compare(&addrs, &own, &llvm_symbolizer(twin, &addrs)?, by_dwarf),
     );
-    Ok(match by_table.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    Ok(if by_table.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 

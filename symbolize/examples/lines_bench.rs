@@ -96,10 +96,7 @@ fn measure(path: &Path) {
     let offset = first_with_lines(&symbols, &addresses, &lines(None));
     let known = lines(None);
     let step = addresses.len() / FRESH;
-    let names: Vec<u64> = { addresses.iter() }
-        .step_by(step)
-        .map(|addr| addr.0)
-        .collect();
+    let names: Vec<u64> = addresses.iter().step_by(step).map(|addr| addr.0).collect();
     let with_lines = names.iter().filter_map(|addr| {
         let offset = symbols.segments().to_file(LinkAddr(*addr))?;
         known.find(offset).map(|_| offset.0)
@@ -127,8 +124,9 @@ fn measure(path: &Path) {
     lines(None).finish(Some(&cache), 2).unwrap();
     let object = open();
     let from_cache = median(|| {
-        let lines = Lines::open(&object, files(), Some(&cache), 8 << 30);
-        let lines = lines.unwrap().unwrap();
+        let lines = Lines::open(&object, files(), Some(&cache), 8 << 30)
+            .unwrap()
+            .unwrap();
         let (table, addr) = lines.find(offset).unwrap();
         assert!(table.find(addr).count() > 0);
     });

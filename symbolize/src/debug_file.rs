@@ -194,8 +194,9 @@ impl DebugFiles {
 
     /// Where the file itself lies, below the root.
     fn directories(&self) -> impl Iterator<Item = &Path> {
-        let paths = [Some(&self.path), self.path_inside.as_ref()];
-        let paths = paths.into_iter().flatten();
+        let paths = [Some(&self.path), self.path_inside.as_ref()]
+            .into_iter()
+            .flatten();
         paths.map(|path| path.parent().unwrap_or(Path::new("/")))
     }
 
@@ -251,8 +252,9 @@ pub fn mini(object: &Object, files: &Files) -> Result<Option<Object>, OpenError>
         // A file in memory is a vDSO's, or was unpacked itself.
         return Ok(None);
     };
-    let unpacked = files.unpacked(file, section.offset, section.size);
-    let unpacked = unpacked.map_err(|_| OpenError::Refused(".gnu_debugdata"))?;
+    let unpacked = files
+        .unpacked(file, section.offset, section.size)
+        .map_err(|_| OpenError::Refused(".gnu_debugdata"))?;
     Object::from_source(Source::unpacked(unpacked)?).map(Some)
 }
 

@@ -19,8 +19,9 @@ fn cache_of(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<Pat
     {
         return Some(old);
     }
-    let base = variable("XDG_CACHE_HOME").map(PathBuf::from);
-    let base = base.or_else(|| Some(home()?.join(".cache")))?;
+    let base = variable("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| Some(home()?.join(".cache")))?;
     Some(base.join("debuginfod_client"))
 }
 

@@ -213,8 +213,11 @@ impl DebugInfo {
     }
 
     fn unit_bytes(&self, unit: usize) -> usize {
-        let end = self.units.get(unit + 1).copied();
-        let end = end.unwrap_or_else(|| self.sections.info_bytes());
+        let end = self
+            .units
+            .get(unit + 1)
+            .copied()
+            .unwrap_or_else(|| self.sections.info_bytes());
         end - self.units[unit]
     }
 

@@ -375,8 +375,10 @@ impl ElfSymbols {
         let (name, aliases) = match range.label() {
             Label::Only(name) => (name, 0),
             Label::Several(group) => {
-                let chosen = self.aliases.choose(group, &self.names);
-                let chosen = chosen.map_err(|e| e.reason())?;
+                let chosen = self
+                    .aliases
+                    .choose(group, &self.names)
+                    .map_err(|e| e.reason())?;
                 (chosen.name, chosen.aliases)
             }
         };

@@ -76,8 +76,8 @@ impl ForeignSymbols {
             Ok(FileKind::MachO64 | FileKind::Pe64 | FileKind::Coff) => {}
             _ => return Err(OpenError::Refused("neither a 64-bit Mach-O nor a PE file")),
         }
-        let file = ObjectFile::parse(program);
-        let file = file.map_err(|_| OpenError::Damaged("Mach-O or PE headers"))?;
+        let file =
+            ObjectFile::parse(program).map_err(|_| OpenError::Damaged("Mach-O or PE headers"))?;
         let mut names = Vec::new();
         let mut functions = choose::symbols(&file, &mut names, FUNCTIONS_MAX);
         let stripped = functions.is_empty();
@@ -108,8 +108,11 @@ impl ForeignSymbols {
             Reason::NotCovered
         };
         let behind = self.functions.partition_point(|f| f.start <= addr.0);
-        let function = behind.checked_sub(1).map(|index| &self.functions[index]);
-        let function = function.filter(|f| addr.0 < f.end).ok_or(none)?;
+        let function = behind
+            .checked_sub(1)
+            .map(|index| &self.functions[index])
+            .filter(|f| addr.0 < f.end)
+            .ok_or(none)?;
         Ok(self.symbol(function))
     }
 

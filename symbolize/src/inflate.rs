@@ -31,8 +31,8 @@ pub fn deflate(bytes: &[u8], size: u64, what: &'static str) -> Result<Vec<u8>, O
 
 /// A zstd frame that inflates to `size` bytes.
 pub fn zstd(bytes: &[u8], size: u64, what: &'static str) -> Result<Vec<u8>, OpenError> {
-    let decoder = StreamingDecoder::new_with_max_window_size(bytes, ZSTD_WINDOW_MAX);
-    let decoder = decoder.map_err(|_| OpenError::Damaged(what))?;
+    let decoder = StreamingDecoder::new_with_max_window_size(bytes, ZSTD_WINDOW_MAX)
+        .map_err(|_| OpenError::Damaged(what))?;
     exactly(decoder, bytes, size, what)
 }
 

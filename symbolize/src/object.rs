@@ -175,8 +175,10 @@ impl Object {
 
     /// The name of a section; empty if it has none.
     pub fn section_name(&self, section: &Section) -> &[u8] {
-        let rest = self.section_names.get(section.name as usize..);
-        let rest = rest.unwrap_or_default();
+        let rest = self
+            .section_names
+            .get(section.name as usize..)
+            .unwrap_or_default();
         let end = memchr::memchr(0, rest).unwrap_or(rest.len());
         &rest[..end]
     }

@@ -233,8 +233,8 @@ impl Symbolizer {
         let read = symbols
             .object()
             .again()
-            .and_then(|object| ElfSymbols::with_debug_files(object, &files));
-        let read = read.map_err(|error| error.reason())?;
+            .and_then(|object| ElfSymbols::with_debug_files(object, &files))
+            .map_err(|error| error.reason())?;
         self.files.forget(&key);
         self.lines.forget(&key);
         // Somebody else may have been faster: then it was read just now.

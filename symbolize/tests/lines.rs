@@ -212,8 +212,9 @@ impl Chroot {
             ..FileSource::new(&path)
         };
         let files = DebugFiles::of(&source, RemoteFiles::Open);
-        let info = DebugInfo::read(&object(&path), files, 1 << 30);
-        let info = info.unwrap().unwrap();
+        let info = DebugInfo::read(&object(&path), files, 1 << 30)
+            .unwrap()
+            .unwrap();
         let table = |addr: &u64| info.table_at(LinkAddr(*addr));
         let found = |addr: &u64| table(addr).map_or_else(Vec::new, |t| frames(&t, *addr));
         addresses.iter().map(found).collect()
@@ -255,8 +256,13 @@ fn split_in_another_root() {
     let package = chroot.root.path().join("opt/program.dwp");
     let program = chroot.root.path().join("opt/program");
     let mut dwp = Command::new("dwp");
-    let made = dwp.arg("-e").arg(&program).arg("-o").arg(&package).output();
-    let made = made.is_ok_and(|output| output.status.success());
+    let made = dwp
+        .arg("-e")
+        .arg(&program)
+        .arg("-o")
+        .arg(&package)
+        .output()
+        .is_ok_and(|output| output.status.success());
     fs::remove_file(&place).unwrap();
     if !made {
         skip("no dwp");

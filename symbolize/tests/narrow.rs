@@ -100,8 +100,11 @@ fn lines_in(name: &str, bytes: Vec<u8>, addr: u64) -> Vec<(String, u32)> {
     let path = fixture(name);
     let files = DebugFiles::of(&FileSource::new(&path), RemoteFiles::Skip);
     let info = DebugInfo::read(&object(bytes), files, 1 << 20);
-    let table = info.unwrap().unwrap().table_at(LinkAddr(addr));
-    let table = table.unwrap_or_else(|| panic!("{name}: nothing at {addr:#x}"));
+    let table = info
+        .unwrap()
+        .unwrap()
+        .table_at(LinkAddr(addr))
+        .unwrap_or_else(|| panic!("{name}: nothing at {addr:#x}"));
     let frame = |frame: symbolize::table::SourceFrame<'_>| {
         assert_eq!(&*frame.path(), b"/fixture/narrow.c");
         let function = String::from_utf8_lossy(frame.function.unwrap_or_default());

@@ -49,8 +49,9 @@ fn answers(lines: &Lines, program: &Path) -> Vec<Vec<(Vec<u8>, u32)>> {
     let len = fs::metadata(program).unwrap().len();
     let answer = |offset| match lines.find(FileOffset(offset)) {
         Some((table, addr)) => {
-            let frames = table.find(addr);
-            let frames = frames.map(|f| (f.function.unwrap_or_default().to_vec(), f.line));
+            let frames = table
+                .find(addr)
+                .map(|f| (f.function.unwrap_or_default().to_vec(), f.line));
             frames.collect()
         }
         None => Vec::new(),

@@ -159,7 +159,10 @@ fn damaged_ones_are_harmless() {
 
 /// Everything that can be asked of a function's parameters.
 fn ask(types: &DebugTypes, told: &Signature) {
-    let kinds = { told.parameters.iter() }.filter_map(|parameter| parameter.kind);
+    let kinds = told
+        .parameters
+        .iter()
+        .filter_map(|parameter| parameter.kind);
     for kind in kinds.chain(told.returns) {
         let mut next = Some(kind);
         for _ in 0..4 {

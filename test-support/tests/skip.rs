@@ -20,8 +20,11 @@ fn a_reason_cannot_be_swallowed() {
             .unwrap();
         assert!(output.status.success());
         let printed = String::from_utf8(output.stderr).unwrap();
-        let what = printed.strip_prefix("skipped: ").expect("it is printed");
-        let what = what.strip_suffix(": there is no such thing\n").unwrap();
+        let what = printed
+            .strip_prefix("skipped: ")
+            .expect("it is printed")
+            .strip_suffix(": there is no such thing\n")
+            .unwrap();
         // With one thread there is no name of the test.
         assert!(["skipping", file!()].contains(&what), "{what}");
         let kept = String::from_utf8(output.stdout).unwrap();

@@ -91,9 +91,10 @@ impl fmt::Display for Address {
             .as_ref()
             .map_or(String::new(), |user| format!("{user}@"));
         let port = self.port.map_or(String::new(), |port| format!(":{port}"));
-        match self.host.contains(':') && !port.is_empty() {
-            true => write!(f, "{user}[{}]{port}", self.host),
-            false => write!(f, "{user}{}{port}", self.host),
+        if self.host.contains(':') && !port.is_empty() {
+            write!(f, "{user}[{}]{port}", self.host)
+        } else {
+            write!(f, "{user}{}{port}", self.host)
         }
     }
 }
@@ -104,9 +105,10 @@ pub fn names(addresses: &[Address]) -> Result<Vec<String>, Failure> {
     let is_alone = |host: &str| addresses.iter().filter(|one| one.host == host).count() == 1;
     let mut names: Vec<String> = Vec::new();
     for address in addresses {
-        let name = match is_alone(&address.host) {
-            true => address.host.clone(),
-            false => address.to_string(),
+        let name = if is_alone(&address.host) {
+            address.host.clone()
+        } else {
+            address.to_string()
         };
         if names.contains(&name) {
             return Err(Failure::usage(format!("{name} is named twice")));

@@ -73,9 +73,10 @@ impl Means {
 
     /// Returns the command that installs something, with `sudo` unless the user is root.
     fn install(&self, command: &str) -> String {
-        match self.is_root {
-            true => command.to_owned(),
-            false => format!("sudo {command}"),
+        if self.is_root {
+            command.to_owned()
+        } else {
+            format!("sudo {command}")
         }
     }
 
@@ -83,9 +84,10 @@ impl Means {
     /// distribution.
     fn with_server(&self, server: &str) -> String {
         let again = self.invocation.with_variable("DEBUGINFOD_URLS", server);
-        match self.is_under_sudo {
-            true => format!("sudo {again}"),
-            false => again,
+        if self.is_under_sudo {
+            format!("sudo {again}")
+        } else {
+            again
         }
     }
 }
@@ -130,10 +132,11 @@ impl Adviser {
         }
         let roots: Vec<_> = codes.iter().map(|code| self.root_of(code)).collect();
         self.find_owners(codes, &roots);
-        let told = codes.iter().zip(&roots);
-        let told = told.map(|(code, (root, _))| {
-            let owner = self.owners.get(&(*root, code.path.clone()));
-            let owner = owner.and_then(Option::as_ref);
+        let told = codes.iter().zip(&roots).map(|(code, (root, _))| {
+            let owner = self
+                .owners
+                .get(&(*root, code.path.clone()))
+                .and_then(Option::as_ref);
             let distribution = self.distributions.get(root).and_then(Option::as_ref);
             advise(code, owner, distribution, &self.means)
         });
@@ -289,8 +292,9 @@ fn from_archive(
     };
     let tee = means.install("tee /etc/apt/sources.list.d/debug.list");
     let update = means.install("apt update");
-    let keys = keys.map(|keys| format!("{} && ", means.install(&format!("apt install {keys}"))));
-    let keys = keys.unwrap_or_default();
+    let keys = keys
+        .map(|keys| format!("{} && ", means.install(&format!("apt install {keys}"))))
+        .unwrap_or_default();
     (
         format!("{keys}echo '{archive}' | {tee} && {update} && {install}"),
         "From the archive of debug symbols, which apt does not know yet",
@@ -441,9 +445,10 @@ mod tests {
         let root = std::fs::File::open(directory.path()).unwrap().into();
         let files = Files::from(symbolize::RemoteFiles::Skip);
         let distribution = Distribution::below(&root, &files).unwrap();
-        let manager = match distribution.is_like("fedora") {
-            true => Manager::Rpm,
-            false => Manager::Dpkg,
+        let manager = if distribution.is_like("fedora") {
+            Manager::Rpm
+        } else {
+            Manager::Dpkg
         };
         let code = code("/usr/lib/libx.so.1", Reason::Stripped);
         advise(

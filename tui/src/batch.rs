@@ -64,8 +64,11 @@ impl BatchReport<'_> {
     /// Returns sentences that the format has no place for, and that have to be said all the
     /// same: CSV has records alone.
     pub fn beside(&self, format: Format) -> Vec<String> {
-        let waited = self.snapshot.waited.iter();
-        let waited = waited.filter(|_| format == Format::Csv);
+        let waited = self
+            .snapshot
+            .waited
+            .iter()
+            .filter(|_| format == Format::Csv);
         let deadlocks = waited.flat_map(|waited| held::deadlocks(waited));
         let said = deadlocks.map(|one| format!("DEADLOCK: {} {}", one.all(), one.doing()));
         said.map(|said| plain(&said).into_owned()).collect()
@@ -147,8 +150,14 @@ impl BatchReport<'_> {
             TargetState::Starting | TargetState::Running | TargetState::Recorded => None,
             TargetState::Exited { words, .. } | TargetState::Failed(words) => Some(words.as_str()),
         };
-        let notes = self.snapshot.health.notes.iter().map(String::as_str);
-        let notes = notes.chain(target).map(Cow::Borrowed);
+        let notes = self
+            .snapshot
+            .health
+            .notes
+            .iter()
+            .map(String::as_str)
+            .chain(target)
+            .map(Cow::Borrowed);
         notes.chain(
             self.kept()
                 .into_iter()
@@ -186,7 +195,7 @@ impl BatchReport<'_> {
             return None;
         }
         let (kept, all) = (self.snapshot.report.samples, self.snapshot.offered);
-        let metric = { self.snapshot.view.as_ref() }.map(|view| &view.info().metric);
+        let metric = self.snapshot.view.as_ref().map(|view| &view.info().metric);
         let all_words = metric::counted_by(metric, all);
         let share = percent(kept, all);
         Some(format!("filter {filter} keeps {share:.1}% of {all_words}"))

@@ -128,9 +128,12 @@ fn above(text: &str) -> Result<What, String> {
 }
 
 fn percent(limit: &str) -> Result<f64, String> {
-    let number = limit.strip_suffix('%');
-    let number = number.ok_or("the limit needs a % behind it, as in cpu>80%")?;
-    let number = number.trim_end().parse::<f64>().ok();
+    let number = limit
+        .strip_suffix('%')
+        .ok_or("the limit needs a % behind it, as in cpu>80%")?
+        .trim_end()
+        .parse::<f64>()
+        .ok();
     let limit = number.filter(|limit| limit.is_finite() && *limit >= 0.0);
     limit.ok_or_else(|| EXPECTED.into())
 }

@@ -124,9 +124,10 @@ impl<'a> Context<'a> {
     /// Returns the words for the root of a call tree.
     pub fn root_words(&self) -> Arc<str> {
         let is_untold = self.knobs.scope.is_empty() && self.shown.run.scope.is_empty();
-        match is_untold {
-            true => "all".into(),
-            false => self.scope_words(),
+        if is_untold {
+            "all".into()
+        } else {
+            self.scope_words()
         }
     }
 

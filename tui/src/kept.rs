@@ -203,9 +203,10 @@ impl Entry {
             is_family: self.family,
             is_pane_off: self.pane_off,
             layout: by_word(&LAYOUTS, &self.code, Layout::name),
-            syntax: match self.syntax == syntax.other().name() {
-                true => syntax.other(),
-                false => syntax,
+            syntax: if self.syntax == syntax.other().name() {
+                syntax.other()
+            } else {
+                syntax
             },
         }
     }

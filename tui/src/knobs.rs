@@ -64,8 +64,13 @@ impl Unit {
     /// Returns the unit after this one. Without a known rate and time there are only two.
     pub fn next(self, has_time: bool) -> Unit {
         let at = Self::ALL.iter().position(|unit| *unit == self).unwrap_or(0);
-        let next = Self::ALL.iter().cycle().skip(at + 1).take(Self::ALL.len());
-        let next = next.copied().find(|unit| has_time || !unit.needs_time());
+        let next = Self::ALL
+            .iter()
+            .cycle()
+            .skip(at + 1)
+            .take(Self::ALL.len())
+            .copied()
+            .find(|unit| has_time || !unit.needs_time());
         next.unwrap_or(self)
     }
 

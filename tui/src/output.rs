@@ -55,11 +55,12 @@ pub fn stdout_width() -> Option<usize> {
 
 /// Returns an error if standard output is a terminal, for what is no text.
 pub fn refuse_terminal() -> Result<(), Failure> {
-    match io::stdout().is_terminal() {
-        true => Err(Failure::usage(
+    if io::stdout().is_terminal() {
+        Err(Failure::usage(
             "- writes bytes that no terminal shows: pipe them on, or name a file",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -182,8 +183,9 @@ impl Output {
         if let Place::Unnamed(new) = &mut self.place
             && let Some((new, replaces)) = new.take()
         {
-            let file = UserFiles::current().name(new, replaces);
-            let file = file.map_err(|refusal| refused(&self.name, &refusal))?;
+            let file = UserFiles::current()
+                .name(new, replaces)
+                .map_err(|refusal| refused(&self.name, &refusal))?;
             self.place = Place::File(file);
         }
         Ok(())

@@ -362,8 +362,10 @@ impl Run {
         let crumb = is_click
             .then(|| screen::crumb_at(&self.app, mouse.column, mouse.row))
             .flatten();
-        let event = head.map(Event::Head).or(ancestor.map(Event::Ancestor));
-        let event = event.or(crumb.map(Event::Crumb));
+        let event = head
+            .map(Event::Head)
+            .or(ancestor.map(Event::Ancestor))
+            .or(crumb.map(Event::Crumb));
         event.unwrap_or(Event::Mouse(mouse))
     }
 

@@ -28,7 +28,8 @@ pub fn write_over_line(text: impl Display) {
 
 /// Returns lines with everything made visible but their ends.
 fn visible(text: &str) -> String {
-    let lines: Vec<_> = { text.split('\n') }
+    let lines: Vec<_> = text
+        .split('\n')
         .map(|line| sanitize(line.as_bytes()))
         .collect();
     lines.join("\n")

@@ -197,12 +197,11 @@ pub fn unseen_code(pid: u32, error: &std::io::Error) -> String {
 /// Returns what lets us see the code of processes of others.
 pub fn sees_code() -> &'static str {
     let may_trace = |rights: Rights| rights.allow(Capability::SysPtrace);
-    match Rights::current().is_ok_and(may_trace) {
-        true => {
-            "we have cap_sys_ptrace: the system refuses it nonetheless (a security module, \
+    if Rights::current().is_ok_and(may_trace) {
+        "we have cap_sys_ptrace: the system refuses it nonetheless (a security module, \
              or the rules of a container or virtual machine)"
-        }
-        false => "run as root, or give proftop cap_sys_ptrace",
+    } else {
+        "run as root, or give proftop cap_sys_ptrace"
     }
 }
 
@@ -396,8 +395,9 @@ mod tests {
     #[test]
     fn a_command_is_known_by_its_file_name() {
         let spec = TargetSpec::default();
-        let target = Target::resolve(&spec).unwrap();
-        let target = target.of_command(7, "./build/bench", &spec);
+        let target = Target::resolve(&spec)
+            .unwrap()
+            .of_command(7, "./build/bench", &spec);
         assert_eq!(&*target.words, "bench[7]");
         assert_eq!(target.pids, [7]);
     }

@@ -126,9 +126,12 @@ impl<'a> UserFiles<'a> {
 
     /// Gives a file that was created its name. Returns it, to be written on.
     pub fn name(self, new: NewFile, replaces: bool) -> Result<File, Refusal> {
-        self.run(move || match replaces {
-            true => new.replace(),
-            false => new.publish(),
+        self.run(move || {
+            if replaces {
+                new.replace()
+            } else {
+                new.publish()
+            }
         })
     }
 
@@ -166,9 +169,12 @@ impl<'a> UserFiles<'a> {
         })?;
         let written = write(new.file());
         let is_whole = written.is_ok();
-        self.run(move || match is_whole {
-            true => new.replace().map(drop),
-            false => Ok(()),
+        self.run(move || {
+            if is_whole {
+                new.replace().map(drop)
+            } else {
+                Ok(())
+            }
         })?;
         Ok(written)
     }

@@ -81,8 +81,8 @@ pub fn users(text: &str) -> Result<Users, String> {
 
 /// Reads CPUs as the kernel writes them: `0-3,7`.
 pub fn cpus(text: &str) -> Result<Cpus, String> {
-    let cpus = probe::cpus::parse_list(text.trim());
-    let cpus = cpus.ok_or("not a list of CPUs such as 1 or 0-3,7")?;
+    let cpus =
+        probe::cpus::parse_list(text.trim()).ok_or("not a list of CPUs such as 1 or 0-3,7")?;
     Ok(cpus.into_iter().collect())
 }
 

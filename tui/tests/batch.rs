@@ -152,7 +152,7 @@ fn a_filter_keeps_what_passes() {
     let of_it = |reports: &[Value]| sum(reports, "samples") > 50;
     let reports = reports_until(&mut proftop(&args), "samples of the thread", of_it);
     let threads = reports.iter().flat_map(|report| list(report, "threads"));
-    let others = { threads.filter(|row| row["comm"] != thread) }.count();
+    let others = threads.filter(|row| row["comm"] != thread).count();
     assert_eq!(others, 0, "{reports:?}");
     let note = &reports[0]["notes"];
     let words = format!("filter {filter} keeps ");
@@ -257,8 +257,8 @@ fn a_budget_is_kept_by_taking_fewer_samples_and_said() {
     };
     let _busy = burning(2);
     let is_governed = |report: &Value| {
-        let notes = list(report, "notes").iter().filter_map(Value::as_str);
-        let is_said = { notes }.any(|note| {
+        let mut notes = list(report, "notes").iter().filter_map(Value::as_str);
+        let is_said = notes.any(|note| {
             note.contains("0.1% of a CPU (--budget)") && note.contains(" Hz instead of 4999")
         });
         is_said && number(report, "rate_hz") < 4_999

@@ -68,8 +68,8 @@ fn threads(pid: u32) -> BTreeMap<String, Vec<Status>> {
 /// The process that forks readers and parsers, and those of that name.
 fn forked(pid: u32, name: &str) -> (Status, Vec<Status>) {
     let children = |pid: u32| -> Vec<u32> {
-        let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
-        let listed = listed.expect("it lives");
+        let listed =
+            fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("it lives");
         listed
             .split_whitespace()
             .map(|pid| pid.parse().unwrap())
@@ -81,8 +81,10 @@ fn forked(pid: u32, name: &str) -> (Status, Vec<Status>) {
             .map(Status)
     };
     let spawner = children(pid)[0];
-    let forked = children(spawner).into_iter().filter_map(status);
-    let forked = forked.filter(|status| status.field("Name:") == name);
+    let forked = children(spawner)
+        .into_iter()
+        .filter_map(status)
+        .filter(|status| status.field("Name:") == name);
     (status(spawner).expect("it lives"), forked.collect())
 }
 
@@ -248,8 +250,10 @@ fn those_who_understand_files_have_no_rights() {
 fn doctor_says_how_far_readers_are_confined() {
     let output = common::run(&mut proftop(&["doctor"]));
     let said = common::text(&output.stdout);
-    let line = said.lines().find(|line| line.contains("confinement: "));
-    let line = line.expect("a line on it");
+    let line = said
+        .lines()
+        .find(|line| line.contains("confinement: "))
+        .expect("a line on it");
     assert!(line.starts_with("ok "), "{line}");
     assert!(
         line.ends_with("filtered system calls, no new privileges"),

@@ -168,8 +168,8 @@ fn it_opens_as_it_was_left() {
         terminal.wait_for_shell();
     };
     visit("demo", "[1 Func]", &["f", "2", "I"], "BOTTOM-UP");
-    let kept = fs::read_to_string(folder.path().join("state/proftop/state.toml"));
-    let kept = kept.expect("it is kept");
+    let kept =
+        fs::read_to_string(folder.path().join("state/proftop/state.toml")).expect("it is kept");
     assert!(kept.contains("name = \"file demo.pft\""), "{kept}");
     // The functions are what opens, of all samples: no view and no filter is kept. The tree
     // has callers first.

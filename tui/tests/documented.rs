@@ -168,7 +168,8 @@ fn what_is_said_to_be_enough_is() {
         let output = run(&mut desk.command(line));
         assert_eq!(output.status.code(), Some(4), "{line}");
         let said = text(&output.stderr);
-        let enough: Vec<&str> = { said.lines() }
+        let enough: Vec<&str> = said
+            .lines()
             .filter_map(|line| line.strip_prefix("    "))
             .filter_map(|line| line.split("  ").next())
             .collect();

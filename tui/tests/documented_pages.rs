@@ -119,8 +119,9 @@ impl Desk {
             line = line.replace(long, "-d 1s");
         }
         // A user and a CPU that every machine has.
-        let line = line.replace("-u www-data -C 0-3", "-u root -C 0");
-        let line = line.replace("-d 10 ", "-d 1 ");
+        let line = line
+            .replace("-u www-data -C 0-3", "-u root -C 0")
+            .replace("-d 10 ", "-d 1 ");
         // There proftop is where it is here.
         let line = line.replace("/opt/proftop", "");
         line.replace("@30s", "@1s")

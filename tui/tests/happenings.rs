@@ -48,8 +48,10 @@ fn page_faults_are_counted_by_function_in_every_format() {
     let all = number(&told, "samples");
     assert!(all > 10_000, "{all}");
     let share = |name: &str| {
-        let function = { list(&told, "functions").iter() }.find(|one| one["name"] == name);
-        let function = function.unwrap_or_else(|| panic!("{name}: {told}"));
+        let function = list(&told, "functions")
+            .iter()
+            .find(|one| one["name"] == name)
+            .unwrap_or_else(|| panic!("{name}: {told}"));
         100.0 * number(function, "total") as f64 / all as f64
     };
     assert!(
@@ -84,7 +86,9 @@ fn page_faults_are_counted_by_function_in_every_format() {
     let folded = scratch.join("faults.folded").display().to_string();
     run(&mut proftop(&["export", &file, &folded]));
     let lines = std::fs::read_to_string(&folded).unwrap();
-    let counts = { lines.lines() }.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+    let counts = lines
+        .lines()
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
     assert_eq!(counts.sum::<u64>(), all);
     let pprof = scratch.join("faults.pb.gz").display().to_string();
     run(&mut proftop(&["export", &file, &pprof]));

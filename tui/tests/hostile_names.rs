@@ -23,7 +23,9 @@ fn hostile_program(scratch: &Scratch) -> Option<PathBuf> {
     let plain = scratch.join("plain");
     compile(&source, &plain, ["-g", "-O1"])?;
     let mut bytes = fs::read(&plain).expect("it was compiled");
-    let places: Vec<usize> = { bytes.windows(FUNCTION.len()).enumerate() }
+    let places: Vec<usize> = bytes
+        .windows(FUNCTION.len())
+        .enumerate()
         .filter(|(_, window)| window == b"hotAAAAAAAABBB")
         .map(|(at, _)| at)
         .collect();

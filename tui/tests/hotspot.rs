@@ -21,8 +21,9 @@ const START: &str = "JVM_StartThread";
 /// The calls that the probe of a function has counted.
 fn calls(answer: &str, function: &str) -> u64 {
     let mut lines = answer.lines().skip_while(|line| !line.contains(function));
-    let line = lines.find(|line| line.contains(" calls in ") || line.contains(" call in "));
-    let line = line.unwrap_or_else(|| panic!("no count of {function} in {answer}"));
+    let line = lines
+        .find(|line| line.contains(" calls in ") || line.contains(" call in "))
+        .unwrap_or_else(|| panic!("no count of {function} in {answer}"));
     let number = line.trim_start().split(' ').next().expect("a word");
     number.replace(',', "").parse().expect("a number")
 }

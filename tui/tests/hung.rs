@@ -60,8 +60,9 @@ impl Scene {
     fn new() -> Option<Self> {
         let machine = shared_machine()?;
         let (folder, program) = program()?;
-        let fuse = Fuse::mount(fs::read(&program).expect("it was made"));
-        let fuse = fuse.map_err(|why| skip(&why)).ok()?;
+        let fuse = Fuse::mount(fs::read(&program).expect("it was made"))
+            .map_err(|why| skip(&why))
+            .ok()?;
         let on_it = (0..PROCESSES).map(|_| Process::start_load(&mut Command::new(fuse.program())));
         let on_it: Vec<_> = on_it.collect();
         let tmp = fuse.path().to_str().expect("UTF-8");
@@ -87,8 +88,10 @@ impl Scene {
 
     /// Of all that are watched.
     fn pids(&self) -> String {
-        let all = self.on_it.iter().chain(&self.with_tmp_on_it);
-        let all = all
+        let all = self
+            .on_it
+            .iter()
+            .chain(&self.with_tmp_on_it)
             .chain([&self.burn])
             .map(|process| process.pid().to_string());
         all.collect::<Vec<_>>().join(",")
@@ -250,8 +253,12 @@ fn memory_that_cannot_be_read_holds_up_nobody() {
     }
     fuse.hang();
     let burn = burning(1);
-    let pids = pythons.iter().chain([&burn]).map(|it| it.pid().to_string());
-    let pids = pids.collect::<Vec<_>>().join(",");
+    let pids = pythons
+        .iter()
+        .chain([&burn])
+        .map(|it| it.pid().to_string())
+        .collect::<Vec<_>>()
+        .join(",");
     let args = [
         "-b", "--format", "json", "-p", &pids, "-F", "299", "-d", "1",
     ];
@@ -310,8 +317,8 @@ fn paths_that_lead_into_it_end_before_it() {
         fuse.path(),
         rustix::fs::OFlags::PATH,
         rustix::fs::Mode::empty(),
-    );
-    let inside = inside.expect("its root can be held");
+    )
+    .expect("its root can be held");
     let opened = files.open_beneath(&inside, Path::new("prog")).map(drop);
     assert_eq!(opened, Err(Reason::Remote));
     // Only who asks for remote files is told of it, before it is too late.

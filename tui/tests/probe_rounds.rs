@@ -242,8 +242,8 @@ fn on_postgresql() {
         "hash_search_with_hash_value",
         "heap_hot_search_buffer",
         "tuplesort_performsort",
-    ];
-    let functions = functions.map(|name| format!("postgres!{name}"));
+    ]
+    .map(|name| format!("postgres!{name}"));
     let functions: Vec<&str> = functions.iter().map(String::as_str).collect();
     probe_in_rounds(database.pid(), &functions, 4);
     work.check();

@@ -75,8 +75,10 @@ impl Counting {
 
 /// `12,345` of a line that has ` calls in `.
 fn calls(answer: &str) -> u64 {
-    let line = answer.lines().find(|line| line.contains(" calls in "));
-    let line = line.unwrap_or_else(|| panic!("no count in {answer}"));
+    let line = answer
+        .lines()
+        .find(|line| line.contains(" calls in "))
+        .unwrap_or_else(|| panic!("no count in {answer}"));
     let number = line.trim_start().split(' ').next().expect("a word");
     number.replace(',', "").parse().expect("a number")
 }
@@ -86,9 +88,10 @@ fn calls(answer: &str) -> u64 {
 fn until_counted(dialog: &mut Dialog, wanted: u64) -> String {
     test_support::wait_for("all calls are counted", || {
         let answer = dialog.ask("probes");
-        let counted = match answer.contains(" calls in ") {
-            true => calls(&answer),
-            false => 0,
+        let counted = if answer.contains(" calls in ") {
+            calls(&answer)
+        } else {
+            0
         };
         assert!(counted <= wanted, "{counted} of {wanted}: {answer}");
         (counted == wanted).then_some(answer)

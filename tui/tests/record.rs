@@ -214,8 +214,13 @@ fn a_flame_graph_is_one_page_that_names_cannot_break() {
     assert_eq!(code, Some(0));
     assert_eq!(out.matches("</script>").count(), 1, "{out}");
     assert!(!out.contains("<img") && !out.contains("http://") && !out.contains("https://"));
-    let data = out.split_once("const profile = ").unwrap().1;
-    let data = data.split_once(";\nconst graph").unwrap().0;
+    let data = out
+        .split_once("const profile = ")
+        .unwrap()
+        .1
+        .split_once(";\nconst graph")
+        .unwrap()
+        .0;
     let data: serde_json::Value = serde_json::from_str(data).expect("it is JSON");
     let names = list(&data, "names");
     let box_of = |wanted: &str| {
@@ -446,7 +451,10 @@ fn a_command_that_goes_on_is_waited_for_and_that_is_said() {
 /// As a person reads it: `1,234 samples`.
 fn profile_count(samples: u64) -> String {
     let digits = samples.to_string();
-    let parts: Vec<&str> = { digits.as_bytes().rchunks(3).rev() }
+    let parts: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
         .map(|part| std::str::from_utf8(part).unwrap())
         .collect();
     format!("{} sample", parts.join(","))

@@ -60,17 +60,19 @@ fn recording(path: &Path, build_id: &[u8], place: u64, name: NameState) {
 fn function(symbols: &ElfSymbols) -> (u64, String) {
     let address = function as *const () as u64;
     let maps = fs::read_to_string("/proc/self/maps").expect("it is ours");
-    let place = maps.lines().find_map(|line| {
-        let (range, rest) = line.split_once(' ')?;
-        let (start, end) = range.split_once('-')?;
-        let number = |text| u64::from_str_radix(text, 16).ok();
-        let (start, end) = (number(start)?, number(end)?);
-        let offset = number(rest.split(' ').nth(1)?)?;
-        (start..end)
-            .contains(&address)
-            .then(|| offset + address - start)
-    });
-    let place = place.expect("it is mapped");
+    let place = maps
+        .lines()
+        .find_map(|line| {
+            let (range, rest) = line.split_once(' ')?;
+            let (start, end) = range.split_once('-')?;
+            let number = |text| u64::from_str_radix(text, 16).ok();
+            let (start, end) = (number(start)?, number(end)?);
+            let offset = number(rest.split(' ').nth(1)?)?;
+            (start..end)
+                .contains(&address)
+                .then(|| offset + address - start)
+        })
+        .expect("it is mapped");
     let symbol = symbols.find(FileOffset(place)).expect("it has a name");
     let name = symbolize::demangle(symbol.name).short().into_owned();
     (place, name)
@@ -282,9 +284,10 @@ fn who_reads_a_broken_file_is_told_which_and_how() {
             let output = run(&mut proftop(words));
             assert_eq!(output.status.code(), Some(5), "{words:?}");
             let said = text(&output.stderr);
-            let expected = match file == &cut {
-                true => format!("{file}: the recording was cut off before its first samples"),
-                false => format!("{file} is empty"),
+            let expected = if file == &cut {
+                format!("{file}: the recording was cut off before its first samples")
+            } else {
+                format!("{file} is empty")
             };
             assert!(said.contains(&expected), "{words:?}: {said}");
         }

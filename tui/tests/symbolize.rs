@@ -417,8 +417,11 @@ fn what_debuginfod_has_fetched() {
     if run_tool(&mut keep).is_none() || run_tool(Command::new("strip").arg(&program)).is_none() {
         return;
     }
-    let notes = Command::new("readelf").args(["-n", &program]).output();
-    let notes = notes.unwrap().stdout;
+    let notes = Command::new("readelf")
+        .args(["-n", &program])
+        .output()
+        .unwrap()
+        .stdout;
     let notes = text(&notes);
     let Some((_, id)) = notes.split_once("Build ID: ") else {
         return skip("needs a linker that writes build-ids");

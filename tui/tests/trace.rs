@@ -621,7 +621,10 @@ fn stacks_are_whole_while_returns_are_watched() {
     let callers = depth["callers"].as_array().unwrap();
     assert!(!callers.is_empty(), "{depth}");
     for caller in callers {
-        let stack: Vec<&str> = { caller["stack"].as_array().unwrap().iter() }
+        let stack: Vec<&str> = caller["stack"]
+            .as_array()
+            .unwrap()
+            .iter()
             .map(|name| name.as_str().unwrap())
             .collect();
         let recursion = stack.iter().take_while(|name| **name == "depth").count();
@@ -1008,7 +1011,10 @@ fn overloads_templates_and_exceptions_of_cpp() {
     let functions = "shop::Shelf::put,shop::pick(int),shop::Item::total";
     let args = [functions, "--value", "*(this+8):i32"];
     let (report, said) = trace(&args, &[program.path()]);
-    let put = { report["probes"].as_array().unwrap().iter() }
+    let put = report["probes"]
+        .as_array()
+        .unwrap()
+        .iter()
         .find(|probe| probe["function"].as_str().unwrap().contains("put"))
         .unwrap();
     // Both instances are sites of one probe. Exceptions pass: no return address is replaced.

@@ -98,7 +98,9 @@ fn switches_and_system_calls_are_those_of_the_program() {
     // Whoever else left a CPU is no target.
     assert!(switches["others"].as_u64().unwrap() > 0, "{switches}");
     let stacks = switches["callers"].as_array().unwrap();
-    let names: Vec<&str> = { stacks.iter().flat_map(|it| it["stack"].as_array().unwrap()) }
+    let names: Vec<&str> = stacks
+        .iter()
+        .flat_map(|it| it["stack"].as_array().unwrap())
         .map(|name| name.as_str().unwrap())
         .collect();
     // From the place in the kernel to the thread's first function, without what runs programs

@@ -30,11 +30,14 @@ fn values(words: &[&str], expressions: &[&str], program: &str) -> (Value, String
 fn check(report: &Value, expected: &[(&str, &[(&str, u64)])]) {
     let all = report["values"].as_array().expect("a list");
     for (expression, numbers) in expected {
-        let found = { all.iter() }.find(|value| value["expression"] == *expression);
-        let found = found.unwrap_or_else(|| panic!("no {expression} in {report}"));
+        let found = all
+            .iter()
+            .find(|value| value["expression"] == *expression)
+            .unwrap_or_else(|| panic!("no {expression} in {report}"));
         let mut shown = top(found);
         shown.sort();
-        let mut numbers: Vec<(String, u64)> = { numbers.iter() }
+        let mut numbers: Vec<(String, u64)> = numbers
+            .iter()
             .map(|(value, count)| (value.to_string(), *count))
             .collect();
         numbers.sort();
@@ -279,7 +282,7 @@ fn of_a_stripped_program_another_file_tells_the_names() {
         return;
     };
     let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
-    let line = { symbols.lines() }.find(|line| line.ends_with(" T handle"));
+    let line = symbols.lines().find(|line| line.ends_with(" T handle"));
     let start = line.expect("it is there").trim_start_matches('0');
     let place = format!("stripped+0x{}", start.split(' ').next().expect("digits"));
     let (report, _) = values(&[&place, "--types", &debug], &[state], &stripped);

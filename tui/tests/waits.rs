@@ -36,7 +36,9 @@ pub fn report(file: &str, filter: &str) -> Value {
 }
 
 pub fn function<'a>(report: &'a Value, name: &str) -> Option<&'a Value> {
-    { list(report, "functions").iter() }.find(|function| function["name"] == name)
+    list(report, "functions")
+        .iter()
+        .find(|function| function["name"] == name)
 }
 
 /// How many waits a function has, and how long one is, in milliseconds.
@@ -101,8 +103,10 @@ fn waits_are_as_many_and_as_long_as_they_were() {
     let args = ["report", &file, "--format", "md", "--filter", "state:lock"];
     let page = run(&mut proftop(&args));
     let page = text(&page.stdout);
-    let hot = page.lines().find(|line| line.starts_with("Hot path"));
-    let hot = hot.unwrap_or_else(|| panic!("{page}"));
+    let hot = page
+        .lines()
+        .find(|line| line.starts_with("Hot path"))
+        .unwrap_or_else(|| panic!("{page}"));
     assert!(
         hot.ends_with("`want_the_lock` › `[waiting: lock]`"),
         "{hot}"
@@ -210,7 +214,8 @@ fn check_locks(report: &Value) {
         assert!(function["mean_wait_ns"].is_null(), "{function}");
     }
     // Nearly all of what one waited was for who had the lock.
-    let held = { list(report, "holders").iter() }
+    let held = list(report, "holders")
+        .iter()
         .filter(|held| held["waiter"] == thread("waiter")["tid"] && held["state"] == "lock");
     let (its, others): (Vec<&Value>, Vec<&Value>) = held.partition(|held| {
         held["kind"] == "owner" && held["holder_thread"] == thread("holder")["tid"]
@@ -226,7 +231,8 @@ fn check_who_keeps_waiting(report: &Value, pid: &str) {
     let threads = list(report, "threads");
     let holder = threads.iter().find(|thread| thread["comm"] == "holder");
     let holder = &holder.expect("it is there")["tid"];
-    let held: Vec<&Value> = { list(report, "holders").iter() }
+    let held: Vec<&Value> = list(report, "holders")
+        .iter()
         .filter(|held| held["holder_thread"] == *holder)
         .collect();
     assert!(!held.is_empty(), "{report}");

@@ -79,8 +79,10 @@ fn check_waits(file: &str) {
 #[track_caller]
 fn check_whole_life(report: &Value) {
     let window_ns = report["window_s"].as_f64().expect("seconds") * 1e9;
-    let first = { list(report, "threads").iter() }.find(|thread| thread["pid"] == thread["tid"]);
-    let first = first.unwrap_or_else(|| panic!("{report}"));
+    let first = list(report, "threads")
+        .iter()
+        .find(|thread| thread["pid"] == thread["tid"])
+        .unwrap_or_else(|| panic!("{report}"));
     let states = first["states"].as_object().expect("they are known");
     let sum: f64 = states.values().filter_map(Value::as_f64).sum();
     // It was started a moment after the recording, which ended a moment after it.

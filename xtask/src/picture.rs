@@ -87,12 +87,13 @@ fn runs(screen: &vt100::Screen, row: u16, columns: u16) -> Vec<Run> {
 fn look(cell: &vt100::Cell) -> Look {
     let ink = color(cell.fgcolor());
     let paper = color(cell.bgcolor());
-    let (ink, paper) = match cell.inverse() {
-        true => (
+    let (ink, paper) = if cell.inverse() {
+        (
             paper.unwrap_or_else(|| PAPER.into()),
             Some(ink.unwrap_or_else(|| INK.into())),
-        ),
-        false => (ink.unwrap_or_else(|| INK.into()), paper),
+        )
+    } else {
+        (ink.unwrap_or_else(|| INK.into()), paper)
     };
     Look {
         ink,

@@ -22,8 +22,8 @@ pub fn build() -> Result<PathBuf> {
     if !cargo.current_dir(workspace()).status()?.success() {
         bail!("proftop does not build");
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR");
-    let target = target.map_or_else(|| workspace().join("target"), PathBuf::from);
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| workspace().join("target"), PathBuf::from);
     Ok(target.join("debug/proftop"))
 }
 

@@ -166,7 +166,9 @@ fn fetch_with(
     }
     check(&came, rights, build_id, limits.bytes)?;
     let place = debuginfod::debug_file(cache, build_id);
-    { rights.run(|| put(&came, &place)) }.map_err(failed("cannot write to the cache of debuginfod"))
+    rights
+        .run(|| put(&came, &place))
+        .map_err(failed("cannot write to the cache of debuginfod"))
 }
 
 /// A directory in which the client works, so that nothing half done or wrong is
@@ -259,16 +261,16 @@ fn check(
 ) -> Result<(), FetchError> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let open = || File::options().read(true).custom_flags(flags).open(came);
-    let file = rights.run(open);
-    let file = file.map_err(|_| FetchError::Wrong)?;
+    let file = rights.run(open).map_err(|_| FetchError::Wrong)?;
     let len = file.metadata().map_or(u64::MAX, |metadata| metadata.len());
     if len > bytes_max {
         return Err(FetchError::TooLarge(bytes_max));
     }
     let object = Object::read(&file).map_err(|_| FetchError::Wrong)?;
-    match object.build_id().as_deref() == Some(build_id) {
-        true => Ok(()),
-        false => Err(FetchError::Wrong),
+    if object.build_id().as_deref() == Some(build_id) {
+        Ok(())
+    } else {
+        Err(FetchError::Wrong)
     }
 }
 

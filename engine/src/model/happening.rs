@@ -59,15 +59,15 @@ impl Happenings {
             return None;
         }
         let share = 100.0 * unseen as f64 / times.max(1) as f64;
-        let why = match self.is_point {
-            true => "they came within another one, or the ring buffer was full",
+        let why = if self.is_point {
+            "they came within another one, or the ring buffer was full"
+        } else if self.name == "context-switches" {
             // Linux 6.18 counts the switches of the idle task on all CPUs, and samples them on
             // some of them only.
-            false if self.name == "context-switches" => {
-                "idle CPUs' own switches, of which the kernel samples only a part, and what came \
-                 too fast or within another sample"
-            }
-            false => "the kernel stops counting where they come too fast, or within another sample",
+            "idle CPUs' own switches, of which the kernel samples only a part, and what came \
+             too fast or within another sample"
+        } else {
+            "the kernel stops counting where they come too fast, or within another sample"
         };
         Some(format!(
             "{share:.1}% of all {} gave no sample: {why}",

@@ -28,9 +28,10 @@ pub fn bound(store: &mut Store, parts: &OwnMemory, bytes_max: usize) {
 /// The note of a run in a control group with little memory; None if it has enough.
 pub fn note(room: Room) -> Option<String> {
     let megabytes = room.group_bytes()? >> 20;
-    let lines = match room.has_lines() {
-        true => "",
-        false => ", and there are no lines of source text and no inlined functions",
+    let lines = if room.has_lines() {
+        ""
+    } else {
+        ", and there are no lines of source text and no inlined functions"
     };
     Some(format!(
         "this control group may take {megabytes} MB of memory: there is less room for samples, names \

@@ -238,10 +238,13 @@ fn code_in(counted: &[Counted], modules: &Modules, id: ModuleId) -> Vec<(Range<u
     let Some(build) = modules.get(id).and_then(|module| module.named.build()) else {
         return Vec::new();
     };
-    let is_here = |extent: &&Extent| match build.id.is_empty() || extent.build_id.is_empty() {
-        true => extent.path == build.path,
-        // Of copies in containers only one has a module.
-        false => extent.build_id == build.id,
+    let is_here = |extent: &&Extent| {
+        if build.id.is_empty() || extent.build_id.is_empty() {
+            extent.path == build.path
+        } else {
+            // Of copies in containers only one has a module.
+            extent.build_id == build.id
+        }
     };
     let all = counted.iter().enumerate();
     all.flat_map(|(at, counted)| {

@@ -14,7 +14,9 @@ const LACKING_SHARE: u64 = 20;
 
 /// What is missing, and why.
 pub fn notes(stats: &PythonStats) -> Vec<String> {
-    let mut notes: Vec<String> = { stats.lacks.iter() }
+    let mut notes: Vec<String> = stats
+        .lacks
+        .iter()
         .map(|(lack, processes)| {
             let of = match processes {
                 1 => "1 process".to_string(),
@@ -54,7 +56,9 @@ pub fn notes(stats: &PythonStats) -> Vec<String> {
 
 /// How many samples have all functions of Python; `None` if nothing ran Python.
 pub fn stacks(stats: &PythonStats) -> Option<LanguageStacks> {
-    let mut lacking: Vec<_> = { stats.missing.iter() }
+    let mut lacking: Vec<_> = stats
+        .missing
+        .iter()
         .map(|(why, samples)| (cause(*why), *samples))
         .collect();
     few::sort_by_key(&mut lacking, |(_, samples)| Reverse(*samples));

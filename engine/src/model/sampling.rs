@@ -156,9 +156,10 @@ impl Sampling {
 const STEP_MS: u64 = 2_000;
 
 fn followed(kept_ms: i64, now_ms: i64) -> i64 {
-    match kept_ms.abs_diff(now_ms) < STEP_MS {
-        true => kept_ms,
-        false => now_ms,
+    if kept_ms.abs_diff(now_ms) < STEP_MS {
+        kept_ms
+    } else {
+        now_ms
     }
 }
 

@@ -159,8 +159,7 @@ impl Waiting {
         }
         // Who had the lock made it wait; who gave it back is the same, or another one that
         // had it later. Who wakes it is known when the wait is over.
-        let owner = wait.owner;
-        let owner = owner.map(|thread| {
+        let owner = wait.owner.map(|thread| {
             (
                 HeldBy::Owner,
                 thread,
@@ -567,7 +566,9 @@ mod tests {
         assert_eq!(waits("program+0x1000"), (1, Some(40), 40));
         assert_eq!(waits("[waiting: lock]"), (1, Some(30), 30));
         assert_eq!(waits("[waiting: queue]"), (1, Some(10), 10));
-        let own: BTreeMap<_, _> = { off.functions.iter() }
+        let own: BTreeMap<_, _> = off
+            .functions
+            .iter()
             .filter(|row| row.self_samples > 0)
             .map(|row| (&*row.name, row.self_samples))
             .collect();

@@ -252,8 +252,8 @@ fn symbolizer() -> Symbolizer {
     let symbolizer = Symbolizer::new()
         .with_files(probe::files::of_targets())
         .with_debug_bytes_max(DEBUG_BYTES_MAX)
-        .with_lines_bytes_max(LINES_BYTES_MAX);
-    let symbolizer = symbolizer.with_bpf(Box::new(probe::BpfPrograms));
+        .with_lines_bytes_max(LINES_BYTES_MAX)
+        .with_bpf(Box::new(probe::BpfPrograms));
     match tables {
         Some(tables) => symbolizer.with_tables(tables),
         None => symbolizer,

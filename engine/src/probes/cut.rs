@@ -26,7 +26,10 @@ pub fn cut_stacks(log: &ProbeLog, record: &ProbeRecord, tally: &CallTally) -> u6
         let frame = log.frames().get(*last as usize)?;
         Some(&*frame.module == MODULE)
     };
-    let cut = { tally.callers.iter() }.filter(|(stack, _)| is_cut(**stack) == Some(true));
+    let cut = tally
+        .callers
+        .iter()
+        .filter(|(stack, _)| is_cut(**stack) == Some(true));
     cut.map(|(_, count)| count).sum()
 }
 

@@ -377,7 +377,10 @@ impl Expression {
         types: &Tracepoints<'_>,
         point: &Tracepoint,
     ) -> Result<Expression, String> {
-        let parameters: Vec<KnownParameter> = { point.parameters.iter().zip(1..) }
+        let parameters: Vec<KnownParameter> = point
+            .parameters
+            .iter()
+            .zip(1..)
             .map(|(it, number)| KnownParameter {
                 name: it.name.clone(),
                 kind: Some(it.kind),
@@ -700,12 +703,11 @@ impl<'t> Words<'t> {
         if self.take("(") {
             let (path, number) = self.sum()?;
             self.expect(")")?;
-            return match self.rest.starts_with([':', '.']) || self.rest.starts_with("->") {
-                true => {
-                    let (_, cast) = self.number_type()?;
-                    self.members(path, number, cast, None)
-                }
-                false => Ok((path, number)),
+            return if self.rest.starts_with([':', '.']) || self.rest.starts_with("->") {
+                let (_, cast) = self.number_type()?;
+                self.members(path, number, cast, None)
+            } else {
+                Ok((path, number))
             };
         }
         if let Some(number) = self.number() {
@@ -720,8 +722,10 @@ impl<'t> Words<'t> {
         let word = self.word();
         let mut parameter = None;
         let base = if is_register {
-            let number = REGISTERS.iter().position(|name| *name == word);
-            let number = number.ok_or_else(|| format!("`%{word}` is no 64-bit register"))?;
+            let number = REGISTERS
+                .iter()
+                .position(|name| *name == word)
+                .ok_or_else(|| format!("`%{word}` is no 64-bit register"))?;
             Base::Register(number as u32)
         } else if is_name(word) {
             parameter = Some(word.to_string());

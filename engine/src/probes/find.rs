@@ -241,8 +241,7 @@ pub fn find(
                 for module in &meant {
                     let fits = |name: &str| pattern.is_match(name);
                     let matching = sites::Wanted::Matching(&fits);
-                    let matching = sites::functions(&module.symbols, matching);
-                    let matching = matching.unwrap_or_default();
+                    let matching = sites::functions(&module.symbols, matching).unwrap_or_default();
                     add(
                         (module, ends(module)),
                         matching,
@@ -273,8 +272,10 @@ pub fn marker_names(modules: &[Module]) -> impl Iterator<Item = String> {
 
 /// The names of all functions of these files, without parameters.
 pub fn names(modules: &[Module]) -> impl Iterator<Item = String> {
-    let functions = modules.iter().flat_map(|module| module.symbols.functions());
-    let functions = functions.map(|symbol| symbolize::demangle(symbol.name).short().into_owned());
+    let functions = modules
+        .iter()
+        .flat_map(|module| module.symbols.functions())
+        .map(|symbol| symbolize::demangle(symbol.name).short().into_owned());
     // Also of what is stripped.
     let go = modules.iter().filter_map(|module| module.symbols.go());
     let go = go.flat_map(|go| go.starts().filter_map(|start| go.name_at(start)));
@@ -452,7 +453,9 @@ fn add(
                     is_program: module.is_program,
                     extents: Vec::new(),
                     values: typed.values.clone(),
-                    types: { search.types.as_ref() }
+                    types: search
+                        .types
+                        .as_ref()
                         .filter(|_| typed.by_file)
                         .map(|file| file.explain(module)),
                     point: None,

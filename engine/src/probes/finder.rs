@@ -142,8 +142,8 @@ fn name(frames: Vec<(Arc<NamedModule>, Vec<u64>)>, symbolizer: &Symbolizer) -> V
     let each = frames.into_iter().map(|(module, addresses)| {
         let names = faults::catch("finding names", || {
             names_of(&module, &addresses, symbolizer)
-        });
-        let names = names.unwrap_or_else(|_| vec![None; addresses.len()]);
+        })
+        .unwrap_or_else(|_| vec![None; addresses.len()]);
         (module, addresses.into_iter().zip(names).collect())
     });
     each.collect()
@@ -247,12 +247,13 @@ fn open(
     };
     let way = probe::files::of_targets();
     let copies = modules::copies_of(pids, &build, &way, symbolizer);
-    match copies.is_empty() {
-        true => Err(format!(
+    if copies.is_empty() {
+        Err(format!(
             "{} is mapped by none of these processes now, or cannot be read",
             shown(build.path)
-        )),
-        false => Ok(copies),
+        ))
+    } else {
+        Ok(copies)
     }
 }
 

@@ -691,7 +691,7 @@ impl Desk {
     /// Writes what was seen by now into the log, so that it has what snapshots show.
     fn settle(&mut self) {
         for entry in &mut self.entries {
-            if let Some(track) = { entry.watched_mut() }.and_then(|it| it.track.as_mut()) {
+            if let Some(track) = entry.watched_mut().and_then(|it| it.track.as_mut()) {
                 self.recorder.settle(track);
             }
         }
@@ -716,7 +716,9 @@ impl Desk {
         self.settle();
         let now = (self.clock)();
         let probes = Probes {
-            list: { self.entries.iter() }
+            list: self
+                .entries
+                .iter()
                 .map(|entry| told::of_entry(entry, &self.names, now))
                 .collect(),
             touched: self.touched,

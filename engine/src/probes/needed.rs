@@ -138,19 +138,20 @@ impl Search<'_> {
             needed.rpath.as_deref(),
             self.folders,
             needed.runpath.as_deref(),
-        ];
-        let named = named.into_iter().flat_map(|list| folders(list, file));
-        let named = self.inherited.iter().cloned().chain(named);
+        ]
+        .into_iter()
+        .flat_map(|list| folders(list, file));
+        let mut named = self.inherited.iter().cloned().chain(named);
         let there = |folder: PathBuf| Some(folder.join(name)).filter(|path| path.is_file());
-        if let Some(path) = { named }.find_map(there) {
+        if let Some(path) = named.find_map(there) {
             return vec![path];
         }
         let cached = self.cache.paths(name);
         if !cached.is_empty() {
             return cached;
         }
-        let folders = FOLDERS.iter().map(PathBuf::from);
-        { folders }.find_map(there).into_iter().collect()
+        let mut folders = FOLDERS.iter().map(PathBuf::from);
+        folders.find_map(there).into_iter().collect()
     }
 }
 
@@ -197,8 +198,10 @@ fn interpreter_of(program: &Path) -> PathBuf {
 
 /// The beginning of a regular file.
 fn first_line(path: &Path) -> Option<Vec<u8>> {
-    let file = fs::metadata(path).ok().filter(fs::Metadata::is_file);
-    let file = file.and_then(|_| fs::File::open(path).ok())?;
+    let file = fs::metadata(path)
+        .ok()
+        .filter(fs::Metadata::is_file)
+        .and_then(|_| fs::File::open(path).ok())?;
     let mut bytes = Vec::new();
     file.take(LINE_BYTES).read_to_end(&mut bytes).ok()?;
     Some(bytes)
@@ -210,8 +213,8 @@ fn interpreter_in(bytes: &[u8]) -> Option<PathBuf> {
         .strip_prefix(b"#!")?
         .split(|byte| *byte == b'\n')
         .next()?;
-    let words = line.split(|byte| b" \t".contains(byte));
-    let first = { words }.find(|word| !word.is_empty())?;
+    let mut words = line.split(|byte| b" \t".contains(byte));
+    let first = words.find(|word| !word.is_empty())?;
     Some(OsStr::from_bytes(first).into())
 }
 

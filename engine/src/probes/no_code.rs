@@ -19,7 +19,9 @@ pub fn explain(modules: &[Module], wanted: &Wanted, symbolizer: &Symbolizer) -> 
     let What::Name(name, _) = &wanted.what else {
         return None;
     };
-    let meant = { modules.iter() }.filter(|module| wanted.fits_module(&module.name()));
+    let meant = modules
+        .iter()
+        .filter(|module| wanted.fits_module(&module.name()));
     let inlined = meant.into_iter().find_map(|module| {
         let found = Inlined::find(module, name, symbolizer)?;
         Some(found.explain(name))
@@ -71,9 +73,10 @@ impl Inlined {
             let Some(host) = frames.last().and_then(|frame| frame.function) else {
                 continue;
             };
-            let host = match is_go(addr) {
-                true => sanitize(host).into_owned(),
-                false => demangle(host).short().into_owned(),
+            let host = if is_go(addr) {
+                sanitize(host).into_owned()
+            } else {
+                demangle(host).short().into_owned()
             };
             *found.hosts.entry(host).or_default() += 1;
             let file = sanitize(own.file).into_owned();
@@ -88,7 +91,8 @@ impl Inlined {
     fn explain(&self, name: &str) -> String {
         let mut hosts: Vec<(&String, &usize)> = self.hosts.iter().collect();
         few::sort_by_key(&mut hosts, |(_, pieces)| std::cmp::Reverse(**pieces));
-        let named: Vec<&str> = { hosts.iter() }
+        let named: Vec<&str> = hosts
+            .iter()
             .take(HOSTS_MAX)
             .map(|(host, _)| host.as_str())
             .collect();
@@ -116,7 +120,8 @@ mod tests {
     fn those_that_have_the_code_are_named_and_counted() {
         let hosts = ["main", "draw", "read_all", "step", "tick"];
         let inlined = Inlined {
-            hosts: { hosts.iter() }
+            hosts: hosts
+                .iter()
                 .zip([9, 1, 3, 2, 1])
                 .map(|(host, pieces)| (host.to_string(), pieces))
                 .collect(),

@@ -87,8 +87,9 @@ fn add_processes_of(group: &Path, depth: u32, all: &mut Vec<u32>) {
     let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
     let room = PROCESSES_MAX.saturating_sub(all.len());
     // 0 is a process of another pid namespace.
-    let pids =
-        { listed.lines() }.filter_map(|line| line.parse().ok().filter(|pid: &u32| *pid != 0));
+    let pids = listed
+        .lines()
+        .filter_map(|line| line.parse().ok().filter(|pid: &u32| *pid != 0));
     all.extend(pids.take(room));
     if depth == 0 || all.len() >= PROCESSES_MAX {
         return;

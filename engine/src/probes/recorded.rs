@@ -29,7 +29,7 @@ pub fn recorded(view: &View, range: TimeRange) -> Probes {
     let probes = log.probes().iter().zip(1..);
     Probes {
         suggested: None,
-        list: { probes }
+        list: probes
             .map(|(record, number)| Probe {
                 number,
                 name: Arc::clone(&record.about().name),
@@ -54,8 +54,10 @@ pub fn recorded(view: &View, range: TimeRange) -> Probes {
 fn seen(log: &ProbeLog, record: &ProbeRecord, range: TimeRange, window: Window) -> Option<Seen> {
     let about = record.about();
     let begin = about.placed_ns.max(window.start_ns);
-    let end = record.end().map_or(u64::MAX, |end| end.at_ns);
-    let end = end.min(window.end_ns);
+    let end = record
+        .end()
+        .map_or(u64::MAX, |end| end.at_ns)
+        .min(window.end_ns);
     // The last counts of a second may be later than the end of the samples.
     let tally = record.total(range);
     if end <= begin && tally.calls == 0 {
@@ -135,7 +137,9 @@ pub fn latency(tally: &CallTally) -> Option<Latency> {
         p99_ns: tally.quantile_ns(0.99)?,
         max_ns: tally.max_ns,
         sum_ns: tally.sum_ns,
-        buckets: { tally.buckets.iter() }
+        buckets: tally
+            .buckets
+            .iter()
             .map(|((from, below), calls)| (*from, *below, *calls))
             .collect(),
     })
@@ -165,7 +169,9 @@ pub fn top_values(
     slot: usize,
     count: usize,
 ) -> (Vec<(Arc<str>, u64)>, u64) {
-    let texts = { tally.values.get(slot) }
+    let texts = tally
+        .values
+        .get(slot)
         .into_iter()
         .flat_map(|value| &value.texts);
     let shown = texts.filter_map(|(text, count)| {

@@ -191,7 +191,8 @@ impl Recorder {
             let frame = self.log.frames().get(number as usize);
             frame.is_some_and(|frame| frame.name.is_none())
         };
-        { self.frames.iter() }
+        self.frames
+            .iter()
             .filter(move |(_, number)| is_unnamed(**number))
             .map(|(key, _)| *key)
     }
@@ -219,7 +220,8 @@ impl Recorder {
                 0 => 0,
                 _ => reading.longest_ns(),
             },
-            buckets: { reading.buckets() }
+            buckets: reading
+                .buckets()
                 .map(|(from, below, calls)| ((from, below), calls))
                 .collect(),
             ..CallTally::default()
@@ -229,13 +231,19 @@ impl Recorder {
                 unreadable: reading.unreadable.get(slot).copied().unwrap_or(0),
                 ..ValueTally::default()
             };
-            let numbers = texts.numbers.iter().filter(|number| number.slot == slot);
-            let numbers = numbers.map(|number| (expression.show(number.number), number.count));
-            let as_text = texts.texts.iter().filter(|text| text.slot == slot);
-            let as_text = as_text.map(|text| {
-                let cut = if text.is_cut { "…" } else { "" };
-                (format!("\"{}\"{cut}", sanitize(&text.bytes)), text.count)
-            });
+            let numbers = texts
+                .numbers
+                .iter()
+                .filter(|number| number.slot == slot)
+                .map(|number| (expression.show(number.number), number.count));
+            let as_text = texts
+                .texts
+                .iter()
+                .filter(|text| text.slot == slot)
+                .map(|text| {
+                    let cut = if text.is_cut { "…" } else { "" };
+                    (format!("\"{}\"{cut}", sanitize(&text.bytes)), text.count)
+                });
             for (shown, count) in numbers.chain(as_text) {
                 match self.text(track, shown.into()) {
                     // Two numbers may be shown alike, as two texts that are not UTF-8.
@@ -292,7 +300,9 @@ fn about(found: &Found, placing: Placing<'_>) -> ProbeAbout {
         floor_ns: placing.floor_ns,
         min_ns: placing.min_ns,
         placed_ns: placing.placed_ns,
-        values: { found.values.iter() }
+        values: found
+            .values
+            .iter()
             .map(|value| ValueAbout {
                 text: value.text.as_str().into(),
                 register: value.register(found.language).into(),

@@ -67,7 +67,8 @@ pub fn suggest(typed: &str, modules: &[Module]) -> Suggested {
     suggested.truncate(SUGGESTED_MAX);
     Suggested {
         typed: typed.into(),
-        names: { suggested.iter() }
+        names: suggested
+            .iter()
             .map(|name| symbolize::sanitize(name.as_bytes()).as_ref().into())
             .collect(),
     }

@@ -36,13 +36,14 @@ impl TypesFile {
         let way = files::named_by_user();
         let root =
             opener::our_root().ok_or_else(|| failed("this system's root cannot be opened"))?;
-        let file = way.open_beneath(root, &path);
-        let file = file.map_err(|reason| match reason {
-            Reason::FileGone => failed("there is no such file, or it cannot be opened"),
-            reason => failed(&lower(reason.explain())),
-        })?;
-        let object = Object::read(&file);
-        let object = object.map_err(|error| failed(&lower(error.reason().explain())))?;
+        let file = way
+            .open_beneath(root, &path)
+            .map_err(|reason| match reason {
+                Reason::FileGone => failed("there is no such file, or it cannot be opened"),
+                reason => failed(&lower(reason.explain())),
+            })?;
+        let object =
+            Object::read(&file).map_err(|error| failed(&lower(error.reason().explain())))?;
         let files = DebugFiles::of(&FileSource::new(&path), way);
         match DebugTypes::of_file(&object, files, TYPES_BYTES_MAX) {
             Ok(Some(types)) => Ok(TypesFile { name, types }),
@@ -55,9 +56,12 @@ impl TypesFile {
 
     /// Says whose types they are for a file that is probed, and whether that is the same build.
     pub fn explain(&self, module: &Module) -> String {
-        let of = |id: &[u8]| match id.is_empty() {
-            true => "without a build-id".to_string(),
-            false => format!("of build-id {}", hex(id)),
+        let of = |id: &[u8]| {
+            if id.is_empty() {
+                "without a build-id".to_string()
+            } else {
+                format!("of build-id {}", hex(id))
+            }
         };
         let (its, own) = (self.types.build_id(), module.build_id());
         if self.is_of(module) {
@@ -140,9 +144,10 @@ pub fn typed(
     }
     if let Some(given) = given {
         let types = &given.types;
-        let signature = match is_own {
-            true => at(types, function),
-            false => types.signature_of(&function.raw, convention(function)),
+        let signature = if is_own {
+            at(types, function)
+        } else {
+            types.signature_of(&function.raw, convention(function))
         };
         match with(types, signature, values) {
             Ok(values) => {

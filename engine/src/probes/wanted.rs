@@ -85,7 +85,8 @@ impl Wanted {
             return Ok(wanted(None, what));
         }
         if let Some(marker) = name.strip_prefix("usdt:") {
-            let is_whole = { marker.split_once(':') }
+            let is_whole = marker
+                .split_once(':')
                 .is_some_and(|(provider, name)| !provider.is_empty() && !name.is_empty());
             if !is_whole {
                 return Err(format!("`{text}`: a marker is usdt:PROVIDER:NAME"));

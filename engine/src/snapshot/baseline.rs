@@ -101,12 +101,11 @@ impl Baseline {
     pub fn select(&self, now: &View, cancel: &Cancel) -> Option<Selection> {
         let newest = self.newest(now);
         let wanted = &now.info().metric;
-        let other = match newest.info().metric == *wanted {
-            true => None,
-            false => {
-                let event = { newest.events() }.find(|(_, metric, _)| *metric == wanted);
-                event.and_then(|(event, ..)| newest.of_event(event))
-            }
+        let other = if newest.info().metric == *wanted {
+            None
+        } else {
+            let event = newest.events().find(|(_, metric, _)| *metric == wanted);
+            event.and_then(|(event, ..)| newest.of_event(event))
         };
         let view = other.as_ref().unwrap_or(newest);
         view.select(&self.query, cancel).ok()
@@ -128,9 +127,10 @@ impl Baseline {
         let oldest_ns = now
             .end_ns()
             .map_or(u64::MAX, |end| end.saturating_sub(kept_ns));
-        match start_ns >= oldest_ns {
-            true => now,
-            false => &self.view,
+        if start_ns >= oldest_ns {
+            now
+        } else {
+            &self.view
         }
     }
 }

@@ -126,8 +126,9 @@ fn watch(source: &mut dyn Source) -> Result<(), String> {
             all_cpus = !is_middle;
             own_machine::set_last_cpu(all_cpus);
         }
-        let batch = source.poll(Duration::from_millis(50));
-        let batch = batch.map_err(|error| error.to_string())?;
+        let batch = source
+            .poll(Duration::from_millis(50))
+            .map_err(|error| error.to_string())?;
         waits.add(&batch);
         wakers.add(&batch);
         let ticks = batch.samples.iter();
@@ -183,8 +184,9 @@ fn wait_for_tables(source: &mut dyn Source, engine: &str) -> Result<u64, String>
         if begun.elapsed() > WARM_UP_MAX {
             return Err(format!("tables are not read after {WARM_UP_MAX:?}"));
         }
-        let batch = source.poll(Duration::from_millis(50));
-        let batch = batch.map_err(|error| error.to_string())?;
+        let batch = source
+            .poll(Duration::from_millis(50))
+            .map_err(|error| error.to_string())?;
         samples += batch.samples.len();
         for sample in batch.samples.iter().filter(|sample| sample.tables_late) {
             late += 1;
@@ -221,9 +223,15 @@ struct Waits {
 
 impl Waits {
     fn add(&mut self, batch: &Batch) {
-        let mut own = { batch.threads.iter() }.filter(|thread| &*thread.comm == SLEEPER);
+        let mut own = batch
+            .threads
+            .iter()
+            .filter(|thread| &*thread.comm == SLEEPER);
         self.totals = own.next_back().cloned().or(self.totals.take());
-        let own = { batch.samples.iter() }.filter(|sample| &*sample.comm == SLEEPER);
+        let own = batch
+            .samples
+            .iter()
+            .filter(|sample| &*sample.comm == SLEEPER);
         for sample in own {
             let Some(wait) = sample.wait else {
                 continue;

@@ -63,7 +63,10 @@ pub struct Wakers {
 
 impl Wakers {
     pub fn add(&mut self, batch: &Batch) {
-        let mut senders = { batch.threads.iter() }.filter(|thread| &*thread.comm == SENDER);
+        let mut senders = batch
+            .threads
+            .iter()
+            .filter(|thread| &*thread.comm == SENDER);
         self.sender = senders.next().map(|thread| thread.tid).or(self.sender);
         let waits = batch
             .samples

@@ -42,7 +42,7 @@ fn our_own_program_has_functions_and_lines() {
     let Some(_held) = loaded() else {
         return;
     };
-    let infos: Vec<BpfProgramInfo> = { programs() }
+    let infos: Vec<BpfProgramInfo> = programs()
         .filter_map(|number| BpfPrograms.program(number))
         .collect();
     let mut seen = 0;
@@ -103,14 +103,17 @@ fn the_code_of_our_own_program_is_what_the_kernel_runs() {
     let Some((loaded, _guard)) = loaded() else {
         return;
     };
-    let sampler = loaded.events[&Event::Tick].as_fd();
-    let sampler = sampler.try_clone_to_owned().unwrap();
+    let sampler = loaded.events[&Event::Tick]
+        .as_fd()
+        .try_clone_to_owned()
+        .unwrap();
     let number = program_info(&sampler, ProgramInfo::default()).unwrap().id;
     let Some(code) = BpfPrograms.code(number) else {
         test_support::skip("the kernel keeps the code of programs to itself");
         return;
     };
-    let extents: Vec<BpfExtent> = { code.iter() }
+    let extents: Vec<BpfExtent> = code
+        .iter()
         .map(|function| BpfExtent {
             start: function.start,
             len: function.bytes.len() as u32,

@@ -199,8 +199,9 @@ impl Filter {
         otherwise: SeccompAction,
         matched: SeccompAction,
     ) -> io::Result<Filter> {
-        let arch = std::env::consts::ARCH.try_into();
-        let arch = arch.map_err(io::Error::other)?;
+        let arch = std::env::consts::ARCH
+            .try_into()
+            .map_err(io::Error::other)?;
         let filter = SeccompFilter::new(rules, otherwise, matched, arch);
         let program = filter.and_then(BpfProgram::try_from);
         Ok(Filter(program.map_err(io::Error::other)?))
@@ -223,8 +224,8 @@ fn memory_alone() -> io::Result<[(i64, Vec<SeccompRule>); 2]> {
     let anonymous = SeccompRule::new(vec![
         condition(2, PROT_EXEC, 0)?,
         condition(3, flags | libc::MAP_SHARED, flags)?,
-    ]);
-    let anonymous = anonymous.map_err(io::Error::other)?;
+    ])
+    .map_err(io::Error::other)?;
     Ok([
         (libc::SYS_mmap, vec![anonymous]),
         (libc::SYS_mprotect, vec![is_private(PROT_EXEC)?]),

@@ -155,8 +155,9 @@ impl Calls {
         orders: &Orders,
     ) -> Result<(u8, u64), AttachError> {
         let is_free = |number: &u8| !self.placed.contains_key(number) && !self.leaving.has(*number);
-        let number = point::numbers().find(is_free);
-        let number = number.ok_or(AttachError::TooManyPoints)?;
+        let number = point::numbers()
+            .find(is_free)
+            .ok_or(AttachError::TooManyPoints)?;
         let loaded = self.maps.points.load(number);
         loaded.map_err(|error| AttachError::Program(error.to_string()))?;
         // Nothing of the measurement is told: neither stacks, nor what was counted.
@@ -167,8 +168,11 @@ impl Calls {
         self.maps
             .begin(number, &measured)
             .map_err(AttachError::Maps)?;
-        let cost_ns = self.maps.points.cost_ns(number);
-        let cost_ns = cost_ns.map_err(AttachError::Cost)?;
+        let cost_ns = self
+            .maps
+            .points
+            .cost_ns(number)
+            .map_err(AttachError::Cost)?;
         self.maps.begin(number, orders).map_err(AttachError::Maps)?;
         let mut placed = Placed::default();
         placed.missed_before = self.maps.points.missed(number);

@@ -73,7 +73,7 @@ impl Handle {
 
     /// So long was waited for the answer to a request.
     fn waited(&self, request: &Request<'_>, time: Duration) {
-        if let Some(mut by_user) = { self.by_user() }.filter(|_| PatienceByUser::is_long(time))
+        if let Some(mut by_user) = self.by_user().filter(|_| PatienceByUser::is_long(time))
             && let Some(user) = user_of(request)
         {
             by_user.waited(user, time, Instant::now());

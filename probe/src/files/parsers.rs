@@ -152,8 +152,11 @@ impl Parsers {
         let deadline = Instant::now() + PATIENCE;
         let mut state = self.state();
         let idle = loop {
-            let place = state.idle.iter().rposition(knows);
-            let place = place.or_else(|| state.idle.iter().rposition(is_it));
+            let place = state
+                .idle
+                .iter()
+                .rposition(knows)
+                .or_else(|| state.idle.iter().rposition(is_it));
             let left = deadline.saturating_duration_since(Instant::now());
             match place {
                 Some(place) => break Some(state.idle.remove(place)),

@@ -202,8 +202,9 @@ fn apply(orders: &UnixStream) {
                 };
                 let socket = files.into_iter().next();
                 let new = socket.and_then(|socket| readers.spawn(socket, orders, for_whom));
-                let answer = [new.unwrap_or(0), readers.killed.len() as u32];
-                let answer = answer.map(u32::to_le_bytes).concat();
+                let answer = [new.unwrap_or(0), readers.killed.len() as u32]
+                    .map(u32::to_le_bytes)
+                    .concat();
                 if send(orders, &answer, &[]).is_err() {
                     return;
                 }

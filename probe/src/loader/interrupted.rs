@@ -26,7 +26,9 @@ pub fn again<T, E>(
     let mut pause = FIRST_PAUSE;
     for _ in 1..ATTEMPTS {
         let result = load();
-        let was_interrupted = { result.as_ref().err() }
+        let was_interrupted = result
+            .as_ref()
+            .err()
             .and_then(&cause)
             .is_some_and(|error| error.raw_os_error() == Some(libc::EAGAIN));
         if !was_interrupted {
@@ -47,9 +49,10 @@ mod tests {
         let mut then = Some(then);
         let load = || {
             calls += 1;
-            match calls > interruptions {
-                true => then.take().unwrap(),
-                false => Err(io::Error::from_raw_os_error(libc::EAGAIN)),
+            if calls > interruptions {
+                then.take().unwrap()
+            } else {
+                Err(io::Error::from_raw_os_error(libc::EAGAIN))
             }
         };
         let result = again(load, |error| Some(error));

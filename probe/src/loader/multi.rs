@@ -45,11 +45,15 @@ fn prepare(bytes: &[u8], loaded: &Ebpf) -> Result<Prepared, String> {
     let maps = std::mem::take(&mut object.maps);
     let mut placed: Vec<(&str, RawFd, &aya_obj::Map)> = Vec::new();
     for (name, map) in &maps {
-        let data = loaded.map(name).and_then(data_of);
-        let data = data.ok_or_else(|| format!("the map {name} is not there"))?;
+        let data = loaded
+            .map(name)
+            .and_then(data_of)
+            .ok_or_else(|| format!("the map {name} is not there"))?;
         placed.push((name, data.fd().as_fd().as_raw_fd(), map));
     }
-    let sections: HashSet<usize> = { object.functions.keys() }
+    let sections: HashSet<usize> = object
+        .functions
+        .keys()
         .map(|(section, _)| *section)
         .collect();
     let placed = object.relocate_maps(placed.into_iter(), &sections);
@@ -129,8 +133,11 @@ impl Prepared {
             attach_types: u32,
         }
         let program = self.object.programs.get(name).ok_or("it is not there")?;
-        let function = self.object.functions.get(&program.function_key());
-        let function = function.ok_or("it has no code")?;
+        let function = self
+            .object
+            .functions
+            .get(&program.function_key())
+            .ok_or("it has no code")?;
         let functions = match self.types {
             Some(_) => function.func_info.func_info_bytes(),
             None => Vec::new(),
@@ -146,15 +153,20 @@ impl Prepared {
             license: program.license.as_ptr() as u64,
             name: short_name,
             attach_type: UPROBE_MULTI,
-            types: { self.types.as_ref() }.map_or(0, |types| types.as_raw_fd() as u32),
-            function_size: match functions.is_empty() {
-                true => 0,
-                false => function.func_info_rec_size as u32,
+            types: self
+                .types
+                .as_ref()
+                .map_or(0, |types| types.as_raw_fd() as u32),
+            function_size: if functions.is_empty() {
+                0
+            } else {
+                function.func_info_rec_size as u32
             },
             functions: functions.as_ptr() as u64,
-            function_count: match functions.is_empty() {
-                true => 0,
-                false => function.func_info.num_info,
+            function_count: if functions.is_empty() {
+                0
+            } else {
+                function.func_info.num_info
             },
             ..ProgLoad::default()
         };

@@ -51,19 +51,22 @@ fn load(object: &mut Ebpf) -> Result<LoadedWaits, Error> {
     let types = Btf::from_sys_fs().map_err(Error::Types)?;
     let mut notes = Vec::new();
     attach(object, &types)?;
-    let places = KernelTypes::read().and_then(|types| wait::interrupt_places(&types));
-    let places = places.unwrap_or_else(|error| {
-        notes.push(format!("who ends a wait is not told: {error}"));
-        CpuPlaces::default()
-    });
-    let open = load_open(object, &types);
-    let open = open.map_err(|error| {
+    let places = KernelTypes::read()
+        .and_then(|types| wait::interrupt_places(&types))
+        .unwrap_or_else(|error| {
+            notes.push(format!("who ends a wait is not told: {error}"));
+            CpuPlaces::default()
+        });
+    let open = load_open(object, &types).map_err(|error| {
         notes.push(format!("waits that are not over have no stack: {error}"));
     });
-    let names = wait::PROGRAMS.map(|(name, _)| name).into_iter();
-    let names = names.chain(open.is_ok().then_some(wait::OPEN));
-    let verified = names.map(|name| (name, verified_instructions(object, name)));
-    let verified = verified.collect();
+    let names = wait::PROGRAMS
+        .map(|(name, _)| name)
+        .into_iter()
+        .chain(open.is_ok().then_some(wait::OPEN));
+    let verified = names
+        .map(|name| (name, verified_instructions(object, name)))
+        .collect();
     let nudges = wait::NUDGES.iter();
     let maps = WaitMaps {
         threads: shared(object, threads)?,
@@ -120,11 +123,12 @@ fn make_room(object: &Ebpf) -> Result<MapData, Error> {
 /// as small as it was made.
 fn shared(object: &mut Ebpf, threads: MapData) -> Result<Threads, Error> {
     const PLACES: &str = "THREAD_PLACES";
-    let kept = Map::Array(threads).try_into();
-    let kept = kept.map_err(|source| Error::Map {
-        name: THREADS,
-        source,
-    })?;
+    let kept = Map::Array(threads)
+        .try_into()
+        .map_err(|source| Error::Map {
+            name: THREADS,
+            source,
+        })?;
     match take_map(object, PLACES)? {
         Map::Array(places) => Threads::new(&places, kept),
         _ => Err(Error::Foreign(PLACES)),

@@ -128,8 +128,10 @@ impl Files {
     /// The module that a file belongs to which was just opened, if there is one.
     pub fn join(&self, file: &FileIdentity, build_id: Option<&[u8]>) -> Option<ModuleId> {
         let number = (file.revision.device(), file.revision.inode());
-        let same = self.by_file.get(&number);
-        let same = same.filter(|(revision, _)| file.revision.is_as_written(revision));
+        let same = self
+            .by_file
+            .get(&number)
+            .filter(|(revision, _)| file.revision.is_as_written(revision));
         let by_build = || self.by_build.get(&build(file, build_id?)?);
         same.map(|(_, module)| *module)
             .or_else(|| by_build().copied())

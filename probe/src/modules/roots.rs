@@ -73,12 +73,12 @@ mod tests {
     impl Sleeper {
         /// Runs `sleep` by this command; `None` where that is not allowed.
         fn start(command: &[&str]) -> Option<Self> {
-            let child = Command::new(command[0])
+            let mut child = Command::new(command[0])
                 .args(&command[1..])
                 .stdout(Stdio::piped())
                 .stderr(Stdio::null())
-                .spawn();
-            let mut child = child.ok()?;
+                .spawn()
+                .ok()?;
             let mut said = [0; 3];
             let output = child.stdout.as_mut().expect("it has a pipe");
             let has_started = std::io::Read::read_exact(output, &mut said).is_ok();

@@ -225,9 +225,10 @@ pub fn probe(scope: &Scope, cpu: u32) -> io::Result<Offer> {
 fn wakeup(period: u64) -> u32 {
     let cpus = cpus::online().map_or(1, |online| online.len() as u64);
     let samples_a_second = cpus * (1_000_000_000 / period.max(1));
-    match samples_a_second <= WAKEUPS_MAX {
-        true => 1,
-        false => RING_BYTES_MIN as u32 / 2,
+    if samples_a_second <= WAKEUPS_MAX {
+        1
+    } else {
+        RING_BYTES_MIN as u32 / 2
     }
 }
 

@@ -62,9 +62,10 @@ pub fn threads(target: &Target) -> BTreeSet<u32> {
     if !target.tids.is_empty() {
         return target.tids.iter().copied().collect();
     }
-    let children = match target.children {
-        true => descendants_of(&target.pids),
-        false => Vec::new(),
+    let children = if target.children {
+        descendants_of(&target.pids)
+    } else {
+        Vec::new()
     };
     let of_process = |pid: &u32| fs::read_dir(format!("/proc/{pid}/task"));
     let pids = target.pids.iter().chain(&children);

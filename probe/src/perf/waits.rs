@@ -354,7 +354,7 @@ impl Waits {
         if let Some(copy) = copy {
             timeline.read_python(raw, copy);
             // It has not moved meanwhile, or this look is of no wait.
-            let is_same = { raw.python.later }.is_some_and(|later| later.same_from == 0);
+            let is_same = raw.python.later.is_some_and(|later| later.same_from == 0);
             if is_same {
                 raw.python.later = None;
             }
@@ -385,7 +385,9 @@ impl Waits {
     /// Goes on to `settled_ns`, until when all has been read. Returns the samples of waits.
     pub fn advance(&mut self, settled_ns: u64, timeline: &mut Timeline) -> Vec<Decoded> {
         self.waiting.sort_by_key(|step| step.time_ns);
-        let behind = { &self.waiting }.partition_point(|step| step.time_ns <= settled_ns);
+        let behind = self
+            .waiting
+            .partition_point(|step| step.time_ns <= settled_ns);
         let steps: Vec<Step> = self.waiting.drain(..behind).collect();
         for step in steps {
             self.step(step, timeline);
@@ -474,8 +476,8 @@ impl Waits {
             self.counters.no_room += 1;
             return;
         }
-        let comm = proc_stat::read(&format!("/proc/{}/task/{}/comm", at.pid, at.tid));
-        let comm = comm.unwrap_or_default();
+        let comm =
+            proc_stat::read(&format!("/proc/{}/task/{}/comm", at.pid, at.tid)).unwrap_or_default();
         let comm = sanitize(comm.strip_suffix(b"\n").unwrap_or(&comm));
         let delay_ns = queue_delay(at.pid, at.tid);
         let mut thread = Thread::running(at.pid, comm.into(), at.time_ns, delay_ns);
@@ -516,7 +518,9 @@ impl Waits {
     fn settle(&mut self, tid: u32, time_ns: u64) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             // Without waits that ended there is nothing to divide.
-            let delay_ns = { thread.has_unsettled_ends() }.then(|| queue_delay(thread.pid, tid));
+            let delay_ns = thread
+                .has_unsettled_ends()
+                .then(|| queue_delay(thread.pid, tid));
             thread.settle(time_ns, delay_ns.flatten(), &self.places);
         }
     }
@@ -568,8 +572,10 @@ impl Follows for Waits {
             self.settle(tid, self.settled_ns);
         }
         let places = &self.places;
-        let totals =
-            { self.threads.iter() }.map(|(tid, thread)| thread.totals(*tid, false, places));
+        let totals = self
+            .threads
+            .iter()
+            .map(|(tid, thread)| thread.totals(*tid, false, places));
         totals.collect()
     }
 

@@ -128,8 +128,9 @@ impl Walker {
     ) -> Result<PythonFrames, u32> {
         let mut moved = 0;
         for _ in 0..TRIES + PAGES_MAX {
-            let reading = self.read(pid, known, copy);
-            let reading = reading.map_err(|_| status::UNREADABLE)?;
+            let reading = self
+                .read(pid, known, copy)
+                .map_err(|_| status::UNREADABLE)?;
             let chain = Chain::read(&reading.before, layout, thread);
             let told = tasks::entries(&reading.before, layout, thread);
             let missing = reading.before.take_missing();
@@ -152,8 +153,9 @@ impl Walker {
             known.pages = used;
             // Tasks come and go more often than frames that call others.
             let is_same = tasks::entries(&reading.after, layout, thread) == told;
-            let entries = self.entries(pid, &chain, layout, &reading.codes, known);
-            let mut entries = entries.ok_or(status::UNREADABLE)?;
+            let mut entries = self
+                .entries(pid, &chain, layout, &reading.codes, known)
+                .ok_or(status::UNREADABLE)?;
             if is_same {
                 entries.extend(told);
             }
@@ -185,7 +187,10 @@ impl Walker {
         codes: &Pieces,
         known: &mut Last,
     ) -> Option<Vec<probe_ebpf::python::Entry>> {
-        let wanted = { chain.frames.iter() }.filter_map(|frame| frame.code_words(layout));
+        let wanted = chain
+            .frames
+            .iter()
+            .filter_map(|frame| frame.code_words(layout));
         let wanted: BTreeSet<u64> = wanted.collect();
         let found = chain.entries(codes, layout);
         let entries = match found {

@@ -194,9 +194,10 @@ fn merge_later(
     let has_gone = gone.iter().any(|frame| place(frame) == Place::Loop);
     let is_hidden = has_gone && is_running && kernel.is_empty() && !gone.iter().any(is_outside);
     let mut frames = kernel.to_vec();
-    match is_hidden {
-        true => frames.extend(later.iter().flatten()),
-        false => frames.extend(gone),
+    if is_hidden {
+        frames.extend(later.iter().flatten())
+    } else {
+        frames.extend(gone)
     }
     let mut left = groups.iter();
     for frame in same {

@@ -116,7 +116,10 @@ impl Registry {
             return *frame;
         }
         let place = at.and_then(|at| self.names.get(at.address).ok());
-        let called = { key.name.as_ref() }.or(place.as_ref().map(|place| &place.function));
+        let called = key
+            .name
+            .as_ref()
+            .or(place.as_ref().map(|place| &place.function));
         let function = match called {
             Some(called) => format!("task ‹{called}› awaits"),
             None => "a task awaits".into(),
@@ -193,6 +196,8 @@ impl Registry {
 
     fn no_file(&mut self, modules: &mut Modules) -> ModuleId {
         let names = &self.names;
-        *{ &mut self.no_file }.get_or_insert_with(|| modules.python(None, names))
+        *self
+            .no_file
+            .get_or_insert_with(|| modules.python(None, names))
     }
 }

@@ -45,8 +45,9 @@ fn find_in(threads: &[Thread], from: i64, bytes: u32, memory: &impl Memory) -> O
     memory.announce(&threads.iter().filter_map(range).collect::<Vec<_>>());
     for thread in threads {
         let start = thread.pthread.checked_add_signed(from);
-        let words = start.and_then(|start| memory.read(start, bytes).ok());
-        let words = words.unwrap_or_default();
+        let words = start
+            .and_then(|start| memory.read(start, bytes).ok())
+            .unwrap_or_default();
         for ((own, others), word) in votes.iter_mut().zip(words.chunks_exact(WORD)) {
             let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
             *own += u32::from(word == thread.state);
@@ -76,9 +77,10 @@ mod tests {
                     bytes[offset..offset + 8].copy_from_slice(&word.to_le_bytes());
                 }
             }
-            match address < 0x1_0000 {
-                true => Err(Reason::Remote),
-                false => Ok(bytes),
+            if address < 0x1_0000 {
+                Err(Reason::Remote)
+            } else {
+                Ok(bytes)
             }
         }
     }

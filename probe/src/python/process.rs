@@ -161,10 +161,12 @@ impl Process {
         let has_old_names = may_have_names && now_ns >= self.names_again_ns;
         let may_find_tasks =
             self.is_walked() && self.wants_tasks() && now_ns >= self.tasks_again_ns;
-        match is_wanted && !is_early {
-            true => self.look(raw.tid, false, budget, now_ns),
-            false if has_old_names || may_find_tasks => self.look(raw.tid, true, budget, now_ns),
-            false => None,
+        if is_wanted && !is_early {
+            self.look(raw.tid, false, budget, now_ns)
+        } else if has_old_names || may_find_tasks {
+            self.look(raw.tid, true, budget, now_ns)
+        } else {
+            None
         }
     }
 
@@ -225,12 +227,11 @@ impl Process {
             for_names,
         };
         // If nothing comes of it.
-        match for_names {
-            true => {
-                self.names_again_ns = now_ns + AGAIN_MAX_NS;
-                self.tasks_again_ns = now_ns + AGAIN_MAX_NS;
-            }
-            false => self.again_ns = now_ns + AGAIN_MAX_NS,
+        if for_names {
+            self.names_again_ns = now_ns + AGAIN_MAX_NS;
+            self.tasks_again_ns = now_ns + AGAIN_MAX_NS;
+        } else {
+            self.again_ns = now_ns + AGAIN_MAX_NS
         }
         let layout = match self.state {
             State::Walked(layout) => Some(layout),
@@ -263,9 +264,10 @@ impl Process {
         match seen {
             Ok(seen) => {
                 let is_same = seen.names == self.names;
-                self.names_wait_ns = match is_same {
-                    true => (2 * self.names_wait_ns).min(NAMES_MAX_NS),
-                    false => NAMES_NS,
+                self.names_wait_ns = if is_same {
+                    (2 * self.names_wait_ns).min(NAMES_MAX_NS)
+                } else {
+                    NAMES_NS
                 };
                 self.names_again_ns = now_ns + self.names_wait_ns;
                 self.tasks_again_ns = now_ns + self.tasks_wait_ns;

@@ -251,9 +251,10 @@ fn look_at<M: Memory>(
     }
     let is_foreign = |tid: &u32| !found.contains_key(tid);
     by_pthread.retain(|_, tid| tid != pid);
-    let (threading, names) = match by_pthread.is_empty() {
-        true => (threading, HashMap::new()),
-        false => names(look, &layout, threading, &by_pthread, memory, again),
+    let (threading, names) = if by_pthread.is_empty() {
+        (threading, HashMap::new())
+    } else {
+        names(look, &layout, threading, &by_pthread, memory, again)
     };
     let has_tasks = wants_tasks && layout.tasks.is_some();
     let running_tasks = has_tasks.then(|| find_running_tasks(memory, *runtime, &layout));

@@ -245,7 +245,9 @@ mod tests {
         assert_eq!(dictionary.dropped(), 1);
         let words = (0..=Rule::OFFSET_MAX)
             .flat_map(|offset| [0, 1].map(|kind| Packed::Word(Rule::new(kind, offset, 0, 0))));
-        let numbers: Vec<u16> = { words.take(RULES_MAX).enumerate() }
+        let numbers: Vec<u16> = words
+            .take(RULES_MAX)
+            .enumerate()
             .map(|(at, word)| dictionary.number_of(word, user_of(at, RULES_MAX)))
             .collect();
         assert_eq!(dictionary.rules(), RULES_MAX);

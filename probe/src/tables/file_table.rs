@@ -206,18 +206,20 @@ fn rule_of(row: u32) -> u16 {
 fn number_rules(all: &[UnwindRule]) -> (Vec<Packed>, Vec<u16>) {
     let mut rules = vec![Packed::HOLE, Packed::UNSUPPORTED];
     let mut known: HashMap<Packed, u16> = HashMap::from([(Packed::HOLE, 0), (rules[1], 1)]);
-    let numbers = all.iter().map(|rule| {
-        let packed = encode(rule);
-        let next = u16::try_from(rules.len());
-        *known.entry(packed).or_insert_with(|| match next {
-            Ok(number) => {
-                rules.push(packed);
-                number
-            }
-            Err(_) => 1,
+    let numbers = all
+        .iter()
+        .map(|rule| {
+            let packed = encode(rule);
+            let next = u16::try_from(rules.len());
+            *known.entry(packed).or_insert_with(|| match next {
+                Ok(number) => {
+                    rules.push(packed);
+                    number
+                }
+                Err(_) => 1,
+            })
         })
-    });
-    let numbers = numbers.collect();
+        .collect();
     (rules, numbers)
 }
 

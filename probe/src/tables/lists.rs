@@ -138,10 +138,15 @@ impl Lists {
             return true;
         }
         // Of what the process has now it gives the place back.
-        let before = self.members.layout_of(tgid);
-        let before = before.filter(|layout| self.members.of(layout).len() == 1);
-        let others = self.members.use_of(user).mappings;
-        let others = others.saturating_sub(before.map_or(0, |before| before.len()));
+        let before = self
+            .members
+            .layout_of(tgid)
+            .filter(|layout| self.members.of(layout).len() == 1);
+        let others = self
+            .members
+            .use_of(user)
+            .mappings
+            .saturating_sub(before.map_or(0, |before| before.len()));
         others + layout.len() <= self.share().mappings
     }
 

@@ -36,8 +36,9 @@ pub struct Pool {
 impl Pool {
     /// A pool of at most so many bytes.
     pub fn new(store: Box<dyn Chunks>, bytes_max: u64) -> Self {
-        let chunks_max = usize::try_from(bytes_max / CHUNK_BYTES as u64).unwrap_or(usize::MAX);
-        let chunks_max = chunks_max.clamp(1, CHUNKS_MAX);
+        let chunks_max = usize::try_from(bytes_max / CHUNK_BYTES as u64)
+            .unwrap_or(usize::MAX)
+            .clamp(1, CHUNKS_MAX);
         Self {
             store,
             chunks: vec![None; chunks_max].into(),

@@ -292,8 +292,10 @@ fn figures() {
         assert_eq!(cache.load(&key).as_ref(), Some(&table));
         let cached = began.elapsed();
         let stats = tables.stats();
-        let extended = table.rules.iter();
-        let extended = extended.filter(|rule| matches!(rule, encode::Packed::Extended(_)));
+        let extended = table
+            .rules
+            .iter()
+            .filter(|rule| matches!(rule, encode::Packed::Extended(_)));
         println!(
             "{path}: {} rows, {} pages, {:.3} B/row ({:.3} of whole chunks), {} rules ({} extended), \
              read {read:?}, packed {packed:?}, loaded {loaded:?}, stored {stored:?}, from cache {cached:?}",

@@ -175,7 +175,9 @@ impl TwoUsers {
 
     pub fn assert_only_theirs(&self, seen: &Seen) {
         assert!(!seen.samples.is_empty());
-        let pids: BTreeSet<u32> = { seen.samples.iter() }
+        let pids: BTreeSet<u32> = seen
+            .samples
+            .iter()
             .map(|sample| seen.pid_of(sample))
             .collect();
         assert_eq!(pids, BTreeSet::from([self.theirs.pid()]));
@@ -200,8 +202,13 @@ pub fn assert_only_on(cpu: u32, seen: &Seen) {
     let cpus: BTreeSet<u32> = seen.samples.iter().map(|sample| sample.cpu).collect();
     assert_eq!(cpus, BTreeSet::from([cpu]));
     // The mappings of what runs there were made anywhere.
-    let burning = { seen.samples.iter() }.filter(|sample| &*sample.comm == burn::THREAD_NAME);
-    let whole = { burning.clone() }.filter(|sample| sample.ending == Ending::Root);
-    let whole = whole.count();
+    let burning = seen
+        .samples
+        .iter()
+        .filter(|sample| &*sample.comm == burn::THREAD_NAME);
+    let whole = burning
+        .clone()
+        .filter(|sample| sample.ending == Ending::Root)
+        .count();
     assert!(whole * 10 >= burning.count() * 8, "{whole} whole");
 }

@@ -31,7 +31,9 @@ fn start() -> Option<Told<PerfSource>> {
 /// Returns whether this run may see frames of the kernel.
 fn sees_kernel(told: &Told<PerfSource>) -> bool {
     let notes = told.source.info().notes;
-    !{ notes.iter() }.any(|note| note.contains("time in the kernel is not seen"))
+    !notes
+        .iter()
+        .any(|note| note.contains("time in the kernel is not seen"))
 }
 
 /// Long waits of a thread gave whole stacks, and short ones stand for the rest of its time.

@@ -47,7 +47,9 @@ fn assert_ended_by(wakers: &BTreeMap<String, u32>, right: &[Waker], at_least: u3
         of_right * 100 >= all * 99,
         "{wakers:?} where {right:?} is right"
     );
-    let other = { wakers.keys() }.find(|waker| waker.contains("Thread") && !right.contains(waker));
+    let other = wakers
+        .keys()
+        .find(|waker| waker.contains("Thread") && !right.contains(waker));
     assert_eq!(other, None, "{wakers:?}");
 }
 

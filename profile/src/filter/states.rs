@@ -64,10 +64,12 @@ impl States {
 
 impl fmt::Display for States {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = STATES.iter().enumerate();
-        let words = words.filter(|(number, _)| self.contains(*number));
-        let words = words.map(|(_, word)| *word);
-        let words = words.chain(self.idle.then_some(IDLE));
+        let words = STATES
+            .iter()
+            .enumerate()
+            .filter(|(number, _)| self.contains(*number))
+            .map(|(_, word)| *word)
+            .chain(self.idle.then_some(IDLE));
         let all: Vec<&str> = words.chain(self.join.then_some(JOIN)).collect();
         f.write_str(&all.join(","))
     }

@@ -29,8 +29,9 @@ pub fn write_by(
     by: GroupBy,
     mut out: impl Write,
 ) -> Result<(), FormatError> {
-    let tree = selection.tree(Direction::TopDown, by, &Cancel::new());
-    let tree = tree.expect("nobody cancels it");
+    let tree = selection
+        .tree(Direction::TopDown, by, &Cancel::new())
+        .expect("nobody cancels it");
     let mut names: HashMap<NodeKind, String> = HashMap::new();
     let mut lines: Vec<(String, u64)> = tree
         .stacks()
@@ -114,9 +115,12 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
             continue;
         }
         // Any text is read as this. What does not even begin like it is something else.
-        let damaged = |what: &str| match has_begun {
-            true => FormatError::Damaged(format!("line {number}: {what}")),
-            false => FormatError::Unknown,
+        let damaged = |what: &str| {
+            if has_begun {
+                FormatError::Damaged(format!("line {number}: {what}"))
+            } else {
+                FormatError::Unknown
+            }
         };
         let (stack, count) = line
             .rsplit_once(' ')

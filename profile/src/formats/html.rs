@@ -21,8 +21,9 @@ const DATA: &str = "/*DATA*/";
 
 /// Writes the flame graph of a selection, under the threads or their names.
 pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<(), FormatError> {
-    let tree = selection.tree(Direction::TopDown, by, &Cancel::new());
-    let tree = tree.expect("nobody cancels it");
+    let tree = selection
+        .tree(Direction::TopDown, by, &Cancel::new())
+        .expect("nobody cancels it");
     let flame = tree.flame(&tree.root(), WIDTH, NARROWEST, ROWS_MAX);
     let (before, after) = PAGE.split_once(DATA).expect("the page has a place for it");
     out.write_all(before.as_bytes())?;

@@ -28,8 +28,9 @@ const SCRIPT: &str = include_str!("svg/script.js");
 ///
 /// The first row is at the top, and callees lie below their callers.
 pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<(), FormatError> {
-    let tree = selection.tree(Direction::TopDown, by, &Cancel::new());
-    let tree = tree.expect("nobody cancels it");
+    let tree = selection
+        .tree(Direction::TopDown, by, &Cancel::new())
+        .expect("nobody cancels it");
     let flame = tree.flame(&tree.root(), CELLS, NARROWEST, ROWS_MAX);
     let info = selection.info();
     let height = HEAD + (flame.rows.len() + 1) * ROW;

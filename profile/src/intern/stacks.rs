@@ -166,8 +166,11 @@ impl Stacks {
     /// is used. `None` if it has no frame, or if the arena is full.
     pub(crate) fn insert(&mut self, hash: u32, frames: &[FrameId]) -> Option<StackId> {
         let leaf = frames.first().copied()?;
-        let id = self.free.last().copied();
-        let id = id.unwrap_or(StackId(self.slots.len() as u32));
+        let id = self
+            .free
+            .last()
+            .copied()
+            .unwrap_or(StackId(self.slots.len() as u32));
         let numbers: Vec<u32> = frames.iter().map(|frame| frame.0).collect();
         let header = [id.0, frames.len() as u32];
         let slot = Slot {

@@ -112,7 +112,9 @@ impl ProbeRecord {
 
     /// What it counted, by the second, in the order of time.
     pub fn counts(&self) -> impl DoubleEndedIterator<Item = (u64, &CallTally)> {
-        { self.counts.iter() }.map(|(second, tally)| (*second, &**tally))
+        self.counts
+            .iter()
+            .map(|(second, tally)| (*second, &**tally))
     }
 
     /// What it counted in each second of a stretch of time that has counts.
@@ -348,9 +350,8 @@ impl ProbeLog {
 
     /// Lets the oldest counts go.
     fn forget_oldest(&mut self) {
-        let oldest = |probe: &&mut ProbeRecord| {
-            { probe.counts.front() }.map_or(u64::MAX, |(second, _)| *second)
-        };
+        let oldest =
+            |probe: &&mut ProbeRecord| probe.counts.front().map_or(u64::MAX, |(second, _)| *second);
         let Some(probe) = self.probes.iter_mut().min_by_key(oldest) else {
             return;
         };

@@ -108,9 +108,10 @@ impl CallTally {
             stacks_lost: self.stacks_lost.saturating_sub(before.stacks_lost),
             values_lost: self.values_lost.saturating_sub(before.values_lost),
             sum_ns: self.sum_ns.saturating_sub(before.sum_ns),
-            max_ns: match self.max_ns > before.max_ns {
-                true => self.max_ns,
-                false => self.max_ns.min(longest),
+            max_ns: if self.max_ns > before.max_ns {
+                self.max_ns
+            } else {
+                self.max_ns.min(longest)
             },
             cpu_samples: self.cpu_samples.saturating_sub(before.cpu_samples),
             cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
@@ -157,7 +158,10 @@ impl CallTally {
     /// The bucket in which the call is that is not shorter than this share of all: from and
     /// below, in nanoseconds. `None` before a call has ended.
     pub fn quantile(&self, share: f64) -> Option<(u64, u64)> {
-        let all = { self.buckets.values() }.fold(0u64, |all, calls| all.saturating_add(*calls));
+        let all = self
+            .buckets
+            .values()
+            .fold(0u64, |all, calls| all.saturating_add(*calls));
         let wanted = ((all as f64 * share).ceil() as u64).max(1);
         let mut before = 0u64;
         let found = self.buckets.iter().find(|(_, calls)| {

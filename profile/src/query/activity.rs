@@ -84,8 +84,9 @@ impl Report {
     /// what they stand for may be more than the window is long.
     fn bound_by_activities(&mut self, metric: &Metric) {
         let bounded = |samples: u64, activity: &Option<Activity>| {
-            let followed = activity.as_ref();
-            let followed = followed.and_then(|activity| counted_ns(activity, metric));
+            let followed = activity
+                .as_ref()
+                .and_then(|activity| counted_ns(activity, metric));
             followed.map_or(samples, |followed| samples.min(followed))
         };
         for row in &mut self.threads {

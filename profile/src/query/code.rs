@@ -222,8 +222,12 @@ impl Selection {
     fn position(&self, frame: FrameId, function: FunctionId, start: usize) -> Option<usize> {
         let inlined = self.view.tables.sources.inlined_in(frame);
         let own = [self.view.function_of(frame)];
-        let steps = inlined.iter().map(|link| link.function).chain(own);
-        let mut steps = steps.enumerate().skip(start);
+        let mut steps = inlined
+            .iter()
+            .map(|link| link.function)
+            .chain(own)
+            .enumerate()
+            .skip(start);
         steps.find(|(_, step)| *step == function).map(|(at, _)| at)
     }
 

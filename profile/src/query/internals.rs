@@ -71,7 +71,8 @@ fn is_own(
     interpreters: &mut HashMap<ModuleId, bool>,
 ) -> bool {
     let tables = &*view.tables;
-    let is_interpreter = { interpreters.entry(module) }
+    let is_interpreter = interpreters
+        .entry(module)
         .or_insert_with(|| is_interpreter(&tables.modules.get(module).name));
     *is_interpreter && !tables.names.name(id).is_some_and(|name| is_of_memory(name))
 }

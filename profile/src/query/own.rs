@@ -97,14 +97,15 @@ pub(super) fn named_leaves(selection: &Selection) -> Named {
     let mut pairs = vec![(crate::FrameId(0), crate::FrameId(0))];
     let mut numbers = HashMap::from([(pairs[0], 0)]);
     let stacks = selection.shape_of.iter().zip(leaves);
-    let of_stack = stacks.map(|(at, leaf)| {
-        let leaf = crate::FrameId(leaf);
-        let pair = (named(at, leaf), leaf);
-        *numbers.entry(pair).or_insert_with(|| {
-            pairs.push(pair);
-            pairs.len() as u32 - 1
+    let of_stack = stacks
+        .map(|(at, leaf)| {
+            let leaf = crate::FrameId(leaf);
+            let pair = (named(at, leaf), leaf);
+            *numbers.entry(pair).or_insert_with(|| {
+                pairs.push(pair);
+                pairs.len() as u32 - 1
+            })
         })
-    });
-    let of_stack = of_stack.collect();
+        .collect();
     Named { of_stack, pairs }
 }

@@ -69,8 +69,8 @@ impl Selection {
             let outermost = shape.iter().rposition(is_it).unwrap_or(innermost);
             let callee = innermost
                 .checked_sub(1)
-                .map(|at| Step(shape[at]).function());
-            let callee = callee.map_or(NeighbourKind::Own, NeighbourKind::Function);
+                .map(|at| Step(shape[at]).function())
+                .map_or(NeighbourKind::Own, NeighbourKind::Function);
             let is_cut = entry.ending.is_user_stack() && !entry.ending.is_whole();
             let caller = match shape.get(outermost + 1) {
                 Some(step) => NeighbourKind::Function(Step(*step).function()),

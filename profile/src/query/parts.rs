@@ -45,8 +45,9 @@ impl Selection {
         let mut row_of = vec![NO_ROW; self.view().tables.frames.len()];
         self.visit(self.stamps, |sample| {
             let at_ns = sample.stamp.saturating_mul(STAMP_NS);
-            let part = ends.partition_point(|end_ns| *end_ns <= at_ns);
-            let part = part.min(count - 1);
+            let part = ends
+                .partition_point(|end_ns| *end_ns <= at_ns)
+                .min(count - 1);
             let function = leaves[sample.stack.0 as usize] as usize;
             if function >= row_of.len() {
                 row_of.resize(function + 1, NO_ROW);

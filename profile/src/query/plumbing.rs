@@ -177,8 +177,10 @@ fn is_of_library(name: &str) -> bool {
     // The version of a symbol stands behind it.
     let whole = name.split('@').next().unwrap_or_default();
     let bare = whole.trim_start_matches('_');
-    let bare = bare.strip_prefix("GI_").unwrap_or(bare);
-    let bare = bare.trim_start_matches('_');
+    let bare = bare
+        .strip_prefix("GI_")
+        .unwrap_or(bare)
+        .trim_start_matches('_');
     NAMES.contains(&bare)
         || BEGINS.iter().any(|begin| bare.starts_with(begin))
         || whole.starts_with("std::sys::") && whole.contains("::futex::futex_")
@@ -198,8 +200,10 @@ mod tests {
             },
         };
         let gone = folded(stack.iter().map(|name| role(name)), is_of_wakers);
-        let kept = stack.iter().enumerate();
-        let kept = kept.filter(|(at, _)| !gone.contains(at));
+        let kept = stack
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !gone.contains(at));
         kept.map(|(_, name)| name.to_string()).collect()
     }
 

@@ -93,12 +93,13 @@ impl Selection {
         }
         stacks.sort_by_key(|(process, stack, ending, _)| (*process, *stack, ending.number()));
         let runs = stacks.chunk_by(|a, b| (a.0, a.1, a.2) == (b.0, b.1, b.2));
-        let stacks = runs.map(|run| ProcessStack {
-            process: run[0].0,
-            frames: Arc::clone(&trace_of[&(run[0].1, run[0].2.number())]),
-            samples: run.iter().map(|(.., samples)| samples).sum(),
-        });
-        let stacks = stacks.collect();
+        let stacks = runs
+            .map(|run| ProcessStack {
+                process: run[0].0,
+                frames: Arc::clone(&trace_of[&(run[0].1, run[0].2.number())]),
+                samples: run.iter().map(|(.., samples)| samples).sum(),
+            })
+            .collect();
         (processes, stacks)
     }
 }

@@ -23,9 +23,12 @@ const NO_STATE: u8 = u8::MAX;
 
 impl StateTest {
     pub(super) fn new(view: &View, states: States, negated: bool) -> Self {
-        let called = |is_asked: bool, is_it: fn(&str) -> bool| match is_asked {
-            true => frames_called(view, is_it),
-            false => Vec::new(),
+        let called = |is_asked: bool, is_it: fn(&str) -> bool| {
+            if is_asked {
+                frames_called(view, is_it)
+            } else {
+                Vec::new()
+            }
         };
         Self {
             states,

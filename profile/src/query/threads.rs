@@ -60,7 +60,8 @@ pub(super) fn rows(
         // A function waits for a CPU wherever it was interrupted or woken: what else it waited for
         // says more.
         let is_queue = |pair: FrameId| *view.function(leaf_of(pair)).name == *queue;
-        let pair = { pairs.most_of(|pair| is_of(pair) && !is_queue(pair)) }
+        let pair = pairs
+            .most_of(|pair| is_of(pair) && !is_queue(pair))
             .or_else(|| pairs.most_of(is_of))?;
         let leaf = leaf_of(pair);
         view.is_wait(leaf).then_some(leaf)

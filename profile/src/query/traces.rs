@@ -85,8 +85,11 @@ impl Selection {
         let is_cut = trace.ending.is_user_stack() && !trace.ending.is_whole();
         let cut = is_cut.then(|| (stopped(trace.ending), false));
         let shape = self.shape(self.shape_of[trace.stack.0 as usize]);
-        let steps = shape.iter().rev().map(|step| Step(*step));
-        let steps = steps.map(|step| (step.function(), step.is_inlined()));
+        let steps = shape
+            .iter()
+            .rev()
+            .map(|step| Step(*step))
+            .map(|step| (step.function(), step.is_inlined()));
         cut.into_iter().chain(steps).collect()
     }
 
@@ -97,15 +100,20 @@ impl Selection {
         let shape = self.shape(self.shape_of[trace.stack.0 as usize]);
         let owner = |frame: FrameId| self.view.function_of(frame);
         let all = frames.iter().copied().map(FrameId);
-        let folding = self.internals.as_ref();
-        let folding = folding.filter(|internals| internals.fold_in(all.clone().map(owner)));
+        let folding = self
+            .internals
+            .as_ref()
+            .filter(|internals| internals.fold_in(all.clone().map(owner)));
         let is_shown = |frame: &FrameId| folding.is_none_or(|it| !it.is_own(owner(*frame)));
         let shown: Vec<FrameId> = all.filter(is_shown).collect();
         let of_wait = self.plumbing.as_ref().map_or(0..0, |plumbing| {
             plumbing.folded(shown.iter().map(|frame| owner(*frame)))
         });
-        let shown = shown.iter().copied().enumerate();
-        let shown = shown.filter_map(|(at, frame)| (!of_wait.contains(&at)).then_some(frame));
+        let shown = shown
+            .iter()
+            .copied()
+            .enumerate()
+            .filter_map(|(at, frame)| (!of_wait.contains(&at)).then_some(frame));
         let steps = shown.clone().flat_map(|frame| {
             let inlined = tables.sources.inlined_in(frame).iter();
             inlined.map(|link| link.function).chain([owner(frame)])

@@ -110,8 +110,7 @@ impl Store {
             }
             NameState::Unnamed(reason) => self.names.set_unnamed(frame, reason),
             NameState::UnnamedIn { reason, start } => {
-                let place = format!("{}+{start:#x}", self.modules.get(at.module).name);
-                let place = place.into();
+                let place = format!("{}+{start:#x}", self.modules.get(at.module).name).into();
                 let module = self.place_module(at.module);
                 self.names.set_unnamed_in(frame, module, reason, place);
             }
@@ -136,9 +135,10 @@ impl Store {
     /// The module in which functions without a name are told apart by their places: that of
     /// other machines, too, if its build-id proves that it is the same file.
     fn place_module(&self, module: ModuleId) -> ModuleId {
-        match self.modules.get(module).build_id.is_empty() {
-            true => module,
-            false => self.modules.whole(module),
+        if self.modules.get(module).build_id.is_empty() {
+            module
+        } else {
+            self.modules.whole(module)
         }
     }
 

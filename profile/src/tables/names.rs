@@ -261,7 +261,10 @@ impl Names {
             return;
         }
         let owner = self.owners[frame.0 as usize];
-        if { self.name(owner) }.is_some_and(|name| **name == *UNMAPPED_CODE) {
+        if self
+            .name(owner)
+            .is_some_and(|name| **name == *UNMAPPED_CODE)
+        {
             // The others there are other functions.
             if owner != frame {
                 cow::write(&mut self.table.owners)[frame.0 as usize] = frame;
@@ -275,8 +278,11 @@ impl Names {
         };
         self.letters -= place.len();
         self.by_name.remove(&(module, place));
-        let members = self.owners.iter().enumerate();
-        let members = members.filter(|(_, of)| **of == owner);
+        let members = self
+            .owners
+            .iter()
+            .enumerate()
+            .filter(|(_, of)| **of == owner);
         // A look at all frames, which only names that come late need.
         let members: Vec<FrameId> = members.map(|(frame, _)| FrameId(frame as u32)).collect();
         self.set_named(owner, module, name);

@@ -24,17 +24,18 @@ impl Ours {
         let open = || Object::read(&file).map_err(|error| error.to_string());
         let path = path.canonicalize().map_err(|error| error.to_string())?;
         let files = || DebugFiles::of(&FileSource::new(&path), RemoteFiles::Open);
-        let symbols = ElfSymbols::with_debug_files(open()?, &files());
-        let symbols = symbols.map_err(|error| error.to_string())?;
+        let symbols =
+            ElfSymbols::with_debug_files(open()?, &files()).map_err(|error| error.to_string())?;
         let addresses = random_addresses(&symbols, count);
         let main = open()?;
         let separate = files().separate(&main);
         let object = separate.map_or(main, |found| found);
-        let info = DebugInfo::read(&object, files(), 4 << 30).map_err(|error| error.to_string())?;
-        let info = info.ok_or("no debug information")?;
+        let info = DebugInfo::read(&object, files(), 4 << 30)
+            .map_err(|error| error.to_string())?
+            .ok_or("no debug information")?;
         let bytes = info.build(&Extras::default(), 2);
-        let table = Table::from_bytes(bytes.map_err(|error| error.to_string())?);
-        let table = table.map_err(|error| error.to_string())?;
+        let table = Table::from_bytes(bytes.map_err(|error| error.to_string())?)
+            .map_err(|error| error.to_string())?;
         let of_unit = |address: &u64| {
             let table = info.table_at(LinkAddr(*address));
             table.map_or_else(Vec::new, |table| frames(&table, *address))

@@ -81,9 +81,10 @@ pub fn by_rule(rule: UnwindRule, registers: &Registers) -> Option<Caller> {
             cfa, rbp: saved, ..
         } => {
             let base = registers.get(cfa.base as u16)?;
-            let cfa = match cfa.deref {
-                true => at(base, cfa.offset).wrapping_add_signed(cfa.addend.into()),
-                false => base.wrapping_add_signed(cfa.offset.into()),
+            let cfa = if cfa.deref {
+                at(base, cfa.offset).wrapping_add_signed(cfa.addend.into())
+            } else {
+                base.wrapping_add_signed(cfa.offset.into())
             };
             Some(Caller {
                 cfa,

@@ -59,8 +59,9 @@ pub fn check(object: &Object, table: &UnwindTable) -> Result<Outcome, OpenError>
         let sections = object.sections().iter();
         let named = sections.filter(|s| object.section_name(s) == name && !s.is_compressed());
         let read = named.map(|section| {
-            let bases = BaseAddresses::default().set_text(text);
-            let bases = bases.set_eh_frame(section.addr);
+            let bases = BaseAddresses::default()
+                .set_text(text)
+                .set_eh_frame(section.addr);
             Ok((object.section_data(section, 1 << 30, "section")?, bases))
         });
         read.collect::<Result<Vec<_>, OpenError>>()

@@ -73,16 +73,18 @@ impl BoundedDirectory {
         if !self.is_writable() {
             return false;
         }
-        let length = self.directory.write_with(name, |file| {
-            write(file)?;
-            let length = file.metadata()?.len();
-            if length > self.bytes_max.min(bytes_max) {
-                Err(io::ErrorKind::FileTooLarge.into())
-            } else {
-                Ok(length)
-            }
-        });
-        let length = length.ok();
+        let length = self
+            .directory
+            .write_with(name, |file| {
+                write(file)?;
+                let length = file.metadata()?.len();
+                if length > self.bytes_max.min(bytes_max) {
+                    Err(io::ErrorKind::FileTooLarge.into())
+                } else {
+                    Ok(length)
+                }
+            })
+            .ok();
         length.inspect(|length| self.count(*length)).is_some()
     }
 

@@ -53,8 +53,9 @@ fn demangle(stem: &str, options: fn() -> DemangleOptions) -> Option<String> {
         // Not a thread that runs beside the caller's: the only way to a larger
         // stack.
         Err(TooDeep) => thread::scope(|scope| {
-            let deep = thread::Builder::new().stack_size(DEEP_STACK_BYTES);
-            let deep = deep.spawn_scoped(scope, || demangle_within(stem, options(), DEEP));
+            let deep = thread::Builder::new()
+                .stack_size(DEEP_STACK_BYTES)
+                .spawn_scoped(scope, || demangle_within(stem, options(), DEEP));
             deep.ok()?.join().ok()?.ok()?
         }),
         Ok(demangled) => demangled,

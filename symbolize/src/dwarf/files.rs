@@ -84,9 +84,10 @@ impl<'f, 'w, 'd> Files<'f, 'w, 'd> {
         if index == 0 && (header.version() < 5 || !compiled_in.is_empty()) {
             return compiled_in.to_vec().into();
         }
-        let named = header.directory(index);
-        let named = named.and_then(|value| self.text(value));
-        let named = named.unwrap_or_default();
+        let named = header
+            .directory(index)
+            .and_then(|value| self.text(value))
+            .unwrap_or_default();
         if is_absolute(&named) || compiled_in.is_empty() {
             named
         } else {

@@ -232,7 +232,10 @@ impl Sections {
     pub fn have_failed(&self) -> bool {
         let failed = |units: &UnitBytes| {
             let whole = [&units.info, &units.line, &units.ranges, &units.aranges];
-            { whole.into_iter().chain(&units.strings) }.any(SectionBytes::has_failed)
+            whole
+                .into_iter()
+                .chain(&units.strings)
+                .any(SectionBytes::has_failed)
         };
         self.units().is_some_and(failed)
     }

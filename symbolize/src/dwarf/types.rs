@@ -78,9 +78,10 @@ impl DebugTypes {
         files: DebugFiles,
         bytes_max: u64,
     ) -> Result<Option<DebugTypes>, OpenError> {
-        let separate = match main.has_debug_info() {
-            true => None,
-            false => files.separate(main),
+        let separate = if main.has_debug_info() {
+            None
+        } else {
+            files.separate(main)
         };
         let object = separate.as_ref().unwrap_or(main);
         let info = DebugInfo::read(object, files, bytes_max)?;
@@ -150,9 +151,10 @@ impl DebugTypes {
                         | gimli::DW_TAG_immutable_type
                         | gimli::DW_TAG_packed_type
                 );
-                match names {
-                    true => look.kind(&entry).map(Some),
-                    false => Some(None),
+                if names {
+                    look.kind(&entry).map(Some)
+                } else {
+                    Some(None)
                 }
             })?;
             match next {
@@ -274,9 +276,10 @@ impl DebugTypes {
         })?;
         match (shape, element) {
             (Shape::Letters(count), element) => {
-                match element.is_some_and(|it| self.is_letter(it)) {
-                    true => Some(Shape::Letters(count)),
-                    false => Some(Shape::Other),
+                if element.is_some_and(|it| self.is_letter(it)) {
+                    Some(Shape::Letters(count))
+                } else {
+                    Some(Shape::Other)
                 }
             }
             (
@@ -420,8 +423,9 @@ fn tell_variants(
         if variant.tag() != gimli::DW_TAG_variant {
             return None;
         }
-        let number = look::number(variant, gimli::DW_AT_discr_value).map(|number| number as i64);
-        let number = number.or_else(|| look::signed(variant, gimli::DW_AT_discr_value));
+        let number = look::number(variant, gimli::DW_AT_discr_value)
+            .map(|number| number as i64)
+            .or_else(|| look::signed(variant, gimli::DW_AT_discr_value));
         let name = look.find_child(variant.offset(), |member| look.name(member));
         told.extend(name.map(|name| (number, name)));
         (told.len() == VALUES_MAX).then_some(())

@@ -87,8 +87,11 @@ fn first_abbreviation(
     dwarf: &Dwarf<Slice<'_>>,
     header: &UnitHeader<Slice<'_>>,
 ) -> Option<Arc<Abbreviations>> {
-    let bytes = dwarf.debug_abbrev.reader().slice();
-    let bytes = bytes.get(header.debug_abbrev_offset().0..)?;
+    let bytes = dwarf
+        .debug_abbrev
+        .reader()
+        .slice()
+        .get(header.debug_abbrev_offset().0..)?;
     let mut rest = slice(bytes);
     rest.skip_leb128().ok()?;
     rest.skip_leb128().ok()?;

@@ -192,10 +192,14 @@ pub fn choose(
 
 /// The end of the section, or of the segment, that holds the candidate.
 fn end_of_code(object: &Object, candidate: &Candidate) -> u64 {
-    let section = object.sections().get(usize::from(candidate.section));
-    let section = section.filter(|s| s.addr <= candidate.start && candidate.start <= s.end());
-    let segment = object.segments().executable_end(LinkAddr(candidate.start));
-    let segment = segment.map_or(candidate.start, |end| end.0);
+    let section = object
+        .sections()
+        .get(usize::from(candidate.section))
+        .filter(|s| s.addr <= candidate.start && candidate.start <= s.end());
+    let segment = object
+        .segments()
+        .executable_end(LinkAddr(candidate.start))
+        .map_or(candidate.start, |end| end.0);
     section.map_or(segment, |section| section.end().min(segment))
 }
 

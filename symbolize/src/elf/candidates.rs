@@ -79,8 +79,9 @@ fn add(
         if is_label(object, symbol, &candidate, names)? {
             continue;
         }
-        let version = versions.get(index * 2..index * 2 + 2);
-        let version = version.map_or(0, |v| u16::from_le_bytes([v[0], v[1]]));
+        let version = versions
+            .get(index * 2..index * 2 + 2)
+            .map_or(0, |v| u16::from_le_bytes([v[0], v[1]]));
         candidate.old_version = version & VERSION_HIDDEN != 0;
         if out.len() == CANDIDATES_MAX {
             return Err(OpenError::Refused("too many functions"));

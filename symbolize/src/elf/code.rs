@@ -22,8 +22,10 @@ impl ElfSymbols {
 
     /// The bytes of the code from `start` on, as the file has them.
     pub fn read_code(&self, start: LinkAddr, len: u64) -> Result<Vec<u8>, OpenError> {
-        let offset = self.segments.to_file(start);
-        let offset = offset.ok_or(OpenError::Damaged("code"))?;
+        let offset = self
+            .segments
+            .to_file(start)
+            .ok_or(OpenError::Damaged("code"))?;
         self.object.source().read(offset.0, len, "code")
     }
 

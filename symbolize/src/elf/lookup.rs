@@ -102,8 +102,10 @@ mod tests {
             let mut names = HashSet::new();
             let table = crate::elf::tables::find(&object).dynamic.expect("a table");
             let strings = table.strings;
-            let strings = object.source().read(strings.offset, strings.size, "names");
-            let strings = strings.expect("names");
+            let strings = object
+                .source()
+                .read(strings.offset, strings.size, "names")
+                .expect("names");
             for_each_symbol(&object, |name, _, _| _ = names.insert(name.to_vec()))
                 .expect("symbols");
             for name in strings.split(|byte| *byte == 0).filter(|it| !it.is_empty()) {

@@ -33,11 +33,13 @@ pub struct Needed {
 impl Needed {
     /// Reads the dynamic segment of a file. Nothing is needed by a file without one.
     pub fn of(object: &Object) -> Needed {
-        let headers = object.program_headers().iter();
-        let loader = { headers }.find(|header| header.is_loader_name());
-        let loader = loader.and_then(|header: &ProgramHeader| {
-            text(object, header.offset, header.filesz.min(TEXT_BYTES_MAX))
-        });
+        let loader = object
+            .program_headers()
+            .iter()
+            .find(|header| header.is_loader_name())
+            .and_then(|header: &ProgramHeader| {
+                text(object, header.offset, header.filesz.min(TEXT_BYTES_MAX))
+            });
         let entries = entries(object).unwrap_or_default();
         let values = |tag: elf::DynamicTag| {
             let of_tag = entries.iter().filter(move |entry| entry.0 == tag.0 as u64);

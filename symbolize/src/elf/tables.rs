@@ -27,8 +27,9 @@ pub fn find(object: &Object) -> Tables {
             versions: None,
         })
     };
-    let versions = object.sections().iter();
-    let versions = versions
+    let versions = object
+        .sections()
+        .iter()
         .into_iter()
         .find(|s| s.is_kind(elf::SHT_GNU_VERSYM));
     let dynamic = by_section(elf::SHT_DYNSYM).map(|table| TablePlace {

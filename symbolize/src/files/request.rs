@@ -261,8 +261,8 @@ fn directory(held: BorrowedFd<'_>) -> String {
 fn mapped_revision(pid: u32, (start, end): (u64, u64)) -> Result<Revision, Reason> {
     let link = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
     let flags = AtFlags::STATX_DONT_SYNC;
-    let status = statx(CWD, link, flags, StatxFlags::BASIC_STATS);
-    let status = status.map_err(|error| io_reason(&error.into()))?;
+    let status = statx(CWD, link, flags, StatxFlags::BASIC_STATS)
+        .map_err(|error| io_reason(&error.into()))?;
     Ok(Revision::of_status(&status))
 }
 

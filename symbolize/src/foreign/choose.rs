@@ -66,10 +66,13 @@ fn part<'b, A: FatArch>(
         (Architecture::Aarch64, wanted) => wanted != Some(Machine::X86_64),
         _ => false,
     };
-    let part = parts.iter().take(PROGRAMS_MAX).find(fits);
-    let part = part.ok_or(OpenError::Refused(
-        "no program for this machine in the file",
-    ))?;
+    let part = parts
+        .iter()
+        .take(PROGRAMS_MAX)
+        .find(fits)
+        .ok_or(OpenError::Refused(
+            "no program for this machine in the file",
+        ))?;
     part.data(bytes)
         .map_err(|_| OpenError::Damaged("list of programs"))
 }

@@ -73,9 +73,10 @@ impl KernelCore {
         let (offset, left) = found.ok_or_else(|| invalid("it does not have that address"))?;
         let mut bytes = vec![0; len.min(left).min(READ_MAX) as usize];
         self.file.read_exact_at(&mut bytes, offset)?;
-        match bytes.iter().any(|byte| *byte != 0) {
-            true => Ok(bytes),
-            false => Err(invalid("it has nothing at that address")),
+        if bytes.iter().any(|byte| *byte != 0) {
+            Ok(bytes)
+        } else {
+            Err(invalid("it has nothing at that address"))
         }
     }
 }

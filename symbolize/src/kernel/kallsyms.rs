@@ -122,8 +122,9 @@ impl KernelSymbols {
         if entry.name == HOLE {
             return Err(Reason::NotCovered);
         }
-        let module = usize::from(entry.module).checked_sub(1);
-        let module = module.map(|index| &*self.modules[index]);
+        let module = usize::from(entry.module)
+            .checked_sub(1)
+            .map(|index| &*self.modules[index]);
         Ok(KernelSymbol {
             name: entry.name(&self.names),
             module,
@@ -147,7 +148,7 @@ impl KernelSymbols {
         let is_it = |entry: &&Entry| {
             entry.name != HOLE && entry.module == 0 && entry.name(&self.names) == name
         };
-        { self.entries.iter() }.find(is_it).map(|entry| entry.start)
+        self.entries.iter().find(is_it).map(|entry| entry.start)
     }
 
     /// Whether the kernel keeps the addresses to itself.
@@ -277,8 +278,11 @@ impl Builder {
         let mut entries: Vec<Entry> = Vec::with_capacity(self.entries.len());
         let same_start = |a: &Ranked, b: &Ranked| a.entry.start == b.entry.start;
         for group in self.entries.chunk_by(same_start) {
-            let best = group.iter().max_by(|a, b| a.order(b, names));
-            let best = best.expect("a group is never empty").entry;
+            let best = group
+                .iter()
+                .max_by(|a, b| a.order(b, names))
+                .expect("a group is never empty")
+                .entry;
             if let Some(hole) = hole_between(entries.last(), &best) {
                 entries.push(hole);
             }

@@ -60,7 +60,7 @@ impl<'b> Tracepoints<'b> {
 
     /// The names of all tracepoints, in no order.
     pub fn names(&self) -> impl Iterator<Item = &'b str> + '_ {
-        let named = { self.types.iter() }.filter(|it| it.kind == kind::TYPEDEF);
+        let named = self.types.iter().filter(|it| it.kind == kind::TYPEDEF);
         let names = named.filter_map(|it| self.name(it)?.strip_prefix(TYPE));
         names.filter_map(|name| std::str::from_utf8(name).ok())
     }
@@ -85,7 +85,9 @@ impl<'b> Tracepoints<'b> {
         }
         Some(Tracepoint {
             name: name.to_string(),
-            parameters: { parameters.iter().skip(1) }
+            parameters: parameters
+                .iter()
+                .skip(1)
                 .map(|(name, kind)| Parameter {
                     name: self.text(*name),
                     kind: (*kind).into(),
@@ -161,9 +163,10 @@ impl<'b> Tracepoints<'b> {
         let place = |member: &[u8]| {
             let word = u32_in(member, 8)?;
             // With bit fields around, the size in bits is in the upper byte.
-            let (bits, size) = match of.flag {
-                true => (word & 0xff_ffff, word >> 24),
-                false => (word, 0),
+            let (bits, size) = if of.flag {
+                (word & 0xff_ffff, word >> 24)
+            } else {
+                (word, 0)
             };
             Some(Member {
                 offset: u64::from(bits / 8),
@@ -180,8 +183,8 @@ impl<'b> Tracepoints<'b> {
         if let Some(member) = members().find(is_called) {
             return place(member);
         }
-        let unnamed = members().filter(|member| u32_in(member, 0) == Some(0) && depth > 0);
-        { unnamed }.find_map(|member| {
+        let mut unnamed = members().filter(|member| u32_in(member, 0) == Some(0) && depth > 0);
+        unnamed.find_map(|member| {
             let place = place(member)?;
             let nested = self.of_id(place.kind)?;
             let is_nested = [kind::STRUCT, kind::UNION].contains(&nested.kind);
@@ -237,7 +240,8 @@ impl Types for Tracepoints<'_> {
         if structure.kind == kind::FWD {
             return Err(NoMember::Undefined);
         }
-        { self.member_within(structure, name, NESTED_MAX) }.ok_or(NoMember::NoSuchName)
+        self.member_within(structure, name, NESTED_MAX)
+            .ok_or(NoMember::NoSuchName)
     }
 
     fn named(&self, name: &str) -> Option<TypeId> {
@@ -256,8 +260,7 @@ fn parameters(of: BtfType<'_>) -> Vec<(u32, u32)> {
         return Vec::new();
     }
     let all = of.rest.chunks_exact(8);
-    { all }
-        .filter_map(|it| Some((u32_in(it, 0)?, u32_in(it, 4)?)))
+    all.filter_map(|it| Some((u32_in(it, 0)?, u32_in(it, 4)?)))
         .collect()
 }
 

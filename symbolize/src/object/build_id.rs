@@ -28,8 +28,10 @@ pub(super) fn go(object: &Object) -> Option<Vec<u8>> {
 /// the one that the kernel reports for a mapping.
 fn find(object: &Object, owner: &[u8], kind: u32) -> Option<Vec<u8>> {
     let segments = object.program_headers().iter().filter(|h| h.is_note());
-    let sections = object.sections().iter();
-    let sections = sections.filter(|s| s.is_kind(elf::SHT_NOTE));
+    let sections = object
+        .sections()
+        .iter()
+        .filter(|s| s.is_kind(elf::SHT_NOTE));
     segments
         .map(|header| (header.offset, header.filesz))
         .chain(sections.map(|section| (section.offset, section.size)))

@@ -78,8 +78,7 @@ pub fn walk(
                 if kind == Kind::Remote && opening.remote == RemoteFiles::Skip {
                     return Err(Reason::Remote);
                 }
-                let target = readlinkat(&found, "", Vec::new());
-                let target = target
+                let target = readlinkat(&found, "", Vec::new())
                     .map_err(|error| io_reason(&error.into()))?
                     .into_bytes();
                 if target.starts_with(b"/") {
@@ -102,8 +101,10 @@ pub fn walk(
 
 /// The names in a path, the last one first.
 fn names_of(path: &OsStr) -> Vec<OsString> {
-    let names = path.as_bytes().split(|byte| *byte == b'/');
-    let names = names.filter(|name| !name.is_empty() && *name != b".");
+    let names = path
+        .as_bytes()
+        .split(|byte| *byte == b'/')
+        .filter(|name| !name.is_empty() && *name != b".");
     names
         .rev()
         .map(|name| OsString::from_vec(name.to_vec()))

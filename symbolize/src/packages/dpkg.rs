@@ -71,9 +71,10 @@ impl Package<'_> {
         if !name.chars().all(is_name) || !architecture.chars().all(is_name) {
             return None;
         }
-        match self.is_multi {
-            true => reader.read(&format!("var/lib/dpkg/info/{name}:{architecture}.list")),
-            false => reader.read(&format!("var/lib/dpkg/info/{name}.list")),
+        if self.is_multi {
+            reader.read(&format!("var/lib/dpkg/info/{name}:{architecture}.list"))
+        } else {
+            reader.read(&format!("var/lib/dpkg/info/{name}.list"))
         }
     }
 }

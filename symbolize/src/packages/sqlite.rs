@@ -98,9 +98,10 @@ impl<'a> Database<'a> {
                 self.visit_below(page.child(cell)?, depth, pages_left, look)?;
             }
         }
-        match page.is_leaf {
-            true => Some(()),
-            false => self.visit_below(page.last_child?, depth, pages_left, look),
+        if page.is_leaf {
+            Some(())
+        } else {
+            self.visit_below(page.last_child?, depth, pages_left, look)
         }
     }
 
@@ -110,8 +111,7 @@ impl<'a> Database<'a> {
         for _ in 0..DEPTH_MAX {
             let page = Page::new(self, at)?;
             if page.is_leaf {
-                let cells = 0..page.cells;
-                let cell = { cells }.find(|cell| page.number(*cell) == Some(number))?;
+                let cell = (0..page.cells).find(|cell| page.number(*cell) == Some(number))?;
                 return page.row(self, cell);
             }
             let cell = (0..page.cells).find(|cell| page.number(*cell) >= Some(number));
@@ -254,7 +254,9 @@ impl Row {
 fn integer(bytes: &[u8]) -> i64 {
     let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
     let start = if negative { -1 } else { 0 };
-    { bytes.iter() }.fold(start, |number, byte| number << 8 | i64::from(*byte))
+    bytes
+        .iter()
+        .fold(start, |number, byte| number << 8 | i64::from(*byte))
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u32> {

@@ -61,8 +61,9 @@ pub fn read(bytes: &[u8]) -> Option<(FileNames, Option<Origin>)> {
     };
     let origin = *Origin::ALL.get(usize::from(bytes.u8()?))?;
     let count = bytes.u32()?;
-    let places = (0..count).map(|_| read_place(&mut bytes));
-    let places = places.collect::<Option<_>>()?;
+    let places = (0..count)
+        .map(|_| read_place(&mut bytes))
+        .collect::<Option<_>>()?;
     Some((FileNames { origin, places }, beside))
 }
 
@@ -117,14 +118,15 @@ fn read_place(bytes: &mut Taken<'_>) -> Option<PlaceNames> {
     if count as usize > LINES_MAX {
         return None;
     }
-    let lines = (0..count).map(|_| {
-        Some(SourceLine {
-            function: read_text(bytes)?,
-            file: read_text(bytes)?,
-            line: bytes.u32()?,
+    let lines = (0..count)
+        .map(|_| {
+            Some(SourceLine {
+                function: read_text(bytes)?,
+                file: read_text(bytes)?,
+                line: bytes.u32()?,
+            })
         })
-    });
-    let lines = lines.collect::<Option<_>>()?;
+        .collect::<Option<_>>()?;
     Some(PlaceNames { name, lines })
 }
 

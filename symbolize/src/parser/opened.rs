@@ -59,8 +59,10 @@ impl OpenedFile {
         let known = self.known();
         let (origin, mut places) = (known.origin(), find_each(&known, offsets));
         drop(known);
-        let missing = offsets.iter().zip(&places);
-        let missing = missing.filter(|(_, place)| place.is_none());
+        let missing = offsets
+            .iter()
+            .zip(&places)
+            .filter(|(_, place)| place.is_none());
         let missing: Vec<FileOffset> = missing.map(|(offset, _)| *offset).collect();
         let origin = match origin.filter(|_| missing.is_empty()) {
             Some(origin) => origin,

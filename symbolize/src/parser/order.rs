@@ -79,8 +79,9 @@ impl Question {
             origin => Beside::Found(files.next()?.into(), *Origin::ALL.get(usize::from(origin))?),
         };
         let count = message.u32()?;
-        let offsets = (0..count).map(|_| message.u64().map(FileOffset));
-        let offsets = offsets.collect::<Option<_>>()?;
+        let offsets = (0..count)
+            .map(|_| message.u64().map(FileOffset))
+            .collect::<Option<_>>()?;
         Some(Question {
             file,
             beside,

@@ -46,7 +46,8 @@ impl<R: Fn(&[(u64, u64)]) -> Result<Vec<Option<Vec<u8>>>, Reason>> Blocks<R> {
     fn fetch(&self, ranges: &[(u64, u32)]) -> Result<(), Reason> {
         let known = self.known.borrow();
         let all: BTreeSet<u64> = ranges.iter().flat_map(blocks).collect();
-        let mut missing: Vec<u64> = { all.iter() }
+        let mut missing: Vec<u64> = all
+            .iter()
             .copied()
             .filter(|block| !known.contains_key(block))
             .collect();

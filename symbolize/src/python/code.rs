@@ -67,12 +67,10 @@ pub fn read_codes<W: Fn(u32, &[u64; IDENTITY_WORDS]) -> bool>(
         })
     };
     let whole: Vec<Result<Whole, Lack>> = seen.into_iter().map(whole).collect();
-    again.announce(
-        &{ codes.iter().map(fields) }
-            .chain(parts)
-            .collect::<Vec<_>>(),
-    );
-    { codes.iter().zip(whole) }
+    again.announce(&codes.iter().map(fields).chain(parts).collect::<Vec<_>>());
+    codes
+        .iter()
+        .zip(whole)
         .map(|((address, _), whole)| match whole? {
             Whole::Code(parts, fields) => fields.confirm(again, *address, parts, layout),
             Whole::Other(found) => Ok(found),

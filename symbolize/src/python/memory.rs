@@ -25,9 +25,10 @@ impl<F: Fn(u64, u32) -> Result<Vec<u8>, Reason>> Memory for F {
 pub fn memory_of(pid: u32, way: &Files) -> impl Memory + '_ {
     move |start: u64, len: u32| {
         let reply = way.perform(&Request::Memory { pid, start, len })?;
-        match reply.bytes.len() == len as usize {
-            true => Ok(reply.bytes),
-            false => Err(Reason::Refused),
+        if reply.bytes.len() == len as usize {
+            Ok(reply.bytes)
+        } else {
+            Err(Reason::Refused)
         }
     }
 }
@@ -67,15 +68,19 @@ pub(super) fn is_alive(object: &[u8]) -> bool {
 
 /// The word at a place of bytes that were read; an error if they are too short.
 pub(super) fn word(bytes: &[u8], at: u32) -> Result<u64, Lack> {
-    let field = bytes.get(at as usize..).and_then(|rest| rest.first_chunk());
-    let field = field.ok_or(Lack::Implausible("a structure of Python"))?;
+    let field = bytes
+        .get(at as usize..)
+        .and_then(|rest| rest.first_chunk())
+        .ok_or(Lack::Implausible("a structure of Python"))?;
     Ok(u64::from_le_bytes(*field))
 }
 
 /// The 32 bits at a place of bytes that were read.
 pub(super) fn half(bytes: &[u8], at: u32) -> Result<u32, Lack> {
-    let field = bytes.get(at as usize..).and_then(|rest| rest.first_chunk());
-    let field = field.ok_or(Lack::Implausible("a structure of Python"))?;
+    let field = bytes
+        .get(at as usize..)
+        .and_then(|rest| rest.first_chunk())
+        .ok_or(Lack::Implausible("a structure of Python"))?;
     Ok(u32::from_le_bytes(*field))
 }
 

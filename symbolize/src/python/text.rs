@@ -36,9 +36,10 @@ pub fn read_text(memory: &impl Memory, address: u64, layout: &Layout) -> Result<
         if !is_whole || length > 1 << 40 {
             return Err(Lack::Implausible("a string"));
         }
-        let data = match is_ascii {
-            true => layout.ascii_data,
-            false => layout.wide_data,
+        let data = if is_ascii {
+            layout.ascii_data
+        } else {
+            layout.wide_data
         };
         Ok((kind, data, length.min(CHARACTERS_MAX) as u32 * kind))
     };

@@ -57,8 +57,7 @@ pub fn functions(symbols: &ElfSymbols, wanted: Wanted<'_>) -> Result<Vec<Functio
                 }
             });
             let mut known = HashSet::new();
-            let found = found.into_iter();
-            let found = found.filter(|(raw, start, is_go)| {
+            let found = found.into_iter().filter(|(raw, start, is_go)| {
                 known.insert((shown(raw, *is_go).into_owned(), *start))
             });
             Ok(found

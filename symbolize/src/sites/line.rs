@@ -49,8 +49,9 @@ pub fn of_line(
             let Some(extent) = symbols.extent(addr).filter(|_| frame.line == line) else {
                 continue;
             };
-            let callers = chain[depth + 1..].iter();
-            let callers = callers.map(|caller| (caller.path(), caller.line));
+            let callers = chain[depth + 1..]
+                .iter()
+                .map(|caller| (caller.path(), caller.line));
             let instance = (extent.start, callers.collect());
             // Addresses rise: the first one is kept.
             instances.entry(instance).or_insert(addr);
@@ -70,7 +71,7 @@ fn functions_at(symbols: &ElfSymbols, instances: BTreeMap<Instance, LinkAddr>) -
     addrs.sort_unstable();
     addrs.dedup();
     let all: Vec<Function> = addrs.into_iter().flat_map(at).collect();
-    let (parts, whole): (Vec<_>, Vec<_>) = { all.into_iter() }.partition(|f| is_part(&f.raw));
+    let (parts, whole): (Vec<_>, Vec<_>) = all.into_iter().partition(|f| is_part(&f.raw));
     if whole.is_empty() { parts } else { whole }
 }
 

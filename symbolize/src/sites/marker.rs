@@ -80,8 +80,9 @@ pub fn markers(symbols: &ElfSymbols) -> Vec<Marker> {
         return Vec::new();
     };
     // Prelinking moves the program and not the notes: the base tells how far.
-    let base = object.section_by_name(b".stapsdt.base");
-    let base = base.map(|section| section.addr);
+    let base = object
+        .section_by_name(b".stapsdt.base")
+        .map(|section| section.addr);
     let own = notes(&bytes).filter(|note| note.owner == b"stapsdt" && note.kind == STAPSDT);
     own.filter_map(|note| read(note.description, base))
         .take(MARKERS_MAX)
@@ -172,8 +173,9 @@ pub fn place_marker(symbols: &ElfSymbols, marker: &Marker) -> Result<(Function, 
     let function = found.pop().ok_or(Refusal::NoCode)?;
     refusal::check(symbols, &function)?;
     let code = Code::read(symbols, function.start, function.len)?;
-    let at = code.position(marker.addr);
-    let at = at.ok_or(Refusal::NotAnInstruction)?;
+    let at = code
+        .position(marker.addr)
+        .ok_or(Refusal::NotAnInstruction)?;
     let site = code.site(symbols, at, Kind::Marker, 0)?;
     Ok((function, site))
 }

@@ -37,8 +37,9 @@ pub enum Blocks {
 impl Blocks {
     pub fn file(file: File) -> Result<Blocks, OpenError> {
         let what = "symbol table of the cache";
-        let metadata = file.metadata();
-        let metadata = metadata.map_err(|source| OpenError::Read { what, source })?;
+        let metadata = file
+            .metadata()
+            .map_err(|source| OpenError::Read { what, source })?;
         if !metadata.is_file() || metadata.len() > FILE_BYTES_MAX {
             return Err(OpenError::Refused(what));
         }
@@ -217,12 +218,14 @@ impl Slots {
     }
 
     fn get_or_read(&self, index: usize, read: impl FnOnce() -> Option<Box<[u8]>>) -> Option<&[u8]> {
-        let group = self.groups.get(index / GROUP);
-        let group = group.filter(|_| index < self.count)?;
-        let group = group.get_or_init(|| {
-            self.add_held(size_of::<[Slot; GROUP]>());
-            Box::new([const { OnceLock::new() }; GROUP])
-        });
+        let group = self
+            .groups
+            .get(index / GROUP)
+            .filter(|_| index < self.count)?
+            .get_or_init(|| {
+                self.add_held(size_of::<[Slot; GROUP]>());
+                Box::new([const { OnceLock::new() }; GROUP])
+            });
         let read = || {
             let block = read();
             self.add_held(block.as_ref().map_or(0, |block| block.len()));

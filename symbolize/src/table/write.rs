@@ -91,8 +91,10 @@ pub fn write_to(
     out.end_leaves(ranges);
     let symbols = extras.symbols.map(Symbols::entries).unwrap_or_default();
     out.symbols(&symbols, base, &mut texts);
-    let pairs = files.pairs.iter();
-    let pairs = pairs.flat_map(|(directory, name)| [directory.to_le_bytes(), name.to_le_bytes()]);
+    let pairs = files
+        .pairs
+        .iter()
+        .flat_map(|(directory, name)| [directory.to_le_bytes(), name.to_le_bytes()]);
     let pairs: Vec<[u8; 4]> = pairs.collect();
     out.part(Part::Files, pairs.as_flattened());
     out.part(Part::Text, &texts.bytes);
@@ -103,9 +105,11 @@ pub fn write_to(
 
 /// The lowest address that is told of.
 fn base(units: &[UnitRanges], extras: &Extras<'_>) -> u64 {
-    let code = units.iter().map(|unit| &unit.leaves);
-    let code = code.filter(|leaves| leaves.count() > 0);
-    let code = code.map(|leaves| leaves.first);
+    let code = units
+        .iter()
+        .map(|unit| &unit.leaves)
+        .filter(|leaves| leaves.count() > 0)
+        .map(|leaves| leaves.first);
     let symbols = extras.symbols.and_then(Symbols::first);
     code.chain(symbols).min().unwrap_or(0)
 }
@@ -163,8 +167,7 @@ impl<'s> Output<'s> {
                 self.starts.push(start);
             }
             let name = texts.add(format::cut(symbol.name));
-            let words = [start, symbol.size, name, symbol.within];
-            let words = words.map(u32::to_le_bytes);
+            let words = [start, symbol.size, name, symbol.within].map(u32::to_le_bytes);
             self.bytes.extend_from_slice(words.as_flattened());
         }
         self.end(Part::Symbols, from);
@@ -235,8 +238,11 @@ impl<'s> Output<'s> {
         self.put_out_first(self.bytes.len());
         let words = self.starts.iter().chain(&self.sums);
         let mut index: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
-        let segments = extras.segments.into_iter().flat_map(Segments::iter);
-        let segments = segments.flat_map(|s| [s.offset, s.vaddr, s.filesz, s.executable.into()]);
+        let segments = extras
+            .segments
+            .into_iter()
+            .flat_map(Segments::iter)
+            .flat_map(|s| [s.offset, s.vaddr, s.filesz, s.executable.into()]);
         let before = index.len();
         index.extend(segments.flat_map(u64::to_le_bytes));
         let segments = (index.len() - before) / format::SEGMENT_BYTES;

@@ -117,8 +117,7 @@ fn eh_frame_addr(
 ) -> Result<Option<u64>, OpenError> {
     let len = table.filesz.min(HEADER_BYTES);
     let data = object.source().read(table.offset, len, ".eh_frame_hdr")?;
-    let header = EhFrameHdr::new(&data, LittleEndian);
-    let header = header.parse(bases, object.class().address_size());
+    let header = EhFrameHdr::new(&data, LittleEndian).parse(bases, object.class().address_size());
     Ok(header
         .ok()
         .and_then(|header| header.eh_frame_ptr().direct().ok()))

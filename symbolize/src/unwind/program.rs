@@ -223,8 +223,11 @@ impl<'c> Runner<'c> {
     }
 
     fn restore(&mut self, register: gimli::Register) -> gimli::Result<()> {
-        let initial = self.common.initial.as_ref();
-        let initial = initial.ok_or(Error::CfiInstructionInInvalidContext)?;
+        let initial = self
+            .common
+            .initial
+            .as_ref()
+            .ok_or(Error::CfiInstructionInInvalidContext)?;
         let tracked = self.common.tracked;
         if register == tracked.frame_pointer {
             self.state.frame_pointer.clone_from(&initial.frame_pointer);

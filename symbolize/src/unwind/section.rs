@@ -145,9 +145,12 @@ where
     let is_elsewhere = cie.entry.return_address_register() != machine.tracked().return_address;
     let mut runner = Runner::new(&cie.common, fde.initial_address());
     let run = runner.run(fde.instructions(section, bases), |address, state| {
-        collector.add(address, || match is_elsewhere {
-            false => machine.rule(state, data, signal, with_rbx),
-            true => UnwindRule::Unsupported(Unsupported::ReturnAddress),
+        collector.add(address, || {
+            if !is_elsewhere {
+                machine.rule(state, data, signal, with_rbx)
+            } else {
+                UnwindRule::Unsupported(Unsupported::ReturnAddress)
+            }
         });
     });
     match run {
@@ -183,8 +186,10 @@ impl<'d> Cies<'d> {
         if self.0.len() >= CIES_MAX && !self.0.contains_key(&at) {
             return Err(Failure::Damaged);
         }
-        let cie = self.0.entry(at);
-        let cie = cie.or_insert_with(|| parse(section, bases, offset, machine).ok());
+        let cie = self
+            .0
+            .entry(at)
+            .or_insert_with(|| parse(section, bases, offset, machine).ok());
         cie.as_ref().ok_or(Failure::Damaged)
     }
 }

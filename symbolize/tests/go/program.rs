@@ -249,9 +249,12 @@ impl Program {
 
     fn list(&mut self, functions: &[(u32, u64)]) {
         let wide = matches!(self.layout, Layout::Go1_2 | Layout::Go1_16);
-        let mut push = |value: u64| match wide {
-            true => self.list.extend(value.to_le_bytes()),
-            false => self.list.extend((value as u32).to_le_bytes()),
+        let mut push = |value: u64| {
+            if wide {
+                self.list.extend(value.to_le_bytes())
+            } else {
+                self.list.extend((value as u32).to_le_bytes())
+            }
         };
         let start = |start: u32| u64::from(start) + if wide { TEXT } else { 0 };
         for (function, told) in functions {

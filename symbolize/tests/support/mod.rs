@@ -16,9 +16,10 @@ pub fn compile(directory: &Path, source: &str, name: &str, flags: &[&str]) -> Op
 pub fn forget_sections(bytes: &mut [u8]) {
     let is_wide = bytes[4] == 2;
     // e_shoff; e_shnum and e_shstrndx.
-    let (offset, counts) = match is_wide {
-        true => (40..48, 60..64),
-        false => (32..36, 48..52),
+    let (offset, counts) = if is_wide {
+        (40..48, 60..64)
+    } else {
+        (32..36, 48..52)
     };
     bytes[offset].fill(0);
     bytes[counts].fill(0);

@@ -26,8 +26,9 @@ fn table_of(augmentation: &'static [u8], instructions: &[u8]) -> UnwindTable {
         data_alignment: -8,
         return_address: 30,
     };
-    let cfi = Cfi::eh_frame().cie(common, ENTRY);
-    let cfi = cfi.fde_z(TEXT, FUNCTION_BYTES, instructions);
+    let cfi = Cfi::eh_frame()
+        .cie(common, ENTRY)
+        .fde_z(TEXT, FUNCTION_BYTES, instructions);
     elf().with(".eh_frame", 0x1000, cfi.data).table().unwrap()
 }
 

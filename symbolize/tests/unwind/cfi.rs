@@ -69,9 +69,10 @@ impl Cfi {
     }
 
     pub fn fde(mut self, start: u64, len: u64, instructions: &[u8]) -> Cfi {
-        let id = match self.is_debug {
-            true => self.cie,
-            false => self.data.len() + 4 - self.cie,
+        let id = if self.is_debug {
+            self.cie
+        } else {
+            self.data.len() + 4 - self.cie
         };
         let mut entry = (id as u32).to_le_bytes().to_vec();
         entry.extend(start.to_le_bytes());

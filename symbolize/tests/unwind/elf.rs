@@ -112,9 +112,10 @@ impl Elf {
         data.extend(names);
 
         let count = self.parts.len() as u16 + 2;
-        let (shoff, shnum) = match self.section_headers {
-            true => (base + data.len() as u64, count),
-            false => (0, 0),
+        let (shoff, shnum) = if self.section_headers {
+            (base + data.len() as u64, count)
+        } else {
+            (0, 0)
         };
         let mut file = b"\x7fELF\x02\x01\x01".to_vec();
         file.resize(16, 0);

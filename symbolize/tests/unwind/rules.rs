@@ -18,12 +18,15 @@ fn check(instructions: &[u8], expected: &[(u64, UnwindRule)]) {
 #[track_caller]
 fn check_with(common: Common, entry: &[u8], instructions: &[u8], expected: &[(u64, UnwindRule)]) {
     let cfi = Cfi::eh_frame().cie(common, entry);
-    let cfi = match common.augmentation.starts_with(b"z") {
-        true => cfi.fde_z(TEXT, FUNCTION_BYTES, instructions),
-        false => cfi.fde(TEXT, FUNCTION_BYTES, instructions),
+    let cfi = if common.augmentation.starts_with(b"z") {
+        cfi.fde_z(TEXT, FUNCTION_BYTES, instructions)
+    } else {
+        cfi.fde(TEXT, FUNCTION_BYTES, instructions)
     };
-    let table = Elf::new().with(".eh_frame", 0x1000, cfi.data).table();
-    let table = table.unwrap();
+    let table = Elf::new()
+        .with(".eh_frame", 0x1000, cfi.data)
+        .table()
+        .unwrap();
     for (offset, rule) in expected {
         let found = table.lookup(LinkAddr(TEXT + offset));
         assert_eq!(found, Some(*rule), "at {offset:#x}");

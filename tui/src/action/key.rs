@@ -42,9 +42,10 @@ impl FromStr for Key {
     fn from_str(text: &str) -> Result<Self, NoKey> {
         let mut letters = text.chars();
         if let (Some(c), None) = (letters.next(), letters.next()) {
-            return match c.is_control() || c.is_whitespace() {
-                true => Err(NoKey),
-                false => Ok(Key::Char(c)),
+            return if c.is_control() || c.is_whitespace() {
+                Err(NoKey)
+            } else {
+                Ok(Key::Char(c))
             };
         }
         let text = text.to_ascii_lowercase();

@@ -174,9 +174,10 @@ impl App {
         let (source, assembly) = (&mut self.views.code, &mut self.views.assembly);
         assembly.resize(part.width, part.height.into());
         assembly.mirror(source);
-        match is_led_from_here {
-            true => source.follow_row(assembly),
-            false => assembly.follow_row(source),
+        if is_led_from_here {
+            source.follow_row(assembly)
+        } else {
+            assembly.follow_row(source)
         }
         assembly.set_line_beside(source.line_here());
     }
@@ -184,8 +185,12 @@ impl App {
     /// Selects in the flame graph the widest frame of the function that is selected in the
     /// table.
     fn settle_difference(&mut self, part: Part) {
-        let row = self.shown.comparison.functions.as_deref();
-        let row = row.and_then(|diff| self.views.functions.difference.selected(diff));
+        let row = self
+            .shown
+            .comparison
+            .functions
+            .as_deref()
+            .and_then(|diff| self.views.functions.difference.selected(diff));
         let function = row.and_then(|row| row.id);
         let flame = &mut self.views.difference_flame;
         flame.resize(part.width, part.height.into());

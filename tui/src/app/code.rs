@@ -11,9 +11,10 @@ impl App {
     pub(super) fn open_code(&mut self) {
         let here = self.function_for_code();
         if here.is_none() {
-            self.detail = Detail::Notice(match self.is_row_gone() {
-                true => Notice::RowGone,
-                false => Notice::NothingSelected,
+            self.detail = Detail::Notice(if self.is_row_gone() {
+                Notice::RowGone
+            } else {
+                Notice::NothingSelected
             });
             return;
         }

@@ -440,7 +440,9 @@ impl App {
             key.code,
             KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace
         );
-        let is_plain = !{ key.modifiers }.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        let is_plain = !key
+            .modifiers
+            .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
         let is_soon = self.now.saturating_sub(last) < TYPED_WITHIN;
         let is_it = is_text && is_plain && is_soon && matches!(self.mode, Mode::Browse);
         if is_it && key.code != KeyCode::Enter {
@@ -466,7 +468,11 @@ impl App {
                 None => meanings.push((binding.help, views.collect())),
             }
         }
-        let finds = { self.keymap.all().iter() }.filter(|it| it.action == Action::Find);
+        let finds = self
+            .keymap
+            .all()
+            .iter()
+            .filter(|it| it.action == Action::Find);
         if finds.flat_map(|it| &it.keys).any(|each| each.is(key)) {
             self.find_in_vain = Some(self.now);
         }

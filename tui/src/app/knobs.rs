@@ -179,12 +179,10 @@ impl App {
 
     /// Whether what is shown is not yet what the knobs ask for.
     pub fn is_catching_up(&self) -> bool {
-        match self.is_the_engines() {
-            true => {
-                self.base.generation > 0
-                    && self.knobs.window != Window::Last(self.base.asked.window)
-            }
-            false => self.shown.asked.turn != self.asking.turns && self.base.view.is_some(),
+        if self.is_the_engines() {
+            self.base.generation > 0 && self.knobs.window != Window::Last(self.base.asked.window)
+        } else {
+            self.shown.asked.turn != self.asking.turns && self.base.view.is_some()
         }
     }
 

@@ -31,9 +31,10 @@ impl Beside for PaneId {
             PaneId::PageBeside | PaneId::OwnThreads => view.split_right(size.width * 3 / 8),
             PaneId::OtherTree => view.split_right(size.width * 7 / 15),
             PaneId::StretchFlame => {
-                let map = match size.height >= HEIGHT_WITH_WHOLE_MAP {
-                    true => MAP_LINES,
-                    false => MAP_LINES_SMALL,
+                let map = if size.height >= HEIGHT_WITH_WHOLE_MAP {
+                    MAP_LINES
+                } else {
+                    MAP_LINES_SMALL
                 };
                 view.split_below(view.height.saturating_sub(map))
             }
@@ -120,8 +121,9 @@ impl Parts {
             _ => BUSIEST_MAX,
         };
         let busiest = (has_busiest && processes > 0).then(|| view.split_above(processes + 1));
-        let pane = beside.filter(|beside| beside.fits(size));
-        let pane = pane.map(|beside| (beside, beside.split(&mut view, size)));
+        let pane = beside
+            .filter(|beside| beside.fits(size))
+            .map(|beside| (beside, beside.split(&mut view, size)));
         let has_room = size.width >= SIZE_WITH_STRIP.width && size.height >= SIZE_WITH_STRIP.height;
         let strip = strip.filter(|_| has_room);
         let strip = strip.map(|strip| (strip, view.split_below(STRIP_LINES)));

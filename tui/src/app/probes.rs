@@ -23,9 +23,10 @@ impl App {
         match self.function_for_code() {
             Some(function) => self.apply_for_key(Order::Probe(Probed::Function(function))),
             None => {
-                self.detail = Detail::Notice(match self.is_row_gone() {
-                    true => Notice::RowGone,
-                    false => Notice::NothingSelected,
+                self.detail = Detail::Notice(if self.is_row_gone() {
+                    Notice::RowGone
+                } else {
+                    Notice::NothingSelected
                 });
                 Vec::new()
             }
@@ -104,11 +105,12 @@ impl App {
 
     /// Returns an error if the probes are of a recording.
     fn may_change_probes(&self) -> Result<(), Notice> {
-        match self.base.source.recording.is_some() {
-            true => Err(Notice::Refused(
+        if self.base.source.recording.is_some() {
+            Err(Notice::Refused(
                 "these probes are of a recording: they stay as they were recorded".into(),
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 
@@ -158,14 +160,19 @@ impl App {
                 (ids, format!("the process of {}", narrowed.words).into())
             }
         };
-        let rows = self.shown.report.processes.iter();
-        let rows = rows.filter(|row| ids.contains(&row.id) && !row.exited);
+        let rows = self
+            .shown
+            .report
+            .processes
+            .iter()
+            .filter(|row| ids.contains(&row.id) && !row.exited);
         let mut pids: Vec<u32> = rows.map(|row| row.pid).collect();
         pids.sort_unstable();
         pids.dedup();
-        match pids.is_empty() {
-            true => Err(Notice::Refused(format!("no probe: {words} has ended"))),
-            false => Ok(Whose::Processes { pids, words }),
+        if pids.is_empty() {
+            Err(Notice::Refused(format!("no probe: {words} has ended")))
+        } else {
+            Ok(Whose::Processes { pids, words })
         }
     }
 
@@ -176,13 +183,20 @@ impl App {
         match choice {
             _ if list.is_empty() => Err(Notice::NoProbes),
             ProbeChoice::All => Ok(Which::All),
-            ProbeChoice::One(number) => match list.iter().any(|probe| probe.number == number) {
-                true => Ok(Which::One(number)),
-                false => Err(Notice::Refused(format!("there is no probe {number}"))),
-            },
+            ProbeChoice::One(number) => {
+                if list.iter().any(|probe| probe.number == number) {
+                    Ok(Which::One(number))
+                } else {
+                    Err(Notice::Refused(format!("there is no probe {number}")))
+                }
+            }
             ProbeChoice::Selected => {
-                let selected = self.views.probes.selected(&self.shown);
-                let selected = selected.or(list.last()).map(|probe| probe.number);
+                let selected = self
+                    .views
+                    .probes
+                    .selected(&self.shown)
+                    .or(list.last())
+                    .map(|probe| probe.number);
                 selected.map(Which::One).ok_or(Notice::NoProbes)
             }
         }
@@ -219,16 +233,23 @@ impl App {
             return Err(Notice::Refused("a value of one probe at a time".into()));
         };
         self.may_change_probes()?;
-        let probe = { self.shown.probes.list.iter() }.find(|probe| probe.number == number);
-        let known = probe.and_then(|probe| probe.seen.as_ref());
-        let known = known.map_or(&[][..], |seen| &seen.values);
+        let probe = self
+            .shown
+            .probes
+            .list
+            .iter()
+            .find(|probe| probe.number == number);
+        let known = probe
+            .and_then(|probe| probe.seen.as_ref())
+            .map_or(&[][..], |seen| &seen.values);
         // These texts were made from expressions, so that they can be read again.
         let known = known
             .iter()
             .map(|value| Expression::parse(&value.expression));
-        let mut values: Vec<Expression> = match expression.is_some() {
-            true => known.filter_map(Result::ok).collect(),
-            false => Vec::new(),
+        let mut values: Vec<Expression> = if expression.is_some() {
+            known.filter_map(Result::ok).collect()
+        } else {
+            Vec::new()
         };
         values.extend(expression.filter(|new| !values.contains(new)));
         self.mode = Mode::Browse;
@@ -257,8 +278,8 @@ impl App {
 
     /// Whether a probe that was asked for is still being looked for, or was not read yet.
     pub fn seeks_probe(&self) -> bool {
-        let list = self.shown.probes.list.iter();
-        { list }.any(|probe| match &probe.stage {
+        let mut list = self.shown.probes.list.iter();
+        list.any(|probe| match &probe.stage {
             Stage::Sought => true,
             Stage::InPlace { .. } => probe.seen.is_none(),
             Stage::Missing | Stage::Gone(_) | Stage::Recorded(_) => false,

@@ -55,13 +55,15 @@ pub fn tabs(keymap: &Keymap, open: ViewId, width: u16) -> Vec<Tab> {
     }
     let mut start = 0;
     let tab = move |view: ViewId| {
-        let name = match nameless.contains(&view) {
-            false => long(view),
-            true => short(view),
+        let name = if !nameless.contains(&view) {
+            long(view)
+        } else {
+            short(view)
         };
-        let text = match view == open_tab {
-            true => format!("[{name}]"),
-            false => format!(" {name} "),
+        let text = if view == open_tab {
+            format!("[{name}]")
+        } else {
+            format!(" {name} ")
         };
         let tab = Tab { view, start, text };
         start += tab.width();

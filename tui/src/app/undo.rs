@@ -26,9 +26,10 @@ pub fn words(here: &Knobs, there: &Knobs) -> Option<String> {
         undone.push("unit".into());
     }
     if here.shows_difference != there.shows_difference {
-        let words = match here.shows_difference {
-            true => "showing what differs",
-            false => "hiding what differs",
+        let words = if here.shows_difference {
+            "showing what differs"
+        } else {
+            "hiding what differs"
         };
         undone.push(words.into());
     }

@@ -302,7 +302,9 @@ impl<'a> Object<'a> {
             notes: batch.notes().collect(),
             functions_found: report.functions.len(),
             functions: shown.iter().map(|f| function(f, batch)).collect(),
-            processes: { report.processes.iter() }
+            processes: report
+                .processes
+                .iter()
                 .map(|row| process(row, waited))
                 .collect(),
             threads: threads(report, waited),
@@ -347,7 +349,7 @@ fn function<'a>(row: &'a FunctionRow, batch: &BatchReport<'_>) -> Function<'a> {
 /// Returns a process, with the states of all its threads added up if waits are counted.
 fn process<'a>(row: &'a ProcessRow, waited: Option<&Waited>) -> Process<'a> {
     let own =
-        |waited: &Waited| states({ waited.threads.iter() }.filter(|thread| thread.pid == row.pid));
+        |waited: &Waited| states(waited.threads.iter().filter(|thread| thread.pid == row.pid));
     let mut delays = Delays::default();
     let threads = waited.into_iter().flat_map(|waited| &waited.threads);
     for thread in threads.filter(|thread| thread.pid == row.pid) {
@@ -372,7 +374,8 @@ fn process<'a>(row: &'a ProcessRow, waited: Option<&Waited>) -> Process<'a> {
 /// Those that have samples, then those of which only their states are known.
 fn threads<'a>(report: &'a Report, waited: Option<&'a Waited>) -> Vec<Thread<'a>> {
     // Threads that have samples are taken out, so that those remain of which there is none.
-    let mut by_tid: BTreeMap<u32, &ThreadStates> = { waited.into_iter() }
+    let mut by_tid: BTreeMap<u32, &ThreadStates> = waited
+        .into_iter()
         .flat_map(|waited| &waited.threads)
         .map(|thread| (thread.tid, thread))
         .collect();
@@ -466,8 +469,7 @@ fn open_ns(held: &Held, waited: &Waited) -> Option<u64> {
 
 /// Returns the threads that wait for each other.
 fn deadlocks(waited: &Waited) -> Vec<Circle> {
-    let circles = held::deadlocks(waited).into_iter();
-    let circles = circles.map(|circle| Circle {
+    let circles = held::deadlocks(waited).into_iter().map(|circle| Circle {
         threads: circle.threads,
         ns: circle.for_ns,
         is_longer: circle.is_longer,

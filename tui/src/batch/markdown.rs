@@ -36,7 +36,8 @@ pub(super) fn render(report: &BatchReport<'_>) -> String {
     let asked = Asked::of(report);
     lines.push(&title(report));
     lines.push(&hottest(report, asked.as_ref()));
-    if let Some(own) = { asked.as_ref() }
+    if let Some(own) = asked
+        .as_ref()
         .and_then(|asked| own::line(&asked.selection, &report.snapshot.report, &Cancel::new()))
     {
         lines.push(&own);
@@ -75,8 +76,9 @@ impl Asked {
         let view = snapshot.view.as_ref()?;
         let selection = view.select(&snapshot.asked.query, &cancel).ok()?;
         // Without groups, so that the hot path is that of all threads together.
-        let tree = selection.tree(Direction::TopDown, GroupBy::None, &cancel);
-        let tree = tree.ok()?;
+        let tree = selection
+            .tree(Direction::TopDown, GroupBy::None, &cancel)
+            .ok()?;
         Some(Asked { selection, tree })
     }
 }
@@ -88,9 +90,10 @@ fn title(report: &BatchReport<'_>) -> String {
     let seconds = report.window_seconds();
     let seconds = seconds.map_or(String::new(), |seconds| format!(" in {seconds:.1} s"));
     let samples = snapshot.report.samples;
-    let mut title = match report.counts_time() || report.events().is_some() {
-        true => "# Profile".to_owned(),
-        false => "# CPU profile".to_owned(),
+    let mut title = if report.counts_time() || report.events().is_some() {
+        "# Profile".to_owned()
+    } else {
+        "# CPU profile".to_owned()
     };
     if !snapshot.run.scope.is_empty() {
         title += &format!(" of {}", quoted(&snapshot.run.scope));
@@ -192,7 +195,9 @@ fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
     };
     let deadlocks = held::deadlocks(waited);
     let is_told = |tid: u32| deadlocks.iter().any(|circle| circle.threads.contains(&tid));
-    let open = { waited.threads.iter() }
+    let open = waited
+        .threads
+        .iter()
         .filter(|thread| !thread.has_ended && !is_told(thread.tid))
         .filter(|thread| !matches!(thread.state, WaitState::Run | WaitState::Queue))
         .filter(|thread| waited.for_ns(thread) >= held::LONG_NS);
@@ -223,8 +228,9 @@ fn who_waits(report: &BatchReport<'_>, lines: &mut Lines) {
         // Where it runs says nothing of where it waits.
         let mut rows = rows.iter().filter(|_| report.counts_time());
         let row = rows.find(|row| row.tid == thread.tid);
-        let function = row.and_then(|row| row.top_function.as_deref());
-        let function = function.map_or_else(String::new, |name| format!(" in {}", code(name)));
+        let function = row
+            .and_then(|row| row.top_function.as_deref())
+            .map_or_else(String::new, |name| format!(" in {}", code(name)));
         let (name, state) = (name(thread.tid), thread.state.word());
         lines.push(&format!(
             "- now {name} waits{function} ({state}), since {}",
@@ -399,25 +405,31 @@ fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
     let lacks = &all.completeness;
     lines.head("How sure");
     // Where time is counted, nanoseconds are what is whole or not.
-    let counted = |amount, what| match report.counts_time() {
-        true => format!("{:.1} ms", amount as f64 / 1e6),
-        false => units::counted(amount, what),
+    let counted = |amount, what| {
+        if report.counts_time() {
+            format!("{:.1} ms", amount as f64 / 1e6)
+        } else {
+            units::counted(amount, what)
+        }
     };
     let lost = report.snapshot.health.lost;
-    lines.push(&match report.counts_time() {
-        true => format!("- ± is what chance makes of the waits whose stack was drawn; {lost} lost"),
-        false => format!(
+    lines.push(&if report.counts_time() {
+        format!("- ± is what chance makes of the waits whose stack was drawn; {lost} lost")
+    } else {
+        format!(
             "- ± is what chance alone makes of {}; {lost} lost",
             report.counted(all.samples)
-        ),
+        )
     });
     lines.push(&format!(
         "- stacks: {} of {} whole",
         share_in(all, lacks.whole, lacks.user_stacks),
         counted(lacks.user_stacks, "user stack"),
     ));
-    let cut = lacks.endings.iter();
-    let cut = cut.filter(|(ending, _)| ending.is_user_stack() && !ending.is_whole());
+    let cut = lacks
+        .endings
+        .iter()
+        .filter(|(ending, _)| ending.is_user_stack() && !ending.is_whole());
     for (ending, samples) in cut.take(CAUSES_MAX) {
         let count = counted(*samples, "stack");
         lines.push(&format!("  - {count} cut: {}", ending.explain()));

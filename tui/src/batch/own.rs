@@ -33,8 +33,7 @@ pub(super) fn line(selection: &Selection, report: &Report, cancel: &Cancel) -> O
     if hottest.is_some_and(|row| row.id == first.id) && rows.len() == 1 {
         return None;
     }
-    let named = rows.iter().take(FUNCTIONS_MAX);
-    let named = named.map(|row| {
+    let named = rows.iter().take(FUNCTIONS_MAX).map(|row| {
         format!(
             "{} {}",
             code(&row.name),

@@ -115,9 +115,15 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
     }
     write!(out, " lost {}", health.lost)?;
     write!(out, " whole {}", part(lacks.whole, lacks.user_stacks))?;
-    match { snapshot.source.recording.as_ref() }.is_some_and(|file| file.lacks.unnamed) {
-        true => write!(out, " symbols -")?,
-        false => write!(out, " symbols {}", part(lacks.named, lacks.frames))?,
+    if snapshot
+        .source
+        .recording
+        .as_ref()
+        .is_some_and(|file| file.lacks.unnamed)
+    {
+        write!(out, " symbols -")?
+    } else {
+        write!(out, " symbols {}", part(lacks.named, lacks.frames))?
     }
     if lacks.pending > 0 {
         write!(out, " pending {}", part(lacks.pending, lacks.frames))?;
@@ -143,9 +149,13 @@ fn head(batch: &BatchReport<'_>, out: &mut String) -> std::fmt::Result {
         writeln!(out, "{line}")?;
     }
     let is_empty = report.samples == 0;
-    let nothing = is_empty.then(|| format!("nothing was sampled: {}", batch.nothing()));
-    let nothing = nothing.into_iter().map(Cow::Owned);
-    { nothing.chain(batch.notes()) }.try_for_each(|note| writeln!(out, "# note: {}", plain(&note)))
+    let nothing = is_empty
+        .then(|| format!("nothing was sampled: {}", batch.nothing()))
+        .into_iter()
+        .map(Cow::Owned);
+    nothing
+        .chain(batch.notes())
+        .try_for_each(|note| writeln!(out, "# note: {}", plain(&note)))
 }
 
 /// At most this many tasks of asyncio are named.
@@ -197,9 +207,10 @@ fn cells(row: &FunctionRow, batch: &BatchReport<'_>, has_waits: bool) -> Cells {
         format!("{:.digits$}", percent(row.self_samples, samples)),
         band,
         format!("{:.digits$}", percent(row.total_samples, samples)),
-        match batch.counts_time() {
-            true => ms(row.self_samples),
-            false => row.self_samples.to_string(),
+        if batch.counts_time() {
+            ms(row.self_samples)
+        } else {
+            row.self_samples.to_string()
         },
     ];
     if has_waits {

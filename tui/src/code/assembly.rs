@@ -138,9 +138,10 @@ pub enum Mode {
 
 impl Mode {
     /// That of the kernel.
-    pub const KERNEL: Self = match cfg!(target_arch = "aarch64") {
-        true => Mode::Aarch64,
-        false => Mode::Bits64,
+    pub const KERNEL: Self = if cfg!(target_arch = "aarch64") {
+        Mode::Aarch64
+    } else {
+        Mode::Bits64
     };
 
     /// Returns the mode for the `e_machine` of an ELF file. None for processors that we

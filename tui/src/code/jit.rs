@@ -36,16 +36,15 @@ pub fn disassemble(wanted: &Wanted, files: &Files, body: &mut Body) -> Result<()
         });
         found.filter(|piece| piece.range.contains(&address))
     });
-    match body.pieces.is_empty() {
-        true => Err(trouble.words()),
-        false => {
-            if is_memory {
-                let note = "its code is read in the process's memory as it is now; \
+    if body.pieces.is_empty() {
+        Err(trouble.words())
+    } else {
+        if is_memory {
+            let note = "its code is read in the process's memory as it is now; \
                             a runtime may put other code there";
-                body.notes.push(note.into());
-            }
-            Ok(())
+            body.notes.push(note.into());
         }
+        Ok(())
     }
 }
 

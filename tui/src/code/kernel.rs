@@ -85,11 +85,12 @@ impl Memory {
             }
             Err(_) => "what is there cannot be read",
         };
-        match is_bpf {
-            true => "the kernel does not show this program: it was unloaded, or that takes root \
+        if is_bpf {
+            "the kernel does not show this program: it was unloaded, or that takes root \
                      with CAP_SYS_ADMIN, CAP_BPF and CAP_SYSLOG"
-                .into(),
-            false => format!("the kernel's code is read from /proc/kcore: {core}"),
+                .into()
+        } else {
+            format!("the kernel's code is read from /proc/kcore: {core}")
         }
     }
 }
@@ -110,14 +111,18 @@ fn add_pieces(
         Some(piece(code?, symbols, memory, body))
     });
     // What has no instructions is still so far behind the start of its function.
-    let known = { body.unknown.iter() }.filter_map(|at| Some((*at, symbols.find(*at).ok()?)));
+    let known = body
+        .unknown
+        .iter()
+        .filter_map(|at| Some((*at, symbols.find(*at).ok()?)));
     let known: Vec<_> = known.collect();
     let is_bpf = known.iter().any(|(_, symbol)| symbol.bpf);
     body.starts
         .extend(known.into_iter().map(|(at, symbol)| (at, symbol.start)));
-    match body.pieces.is_empty() {
-        true => Err(memory.why_not(is_bpf)),
-        false => Ok(()),
+    if body.pieces.is_empty() {
+        Err(memory.why_not(is_bpf))
+    } else {
+        Ok(())
     }
 }
 
@@ -218,7 +223,9 @@ mod tests {
         let mut body = Body::default();
         let asked = wanted(&[TEXT + 6, TEXT + 0x11]);
         add_pieces(&asked, &symbols, &memory, &mut body).expect("it is there");
-        let lines: Vec<Vec<String>> = { body.pieces.iter() }
+        let lines: Vec<Vec<String>> = body
+            .pieces
+            .iter()
             .map(|piece| {
                 piece
                     .instructions
@@ -285,7 +292,9 @@ mod tests {
         let mut body = Body::default();
         let asked = wanted(&[PROGRAM + 1]);
         add_pieces(&asked, &symbols, &memory, &mut body).expect("it is loaded");
-        let lines: Vec<String> = { body.pieces[0].instructions.iter() }
+        let lines: Vec<String> = body.pieces[0]
+            .instructions
+            .iter()
             .map(|i| i.text(Syntax::Att))
             .collect();
         assert_eq!(lines, ["push   %rbp", "jmp    +0x0", "ret"]);

@@ -147,8 +147,9 @@ fn free_memory() -> String {
 /// `/proc/meminfo`.
 fn debug_bytes_max(meminfo: &str) -> u64 {
     let mut lines = meminfo.lines();
-    let free = lines.find_map(|line| line.strip_prefix("MemAvailable:"));
-    let free = free.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    let free = lines
+        .find_map(|line| line.strip_prefix("MemAvailable:"))
+        .and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
     let bytes = free.map_or(0, |kb| kb.saturating_mul(1024) / OF_FREE);
     bytes.clamp(DEBUG_BYTES, DEBUG_BYTES_MAX)
 }
@@ -169,7 +170,9 @@ fn find(wanted: &Wanted, symbolizer: &Symbolizer, debug_bytes_max: u64, map: &So
         }
     };
     let covered = |body: &Body, hit: &&Hit| !body.covers(hit.address);
-    let unknown: Vec<u64> = { wanted.hits.iter() }
+    let unknown: Vec<u64> = wanted
+        .hits
+        .iter()
         .filter(|hit| covered(&body, hit))
         .map(|hit| hit.address)
         .collect();
@@ -227,8 +230,9 @@ fn main_file(body: &Body, hits: &[Hit]) -> Option<Arc<str>> {
             }
         }
     }
-    let (file, _) =
-        { counts.into_iter() }.max_by_key(|(file, n)| (*n, std::cmp::Reverse(*file)))?;
+    let (file, _) = counts
+        .into_iter()
+        .max_by_key(|(file, n)| (*n, std::cmp::Reverse(*file)))?;
     body.files
         .get(file as usize)
         .cloned()

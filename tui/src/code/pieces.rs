@@ -32,12 +32,13 @@ pub fn add_pieces(
     cover_hits(wanted, body, |hit, left, body| {
         piece(mode, wanted, hit, symbols, lines, left, body)
     });
-    match body.pieces.is_empty() && !body.unknown.is_empty() {
-        true => Err(format!(
+    if body.pieces.is_empty() && !body.unknown.is_empty() {
+        Err(format!(
             "{} does not tell where the function is",
             wanted.module
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -121,9 +122,10 @@ fn piece(
         let target = instruction.branch().map(LinkAddr);
         instruction.target = target.and_then(|target| {
             let is_inside = (start.0..end.0).contains(&target.0);
-            match is_inside && !instruction.is_call() {
-                true => Some(format!("+{:#x}", target.0 - start.0).into()),
-                false => name_at(wanted, symbols, target),
+            if is_inside && !instruction.is_call() {
+                Some(format!("+{:#x}", target.0 - start.0).into())
+            } else {
+                name_at(wanted, symbols, target)
             }
         });
     }
@@ -150,7 +152,9 @@ fn inlined(chain: &[Frame]) -> String {
 
 /// Returns the name of what is at an address, in the form that the profile uses.
 fn name_at(wanted: &Wanted, symbols: &ElfSymbols, addr: LinkAddr) -> Option<Arc<str>> {
-    let named = { symbols.find_link(addr).ok() }
+    let named = symbols
+        .find_link(addr)
+        .ok()
         .map(|symbol| (shown(symbol.name), symbol.start.0))
         // The own tables of Go have names also where the symbols were stripped.
         .or_else(|| {

@@ -74,9 +74,10 @@ impl SourceMap {
     pub fn apply(&self, path: &Path) -> Option<PathBuf> {
         self.0.iter().find_map(|mapping| {
             let rest = path.strip_prefix(&mapping.from).ok()?;
-            Some(match rest.as_os_str().is_empty() {
-                true => mapping.to.clone(),
-                false => mapping.to.join(rest),
+            Some(if rest.as_os_str().is_empty() {
+                mapping.to.clone()
+            } else {
+                mapping.to.join(rest)
             })
         })
     }

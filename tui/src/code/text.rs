@@ -171,8 +171,9 @@ fn identity(root: &OwnedFd) -> Option<(u32, u32, u64)> {
 fn read_below(root: &Root, path: &Path) -> Result<SourceText, &'static str> {
     // A program's debug information may name any file: under sudo the user sees no more
     // of them than without.
-    let file = probe::files::of_user().open_beneath(root.open()?, path);
-    let file = file.map_err(why)?;
+    let file = probe::files::of_user()
+        .open_beneath(root.open()?, path)
+        .map_err(why)?;
     let modified = file.metadata().ok().and_then(|m| m.modified().ok());
     let text = read(file)?;
     Ok(SourceText {

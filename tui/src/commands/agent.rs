@@ -36,8 +36,9 @@ pub fn run(ask: &AskAgent) -> Result<Exit, Failure> {
         Some(path) => (path.as_path(), UserRights::current()),
         None => (Path::new(CONTROL), &own),
     };
-    let answer = rights.run(|| exchange(path, &line));
-    let answer = answer.map_err(|error| unreachable(path, &error))?;
+    let answer = rights
+        .run(|| exchange(path, &line))
+        .map_err(|error| unreachable(path, &error))?;
     let answer: Value = serde_json::from_str(&answer)
         .map_err(|_| Failure::failed(format!("what answers at {} is no agent", shown(path))))?;
     if let Some(why) = answer["error"].as_str() {
@@ -63,9 +64,10 @@ fn exchange(path: &Path, line: &str) -> io::Result<String> {
     stream.write_all(b"\n")?;
     let mut answer = String::new();
     BufReader::new(stream.take(ANSWER_BYTES_MAX)).read_line(&mut answer)?;
-    match answer.is_empty() {
-        true => Err(io::ErrorKind::UnexpectedEof.into()),
-        false => Ok(answer),
+    if answer.is_empty() {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    } else {
+        Ok(answer)
     }
 }
 

@@ -28,8 +28,7 @@ use tokio::sync::mpsc::unbounded_channel;
 pub fn run(config: &Config, subject: Subject, batch: &BatchConfig) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build();
-    let runtime = runtime
+        .build()
         .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))?;
     runtime.block_on(report(config, subject, batch))
 }
@@ -131,9 +130,10 @@ fn render(snapshot: &Snapshot, config: &Config, batch: &BatchConfig, output: &Ou
     }
     let text = report.render(batch.format, output.is_empty());
     // Markdown, CSV and JSON are for programs, which read what is written.
-    match config.look.ascii && batch.format == Format::Text {
-        true => text.replace('…', &ascii::plain('…').to_string()),
-        false => text,
+    if config.look.ascii && batch.format == Format::Text {
+        text.replace('…', &ascii::plain('…').to_string())
+    } else {
+        text
     }
 }
 

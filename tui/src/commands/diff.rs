@@ -150,9 +150,10 @@ impl Compared<'_> {
                 Some(percent) => format!("{percent:.0} %"),
                 None => "an unknown part".to_owned(),
             };
-            let what = match self.metric.is_waiting() {
-                true => "how long threads waited",
-                false => "how much time a program got",
+            let what = if self.metric.is_waiting() {
+                "how long threads waited"
+            } else {
+                "how much time a program got"
             };
             sentences.push(format!(
                 "the CPUs were busy for {} of the time in A and for {} in B, with other programs as \

@@ -66,7 +66,7 @@ impl Diagnosis {
         pid: Option<u32>,
         sample: impl FnOnce(u32) -> process::Sampled,
     ) -> Result<Diagnosis, Failure> {
-        let process = { pid.map(|pid| process::inspect(pid, sample)) }.transpose()?;
+        let process = pid.map(|pid| process::inspect(pid, sample)).transpose()?;
         let rights = Rights::current()
             .map_err(|e| Failure::failed(format!("failed to read `/proc/self/status`: {e}")))?;
         let sections = [

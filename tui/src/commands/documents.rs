@@ -105,8 +105,11 @@ pub fn manual() -> String {
         let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
         entry(&mut text, &format!("proftop {}", sub.get_name()), &about);
         for option in sub.get_arguments().filter(|option| !option.is_hide_set()) {
-            let help = option.get_help().map(ToString::to_string);
-            let help = help.unwrap_or_default().replace('\n', " ");
+            let help = option
+                .get_help()
+                .map(ToString::to_string)
+                .unwrap_or_default()
+                .replace('\n', " ");
             let _ = writeln!(
                 text,
                 ".RS\n.TP\n{}\n{}\n.RE",
@@ -179,15 +182,19 @@ fn groups(keymap: &Keymap) -> Vec<(&'static str, Vec<&Binding>)> {
 /// Returns how an option is written, such as `-d, --delay SECONDS`. What takes no value has
 /// only its flags, an operand only its name.
 fn name(option: &clap::Arg) -> String {
-    let value = option.get_value_names().map(|names| names.join(" "));
-    let value = value.filter(|_| option.get_action().takes_values());
+    let value = option
+        .get_value_names()
+        .map(|names| names.join(" "))
+        .filter(|_| option.get_action().takes_values());
     let flags = [
         option.get_short().map(|short| format!("-{short}")),
         option.get_long().map(|long| format!("--{long}")),
     ];
     let flags: Vec<String> = flags.into_iter().flatten().collect();
-    let parts = [Some(flags.join(", ")), value];
-    let parts = parts.into_iter().flatten().filter(|part| !part.is_empty());
+    let parts = [Some(flags.join(", ")), value]
+        .into_iter()
+        .flatten()
+        .filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(" ")
 }
 
@@ -199,12 +206,13 @@ fn entry(text: &mut String, term: &str, words: &str) {
 /// Escapes a text so that roff takes no part of it for a command.
 fn plain(text: &str) -> String {
     let escaped = text.replace('\\', "\\e").replace('-', "\\-");
-    let lines = escaped
-        .lines()
-        .map(|line| match line.starts_with(['.', '\'']) {
-            true => format!("\\&{line}"),
-            false => line.to_owned(),
-        });
+    let lines = escaped.lines().map(|line| {
+        if line.starts_with(['.', '\'']) {
+            format!("\\&{line}")
+        } else {
+            line.to_owned()
+        }
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -253,9 +261,10 @@ mod tests {
             for clause in clauses.split(", ") {
                 let clause = clause
                     .replace("TEST", "fn~^a")
-                    .replace("MODULE", "libc.so.6");
-                let clause = clause.replace(" NUMBERS", "0-3,7").replace(" NAME", "x");
-                let clause = clause.replace(" WORDS", "lock,idle");
+                    .replace("MODULE", "libc.so.6")
+                    .replace(" NUMBERS", "0-3,7")
+                    .replace(" NAME", "x")
+                    .replace(" WORDS", "lock,idle");
                 let clause = match clause.strip_suffix(':') {
                     Some(key) => format!("{key}:1"),
                     None => clause,

@@ -11,7 +11,7 @@ use profile::{Cancel, Query, View};
 /// Says what a file of this format cannot hold, if it is not everything.
 pub fn say_what_is_lost(format: Format, view: &View) {
     let probes = (!format.has_probes() && !view.probes().is_empty()).then_some(&PROBES);
-    let loses: Vec<&str> = { format.loses().iter() }.chain(probes).copied().collect();
+    let loses: Vec<&str> = format.loses().iter().chain(probes).copied().collect();
     if !loses.is_empty() {
         let loses = loses.join(", ");
         stderr::say(format_args!("{} does not hold: {loses}", format.word()));
@@ -60,15 +60,14 @@ pub fn run(config: &ExportConfig) -> Result<Exit, Failure> {
     // Made in memory and written whole: an error on the way leaves a file that was there as
     // it is.
     let mut bytes = Vec::new();
-    {
-        format.write_as(
+    format
+        .write_as(
             &config.output,
             config.manner.by_thread,
             &selection,
             &mut bytes,
         )
-    }
-    .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
+        .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
     Output::write_whole(path, config.overwrite, &bytes)?;
     if selection.samples() == 0 {
         let all = selection.offered();

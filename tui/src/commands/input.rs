@@ -64,8 +64,9 @@ pub fn is_stdin(path: &Path) -> bool {
 
 /// Returns the path for a message, without what a terminal would act on.
 pub fn name(path: &Path) -> String {
-    match is_stdin(path) {
-        true => "standard input".to_string(),
-        false => symbolize::sanitize(path.to_string_lossy().as_bytes()).into_owned(),
+    if is_stdin(path) {
+        "standard input".to_string()
+    } else {
+        symbolize::sanitize(path.to_string_lossy().as_bytes()).into_owned()
     }
 }

@@ -71,15 +71,16 @@ impl Live {
         // No samples: that is an answer as well.
         let is_done = code == 0 || code == i32::from(Exit::NoSamples.code());
         let words = &self.words;
-        let opened = match is_done {
-            true => opened.map_err(|error| {
+        let opened = if is_done {
+            opened.map_err(|error| {
                 Failure::failed(format!("cannot read the recording of {words}: {error}"))
-            }),
+            })
+        } else {
             // It has said the reason.
-            false => Err(Failure::new(
+            Err(Failure::new(
                 Exit::Command(code.try_into().unwrap_or(1)),
                 format!("{words} was not recorded"),
-            )),
+            ))
         };
         (opened, said)
     }

@@ -65,8 +65,7 @@ const STOP_WAIT: Duration = Duration::from_millis(250);
 pub fn run(config: &McpConfig) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build();
-    let runtime = runtime
+        .build()
         .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))?;
     let exit = runtime.block_on(serve(config));
     // Threads that are still at work end with the process.

@@ -44,12 +44,16 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
     if left_out > 0 {
         stderr::say(format_args!("{left_out} samples did not fit into memory"));
     }
-    let selection = merged.view().select(&Query::default(), &Cancel::new());
-    let selection = selection.expect("nobody cancels it");
+    let selection = merged
+        .view()
+        .select(&Query::default(), &Cancel::new())
+        .expect("nobody cancels it");
     // The file is made in memory and written whole, so that an error on the way leaves a
     // file that was there as it is.
     let mut bytes = Vec::new();
-    let written = { config.format }.write_as(&config.output, false, &selection, &mut bytes);
+    let written = config
+        .format
+        .write_as(&config.output, false, &selection, &mut bytes);
     written.map_err(|error| failed(&error))?;
     let path = (!is_stdout).then_some(config.output.as_path());
     Output::write_whole(path, config.overwrite, &bytes)?;
@@ -58,9 +62,10 @@ pub fn run(config: &MergeConfig) -> Result<Exit, Failure> {
         units::counted(selection.samples(), "sample"),
         units::counted(views.len() as u64, "recording"),
         units::bytes(bytes.len() as u64),
-        match is_stdout {
-            true => "standard output".to_string(),
-            false => input::name(&config.output),
+        if is_stdout {
+            "standard output".to_string()
+        } else {
+            input::name(&config.output)
         }
     ));
     Ok(match merged.stats().samples {

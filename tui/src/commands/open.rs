@@ -45,9 +45,10 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
     }
     if !config.look.plain {
         let name = config.file.to_string_lossy();
-        top::check_terminal(&match config.is_demo {
-            true => top::Remedies::Demo,
-            false => top::Remedies::Recording(&name),
+        top::check_terminal(&if config.is_demo {
+            top::Remedies::Demo
+        } else {
+            top::Remedies::Recording(&name)
         })?;
     }
     let span = match config.last {
@@ -65,11 +66,14 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
         .spawn(move || {
             confine::thread(Duty::Parsing);
             let mut reading = Reading::new(&path, publish, began);
-            let read = faults::catch("reading the file", || match is_demo {
-                true => reading.read_demo(),
-                false => reading.read(metric.as_deref()),
-            });
-            let read = read.unwrap_or_else(|fault| Err(Failure::failed(fault.to_string())));
+            let read = faults::catch("reading the file", || {
+                if is_demo {
+                    reading.read_demo()
+                } else {
+                    reading.read(metric.as_deref())
+                }
+            })
+            .unwrap_or_else(|fault| Err(Failure::failed(fault.to_string())));
             if let Err(failure) = read {
                 reading.fails(failure, fail);
             }
@@ -77,9 +81,10 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
         .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
     // Nobody knows how long the other end of a pipe takes, for a password for example.
     // Until the first bytes come the terminal is not touched.
-    let patience = match input::is_stdin(&config.file) {
-        true => Duration::MAX,
-        false => OPENS_AFTER,
+    let patience = if input::is_stdin(&config.file) {
+        Duration::MAX
+    } else {
+        OPENS_AFTER
     };
     match begins.recv_timeout(patience) {
         Ok(Err(failure)) => return Err(failure),
@@ -90,9 +95,10 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
     }
     let shown = Shown {
         target: format!("file {}", kept::name(&short_name(&config.file))),
-        source: match input::is_stdin(&config.file) && !config.is_demo {
-            true => plain::Source::StandardInput,
-            false => plain::Source::File,
+        source: if input::is_stdin(&config.file) && !config.is_demo {
+            plain::Source::StandardInput
+        } else {
+            plain::Source::File
         },
     };
     top::runtime()?.block_on(screen(&config.look, shown, feed, failed, options))
@@ -181,9 +187,10 @@ fn waiting(path: &Path) -> Snapshot {
 
 /// The path, where it is one of a file.
 fn typed(path: &Path) -> &Path {
-    match input::is_stdin(path) {
-        true => Path::new(""),
-        false => path,
+    if input::is_stdin(path) {
+        Path::new("")
+    } else {
+        path
     }
 }
 
@@ -349,8 +356,9 @@ impl Reading {
     /// Publishes a snapshot of what was read. `end` is None while more is to come; at the
     /// end it holds what is wrong with the file, or None if it is whole.
     fn show(&mut self, view: &View, notes: &[String], lacks: Lacks, end: Option<Option<&str>>) {
-        let selection = view.select(&Query::default(), &Cancel::new());
-        let selection = selection.expect("nobody cancels it");
+        let selection = view
+            .select(&Query::default(), &Cancel::new())
+            .expect("nobody cancels it");
         let recording = recorded::recording(
             &short_name(&self.path),
             typed(&self.path),
@@ -372,7 +380,7 @@ impl Reading {
 /// still to be read. Empty if there is only one.
 fn metered(opened: &Opened) -> Vec<Metered> {
     let shown = &opened.view.info().metric.name;
-    let others = { opened.metrics.iter() }.filter(|name| *name != shown);
+    let others = opened.metrics.iter().filter(|name| *name != shown);
     let mut metrics = vec![Metered {
         name: shown.as_str().into(),
         view: Some(opened.view.clone()),
@@ -395,8 +403,10 @@ pub fn demo_snapshot() -> Snapshot {
     let Ok(opened) = open_file::open_demo(&mut Quiet) else {
         panic!("it is whole");
     };
-    let selection = opened.view.select(&Query::default(), &Cancel::new());
-    let selection = selection.expect("nobody cancels it");
+    let selection = opened
+        .view
+        .select(&Query::default(), &Cancel::new())
+        .expect("nobody cancels it");
     let recording =
         recorded::recording("demo.pft", Path::new(""), &opened.view, opened.lacks, None);
     let (view, notes) = (&opened.view, &opened.notes);

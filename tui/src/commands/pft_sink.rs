@@ -22,9 +22,10 @@ pub enum Sink {
 impl Sink {
     /// Writes to an output. `is_left` is set when whoever reads the pipe has closed it.
     pub fn new(output: Output, is_left: Rc<Cell<bool>>) -> Self {
-        match output.is_unnamed() {
-            true => Sink::Waiting(Some((output, is_left)), Vec::new()),
-            false => Sink::Output(output, is_left),
+        if output.is_unnamed() {
+            Sink::Waiting(Some((output, is_left)), Vec::new())
+        } else {
+            Sink::Output(output, is_left)
         }
     }
 }
@@ -47,8 +48,9 @@ impl Write for Sink {
             Sink::Kept(file) => return file.write(bytes),
             Sink::Waiting(..) => return Err(io::Error::other("its head was not written")),
         };
-        let is_read = output.write(bytes);
-        let is_read = is_read.map_err(|failure| io::Error::other(failure.message))?;
+        let is_read = output
+            .write(bytes)
+            .map_err(|failure| io::Error::other(failure.message))?;
         is_left.set(is_left.get() || !is_read);
         Ok(bytes.len())
     }

@@ -38,8 +38,7 @@ use tokio::sync::mpsc::unbounded_channel;
 pub fn run(config: &Config, subject: Subject, record: &RecordConfig) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build();
-    let runtime = runtime
+        .build()
         .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))?;
     runtime.block_on(recording(config, subject, record))
 }
@@ -50,11 +49,12 @@ async fn recording(
     record: &RecordConfig,
 ) -> Result<Exit, Failure> {
     let mut file = Destination::open(record)?;
-    let control = record
+    let mut control = record
         .ring
         .as_ref()
-        .and_then(|ring| ring.control.as_deref());
-    let mut control = control.map(Control::open).transpose()?;
+        .and_then(|ring| ring.control.as_deref())
+        .map(Control::open)
+        .transpose()?;
     let mut signals = Signals::listen()?;
     let deadline = Deadline::start()?;
     let mut write_now = signal(SignalKind::user_defined2())

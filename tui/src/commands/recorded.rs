@@ -27,9 +27,10 @@ pub fn snapshot(
     let is_followed = !view.states().is_empty();
     let waited = is_followed.then(|| Waited::told(&mut report, view, selection.query()));
     // Times of a file without times are made up: no clock is shown.
-    let elapsed_ns = match recording.lacks.time && recording.taken.is_none() {
-        true => 0,
-        false => window.end_ns.saturating_sub(window.start_ns),
+    let elapsed_ns = if recording.lacks.time && recording.taken.is_none() {
+        0
+    } else {
+        window.end_ns.saturating_sub(window.start_ns)
     };
     Snapshot {
         report: Arc::new(report),
@@ -51,9 +52,10 @@ pub fn snapshot(
         },
         run: Run {
             scope: info.scope.as_str().into(),
-            target: match is_over {
-                true => TargetState::Recorded,
-                false => TargetState::Running,
+            target: if is_over {
+                TargetState::Recorded
+            } else {
+                TargetState::Running
             },
             elapsed: Duration::from_nanos(elapsed_ns),
             ..Run::default()

@@ -24,8 +24,10 @@ pub fn run(config: &ReportConfig) -> Result<Exit, Failure> {
         filter: config.filter.clone(),
         ..Query::default()
     };
-    let selection = opened.view.select(&query, &Cancel::new());
-    let selection = selection.expect("nobody cancels it");
+    let selection = opened
+        .view
+        .select(&query, &Cancel::new())
+        .expect("nobody cancels it");
     let mut is_found = true;
     let text = match &config.shape {
         ReportShape::Functions {

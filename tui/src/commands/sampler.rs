@@ -113,10 +113,11 @@ fn check_happening(happening: &Happening) -> Result<(), Failure> {
         Errno::from_io_error(&error),
         Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV)
     );
-    Err(match counter.is_hardware() && is_missing {
-        true => failure("this machine shows no hardware counters, as most virtual machines do")
-            .detail("page-faults, context-switches and cpu-migrations are counted by the kernel, and tracepoints are there as well"),
-        false => failure(&error.to_string()),
+    Err(if counter.is_hardware() && is_missing {
+        failure("this machine shows no hardware counters, as most virtual machines do")
+            .detail("page-faults, context-switches and cpu-migrations are counted by the kernel, and tracepoints are there as well")
+    } else {
+        failure(&error.to_string())
     })
 }
 

@@ -76,9 +76,10 @@ pub fn start(
         counted: config.sample.counted.clone(),
         filter,
         pids: target.pids.clone(),
-        reach: match probes.functions.is_empty() {
-            true => sampler::reach(&target),
-            false => reach::of(config, &target),
+        reach: if probes.functions.is_empty() {
+            sampler::reach(&target)
+        } else {
+            reach::of(config, &target)
         },
         probes,
         consent,

@@ -124,11 +124,12 @@ fn answer(
     addresses: &[String],
 ) -> Result<Exit, Failure> {
     let mut out = BufWriter::new(Answers(io::stdout().lock()));
-    let written = match addresses.is_empty() {
-        false => addresses
+    let written = if !addresses.is_empty() {
+        addresses
             .iter()
-            .try_for_each(|word| answer_word(word, place, &modules, style, &mut out)),
-        true => answer_input(place, &modules, style, &mut out),
+            .try_for_each(|word| answer_word(word, place, &modules, style, &mut out))
+    } else {
+        answer_input(place, &modules, style, &mut out)
     };
     let written = written.and_then(|()| out.flush());
     drop(out);
@@ -138,10 +139,11 @@ fn answer(
     match written {
         // A reader that has had enough is no failure.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let is_ours = { error.get_ref() }.is_some_and(|error| error.is::<Unwritten>());
-            Err(Failure::failed(match is_ours {
-                true => format!("failed to write to standard output: {error}"),
-                false => format!("failed to symbolize standard input: {error}"),
+            let is_ours = error.get_ref().is_some_and(|error| error.is::<Unwritten>());
+            Err(Failure::failed(if is_ours {
+                format!("failed to write to standard output: {error}")
+            } else {
+                format!("failed to symbolize standard input: {error}")
             }))
         }
         _ => Ok(Exit::Done),

@@ -378,10 +378,7 @@ fn configured(look: &Look) -> Kept {
 
 /// Whether servers may be asked: on a screen the user is asked once and for all.
 fn consent(look: &Look) -> Consent {
-    let answered = match look.fresh {
-        true => None,
-        false => kept::fetching(),
-    };
+    let answered = if look.fresh { None } else { kept::fetching() };
     match answered {
         // Without a screen nobody is asked.
         _ if look.plain => Consent::Given,

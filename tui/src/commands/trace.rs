@@ -48,8 +48,7 @@ const KEPT_EVERY: Duration = Duration::from_secs(1);
 pub fn run(config: &Config, subject: Subject, trace: &TraceConfig) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .build();
-    let runtime = runtime
+        .build()
         .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))?;
     runtime.block_on(tracing(config, subject, trace))
 }
@@ -81,13 +80,15 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
     let mut kept = begun;
     let mut how = None;
     while Instant::now() < end && how.is_none() && watch.has_probes() {
-        let batch = source.poll(TURN);
-        let batch = batch.map_err(|error| Failure::failed(error.to_string()))?;
+        let batch = source
+            .poll(TURN)
+            .map_err(|error| Failure::failed(error.to_string()))?;
         callers.take(batch, &mut watch);
         // The calls of a library begin with the program, so that it is looked for often then.
-        let looked_every = match begun.elapsed() < EARLY {
-            true => TURN,
-            false => JUDGED_EVERY,
+        let looked_every = if begun.elapsed() < EARLY {
+            TURN
+        } else {
+            JUDGED_EVERY
         };
         if looked.elapsed() >= looked_every {
             watch.place_late(&reach)?;
@@ -141,8 +142,11 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
     let log = watch.log(|frame, symbolizer| callers.name(frame, symbolizer));
     let begin_ns = watch.begin_ns().unwrap_or(begun_ns);
     let view = recording.view(log, begin_ns);
-    let has_hits =
-        { view.probes().probes().iter() }.any(|probe| probe.total(TimeRange::ALL).calls > 0);
+    let has_hits = view
+        .probes()
+        .probes()
+        .iter()
+        .any(|probe| probe.total(TimeRange::ALL).calls > 0);
     super::print(&report::render(
         &view,
         Manner {

@@ -62,7 +62,11 @@ pub const OPTIONS: &[Choice] = &[
             }
             put(&mut settings.budget, values::budget(text))
         },
-        show: |settings| { settings.budget }.map(|budget| format!("\"{}%\"", budget.percent())),
+        show: |settings| {
+            settings
+                .budget
+                .map(|budget| format!("\"{}%\"", budget.percent()))
+        },
     },
     Choice {
         section: "sample",
@@ -198,9 +202,10 @@ pub const OPTIONS: &[Choice] = &[
         show: |settings| {
             let conditions = settings.agent.conditions.as_ref()?;
             let words: Vec<String> = conditions.iter().map(|it| it.to_string()).collect();
-            Some(match words.is_empty() {
-                true => "\"none\"".into(),
-                false => quote(&words.join(", ")),
+            Some(if words.is_empty() {
+                "\"none\"".into()
+            } else {
+                quote(&words.join(", "))
             })
         },
     },

@@ -151,7 +151,8 @@ pub fn columns(keymap: &Keymap, view: ViewId, ascii: bool) -> [Vec<HelpLine>; 2]
         keys(keymap, view, |scope| scope == Scope::Everywhere, ascii).collect();
     if let Some(views) = views(keymap, view) {
         // They have their numbers on the line of tabs.
-        let names: Vec<&str> = { keymap.of(view) }
+        let names: Vec<&str> = keymap
+            .of(view)
             .filter(|binding| matches!(binding.action, Action::View(_)))
             .map(|binding| binding.help)
             .collect();

@@ -126,9 +126,10 @@ mod tests {
                     KeyCode::Char(c), KeyCode::Char('w'), KeyCode::Char('u'), KeyCode::Left,
                     KeyCode::Right, KeyCode::Backspace, KeyCode::Delete, KeyCode::Home, KeyCode::End,
                 ][kind];
-                let modifiers = match control {
-                    true => KeyModifiers::CONTROL,
-                    false => KeyModifiers::NONE,
+                let modifiers = if control {
+                    KeyModifiers::CONTROL
+                } else {
+                    KeyModifiers::NONE
                 };
                 line.press(KeyEvent::new(code, modifiers));
                 prop_assert!(line.text().is_char_boundary(line.before().len()));

@@ -110,7 +110,7 @@ impl Palette {
         let has_own = !own.is_empty();
         let usual = VALUES.iter().filter(|_| !has_own).copied();
         let all = own.iter().map(|name| &**name).chain(usual);
-        { all.filter(|name| name.starts_with(word) && *name != word) }
+        all.filter(|name| name.starts_with(word) && *name != word)
             .map(|name| format!("value {before}{name}"))
             .collect()
     }

@@ -452,9 +452,10 @@ impl WriteDialog {
     /// Takes what is typed where nothing can be typed for the name of the file, in the place
     /// of the proposed one.
     fn begin_name(&mut self, key: KeyEvent) -> Reply {
-        let mut typed = match self.is_typed {
-            true => self.file.clone(),
-            false => LineEdit::default(),
+        let mut typed = if self.is_typed {
+            self.file.clone()
+        } else {
+            LineEdit::default()
         };
         if !matches!(key.code, KeyCode::Char(_)) || !typed.press(key) {
             return Reply::Unknown;
@@ -488,9 +489,10 @@ impl WriteDialog {
     /// Gives the file the ending of the chosen format. A name that was typed keeps all but
     /// the ending of the format `before`.
     fn name_anew(&mut self, before: &str) {
-        let stem = match self.is_typed {
-            true => self.file.text().strip_suffix(before),
-            false => Some(self.stem()),
+        let stem = if self.is_typed {
+            self.file.text().strip_suffix(before)
+        } else {
+            Some(self.stem())
         };
         if let Some(stem) = stem {
             let name = format!("{stem}{}", self.kind().ending());
@@ -512,12 +514,15 @@ struct Stem {
 
 impl Stem {
     fn new(shown: &Snapshot, scope: &str) -> Self {
-        let time = shown.view.as_ref().and_then(|view| {
-            let end_ms = shown.report.window.end_ns / 1_000_000;
-            end_ms.checked_add_signed(view.info().epoch_unix_ms)
-        });
-        let time = time.filter(|ms| *ms > 0);
-        let time = time.map_or_else(String::new, |ms| calendar::compact(ms / 1000));
+        let time = shown
+            .view
+            .as_ref()
+            .and_then(|view| {
+                let end_ms = shown.report.window.end_ns / 1_000_000;
+                end_ms.checked_add_signed(view.info().epoch_unix_ms)
+            })
+            .filter(|ms| *ms > 0)
+            .map_or_else(String::new, |ms| calendar::compact(ms / 1000));
         // The words of the scope may contain anything, and the name has to be usable in a
         // shell.
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');

@@ -104,9 +104,10 @@ impl Invocation {
         } else {
             exe.display().to_string()
         };
-        let file = match on_sudo_path {
-            true => exe.display().to_string(),
-            false => program.clone(),
+        let file = if on_sudo_path {
+            exe.display().to_string()
+        } else {
+            program.clone()
         };
         let args: Vec<_> = args
             .iter()
@@ -248,14 +249,13 @@ proftop: cannot sample: no right to load BPF programs and open CPU clocks
             .split_once("| capability | for |")
             .expect("the table");
         let (table, _) = table.split_once("\n\n").expect("its end");
-        let mut documented: Vec<String> = { table.split('`') }
+        let mut documented: Vec<String> = table
+            .split('`')
             .filter(|word| word.starts_with("CAP_"))
             .map(str::to_lowercase)
             .collect();
         let named = FILE_CAPABILITIES.map(|clause| clause.trim_end_matches("+ep"));
-        let mut named: Vec<&str> = { named.iter() }
-            .flat_map(|names| names.split(','))
-            .collect();
+        let mut named: Vec<&str> = named.iter().flat_map(|names| names.split(',')).collect();
         documented.sort();
         named.sort();
         assert_eq!(documented, named);

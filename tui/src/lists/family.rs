@@ -120,8 +120,9 @@ mod tests {
             parent: Some(*parent),
         };
         let members: Vec<Member> = members.iter().map(of).collect();
-        let rows = arrange(&members).into_iter();
-        let rows = rows.map(|(at, guides)| format!("{guides}{}\n", members[at].id));
+        let rows = arrange(&members)
+            .into_iter()
+            .map(|(at, guides)| format!("{guides}{}\n", members[at].id));
         rows.collect()
     }
 

@@ -205,7 +205,8 @@ fn line_key<I: Item>(row: &I, by: By) -> LineKey<I::Key> {
 /// from them: a family stands where its members put it.
 fn raise_ancestors<K: Copy>(lines: &mut [((LineKey<K>, Slot), Member)]) {
     let is_ancestor = |slot: &Slot| matches!(slot, Slot::Group(_));
-    let parents: HashMap<u32, Option<u32>> = { lines.iter() }
+    let parents: HashMap<u32, Option<u32>> = lines
+        .iter()
         .filter(|((_, slot), _)| is_ancestor(slot))
         .map(|(_, member)| (member.id, member.parent))
         .collect();
@@ -220,11 +221,16 @@ fn raise_ancestors<K: Copy>(lines: &mut [((LineKey<K>, Slot), Member)]) {
             above = parents[&id];
         }
     }
-    let rank = |at: usize, slot: &Slot, member: &Member| match is_ancestor(slot) {
-        true => (places.get(&member.id).copied().unwrap_or(usize::MAX), false),
-        false => (at, true),
+    let rank = |at: usize, slot: &Slot, member: &Member| {
+        if is_ancestor(slot) {
+            (places.get(&member.id).copied().unwrap_or(usize::MAX), false)
+        } else {
+            (at, true)
+        }
     };
-    let mut ranked: Vec<_> = { lines.iter().enumerate() }
+    let mut ranked: Vec<_> = lines
+        .iter()
+        .enumerate()
         .map(|(at, line)| (rank(at, &line.0.1, &line.1), *line))
         .collect();
     few::sort_by_key(&mut ranked, |(rank, _)| *rank);
@@ -287,7 +293,7 @@ impl<I: Item> Default for Table<I> {
             skipped: HashMap::new(),
             guides: Vec::new(),
             is_family: false,
-            grouping: { I::GROUPINGS.first().copied() }.filter(|_| I::IS_GROUPED),
+            grouping: I::GROUPINGS.first().copied().filter(|_| I::IS_GROUPED),
             is_grouping_chosen: false,
             column: I::Column::default(),
             inverted: false,
@@ -397,8 +403,11 @@ impl<I: Item> Table<I> {
     pub fn hidden_rows<'a>(&'a self, report: &'a Report) -> impl Iterator<Item = &'a I> {
         let rows = I::rows(report);
         let shown = self.offset()..self.offset() + visible(self.len(), self.height);
-        let hidden = self.slots.iter().enumerate();
-        let hidden = hidden.filter(move |(at, _)| !shown.contains(at));
+        let hidden = self
+            .slots
+            .iter()
+            .enumerate()
+            .filter(move |(at, _)| !shown.contains(at));
         hidden.filter_map(|(_, slot)| match slot {
             Slot::Row(number) => rows.get(*number),
             Slot::Group(number) => self.groups.get(*number).map(|group| &group.sum),
@@ -472,7 +481,10 @@ impl<I: Item> Table<I> {
     /// not turn the whole table round each time. What is selected stays selected.
     fn group_by_room(&mut self, rows: usize, report: &Report) {
         let is_decided = self.is_grouping_chosen || self.is_family || !self.marks.is_empty();
-        let Some(by) = { I::GROUPINGS.first().copied() }.filter(|_| I::IS_GROUPED && !is_decided)
+        let Some(by) = I::GROUPINGS
+            .first()
+            .copied()
+            .filter(|_| I::IS_GROUPED && !is_decided)
         else {
             return;
         };
@@ -704,7 +716,8 @@ impl<I: Item> Table<I> {
             .collect();
         let next = match self.grouping {
             None => 0,
-            Some(by) => { all.iter() }
+            Some(by) => all
+                .iter()
                 .position(|each| *each == by)
                 .map_or(0, |at| at + 1),
         };

@@ -141,9 +141,12 @@ pub fn begun(typed: &str) -> impl Iterator<Item = &'static Described> {
     let word = typed.split(' ').next().unwrap_or_default().to_owned();
     // Behind a blank the name is complete, and only that order is meant.
     let has_argument = typed.contains(' ');
-    ORDERS.iter().filter(move |order| match has_argument {
-        true => order.name == word,
-        false => !word.is_empty() && order.name.starts_with(&word),
+    ORDERS.iter().filter(move |order| {
+        if has_argument {
+            order.name == word
+        } else {
+            !word.is_empty() && order.name.starts_with(&word)
+        }
     })
 }
 

@@ -181,7 +181,9 @@ fn heaviest((page, report, _): Asked<'_>, found: &FunctionPage, answer: &mut Ans
 
 /// The last minute in tens of seconds: a curve that can be read out.
 fn trend((page, _, metric): Asked<'_>, answer: &mut Answer) {
-    let tens: Vec<String> = { page.seconds.chunks(10) }
+    let tens: Vec<String> = page
+        .seconds
+        .chunks(10)
         .map(|ten| metric::bare_amount_by(metric, ten.iter().sum()))
         .collect();
     let what = match metric {

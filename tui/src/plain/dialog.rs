@@ -75,9 +75,10 @@ impl Dialog {
         let clean = |line: String| {
             let line = line.replace(" \u{27f3}", " (more to come)");
             let line = text::clean(&line).into_owned();
-            match self.ascii {
-                true => line.replace('±', "+-").chars().map(ascii::plain).collect(),
-                false => line,
+            if self.ascii {
+                line.replace('±', "+-").chars().map(ascii::plain).collect()
+            } else {
+                line
             }
         };
         lines.into_iter().map(clean).collect()
@@ -120,8 +121,7 @@ impl Dialog {
         if let Some(row) = exact {
             return Ok(row.id);
         }
-        let find = Find::new(&regex::escape(words));
-        let find = find.map_err(|error| Trouble::say(error.message))?;
+        let find = Find::new(&regex::escape(words)).map_err(|error| Trouble::say(error.message))?;
         let near: Vec<&FunctionRow> = functions
             .iter()
             .filter(|row| find.matches(&row.name) || *names::short(&row.name) == *words)

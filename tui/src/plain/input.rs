@@ -26,9 +26,10 @@ impl Input {
     /// Opens the terminal itself if standard input is taken by data, otherwise standard
     /// input. An error if there is no terminal to open.
     pub fn open(stdin_is_data: bool) -> io::Result<Self> {
-        let (source, is_terminal): (Box<dyn Read + Send>, bool) = match stdin_is_data {
-            true => (Box::new(File::open("/dev/tty")?), true),
-            false => (Box::new(io::stdin()), io::stdin().is_terminal()),
+        let (source, is_terminal): (Box<dyn Read + Send>, bool) = if stdin_is_data {
+            (Box::new(File::open("/dev/tty")?), true)
+        } else {
+            (Box::new(io::stdin()), io::stdin().is_terminal())
         };
         Ok(Input {
             reader: BufReader::new(source),

@@ -188,7 +188,10 @@ pub fn metric(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     }
     let app = &dialog.session.app;
     let counted = metric::metric(&app.context());
-    let others = { app.shown.metrics.iter() }
+    let others = app
+        .shown
+        .metrics
+        .iter()
         .map(|metric| &*metric.name)
         .collect::<Vec<_>>();
     let since = waits::missing_before(&app.shown);

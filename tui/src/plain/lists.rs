@@ -241,7 +241,10 @@ fn people<I: Item>(
             None => format!(", kernel {}%", units::percent(person.kernel, samples)),
         };
         let waited = app.shown.waited.as_deref();
-        if let Some(now) = { person.activity }.and_then(|did| held::now(did, person.tid, waited)) {
+        if let Some(now) = person
+            .activity
+            .and_then(|did| held::now(did, person.tid, waited))
+        {
             text += &format!(", now {now}");
         }
         if person.threads > 0 {
@@ -303,9 +306,10 @@ pub fn side(side: &Side) -> String {
 pub fn changes(dialog: &Dialog, diff: &Diff, count: usize, answer: &mut Answer) {
     let sides = diff.sides();
     let change = |row: &DiffRow| sides.change(row.a_self, row.b_self);
-    let unit = match sides.have_time() {
-        true => "CPU-ms/s",
-        false => "points",
+    let unit = if sides.have_time() {
+        "CPU-ms/s"
+    } else {
+        "points"
     };
     for row in diff.rows.iter().take(count) {
         let text = format!(

@@ -159,8 +159,9 @@ pub fn value(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     if typed.is_empty() {
         return Err(Trouble::usage("which value?"));
     }
-    let order = Kind::Value.order(typed);
-    let order = order.map_err(|why| Trouble::usage(why.clone()))?;
+    let order = Kind::Value
+        .order(typed)
+        .map_err(|why| Trouble::usage(why.clone()))?;
     // Without a number the one that was placed last.
     let choice = match number {
         "" => ProbeChoice::Selected,

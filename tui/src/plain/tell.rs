@@ -16,8 +16,9 @@ const LINES: usize = 20;
 
 /// Runs `explain`: prints how the figure in a row came about.
 pub fn explain(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    let number = words.parse();
-    let number = number.map_err(|_| Trouble::usage("which row? give its number"))?;
+    let number = words
+        .parse()
+        .map_err(|_| Trouble::usage("which row? give its number"))?;
     sentence(dialog.row(number)?.explain.clone())
 }
 
@@ -131,9 +132,10 @@ pub fn wait(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         None => session.wait(Duration::MAX, is_full),
         Some(limit) => session.wait(limit, |_| false),
     }
-    match session.is_stopped() {
-        true => Err(Trouble::Stopped),
-        false => sentence("waited"),
+    if session.is_stopped() {
+        Err(Trouble::Stopped)
+    } else {
+        sentence("waited")
     }
 }
 

@@ -71,8 +71,10 @@ fn samples(answer: &str) -> u64 {
 #[track_caller]
 fn assert_base(answer: &str) {
     let is_state = |line: &&str| line.starts_with("FROZEN") || line.starts_with("FILE");
-    let first = answer.lines().find(|line| !is_state(line));
-    let first = first.unwrap_or_default();
+    let first = answer
+        .lines()
+        .find(|line| !is_state(line))
+        .unwrap_or_default();
     for part in [" samples, lost ", "whole", "symbols", "filter"] {
         assert!(first.contains(part), "{part} in {answer}");
     }
@@ -252,8 +254,10 @@ fn a_tree_goes_on_below_a_row() {
         .lines()
         .nth(row.expect("there is more"))
         .expect("it")
-        .trim();
-    let number = number.split(' ').next().expect("a number");
+        .trim()
+        .split(' ')
+        .next()
+        .expect("a number");
     let below = talk.ask(&format!("tree {number} depth 1"));
     assert!(
         below.contains("below ") && below.contains("level 1"),

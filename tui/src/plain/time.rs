@@ -64,8 +64,9 @@ fn trend(dialog: &Dialog) -> Result<Answer, Trouble> {
     // `ROWS` rows.
     let step = STEPS
         .iter()
-        .find(|step| seconds.len().div_ceil(**step) <= ROWS);
-    let step = step.copied().unwrap_or(seconds.len().div_ceil(ROWS));
+        .find(|step| seconds.len().div_ceil(**step) <= ROWS)
+        .copied()
+        .unwrap_or(seconds.len().div_ceil(ROWS));
     for (at, stretch) in seconds.chunks(step).enumerate() {
         let samples = stretch.iter().sum();
         let from = at * step;
@@ -100,9 +101,10 @@ fn extreme(seconds: &[u64], is_most: bool) -> Option<usize> {
         all => 0..all,
     };
     let key = |at: &usize| seconds[*at];
-    match is_most {
-        true => whole.max_by_key(key),
-        false => whole.min_by_key(key),
+    if is_most {
+        whole.max_by_key(key)
+    } else {
+        whole.min_by_key(key)
     }
 }
 
@@ -185,16 +187,19 @@ fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
     let last = first + map.columns() as u64 * SECOND_NS;
     // Compared is with the time before or after, whichever is longer.
     let (before, after) = (start.saturating_sub(first), last.saturating_sub(end));
-    let (rest, side_name) = match before >= after {
-        true => ((first, start), "before"),
-        false => ((end, last), "after"),
+    let (rest, side_name) = if before >= after {
+        ((first, start), "before")
+    } else {
+        ((end, last), "after")
     };
     if rest.1 <= rest.0 {
         return Err(Trouble::say("that is all the time there is to compare"));
     }
     let shown = &dialog.session.app.shown;
-    let view = shown.view.as_ref();
-    let view = view.ok_or_else(|| Trouble::say("no samples have come yet"))?;
+    let view = shown
+        .view
+        .as_ref()
+        .ok_or_else(|| Trouble::say("no samples have come yet"))?;
     // `TimeRange::between` is without its start and with its end; here it is the other way
     // round.
     let query = |(start, end): (u64, u64)| Query {
@@ -202,8 +207,9 @@ fn different(dialog: &Dialog, words: &str) -> Result<Answer, Trouble> {
         ..shown.asked.query.clone()
     };
     let cancel = dialog.session.cancel();
-    let whole = view.select(&query((first, last)), cancel);
-    let whole = whole.map_err(|_| Trouble::Stopped)?;
+    let whole = view
+        .select(&query((first, last)), cancel)
+        .map_err(|_| Trouble::Stopped)?;
     let select = |range| {
         let selected = whole.part(&query(range), cancel);
         selected.map_err(|_| Trouble::Stopped)

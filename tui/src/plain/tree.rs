@@ -50,8 +50,9 @@ pub fn tree(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     };
     let cx = &dialog.session.app.context();
     let (report, counted) = (&*cx.shown.report, metric::metric_told(cx));
-    let total = look_for.and_then(|id| report.find_function(id));
-    let total = total.map(|at| report.functions[at].total_samples);
+    let total = look_for
+        .and_then(|id| report.find_function(id))
+        .map(|at| report.functions[at].total_samples);
     let mut printer = Printer {
         tree: &answer.trees.now,
         answer: Answer::of(head(&answer, &start, path.len(), total, counted)),

@@ -128,9 +128,10 @@ fn work(
 ) {
     let mut is_rested = true;
     loop {
-        let next = match is_rested {
-            true => questions.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            false => questions.recv_timeout(REST_AFTER),
+        let next = if is_rested {
+            questions.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            questions.recv_timeout(REST_AFTER)
         };
         match next {
             Ok((question, cancel)) => {

@@ -55,9 +55,10 @@ impl Writing {
             Content::Profile { .. } => String::new(),
         };
         let events = self.events.clone();
-        let event = match job.is_repeated {
-            true => Event::Repeated,
-            false => Event::Written,
+        let event = if job.is_repeated {
+            Event::Repeated
+        } else {
+            Event::Written
         };
         let work = move || {
             // Sending fails when the screen was left.

@@ -19,9 +19,10 @@ pub fn render(cx: &Context<'_>, theme: &Theme, frame: &mut Frame, area: Rect) {
     let room = usize::from(area.width);
     let heads = Rect { height: 1, ..area };
     buffer.set_style(heads, theme.heads());
-    let head = match cx.counts_time() {
-        true => cx.cpus_head(),
-        false => "CPU",
+    let head = if cx.counts_time() {
+        cx.cpus_head()
+    } else {
+        "CPU"
     };
     let has_hosts = people::are_of_several_machines(&cx.shown.report);
     let whose = if has_hosts { HOST_HEAD } else { "USER" };

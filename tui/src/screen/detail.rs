@@ -197,13 +197,14 @@ pub fn say(app: &App, notice: &Notice) -> String {
         }
         Notice::Written { path, bytes } => {
             let wrote = format!("wrote {path}, {}", units::bytes(*bytes));
-            match app.terminal.is_remote {
+            if app.terminal.is_remote {
                 // On another machine a path is of use only with the way to it.
-                true => format!(
+                format!(
                     "{wrote}   scp {}:{path} .",
                     text::clean(&app.shown.source.host.name)
-                ),
-                false => wrote,
+                )
+            } else {
+                wrote
             }
         }
         Notice::NotWritten { why, stopped: None } => format!("the file was not written: {why}"),
@@ -224,9 +225,10 @@ pub fn say(app: &App, notice: &Notice) -> String {
             is_another,
         } => {
             let are = format!("{} are the baseline, A", metric::counted(cx, *samples));
-            let next = match is_another {
-                true => hint(cx, Action::Back, "the one before"),
-                false => hint(cx, Action::Difference, "what differs from them"),
+            let next = if *is_another {
+                hint(cx, Action::Back, "the one before")
+            } else {
+                hint(cx, Action::Difference, "what differs from them")
             };
             and(&are, "; ", [next])
         }
@@ -271,9 +273,10 @@ pub fn say(app: &App, notice: &Notice) -> String {
         } => {
             // The most important part comes first, as a narrow screen cuts the end.
             let works = format!("{key} works in {views}: {what}");
-            match also.is_empty() {
-                true => works,
-                false => format!("{works}; also in {also}"),
+            if also.is_empty() {
+                works
+            } else {
+                format!("{works}; also in {also}")
             }
         }
         Notice::NoSuchKey => {
@@ -329,8 +332,9 @@ pub fn say(app: &App, notice: &Notice) -> String {
         Notice::NoProbes => {
             let functions = key(cx, Action::View(ViewId::Functions));
             let label = app.keymap.label(Action::Probe, ViewId::Functions);
-            let how = functions.zip(label);
-            let how = how.map(|(view, key)| format!("{key} on a function ({view}) places one"));
+            let how = functions
+                .zip(label)
+                .map(|(view, key)| format!("{key} on a function ({view}) places one"));
             and("there are no probes", ": ", [how])
         }
         Notice::ProbeRenewed => "60 seconds from now on".into(),

@@ -150,8 +150,11 @@ pub fn render_prompt(
     let (caret, _) = buffer.set_stringn(x, area.y, &before[start..], typed_room, Style::new());
     let left = typed_room.saturating_sub(usize::from(caret - x));
     let (end, _) = buffer.set_stringn(caret, area.y, &*after, left, Style::new());
-    let start = area.right().saturating_sub(text::width(&result) as u16);
-    let start = start.max(end + 2).min(area.right());
+    let start = area
+        .right()
+        .saturating_sub(text::width(&result) as u16)
+        .max(end + 2)
+        .min(area.right());
     let left = usize::from(area.right() - start);
     buffer.set_stringn(start, area.y, &*result, left, theme.dim());
     frame.set_cursor_position(Position::new(caret.min(area.right() - 1), area.y));

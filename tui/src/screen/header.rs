@@ -50,8 +50,7 @@ fn render_base(app: &App, theme: &Theme, frame: &mut Frame, area: Rect) {
     // The first two segments of this line are always the count and the loss.
     if app.shown.health.lost > 0 {
         let x = text::width(trust[0].text()) as u16 + 2;
-        let lost = Rect::new(x, area.y, text::width(trust[1].text()) as u16, 1);
-        let lost = lost.intersection(area);
+        let lost = Rect::new(x, area.y, text::width(trust[1].text()) as u16, 1).intersection(area);
         frame.buffer_mut().set_style(lost, theme.warning());
     }
 }
@@ -142,9 +141,10 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
     let mut live = vec![format!("{word} {clock}"), word.into()];
     if let Some(recording) = &snapshot.source.recording {
         let file = text::clean(&recording.name);
-        let clock = match snapshot.run.elapsed.is_zero() {
-            true => String::new(),
-            false => format!(" {clock}"),
+        let clock = if snapshot.run.elapsed.is_zero() {
+            String::new()
+        } else {
+            format!(" {clock}")
         };
         live.insert(0, format!("{word} {}{clock}", text::cut_middle(&file, 20)));
         live.insert(0, format!("{word} {file}{clock}"));
@@ -170,10 +170,11 @@ fn place(app: &App) -> (Vec<Segment>, usize) {
             .source
             .budget
             .map_or(rate_hz, |budget| budget.rate_hz);
-        let rate = match wanted_hz > rate_hz {
+        let rate = if wanted_hz > rate_hz {
             // The rest was given up to keep to the budget.
-            true => format!("{engine}{rate_hz} of {wanted_hz} Hz"),
-            false => format!("{engine}{rate_hz} Hz"),
+            format!("{engine}{rate_hz} of {wanted_hz} Hz")
+        } else {
+            format!("{engine}{rate_hz} Hz")
         };
         segments.push(Segment::new(4, [rate, String::new()]));
     }
@@ -389,9 +390,10 @@ fn window(app: &App) -> String {
     let seconds = shown.report.window.seconds();
     let asked = match app.knobs.window {
         Window::Last(Span::All) if shown.report.samples > 0 && !app.is_catching_up() => {
-            return match shown.run.elapsed.is_zero() {
-                true => "win all".into(),
-                false => format!("win all ({seconds:.0}s)"),
+            return if shown.run.elapsed.is_zero() {
+                "win all".into()
+            } else {
+                format!("win all ({seconds:.0}s)")
             };
         }
         window => units::window(window),
@@ -438,12 +440,13 @@ fn filter(app: &App) -> Segment {
     let shown = &app.shown;
     // The share is of the filter that was asked for then. While another one is being
     // counted, it is not known yet.
-    let keeps = match shown.asked.query.filter == *filter {
-        true => format!(
+    let keeps = if shown.asked.query.filter == *filter {
+        format!(
             "keeps {}%",
             units::completeness_in(&shown.report, shown.report.samples, shown.offered)
-        ),
-        false => "⟳".into(),
+        )
+    } else {
+        "⟳".into()
     };
     let words = filter.to_string();
     let words = text::clean(&words);
@@ -601,9 +604,10 @@ fn lost(taken: u64, lost: u64) -> Segment {
 
 /// Adds the sign to a number, but not to `-`, which stands for a share of nothing.
 fn percent_sign(number: String) -> String {
-    match number.ends_with('-') {
-        true => number,
-        false => number + "%",
+    if number.ends_with('-') {
+        number
+    } else {
+        number + "%"
     }
 }
 

@@ -28,11 +28,16 @@ pub fn render(app: &App, scroll: usize, theme: &Theme, frame: &mut Frame) {
     // Lines that are still below.
     let more = lines.saturating_sub(scroll + shown);
     let close = key(&app.context(), Action::Back).map(|key| format!(" {key} close "));
-    let page = key(&app.context(), Action::PageDown).filter(|_| more > 0);
-    let page = page.map(|key| format!("  {key}: {more} more lines "));
+    let page = key(&app.context(), Action::PageDown)
+        .filter(|_| more > 0)
+        .map(|key| format!("  {key}: {more} more lines "));
     let find = key(&app.context(), Action::Palette);
     let find = find.map(|key| format!(" {key} find an action "));
-    let foot = { close.into_iter().chain(page).chain(find) }.collect::<String>();
+    let foot = close
+        .into_iter()
+        .chain(page)
+        .chain(find)
+        .collect::<String>();
     let block = Block::bordered()
         .title(format!(" Help: {} ", app.focus().name()))
         .title_bottom(foot);

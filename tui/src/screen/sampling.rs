@@ -83,9 +83,10 @@ fn render_rates(sampling: &SamplingDialog, on: &Dialog, frame: &mut Frame) {
             (false, true) => theme.dim(),
             (false, false) => Style::new(),
         };
-        let words = match is_chosen {
-            true => format!("({words})"),
-            false => format!(" {words} "),
+        let words = if is_chosen {
+            format!("({words})")
+        } else {
+            format!(" {words} ")
         };
         let room = usize::from(area.right().saturating_sub(x));
         let (end, _) = frame

@@ -68,8 +68,8 @@ fn keys(app: &App, state: &State) -> Vec<String> {
         }
         // A wait that goes on has no sample, however long the window is.
         State::Idle if app.shown.counts_time() && app.view != ViewId::Threads => {
-            let threads = key(&app.context(), Action::View(ViewId::Threads));
-            let threads = threads.map(|key| format!("Waits that go on: {key} Thread"));
+            let threads = key(&app.context(), Action::View(ViewId::Threads))
+                .map(|key| format!("Waits that go on: {key} Thread"));
             return threads.map(|hint| format!(" {hint}")).into_iter().collect();
         }
         State::Idle => {

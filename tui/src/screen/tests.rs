@@ -100,8 +100,9 @@ impl Hand {
             else {
                 unreachable!("it is one");
             };
-            let answer = question.answer(&mut MadeUp, &Cancel::new());
-            let answer = answer.expect("nobody cancels it");
+            let answer = question
+                .answer(&mut MadeUp, &Cancel::new())
+                .expect("nobody cancels it");
             let more = self.app.update(Event::Answer(answer), self.now);
             self.effects.extend(more);
         }

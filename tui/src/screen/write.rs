@@ -215,9 +215,10 @@ fn render_subjects(app: &App, dialog: &WriteDialog, on: &Dialog, rows: u16, fram
             _ => format!("{sign} {words}"),
         };
         let is_here = subject == chosen && dialog.field == Field::Subject;
-        let style = match is_here {
-            true => on.theme.selected(),
-            false => Style::new(),
+        let style = if is_here {
+            on.theme.selected()
+        } else {
+            Style::new()
         };
         on.entry(label, &words, style, frame, line);
         if is_here {
@@ -298,9 +299,10 @@ fn subject_words(app: &App, subject: Subject) -> String {
                 Window::Since { .. } => "since the mark".into(),
                 Window::Between { .. } => "the marked time".into(),
             };
-            let filter = match app.knobs.filter.is_empty() {
-                true => "",
-                false => ", filtered",
+            let filter = if app.knobs.filter.is_empty() {
+                ""
+            } else {
+                ", filtered"
             };
             format!(
                 "this scope and window: {}, {window}{filter}: {}",

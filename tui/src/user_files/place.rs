@@ -44,8 +44,10 @@ impl Place {
     /// Opens the folder of a path. An error if the path is a folder itself.
     pub fn open(path: &Path) -> Result<Self, Refusal> {
         let is_folder = path.as_os_str().as_bytes().ends_with(b"/");
-        let name = path.file_name().filter(|_| !is_folder);
-        let name = name.ok_or(Refusal::Kind("folder"))?;
+        let name = path
+            .file_name()
+            .filter(|_| !is_folder)
+            .ok_or(Refusal::Kind("folder"))?;
         let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(parent.unwrap_or(Path::new(".")), flags, Mode::empty())?;

@@ -281,8 +281,7 @@ impl Code {
     /// The rows on the screen, and which of them is selected.
     pub fn shown(&self) -> impl Iterator<Item = (&CodeRow, bool)> {
         let (offset, selected) = (self.offset(), self.selected_index());
-        let rows = self.rows.iter().enumerate();
-        let rows = rows.skip(offset).take(self.height);
+        let rows = self.rows.iter().enumerate().skip(offset).take(self.height);
         rows.map(move |(at, row)| (row, Some(at) == selected))
     }
 
@@ -371,9 +370,10 @@ impl Code {
             self.center(at);
         } else if self.rows[at].samples() > 0 {
             // Text that is being read does not move under the eyes.
-            match self.is_seen(at) {
-                true => self.hold(at),
-                false => self.center(at),
+            if self.is_seen(at) {
+                self.hold(at)
+            } else {
+                self.center(at)
             }
         }
     }
@@ -402,9 +402,10 @@ impl Code {
         let first = (selected + 1).saturating_sub(self.height);
         let is_start = self.rows[..selected].iter().all(|row| row.key().is_none());
         if let Some(place) = &mut self.place {
-            place.offset = match is_start && selected < self.height {
-                true => 0,
-                false => offset.min(last).clamp(first, selected),
+            place.offset = if is_start && selected < self.height {
+                0
+            } else {
+                offset.min(last).clamp(first, selected)
             };
         }
     }
@@ -416,9 +417,10 @@ impl Code {
     /// Selects a row, and scrolls to it wherever it is.
     pub fn jump_to(&mut self, at: usize) {
         self.touch();
-        match self.is_seen(at) {
-            true => self.select(at),
-            false => self.center(at),
+        if self.is_seen(at) {
+            self.select(at)
+        } else {
+            self.center(at)
         }
     }
 
@@ -481,11 +483,12 @@ impl Code {
             None => row.samples(),
         });
         let here = self.selected_index()?;
-        let place = match down {
-            true => hot.iter().position(|at| *at > here).unwrap_or(0),
-            false => {
-                { hot.iter().rposition(|at| *at < here) }.unwrap_or(hot.len().saturating_sub(1))
-            }
+        let place = if down {
+            hot.iter().position(|at| *at > here).unwrap_or(0)
+        } else {
+            hot.iter()
+                .rposition(|at| *at < here)
+                .unwrap_or(hot.len().saturating_sub(1))
         };
         let at = *hot.get(place)?;
         self.jump_to(at);

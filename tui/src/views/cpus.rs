@@ -100,9 +100,12 @@ impl Busy {
             Full::Busiest(most) => most,
         });
         let block = |samples: u32| trend::blocks(&[samples.into()], full);
-        let numbered = self.samples.iter();
-        let numbered = numbered.map(|(cpu, samples)| format!("{cpu}{}", block(*samples)));
-        let numbered = numbered.collect::<Vec<_>>().join(" ");
+        let numbered = self
+            .samples
+            .iter()
+            .map(|(cpu, samples)| format!("{cpu}{}", block(*samples)))
+            .collect::<Vec<_>>()
+            .join(" ");
         let cpus = self.samples.iter().map(|(cpu, _)| u32::from(*cpu));
         let cpus = probe::cpus::list(cpus);
         if text::width(&numbered) <= room {

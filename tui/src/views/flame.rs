@@ -110,9 +110,10 @@ impl Flame {
         self.held = place.held;
         self.trail = place.trail;
         self.offset = place.offset;
-        match self.desk.return_to(place.look) {
-            true => self.lay_out(),
-            false => self.layout = Layout::default(),
+        if self.desk.return_to(place.look) {
+            self.lay_out()
+        } else {
+            self.layout = Layout::default()
         }
     }
 
@@ -331,11 +332,14 @@ impl Flame {
 
     /// Makes the bars anew, from tree, zoom and width, and finds the selected frame among them.
     fn lay_out(&mut self) {
-        let held = self.held.as_ref();
-        let held = held.and_then(|way| way.strip_prefix(&self.zoom[..]));
-        let folding = match self.unfolds {
-            true => Folding::None,
-            false => Folding::Runs { held },
+        let held = self
+            .held
+            .as_ref()
+            .and_then(|way| way.strip_prefix(&self.zoom[..]));
+        let folding = if self.unfolds {
+            Folding::None
+        } else {
+            Folding::Runs { held }
         };
         self.layout = match self.desk.shown() {
             Some(shown) => Layout::new(&shown.trees, &self.zoom, self.width, folding),

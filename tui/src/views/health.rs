@@ -141,7 +141,7 @@ impl Health {
     fn settle(&mut self) {
         let before = std::mem::replace(&mut self.topics, self.found.clone());
         let opened = self.opened.map(Topic::Unnamed);
-        if let Some(at) = { self.topics.iter() }.position(|topic| opened == Some(*topic)) {
+        if let Some(at) = self.topics.iter().position(|topic| opened == Some(*topic)) {
             let below = causes::topics(self.answer());
             self.topics.splice(at + 1..at + 1, below);
         }
@@ -222,7 +222,10 @@ impl Health {
         let Some(opened) = self.opened.take() else {
             return false;
         };
-        if let Some(at) = { self.topics.iter() }.position(|topic| *topic == Topic::Unnamed(opened))
+        if let Some(at) = self
+            .topics
+            .iter()
+            .position(|topic| *topic == Topic::Unnamed(opened))
         {
             self.cursor.select(at, &self.topics, self.height);
         }
@@ -415,34 +418,39 @@ fn same_functions(diff: &Diff, new: usize, gone: usize) -> String {
 /// How many samples there are in the window, and how many were lost.
 fn samples(snapshot: &Snapshot) -> Vec<Finding> {
     let (taken, lost) = (snapshot.report.samples, snapshot.health.lost);
-    let by_cpu = snapshot.run.losses.as_ref();
-    let by_cpu = by_cpu.map_or_else(String::new, |losses| lost_by_cpu(losses));
+    let by_cpu = snapshot
+        .run
+        .losses
+        .as_ref()
+        .map_or_else(String::new, |losses| lost_by_cpu(losses));
     let why_lost = match (lost, &*by_cpu) {
         (0, _) => String::new(),
         (_, "") => "a buffer was full".into(),
         (_, by_cpu) => format!("a buffer was full; in this run {by_cpu}"),
     };
     let is_time = snapshot.counts_time();
-    let (title, sentence, taken_explain) = match is_time {
-        true => (
+    let (title, sentence, taken_explain) = if is_time {
+        (
             "TIME in the window",
             "A wait counts with its length, when it ends; see docs/waiting.md.",
             "This time is in the window and is counted in every view.",
-        ),
-        false => (
+        )
+    } else {
+        (
             "SAMPLES in the window",
             "A clock ticks on each CPU; a tick that finds a thread there is a sample.",
             "These samples are in the window and are counted in every view.",
-        ),
+        )
     };
     let mut lines = vec![
         heading(title, sentence),
         Finding {
             topic: Topic::Taken,
             label: if is_time { "counted" } else { "taken" }.into(),
-            value: match is_time {
-                true => Value::Time(taken, taken, digits(snapshot, taken)),
-                false => Value::Share(taken, taken + lost),
+            value: if is_time {
+                Value::Time(taken, taken, digits(snapshot, taken))
+            } else {
+                Value::Share(taken, taken + lost)
             },
             text: "the base of shares in other views".into(),
             explain: taken_explain.into(),
@@ -451,9 +459,10 @@ fn samples(snapshot: &Snapshot) -> Vec<Finding> {
             topic: Topic::Lost,
             label: "lost".into(),
             // Of what is lost it is not known how long it was.
-            value: match is_time {
-                true => Value::Count(lost),
-                false => Value::Share(lost, taken + lost),
+            value: if is_time {
+                Value::Count(lost)
+            } else {
+                Value::Share(lost, taken + lost)
             },
             text: why_lost,
             explain: "Came faster than they were read. Shares are fair if all code lost alike."
@@ -486,7 +495,8 @@ const CPUS_TOLD: usize = 2;
 pub fn lost_by_cpu(losses: &Losses) -> String {
     let by_cpu = losses.by_cpu();
     let (first, others) = by_cpu.split_at(by_cpu.len().min(CPUS_TOLD));
-    let mut words: Vec<String> = { first.iter() }
+    let mut words: Vec<String> = first
+        .iter()
         .map(|(cpu, lost)| format!("CPU {cpu} {}", units::count(*lost)))
         .collect();
     if !others.is_empty() {
@@ -573,9 +583,12 @@ const STOPS_MAX: usize = 5;
 /// have no user stack are counted, but are no part of these stacks.
 fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
     let is_time = snapshot.counts_time();
-    let share = |part, base| match is_time {
-        true => Value::Time(part, base, digits(snapshot, base)),
-        false => Value::Share(part, base),
+    let share = |part, base| {
+        if is_time {
+            Value::Time(part, base, digits(snapshot, base))
+        } else {
+            Value::Share(part, base)
+        }
     };
     let completeness = &snapshot.report.completeness;
     let stacks = completeness.user_stacks;
@@ -588,12 +601,13 @@ fn stacks(snapshot: &Snapshot) -> Vec<Finding> {
             topic: Topic::Whole,
             label: "whole".into(),
             value: share(completeness.whole, stacks),
-            text: match is_time {
-                true => format!("of {}, to the thread's start", units::nanoseconds(stacks)),
-                false => format!(
+            text: if is_time {
+                format!("of {}, to the thread's start", units::nanoseconds(stacks))
+            } else {
+                format!(
                     "of {}, to the thread's start",
                     units::counted(stacks, "stack")
-                ),
+                )
             },
             explain: format!("Whole: {}.", Ending::Root.explain()),
         },
@@ -635,13 +649,17 @@ fn symbols(snapshot: &Snapshot) -> Vec<Finding> {
     let completeness = &snapshot.report.completeness;
     let frames = completeness.frames;
     let is_time = snapshot.counts_time();
-    let of_all = match is_time {
-        true => "of the frames, each as long as its wait".into(),
-        false => format!("of {}", units::counted(frames, "frame")),
+    let of_all = if is_time {
+        "of the frames, each as long as its wait".into()
+    } else {
+        format!("of {}", units::counted(frames, "frame"))
     };
-    let share = |part| match is_time {
-        true => Value::Part(part, frames, digits(snapshot, frames)),
-        false => Value::Share(part, frames),
+    let share = |part| {
+        if is_time {
+            Value::Part(part, frames, digits(snapshot, frames))
+        } else {
+            Value::Share(part, frames)
+        }
     };
     let (text, explain) = match names_from(snapshot) {
         from if from.is_empty() => (of_all, "These frames have a function name.".into()),
@@ -713,9 +731,10 @@ fn names_from(snapshot: &Snapshot) -> String {
 /// The machine, and the notes of the engine on what does not work here.
 fn system(snapshot: &Snapshot) -> Vec<Finding> {
     let host = &snapshot.source.host;
-    let cpus = match host.sampled_cpus.is_empty() {
-        true => cpus::sampled(host),
-        false => format!("only {} sampled", cpus::sampled(host)),
+    let cpus = if host.sampled_cpus.is_empty() {
+        cpus::sampled(host)
+    } else {
+        format!("only {} sampled", cpus::sampled(host))
     };
     let mut lines = vec![
         heading("SYSTEM", "What this machine and these rights allow."),
@@ -869,8 +888,9 @@ mod tests {
         };
         let mut snapshot = Snapshot::default();
         let labels = |snapshot: &Snapshot| {
-            let found = overhead(snapshot).into_iter();
-            let found = found.map(|finding| (finding.label, finding.value));
+            let found = overhead(snapshot)
+                .into_iter()
+                .map(|finding| (finding.label, finding.value));
             found
                 .skip_while(|(label, _)| label != "memory")
                 .collect::<Vec<_>>()

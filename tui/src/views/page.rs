@@ -151,8 +151,7 @@ impl Page {
     /// The rows on the screen, and which of them is selected.
     pub fn shown(&self) -> impl Iterator<Item = (&PageRow, bool)> {
         let (offset, selected) = (self.offset(), self.selected_index());
-        let rows = self.rows.iter().enumerate();
-        let rows = rows.skip(offset).take(self.height);
+        let rows = self.rows.iter().enumerate().skip(offset).take(self.height);
         rows.map(move |(at, row)| (row, Some(at) == selected))
     }
 

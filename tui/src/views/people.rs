@@ -190,9 +190,10 @@ impl<I: Person> View for Table<I> {
         if !line.row.is_counted() {
             return Some(format!("{who} {NOT_COUNTED}"));
         }
-        Some(match line.gone {
-            true => explain::gone(cx, samples, &who),
-            false => match line.row.activity() {
+        Some(if line.gone {
+            explain::gone(cx, samples, &who)
+        } else {
+            match line.row.activity() {
                 Some(activity) => {
                     // A sum of several waits for nobody in particular.
                     let one = Some(line.row).filter(|_| line.count() == 1);
@@ -204,7 +205,7 @@ impl<I: Person> View for Table<I> {
                     }
                 }
                 None => explain::cpus(cx, samples, &who),
-            },
+            }
         })
     }
 }

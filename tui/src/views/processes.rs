@@ -201,9 +201,10 @@ impl Item for ProcessRow {
     fn sum(rows: &[&Self], by: By) -> Option<Self> {
         let first = rows.first()?;
         let is_same_user = |row: &&Self| row.details.user == first.details.user;
-        let user = match rows.iter().all(is_same_user) {
-            true => first.details.user.clone(),
-            false => Some(SEVERAL.into()),
+        let user = if rows.iter().all(is_same_user) {
+            first.details.user.clone()
+        } else {
+            Some(SEVERAL.into())
         };
         let is_same_unit = rows.iter().all(|row| unit_path(row) == unit_path(first));
         let cgroup = unit_path(first).filter(|_| is_same_unit && by != By::Host);
@@ -214,12 +215,14 @@ impl Item for ProcessRow {
         let is_same_host = rows
             .iter()
             .all(|row| row.details.host == first.details.host);
-        let host = match is_same_host {
-            true => first.details.host.clone(),
-            false => Some(SEVERAL.into()),
+        let host = if is_same_host {
+            first.details.host.clone()
+        } else {
+            Some(SEVERAL.into())
         };
-        let tops = rows.iter();
-        let tops = tops.map(|row| ((&row.top_function, &row.top_wait), row.samples));
+        let tops = rows
+            .iter()
+            .map(|row| ((&row.top_function, &row.top_wait), row.samples));
         let (top_function, top_wait) = people::top_of(tops);
         let activities = rows.iter().filter_map(|row| row.activity.as_ref());
         Some(ProcessRow {

@@ -74,7 +74,10 @@ impl ReportQuestion {
         if !view.states().is_empty() {
             let mut waited = Waited::told(&mut report, view, &query);
             let kept_waiting = Metric::kept_waiting().name;
-            let metered = { base.metrics.iter() }.find(|metered| *metered.name == *kept_waiting);
+            let metered = base
+                .metrics
+                .iter()
+                .find(|metered| *metered.name == *kept_waiting);
             if let Some(kept_waiting) = metered.and_then(|metered| metered.view.as_ref()) {
                 waited.learn_ends(kept_waiting, &query);
             }

@@ -133,8 +133,9 @@ impl Item for ThreadRow {
 
     fn sum(rows: &[&Self], _: By) -> Option<Self> {
         let first = rows.first()?;
-        let tops = rows.iter();
-        let tops = tops.map(|row| ((&row.top_function, &row.top_wait), row.samples));
+        let tops = rows
+            .iter()
+            .map(|row| ((&row.top_function, &row.top_wait), row.samples));
         let (top_function, top_wait) = people::top_of(tops);
         let activities = rows.iter().filter_map(|row| row.activity.as_ref());
         Some(ThreadRow {

@@ -347,9 +347,10 @@ impl Time {
     /// Moves the cursor by a second, to the later one if `right`; it stays on the map.
     pub fn go_sideways(&mut self, right: bool) {
         if let Some(here) = self.selected() {
-            let second = match right {
-                true => here.second + 1,
-                false => here.second.saturating_sub(1),
+            let second = if right {
+                here.second + 1
+            } else {
+                here.second.saturating_sub(1)
             };
             self.select(second, here.row);
         }

@@ -208,9 +208,10 @@ impl Tree {
     /// Has a function found in the next tree, and chooses its direction: in a bottom-up tree a
     /// function that was never on top of a stack is not among the first rows.
     pub fn look_for(&mut self, function: FrameId, was_on_top: bool) {
-        self.desk.wanted = match was_on_top {
-            true => Direction::BottomUp,
-            false => Direction::TopDown,
+        self.desk.wanted = if was_on_top {
+            Direction::BottomUp
+        } else {
+            Direction::TopDown
         };
         self.desk.look_for = Some(function);
     }

@@ -25,9 +25,10 @@ pub fn sign(change: f64, theme: &Theme) -> (&'static str, Style) {
 /// Returns whether a change is significant or may be chance, as a cell.
 pub fn sure_cell(cx: &Context<'_>, before: u64, now: u64) -> &'static str {
     let diff = cx.shown.comparison.functions.as_ref();
-    match diff.is_some_and(|diff| diff.is_sure(before, now)) {
-        true => "yes",
-        false => "~",
+    if diff.is_some_and(|diff| diff.is_sure(before, now)) {
+        "yes"
+    } else {
+        "~"
     }
 }
 

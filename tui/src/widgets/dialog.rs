@@ -59,17 +59,18 @@ impl<'t> Dialog<'t> {
     /// Returns the area of a line inside the frame; the first has number 0. It is empty if the
     /// frame has no such line: nothing appears of what is drawn there.
     pub fn line(&self, number: u16) -> Rect {
-        match number < self.inner.height {
-            true => Rect {
+        if number < self.inner.height {
+            Rect {
                 y: self.inner.y + number,
                 height: 1,
                 ..self.inner
-            },
-            false => Rect {
+            }
+        } else {
+            Rect {
                 width: 0,
                 height: 0,
                 ..self.inner
-            },
+            }
         }
     }
 

@@ -124,9 +124,10 @@ impl Theme {
 
     /// The style of the selected row: reverse where the keys go, bold elsewhere.
     pub fn selected(self) -> Style {
-        Style::new().add_modifier(match self.aside {
-            true => Modifier::BOLD,
-            false => Modifier::REVERSED,
+        Style::new().add_modifier(if self.aside {
+            Modifier::BOLD
+        } else {
+            Modifier::REVERSED
         })
     }
 

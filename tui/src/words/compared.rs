@@ -39,8 +39,8 @@ pub fn judgement(
 ) -> String {
     let name = names::brief(name);
     let sides = diff.sides();
-    let numbers = match diff.tests_time() {
-        true => format!(
+    let numbers = if diff.tests_time() {
+        format!(
             "{:.1} ms/s in A ({} in {:.1} s), {:.1} in B ({} in {:.1} s)",
             sides.amount(&diff.a, before),
             amount_by(metric, before),
@@ -48,14 +48,15 @@ pub fn judgement(
             sides.amount(&diff.b, now),
             amount_by(metric, now),
             diff.b.seconds,
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "{} of {} in A, {} of {} in B",
             bare_amount_by(metric, before),
             counted_by(metric, diff.a.samples),
             bare_amount_by(metric, now),
             bare_amount_by(metric, diff.b.samples),
-        ),
+        )
     };
     if !diff.is_tested(before, now) {
         return format!(
@@ -63,16 +64,17 @@ pub fn judgement(
         );
     }
     let corrected = diff.corrected(chance);
-    let test = match diff.tests_time() {
-        true => "two rates",
-        false if sides.are_crowded() => {
-            "two proportions, as other programs decided how much CPU time there was"
-        }
-        false => "two proportions",
+    let test = if diff.tests_time() {
+        "two rates"
+    } else if sides.are_crowded() {
+        "two proportions, as other programs decided how much CPU time there was"
+    } else {
+        "two proportions"
     };
-    let words = match corrected <= FALSE_RATE {
-        true => "surely a change",
-        false => "could be chance",
+    let words = if corrected <= FALSE_RATE {
+        "surely a change"
+    } else {
+        "could be chance"
     };
     format!(
         "{name}: {numbers}; {words}: {} corrected for the {} compared (up to {FALSE_RATE} is \

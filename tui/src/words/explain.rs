@@ -77,17 +77,19 @@ pub fn base_words(cx: &Context<'_>) -> String {
         }
         None => String::new(),
     };
-    let filter = match cx.knobs.filter.is_empty() {
-        true => String::new(),
-        false => format!(
+    let filter = if cx.knobs.filter.is_empty() {
+        String::new()
+    } else {
+        format!(
             ", filter {}{}",
             cx.knobs.filter,
             waits::idle_rule(&cx.knobs.filter)
-        ),
+        )
     };
-    let since = match cx.counts_time() {
-        true => waits::since(cx.shown),
-        false => None,
+    let since = if cx.counts_time() {
+        waits::since(cx.shown)
+    } else {
+        None
     };
     let since = since.map_or_else(String::new, |since| {
         format!(" (waits counted since {since})")

@@ -26,18 +26,20 @@ pub fn now(activity: &Activity, tid: u32, waited: Option<&Waited>) -> Option<Str
     if last.is_circle && last.thread.tid == tid {
         let others = &chain[..chain.len() - 1];
         let others: Vec<String> = others.iter().map(|link| thread(link.thread)).collect();
-        return Some(match others.is_empty() {
-            true => format!("DEADLOCK: it has this lock itself, {line}"),
-            false => format!("DEADLOCK with {}, {line}", others.join(" and ")),
+        return Some(if others.is_empty() {
+            format!("DEADLOCK: it has this lock itself, {line}")
+        } else {
+            format!("DEADLOCK with {}, {line}", others.join(" and "))
         });
     }
     let mut told = format!("held by {}", thread(first.thread));
     for link in rest {
         told += &format!(", which waits for {}", thread(link.thread));
     }
-    told += &match last.is_circle {
-        true => ": DEADLOCK".to_owned(),
-        false => format!(" ({})", doing(last.thread)),
+    told += &if last.is_circle {
+        ": DEADLOCK".to_owned()
+    } else {
+        format!(" ({})", doing(last.thread))
     };
     Some(format!("{told}, {line}"))
 }
@@ -140,8 +142,11 @@ pub fn deadlocks(waited: &Waited) -> Vec<Deadlock> {
         }
         let others = others.iter().map(|link| link.thread);
         let circle: Vec<&ThreadStates> = std::iter::once(first).chain(others).collect();
-        let for_ns = circle.iter().map(|one| waited.for_ns(one)).min();
-        let for_ns = for_ns.unwrap_or_default();
+        let for_ns = circle
+            .iter()
+            .map(|one| waited.for_ns(one))
+            .min()
+            .unwrap_or_default();
         // An owner is the one of the moment in which a wait began: a short circle may be none.
         if for_ns < LONG_NS {
             continue;

@@ -23,8 +23,9 @@ pub fn hints(cx: &Context<'_>, [one, other]: [Action; 2], words: &str) -> Option
 /// Returns a text with those hints behind it that are not None.
 pub fn and<const N: usize>(text: &str, gap: &str, hints: [Option<String>; N]) -> String {
     let hints: Vec<String> = hints.into_iter().flatten().collect();
-    match hints.is_empty() {
-        true => text.to_owned(),
-        false => format!("{text}{gap}{}", hints.join(", ")),
+    if hints.is_empty() {
+        text.to_owned()
+    } else {
+        format!("{text}{gap}{}", hints.join(", "))
     }
 }

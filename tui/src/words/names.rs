@@ -64,17 +64,19 @@ pub fn short(name: &str) -> Cow<'_, str> {
     let stem = stem(name);
     let is_copy = stem.len() < name.len();
     let stem = without_hash(stem);
-    let folded = match stem.contains('<') {
-        true => fold(stem),
-        false => stem.to_owned(),
+    let folded = if stem.contains('<') {
+        fold(stem)
+    } else {
+        stem.to_owned()
     };
     let mut short = without_folders(folded);
     if is_copy {
         short.push_str(SUFFIX_MARK);
     }
-    match short == name {
-        true => Cow::Borrowed(name),
-        false => Cow::Owned(short),
+    if short == name {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(short)
     }
 }
 
@@ -110,12 +112,13 @@ fn stem(name: &str) -> &str {
     let mut stem = name;
     while let Some((rest, last)) = stem.rsplit_once('.') {
         // A suffix may have a number behind it: `.isra.0` is one suffix of two parts.
-        let (word, before) = match last.bytes().all(|byte| byte.is_ascii_digit()) {
-            true => match rest.rsplit_once('.') {
+        let (word, before) = if last.bytes().all(|byte| byte.is_ascii_digit()) {
+            match rest.rsplit_once('.') {
                 Some((before, word)) => (word, before),
                 None => break,
-            },
-            false => (last, rest),
+            }
+        } else {
+            (last, rest)
         };
         if before.is_empty() || !SUFFIXES.contains(&word) {
             break;
@@ -242,9 +245,10 @@ fn without_folders(name: String) -> String {
     };
     let path = at + length - 1;
     // Where the part of the name ends that stays.
-    let head = match name[at..].starts_with("file:") {
-        true => at,
-        false => path,
+    let head = if name[at..].starts_with("file:") {
+        at
+    } else {
+        path
     };
     let Some(slash) = name[path..].rfind('/').map(|slash| path + slash) else {
         return name;

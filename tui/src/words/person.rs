@@ -18,9 +18,10 @@ pub fn short_command(row: &ProcessRow) -> &str {
     let whole = command(row);
     let end = whole.find(' ').unwrap_or(whole.len());
     let (program, _) = whole.split_at(end);
-    match program.starts_with('/') {
-        true => &whole[program.rfind('/').map_or(0, |slash| slash + 1)..],
-        false => whole,
+    if program.starts_with('/') {
+        &whole[program.rfind('/').map_or(0, |slash| slash + 1)..]
+    } else {
+        whole
     }
 }
 

@@ -73,9 +73,10 @@ pub fn with_function(name: &str, wait: Option<&str>) -> String {
 pub fn delays(activity: &Activity) -> Option<String> {
     let text = |percent| {
         let delay = activity.delays.percentile(percent)?;
-        Some(match delay.has_no_end {
-            true => format!(">{}", units::nanoseconds(delay.ns / 2)),
-            false => format!("<{}", units::nanoseconds(delay.ns)),
+        Some(if delay.has_no_end {
+            format!(">{}", units::nanoseconds(delay.ns / 2))
+        } else {
+            format!("<{}", units::nanoseconds(delay.ns))
         })
     };
     let (half, most) = (text(50)?, text(99)?);

@@ -31,9 +31,10 @@ fn is_unsafe(c: char) -> bool {
 
 /// Returns how many cells the text takes on the screen.
 pub fn width(text: &str) -> usize {
-    match is_plain(text) {
-        true => text.len(),
-        false => text.width(),
+    if is_plain(text) {
+        text.len()
+    } else {
+        text.width()
     }
 }
 

@@ -250,9 +250,10 @@ impl Scale {
 
     /// An amount by itself: `1,036`, or `2.50s` where time is counted.
     pub fn bare(&self, amount: u64) -> String {
-        match self.is_time {
-            true => nanoseconds(amount),
-            false => count(amount),
+        if self.is_time {
+            nanoseconds(amount)
+        } else {
+            count(amount)
         }
     }
 

@@ -75,28 +75,27 @@ const NOT_THE_PRODUCT: &str = "the mean times their number is not the time: a wa
 /// As [`brief`], with what the number is from.
 pub fn explain(waits: &Waits) -> String {
     let brief = brief(waits);
-    match waits.is_exact() {
-        true if waits.count == 0 => {
-            format!("{brief}: time counts as it passes, waits when they end")
-        }
-        true => format!("{brief}; each of them gave its stack; {NOT_THE_PRODUCT}"),
-        false => format!(
+    if !waits.is_exact() {
+        format!(
             "{brief}; {} of them gave their stack: long ones always do, short ones by chance, \
              and then stand for those that were not drawn; {NOT_THE_PRODUCT}",
             units::count(waits.drawn)
-        ),
+        )
+    } else if waits.count == 0 {
+        format!("{brief}: time counts as it passes, waits when they end")
+    } else {
+        format!("{brief}; each of them gave its stack; {NOT_THE_PRODUCT}")
     }
 }
 
 /// Says in parentheses what a filter takes for waits for work; nothing if it does not ask.
 pub fn idle_rule(filter: &Filter) -> &'static str {
     let asks = |clause: &Clause| matches!(clause, Clause::Sample { test: SampleTest::State(states), .. } if states.has_idle());
-    match filter.clauses().iter().any(asks) {
-        true => {
-            " (idle: waits with epoll, poll, select, accept or a condition on the stack, by the \
+    if filter.clauses().iter().any(asks) {
+        " (idle: waits with epoll, poll, select, accept or a condition on the stack, by the \
              names of such calls; the same calls may wait for an answer)"
-        }
-        false => "",
+    } else {
+        ""
     }
 }
 

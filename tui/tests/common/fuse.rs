@@ -69,8 +69,11 @@ pub struct Fuse {
 impl Fuse {
     /// Mounts it, with the bytes of its program; or says why that cannot be.
     pub fn mount(program: Vec<u8>) -> Result<Self, String> {
-        let device = File::options().read(true).write(true).open("/dev/fuse");
-        let device = device.map_err(|error| format!("/dev/fuse: {error}"))?;
+        let device = File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/fuse")
+            .map_err(|error| format!("/dev/fuse: {error}"))?;
         let directory = tempfile::tempdir().expect("a directory");
         let options = format!(
             "fd={},rootmode=40000,user_id=0,group_id=0,allow_other",
@@ -143,8 +146,9 @@ fn serve(mut device: File, program: &[u8], state: &State) {
         };
         if state.hangs.load(Ordering::SeqCst) {
             if CURIOUS.contains(&request.op) {
-                let who = std::fs::read_to_string(format!("/proc/{}/cmdline", request.pid));
-                let who = who.unwrap_or_default().replace('\0', " ");
+                let who = std::fs::read_to_string(format!("/proc/{}/cmdline", request.pid))
+                    .unwrap_or_default()
+                    .replace('\0', " ");
                 let who = format!("request {} of {} {who}", request.op, request.pid);
                 state.unanswered.lock().expect("no panic").push(who);
             }

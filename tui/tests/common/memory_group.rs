@@ -36,8 +36,8 @@ impl MemoryGroup {
     pub fn holds(&self, command: &mut Command) {
         let members = fs::File::options()
             .write(true)
-            .open(self.0.join("cgroup.procs"));
-        let members = members.expect("it is ours");
+            .open(self.0.join("cgroup.procs"))
+            .expect("it is ours");
         // SAFETY: one system call between fork and exec.
         unsafe {
             command.pre_exec(move || std::io::Write::write_all(&mut &members, b"0"));

@@ -73,7 +73,7 @@ pub fn probe<'v>(report: &'v Value, function: &str) -> &'v Value {
 /// `value` → `count` of a list of values.
 pub fn top(values: &Value) -> Vec<(String, u64)> {
     let top = values["top"].as_array().expect("a list");
-    { top.iter() }
+    top.iter()
         .map(|entry| {
             let value = entry["value"].as_str().expect("text");
             (

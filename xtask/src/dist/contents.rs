@@ -43,8 +43,10 @@ impl File {
 /// Returns the files of an installation. Manual and completions are what the program prints.
 pub fn files(root: &Path, program: &Path, bom: &[u8]) -> Result<Vec<File>> {
     let printed = |words: &[&str]| -> Result<Vec<u8>> {
-        let output = Command::new(program).args(words).output();
-        let output = output.with_context(|| format!("cannot start {}", program.display()))?;
+        let output = Command::new(program)
+            .args(words)
+            .output()
+            .with_context(|| format!("cannot start {}", program.display()))?;
         if !output.status.success() || output.stdout.is_empty() {
             bail!("proftop {} prints nothing", words.join(" "));
         }

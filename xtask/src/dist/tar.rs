@@ -85,7 +85,8 @@ mod tests {
         let listed = tar.wait_with_output().unwrap();
         assert!(listed.status.success());
         let listed = String::from_utf8(listed.stdout).unwrap();
-        let lines: Vec<String> = { listed.lines() }
+        let lines: Vec<String> = listed
+            .lines()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect();
         assert_eq!(

@@ -189,8 +189,10 @@ impl Path {
             None => fields.of.follow(known)?,
         };
         if let Some(cast) = &fields.cast {
-            let kind = known.types.named(cast);
-            let kind = kind.ok_or_else(|| format!("no type is called `{cast}`"))?;
+            let kind = known
+                .types
+                .named(cast)
+                .ok_or_else(|| format!("no type is called `{cast}`"))?;
             if let Reached::Place(_) = reached {
                 path.read(8);
             }
@@ -203,8 +205,10 @@ impl Path {
             }
             let structure = into_structure(known, &mut path, reached)
                 .ok_or_else(|| format!("what `{name}` is a member of is not known"))?;
-            let member = known.types.member(structure, name);
-            let member = member.map_err(|why| no_member(why, name))?;
+            let member = known
+                .types
+                .member(structure, name)
+                .map_err(|why| no_member(why, name))?;
             path.then = path.then.wrapping_add(member.offset as i64);
             reached = match member.bits {
                 Some(bits) => Reached::Bits(member.kind, bits),
@@ -273,15 +277,19 @@ impl Path {
 
 /// Where the parameter of a name is.
 fn parameter(known: Known<'_>, name: &str) -> Result<(Path, Reached), String> {
-    let found = known.parameters.iter().find(|it| it.name == name);
-    let found = found.ok_or_else(|| {
-        let names = known.parameters.iter().map(|it| it.name.as_str());
-        let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
-        match names.is_empty() {
-            true => format!("no parameter is called `{name}`"),
-            false => format!("no parameter is called `{name}`: {}", names.join(", ")),
-        }
-    })?;
+    let found = known
+        .parameters
+        .iter()
+        .find(|it| it.name == name)
+        .ok_or_else(|| {
+            let names = known.parameters.iter().map(|it| it.name.as_str());
+            let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+            if names.is_empty() {
+                format!("no parameter is called `{name}`")
+            } else {
+                format!("no parameter is called `{name}`: {}", names.join(", "))
+            }
+        })?;
     match found.place {
         Passed::Argument(number) => {
             let path = Path::of(Base::Argument(number));
@@ -347,8 +355,10 @@ fn part(
     (kind, words, is_even): (TypeId, u32, bool),
     name: &str,
 ) -> Result<(Path, Reached), String> {
-    let member = known.types.member(kind, name);
-    let member = member.map_err(|why| no_member(why, name))?;
+    let member = known
+        .types
+        .member(kind, name)
+        .map_err(|why| no_member(why, name))?;
     let word = member.offset / 8;
     let is_whole = is_even && member.offset.is_multiple_of(8) && member.bits.is_none();
     let (Base::Argument(first), true) = (path.base, is_whole && word < u64::from(words)) else {

@@ -34,7 +34,8 @@ pub fn find(modules: &[&Module], name: &str, pattern: Option<&Regex>, search: &S
     if search.values.has_results() {
         return Err("a marker returns nothing: leave out `ret`".into());
     }
-    let all: Vec<(&Module, Marker)> = { modules.iter() }
+    let all: Vec<(&Module, Marker)> = modules
+        .iter()
         .flat_map(|module| {
             let markers = sites::markers(&module.symbols).into_iter();
             markers.map(|marker| (*module, marker))
@@ -96,7 +97,9 @@ fn add(
     sites::check_file(&module.path)?;
     let (function, site) = sites::place_marker(&module.symbols, marker)?;
     let semaphore = sites::semaphore(&module.symbols, marker)?;
-    let values = { search.values.iter() }
+    let values = search
+        .values
+        .iter()
         .map(|value| value.at_marker(&marker.arguments))
         .collect::<Result<Vec<_>, _>>()
         .and_then(Values::new)

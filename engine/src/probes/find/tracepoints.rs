@@ -55,7 +55,8 @@ pub fn find(
     let symbols = KernelSymbols::load();
     let mut meant: Vec<Tracepoint> = types.find(name).into_iter().collect();
     if let (true, Some(pattern)) = (meant.is_empty(), pattern) {
-        let mut names: Vec<&str> = { types.names() }
+        let mut names: Vec<&str> = types
+            .names()
             .filter(|name| pattern.find(name).is_some_and(|it| it.len() == name.len()))
             .collect();
         names.sort_unstable();
@@ -77,7 +78,9 @@ pub fn find(
         return Err(format!("this kernel has no tracepoint `{name}`"));
     }
     let found = meant.into_iter().map(|point| {
-        let values = { search.values.iter() }
+        let values = search
+            .values
+            .iter()
             .map(|value| {
                 value
                     .at_point(&types, &point)
@@ -94,11 +97,12 @@ pub fn find(
 /// sentence.
 pub fn check_point(subsystem: Option<&str>, name: &str) -> Result<(), String> {
     find(subsystem, name, None, &Search::default())?;
-    match is_of_locks(name) {
-        true => Err(format!(
+    if is_of_locks(name) {
+        Err(format!(
             "{name} is passed where the kernel takes locks: taking a stack there would pass it again"
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -137,7 +141,10 @@ fn check_subsystem(subsystem: &str, meant: &[Tracepoint]) -> Result<(), String> 
     {
         return Err(format!("`{subsystem}` is no subsystem of the kernel"));
     }
-    let Some(root) = { TRACEFS.iter().map(Path::new) }.find(|root| root.join("sched").exists())
+    let Some(root) = TRACEFS
+        .iter()
+        .map(Path::new)
+        .find(|root| root.join("sched").exists())
     else {
         return Ok(());
     };

@@ -77,7 +77,9 @@ impl Callers {
 
     /// The most frequent stacks.
     fn first(&self) -> Vec<(&[Frame], u64)> {
-        let mut all: Vec<(&[Frame], u64)> = { self.stacks.iter() }
+        let mut all: Vec<(&[Frame], u64)> = self
+            .stacks
+            .iter()
             .map(|(frames, count)| (&**frames, *count))
             .collect();
         few::sort_by(&mut all, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));

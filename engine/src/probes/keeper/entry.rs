@@ -285,9 +285,10 @@ impl Watched {
     /// Reads what was counted.
     pub fn look(&mut self, calls: &mut Calls, recorder: &mut Recorder) {
         let has_values = self.orders.flags & (order::VALUES | order::RESULTS) != 0;
-        let read = match has_values {
-            true => calls.read_with_values(self.probe),
-            false => calls.read(self.probe).map(|it| (it, Texts::default())),
+        let read = if has_values {
+            calls.read_with_values(self.probe)
+        } else {
+            calls.read(self.probe).map(|it| (it, Texts::default()))
         };
         if let Ok((reading, texts)) = read {
             self.texts = texts;
@@ -370,8 +371,10 @@ impl Watched {
         // What was called since the reading is not in it.
         let since = |at: Instant| self.read_at.saturating_duration_since(at);
         let mut marks = self.marks.iter().rev();
-        let before = marks.find(|mark| since(mark.at) >= MARKED_EVERY / 2);
-        let before = before.copied().unwrap_or(Mark::at(self.placed));
+        let before = marks
+            .find(|mark| since(mark.at) >= MARKED_EVERY / 2)
+            .copied()
+            .unwrap_or(Mark::at(self.placed));
         let seconds = since(before.at).as_secs_f64().max(1e-3);
         let hits = reading.calls + reading.others;
         let rate = |now: u64, before: u64| now.saturating_sub(before) as f64 / seconds;

@@ -56,7 +56,9 @@ fn of_watched(watched: &Watched, names: &Names) -> Option<Seen> {
             copies: found.copies(),
             breakpoints: found.copies() + found.return_sites,
             is_point: found.point.is_some(),
-            arguments: { found.point.iter() }
+            arguments: found
+                .point
+                .iter()
                 .flat_map(|point| &point.arguments)
                 .map(|name| symbolize::sanitize(name.as_bytes()).as_ref().into())
                 .collect(),
@@ -79,7 +81,10 @@ fn of_watched(watched: &Watched, names: &Names) -> Option<Seen> {
         latency: latency(reading),
         // Samples are counted elsewhere.
         on_cpu: None,
-        values: { found.values.iter().enumerate() }
+        values: found
+            .values
+            .iter()
+            .enumerate()
             .map(|(slot, expression)| {
                 value(slot, expression, found.language, reading, &watched.texts)
             })
@@ -120,17 +125,23 @@ fn value(
     reading: &Reading,
     texts: &Texts,
 ) -> ProbeValue {
-    let as_text = texts.texts.iter().filter(|text| text.slot == slot);
-    let as_text = as_text.map(|text| {
-        let cut = if text.is_cut { "…" } else { "" };
-        let shown = format!("\"{}\"{cut}", sanitize(&text.bytes));
-        (Arc::from(shown), text.count)
-    });
-    let numbers = texts.numbers.iter().filter(|number| number.slot == slot);
-    let numbers = numbers.map(|number| {
-        let shown = expression.show(number.number);
-        (Arc::from(shown), number.count)
-    });
+    let as_text = texts
+        .texts
+        .iter()
+        .filter(|text| text.slot == slot)
+        .map(|text| {
+            let cut = if text.is_cut { "…" } else { "" };
+            let shown = format!("\"{}\"{cut}", sanitize(&text.bytes));
+            (Arc::from(shown), text.count)
+        });
+    let numbers = texts
+        .numbers
+        .iter()
+        .filter(|number| number.slot == slot)
+        .map(|number| {
+            let shown = expression.show(number.number);
+            (Arc::from(shown), number.count)
+        });
     // Two numbers may be shown alike: variants of an enumeration, texts that are not UTF-8.
     let mut counts: BTreeMap<Arc<str>, u64> = BTreeMap::new();
     for (shown, count) in as_text.chain(numbers) {

@@ -117,9 +117,10 @@ pub enum Uprobes {
 impl Uprobes {
     /// What these programs were loaded for.
     pub fn of(programs: &Programs) -> io::Result<Self> {
-        match programs.are_multi {
-            true => Ok(Self::Multi),
-            false => Events::find().map(Self::Events),
+        if programs.are_multi {
+            Ok(Self::Multi)
+        } else {
+            Events::find().map(Self::Events)
         }
     }
 
@@ -146,8 +147,8 @@ impl Uprobes {
         };
         // The descriptor and not a path: the file that was checked, in whatever
         // container, deleted or not.
-        let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
-        let path = path.expect("digits have no zero byte");
+        let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))
+            .expect("digits have no zero byte");
         let _alone = changing::begin().ok_or_else(|| refused(io::ErrorKind::Interrupted.into()))?;
         match self {
             Self::Events(events) => {

@@ -73,16 +73,22 @@ impl CallMaps {
     pub fn texts(&mut self, number: u8) -> Texts {
         let probe = u32::from(number);
         let mut all = Texts::default();
-        let numbers = self.numbers.iter().filter_map(Result::ok);
-        let numbers = numbers.filter(|(key, _)| key.0.probe == probe);
+        let numbers = self
+            .numbers
+            .iter()
+            .filter_map(Result::ok)
+            .filter(|(key, _)| key.0.probe == probe);
         all.numbers
             .extend(numbers.map(|(key, count)| reading::Number {
                 slot: key.0.slot as usize,
                 number: key.0.number,
                 count,
             }));
-        let texts = self.texts.iter().filter_map(Result::ok);
-        let texts = texts.filter(|(key, _)| key.0.probe == probe);
+        let texts = self
+            .texts
+            .iter()
+            .filter_map(Result::ok)
+            .filter(|(key, _)| key.0.probe == probe);
         all.texts
             .extend(texts.map(|(key, count)| reading::Text::of(&key.0, count)));
         all

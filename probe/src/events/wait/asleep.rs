@@ -66,8 +66,9 @@ fn thread(folder: &Path, pid: u32, tid: u32, now_ns: u64) -> Option<(Thread, Opt
     };
     let length = comm.len().saturating_sub(1).min(COMM_LEN - 1);
     thread.comm[..length].copy_from_slice(&comm[..length]);
-    let blocked = call.filter(|_| state == state::LOCK);
-    let blocked = blocked.and_then(|call| blocked_in(&call, pid, tid));
+    let blocked = call
+        .filter(|_| state == state::LOCK)
+        .and_then(|call| blocked_in(&call, pid, tid));
     Some((thread, blocked))
 }
 

@@ -105,7 +105,7 @@ fn do_softirq(symbols: impl Read) -> Option<Range<u64>> {
     let mut is_found = false;
     loop {
         let before = text.len();
-        let piece = { &mut symbols }.take(PIECE_BYTES).read_to_end(&mut text);
+        let piece = (&mut symbols).take(PIECE_BYTES).read_to_end(&mut text);
         if is_found || piece.ok()? == 0 {
             break;
         }

@@ -57,8 +57,9 @@ impl Owners {
 /// `None` if its lock does not say it, or says what is no thread of its process: in another pid
 /// namespace threads have other numbers.
 pub fn owner_of(blocked: Blocked, files: &Files) -> Option<u32> {
-    let bytes = files.memory(blocked.pid, blocked.at, (LOCK_WORDS * 4) as u32);
-    let bytes = bytes.ok()?;
+    let bytes = files
+        .memory(blocked.pid, blocked.at, (LOCK_WORDS * 4) as u32)
+        .ok()?;
     let mut words = [0; LOCK_WORDS];
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
         *word = u32::from_le_bytes(*bytes);

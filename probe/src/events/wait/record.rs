@@ -236,7 +236,9 @@ fn thread_of_words(words: &[u64; THREAD_WORDS]) -> Thread {
     let mut counts = counts
         .iter()
         .flat_map(|word| [*word as u32, (*word >> 32) as u32]);
-    for (into, count) in { thread.times.iter_mut() }
+    for (into, count) in thread
+        .times
+        .iter_mut()
         .chain(&mut thread.delays)
         .zip(&mut counts)
     {

@@ -29,11 +29,13 @@ pub struct Threads {
 impl Threads {
     /// By the maps `THREAD_PLACES` and `THREADS`.
     pub fn new(places: &MapData, kept: Array<MapData, Plain<Thread>>) -> Result<Self, Error> {
-        let places = Shared::map(places.fd().as_fd(), 0, PLACES * size_of::<u64>());
-        let places = places.map_err(|error| Error::Map {
-            name: "THREAD_PLACES",
-            source: MapError::IoError(error),
-        })?;
+        let places =
+            Shared::map(places.fd().as_fd(), 0, PLACES * size_of::<u64>()).map_err(|error| {
+                Error::Map {
+                    name: "THREAD_PLACES",
+                    source: MapError::IoError(error),
+                }
+            })?;
         Ok(Self { places, kept })
     }
 

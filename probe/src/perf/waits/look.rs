@@ -81,8 +81,10 @@ pub fn look(pid: u32, tid: u32, place: Option<&Place>, files: &Files) -> Found {
     let Some(state) = state.filter(|state| *state != WaitState::Run) else {
         return Found::NotWaiting;
     };
-    let blocked = { call.as_deref() }.filter(|_| state == WaitState::Lock);
-    let blocked = blocked.and_then(|call| blocked_in(call, pid, tid));
+    let blocked = call
+        .as_deref()
+        .filter(|_| state == WaitState::Lock)
+        .and_then(|call| blocked_in(call, pid, tid));
     let seen = seen(pid, tid, place, here.filter(|_| !is_narrow));
     let mut look = with_memory((begun_ns, seen_ns), state, blocked, seen, files);
     let number = |call: &str| call.split_whitespace().next().map(String::from);

@@ -33,9 +33,10 @@ impl Switches {
     /// Follows the threads of a scope from now on.
     pub fn open(cpu: u32, scope: &Scope, offer: Offer) -> io::Result<Self> {
         let tasks = scope.first_tasks()?;
-        let mut bytes = match offer.kernel {
-            true => RING_BYTES,
-            false => RING_BYTES_OF_SWITCHES,
+        let mut bytes = if offer.kernel {
+            RING_BYTES
+        } else {
+            RING_BYTES_OF_SWITCHES
         };
         let (first, ring) = loop {
             let first = open_event(tasks, cpu, offer, bytes)?;

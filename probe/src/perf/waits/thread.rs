@@ -266,9 +266,10 @@ impl Thread {
         if !away.is_preempted && (!is_long || self.usual.is_none()) {
             self.usual = Some(look.state);
         }
-        let (ns, waits) = match is_long {
-            true => (away_ns, 1),
-            false => (pool.ns, pool.waits),
+        let (ns, waits) = if is_long {
+            (away_ns, 1)
+        } else {
+            (pool.ns, pool.waits)
         };
         if ns > 0 {
             self.ended.push(Ended {
@@ -309,7 +310,9 @@ impl Thread {
         if !self.away.as_ref().is_some_and(is_new) {
             self.cut(time_ns);
         }
-        let parts: Vec<(u64, u32)> = { self.unsettled.iter() }
+        let parts: Vec<(u64, u32)> = self
+            .unsettled
+            .iter()
             .map(|part| (part.ns, part.ends))
             .collect();
         let counted_ns = delay_ns.zip(self.delay_base_ns);

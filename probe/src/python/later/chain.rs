@@ -55,9 +55,10 @@ impl Seen {
     /// What a record has of it, given the address of the frame before; `None` if its code cannot be
     /// read, or has not been.
     fn entry(&self, before: u64, codes: &Pieces, layout: &Layout) -> Option<Entry> {
-        match self.is_of_c(layout) {
-            true => Some(Entry::end(before)),
-            false => code_entry(codes, layout, (self.code, self.instruction, self.owner)),
+        if self.is_of_c(layout) {
+            Some(Entry::end(before))
+        } else {
+            code_entry(codes, layout, (self.code, self.instruction, self.owner))
         }
     }
 }

@@ -50,7 +50,7 @@ fn running(pieces: &Pieces, layout: &Layout, thread: &ThreadState) -> Option<Vec
     let keys = pieces.word(tasks.running_by_loop.wrapping_add(dict::KEYS))?;
     let [bits] = pieces.bytes(keys.wrapping_add(dict::INDEX_BITS))?;
     let used = pieces.word(keys.wrapping_add(dict::USED))?;
-    let entries = { keys.wrapping_add(dict::HEAD) }.wrapping_add(1 << (bits & 31));
+    let entries = keys.wrapping_add(dict::HEAD).wrapping_add(1 << (bits & 31));
     let value = |number: usize| {
         let word = dict::WORDS * number + dict::VALUE;
         pieces.word(entries.wrapping_add(8 * word as u64))

@@ -77,7 +77,9 @@ impl Queue {
     /// The next one that a thread of this duty may build.
     pub fn pop(&mut self, duty: Duty, now: Instant) -> Option<Job> {
         let may = |job: &&Job| !self.building.contains_key(&job.file) || duty == Duty::Wanted;
-        let mut hottest: Vec<(Rank, u32, ModuleId)> = { self.by_user.iter() }
+        let mut hottest: Vec<(Rank, u32, ModuleId)> = self
+            .by_user
+            .iter()
             .filter_map(|(user, jobs)| {
                 let (rank, job) = jobs.iter().rev().find(|(_, job)| may(job))?;
                 Some((*rank, *user, job.file))

@@ -68,10 +68,13 @@ impl Members {
     /// Gives a process a layout, and returns the one that it had.
     pub fn join(&mut self, tgid: u32, user: u32, layout: Layout, now_ns: u64) -> Option<Layout> {
         let left = self.leave(tgid);
-        let sharers = { self.by_layout.entry(layout.clone()) }.or_insert_with(|| Sharers {
-            tgids: Vec::new(),
-            user,
-        });
+        let sharers = self
+            .by_layout
+            .entry(layout.clone())
+            .or_insert_with(|| Sharers {
+                tgids: Vec::new(),
+                user,
+            });
         if sharers.tgids.is_empty() {
             for file in files_of(&layout) {
                 *self.files.entry(file).or_default() += 1;
@@ -219,18 +222,22 @@ mod tests {
 
     /// By looking at every process, as it is written in the comment of `who_leaves`.
     fn found_by_looking(members: &Members, share: Use) -> Option<(u64, u32)> {
-        let over = { members.users.iter() }.filter(|(_, of)| {
+        let over = members.users.iter().filter(|(_, of)| {
             of.has.mappings > share.mappings || of.has.processes > share.processes
         });
-        let most = over.max_by_key(|(_, of)| (of.has.mappings, of.has.processes));
-        let most = most.map(|(_, of)| of.has);
+        let most = over
+            .max_by_key(|(_, of)| (of.has.mappings, of.has.processes))
+            .map(|(_, of)| of.has);
         let is_large = |member: &Member| member.layout.len() >= members.much;
         let any_large = members.by_tgid.values().any(is_large);
         let may_leave = |member: &Member| match most {
             Some(most) => members.use_of(member.user) == most,
             None => is_large(member) || !any_large,
         };
-        let wanted = { members.by_tgid.iter() }.filter(|(_, member)| may_leave(member));
+        let wanted = members
+            .by_tgid
+            .iter()
+            .filter(|(_, member)| may_leave(member));
         wanted.map(|(tgid, member)| (member.used_ns, *tgid)).min()
     }
 

@@ -94,7 +94,11 @@ fn times(samples: &Samples) -> impl Iterator<Item = f64> {
 
 /// Where the clock of samples begins: at the start, or before it.
 fn first_time(profile: &Profile) -> f64 {
-    let all = { profile.threads.0.iter() }.flat_map(|thread| times(&thread.samples));
+    let all = profile
+        .threads
+        .0
+        .iter()
+        .flat_map(|thread| times(&thread.samples));
     all.fold(0.0, f64::min).max(-TIME_MAX)
 }
 
@@ -108,8 +112,11 @@ impl Reader {
             ms @ 0.0001..=100_000.0 => (1000.0 / ms).round() as u32,
             _ => 0,
         };
-        let weights =
-            { profile.threads.0.iter() }.find_map(|thread| thread.samples.weight_type.as_deref());
+        let weights = profile
+            .threads
+            .0
+            .iter()
+            .find_map(|thread| thread.samples.weight_type.as_deref());
         let metric = match weights {
             Some("bytes") => Metric {
                 name: "alloc_space".into(),

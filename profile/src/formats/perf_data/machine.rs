@@ -272,8 +272,10 @@ impl Machine {
         }
         let process = self.processes.get(&pid).map(|process| &process.comm);
         let comm = self.comms.get(&tid).or(process);
-        let comm = comm.filter(|comm| !comm.is_empty()).cloned();
-        let comm = comm.unwrap_or_else(|| format!(":{tid}").into());
+        let comm = comm
+            .filter(|comm| !comm.is_empty())
+            .cloned()
+            .unwrap_or_else(|| format!(":{tid}").into());
         let process = process.filter(|comm| !comm.is_empty()).unwrap_or(&comm);
         (Arc::clone(process), comm)
     }

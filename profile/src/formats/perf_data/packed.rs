@@ -134,8 +134,10 @@ impl Packed {
     /// Unpacks one block, and counts what came of it against the bound.
     fn unpack(&mut self, block: &[u8]) -> Result<(), FormatError> {
         let one = BlockDecodingStrategy::UptoBlocks(1);
-        let is_last = self.decoder.decode_blocks(block, one);
-        let is_last = is_last.map_err(|_| damaged())?;
+        let is_last = self
+            .decoder
+            .decode_blocks(block, one)
+            .map_err(|_| damaged())?;
         let unpacked = self.decoder.collect().unwrap_or_default();
         let left = self.left.checked_sub(unpacked.len() as u64);
         self.left = left.ok_or(FormatError::TooLarge("it unpacks to more than 4 GB"))?;

@@ -20,9 +20,9 @@ impl Head {
             misc: cursor.u16()?,
         };
         let len = usize::from(cursor.u16()?);
-        let body = len.checked_sub(8);
-        let body =
-            body.ok_or_else(|| FormatError::Damaged("a record is shorter than its head".into()))?;
+        let body = len
+            .checked_sub(8)
+            .ok_or_else(|| FormatError::Damaged("a record is shorter than its head".into()))?;
         Ok((head, cursor.take(body)?))
     }
 }

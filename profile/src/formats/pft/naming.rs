@@ -136,8 +136,9 @@ pub(super) fn add_source_columns(
         let frame = tables.frame(number)?;
         let mut chain = Vec::new();
         for _ in 0..checked_links(counts.number()?)? {
-            let next = i64::from(line).checked_add(lines.signed()?);
-            let next = next.and_then(|line| u32::try_from(line).ok());
+            let next = i64::from(line)
+                .checked_add(lines.signed()?)
+                .and_then(|line| u32::try_from(line).ok());
             line = next.ok_or_else(|| damaged("a line of no number"))?;
             chain.push(SourceFrame {
                 function: tables.string_of(functions.next()?)?,

@@ -141,7 +141,9 @@ impl WrittenProbe {
                 return false;
             }
             let mut record = numbered(number);
-            { stack.iter() }.for_each(|frame| put(&mut record, (*frame).into()));
+            stack
+                .iter()
+                .for_each(|frame| put(&mut record, (*frame).into()));
             put_record(out, kind::STACK, &record);
             self.stacks += 1;
         }
@@ -210,8 +212,9 @@ fn about(about: &ProbeAbout, string: Strings<'_>) -> Vec<u8> {
         (about.is_stepped, flag::STEPPED),
         (about.is_timed, flag::TIMED),
         (about.repeats, flag::REPEATS),
-    ];
-    let flags = { flags.iter() }.fold(0, |all, (is_set, bit)| all | if *is_set { *bit } else { 0 });
+    ]
+    .iter()
+    .fold(0, |all, (is_set, bit)| all | if *is_set { *bit } else { 0 });
     for number in [
         about.address,
         about.copies.into(),
@@ -385,9 +388,10 @@ fn read_frame_name(
 ) -> Result<(), FormatError> {
     let frame = bytes.u32()?;
     let name = Arc::clone(tables.string(&mut bytes)?);
-    match log.set_frame_name(frame, name) {
-        true => Ok(()),
-        false => Err(damaged("a caller of a probe is used that it does not have")),
+    if log.set_frame_name(frame, name) {
+        Ok(())
+    } else {
+        Err(damaged("a caller of a probe is used that it does not have"))
     }
 }
 

@@ -492,9 +492,10 @@ impl<R: Read> Reader<R> {
                 };
                 let stamp = second * STAMPS_PER_SECOND + centi as u64;
                 let time_ns = self.place.time_ns(stamp * STAMP_NS);
-                let wait = match waits.is_empty() {
-                    true => WaitPart::NONE,
-                    false => wait_part(waits)?,
+                let wait = if waits.is_empty() {
+                    WaitPart::NONE
+                } else {
+                    wait_part(waits)?
                 };
                 let Some(time_ns) = time_ns else {
                     self.place.count_future();

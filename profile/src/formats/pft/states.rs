@@ -73,7 +73,7 @@ impl Written {
         is_last: bool,
     ) -> bool {
         let first = self.first_second;
-        let wanted = { log.closed() }.filter(|(second, _)| *second >= first);
+        let wanted = log.closed().filter(|(second, _)| *second >= first);
         for (second, stretches) in wanted {
             let done = self.stretches.get(&second).copied().unwrap_or(0);
             for (at, stretch) in stretches.iter().enumerate().skip(done) {
@@ -237,12 +237,15 @@ impl Threads {
 
     fn stretch(&self, record: &mut Bytes<'_>) -> Result<StateStretch, FormatError> {
         let number = usize::try_from(record.number()?);
-        let thread = number.ok().and_then(|number| self.0.get(number));
-        let thread = thread.ok_or_else(|| damaged("a thread is used that it does not have"))?;
+        let thread = number
+            .ok()
+            .and_then(|number| self.0.get(number))
+            .ok_or_else(|| damaged("a thread is used that it does not have"))?;
         let impossible = || damaged("what a thread did cannot be");
         let start_ns = record.number()?;
-        let end_ns = start_ns.checked_add(record.number()?);
-        let end_ns = end_ns.ok_or_else(impossible)?;
+        let end_ns = start_ns
+            .checked_add(record.number()?)
+            .ok_or_else(impossible)?;
         let mut ns = [0; STATE_COUNT];
         for _ in 0..record.count()? {
             let state = usize::from(record.byte()?);

@@ -214,8 +214,7 @@ impl Tables {
             let mut last = 0i64;
             for _ in 0..own {
                 last = last.wrapping_add(bytes.signed()?);
-                let number = u32::try_from(last);
-                let number = number.map_err(|_| damaged("a frame of no number"))?;
+                let number = u32::try_from(last).map_err(|_| damaged("a frame of no number"))?;
                 // Checked here, once, so that `stack` can index without a check.
                 self.frame(number)?;
                 self.words.push(number);

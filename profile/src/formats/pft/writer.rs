@@ -454,8 +454,9 @@ impl<W: Write> Writer<W> {
             .lost
             .map(|(before, until)| until.saturating_sub(before));
         put(out, lost.unwrap_or(info.lost));
-        let begin = view.begin_ns();
-        let begin = begin.map(|ns| ns.max(self.first_second.saturating_mul(1_000_000_000)));
+        let begin = view
+            .begin_ns()
+            .map(|ns| ns.max(self.first_second.saturating_mul(1_000_000_000)));
         put(out, begin.map_or(0, |ns| ns.saturating_add(1)));
         let notes = info.notes.iter().chain(&self.notes);
         put(out, notes.clone().count() as u64);
@@ -555,8 +556,12 @@ impl<W: Write> Writer<W> {
             return *number;
         }
         let number = self.processes.len() as u32;
-        let process = view.tables.processes.get(id).cloned();
-        let process = process.unwrap_or_else(Process::untold);
+        let process = view
+            .tables
+            .processes
+            .get(id)
+            .cloned()
+            .unwrap_or_else(Process::untold);
         self.put_process(number, &process);
         self.processes.insert(id, (number, process));
         number

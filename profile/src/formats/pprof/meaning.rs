@@ -65,8 +65,10 @@ pub(super) fn meaning(
         .iter()
         .position(|at| tables.default_type != 0 && at.name == tables.default_type);
     let usual = ticks.or(default).unwrap_or(types.len() - 1);
-    let usual = choices.iter().find(|(number, _)| *number == usual);
-    let usual = usual.or(choices.last());
+    let usual = choices
+        .iter()
+        .find(|(number, _)| *number == usual)
+        .or(choices.last());
     let metrics: Vec<String> = choices
         .iter()
         .map(|(_, metric)| metric.name.clone())
@@ -74,7 +76,9 @@ pub(super) fn meaning(
     let chosen = match wanted {
         None => usual,
         Some(wanted) => Some(
-            { choices.iter().find(|(_, metric)| metric.name == wanted) }
+            choices
+                .iter()
+                .find(|(_, metric)| metric.name == wanted)
                 .ok_or_else(|| FormatError::no_metric(wanted, &metrics))?,
         ),
     };

@@ -327,8 +327,10 @@ impl<'a> Writer<'a> {
         let window = selection.window();
         let epoch_ms = self.info.epoch_unix_ms;
         if let Ok(epoch_ms @ 1..) = u64::try_from(epoch_ms) {
-            let time = epoch_ms.saturating_mul(1_000_000);
-            let time = time.saturating_add(window.start_ns).min(i64::MAX as u64);
+            let time = epoch_ms
+                .saturating_mul(1_000_000)
+                .saturating_add(window.start_ns)
+                .min(i64::MAX as u64);
             self.profile.number(field::profile::TIME_NS, time);
         }
         let duration = (window.end_ns - window.start_ns).min(i64::MAX as u64);

@@ -16,8 +16,9 @@ type Stacks = Vec<(Vec<u32>, u64)>;
 /// Writes the stacks of a selection, by threads or their names.
 pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<(), FormatError> {
     // A call tree adds equal stacks of a thread up, so that each is written once.
-    let tree = selection.tree(Direction::TopDown, by, &Cancel::new());
-    let tree = tree.expect("nobody cancels it");
+    let tree = selection
+        .tree(Direction::TopDown, by, &Cancel::new())
+        .expect("nobody cancels it");
     let mut frames = Frames::default();
     let mut by_thread: BTreeMap<u32, Stacks> = BTreeMap::new();
     for (path, samples) in tree.stacks() {

@@ -79,7 +79,9 @@ impl DebugTypes {
         convention: Convention,
     ) -> Result<Signature, NoSignature> {
         let name = std::str::from_utf8(raw).unwrap_or_default();
-        let place = { self.place_at(start, name) }.ok_or(NoSignature::NoSuchFunction)?;
+        let place = self
+            .place_at(start, name)
+            .ok_or(NoSignature::NoSuchFunction)?;
         self.signature(place, name, convention)
     }
 
@@ -125,7 +127,8 @@ impl DebugTypes {
             let Some(told) = told else { break };
             // The names are where the function is defined, the types at the latest there.
             let is_named = |them: &[(String, Option<TypeId>)]| {
-                { them.iter() }.any(|(name, kind)| !name.is_empty() && kind.is_some())
+                them.iter()
+                    .any(|(name, kind)| !name.is_empty() && kind.is_some())
             };
             if !told.parameters.is_empty() && !is_named(&parameters) {
                 parameters = told.parameters;
@@ -136,7 +139,8 @@ impl DebugTypes {
         }
         let (put, is_changed) = own.unwrap_or_default();
         let mut places = Places::new(self, convention, returns);
-        let parameters = { parameters.into_iter() }
+        let parameters = parameters
+            .into_iter()
             .enumerate()
             .map(|(at, (name, kind))| {
                 let by_convention = places.next(kind);

@@ -44,8 +44,9 @@ impl Linkage {
             (Class::Wide, elf::EM_X86_64) => Some(Linkage::X86_64),
             (Class::Narrow, elf::EM_386) => {
                 let section = |name: &[u8]| object.section_by_name(name);
-                let got = section(b".got.plt").or_else(|| section(b".got"));
-                let got = got.map_or(0, |section| section.addr);
+                let got = section(b".got.plt")
+                    .or_else(|| section(b".got"))
+                    .map_or(0, |section| section.addr);
                 Some(Linkage::I386 { got })
             }
             (Class::Narrow, elf::EM_ARM) => Some(Linkage::Arm),

@@ -26,8 +26,10 @@ impl<'t> Line<'t> {
         if name.starts_with(b"__pfx_") || memchr::memchr(b'$', name).is_some() {
             return None;
         }
-        let module = module.trim_ascii();
-        let module = module.strip_prefix(b"[").and_then(|m| m.strip_suffix(b"]"));
+        let module = module
+            .trim_ascii()
+            .strip_prefix(b"[")
+            .and_then(|m| m.strip_suffix(b"]"));
         let module = module.and_then(|module| std::str::from_utf8(module).ok());
         let name = std::str::from_utf8(&name[..name.len().min(NAME_BYTES_MAX)]).ok()?;
         Some(Line {

@@ -119,9 +119,10 @@ impl Told {
             wide_data: 56,
             tasks: self.tasks,
         };
-        match is_plausible(&layout) {
-            true => Ok(layout),
-            false => Err(IMPLAUSIBLE),
+        if is_plausible(&layout) {
+            Ok(layout)
+        } else {
+            Err(IMPLAUSIBLE)
         }
     }
 }

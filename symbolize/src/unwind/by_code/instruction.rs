@@ -95,12 +95,13 @@ pub fn effect(word: u32) -> Effect {
     // add, sub with an extended register
     if word & 0xbfe0_0000 == 0x8b20_0000 && to == SP {
         let register = (word >> 16 & 31) as u8;
-        return match of == SP {
-            true => Effect::AddRegister {
+        return if of == SP {
+            Effect::AddRegister {
                 register,
                 is_down: word >> 30 & 1 == 1,
-            },
-            false => Effect::Lost,
+            }
+        } else {
+            Effect::Lost
         };
     }
     // and with a constant

@@ -169,9 +169,10 @@ fn leaving(name: &[u8], code: &[u8], layout: &Layout) -> Leaving {
         b"runtime.morestack" => Leaving::In(part(start, code, layout.goroutine(false))),
         b"runtime.systemstack" => {
             let back = writes_of_sp(code).nth(1).unwrap_or(code.len() as u64);
-            let rule = match loses_x29 {
-                true => layout.goroutine(true),
-                false => UnwindRule::StackSwitch,
+            let rule = if loses_x29 {
+                layout.goroutine(true)
+            } else {
+                UnwindRule::StackSwitch
             };
             Leaving::In(part(start, code.get(..back as usize).unwrap_or(code), rule))
         }

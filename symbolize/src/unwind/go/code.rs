@@ -50,8 +50,11 @@ impl<'o> Code<'o> {
     fn fill(&mut self, start: u64) {
         self.start = start;
         self.bytes.clear();
-        let loads = self.object.program_headers().iter();
-        let mut loads = loads.filter(|header| header.is_load() && header.is_executable());
+        let mut loads = self
+            .object
+            .program_headers()
+            .iter()
+            .filter(|header| header.is_load() && header.is_executable());
         let holding = loads.find_map(|load| {
             let before = start.checked_sub(load.vaddr)?;
             let left = load.filesz.checked_sub(before)?;

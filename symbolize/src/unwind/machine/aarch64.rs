@@ -45,8 +45,9 @@ fn frame(state: &State, section: &[u8]) -> Result<UnwindRule, Unsupported> {
         CfaRule::RegisterAndOffset { register, offset } => (register.0, offset),
         CfaRule::Expression(expression) => {
             let address = expression::address(bytes(section, expression));
-            let address = address.filter(|address| !address.deref);
-            let address = address.ok_or(Unsupported::CfaExpression)?;
+            let address = address
+                .filter(|address| !address.deref)
+                .ok_or(Unsupported::CfaExpression)?;
             (address.register, address.offset)
         }
     };

@@ -47,8 +47,10 @@ fn room_on_the_stack(code: &[u8]) -> Option<(usize, usize)> {
     let begin = code.strip_prefix(ENDBR64).unwrap_or(code);
     let endbr = code.len() - begin.len();
     FORMS.iter().find_map(|(take, give)| {
-        let body = begin.strip_prefix(*take)?;
-        let body = body.strip_suffix(&[RET])?.strip_suffix(*give)?;
+        let body = begin
+            .strip_prefix(*take)?
+            .strip_suffix(&[RET])?
+            .strip_suffix(*give)?;
         (body.is_empty() || is_call_of_gmon_start(body)).then(|| {
             let inside = endbr + take.len();
             (inside, inside + body.len() + give.len())

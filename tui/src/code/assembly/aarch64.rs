@@ -95,9 +95,10 @@ impl Word {
 
     /// What the distance in it is counted from: `adrp` counts pages.
     fn relative_to(self) -> u64 {
-        match self.bits & 0x9f00_0000 == 0x9000_0000 {
-            true => self.address & !0xfff,
-            false => self.address,
+        if self.bits & 0x9f00_0000 == 0x9000_0000 {
+            self.address & !0xfff
+        } else {
+            self.address
         }
     }
 

@@ -53,8 +53,9 @@ fn start_of(path: &Path, function: &str) -> u64 {
     let file = fs::File::open(path).expect("it is there");
     let symbols = symbolize::ElfSymbols::read(&file).expect("an ELF file");
     let mut functions = symbols.functions();
-    let found = functions.find(|symbol| symbol.name == function.as_bytes());
-    let found = found.unwrap_or_else(|| panic!("no {function}"));
+    let found = functions
+        .find(|symbol| symbol.name == function.as_bytes())
+        .unwrap_or_else(|| panic!("no {function}"));
     symbols.segments().to_file(found.start).expect("code").0
 }
 

@@ -100,10 +100,7 @@ impl<'a> Object<'a> {
             version: env!("CARGO_PKG_VERSION"),
             metric: &compared.metric.name,
             unit: &compared.metric.unit,
-            compared: match diff.tests_time() {
-                true => "time",
-                false => "share",
-            },
+            compared: if diff.tests_time() { "time" } else { "share" },
             a: Half::new(a, &diff.a),
             b: Half::new(b, &diff.b),
             same_by_build_id: diff.same_by_build_id,

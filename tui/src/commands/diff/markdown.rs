@@ -18,7 +18,10 @@ pub fn render(compared: &Compared<'_>, tokens_max: usize) -> String {
     how_compared(compared, &mut how);
     let mut lines = Lines::new(bytes.saturating_sub(how.len()));
     lines.push(&title(compared));
-    let (sure, rest): (Vec<&DiffRow>, Vec<&DiffRow>) = { compared.diff.rows.iter() }
+    let (sure, rest): (Vec<&DiffRow>, Vec<&DiffRow>) = compared
+        .diff
+        .rows
+        .iter()
         // Of what only calls others, its own samples say nothing.
         .filter(|row| row.a_self + row.b_self > 0)
         .partition(|row| row.sure);
@@ -33,9 +36,10 @@ pub fn render(compared: &Compared<'_>, tokens_max: usize) -> String {
 
 fn title(compared: &Compared<'_>) -> String {
     let [a, b] = &compared.names;
-    let counted = match *compared.metric == profile::Metric::default() {
-        true => String::new(),
-        false => format!(" ({})", quoted(&compared.metric.name)),
+    let counted = if *compared.metric == profile::Metric::default() {
+        String::new()
+    } else {
+        format!(" ({})", quoted(&compared.metric.name))
     };
     format!("# Difference{counted}: from {} to {}", quoted(a), quoted(b))
 }
@@ -97,9 +101,10 @@ fn row(compared: &Compared<'_>, row: &DiffRow) -> String {
         sides.amount(&diff.a, row.a_self),
         sides.amount(&diff.b, row.b_self),
     );
-    let unit = match diff.tests_time() {
-        true => " ms of CPU a second",
-        false => "% of all",
+    let unit = if diff.tests_time() {
+        " ms of CPU a second"
+    } else {
+        "% of all"
     };
     let mark = match (row.is_new(), row.is_gone()) {
         (true, _) => ", new in B",
@@ -107,9 +112,10 @@ fn row(compared: &Compared<'_>, row: &DiffRow) -> String {
         _ => "",
     };
     let module = names::module(&row.module);
-    let module = match module.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", quoted(module)),
+    let module = if module.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", quoted(module))
     };
     format!(
         "{}{module} {change:+.1}: {a:.1} -> {b:.1}{unit}{mark}",

@@ -73,8 +73,8 @@ mod tests {
                 view.select(&Query::default(), &Cancel::new())
             };
             Ok::<_, profile::Cancelled>([nothing()?, nothing()?])
-        });
-        let halves = halves.expect("nobody cancels it");
+        })
+        .expect("nobody cancels it");
         assert_eq!(halves.queued_ns.is_some(), asked.len() == 2);
         asked
     }

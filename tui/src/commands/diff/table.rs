@@ -34,9 +34,10 @@ fn write(compared: &Compared<'_>, out: &mut String) -> std::fmt::Result {
     // Two columns of what is tested, then two of what else is known of both sides.
     let own = metric::column_head(metric);
     let (own_a, own_b) = (format!("A-{own}"), format!("B-{own}"));
-    let heads = match diff.tests_time() {
-        true => ["DELTA-MS/S", "A-MS/S", "B-MS/S", "A-SELF%", "B-SELF%"],
-        false => ["POINTS", "A-SELF%", "B-SELF%", &own_a, &own_b],
+    let heads = if diff.tests_time() {
+        ["DELTA-MS/S", "A-MS/S", "B-MS/S", "A-SELF%", "B-SELF%"]
+    } else {
+        ["POINTS", "A-SELF%", "B-SELF%", &own_a, &own_b]
     };
     let [change, a, b, other_a, other_b] = heads;
     writeln!(
@@ -81,9 +82,12 @@ fn write_row(diff: &Diff, metric: &Metric, row: &DiffRow, out: &mut String) -> s
         (_, true) => "  (gone in B)",
         _ => "",
     };
-    let other = |side: &Side, count: u64| match diff.tests_time() {
-        true => format!("{:.1}", side.share(count)),
-        false => metric::in_column(metric, count),
+    let other = |side: &Side, count: u64| {
+        if diff.tests_time() {
+            format!("{:.1}", side.share(count))
+        } else {
+            metric::in_column(metric, count)
+        }
     };
     writeln!(
         out,

@@ -76,8 +76,10 @@ fn walkable(file: &File, source: &FileSource<'_>) -> Result<f64, symbolize::Open
 /// Returns how many bytes of the file are mapped as executable.
 fn code_bytes(file: &File) -> Result<u64, symbolize::OpenError> {
     let object = symbolize::object::Object::read(file)?;
-    let code = object.program_headers().iter();
-    let code = code.filter(|header| header.is_load() && header.is_executable());
+    let code = object
+        .program_headers()
+        .iter()
+        .filter(|header| header.is_load() && header.is_executable());
     Ok(code.map(|header| header.filesz).sum())
 }
 

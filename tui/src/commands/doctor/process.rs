@@ -119,8 +119,9 @@ pub fn inspect(pid: u32, sample: impl FnOnce(u32) -> Sampled) -> Result<ProcessF
     };
     let jit_advice = adviser.advise(&[runtime]).pop().unwrap_or_default();
     let exe = fs::read_link(format!("/proc/{pid}/exe"));
-    let exe_is_hidden =
-        { exe.as_ref() }.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
+    let exe_is_hidden = exe
+        .as_ref()
+        .is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
     let link = PathBuf::from(format!("/proc/{pid}/exe"));
     let exe_facts = way.open_program(pid).ok();
     // A process names its perf map by the pid that it sees itself.
@@ -152,7 +153,9 @@ pub fn inspect(pid: u32, sample: impl FnOnce(u32) -> Sampled) -> Result<ProcessF
 
 /// Says for every module that lacks names what would bring them.
 fn advise(adviser: &mut Adviser, pid: u32, comm: &str, modules: &mut [ModuleFacts]) {
-    let lacking: Vec<usize> = { modules.iter().enumerate() }
+    let lacking: Vec<usize> = modules
+        .iter()
+        .enumerate()
         .filter_map(|(at, module)| module.lacks_names().then_some(at))
         .collect();
     let code = |at: &usize| {
@@ -160,7 +163,7 @@ fn advise(adviser: &mut Adviser, pid: u32, comm: &str, modules: &mut [ModuleFact
         Code {
             path: module.path.clone(),
             reason: Reason::Stripped,
-            has_build_id: { module.elf.as_ref() }.is_ok_and(|elf| elf.build_id.is_some()),
+            has_build_id: module.elf.as_ref().is_ok_and(|elf| elf.build_id.is_some()),
             process: Some((pid, comm.to_owned())),
         }
     };
@@ -191,7 +194,7 @@ pub fn findings(facts: &ProcessFacts) -> Vec<Finding> {
     }
     let judge = |python| python::judge(python, facts.sampled.as_ref().ok());
     findings.extend(facts.python.as_ref().map(judge));
-    findings.extend({ facts.python.as_ref() }.and_then(python::judge_without_bpf));
+    findings.extend(facts.python.as_ref().and_then(python::judge_without_bpf));
     findings.extend(judge_anonymous_code(facts));
     findings.push(sampled::judge(facts.pid, &facts.sampled));
     findings
@@ -318,9 +321,10 @@ fn judge_elf(module: &ModuleFacts, elf: &ElfFacts, sampled: Option<&SampledFacts
     let unnamed = sampled.and_then(|sampled| sampled.words_of(&module.path));
     words.extend(unnamed.map(|share| format!("without a name: {share}")));
     let what = format!("{name}: {}", words.join(", "));
-    let finding = match module.lacks_names() && elf.symbols == Symbols::None {
-        true => Finding::warn("process-module", what),
-        false => Finding::ok("process-module", what),
+    let finding = if module.lacks_names() && elf.symbols == Symbols::None {
+        Finding::warn("process-module", what)
+    } else {
+        Finding::ok("process-module", what)
     };
     match &module.advice {
         Some(advice) => finding.fix(advice.line()),

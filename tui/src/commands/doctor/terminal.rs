@@ -93,9 +93,10 @@ fn judge_charset(env: &impl Fn(&str) -> Option<String>) -> Finding {
     if utf8 && !console {
         return Finding::ok("terminal-charset", "terminal: UTF-8");
     }
-    let why = match console {
-        true => "the console's font lacks the characters",
-        false => "the locale is not UTF-8",
+    let why = if console {
+        "the console's font lacks the characters"
+    } else {
+        "the locale is not UTF-8"
     };
     Finding::ok(
         "terminal-charset",

@@ -158,9 +158,10 @@ fn is_file(word: &str) -> bool {
 #[test]
 fn files_that_the_documents_name_are_there() {
     let root = Path::new(ROOT);
-    let docs = fs::read_dir(root.join("docs")).expect("docs/");
-    let docs = docs.map(|entry| entry.expect("a page").path());
-    let docs = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let docs = fs::read_dir(root.join("docs"))
+        .expect("docs/")
+        .map(|entry| entry.expect("a page").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "md"));
     let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(|page| root.join(page));
     let mut named = 0;
     for page in pages.into_iter().chain(docs) {
@@ -180,8 +181,9 @@ fn the_tests_of_the_invariants_are_there() {
     let text = fs::read_to_string(root.join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
     let mut named = 0;
     for row in text.lines().filter(|line| line.starts_with("| **")) {
-        let files = quoted(row).filter(|word| is_file(word));
-        let files = files.map(|file| fs::read_to_string(root.join(file)).expect(file));
+        let files = quoted(row)
+            .filter(|word| is_file(word))
+            .map(|file| fs::read_to_string(root.join(file)).expect(file));
         let files: Vec<String> = files.collect();
         let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '_');
         for test in quoted(row)
@@ -220,8 +222,10 @@ fn shell_words(command: &str) -> Vec<String> {
 fn the_commands_of_the_documents_are_understood() {
     let texts =
         [README, RECIPES, AGENTS, RECORDER].map(|path| fs::read_to_string(path).expect(path));
-    let lines = texts.iter().flat_map(|text| text.lines());
-    let lines = lines.filter_map(|line| line.strip_prefix("    "));
+    let lines = texts
+        .iter()
+        .flat_map(|text| text.lines())
+        .filter_map(|line| line.strip_prefix("    "));
     let mut read = 0;
     for line in lines {
         // What follows the program's name, up to the explanation or a pipe.
@@ -234,11 +238,13 @@ fn the_commands_of_the_documents_are_understood() {
             let Some(at) = words.iter().position(|word| word == "proftop") else {
                 continue;
             };
-            let words = words[at..].iter().take_while(|word| *word != "<");
-            let words = words.map(|word| match word.strip_prefix("$(") {
-                Some(_) => "1",
-                None => word.trim_end_matches(')').trim_matches('\''),
-            });
+            let words = words[at..]
+                .iter()
+                .take_while(|word| *word != "<")
+                .map(|word| match word.strip_prefix("$(") {
+                    Some(_) => "1",
+                    None => word.trim_end_matches(')').trim_matches('\''),
+                });
             let result = cli::command().try_get_matches_from(words.filter(|w| *w != "postgres"));
             assert!(result.is_ok(), "{part}: {}", result.unwrap_err());
             read += 1;

@@ -106,8 +106,9 @@ pub struct Connection {
 impl Connection {
     /// Starts ssh, which connects on its own time.
     pub fn begin(address: &Address, arguments: &[String]) -> Result<Self, String> {
-        let wanted = std::env::var(PROGRAM_VARIABLE).ok();
-        let wanted = wanted.filter(|ssh| !ssh.trim().is_empty());
+        let wanted = std::env::var(PROGRAM_VARIABLE)
+            .ok()
+            .filter(|ssh| !ssh.trim().is_empty());
         let mut words = wanted.as_deref().unwrap_or("ssh").split_whitespace();
         let program = words.next().unwrap_or("ssh");
         let mut command = Command::new(program);
@@ -236,8 +237,9 @@ fn ssh_arguments(address: &Address, arguments: &[String]) -> Vec<String> {
     words.extend(["--".to_owned(), address.host.clone()]);
     // The shell there joins all words, and takes them apart again.
     let program = address.program.as_deref().unwrap_or("proftop");
-    let told = ["sh", "-c", SCRIPT, "sh", program].into_iter();
-    let told = told.chain(arguments.iter().map(String::as_str));
+    let told = ["sh", "-c", SCRIPT, "sh", program]
+        .into_iter()
+        .chain(arguments.iter().map(String::as_str));
     words.extend(told.map(quote_lines));
     words
 }
@@ -275,10 +277,11 @@ fn ahead_ms(told: &str, from_ms: i64, until_ms: i64) -> i64 {
     let start_ms = seconds.saturating_mul(1000);
     let (first_ms, last_ms) = (start_ms + first_ms, start_ms + last_ms);
     let may_be_right = last_ms >= from_ms - CLOCK_SLACK_MS && first_ms <= until_ms + CLOCK_SLACK_MS;
-    match may_be_right {
-        true => 0,
+    if may_be_right {
+        0
+    } else {
         // It was told shortly before it came.
-        false => (first_ms + last_ms) / 2 - until_ms,
+        (first_ms + last_ms) / 2 - until_ms
     }
 }
 

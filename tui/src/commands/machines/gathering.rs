@@ -138,8 +138,9 @@ impl Gathering {
 
     fn snapshot(&self, name: &str, generation: u64) -> Snapshot {
         let (view, left_out, machines) = self.look();
-        let selection = view.select(&Query::default(), &Cancel::new());
-        let selection = selection.expect("nobody cancels it");
+        let selection = view
+            .select(&Query::default(), &Cancel::new())
+            .expect("nobody cancels it");
         let recording = recorded::recording(name, Path::new(""), &view, Lacks::default(), None);
         let is_over = machines
             .iter()
@@ -234,9 +235,10 @@ impl OneOf {
                 break;
             }
         }
-        Ok(match reader.is_at_end() {
-            true => Read::Ended(reader.notes()),
-            false => Read::Damaged(reader.notes()),
+        Ok(if reader.is_at_end() {
+            Read::Ended(reader.notes())
+        } else {
+            Read::Damaged(reader.notes())
         })
     }
 

@@ -21,8 +21,10 @@ pub fn answer(
     cancel: &Cancel,
     tokens_max: usize,
 ) -> Result<String, String> {
-    let lot = kept.samples.find_or_newest(arguments.text("samples")?)?;
-    let lot = lot.narrowed(arguments.filter()?, cancel)?;
+    let lot = kept
+        .samples
+        .find_or_newest(arguments.text("samples")?)?
+        .narrowed(arguments.filter()?, cancel)?;
     let selection = lot.select(lot.snapshot.asked.query.filter.clone(), cancel)?;
     let found = drill::find(&selection, arguments.needed("function")?)?;
     let wanted = CodeWanted {
@@ -31,8 +33,9 @@ pub fn answer(
         // Files are read anew for other samples.
         visit: lot.snapshot.generation,
     };
-    let ask = Desk::<_, CodeAnswer>::default().ask(&lot.snapshot, wanted);
-    let ask = ask.ok_or("it has no samples")?;
+    let ask = Desk::<_, CodeAnswer>::default()
+        .ask(&lot.snapshot, wanted)
+        .ok_or("it has no samples")?;
     let answer = CodeAnswer::new(ask, &mut kept.library, cancel).ok_or("cancelled")?;
     Ok(render(&lot, &answer, &found.others, tokens_max))
 }
@@ -82,8 +85,10 @@ fn render(lot: &Lot, found: &CodeAnswer, others: &[String], tokens_max: usize) -
 
 /// Returns a row: its share, where it is, and its text.
 fn line(found: &CodeAnswer, row: &CodeRow, all: u64) -> String {
-    let text = words::row(found, row, Syntax::default());
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = words::row(found, row, Syntax::default())
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     let indent = if row.is_part() { "  " } else { "" };
     let place = words::short_place(found, row);
     let space = if place.is_empty() { "" } else { " " };

@@ -31,21 +31,25 @@ pub fn answer(
     cancel: &Cancel,
     tokens_max: usize,
 ) -> Result<String, String> {
-    let lot = kept.samples.find_or_newest(arguments.text("samples")?)?;
-    let lot = lot.narrowed(arguments.filter()?, cancel)?;
+    let lot = kept
+        .samples
+        .find_or_newest(arguments.text("samples")?)?
+        .narrowed(arguments.filter()?, cancel)?;
     let selection = lot.select(lot.snapshot.asked.query.filter.clone(), cancel)?;
     let room = markdown::bytes(tokens_max);
     match arguments.text("function")? {
         Some(name) => {
             let found = find(&selection, name)?;
-            let page = selection.page(found.row.id, cancel);
-            let page = page.map_err(|error| error.to_string())?;
-            let page = page.ok_or("no sample has it on its stack")?;
+            let page = selection
+                .page(found.row.id, cancel)
+                .map_err(|error| error.to_string())?
+                .ok_or("no sample has it on its stack")?;
             Ok(function(&lot, &selection, &page, &found.others, room))
         }
         None => {
-            let tree = selection.tree(Direction::TopDown, GroupBy::Comm, cancel);
-            let tree = tree.map_err(|error| error.to_string())?;
+            let tree = selection
+                .tree(Direction::TopDown, GroupBy::Comm, cancel)
+                .map_err(|error| error.to_string())?;
             Ok(of_all(&lot, &selection, &tree, room))
         }
     }
@@ -68,9 +72,10 @@ pub fn find(selection: &Selection, name: &str) -> Result<Found, String> {
     let mut rows = selection.functions();
     few::sort_by_key(&mut rows, |row| std::cmp::Reverse(row.total_samples));
     let exact = |row: &FunctionRow| *row.name == *wanted || shown(row);
-    let fits: Vec<&FunctionRow> = match rows.iter().any(exact) {
-        true => rows.iter().filter(|row| exact(row)).collect(),
-        false => rows.iter().filter(|row| part(row)).collect(),
+    let fits: Vec<&FunctionRow> = if rows.iter().any(exact) {
+        rows.iter().filter(|row| exact(row)).collect()
+    } else {
+        rows.iter().filter(|row| part(row)).collect()
     };
     let Some((first, others)) = fits.split_first() else {
         return Err(format!(
@@ -216,9 +221,10 @@ fn of_all(lot: &Lot, selection: &Selection, tree: &CallTree, room: usize) -> Str
     }
     lines.head("Call tree: share with what it calls, and itself");
     let left = room.saturating_sub(lines.len());
-    let drawn = SHARES_MIN.iter().map(|least| draw(tree, *least));
-    let mut drawn =
-        drawn.skip_while(|rows| rows.iter().map(|row| row.len() + 1).sum::<usize>() >= left);
+    let mut drawn = SHARES_MIN
+        .iter()
+        .map(|least| draw(tree, *least))
+        .skip_while(|rows| rows.iter().map(|row| row.len() + 1).sum::<usize>() >= left);
     // The smallest that can be drawn is cut where it has no room.
     let rows = drawn.next().unwrap_or_else(|| draw(tree, 60.0));
     for row in rows {
@@ -306,8 +312,9 @@ mod tests {
     fn pages_and_trees_are_no_longer_than_they_may_be() {
         let lot = demo();
         let selection = selected(&lot);
-        let tree = selection.tree(Direction::TopDown, GroupBy::Comm, &Cancel::new());
-        let tree = tree.unwrap();
+        let tree = selection
+            .tree(Direction::TopDown, GroupBy::Comm, &Cancel::new())
+            .unwrap();
         let id = lot.snapshot.report.functions[0].id;
         let page = selection.page(id, &Cancel::new()).unwrap().unwrap();
         for room in [600, 1500, 4500, 60_000] {

@@ -85,8 +85,9 @@ pub fn sample(arguments: &Arguments, kept: &mut Kept, cancel: &Cancel) -> Result
 /// Returns the command line of a look. Each value is in one word with its option, so that
 /// none can be taken for another option.
 fn words(arguments: &Arguments) -> Result<Vec<OsString>, String> {
-    let seconds = arguments.number("seconds", 1, SECONDS_MAX)?;
-    let seconds = seconds.unwrap_or(SECONDS);
+    let seconds = arguments
+        .number("seconds", 1, SECONDS_MAX)?
+        .unwrap_or(SECONDS);
     let mut words = vec![
         "proftop".to_owned(),
         "--batch".to_owned(),

@@ -75,8 +75,9 @@ fn cause(
     cancel: &Cancel,
 ) -> Result<CauseAnswer, String> {
     let wanted = CauseWanted::of(reason, &lot.snapshot);
-    let ask = Desk::<_, CauseAnswer>::default().ask(&lot.snapshot, wanted);
-    let ask = ask.ok_or("it has no samples")?;
+    let ask = Desk::<_, CauseAnswer>::default()
+        .ask(&lot.snapshot, wanted)
+        .ok_or("it has no samples")?;
     CauseAnswer::new(&ask, library, cancel).ok_or_else(|| "cancelled".into())
 }
 

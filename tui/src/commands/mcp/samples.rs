@@ -101,8 +101,9 @@ impl Samples {
         if path == Path::new("-") {
             return Err("standard input is where messages come from, and no recording".into());
         }
-        let file = UserFiles::current().open(path, FILE_MAX);
-        let file = file.map_err(|error| why(&error))?;
+        let file = UserFiles::current()
+            .open(path, FILE_MAX)
+            .map_err(|error| why(&error))?;
         let key = FileKey {
             path: path.to_owned(),
             metric: metric.map(str::to_owned),
@@ -111,10 +112,11 @@ impl Samples {
         if let Some((_, lot)) = self.files.iter().find(|(known, _)| *known == key) {
             return Ok(lot.clone());
         }
-        let opened = open_file::read_metric(Box::new(file), metric);
-        let opened = opened.map_err(|error| why(&error))?;
-        let selection = opened.view.select(&Query::default(), &Cancel::new());
-        let selection = selection.map_err(|error| why(&error))?;
+        let opened = open_file::read_metric(Box::new(file), metric).map_err(|error| why(&error))?;
+        let selection = opened
+            .view
+            .select(&Query::default(), &Cancel::new())
+            .map_err(|error| why(&error))?;
         let recording = Recording {
             lacks: opened.lacks,
             ..Recording::default()

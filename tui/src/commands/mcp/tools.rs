@@ -56,9 +56,10 @@ pub fn wanted(params: &Value, allows_probes: bool) -> Result<Wanted, Error> {
     };
     let mut offered = TOOLS.iter().filter(|tool| tool.is_offered(allows_probes));
     let Some(tool) = offered.find(|tool| tool.name() == name) else {
-        let why = match name == Tool::Trace.name() {
-            true => "this server was started without `--allow-probes`",
-            false => "there is no such tool",
+        let why = if name == Tool::Trace.name() {
+            "this server was started without `--allow-probes`"
+        } else {
+            "there is no such tool"
         };
         return Err(Error::params(why));
     };

@@ -46,8 +46,8 @@ impl Worker {
             let mut kept = Kept::new(allows_probes);
             for call in received {
                 let work = || tools::run(&call.tool.wanted, &mut kept, &call.cancel);
-                let answer = faults::catch("running a tool", work);
-                let answer = answer.unwrap_or_else(|_| Err(MISTAKE.to_owned()));
+                let answer = faults::catch("running a tool", work)
+                    .unwrap_or_else(|_| Err(MISTAKE.to_owned()));
                 let (text, is_error) = match &answer {
                     Ok(text) => (text, false),
                     Err(why) => (why, true),

@@ -49,14 +49,20 @@ impl Destination {
     pub fn append(&mut self, snapshot: &Snapshot) -> Result<Appended, Failure> {
         let end_ns = snapshot.report.window.end_ns;
         Ok(match self {
-            Destination::File(recording, _) => match recording.append(snapshot, Some(end_ns))? {
-                true => Appended::Done,
-                false => Appended::Closed,
-            },
-            Destination::Ring(ring) => match ring.append(snapshot, end_ns) {
-                true => Appended::WantsLines,
-                false => Appended::Done,
-            },
+            Destination::File(recording, _) => {
+                if recording.append(snapshot, Some(end_ns))? {
+                    Appended::Done
+                } else {
+                    Appended::Closed
+                }
+            }
+            Destination::Ring(ring) => {
+                if ring.append(snapshot, end_ns) {
+                    Appended::WantsLines
+                } else {
+                    Appended::Done
+                }
+            }
         })
     }
 

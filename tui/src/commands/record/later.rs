@@ -69,8 +69,10 @@ impl Later {
         for note in &opened.notes {
             stderr::say(note);
         }
-        let selection = opened.view.select(&Query::default(), &Cancel::new());
-        let selection = selection.expect("nobody cancels it");
+        let selection = opened
+            .view
+            .select(&Query::default(), &Cancel::new())
+            .expect("nobody cancels it");
         let mut bytes = Vec::new();
         let format = self.format;
         let written = format.write_as(&self.path, false, &selection, &mut bytes);

@@ -37,12 +37,11 @@ impl Recording {
         let name = output.name().to_string();
         let reader = output.reader()?;
         let is_left = Rc::new(Cell::new(false));
-        let (sink, later) = match record.is_streamed() {
-            true => (Sink::new(output, Rc::clone(&is_left)), None),
-            false => {
-                let (later, file) = Later::begin(record, output)?;
-                (Sink::Kept(file), Some(later))
-            }
+        let (sink, later) = if record.is_streamed() {
+            (Sink::new(output, Rc::clone(&is_left)), None)
+        } else {
+            let (later, file) = Later::begin(record, output)?;
+            (Sink::Kept(file), Some(later))
         };
         let recording = Self {
             writer: pft::Writer::new(sink).map_err(|error| refused(&error))?,
@@ -71,8 +70,10 @@ impl Recording {
     pub fn finish(&mut self, snapshot: &Snapshot) -> Result<(), Failure> {
         if let Some(view) = &snapshot.view {
             let end_ns = snapshot.report.window.end_ns;
-            let written = self.writer.append_last(view, end_ns);
-            let written = written.and_then(|()| self.writer.finish(view));
+            let written = self
+                .writer
+                .append_last(view, end_ns)
+                .and_then(|()| self.writer.finish(view));
             written.map_err(|error| refused(&error))?;
         }
         self.clear_line();

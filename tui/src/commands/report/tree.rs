@@ -14,8 +14,9 @@ const DEPTH_MAX: u32 = 256;
 
 /// Returns the call tree, with one tree for each command name.
 pub fn render(selection: &Selection) -> String {
-    let tree = selection.tree(Direction::TopDown, GroupBy::Comm, &Cancel::new());
-    let tree = tree.expect("nobody cancels it");
+    let tree = selection
+        .tree(Direction::TopDown, GroupBy::Comm, &Cancel::new())
+        .expect("nobody cancels it");
     let metric = &selection.view().info().metric;
     let width = in_column(metric, selection.samples()).len().max(6);
     let head = column_head(metric);
@@ -83,9 +84,10 @@ impl Printer<'_> {
     /// name, indented by two blanks for each level.
     fn line(&mut self, samples: u64, own: u64, depth: u32, name: &str) {
         // Evidence are waits, and not their nanoseconds.
-        let digits = match self.metric.is_waiting() {
-            true => 1,
-            false => percent_digits(self.samples).max(1),
+        let digits = if self.metric.is_waiting() {
+            1
+        } else {
+            percent_digits(self.samples).max(1)
         };
         let total = percent(samples, self.samples);
         let own = percent(own, self.samples);

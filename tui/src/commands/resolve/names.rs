@@ -112,13 +112,16 @@ fn name_file(store: &mut Store, frames: &[FrameId], file: &Resolver) -> u64 {
 /// Stores the chain of inlined functions at a frame, in the order in which the resolver has
 /// it. Debug information may say anything, so that its strings are made safe to print.
 fn set_source(store: &mut Store, id: FrameId, resolved: &Resolved) {
-    let links: Vec<(String, String, u32)> = { resolved.frames.iter() }
+    let links: Vec<(String, String, u32)> = resolved
+        .frames
+        .iter()
         .map(|frame| {
             let file = sanitize(&frame.path).into_owned();
             (shown(&frame.function), file, frame.line)
         })
         .collect();
-    let chain: Vec<SourceFrame<'_>> = { links.iter() }
+    let chain: Vec<SourceFrame<'_>> = links
+        .iter()
         .map(|(function, file, line)| SourceFrame {
             function,
             file,

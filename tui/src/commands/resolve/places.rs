@@ -93,9 +93,10 @@ impl Places {
         let Some(build_id) = object.build_id() else {
             return;
         };
-        let files = match object.is_debug_only() {
-            true => &mut self.debug_below,
-            false => &mut self.below,
+        let files = if object.is_debug_only() {
+            &mut self.debug_below
+        } else {
+            &mut self.below
         };
         files.entry(build_id).or_insert(path);
     }
@@ -105,8 +106,10 @@ impl Places {
     /// none.
     pub fn open(&self, path: &str, build_id: &[u8]) -> Option<Resolver> {
         let main = self.main(Path::new(path), build_id);
-        let debug = self.debug_below.get(build_id);
-        let debug = debug.and_then(|found| Some((read(found)?, found.clone())));
+        let debug = self
+            .debug_below
+            .get(build_id)
+            .and_then(|found| Some((read(found)?, found.clone())));
         match (main, debug) {
             (Some((main, path)), None) => resolver(main, &path),
             (Some((main, _)), Some((debug, path))) => resolver(debug.belonging_to(&main), &path),

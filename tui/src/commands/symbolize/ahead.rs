@@ -50,9 +50,10 @@ fn build_one(
     let id: String = resolver.id().replace([':', '/'], "_");
     let name = format!("{name}.{id}.{SUFFIX}");
     let bytes = write(directory, &name, resolver, threads)?;
-    let what = match resolver.has_lines() {
-        true => "functions and lines",
-        false => "functions only: it has no debug information",
+    let what = if resolver.has_lines() {
+        "functions and lines"
+    } else {
+        "functions only: it has no debug information"
     };
     Ok(format!("{name}: {} KiB, {what}\n", bytes.div_ceil(1024)))
 }
@@ -60,12 +61,13 @@ fn build_one(
 /// Writes a table and returns its size in bytes. The file gets its name when it is whole,
 /// as others may read the directory meanwhile.
 fn write(directory: &Path, name: &str, resolver: &Resolver, threads: usize) -> Result<u64, String> {
-    let written = UserFiles::current().write_with(&directory.join(name), |file| {
-        resolver.write_table(threads, file)?;
-        let metadata = file.metadata();
-        metadata.map_err(|source| OpenError::Write { source })
-    });
-    let written = written.map_err(|refusal| format!("cannot write its table: {refusal}"))?;
+    let written = UserFiles::current()
+        .write_with(&directory.join(name), |file| {
+            resolver.write_table(threads, file)?;
+            let metadata = file.metadata();
+            metadata.map_err(|source| OpenError::Write { source })
+        })
+        .map_err(|refusal| format!("cannot write its table: {refusal}"))?;
     written
         .map(|metadata| metadata.len())
         .map_err(|error| error.to_string())

@@ -35,8 +35,9 @@ pub fn answer(
     style: Style,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let lines = resolved.map(|resolved| lines(resolved, style));
-    let lines = lines.unwrap_or_default();
+    let lines = resolved
+        .map(|resolved| lines(resolved, style))
+        .unwrap_or_default();
     match style.format {
         SymbolFormat::Text => text(addr, &lines, why(resolved), out),
         SymbolFormat::Json => json(addr, &lines, why(resolved), out),
@@ -207,8 +208,9 @@ fn addr2line(lines: &[Line<'_>], out: &mut impl Write) -> io::Result<()> {
             (None, _) => writeln!(out, "??:?")?,
         }
     }
-    match lines.is_empty() {
-        true => writeln!(out, "??\n??:0"),
-        false => Ok(()),
+    if lines.is_empty() {
+        writeln!(out, "??\n??:0")
+    } else {
+        Ok(())
     }
 }

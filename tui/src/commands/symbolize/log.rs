@@ -82,8 +82,10 @@ pub fn line(
     }
     let mut written = 0;
     for found in ADDRESS.captures_iter(line) {
-        let there = found.name("there").or_else(|| found.get(0));
-        let there = there.expect("it was found");
+        let there = found
+            .name("there")
+            .or_else(|| found.get(0))
+            .expect("it was found");
         let Some(resolved) = resolve(&found, is_perf.then_some(back), place, modules) else {
             continue;
         };

@@ -148,8 +148,11 @@ impl Modules {
         let told = || builds.get(path).or_else(by_name).map(String::as_str);
         let build = build.or_else(told);
         let named = self.named.borrow();
-        let named = path.file_name().and_then(|name| named.get(Path::new(name)));
-        let named = named.cloned().map(|module| of_build(module, build));
+        let named = path
+            .file_name()
+            .and_then(|name| named.get(Path::new(name)))
+            .cloned()
+            .map(|module| of_build(module, build));
         let found = named.unwrap_or_else(|| {
             let told = Told {
                 path: path.to_owned(),

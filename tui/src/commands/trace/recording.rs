@@ -79,8 +79,9 @@ impl<'c> Recording<'c> {
             None => return Ok(()),
             Some(TraceFile::Growing(mut writer, wanted)) => {
                 let end_ns = view.end_ns().unwrap_or_default();
-                let written = writer.append_last(&view, end_ns);
-                let written = written.and_then(|()| writer.finish(&view));
+                let written = writer
+                    .append_last(&view, end_ns)
+                    .and_then(|()| writer.finish(&view));
                 written.map_err(|error| refused(&error))?;
                 wanted
             }
@@ -96,9 +97,10 @@ impl<'c> Recording<'c> {
 
     /// The view as the file has it.
     fn shown(&self, view: &View) -> View {
-        match self.hide_names {
-            true => view.anonymous(),
-            false => view.clone(),
+        if self.hide_names {
+            view.anonymous()
+        } else {
+            view.clone()
         }
     }
 }
@@ -114,8 +116,8 @@ fn open(wanted: &TraceOutput) -> Result<TraceFile<'_>, Failure> {
     }
     if wanted.is_streamed() {
         let output = Output::open(Some(&wanted.path), wanted.overwrite)?;
-        let writer = pft::Writer::new(Sink::new(output, Rc::default()));
-        let writer = writer.map_err(|error| refused(&error))?;
+        let writer =
+            pft::Writer::new(Sink::new(output, Rc::default())).map_err(|error| refused(&error))?;
         return Ok(TraceFile::Growing(Box::new(writer), wanted));
     }
     if !wanted.overwrite && output::is_there(&wanted.path) {
@@ -128,10 +130,13 @@ fn open(wanted: &TraceOutput) -> Result<TraceFile<'_>, Failure> {
 /// Writes what was counted, in the format that is wanted.
 fn write_whole(view: &View, wanted: &TraceOutput) -> Result<(), Failure> {
     export::say_what_is_lost(wanted.format, view);
-    let selection = view.select(&Query::default(), &Cancel::new());
-    let selection = selection.expect("nobody cancels it");
+    let selection = view
+        .select(&Query::default(), &Cancel::new())
+        .expect("nobody cancels it");
     let mut bytes = Vec::new();
-    let written = { wanted.format }.write_as(&wanted.path, false, &selection, &mut bytes);
+    let written = wanted
+        .format
+        .write_as(&wanted.path, false, &selection, &mut bytes);
     written.map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
     Output::write_whole(Some(&wanted.path), wanted.overwrite, &bytes)
 }

@@ -52,7 +52,8 @@ pub fn render(view: &View, manner: Manner) -> String {
     let log = view.probes();
     let seen = probes::recorded(view, TimeRange::ALL).list;
     let each = log.probes().iter().zip(seen);
-    let reports: Vec<Report<'_>> = { each.enumerate() }
+    let reports: Vec<Report<'_>> = each
+        .enumerate()
         .map(|(number, (record, probe))| {
             let tally = record.total(TimeRange::ALL);
             let callers = probes::callers(log, record, &tally, TOP, |names| names);
@@ -74,7 +75,8 @@ pub fn render(view: &View, manner: Manner) -> String {
                 callers,
                 stacks_cut: probes::cut_stacks(log, record, &tally),
                 has_stacks: manner.stacks.unwrap_or(tally.stacks > 0),
-                late: { manner.command_ns }
+                late: manner
+                    .command_ns
                     .and_then(|begun_ns| record.about().placed_ns.checked_sub(begun_ns))
                     .map(Duration::from_nanos),
                 removed: record.end().map(|end| &*end.why),
@@ -134,10 +136,12 @@ impl Report<'_> {
     /// Returns the class of instruction of the slowest of its breakpoints, on which the cost of
     /// a hit depends. A tracepoint has no breakpoint.
     fn class(&self) -> &'static str {
-        match self.about.is_stepped || self.has_breakpoints_at_returns() {
-            _ if self.is_point() => POINT,
-            true => "stepped",
-            false => "emulated",
+        if self.is_point() {
+            POINT
+        } else if self.about.is_stepped || self.has_breakpoints_at_returns() {
+            "stepped"
+        } else {
+            "emulated"
         }
     }
 
@@ -155,8 +159,11 @@ fn csv(probes: &[Report<'_>]) -> String {
     );
     for report in probes {
         let (about, tally) = (report.about, &report.tally);
-        let quantile =
-            |share| { tally.quantile_ns(share) }.map_or(String::new(), |ns| ns.to_string());
+        let quantile = |share| {
+            tally
+                .quantile_ns(share)
+                .map_or(String::new(), |ns| ns.to_string())
+        };
         let fields = [
             format!("\"{}\"", about.name.replace('"', "\"\"")),
             format!("\"{}\"", about.module.replace('"', "\"\"")),
@@ -170,7 +177,9 @@ fn csv(probes: &[Report<'_>]) -> String {
             quantile(0.5),
             quantile(0.9),
             quantile(0.99),
-            { tally.quantile_ns(1.0) }.map_or(String::new(), |_| tally.max_ns.to_string()),
+            tally
+                .quantile_ns(1.0)
+                .map_or(String::new(), |_| tally.max_ns.to_string()),
         ];
         text.push_str(&fields.join(","));
         text.push('\n');

@@ -75,9 +75,12 @@ pub struct Probe {
 impl<'c> Watch<'c> {
     /// Measures what a hit of a probe costs on this machine. Places none yet.
     pub fn new(mut calls: Calls, config: &'c TraceConfig) -> Result<Watch<'c>, Failure> {
-        let cost = calls.measure_cost();
-        let cost = cost.map_err(|error| Failure::new(Exit::NotPossible, error.to_string()))?;
-        let types = { config.types.as_deref() }
+        let cost = calls
+            .measure_cost()
+            .map_err(|error| Failure::new(Exit::NotPossible, error.to_string()))?;
+        let types = config
+            .types
+            .as_deref()
             .map(TypesFile::open)
             .transpose()
             .map_err(Failure::failed)?
@@ -123,7 +126,9 @@ impl<'c> Watch<'c> {
         };
         self.place_in(&modules, reach, false)?;
         // The kernel has all of its tracepoints already.
-        let of_kernel = { self.missing.iter() }
+        let of_kernel = self
+            .missing
+            .iter()
             .filter(|missing| matches!(missing.wanted.what, What::Tracepoint(..)))
             .find_map(|missing| missing.why.clone());
         of_kernel.map_or(Ok(()), |why| Err(Failure::failed(why)))
@@ -156,8 +161,9 @@ impl<'c> Watch<'c> {
                 continue;
             }
             let what = kind(&missing.wanted);
-            let near = self.guess(missing);
-            let near = near.map(|name| format!(" (did you mean {name}?)"));
+            let near = self
+                .guess(missing)
+                .map(|name| format!(" (did you mean {name}?)"));
             let guess = match self.no_code(missing) {
                 Some(why) => format!(": {why}"),
                 None => near.unwrap_or_default(),
@@ -448,9 +454,10 @@ impl<'c> Watch<'c> {
         let keys = callers.iter().map(|frame| (frame.module.0, frame.address));
         // Aliases would be given in the order in which threads come, and a file that grows
         // could give one of them to two.
-        let comm = match self.config.hide_names {
-            true => &Arc::default(),
-            false => &sample.comm,
+        let comm = if self.config.hide_names {
+            &Arc::default()
+        } else {
+            &sample.comm
         };
         let thread = (sample.tid, comm);
         self.recorder

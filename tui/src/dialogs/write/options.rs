@@ -127,9 +127,10 @@ impl Options {
     /// Returns whether more files follow. Without more samples (`goes_on` is false) there
     /// is only one.
     pub fn repeats(&self, goes_on: bool) -> Switch {
-        match goes_on {
-            true => Switch::of(self.repeats),
-            false => Switch::Never,
+        if goes_on {
+            Switch::of(self.repeats)
+        } else {
+            Switch::Never
         }
     }
 

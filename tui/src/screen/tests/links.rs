@@ -45,8 +45,9 @@ fn a_link_is_written_whole_or_not_at_all() {
     let mut drawn = Vec::new();
     for key in ["", "j", "j", "j", "i", "j", "2", "1", "k", "k", "k"] {
         hand.keys(key);
-        let bytes = painter.frame(|frame| screen::draw(&hand.app, &LINKED, frame));
-        let bytes = bytes.expect("memory");
+        let bytes = painter
+            .frame(|frame| screen::draw(&hand.app, &LINKED, frame))
+            .expect("memory");
         parser.process(&bytes);
         let lines = parser.screen().rows(0, 100);
         let text: String = lines

@@ -90,7 +90,8 @@ fn parents_that_were_never_sampled_have_rows_in_the_tree() {
     for process in &mut report.processes {
         if let Some(shell @ (501 | 502)) = process.details.parent {
             let above = [(shell, "bash"), (500, "tmux: server"), (499, "login")];
-            process.details.ancestors = { above.into_iter() }
+            process.details.ancestors = above
+                .into_iter()
                 .map(|(pid, comm)| (pid, comm.into()))
                 .collect();
         }
@@ -442,7 +443,9 @@ fn a_server_and_those_that_it_has_forked_are_one_line() {
             process.details.command_line = Some(command.clone());
         }
     }
-    let whole: u64 = { report.processes.iter() }
+    let whole: u64 = report
+        .processes
+        .iter()
         .filter(|process| workers.contains(&process.pid))
         .map(|process| process.samples)
         .sum();

@@ -113,8 +113,11 @@ fn the_map_of_time_has_the_states_of_threads() {
 fn who_has_the_lock_is_told_first_and_explained() {
     let mut snapshot = waiting();
     let report = Arc::make_mut(&mut snapshot.report);
-    let held = report.threads.iter_mut().find(|thread| thread.tid == 4_123);
-    let held = held.expect("a worker");
+    let held = report
+        .threads
+        .iter_mut()
+        .find(|thread| thread.tid == 4_123)
+        .expect("a worker");
     let activity = held.activity.get_or_insert_default();
     activity.now = Some(profile::Now {
         state: probe::WaitState::Lock.number(),
@@ -124,7 +127,11 @@ fn who_has_the_lock_is_told_first_and_explained() {
     });
     let mut hand = Hand::new(80, 24);
     hand.show(snapshot).keys("5").wait(2_000);
-    let at = { hand.app.views.threads.lines(&hand.app.shown.report) }
+    let at = hand
+        .app
+        .views
+        .threads
+        .lines(&hand.app.shown.report)
         .position(|line| line.row.tid == 4_123)
         .expect("its row");
     hand.keys(&"j".repeat(at));

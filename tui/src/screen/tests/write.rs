@@ -166,8 +166,10 @@ fn options_go_along_with_the_file() {
 fn the_size_is_asked_for_once_a_shape() {
     let mut hand = hand(80, 24);
     hand.keys("w");
-    let first = weighed(&hand).expect("it is asked for").shape();
-    let first = first.expect("a profile");
+    let first = weighed(&hand)
+        .expect("it is asked for")
+        .shape()
+        .expect("a profile");
     hand.code(KeyCode::Tab);
     assert_eq!(weighed(&hand), None, "it was asked for");
     hand.event(Event::Weighed(first, 8_600_000));
@@ -181,8 +183,9 @@ fn the_size_is_asked_for_once_a_shape() {
     assert!(!hand.frame().contains("about"), "{}", hand.frame());
     option(&mut hand, SYMBOLS);
     hand.keys(" ");
-    let bare = weighed(&hand).and_then(|content| content.shape());
-    let bare = bare.expect("without symbols it is another file");
+    let bare = weighed(&hand)
+        .and_then(|content| content.shape())
+        .expect("without symbols it is another file");
     assert!(bare.manner.omits_symbols);
     hand.event(Event::Weighed(bare, 2_000_000)).keys("\n");
     assert!(hand.frame().contains("writing…"));
@@ -200,8 +203,9 @@ fn what_is_said_of_the_size_is_what_is_written() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut hand = hand(80, 24);
     let mut writing = writing::Writing::new();
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime.expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
     for format in 0..crate::dialogs::write::KINDS.len() - 1 {
         hand.keys("w");
         for _ in 0..format {

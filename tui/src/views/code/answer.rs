@@ -76,9 +76,10 @@ impl CodeAnswer {
             // The entry stands for a sum or for the end of a stack, which have no code.
             _ => FunctionCode::default(),
         };
-        let body = match code.addresses.is_empty() {
-            true => Arc::default(),
-            false => library.body(&wanted(&ask, &function, &code)),
+        let body = if code.addresses.is_empty() {
+            Arc::default()
+        } else {
+            library.body(&wanted(&ask, &function, &code))
         };
         let mut answer = CodeAnswer {
             function,
@@ -187,13 +188,18 @@ impl CodeAnswer {
     /// Looks up the functions that the spots name, so that drawing need not ask the
     /// profile.
     fn name_all(&mut self) {
-        let spots = self.lines.values().chain(self.instructions.values());
-        let spots = spots.chain(self.addresses.values()).chain([&self.unplaced]);
-        let named = spots.flat_map(|spot| {
-            let calls = spot.calls.iter().map(|(id, _)| *id);
-            calls.chain(spot.heaviest.as_ref().map(|(id, ..)| *id))
-        });
-        let named = named.map(|id| (id, self.view.function(id)));
+        let spots = self
+            .lines
+            .values()
+            .chain(self.instructions.values())
+            .chain(self.addresses.values())
+            .chain([&self.unplaced]);
+        let named = spots
+            .flat_map(|spot| {
+                let calls = spot.calls.iter().map(|(id, _)| *id);
+                calls.chain(spot.heaviest.as_ref().map(|(id, ..)| *id))
+            })
+            .map(|id| (id, self.view.function(id)));
         self.functions = named.collect();
     }
 }

@@ -126,15 +126,17 @@ fn render_title(
 ) {
     // The assembly beside a source text has a key for its syntax; the layout is that of the
     // pane which has the keys.
-    let end = match cx.is_beside {
-        true => named(cx, Action::Syntax, code.syntax().name()),
-        false => named(cx, Action::Layout, code.layout().name()),
+    let end = if cx.is_beside {
+        named(cx, Action::Syntax, code.syntax().name())
+    } else {
+        named(cx, Action::Layout, code.layout().name())
     };
     let start = heads.right() - columns[CODE].width;
     let room = usize::from(columns[CODE].width).saturating_sub(end.len() + 1);
-    let title = match cx.is_beside {
-        true => "ASSEMBLY".into(),
-        false => text::cut_middle(&words::title(code), room).into_owned(),
+    let title = if cx.is_beside {
+        "ASSEMBLY".into()
+    } else {
+        text::cut_middle(&words::title(code), room).into_owned()
     };
     let buffer = frame.buffer_mut();
     buffer.set_string(start, heads.y, title, theme.heads());
@@ -206,9 +208,10 @@ impl Painter<'_> {
         };
         let room = usize::from(self.columns[CODE].width) - text::width(gutter);
         let (code, style) = self.code(row, room);
-        let style = match self.code.is_found(row) {
-            true => self.theme.found(),
-            false => style,
+        let style = if self.code.is_found(row) {
+            self.theme.found()
+        } else {
+            style
         };
         let is_of_line = self.line.is_some() && self.code.line_of(row) == self.line;
         let row = Row {
@@ -276,8 +279,11 @@ impl Painter<'_> {
                 (format!("│ {code}{} {place}", " ".repeat(gap)), dim)
             }
             CodeRow::Instruction { .. } if self.is_beside => {
-                let line = self.code.line_of(row).map(|line| line.to_string());
-                let line = line.unwrap_or_default();
+                let line = self
+                    .code
+                    .line_of(row)
+                    .map(|line| line.to_string())
+                    .unwrap_or_default();
                 let room = room.saturating_sub(line.len() + 1);
                 let code = text::cut_end(&text, room);
                 let gap = room.saturating_sub(text::width(&code));

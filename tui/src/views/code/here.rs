@@ -74,7 +74,8 @@ impl Code {
     /// they are drawn: a long function has many rows.
     pub(super) fn find_rows(&mut self) {
         self.found = match self.find {
-            Some(_) => { self.selectable() }
+            Some(_) => self
+                .selectable()
                 .filter(|at| self.is_found(&self.rows[*at]))
                 .collect(),
             None => Vec::new(),

@@ -85,9 +85,10 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
         for c in word.chars() {
             let last = lines.last_mut().expect("there is always a last line");
             let letter = c.to_string();
-            match last.width() + letter.width() <= width {
-                true => last.push(c),
-                false => lines.push(letter),
+            if last.width() + letter.width() <= width {
+                last.push(c)
+            } else {
+                lines.push(letter)
             }
         }
     }

@@ -62,7 +62,8 @@ fn window(answer: &CodeAnswer, file: u32) -> Option<(u32, u32)> {
     let places = instructions.filter_map(|instruction| instruction.place);
     let hit = answer.lines.iter().filter(|(place, _)| place.file == file);
     let hit_lines = hit.clone().map(|(place, _)| place.line);
-    let lines = { places.filter(|place| place.file == file) }
+    let lines = places
+        .filter(|place| place.file == file)
         .map(|place| place.line)
         .chain(hit_lines);
     let (first, last) = lines.fold((u32::MAX, 0), |(a, b), line| (a.min(line), b.max(line)));

@@ -35,9 +35,10 @@ impl Code {
     /// Returns the layout of this pane's own rows: only source text while the instructions
     /// stand in the pane beside it.
     pub(super) fn drawn(&self) -> Layout {
-        match self.is_split && self.can_split() {
-            true => Layout::Source,
-            false => self.layout,
+        if self.is_split && self.can_split() {
+            Layout::Source
+        } else {
+            self.layout
         }
     }
 
@@ -85,9 +86,10 @@ impl Code {
         }
         let line = rows::line_of(row, answer);
         let here = self.selected().and_then(|row| rows::line_of(row, answer));
-        let at = match line.is_some() && line == here {
-            true => None,
-            false => rows::same_place(row, answer, &self.rows),
+        let at = if line.is_some() && line == here {
+            None
+        } else {
+            rows::same_place(row, answer, &self.rows)
         };
         self.followed = row.key();
         match at {

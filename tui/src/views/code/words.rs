@@ -251,8 +251,10 @@ pub fn place(answer: &CodeAnswer, row: &CodeRow) -> Option<(String, String)> {
         _ => return None,
     };
     let file = body.files.get(place.file as usize)?;
-    let found = body.text.as_ref();
-    let found = found.filter(|_| body.main_file() == Some(place.file));
+    let found = body
+        .text
+        .as_ref()
+        .filter(|_| body.main_file() == Some(place.file));
     let path = found.map(|text| text.path.to_string_lossy().into_owned());
     let words = source::source(Some(file), place.line)?;
     Some((words, path.unwrap_or_else(|| file.to_string())))

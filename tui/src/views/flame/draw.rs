@@ -133,9 +133,10 @@ impl Painter<'_> {
 
     /// The sign of whether a bar became more or less; empty if it has not surely changed.
     fn sign(&self, bar: &Bar) -> String {
-        match words::is_sure(bar, self.flame, self.cx) {
-            true => format!("{} ", compared::sign(self.flame.change(bar), self.theme).0),
-            false => String::new(),
+        if words::is_sure(bar, self.flame, self.cx) {
+            format!("{} ", compared::sign(self.flame.change(bar), self.theme).0)
+        } else {
+            String::new()
         }
     }
 
@@ -144,10 +145,10 @@ impl Painter<'_> {
         let name = format!("{}{}", self.sign(bar), words::name(bar, self.cx));
         let clean = text::clean(&name);
         let left = room.saturating_sub(text::width(&clean) + 1);
-        let numbers = words::numbers(bar, self.flame, self.cx).into_iter();
+        let mut numbers = words::numbers(bar, self.flame, self.cx).into_iter();
         // The longest number that leaves the name whole; without room for any, the name has
         // all of it.
-        let (name, share) = match { numbers }.find(|number| number.len() <= left) {
+        let (name, share) = match numbers.find(|number| number.len() <= left) {
             Some(share) => (clean.into_owned(), share),
             None => {
                 let last = words::last_name(bar, self.cx);
@@ -238,12 +239,14 @@ fn path(cx: &Context<'_>, flame: &Flame, width: u16) -> Vec<(usize, u16, String)
     let names: Vec<String> = [root].into_iter().chain(below).collect();
     let needed = |name: &String| text::width(name) + text::width(BETWEEN);
     let mut used: usize = names.iter().map(needed).sum::<usize>() + 1;
-    let skipped = names.iter().take_while(|name| {
-        let is_too_much = used > usize::from(width);
-        used -= if is_too_much { needed(name) } else { 0 };
-        is_too_much
-    });
-    let skipped = skipped.count();
+    let skipped = names
+        .iter()
+        .take_while(|name| {
+            let is_too_much = used > usize::from(width);
+            used -= if is_too_much { needed(name) } else { 0 };
+            is_too_much
+        })
+        .count();
     let mut x = 1;
     let numbered = names.into_iter().enumerate().skip(skipped);
     numbered

@@ -200,9 +200,10 @@ impl Layout {
                 end = next;
             }
             let holds = held.is_some_and(|held| ends_in(held, &run));
-            match tree::runs::is_long(run.len()) && !holds {
-                true => at = end,
-                false => run.clear(),
+            if tree::runs::is_long(run.len()) && !holds {
+                at = end
+            } else {
+                run.clear()
             }
             let row = above.row + 1;
             if self.rows.len() <= row {
@@ -284,8 +285,9 @@ impl Layout {
 
     /// The bar with most samples of those directly below a bar; None if there is none.
     pub fn heaviest_child(&self, spot: Spot) -> Option<Spot> {
-        let below = self.spots(spot.row + 1);
-        let below = below.filter(|child| self.parent(*child) == Some(spot));
+        let below = self
+            .spots(spot.row + 1)
+            .filter(|child| self.parent(*child) == Some(spot));
         // The first of equals.
         below
             .rev()

@@ -171,8 +171,10 @@ impl Flame {
     pub fn select_same(&mut self) -> Option<(usize, usize)> {
         let id = function_id(self.selected()?)?;
         let is_it = |_: &Self, bar: &Bar| function_id(bar) == Some(id);
-        let all = self.layout.all_spots();
-        let all = all.filter(|spot| self.layout.bar(*spot).is_some_and(|bar| is_it(self, bar)));
+        let all = self
+            .layout
+            .all_spots()
+            .filter(|spot| self.layout.bar(*spot).is_some_and(|bar| is_it(self, bar)));
         let count = all.count();
         Some((self.select_among(is_it, true, false)?, count))
     }

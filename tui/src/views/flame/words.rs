@@ -77,9 +77,10 @@ pub fn name(bar: &Bar, cx: &Context<'_>) -> String {
 /// Returns the name of the bar's innermost frame: it says most where the names of a folded run
 /// do not fit.
 pub fn last_name(bar: &Bar, cx: &Context<'_>) -> String {
-    match bar.run.is_empty() {
-        true => name(bar, cx),
-        false => names::short(&bar.name).into_owned(),
+    if bar.run.is_empty() {
+        name(bar, cx)
+    } else {
+        names::short(&bar.name).into_owned()
     }
 }
 
@@ -108,9 +109,10 @@ pub fn numbers(bar: &Bar, flame: &Flame, cx: &Context<'_>) -> Vec<String> {
     // if they surely differ.
     if flame.stretch().is_some() {
         let rest = units::percent(before, sides.a.samples);
-        return match is_sure {
-            true => vec![format!("{share} (rest {rest}%)"), share],
-            false => vec![share],
+        return if is_sure {
+            vec![format!("{share} (rest {rest}%)"), share]
+        } else {
+            vec![share]
         };
     }
     // Against a baseline: by how many percent of what it was it changed. `~` says that this
@@ -174,12 +176,11 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
     let base = base(flame);
     // The selected frame has no bar that could be seen: what is said is why.
     if let Some((name, is_here)) = flame.hidden() {
-        let why = match is_here {
-            true => {
-                let zoom = hint(cx, Action::Zoom, "zoom in on it");
-                and("too narrow here", "; ", [zoom])
-            }
-            false => "gone from the window".into(),
+        let why = if is_here {
+            let zoom = hint(cx, Action::Zoom, "zoom in on it");
+            and("too narrow here", "; ", [zoom])
+        } else {
+            "gone from the window".into()
         };
         let room = width.saturating_sub(why.len() + 2);
         return format!("{}: {why}", text::cut_middle(&name, room));
@@ -206,12 +207,11 @@ pub fn detail(flame: &Flame, cx: &Context<'_>, width: usize) -> String {
             format!("{} -> {}", bare_amount(cx, before), amount(cx, bar.samples)),
         ],
         _ => {
-            let band = match cx.counts_time() {
-                true => String::new(),
-                false => {
-                    let band = units::band_text(&cx.shown.report, bar.samples, base);
-                    format!(" {band} pp")
-                }
+            let band = if cx.counts_time() {
+                String::new()
+            } else {
+                let band = units::band_text(&cx.shown.report, bar.samples, base);
+                format!(" {band} pp")
             };
             let share = format!("{}% of scope{band}", percent(bar.samples));
             let samples = amount(cx, bar.samples);
@@ -265,9 +265,10 @@ pub fn explain(flame: &Flame, cx: &Context<'_>) -> Option<String> {
     let bar = flame.selected()?;
     let node = bar.node?;
     if let (Some(before), Some(sides), Some(_)) = (bar.before, flame.sides(), flame.stretch()) {
-        let judged = match is_sure(bar, flame, cx) {
-            true => "surely another share",
-            false => "the same share, or by chance another",
+        let judged = if is_sure(bar, flame, cx) {
+            "surely another share"
+        } else {
+            "the same share, or by chance another"
         };
         return Some(format!(
             "{}: {}% = {} of {} in this time, {}% = {} of {} in all the rest that is kept: {judged}",

@@ -122,7 +122,10 @@ fn render(functions: &Table<FunctionRow>, cx: &Context<'_>, canvas: Canvas<'_, '
 /// Whether some function is of a language that a runtime runs beside native code: only then a
 /// column of languages tells anything.
 fn has_languages(report: &Report) -> bool {
-    { report.functions.iter() }.any(|function| function.kind == FrameKind::Python)
+    report
+        .functions
+        .iter()
+        .any(|function| function.kind == FrameKind::Python)
 }
 
 /// Returns the column whose head is at a cell, as an index into the table's columns. None
@@ -189,9 +192,10 @@ impl Layout {
         let is_wide = width >= WIDTH_WIDE;
         let has_counts = width >= WIDTH_WITH_COUNTS && !is_waiting;
         let has_waits = width >= WIDTH_WITH_TREND && is_waiting;
-        let has_trend = match is_waiting {
-            true => width >= WIDTH_WITH_COUNTS,
-            false => width >= WIDTH_WITH_TREND,
+        let has_trend = if is_waiting {
+            width >= WIDTH_WITH_COUNTS
+        } else {
+            width >= WIDTH_WITH_TREND
         };
         let mut columns = vec![Column::right(own, 6, Some(SelfSamples))];
         if has_counts {
@@ -220,10 +224,11 @@ impl Layout {
         // Name and module: each with the cell after it.
         let room = table::rest(&columns, width).saturating_sub(2 + address + address.min(1));
         let has_module = width >= WIDTH_WITH_MODULE;
-        let module = match has_module {
-            true => (room * 3 / 10).clamp(12, 28).min(room),
+        let module = if has_module {
+            (room * 3 / 10).clamp(12, 28).min(room)
+        } else {
             // The name also gets the cell that would divide the two columns.
-            false => 0,
+            0
         };
         columns.push(Column::left("FUNCTION", room - module, Some(Name)));
         if has_module {

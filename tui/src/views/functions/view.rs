@@ -126,9 +126,10 @@ impl View for Functions {
             ));
         }
         let line = self.table.selected(&cx.shown.report)?;
-        Some(match line.gone {
-            true => words::of_gone(cx, line.row),
-            false => words::of_function(cx, line.row, self.table.column()),
+        Some(if line.gone {
+            words::of_gone(cx, line.row)
+        } else {
+            words::of_function(cx, line.row, self.table.column())
         })
     }
 }

@@ -11,9 +11,10 @@ use profile::FunctionRow;
 /// Explains the row of a function that has no samples any more: its numbers are those of an
 /// earlier window, and no part of what is counted now.
 pub fn of_gone(cx: &Context<'_>, row: &FunctionRow) -> String {
-    let why = match cx.knobs.filter.is_empty() {
-        true => "no samples in",
-        false => "no samples that the filter keeps in",
+    let why = if cx.knobs.filter.is_empty() {
+        "no samples in"
+    } else {
+        "no samples that the filter keeps in"
     };
     format!(
         "{} has {why} {}; when it was last seen it had {} on top of the stack and {} anywhere \
@@ -40,8 +41,9 @@ pub fn of_function(cx: &Context<'_>, row: &FunctionRow, column: FunctionColumn) 
         ),
         _ => (row.self_samples, "on top of the stack", ""),
     };
-    let beside = units::Scale::new(cx, base).beside(samples);
-    let beside = beside.map_or_else(String::new, |number| format!("{number}; "));
+    let beside = units::Scale::new(cx, base)
+        .beside(samples)
+        .map_or_else(String::new, |number| format!("{number}; "));
     let number = format!(
         "{beside}{}% = {} with {} {where_} / {} in {}{recursion}",
         units::share(&cx.shown.report, samples, base),

@@ -71,7 +71,8 @@ impl CauseAnswer {
         let nameless = found.iter().map(|row| row.frames).sum();
         let others = found.split_off(found.len().min(MODULES_MAX));
         let advice = match recording {
-            Some(file) => { found.iter() }
+            Some(file) => found
+                .iter()
                 .map(|row| of_recording(file, row.reason))
                 .collect(),
             None => advise(&found, library),
@@ -111,9 +112,10 @@ fn of_recording(file: &Path, reason: NoName) -> Advice {
     match reason {
         // Those that were there when it was taken had no names: only others have them.
         NoName::Stripped | NoName::NotCovered => {
-            let file = match file.as_os_str().is_empty() {
-                true => "FILE".to_owned(),
-                false => quote(&file.to_string_lossy()),
+            let file = if file.as_os_str().is_empty() {
+                "FILE".to_owned()
+            } else {
+                quote(&file.to_string_lossy())
             };
             return Advice {
                 note: format!(

@@ -42,18 +42,17 @@ fn render(health: &Health, cx: &Context<'_>, canvas: Canvas<'_, '_>) {
         heads,
         body,
     } = canvas;
-    let (heads, body) = match heads.width < WIDTH_WITH_MODULES {
-        true => (heads, body),
-        false => {
-            let (heads, beside) = split(heads);
-            let (body, below) = split(body);
-            modules::render(cx, theme, frame, beside, below);
-            for y in heads.y..body.bottom() {
-                let buffer = frame.buffer_mut();
-                buffer.set_string(heads.right(), y, "│", theme.dim());
-            }
-            (heads, body)
+    let (heads, body) = if heads.width < WIDTH_WITH_MODULES {
+        (heads, body)
+    } else {
+        let (heads, beside) = split(heads);
+        let (body, below) = split(body);
+        modules::render(cx, theme, frame, beside, below);
+        for y in heads.y..body.bottom() {
+            let buffer = frame.buffer_mut();
+            buffer.set_string(heads.right(), y, "│", theme.dim());
         }
+        (heads, body)
     };
     let buffer = frame.buffer_mut();
     buffer.set_style(heads, theme.heads());

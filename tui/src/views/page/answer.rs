@@ -36,11 +36,14 @@ impl PageAnswer {
         let selection = ask.select(cancel)?;
         let page = selection.page(id, cancel).ok()?;
         let functions = page.as_ref().map_or_else(HashMap::new, |page| {
-            let beside = page.callers.iter().chain(&page.callees);
-            let beside = beside.filter_map(|neighbour| match neighbour.kind {
-                NeighbourKind::Function(id) => Some(id),
-                NeighbourKind::Root | NeighbourKind::Stopped(_) | NeighbourKind::Own => None,
-            });
+            let beside = page
+                .callers
+                .iter()
+                .chain(&page.callees)
+                .filter_map(|neighbour| match neighbour.kind {
+                    NeighbourKind::Function(id) => Some(id),
+                    NeighbourKind::Root | NeighbourKind::Stopped(_) | NeighbourKind::Own => None,
+                });
             let all = beside.chain(page.heaviest.iter().copied());
             all.map(|id| (id, ask.view.function(id))).collect()
         });

@@ -75,11 +75,13 @@ impl Neighbours {
         for neighbour in before {
             *was.entry(known(neighbour.kind, then)).or_default() += neighbour.samples;
         }
-        let samples = now.iter().filter_map(|neighbour| {
-            let samples = was.remove(&known(neighbour.kind, today))?;
-            Some((neighbour.kind, samples))
-        });
-        let samples = samples.collect();
+        let samples = now
+            .iter()
+            .filter_map(|neighbour| {
+                let samples = was.remove(&known(neighbour.kind, today))?;
+                Some((neighbour.kind, samples))
+            })
+            .collect();
         let mut gone: Vec<(String, u64)> = was
             .into_iter()
             .map(|(known, samples)| (known.words(), samples))

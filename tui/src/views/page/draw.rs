@@ -130,9 +130,10 @@ impl<'a> Painter<'a> {
         let columns = self.columns("CALLERS");
         table::render_heads(&columns, ((), ""), self.theme, frame, heads);
         if self.found().is_none() {
-            let back = match self.is_beside {
-                true => String::new(),
-                false => keys::and("", "; ", [keys::hint(self.cx, Action::Back, "back")]),
+            let back = if self.is_beside {
+                String::new()
+            } else {
+                keys::and("", "; ", [keys::hint(self.cx, Action::Back, "back")])
             };
             let text = words::why_empty(self.cx, self.page, &back);
             let room = usize::from(body.width - 2);
@@ -200,14 +201,18 @@ impl<'a> Painter<'a> {
         match row {
             PageRow::Caller(neighbour) | PageRow::Callee(neighbour) => {
                 let name = words::neighbour(neighbour.kind, self.page);
-                let style = match self.page.is_found(row) {
-                    true => self.theme.found(),
-                    false => Style::new(),
+                let style = if self.page.is_found(row) {
+                    self.theme.found()
+                } else {
+                    Style::new()
                 };
                 let is_caller = matches!(row, PageRow::Caller(_));
-                let before = self.before().map(|before| match is_caller {
-                    true => before.callers.of(neighbour.kind),
-                    false => before.callees.of(neighbour.kind),
+                let before = self.before().map(|before| {
+                    if is_caller {
+                        before.callers.of(neighbour.kind)
+                    } else {
+                        before.callees.of(neighbour.kind)
+                    }
                 });
                 self.cells((neighbour, before), name, style, is_selected, frame, line);
             }
@@ -215,9 +220,10 @@ impl<'a> Painter<'a> {
             PageRow::MoreCallers(count, samples, is_open)
             | PageRow::MoreCallees(count, samples, is_open) => {
                 let count = units::count(*count as u64);
-                let name = match is_open {
-                    true => self.with_key(&format!("▾ the last {count}"), "as one row"),
-                    false => self.with_key(&format!("▸ {count} more"), "show"),
+                let name = if *is_open {
+                    self.with_key(&format!("▾ the last {count}"), "as one row")
+                } else {
+                    self.with_key(&format!("▸ {count} more"), "show")
                 };
                 // Only the samples are drawn. `Own` is a kind that has no module.
                 let sum = Neighbour {
@@ -265,9 +271,10 @@ impl<'a> Painter<'a> {
         let plain = Style::new();
         let all = self.all();
         let is_gone = neighbour.samples == 0;
-        let share = match is_gone {
-            true => absence::word(self.cx).into(),
-            false => units::share(&self.cx.shown.report, neighbour.samples, all),
+        let share = if is_gone {
+            absence::word(self.cx).into()
+        } else {
+            units::share(&self.cx.shown.report, neighbour.samples, all)
         };
         let bar = bar(neighbour.samples, all, self.layout.bar.into());
         let change = self.before().zip(before).map(|(sides, before)| {

@@ -98,9 +98,10 @@ pub fn rows(answer: &PageAnswer, place: &Place, width: u16, height: usize) -> Ve
     };
     let stack = stack_lines(answer, usize::from(width).saturating_sub(4));
     let has_blanks = height >= HEIGHT_WITH_BLANKS;
-    let stack_lines = match has_blanks {
-        true => STACK_LINES.max(height / STACK_PART),
-        false => 1,
+    let stack_lines = if has_blanks {
+        STACK_LINES.max(height / STACK_PART)
+    } else {
+        1
     };
     let gone = |of: fn(&Before) -> &Neighbours| {
         let gone = &of(answer.before.as_ref()?).gone;

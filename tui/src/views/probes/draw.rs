@@ -46,9 +46,12 @@ impl Draw for Probes {
         let list = &cx.shown.probes.list;
         let trends = list.iter().filter_map(|probe| probe.seen.as_ref());
         // All probes are on one scale, so that a tall block is many calls in whatever row.
-        let max = { trends }.flat_map(|seen| seen.trend.iter().copied()).max();
-        let rows = list.iter().enumerate().skip(self.cursor.offset());
-        let rows = rows.take(self.list_height());
+        let max = trends.flat_map(|seen| seen.trend.iter().copied()).max();
+        let rows = list
+            .iter()
+            .enumerate()
+            .skip(self.cursor.offset())
+            .take(self.list_height());
         let mut line = Rect { height: 1, ..body };
         for (at, probe) in rows {
             let is_selected = at == self.cursor.index();
@@ -263,13 +266,13 @@ fn render_detail(cx: &Context<'_>, probe: &Probe, theme: &Theme, frame: &mut Fra
     }
     let width = usize::from(area.width);
     // The address is known once the breakpoint is placed.
-    let place = probe
-        .seen
-        .as_ref()
-        .map_or_else(String::new, |seen| match seen.site.is_point {
-            true => format!("  {}", probe.module),
-            false => format!("  {}+{:#x}", probe.module, seen.site.address),
-        });
+    let place = probe.seen.as_ref().map_or_else(String::new, |seen| {
+        if seen.site.is_point {
+            format!("  {}", probe.module)
+        } else {
+            format!("  {}+{:#x}", probe.module, seen.site.address)
+        }
+    });
     let title = format!(" {}{place}", probe.name);
     let buffer = frame.buffer_mut();
     buffer.set_stringn(area.x, area.y, "─".repeat(width), width, theme.dim());
@@ -283,9 +286,10 @@ fn render_detail(cx: &Context<'_>, probe: &Probe, theme: &Theme, frame: &mut Fra
     );
     let mut y = area.y + 1;
     for sentence in words::sentences(cx, probe) {
-        let sentence = match theme.is_ascii() {
-            true => sentence.replace('±', "+-"),
-            false => sentence,
+        let sentence = if theme.is_ascii() {
+            sentence.replace('±', "+-")
+        } else {
+            sentence
         };
         for line in text::wrap(&sentence, width.saturating_sub(2)) {
             if y >= area.bottom() {
@@ -316,9 +320,10 @@ fn render_detail(cx: &Context<'_>, probe: &Probe, theme: &Theme, frame: &mut Fra
         height: area.bottom().saturating_sub(y),
         ..area
     };
-    let histogram = match area.width >= WIDTH_WIDE {
-        true => HISTOGRAM_WIDE,
-        false => HISTOGRAM,
+    let histogram = if area.width >= WIDTH_WIDE {
+        HISTOGRAM_WIDE
+    } else {
+        HISTOGRAM
     };
     // Without a call that has returned there is no histogram, and shares have all of the
     // width.
@@ -380,7 +385,7 @@ fn render_histogram(latency: &Latency, theme: &Theme, frame: &mut Frame, area: R
         theme.title(),
     );
     let buckets = histogram(latency, usize::from(area.height - 1));
-    let most = { buckets.iter() }.map(|bucket| bucket.calls).max();
+    let most = buckets.iter().map(|bucket| bucket.calls).max();
     let room = width.saturating_sub(FROM + COUNT + 5) as u64;
     for (Bucket { from, calls }, y) in buckets.iter().zip(area.y + 1..area.bottom()) {
         let cells = (calls * room).div_ceil(most.unwrap_or(1).max(1)) as usize;

@@ -32,9 +32,12 @@ impl Section {
     /// The lines below the heading.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         let others = (self.others > 0).then(|| (self.others, "others".to_owned()));
-        let rows = self.rows.iter().cloned().chain(others);
-        let rows =
-            rows.map(|(count, what)| format!("{:>5}%  {what}", units::percent(count, self.all)));
+        let rows = self
+            .rows
+            .iter()
+            .cloned()
+            .chain(others)
+            .map(|(count, what)| format!("{:>5}%  {what}", units::percent(count, self.all)));
         rows.chain(self.note.clone())
     }
 }
@@ -87,9 +90,10 @@ fn shares(title: &str, shares: &Shares, joint: &str) -> Option<Section> {
     }
     let rows = shares.rows.iter().map(|(names, count)| {
         let names: Vec<&str> = names.iter().map(|name| &**name).collect();
-        let whole = match names.is_empty() {
-            true => "no caller".into(),
-            false => names.join(joint),
+        let whole = if names.is_empty() {
+            "no caller".into()
+        } else {
+            names.join(joint)
         };
         (*count, whole)
     });

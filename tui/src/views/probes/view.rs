@@ -32,8 +32,8 @@ impl View for Probes {
     /// The function of the selected probe, as far as it has samples.
     fn selected_function(&self, cx: &Context<'_>) -> Option<FunctionHere> {
         let probe = self.selected(cx.shown)?;
-        let rows = cx.shown.report.functions.iter();
-        let own = { rows }.find(|row| row.name == probe.name && row.module == probe.module);
+        let mut rows = cx.shown.report.functions.iter();
+        let own = rows.find(|row| row.name == probe.name && row.module == probe.module);
         Some(FunctionHere {
             id: own.map(|row| row.id),
             named: Some((Arc::clone(&probe.name), Arc::clone(&probe.module))),

@@ -219,12 +219,11 @@ pub fn explain(probe: &Probe) -> String {
         0 | 1 => String::new(),
         many => format!(", in {many} copies"),
     };
-    let times = match site.is_timed {
-        true => {
-            "times are from a call to its return, with all that it waits for, in buckets of \
+    let times = if site.is_timed {
+        "times are from a call to its return, with all that it waits for, in buckets of \
                  at most 25%; ON-CPU are samples with it on the stack, as a share of that"
-        }
-        false => "its ends are not seen",
+    } else {
+        "its ends are not seen"
     };
     format!(
         "Each call of the {} function at {}+{:#x}{copies} is counted by a breakpoint; {times}.",

@@ -154,22 +154,23 @@ fn columns(
     match compared::people_columns(cx, theme) {
         Some(compared) => columns.extend(compared),
         None => {
-            match cx.counts_time() {
-                _ if is_narrow => {}
-                true => {
-                    let width = states::BAR_WIDTH as u16;
-                    columns.push(Column::left(STATES_HEAD, width, None));
-                }
-                false => columns.push(Column::right("KERN%", 6, Some(Kernel))),
+            if is_narrow {
+                // Neither has room.
+            } else if cx.counts_time() {
+                let width = states::BAR_WIDTH as u16;
+                columns.push(Column::left(STATES_HEAD, width, None));
+            } else {
+                columns.push(Column::right("KERN%", 6, Some(Kernel)));
             }
             if width >= WIDTH_WITH_MORE {
                 columns.push(Column::right("THR", 5, Some(Threads)));
             }
-            match table::rest(&columns, width) > trend + NAMES_MIN {
-                true => columns.push(Column::right("LAST 10s", trend, None)),
+            if table::rest(&columns, width) > trend + NAMES_MIN {
+                columns.push(Column::right("LAST 10s", trend, None))
+            } else {
                 // An empty column: the mark that shows the order must not touch the next
                 // head.
-                false => columns.push(Column::left("", 0, None)),
+                columns.push(Column::left("", 0, None))
             }
         }
     }
@@ -181,14 +182,12 @@ fn columns(
         Some(By::Command | By::Name) | None => None,
     };
     let is_by_unit = grouping == Some(By::Unit);
-    let group = match width >= WIDTH_WITH_GROUP && !is_by_unit {
-        true => 20,
-        false => 0,
+    let group = if width >= WIDTH_WITH_GROUP && !is_by_unit {
+        20
+    } else {
+        0
     };
-    let top = match is_narrow {
-        true => 0,
-        false => (room * 2 / 5).min(28),
-    };
+    let top = if is_narrow { 0 } else { (room * 2 / 5).min(28) };
     let command = room - group - top - u16::from(group > 0);
     let head = group_head.unwrap_or("COMMAND");
     columns.push(Column::left(head, command, Some(Command)));
@@ -234,8 +233,10 @@ fn cells(
     let before = keys.map(|key| before.map_or(0, |people| people.processes.of(key)));
     let pair = (before.sum(), process.samples);
     // What a row without samples lacks of A is not counted now, and no change.
-    let compared = compared::people_cells(cx, pair, theme).filter(|_| !line.gone);
-    let mut compared = compared.into_iter().flatten();
+    let mut compared = compared::people_cells(cx, pair, theme)
+        .filter(|_| !line.gone)
+        .into_iter()
+        .flatten();
     let user = process.details.user.as_deref().unwrap_or("-");
     let host = process.details.host.as_deref().unwrap_or("-");
     let group = process.details.cgroup.as_deref().and_then(person::group);
@@ -308,18 +309,20 @@ fn name(
 /// such numbers, and the profile only counts processes and threads.
 pub fn number(number: u32, snapshot: &Snapshot) -> String {
     let recording = snapshot.source.recording.as_ref();
-    match recording.is_some_and(|recording| recording.lacks.people || number == 0) {
-        true => "-".into(),
-        false => number.to_string(),
+    if recording.is_some_and(|recording| recording.lacks.people || number == 0) {
+        "-".into()
+    } else {
+        number.to_string()
     }
 }
 
 /// Returns samples in the unit that is shown, or the sign for an absent number if the row is
 /// gone.
 pub fn amount(samples: u64, gone: bool, cx: &Context<'_>) -> String {
-    match gone {
-        true => absence::word(cx).into(),
-        false => Scale::new(cx, cx.shown.report.samples).text(samples),
+    if gone {
+        absence::word(cx).into()
+    } else {
+        Scale::new(cx, cx.shown.report.samples).text(samples)
     }
 }
 
@@ -351,12 +354,11 @@ pub fn share_of_scope(samples: u64, gone: bool, cx: &Context<'_>) -> String {
     );
     let share = format!("{amount} = {share}% of scope");
     // Chance is in the number of waits, not in their time.
-    match cx.counts_time() {
-        true => share,
-        false => {
-            let band = units::band_text(report, samples, report.samples);
-            format!("{share} {band} pp")
-        }
+    if cx.counts_time() {
+        share
+    } else {
+        let band = units::band_text(report, samples, report.samples);
+        format!("{share} {band} pp")
     }
 }
 

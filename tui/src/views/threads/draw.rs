@@ -208,17 +208,19 @@ impl Layout {
             }
             None => {
                 let kernel = kernel_percent(thread.kernel_samples, thread.samples);
-                let kernel = match line.gone {
-                    true => String::new(),
-                    false => format!("{kernel:.0}"),
+                let kernel = if line.gone {
+                    String::new()
+                } else {
+                    format!("{kernel:.0}")
                 };
                 cells.push((kernel, plain));
             }
         }
         if self.has_trend {
-            let blocks = match line.gone {
-                true => String::new(),
-                false => trend::blocks(&thread.trend, trend_max),
+            let blocks = if line.gone {
+                String::new()
+            } else {
+                trend::blocks(&thread.trend, trend_max)
             };
             cells.push((blocks, theme.trend()));
         }
@@ -268,7 +270,9 @@ fn thread(line: &Line<'_, ThreadRow>, cx: &Context<'_>) -> String {
             let waited = cx.shown.waited.as_deref();
             // A long wait that is not over is what one looks for: a narrow screen cuts what
             // comes behind it.
-            let is_long = { activity.open_wait() }.is_some_and(|wait| wait.for_ns >= held::LONG_NS);
+            let is_long = activity
+                .open_wait()
+                .is_some_and(|wait| wait.for_ns >= held::LONG_NS);
             let now = is_long.then(|| held::now(activity, thread.tid, waited));
             parts.extend(now.flatten().map(|now| format!("now {now}")));
             parts.push(share);

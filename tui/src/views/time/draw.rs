@@ -215,8 +215,12 @@ fn is_free(buffer: &Buffer, x: u16, label: &str, area: Rect) -> bool {
 impl<'a> Painter<'a> {
     /// Returns what the engine knows of the threads of the rows.
     fn threads_of_rows(&self) -> Vec<Option<&'a ThreadStates>> {
-        let waited = self.cx.shown.waited.as_ref();
-        let waited = waited.filter(|_| self.cx.counts_time() && self.time.by() == HeatBy::Threads);
+        let waited = self
+            .cx
+            .shown
+            .waited
+            .as_ref()
+            .filter(|_| self.cx.counts_time() && self.time.by() == HeatBy::Threads);
         let Some(waited) = waited else {
             return Vec::new();
         };
@@ -236,9 +240,10 @@ impl<'a> Painter<'a> {
 
     /// Returns the shades that this terminal can draw.
     fn shades(&self) -> [char; 4] {
-        match self.theme.is_ascii() {
-            true => SHADES_ASCII,
-            false => SHADES,
+        if self.theme.is_ascii() {
+            SHADES_ASCII
+        } else {
+            SHADES
         }
     }
 
@@ -282,10 +287,7 @@ impl<'a> Painter<'a> {
         // The tick stands at the second, the time before it.
         let start = x.saturating_sub(text::width(&label) as u16 - 1);
         let has_room = start > area.x + self.time.label() && is_free(buffer, start, &label, area);
-        let (start, label) = match has_room {
-            true => (start, &*label),
-            false => (x, "|"),
-        };
+        let (start, label) = if has_room { (start, &*label) } else { (x, "|") };
         if is_free(buffer, start, label, area) {
             buffer.set_string(start, area.y, label, self.theme.heads());
         }
@@ -300,9 +302,10 @@ impl<'a> Painter<'a> {
             }
             let x = self.x_of(second, area);
             let label = format!("{RATE}{} Hz", change.hz);
-            let shown = match is_free(buffer, x, &label, area) {
-                true => &*label,
-                false => RATE,
+            let shown = if is_free(buffer, x, &label, area) {
+                &*label
+            } else {
+                RATE
             };
             let room = usize::from(area.right().saturating_sub(x));
             buffer.set_stringn(x, area.y, shown, room, self.theme.heads());
@@ -358,11 +361,16 @@ impl<'a> Painter<'a> {
         let Some(samples) = cell(&self.answer.all, second, row) else {
             return ' ';
         };
-        let own = self.answer.own.as_ref();
-        let own = own.and_then(|(map, _)| cell(map, second, row)).unwrap_or(0);
-        match own > 0 && own * 2 >= samples {
-            true => FOLLOWED,
-            false => self.scale.shade(samples, self.shades()),
+        let own = self
+            .answer
+            .own
+            .as_ref()
+            .and_then(|(map, _)| cell(map, second, row))
+            .unwrap_or(0);
+        if own > 0 && own * 2 >= samples {
+            FOLLOWED
+        } else {
+            self.scale.shade(samples, self.shades())
         }
     }
 

@@ -156,9 +156,10 @@ fn clock(time: &Time, spot: Spot, epoch_unix_ms: i64) -> String {
 /// are sampled.
 pub fn cpus_of_scope(cx: &Context<'_>) -> u64 {
     let all = u64::from(cx.shown.source.host.cpus_sampled());
-    match cx.knobs.scope.is_empty() {
-        true => all,
-        false => all.min((cx.shown.report.threads.len() as u64).max(1)),
+    if cx.knobs.scope.is_empty() {
+        all
+    } else {
+        all.min((cx.shown.report.threads.len() as u64).max(1))
     }
 }
 

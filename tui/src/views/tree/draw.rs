@@ -150,12 +150,13 @@ fn compared(row: &TreeRow, sides: &Sides, cx: &Context<'_>, theme: &Theme) -> Ve
     }
     // A row without a node in the baseline had no samples there.
     let was = row.before.unwrap_or(0);
-    let (samples, now) = match row.gone {
-        true => (0, "gone".into()),
-        false => (
+    let (samples, now) = if row.gone {
+        (0, "gone".into())
+    } else {
+        (
             row.samples,
             format!("{:.1}", sides.amount(&sides.b, row.samples)),
-        ),
+        )
     };
     vec![
         compared::change_cell(sides.change(was, samples), theme),
@@ -210,10 +211,12 @@ impl Layout {
         let room = table::rest(&columns, width).saturating_sub(1);
         // `room` is for name and module; a blank of its own follows the module.
         let name_x = width - room - 1;
-        let module = match is_wide {
-            true if width >= WIDTH_WIDE => 24,
-            true => 12,
-            false => 0,
+        let module = if !is_wide {
+            0
+        } else if width >= WIDTH_WIDE {
+            24
+        } else {
+            12
         };
         let name_width = room - module - module.min(1);
         columns.push(Column::left(title, name_width, None));
@@ -285,9 +288,10 @@ impl Layout {
             Direction::TopDown => scale.text(row.own),
             Direction::BottomUp => units::share(&cx.shown.report, row.samples, row.parent_samples),
         };
-        let first = match row.gone {
-            true => absence::word(cx).into(),
-            false => scale.text(row.samples),
+        let first = if row.gone {
+            absence::word(cx).into()
+        } else {
+            scale.text(row.samples)
         };
         let mut cells = vec![(first, plain), (second, plain)];
         if self.is_wide {
@@ -415,8 +419,10 @@ fn name(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
                     let name = format!("{}{inlined}", names::short(&function.name));
                     let name = match row.run.first() {
                         Some(first) => {
-                            let first = tree.trees().map(|trees| trees.name(first));
-                            let first = first.unwrap_or_default();
+                            let first = tree
+                                .trees()
+                                .map(|trees| trees.name(first))
+                                .unwrap_or_default();
                             runs::written(&names::short(&first), row.run.len(), &name)
                         }
                         None => name,
@@ -443,9 +449,10 @@ fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
         return absence::sentence(cx, row.samples);
     }
     if let (Some(sides), Some(before)) = (sides, row.before) {
-        let unit = match sides.have_time() {
-            true => " ms/s",
-            false => "% of scope",
+        let unit = if sides.have_time() {
+            " ms/s"
+        } else {
+            "% of scope"
         };
         return format!(
             "{} -> {} = {:.1} -> {:.1}{unit}",
@@ -458,9 +465,10 @@ fn numbers(row: &TreeRow, tree: &Tree, cx: &Context<'_>) -> String {
     let share = units::share(report, row.samples, base);
     let share = format!("{share}% of scope = {}", amount(cx, row.samples));
     // Chance is in the number of waits, not in their time.
-    match cx.counts_time() {
-        true => share,
-        false => format!("{share} {} pp", units::band_text(report, row.samples, base)),
+    if cx.counts_time() {
+        share
+    } else {
+        format!("{share} {} pp", units::band_text(report, row.samples, base))
     }
 }
 

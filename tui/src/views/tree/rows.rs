@@ -291,8 +291,5 @@ fn hang(above: &TreeRow, is_chain: bool) -> (Arc<str>, Option<Joint>) {
 }
 
 fn fold(is_open: bool) -> Fold {
-    match is_open {
-        true => Fold::Open,
-        false => Fold::Closed,
-    }
+    if is_open { Fold::Open } else { Fold::Closed }
 }

@@ -279,8 +279,12 @@ impl Side {
     fn same_function(&self, above: usize, gone: &TreeRow, trees: &Trees) -> Option<usize> {
         let wanted = gone.function.as_ref()?;
         let depth = self.rows[above].depth;
-        let below = self.rows.iter().enumerate().skip(above + 1);
-        let mut below = below.take_while(|(_, row)| row.depth > depth);
+        let mut below = self
+            .rows
+            .iter()
+            .enumerate()
+            .skip(above + 1)
+            .take_while(|(_, row)| row.depth > depth);
         let found = below.find(|(_, row)| {
             let What::Place(place) = row.what else {
                 return false;

@@ -140,9 +140,10 @@ impl Trees {
     /// The places below a place: the one with most samples first or, if trees are compared, the
     /// one that changed most, up or down.
     pub fn children(&self, place: &Pair) -> Vec<Pair> {
-        match *place == self.root() {
-            true => self.first.clone(),
-            false => self.find_children(place),
+        if *place == self.root() {
+            self.first.clone()
+        } else {
+            self.find_children(place)
         }
     }
 

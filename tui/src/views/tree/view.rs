@@ -63,8 +63,9 @@ impl View for Tree {
         // A row that is gone still has a name, but no function of the present tree.
         let id = row.function_id().filter(|_| !row.gone);
         let function = self.function(row);
-        let named = function.filter(|function| function.role == Role::Function);
-        let named = named.map(|f| (Arc::clone(&f.name), Arc::clone(&f.module)));
+        let named = function
+            .filter(|function| function.role == Role::Function)
+            .map(|f| (Arc::clone(&f.name), Arc::clone(&f.module)));
         Some(FunctionHere { id, named })
     }
 

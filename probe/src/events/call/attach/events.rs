@@ -20,8 +20,7 @@ pub struct Events {
 impl Events {
     pub fn find() -> io::Result<Self> {
         let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_string());
-        let kind = fs::read_to_string(format!("{PMU}/type"))?;
-        let kind = kind
+        let kind = fs::read_to_string(format!("{PMU}/type"))?
             .trim()
             .parse()
             .map_err(|_| invalid("its type is no number"))?;

@@ -54,9 +54,10 @@ pub fn attach(
             attach_type: UPROBE_MULTI,
             path: path.as_ptr() as u64,
             offsets: offsets.as_ptr() as u64,
-            semaphores: match has_semaphores {
-                true => semaphores.as_ptr() as u64,
-                false => 0,
+            semaphores: if has_semaphores {
+                semaphores.as_ptr() as u64
+            } else {
+                0
             },
             cookies: cookies.as_ptr() as u64,
             count: places.len() as u32,

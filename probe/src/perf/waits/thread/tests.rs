@@ -78,7 +78,7 @@ fn a_short_wait_that_is_met_stands_for_those_before_it() {
     check_sum(&totals(&thread));
     assert_eq!(totals(&thread).ns_in(WaitState::Sleep), 5 * MS);
     let ended = thread.take_ended(20 * MS, 10 * MS, false);
-    let told: Vec<_> = { ended.iter() }.map(|it| (it.ns, it.waits)).collect();
+    let told: Vec<_> = ended.iter().map(|it| (it.ns, it.waits)).collect();
     assert_eq!(told, [(3 * MS, 3), (MS, 1)]);
     // What is left comes when it ends.
     let rest = thread.take_ended(20 * MS, 10 * MS, true);

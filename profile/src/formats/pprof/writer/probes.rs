@@ -32,21 +32,22 @@ impl Writer<'_> {
         }
         for (name, unit) in TYPES {
             let message = self.value_type(name, unit);
-            { &mut self.profile }.message(field::profile::SAMPLE_TYPE, &message);
+            self.profile.message(field::profile::SAMPLE_TYPE, &message);
         }
         if self.view.samples() == 0 {
             let latency = self.strings.add("latency");
-            { &mut self.profile }.number(field::profile::DEFAULT_TYPE, latency);
+            self.profile.number(field::profile::DEFAULT_TYPE, latency);
         }
     }
 
     /// The values that each sample has because there were probes.
     pub(super) fn probe_values(&self, values: &[u64]) -> Vec<u64> {
-        match self.view.probes().is_empty() {
-            true => Vec::new(),
-            false => (0..TYPES.len())
+        if self.view.probes().is_empty() {
+            Vec::new()
+        } else {
+            (0..TYPES.len())
                 .map(|at| values.get(at).copied().unwrap_or(0))
-                .collect(),
+                .collect()
         }
     }
 

@@ -96,12 +96,11 @@ pub fn judge(facts: &PythonFacts, sampled: Option<&SampledFacts>) -> Finding {
 /// Says what is different without BPF. None if its functions are not shown anyway.
 pub fn judge_without_bpf(facts: &PythonFacts) -> Option<Finding> {
     facts.threads.as_ref().ok()?;
-    let what = match PerfSource::READS_PYTHON {
-        true => {
-            "without BPF (--engine perf) its functions are read a moment after each sample: those \
+    let what = if PerfSource::READS_PYTHON {
+        "without BPF (--engine perf) its functions are read a moment after each sample: those \
              that had gone on by then are left out and counted, and nothing is told of the global lock"
-        }
-        false => "without BPF (--engine perf) its functions are not shown on this architecture",
+    } else {
+        "without BPF (--engine perf) its functions are not shown on this architecture"
     };
     Some(Finding::ok("process-python-perf", what))
 }
@@ -110,9 +109,10 @@ pub fn judge_without_bpf(facts: &PythonFacts) -> Option<Finding> {
 fn name(facts: &PythonFacts) -> String {
     let PythonFacts { version, build, .. } = facts;
     let micro = build.micro.map(|micro| format!(".{micro}"));
-    let kind = match build.is_shared {
-        true => "shared library",
-        false => "in the program itself",
+    let kind = if build.is_shared {
+        "shared library"
+    } else {
+        "in the program itself"
     };
     let parts = [
         (true, kind),
@@ -120,7 +120,8 @@ fn name(facts: &PythonFacts) -> String {
         (build.has_tail_calls, "with tail calls"),
         (build.has_jit, "with a JIT"),
     ];
-    let parts: Vec<&str> = { parts.into_iter() }
+    let parts: Vec<&str> = parts
+        .into_iter()
         .filter_map(|(is_so, words)| is_so.then_some(words))
         .collect();
     let micro = micro.unwrap_or_default();

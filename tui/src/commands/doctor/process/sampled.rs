@@ -62,14 +62,17 @@ pub fn sample(pid: u32) -> Sampled {
     let opened = recorded.open_quietly()?;
     let query = Query {
         // What it has started is another process.
-        filter: { format!("pid:{pid}").parse::<Filter>() }.map_err(|error| error.to_string())?,
+        filter: format!("pid:{pid}")
+            .parse::<Filter>()
+            .map_err(|error| error.to_string())?,
         ..Query::default()
     };
     let cancelled = |_| "it was interrupted".to_owned();
     let cancel = Cancel::new();
     let selection = opened.view.select(&query, &cancel).map_err(cancelled)?;
     let python = Query {
-        filter: { format!("pid:{pid} lang:python").parse() }
+        filter: format!("pid:{pid} lang:python")
+            .parse()
             .map_err(|error: FilterError| error.to_string())?,
         ..Query::default()
     };
@@ -107,7 +110,10 @@ impl SampledFacts {
 
     /// Returns how many frames of a file have no name.
     pub fn unnamed_in(&self, path: &Path) -> u64 {
-        let of_it = { self.files.iter() }.filter(|row| Path::new(&*row.path) == path);
+        let of_it = self
+            .files
+            .iter()
+            .filter(|row| Path::new(&*row.path) == path);
         of_it.map(|row| row.frames).sum()
     }
 
@@ -149,11 +155,12 @@ pub fn judge(pid: u32, sampled: &Sampled) -> Finding {
         lacking(facts),
     );
     let share = |part: u64, of: u64| of == 0 || part as f64 >= of as f64 * ENOUGH;
-    match share(facts.whole, facts.stacks) && share(named, facts.frames) {
-        true => Finding::ok(ID, what),
-        false => Finding::warn(ID, what).fix(format!(
+    if share(facts.whole, facts.stacks) && share(named, facts.frames) {
+        Finding::ok(ID, what)
+    } else {
+        Finding::warn(ID, what).fix(format!(
             "proftop -p {pid}, key 8: Enter on a cause opens it"
-        )),
+        ))
     }
 }
 
@@ -171,7 +178,8 @@ fn lacking(facts: &SampledFacts) -> String {
         return String::new();
     }
     let listed = &facts.files[..facts.files.len().min(FILES_MAX)];
-    let others: u64 = { facts.files[listed.len()..].iter() }
+    let others: u64 = facts.files[listed.len()..]
+        .iter()
         .map(|row| row.frames)
         .sum();
     let mut words: Vec<String> = listed.iter().map(words).collect();

@@ -71,9 +71,10 @@ impl Asks {
     /// A user asks, with a note that may be empty.
     pub fn add(&mut self, at_ns: u64, note: &str, uid: u32, reply: Reply) {
         let by = format!("asked for by uid {uid}");
-        let why = match note.is_empty() {
-            true => by,
-            false => format!("{note}, {by}"),
+        let why = if note.is_empty() {
+            by
+        } else {
+            format!("{note}, {by}")
         };
         let reply = Some(reply);
         self.0.push(Ask { at_ns, why, reply });

@@ -101,8 +101,8 @@ impl RingFile {
                 return Err(Failure::failed(format!("{ANOTHER}{name}")));
             }
             let mut begins = Vec::new();
-            let magic = (&mut file).take(pft::MAGIC.len() as u64);
-            let is_read = { magic }.read_to_end(&mut begins).is_ok();
+            let mut magic = (&mut file).take(pft::MAGIC.len() as u64);
+            let is_read = magic.read_to_end(&mut begins).is_ok();
             if !is_read || begins != pft::MAGIC {
                 return Err(Failure::failed(format!(
                     "{name} is no recording, and stays as it is: name another file"

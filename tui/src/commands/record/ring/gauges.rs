@@ -177,9 +177,10 @@ pub fn mean<'a>(
 
 /// A number in percent; small ones with a digit more, as limits may be.
 fn words(percent: f64) -> String {
-    match percent < 9.95 {
-        true => format!("{percent:.1}%"),
-        false => format!("{percent:.0}%"),
+    if percent < 9.95 {
+        format!("{percent:.1}%")
+    } else {
+        format!("{percent:.0}%")
     }
 }
 

@@ -109,16 +109,18 @@ impl Saves {
         let mut writer = pft::Writer::new(&mut content).map_err(|error| failed(&error))?;
         writer.begin_at(begin_ns);
         writer.add_note(format!("saved by a flight recorder: {why}"));
-        let written = writer.append_last(view, end_ns);
-        let written = written.and_then(|()| writer.finish(view));
+        let written = writer
+            .append_last(view, end_ns)
+            .and_then(|()| writer.finish(view));
         written.map_err(|error| failed(&error))?;
         let asked_begin_ns = begin_ns;
         let begin_ns = view.begin_ns().unwrap_or(begin_ns).max(begin_ns);
         let seconds = end_ns.saturating_sub(begin_ns).div_ceil(1_000_000_000);
         let manner = Manner::usual(false);
         let write = |path: &Path| UserFiles::current().write(path, &content, manner);
-        let path = self.named(now(), Kind::Saved, write);
-        let path = path.map_err(|error| failed(&error))?;
+        let path = self
+            .named(now(), Kind::Saved, write)
+            .map_err(|error| failed(&error))?;
         self.written.set(self.written.get() + 1);
         let name = shown(&path);
         self.remember(&path);
@@ -144,8 +146,9 @@ impl Saves {
         let changed = files.changed(&self.ring)?;
         let seconds = changed.duration_since(UNIX_EPOCH).unwrap_or_default();
         let rename = |path: &Path| files.rename(&self.ring, path);
-        let kept = self.named(seconds.as_secs(), Kind::Earlier, rename);
-        let kept = kept.map_err(|refusal| io::Error::other(refusal.to_string()))?;
+        let kept = self
+            .named(seconds.as_secs(), Kind::Earlier, rename)
+            .map_err(|refusal| io::Error::other(refusal.to_string()))?;
         let name = shown(&kept);
         stderr::say(format_args!("the ring of an earlier run is kept as {name}"));
         self.remove_oldest(Kind::Earlier, &kept).map(drop)
@@ -189,8 +192,8 @@ impl Saves {
         let folder = self
             .ring
             .parent()
-            .filter(|path| !path.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
+            .filter(|path| !path.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         let mut names: Vec<OsString> = files.list(folder)?;
         names.retain(|name| self.is_ours(name, kind) && new.file_name() != Some(name));
         // Those of earlier runs are older, whatever the clock said then. Their times have all the

@@ -210,8 +210,9 @@ impl Spool {
         let mut writer = pft::Writer::new(&mut content).map_err(failed)?;
         writer.begin_at(window.begin_ns);
         writer.count_lost(window.lost_before, window.lost_until);
-        let written = writer.append_last(view, window.until_ns - 1);
-        let written = written.and_then(|()| writer.finish(view));
+        let written = writer
+            .append_last(view, window.until_ns - 1)
+            .and_then(|()| writer.finish(view));
         written.map_err(failed)?;
         let begin_ms = (window.begin_ns / 1_000_000) as i64;
         let unix_ms = view.info().epoch_unix_ms.saturating_add(begin_ms);

@@ -125,8 +125,10 @@ fn watch_file(number: usize, path: PathBuf, tell: Sender<usize>) -> Result<(), F
             thread::sleep(LOOK_EVERY);
         }
     };
-    let started = thread::Builder::new().name("watch".into()).spawn(look);
-    let started = started.map(drop);
+    let started = thread::Builder::new()
+        .name("watch".into())
+        .spawn(look)
+        .map(drop);
     started.map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))
 }
 

@@ -139,7 +139,9 @@ impl<'r> Probe<'r> {
             p90_ns: tally.quantile_ns(0.9),
             p99_ns: tally.quantile_ns(0.99),
             max_ns: tally.quantile_ns(1.0).map(|_| tally.max_ns),
-            histogram: { tally.buckets.iter() }
+            histogram: tally
+                .buckets
+                .iter()
                 .map(|((from, below), calls)| [*from, *below, *calls])
                 .collect(),
             args: Vec::new(),
@@ -148,7 +150,10 @@ impl<'r> Probe<'r> {
             stacks: tally.stacks,
             stacks_cut: report.stacks_cut,
             stacks_lost: tally.stacks_lost,
-            callers: { report.callers.rows.iter() }
+            callers: report
+                .callers
+                .rows
+                .iter()
                 .filter(|_| report.has_stacks)
                 .map(|(callers, count)| Stack {
                     stack: iter::once(&*about.name)

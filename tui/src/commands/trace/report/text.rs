@@ -36,17 +36,19 @@ fn were(number: u64) -> &'static str {
 /// several copies, a loop, calls of others) stands above them.
 fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::fmt::Result {
     let (about, tally) = (report.about, &report.tally);
-    match report.is_point() {
-        true => writeln!(text, "{}", about.name)?,
-        false => writeln!(
+    if report.is_point() {
+        writeln!(text, "{}", about.name)?
+    } else {
+        writeln!(
             text,
             "{}  ({}+{:#x})",
             about.name, about.module, about.address
-        )?,
+        )?
     }
-    let (noun, how) = match report.is_point() {
-        true => ("hit", String::new()),
-        false => ("call", format!(" ({})", how_it_is_hit(report))),
+    let (noun, how) = if report.is_point() {
+        ("hit", String::new())
+    } else {
+        ("call", format!(" ({})", how_it_is_hit(report)))
     };
     // A run that ended at once must not divide by zero.
     let seconds = report.time.as_secs_f64().max(1e-3);
@@ -139,10 +141,11 @@ fn write_probe(text: &mut String, report: &Report<'_>, manner: Manner) -> std::f
 
 /// Says by what instructions a call is seen, on which its cost depends: `emulated instruction`.
 fn how_it_is_hit(report: &Report<'_>) -> String {
-    match report.has_breakpoints_at_returns() && !report.about.is_stepped {
+    if report.has_breakpoints_at_returns() && !report.about.is_stepped {
         // The site itself is cheap. What costs is the end of the call.
-        true => "emulated instruction, and a stepped one at its return".into(),
-        false => format!("{} instruction", report.class()),
+        "emulated instruction, and a stepped one at its return".into()
+    } else {
+        format!("{} instruction", report.class())
     }
 }
 
@@ -178,9 +181,10 @@ fn write_times(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
     }
     if tally.short > 0 {
         // How long a call takes is not known yet when its arguments are read.
-        let values = match report.values.is_empty() {
-            true => "",
-            false => ": only values of arguments are of these, too",
+        let values = if report.values.is_empty() {
+            ""
+        } else {
+            ": only values of arguments are of these, too"
         };
         writeln!(
             text,
@@ -245,7 +249,7 @@ fn write_callers(text: &mut String, report: &Report<'_>) -> std::fmt::Result {
     for (callers, count) in &report.callers.rows {
         let share = *count as f64 / tally.stacks.max(1) as f64 * 100.0;
         // What has a tracepoint is its first caller.
-        let own = { !report.is_point() }.then_some(&*about.name);
+        let own = (!report.is_point()).then_some(&*about.name);
         let names = own.into_iter().chain(callers.iter().map(|name| &**name));
         let names: Vec<&str> = names.collect();
         writeln!(text, "    {share:>5.1} %  {}", names.join(" < "))?;

@@ -58,7 +58,8 @@ pub fn gutters(code: &Code, lanes: usize) -> Vec<String> {
 fn choose(seen: &[Jump], selected: Option<usize>, lanes: usize) -> Vec<(Jump, usize)> {
     let is_own = |jump: &Jump| Some(jump.from) == selected || Some(jump.to) == selected;
     let is_hot = |jump: &Jump| jump.is_loop() && jump.samples > 0;
-    let mut wanted: Vec<&Jump> = { seen.iter() }
+    let mut wanted: Vec<&Jump> = seen
+        .iter()
         .filter(|jump| is_own(jump) || is_hot(jump))
         .collect();
     few::sort_by_key(&mut wanted, |jump| {

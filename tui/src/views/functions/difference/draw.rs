@@ -82,16 +82,14 @@ pub fn detail(list: &Difference, diff: &Diff, metric: Option<&Metric>) -> String
     let Some(row) = list.selected(diff) else {
         return String::new();
     };
-    let words = match row.sure {
-        true => "surely a change",
-        false => "could be chance",
+    let words = if row.sure {
+        "surely a change"
+    } else {
+        "could be chance"
     };
     // The unit is that of the columns: a share may fall while the time rises.
     let sides = diff.sides();
-    let unit = match sides.have_time() {
-        true => " ms/s",
-        false => "%",
-    };
+    let unit = if sides.have_time() { " ms/s" } else { "%" };
     let amount = |side: &Side, samples| format!("{:.1}", sides.amount(side, samples));
     format!(
         "self {} -> {} = {} -> {}{unit}; total {} -> {}{unit}   {words}",
@@ -129,9 +127,10 @@ fn columns(width: u16, theme: &Theme, has_time: bool) -> Vec<Column<ByChange>> {
     }
     columns.push(Column::left("SURE", 4, None));
     let room = table::rest(&columns, width).saturating_sub(2);
-    let module = match has_all {
-        true => (room * 3 / 10).clamp(12, 28).min(room),
-        false => 0,
+    let module = if has_all {
+        (room * 3 / 10).clamp(12, 28).min(room)
+    } else {
+        0
     };
     columns.push(Column::left("FUNCTION", room - module, None));
     if has_all {

@@ -10,8 +10,9 @@ fn config(folder: &Path, bytes_max: u64) -> SpoolConfig {
 }
 
 fn numbers(folder: &Path) -> Vec<u64> {
-    let names = std::fs::read_dir(folder).unwrap();
-    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut numbers: Vec<u64> = names
         .filter_map(|it| read_name(&it).map(|it| it.1))
         .collect();
