@@ -60,7 +60,7 @@ pub struct SnapshotClock {
 
 /// What the clock has to know.
 #[derive(Debug, Clone, Copy)]
-pub struct State {
+pub struct ClockInput {
     /// Samples up to here have come in.
     pub complete_until_ns: u64,
     /// Where the history begins.
@@ -116,7 +116,7 @@ impl SnapshotClock {
     }
 
     /// The snapshot that is due now, if one is.
-    pub fn due(&mut self, state: &State) -> Option<Due> {
+    pub fn due(&mut self, state: &ClockInput) -> Option<Due> {
         match self.schedule {
             Schedule::Live { window, refresh } => self.live_due(state, window, refresh),
             Schedule::Reports { delay, names, .. } => self.report_due(state, delay, names),
@@ -125,7 +125,7 @@ impl SnapshotClock {
 
     /// The snapshot of a screen, if the last one is as old as the refresh. In the first
     /// seconds it is refreshed more often, as rows and names still come in.
-    fn live_due(&mut self, state: &State, span: Span, refresh: Duration) -> Option<Due> {
+    fn live_due(&mut self, state: &ClockInput, span: Span, refresh: Duration) -> Option<Due> {
         let is_early = self.started.elapsed() < EARLY;
         let refresh = if is_early {
             refresh.min(EARLY_REFRESH)
@@ -151,7 +151,12 @@ impl SnapshotClock {
 
     /// Reports follow each other without a gap. One is made when all of its
     /// samples have come in and have names, or have waited long enough for them.
-    fn report_due(&mut self, state: &State, delay: Duration, names: AwaitNames) -> Option<Due> {
+    fn report_due(
+        &mut self,
+        state: &ClockInput,
+        delay: Duration,
+        names: AwaitNames,
+    ) -> Option<Due> {
         if self.is_finished() || state.complete_until_ns == 0 {
             return None;
         }
@@ -210,8 +215,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn state(complete_until_ns: u64) -> State {
-        State {
+    fn state(complete_until_ns: u64) -> ClockInput {
+        ClockInput {
             complete_until_ns,
             begin_ns: 5 * SECOND + 3,
             names_outstanding: 0,
@@ -241,13 +246,13 @@ mod tests {
             count: Some(2),
             names: AwaitNames::Last,
         });
-        let state = State {
+        let state = ClockInput {
             names_outstanding: 7,
             ..state(9 * SECOND)
         };
         assert!(clock.due(&state).is_some());
         assert!(clock.due(&state).is_none(), "the last of two");
-        let named = State {
+        let named = ClockInput {
             names_outstanding: 0,
             ..state
         };
@@ -278,7 +283,7 @@ mod tests {
     #[test]
     fn the_last_report_may_be_short() {
         let mut clock = reports(None);
-        let end = State {
+        let end = ClockInput {
             ended: true,
             ..state(5 * SECOND + 50_000_000)
         };
@@ -291,7 +296,7 @@ mod tests {
     #[test]
     fn a_report_waits_a_moment_for_names() {
         let mut clock = reports(None);
-        let waiting = State {
+        let waiting = ClockInput {
             names_outstanding: 3,
             ..state(6 * SECOND)
         };
@@ -304,7 +309,7 @@ mod tests {
     #[test]
     fn the_last_report_waits_longer_unless_somebody_ends_the_run() {
         let mut clock = reports(Some(1));
-        let waiting = State {
+        let waiting = ClockInput {
             names_outstanding: 3,
             ..state(6 * SECOND)
         };
@@ -314,7 +319,7 @@ mod tests {
         // It ran for a second.
         age(&mut clock, NAMES_TIME_MIN - Duration::from_secs(2));
         assert_eq!(clock.due(&waiting), None);
-        let hurried = State {
+        let hurried = ClockInput {
             is_hurried: true,
             ..waiting
         };
@@ -328,7 +333,7 @@ mod tests {
             count: Some(1),
             names: AwaitNames::Last,
         });
-        let waiting = State {
+        let waiting = ClockInput {
             names_outstanding: 3,
             ..state(15 * SECOND)
         };

@@ -47,7 +47,7 @@ const LIMITS: Limits = Limits {
 
 /// What came of what was asked for.
 #[derive(Debug, Default)]
-struct State {
+struct Fetches {
     consent: Consent,
     /// What is to be fetched as soon as the user agrees.
     held: Option<Wanted>,
@@ -74,7 +74,7 @@ pub struct Fetching {
     requests: Option<Sender<Wanted>>,
     thread: Option<JoinHandle<()>>,
     answers: Receiver<ModuleId>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<Fetches>>,
     stop: Arc<AtomicBool>,
     /// The thread has done what it was asked.
     is_idle: Arc<AtomicBool>,
@@ -94,9 +94,9 @@ impl Fetching {
         }
         let (requests, queue) = channel();
         let (results, answers) = channel();
-        let state = Arc::new(Mutex::new(State {
+        let state = Arc::new(Mutex::new(Fetches {
             consent,
-            ..State::default()
+            ..Fetches::default()
         }));
         let (stop, is_idle) = (
             Arc::<AtomicBool>::default(),
@@ -226,7 +226,7 @@ impl Fetching {
         came.into_iter().chain(refused).chain(failures).collect()
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, Fetches> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -255,7 +255,7 @@ impl Drop for Fetching {
 /// The thread's own part.
 struct Worker {
     symbolizer: Arc<Symbolizer>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<Fetches>>,
     stop: Arc<AtomicBool>,
     is_idle: Arc<AtomicBool>,
     /// Builds whose debug files were fetched.
@@ -325,12 +325,12 @@ impl Worker {
         self.stop.load(Ordering::Relaxed) || self.state().is_over
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, Fetches> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl Fetches {
     /// Whether it makes sense to look for files that lack debug information.
     fn may_look(&self) -> bool {
         self.consent != Consent::Refused && self.held.is_none()

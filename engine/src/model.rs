@@ -25,7 +25,7 @@ mod waiting;
 mod workers;
 
 use crate::alike::how_it_ended;
-use crate::clock::{Due, SnapshotClock, State};
+use crate::clock::{ClockInput, Due, SnapshotClock};
 use crate::ending::fields_behind_name;
 use crate::governor::{Budget, Governor};
 use crate::probes::ProbeOrder;
@@ -435,7 +435,7 @@ impl Model {
 
     /// False if nobody wants snapshots any more.
     fn publish_if_due(&mut self) -> bool {
-        let state = State {
+        let state = ClockInput {
             complete_until_ns: self.course.complete_until_ns(),
             begin_ns: self.course.begin_ns(),
             names_outstanding: self.workers.outstanding(),

@@ -113,14 +113,14 @@ pub struct NamedModule {
     id: ModuleId,
     /// Whose word its content is: see [`Module::user`].
     pub user: u32,
-    place: Place,
+    place: NamedBy,
     /// Where the names were found last, if they were.
     origin: Mutex<Option<Origin>>,
 }
 
 /// How names of a module are found.
 #[derive(Debug)]
-enum Place {
+enum NamedBy {
     Kernel,
     Vdso,
     /// Out of the memory of a 32-bit process.
@@ -161,10 +161,10 @@ impl NamedModule {
     /// Takes over what the probe knows of a module.
     pub fn new(module: &Module) -> Self {
         let place = match &module.kind {
-            ModuleKind::Kernel => Place::Kernel,
-            ModuleKind::Vdso => Place::Vdso,
-            ModuleKind::NarrowVdso { image } => Place::NarrowVdso(image.clone()),
-            ModuleKind::Vsyscall => Place::Vsyscall,
+            ModuleKind::Kernel => NamedBy::Kernel,
+            ModuleKind::Vdso => NamedBy::Vdso,
+            ModuleKind::NarrowVdso { image } => NamedBy::NarrowVdso(image.clone()),
+            ModuleKind::Vsyscall => NamedBy::Vsyscall,
             ModuleKind::File {
                 path,
                 build_id,
@@ -174,7 +174,7 @@ impl NamedModule {
                 file,
                 root,
                 unreadable,
-            } => Place::File {
+            } => NamedBy::File {
                 device: *device,
                 inode: *inode,
                 identity: identity.clone(),
@@ -185,11 +185,11 @@ impl NamedModule {
                 unreadable: *unreadable,
             },
             ModuleKind::Anonymous { directory, .. } => match directory {
-                Some(directory) => Place::Jit(Jit::new(directory.clone(), module.user)),
-                None => Place::Nowhere(Reason::Jit),
+                Some(directory) => NamedBy::Jit(Jit::new(directory.clone(), module.user)),
+                None => NamedBy::Nowhere(Reason::Jit),
             },
-            ModuleKind::Python { names, .. } => Place::Python(names.clone()),
-            ModuleKind::Unmapped { .. } => Place::Nowhere(Reason::Unmapped),
+            ModuleKind::Python { names, .. } => NamedBy::Python(names.clone()),
+            ModuleKind::Unmapped { .. } => NamedBy::Nowhere(Reason::Unmapped),
         };
         Self {
             id: ModuleId(module.id.0),
@@ -214,7 +214,7 @@ impl NamedModule {
 
     /// Whether there may be debug information.
     pub fn is_file(&self) -> bool {
-        matches!(self.place, Place::File { .. })
+        matches!(self.place, NamedBy::File { .. })
     }
 
     /// Gives the file, if it is one, to `read`.
@@ -222,7 +222,7 @@ impl NamedModule {
     /// `None` if it is no file. Its descriptor is given back afterwards; from then on the
     /// file is found by its path.
     pub fn with_source<T>(&self, read: impl FnOnce(FileSource<'_>) -> T) -> Option<T> {
-        let Place::File {
+        let NamedBy::File {
             path,
             build_id,
             device,
@@ -254,20 +254,20 @@ impl NamedModule {
     /// The path of the file, if it is one.
     pub fn path(&self) -> Option<&Path> {
         match &self.place {
-            Place::File { path, .. } => Some(path),
+            NamedBy::File { path, .. } => Some(path),
             _ => None,
         }
     }
 
     /// Whether it is the kernel with its modules.
     pub fn is_kernel(&self) -> bool {
-        matches!(self.place, Place::Kernel)
+        matches!(self.place, NamedBy::Kernel)
     }
 
     /// What tells the file from others, if it is one.
     pub fn build(&self) -> Option<Build<'_>> {
         match &self.place {
-            Place::File {
+            NamedBy::File {
                 path,
                 build_id,
                 device,
@@ -285,11 +285,11 @@ impl NamedModule {
     /// Gives the descriptors back; a file is found again by its path.
     pub fn close_file(&self) {
         match &self.place {
-            Place::File { file, .. } => {
+            NamedBy::File { file, .. } => {
                 file.lock().expect("nobody panics with it").take();
                 self.close_root();
             }
-            Place::Jit(jit) => jit.close(),
+            NamedBy::Jit(jit) => jit.close(),
             _ => {}
         }
     }
@@ -297,7 +297,7 @@ impl NamedModule {
     /// All debug files have been looked for: what a container had mounted shall
     /// not be held by us when it is gone.
     pub fn close_root(&self) {
-        if let Place::File { root, .. } = &self.place {
+        if let NamedBy::File { root, .. } = &self.place {
             root.lock().expect("nobody panics with it").take();
         }
     }
@@ -466,7 +466,7 @@ struct Mistaken;
 /// The answers to a request, and what of it has to wait.
 fn name(request: &Request, workshop: &Workshop) -> Result<(Vec<Answer>, Vec<Asked>), Mistaken> {
     let named = faults::catch("finding names", || match &request.module.place {
-        Place::Jit(jit) => Ok(name_jit(request, jit, workshop)),
+        NamedBy::Jit(jit) => Ok(name_jit(request, jit, workshop)),
         _ => name_all(request, &workshop.symbolizer).map(|answers| (answers, Vec::new())),
     });
     named.unwrap_or(Err(Mistaken))
@@ -538,10 +538,10 @@ fn name_jit(request: &Request, jit: &Jit, workshop: &Workshop) -> (Vec<Answer>, 
 }
 
 /// This kernel's, for processes of the kind that the place says.
-fn vdso(place: &Place) -> Result<Vdso, Reason> {
+fn vdso(place: &NamedBy) -> Result<Vdso, Reason> {
     let vdso = match place {
-        Place::NarrowVdso(None) => return Err(Reason::FileGone),
-        Place::NarrowVdso(Some(image)) => Vdso::from_image(image[..].into()),
+        NamedBy::NarrowVdso(None) => return Err(Reason::FileGone),
+        NamedBy::NarrowVdso(Some(image)) => Vdso::from_image(image[..].into()),
         _ => Vdso::load(),
     };
     vdso.map_err(|error| error.reason())
@@ -555,18 +555,18 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Result<Vec<Answer>, M
         request.frames.iter().map(answer).collect()
     };
     Ok(match &request.module.place {
-        Place::Kernel => name_in_kernel(request, symbolizer),
-        Place::Vdso | Place::NarrowVdso(_) => match vdso(&request.module.place) {
+        NamedBy::Kernel => name_in_kernel(request, symbolizer),
+        NamedBy::Vdso | NamedBy::NarrowVdso(_) => match vdso(&request.module.place) {
             Ok(vdso) => {
                 request.module.comes_from(Origin::Vdso);
                 each(&|address| Ok(shown(vdso.find(FileOffset(address))?.name)))
             }
             Err(reason) => each(&|_| Err(reason)),
         },
-        Place::Vsyscall => {
+        NamedBy::Vsyscall => {
             each(&|address| symbolize::vdso::find_vsyscall(FileOffset(address)).map(str::to_string))
         }
-        Place::File { unreadable, .. } => {
+        NamedBy::File { unreadable, .. } => {
             let offsets = request.frames.iter();
             let offsets: Vec<_> = offsets.map(|(_, offset)| FileOffset(*offset)).collect();
             let names = |source: FileSource<'_>| symbolizer.names(&source, &offsets);
@@ -583,9 +583,9 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Result<Vec<Answer>, M
                 }
             }
         }
-        Place::Python(names) => name_in_python(request, names),
-        Place::Jit(_) => each(&|_| Err(Reason::Jit)),
-        Place::Nowhere(reason) => each(&|_| Err(*reason)),
+        NamedBy::Python(names) => name_in_python(request, names),
+        NamedBy::Jit(_) => each(&|_| Err(Reason::Jit)),
+        NamedBy::Nowhere(reason) => each(&|_| Err(*reason)),
     })
 }
 

@@ -46,7 +46,7 @@ pub use find::{
 };
 pub use guard::{Guard, ProbeLimits, TooMuch};
 pub use keeper::{Asked, Counted, Keeper, Message, News, Stack};
-pub use order::{Place, ProbeOrder, Sampled, Which, Whose};
+pub use order::{ProbeOrder, ProbedFunction, Sampled, Which, Whose};
 pub use reach::Reach;
 pub use recorded::{callers, latency, recorded, top_values};
 pub use recorder::{Placing, Recorder, Track};

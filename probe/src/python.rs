@@ -47,8 +47,8 @@ use crate::sample::{
 use crate::sideband::record::{Event, What};
 use crate::stack::StackCopy;
 use budget::Budget;
-use codes::Part;
-use merge::{Entries, Merged, Place};
+use codes::RecordPart;
+use merge::{Entries, FrameRole, Merged};
 use names::Registry;
 use probe_ebpf::python::status;
 use process::Process;
@@ -88,7 +88,7 @@ pub struct Python {
 /// The Python frames of a sample, as far as they have been read.
 #[derive(Debug, Clone, Default)]
 pub struct PythonParts {
-    parts: Vec<Part>,
+    parts: Vec<RecordPart>,
     /// Why some or all are missing.
     missing: Option<Missing>,
     /// The process runs Python at all.
@@ -106,12 +106,15 @@ impl PythonParts {
     /// Whether nothing of them is still to be read.
     pub fn are_read(&self) -> bool {
         self.parts.iter().all(|part| match part {
-            Part::Unread(_, code) => code.is_read(),
-            Part::Awaiting(_, at) => match at.as_deref() {
-                Some(Part::Unread(_, code)) => code.is_read(),
+            RecordPart::Unread(_, code) => code.is_read(),
+            RecordPart::Awaiting(_, at) => match at.as_deref() {
+                Some(RecordPart::Unread(_, code)) => code.is_read(),
                 _ => true,
             },
-            Part::Frame(_) | Part::Task(_) | Part::Several(_) | Part::GroupEnd => true,
+            RecordPart::Frame(_)
+            | RecordPart::Task(_)
+            | RecordPart::Several(_)
+            | RecordPart::GroupEnd => true,
         })
     }
 }
@@ -338,28 +341,28 @@ impl Python {
         let mut entries = Entries::default();
         for part in &python.parts {
             match part {
-                Part::Frame(frame) => entries.push(*frame),
-                Part::Unread(entry, code) => {
+                RecordPart::Frame(frame) => entries.push(*frame),
+                RecordPart::Unread(entry, code) => {
                     let frame = code.frame(*entry, modules, &mut self.names);
                     frame.into_iter().for_each(|frame| entries.push(frame));
                 }
-                Part::Task(name) => {
+                RecordPart::Task(name) => {
                     let coroutine = entries.last();
                     let task = coroutine.and_then(|it| self.names.task(it, name.as_ref(), modules));
                     task.into_iter().for_each(|frame| entries.push(frame));
                 }
-                Part::Awaiting(name, at) => {
+                RecordPart::Awaiting(name, at) => {
                     let at = match at.as_deref() {
-                        Some(Part::Frame(frame)) => Some(*frame),
-                        Some(Part::Unread(entry, code)) => {
+                        Some(RecordPart::Frame(frame)) => Some(*frame),
+                        Some(RecordPart::Unread(entry, code)) => {
                             code.frame(*entry, modules, &mut self.names)
                         }
                         _ => None,
                     };
                     entries.push(self.names.awaiting(at, name.as_ref(), modules));
                 }
-                Part::Several(count) => entries.push(self.names.several(*count, modules)),
-                Part::GroupEnd => entries.end_group(),
+                RecordPart::Several(count) => entries.push(self.names.several(*count, modules)),
+                RecordPart::GroupEnd => entries.end_group(),
             }
         }
         let python = PythonStack {
@@ -375,13 +378,13 @@ impl Python {
             mapping.is_some_and(|it| matches!(it.backing, Backing::Trampolines { .. }))
         };
         let place = |frame: &Frame| match self.interpreters.get(&frame.module) {
-            Some(it) if it.is_evaluation(frame.address) => Place::Loop,
-            Some(it) if it.is_glue(frame.address) => Place::Glue,
-            Some(_) => Place::Inside,
+            Some(it) if it.is_evaluation(frame.address) => FrameRole::Loop,
+            Some(it) if it.is_glue(frame.address) => FrameRole::Glue,
+            Some(_) => FrameRole::Inside,
             None if Some(frame.module) == anonymous && is_trampoline(frame.address) => {
-                Place::Trampoline
+                FrameRole::Trampoline
             }
-            None => Place::Outside,
+            None => FrameRole::Outside,
         };
         match merge::merge(sample, &python, place) {
             Merged::NoPython => {}

@@ -59,7 +59,10 @@ pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
     let infos: Vec<Info> = views.iter().map(counted_info).collect();
     let mut info = merged_info(&infos)?;
     let epoch_ms = info.epoch_unix_ms;
-    let mut parts: Vec<Part<'_>> = views.iter().map(|view| Part::new(view, epoch_ms)).collect();
+    let mut parts: Vec<MergedPart<'_>> = views
+        .iter()
+        .map(|view| MergedPart::new(view, epoch_ms))
+        .collect();
     info.pauses = pauses(&parts);
     import.store.set_info(info);
     // Of which a part does not know, nothing is known.
@@ -68,12 +71,12 @@ pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
         import.store.set_busy(all.fold(Busy::default(), Busy::and));
     }
     // Those without samples have no end, and so no time of which anything is known.
-    let begin = |part: &Part<'_>| part.end_ns().and(part.begin_ns());
+    let begin = |part: &MergedPart<'_>| part.end_ns().and(part.begin_ns());
     let begun = parts.iter().filter_map(begin).min();
-    if let Some(begin) = begun.or(parts.iter().filter_map(Part::begin_ns).min()) {
+    if let Some(begin) = begun.or(parts.iter().filter_map(MergedPart::begin_ns).min()) {
         import.store.begin(begin);
     }
-    if let Some(end) = parts.iter().filter_map(Part::end_ns).max() {
+    if let Some(end) = parts.iter().filter_map(MergedPart::end_ns).max() {
         import.store.end(end);
     }
     let mut processes = 0;
@@ -150,8 +153,8 @@ pub(crate) fn merged_info(infos: &[Info]) -> Result<Info, MergeError> {
 
 /// When none of the recordings was sampling, between the first and the last of them: such
 /// time is no sampled time, in which nothing would have run.
-fn pauses(parts: &[Part<'_>]) -> Vec<Pause> {
-    let mut sampled: Vec<(u64, u64)> = parts.iter().flat_map(Part::sampled).collect();
+fn pauses(parts: &[MergedPart<'_>]) -> Vec<Pause> {
+    let mut sampled: Vec<(u64, u64)> = parts.iter().flat_map(MergedPart::sampled).collect();
     sampled.sort_unstable();
     let mut pauses = Vec::new();
     let mut reached = sampled.first().map_or(0, |first| first.0);
@@ -176,7 +179,7 @@ fn counted_info(view: &View) -> Info {
 }
 
 /// One of the recordings.
-struct Part<'a> {
+struct MergedPart<'a> {
     view: &'a View,
     /// How much later than the merged clock this recording's began, in whole stamps:
     /// what is added to its times.
@@ -191,7 +194,7 @@ struct Part<'a> {
     frames: Vec<Option<Frame>>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> MergedPart<'a> {
     fn new(view: &'a View, epoch_ms: i64) -> Self {
         let behind_ms = match view.info().epoch_unix_ms {
             0 => 0,

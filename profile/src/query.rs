@@ -71,7 +71,7 @@ pub(crate) use parts::Parts;
 pub use scope::Scope;
 pub use selection::Selection;
 pub use stacks::{FrameModule, ProcessStack, StackFrame, StackProcess};
-pub(crate) use traces::{Place, Timed, Trace};
+pub(crate) use traces::{Timed, Trace, TraceFrame};
 pub use tree::{CallTree, Direction, GroupBy, Node, NodeKind, Pair};
 
 use crate::{Filter, TimeRange};

@@ -16,11 +16,11 @@ const BYTES_MAX: usize = 64 << 20;
 pub struct Cache<K, V> {
     entries_max: usize,
     bytes_max: usize,
-    state: Mutex<State<K, V>>,
+    state: Mutex<CacheState<K, V>>,
 }
 
 #[derive(Debug)]
-struct State<K, V> {
+struct CacheState<K, V> {
     entries: HashMap<K, Entry<V>>,
     clock: u64,
 }
@@ -43,7 +43,7 @@ impl<K, V> Cache<K, V> {
         Cache {
             entries_max,
             bytes_max,
-            state: Mutex::new(State {
+            state: Mutex::new(CacheState {
                 entries: HashMap::new(),
                 clock: 0,
             }),
@@ -121,12 +121,12 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
     }
 
     /// No code panics while it holds the lock, and every state is consistent.
-    fn state(&self) -> MutexGuard<'_, State<K, V>> {
+    fn state(&self) -> MutexGuard<'_, CacheState<K, V>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K, V> State<K, V> {
+impl<K, V> CacheState<K, V> {
     fn tick(&mut self) -> u64 {
         self.clock += 1;
         self.clock

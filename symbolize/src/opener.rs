@@ -31,7 +31,7 @@ pub(crate) use local::open_beneath;
 pub use mounts::Mounts;
 pub use opening::Opening;
 pub use walk::Links;
-pub use watch::{Place, Unwatched, Watch};
+pub use watch::{Blocker, Unwatched, Watch};
 
 /// What is known of a mapped file.
 #[derive(Debug, Clone, Copy)]

@@ -43,7 +43,7 @@ use crate::{FileOffset, LinkAddr, OpenError};
 
 use blocks::{BLOCK_BYTES, Blocks};
 pub(crate) use format::TEXT_BYTES_MAX;
-use format::{Directory, FILE_BYTES, NONE, Part};
+use format::{Directory, FILE_BYTES, NONE, TablePart};
 use leaf::{Leaf, NO_PLACE, PlaceBytes};
 pub use write::{Extras, SymbolEntry, Symbols, write, write_to};
 
@@ -152,7 +152,7 @@ impl Table {
     /// Where each of its ranges begins, rising. Damaged parts are left out.
     pub fn starts(&self) -> impl Iterator<Item = LinkAddr> + '_ {
         let leaves = (0..self.directory.leaves()).filter_map(|leaf| {
-            let leaf = Leaf::new(self.block(Part::Leaves, leaf)?)?;
+            let leaf = Leaf::new(self.block(TablePart::Leaves, leaf)?)?;
             Some(leaf.ranges().map(|(start, _)| start))
         });
         let base = self.directory.base;
@@ -172,19 +172,19 @@ impl Table {
         let rel = addr.checked_sub(self.directory.base)?;
         let rel = u32::try_from(rel).ok()?;
         let leaf = self.directory.leaf_at(rel)?;
-        let leaf = Leaf::new(self.block(Part::Leaves, leaf)?)?;
+        let leaf = Leaf::new(self.block(TablePart::Leaves, leaf)?)?;
         Some((leaf.places(), leaf.place_at(rel)?))
     }
 
     /// A block of a part.
     #[inline]
-    fn block(&self, part: Part, index: usize) -> Option<&[u8]> {
+    fn block(&self, part: TablePart, index: usize) -> Option<&[u8]> {
         let (at, len) = self.directory.block_at(part, index)?;
         self.blocks.rest(at)?.get(..len)
     }
 
     #[inline]
-    fn record<const BYTES: usize>(&self, part: Part, index: u64) -> Option<&[u8; BYTES]> {
+    fn record<const BYTES: usize>(&self, part: TablePart, index: u64) -> Option<&[u8; BYTES]> {
         let at = self.directory.record_at(part, index, BYTES)?;
         self.blocks.rest(at)?.first_chunk()
     }
@@ -193,7 +193,9 @@ impl Table {
         if offset == NONE {
             return None;
         }
-        let at = self.directory.record_at(Part::Text, offset.into(), 4)?;
+        let at = self
+            .directory
+            .record_at(TablePart::Text, offset.into(), 4)?;
         let (len, rest) = self.blocks.rest(at)?.split_first_chunk()?;
         let len = u32::from_le_bytes(*len) as usize;
         if let Some(text) = rest.get(..len) {
@@ -211,7 +213,7 @@ impl Table {
         if file == NONE {
             return None;
         }
-        let record: &[u8; FILE_BYTES] = self.record(Part::Files, file.into())?;
+        let record: &[u8; FILE_BYTES] = self.record(TablePart::Files, file.into())?;
         let text = |at| self.text(u32_at(record, at)).unwrap_or_default();
         Some((text(0), text(4)))
     }

@@ -12,7 +12,7 @@ use crate::app::mode::{Detail, Mode};
 use crate::app::mouse::Mouse;
 use crate::app::parts::Parts;
 use crate::app::sampling::FetchConsent;
-use crate::app::state::{State, shows_cut};
+use crate::app::state::{StateLine, shows_cut};
 use crate::app::write::Files;
 use crate::context::Context;
 use crate::geometry::{Geometry, Size};
@@ -117,7 +117,7 @@ pub struct App {
     pub detail: Detail,
     /// How far the detail line is scrolled to the right, in half lines.
     pub detail_shift: usize,
-    pub state: Option<State>,
+    pub state: Option<StateLine>,
     /// What the user asks for. The shown snapshot may still be of earlier knobs.
     pub knobs: Knobs,
     asking: Asking,
@@ -405,7 +405,7 @@ impl App {
     /// Updates what depends on everything else: the state line, and with it the heights of
     /// the views. The last step of each update.
     fn settle(&mut self) {
-        self.state = State::of(self);
+        self.state = StateLine::of(self);
         let parts = self.parts().unwrap_or_else(|| Parts::tiny(self.size));
         self.with(PaneId::of(self.view), |view, cx| {
             view.resize(cx, &parts.view)

@@ -101,7 +101,7 @@ pub struct Piece {
 
 /// A line of one of the files of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Place {
+pub struct BodyLine {
     pub file: u32,
     pub line: u32,
 }

@@ -15,7 +15,7 @@ mod read;
 /// A file to begin with, and what holds now.
 mod written;
 
-pub use places::{Place, files, home};
+pub use places::{ConfigFile, files, home};
 pub use written::{effective, template};
 
 use crate::action::Keymap;

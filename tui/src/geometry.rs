@@ -57,7 +57,7 @@ pub struct Geometry {
 
 /// The part of the screen that a view has: a line of heads, and the body below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct ViewArea {
     pub x: u16,
     pub heads: u16,
     pub width: u16,
@@ -65,7 +65,7 @@ pub struct Part {
     pub height: u16,
 }
 
-impl Part {
+impl ViewArea {
     /// Returns the first line of the body.
     pub fn body(&self) -> u16 {
         self.heads + 1
@@ -83,9 +83,9 @@ impl Part {
 
     /// Cuts off the right end and returns it. One column between the two is left for a
     /// line.
-    pub fn split_right(&mut self, width: u16) -> Part {
+    pub fn split_right(&mut self, width: u16) -> ViewArea {
         self.width -= width + 1;
-        Part {
+        ViewArea {
             x: self.x + self.width + 1,
             width,
             ..*self
@@ -93,8 +93,8 @@ impl Part {
     }
 
     /// Cuts off the first lines and returns them; the first of them is a line of heads.
-    pub fn split_above(&mut self, lines: u16) -> Part {
-        let above = Part {
+    pub fn split_above(&mut self, lines: u16) -> ViewArea {
+        let above = ViewArea {
             height: lines - 1,
             ..*self
         };
@@ -104,9 +104,9 @@ impl Part {
     }
 
     /// Cuts off the last lines and returns them; the first of them is a line of heads.
-    pub fn split_below(&mut self, lines: u16) -> Part {
+    pub fn split_below(&mut self, lines: u16) -> ViewArea {
         self.height -= lines;
-        Part {
+        ViewArea {
             heads: self.body() + self.height,
             height: lines - 1,
             ..*self
@@ -116,8 +116,8 @@ impl Part {
 
 impl Geometry {
     /// Returns all that is between the tabs and the detail line.
-    pub fn whole(&self) -> Part {
-        Part {
+    pub fn whole(&self) -> ViewArea {
+        ViewArea {
             x: 0,
             heads: self.heads,
             width: self.width,

@@ -47,7 +47,7 @@ const HEAD: &str = "\
 /// The content of the file. Unknown fields are ignored.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct State {
+struct KeptFile {
     /// Whether debug files may be fetched: `on` or `off`, or empty if the user has not
     /// answered.
     debuginfod: String,
@@ -128,7 +128,7 @@ fn put_answer(text: &str, is_allowed: bool) -> String {
     written(&state)
 }
 
-fn written(state: &State) -> String {
+fn written(state: &KeptFile) -> String {
     format!("{HEAD}\n{}", toml::to_string(state).unwrap_or_default())
 }
 
@@ -150,8 +150,8 @@ fn put(text: &str, name: &str, kept: Kept) -> String {
 
 /// Reads the file, whatever is in it: what cannot be read counts as empty, and lengths are
 /// limited.
-fn read(text: &str) -> State {
-    let mut state: State = toml::from_str(text).unwrap_or_default();
+fn read(text: &str) -> KeptFile {
+    let mut state: KeptFile = toml::from_str(text).unwrap_or_default();
     state.target.truncate(TARGETS_MAX);
     for entry in &mut state.target {
         entry.name = entry.name.chars().take(NAME_MAX).collect();

@@ -94,14 +94,14 @@ impl Unit {
 /// One step from the whole towards a part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Narrowing {
-    pub part: Part,
+    pub part: CountedAlone,
     /// `postgres[4121]`, `3 processes`
     pub words: Arc<str>,
 }
 
 /// Processes or threads that are counted alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Part {
+pub enum CountedAlone {
     Processes(Vec<ProcessId>),
     /// Processes with all that they have started or start later.
     Families(Vec<Family>),
@@ -191,10 +191,10 @@ impl Knobs {
         // was left.
         for narrowing in &self.scope {
             match &narrowing.part {
-                Part::Processes(processes) => scope.processes.clone_from(processes),
-                Part::Families(families) => scope.families.clone_from(families),
-                Part::Threads(threads) => scope.threads.clone_from(threads),
-                Part::Hosts(hosts) => scope.hosts.clone_from(hosts),
+                CountedAlone::Processes(processes) => scope.processes.clone_from(processes),
+                CountedAlone::Families(families) => scope.families.clone_from(families),
+                CountedAlone::Threads(threads) => scope.threads.clone_from(threads),
+                CountedAlone::Hosts(hosts) => scope.hosts.clone_from(hosts),
             }
         }
         Query {

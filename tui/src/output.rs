@@ -66,12 +66,12 @@ pub fn refuse_terminal() -> Result<(), Failure> {
 
 /// A place that is written to bit by bit: standard output or a file.
 pub struct Output {
-    place: Place,
+    place: OutputTarget,
     name: String,
     is_empty: bool,
 }
 
-enum Place {
+enum OutputTarget {
     Stdout(io::Stdout),
     File(File),
     /// A file that gets its name when something is written. None while it gets it.
@@ -84,7 +84,10 @@ impl Output {
     /// if there is a file and it is not to be overwritten.
     pub fn open(path: Option<&Path>, overwrite: bool) -> Result<Self, Failure> {
         let (place, name) = match path {
-            None => (Place::Stdout(io::stdout()), "standard output".to_string()),
+            None => (
+                OutputTarget::Stdout(io::stdout()),
+                "standard output".to_string(),
+            ),
             Some(path) => {
                 let name = name(path);
                 let created = match Inherited::named(path) {
@@ -92,8 +95,10 @@ impl Output {
                     None => UserFiles::current().create(path, overwrite),
                 };
                 let place = match created.map_err(|refusal| refused(&name, &refusal))? {
-                    Created::Open(file) => Place::File(file),
-                    Created::Unnamed { new, replaces } => Place::Unnamed(Some((new, replaces))),
+                    Created::Open(file) => OutputTarget::File(file),
+                    Created::Unnamed { new, replaces } => {
+                        OutputTarget::Unnamed(Some((new, replaces)))
+                    }
                 };
                 (place, name)
             }
@@ -109,8 +114,8 @@ impl Output {
     /// or pipe.
     pub fn terminal_width(&self) -> Option<usize> {
         match self.place {
-            Place::Stdout(_) => stdout_width(),
-            Place::File(_) | Place::Unnamed(_) => None,
+            OutputTarget::Stdout(_) => stdout_width(),
+            OutputTarget::File(_) | OutputTarget::Unnamed(_) => None,
         }
     }
 
@@ -131,10 +136,10 @@ impl Output {
     /// Returns what can tell whether anybody still reads what we write.
     pub fn reader(&mut self) -> Result<Reader, Failure> {
         let watched = match &mut self.place {
-            Place::Stdout(stdout) => Reader::of(stdout),
-            Place::File(file) => Reader::of(file),
-            Place::Unnamed(Some((new, _))) => Reader::of(new.file()),
-            Place::Unnamed(None) => Err(io::Error::other("it has no name")),
+            OutputTarget::Stdout(stdout) => Reader::of(stdout),
+            OutputTarget::File(file) => Reader::of(file),
+            OutputTarget::Unnamed(Some((new, _))) => Reader::of(new.file()),
+            OutputTarget::Unnamed(None) => Err(io::Error::other("it has no name")),
         };
         watched.map_err(|error| Failure::failed(format!("cannot watch {}: {error}", self.name)))
     }
@@ -156,9 +161,9 @@ impl Output {
         self.give_name()?;
         WRITING.store(true, Ordering::Relaxed);
         let written = match &mut self.place {
-            Place::Stdout(stdout) => write_pieces(&mut stdout.lock(), bytes),
-            Place::File(file) => write_pieces(file, bytes),
-            Place::Unnamed(_) => Err(io::Error::other("it has no name")),
+            OutputTarget::Stdout(stdout) => write_pieces(&mut stdout.lock(), bytes),
+            OutputTarget::File(file) => write_pieces(file, bytes),
+            OutputTarget::Unnamed(_) => Err(io::Error::other("it has no name")),
         };
         WRITING.store(false, Ordering::Relaxed);
         match written {
@@ -175,18 +180,18 @@ impl Output {
 impl Output {
     /// Whether what is written goes to a regular file.
     pub fn is_unnamed(&self) -> bool {
-        matches!(self.place, Place::Unnamed(_))
+        matches!(self.place, OutputTarget::Unnamed(_))
     }
 
     /// Gives the file its name, if it has none yet.
     fn give_name(&mut self) -> Result<(), Failure> {
-        if let Place::Unnamed(new) = &mut self.place
+        if let OutputTarget::Unnamed(new) = &mut self.place
             && let Some((new, replaces)) = new.take()
         {
             let file = UserFiles::current()
                 .name(new, replaces)
                 .map_err(|refusal| refused(&self.name, &refusal))?;
-            self.place = Place::File(file);
+            self.place = OutputTarget::File(file);
         }
         Ok(())
     }

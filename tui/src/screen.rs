@@ -41,7 +41,7 @@ mod tests;
 use crate::app::mode::Mode;
 use crate::app::parts::Strip;
 use crate::app::{App, Crumb, Head};
-use crate::geometry::{Geometry, Part};
+use crate::geometry::{Geometry, ViewArea};
 use crate::view_id::ViewId;
 use crate::views::{Canvas, PaneId, cpus, flame, seconds};
 use crate::widgets::ascii;
@@ -80,7 +80,7 @@ pub fn head_at(app: &App, theme: &Theme, x: u16, y: u16) -> Option<Head> {
         return None;
     }
     let parts = app.parts()?;
-    let is_in = |part: &Part| part.heads == y && (part.x..part.x + part.width).contains(&x);
+    let is_in = |part: &ViewArea| part.heads == y && (part.x..part.x + part.width).contains(&x);
     let of_pane = parts.pane.filter(|(_, part)| is_in(part));
     let of_view = is_in(&parts.view).then_some((PaneId::of(app.view), parts.view));
     let (pane, part) = of_pane.or(of_view)?;
@@ -228,7 +228,7 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
 }
 
 /// Returns the areas of the heads and of the body.
-fn areas(part: Part) -> (Rect, Rect) {
+fn areas(part: ViewArea) -> (Rect, Rect) {
     (
         Rect::new(part.x, part.heads, part.width, 1),
         Rect::new(part.x, part.body(), part.width, part.height),
@@ -236,7 +236,7 @@ fn areas(part: Part) -> (Rect, Rect) {
 }
 
 /// Draws a view in its part of the body, in other colors if it does not have the keys.
-fn draw_pane(app: &App, pane: PaneId, part: Part, theme: &Theme, frame: &mut Frame) {
+fn draw_pane(app: &App, pane: PaneId, part: ViewArea, theme: &Theme, frame: &mut Frame) {
     let (heads, body) = areas(part);
     let cx = app.context_of(pane);
     let canvas = Canvas {
@@ -249,7 +249,7 @@ fn draw_pane(app: &App, pane: PaneId, part: Part, theme: &Theme, frame: &mut Fra
 }
 
 /// Draws the line between a view and the one to its right.
-fn draw_rule(part: Part, theme: &Theme, frame: &mut Frame) {
+fn draw_rule(part: ViewArea, theme: &Theme, frame: &mut Frame) {
     for y in part.heads..part.body() + part.height {
         let buffer = frame.buffer_mut();
         buffer.set_string(part.x - 1, y, "│", theme.dim());

@@ -18,7 +18,7 @@ mod place;
 
 pub use new_file::NewFile;
 
-use place::{Found, Place};
+use place::{FolderEntry, Found};
 use probe::privilege::UserRights;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -108,7 +108,7 @@ impl<'a> UserFiles<'a> {
     /// opening a pipe waits for its reader.
     pub fn create(self, path: &Path, replaces: bool) -> Result<Created, Refusal> {
         self.run(|| {
-            let place = Place::open(path)?;
+            let place = FolderEntry::open(path)?;
             let found = place.look(replaces)?;
             if let Found::Stream(file) = found {
                 return Ok(Created::Open(file));
@@ -139,7 +139,7 @@ impl<'a> UserFiles<'a> {
     /// is always a whole file or none.
     pub fn write(self, path: &Path, bytes: &[u8], manner: Manner) -> Result<(), Refusal> {
         self.run(|| {
-            let place = Place::open(path)?;
+            let place = FolderEntry::open(path)?;
             let found = place.look(manner.replaces)?;
             if let Found::Stream(mut file) = found {
                 return Ok(file.write_all(bytes)?);
@@ -163,7 +163,7 @@ impl<'a> UserFiles<'a> {
         write: impl FnOnce(&mut File) -> Result<T, E>,
     ) -> Result<Result<T, E>, Refusal> {
         let mut new = self.run(|| {
-            let place = Place::open(path)?;
+            let place = FolderEntry::open(path)?;
             place.look(true)?.require_file()?;
             NewFile::begin(place, Mode::from_raw_mode(0o666))
         })?;
@@ -182,7 +182,7 @@ impl<'a> UserFiles<'a> {
     /// Creates a file without a name. It gets its name with [`UserFiles::publish`], or is
     /// removed when it is dropped. It can be read as well.
     pub fn begin(self, path: &Path) -> Result<NewFile, Refusal> {
-        self.run(|| NewFile::begin(Place::open(path)?, Mode::from_raw_mode(0o666)))
+        self.run(|| NewFile::begin(FolderEntry::open(path)?, Mode::from_raw_mode(0o666)))
     }
 
     /// Gives a file its name. An error if something has this name.
@@ -249,7 +249,7 @@ impl<'a> UserFiles<'a> {
     /// Gives a file another name in its folder. An error if something has this name.
     pub fn rename(self, from: &Path, to: &Path) -> Result<(), Refusal> {
         self.run(|| {
-            let (from, to) = (Place::open(from)?, Place::open(to)?);
+            let (from, to) = (FolderEntry::open(from)?, FolderEntry::open(to)?);
             match from.rename(&from.name, &to) {
                 Err(Errno::EXIST) => Err(Refusal::Exists),
                 renamed => Ok(renamed?),

@@ -17,7 +17,7 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use symbolize::files::Request;
-use symbolize::opener::{Mounts, Opening, Place, Watch};
+use symbolize::opener::{Blocker, Mounts, Opening, Watch};
 use symbolize::{Files, Reason, RemoteFiles};
 use test_support::{Process, compile, skip, wait_until};
 
@@ -275,10 +275,10 @@ fn memory_that_cannot_be_read_holds_up_nobody() {
 }
 
 /// Nothing stops it.
-struct Careless(Vec<Place>);
+struct Careless(Vec<Blocker>);
 
 impl Watch for Careless {
-    fn enter(&mut self, place: Place) -> Result<(), Reason> {
+    fn enter(&mut self, place: Blocker) -> Result<(), Reason> {
         self.0.push(place);
         Ok(())
     }

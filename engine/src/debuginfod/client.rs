@@ -81,7 +81,7 @@ pub fn fetch(build_id: &[u8], limits: Limits, stop: &AtomicBool) -> Result<(), F
         what: "there is no place for it",
         source: io::ErrorKind::NotFound.into(),
     })?;
-    let place = Place {
+    let place = ClientCache {
         rights: rights_at(&cache),
         cache,
     };
@@ -89,7 +89,7 @@ pub fn fetch(build_id: &[u8], limits: Limits, stop: &AtomicBool) -> Result<(), F
 }
 
 /// The client's cache, and with whose rights it is used.
-struct Place {
+struct ClientCache {
     cache: PathBuf,
     rights: UserRights,
 }
@@ -126,7 +126,7 @@ impl Limits {
 /// 5. it is moved into the cache
 fn fetch_with(
     client: &str,
-    Place { cache, rights }: &Place,
+    ClientCache { cache, rights }: &ClientCache,
     build_id: &[u8],
     limits: Limits,
     stop: &AtomicBool,

@@ -3,8 +3,8 @@
 
 use super::modules::Modules;
 use crate::probes::{
-    Asked, Counted, Extent, Keeper, Message, News, OnCpu, Place, ProbeOrder, Probes, Reach, Stack,
-    cut_of,
+    Asked, Counted, Extent, Keeper, Message, News, OnCpu, ProbeOrder, ProbedFunction, Probes,
+    Reach, Stack, cut_of,
 };
 use crate::sampler::Wish;
 use profile::probes::ProbeLog;
@@ -59,7 +59,7 @@ impl Probing {
     pub fn order(&mut self, order: ProbeOrder, modules: &Modules, symbolizer: &Arc<Symbolizer>) {
         let module = match &order {
             ProbeOrder::Place {
-                place: Place::Sampled(sampled),
+                place: ProbedFunction::Sampled(sampled),
                 ..
             } => modules.get(sampled.module),
             _ => None,

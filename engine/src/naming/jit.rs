@@ -22,10 +22,10 @@ const WAITING_MAX: usize = 65_536;
 
 /// What one process tells of its code.
 #[derive(Debug)]
-pub struct Jit(Mutex<State>);
+pub struct Jit(Mutex<JitState>);
 
 #[derive(Debug)]
-struct State {
+struct JitState {
     /// Who started the process.
     user: u32,
     names: Option<JitNames>,
@@ -58,7 +58,7 @@ impl Budget {
 
 impl Jit {
     pub fn new(directory: Arc<OwnedFd>, user: u32) -> Self {
-        Self(Mutex::new(State {
+        Self(Mutex::new(JitState {
             user,
             names: Some(JitNames::new(directory, probe::files::of_targets())),
             counted: None,
@@ -77,7 +77,7 @@ impl Jit {
     /// Reads what is new, then lets `work` look names up.
     pub fn read<T>(&self, budget: &Arc<Budget>, work: impl FnOnce(Names<'_>) -> T) -> T {
         let mut state = self.0.lock().expect("nobody panics with it");
-        let State {
+        let JitState {
             user,
             names,
             counted,

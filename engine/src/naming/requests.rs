@@ -22,12 +22,12 @@ const TRUSTED: u32 = 0;
 /// The queue, shared by all workers.
 #[derive(Debug)]
 pub struct Requests {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     wake: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct QueueState {
     /// By user; who took much time of workers lately comes later.
     waiting: FairQueue<Request>,
     /// For how many workers each user's files are work now.
@@ -38,7 +38,7 @@ struct State {
 impl Requests {
     pub fn new() -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(QueueState {
                 waiting: FairQueue::new(WAITING_MAX),
                 busy: HashMap::new(),
                 is_closed: false,
@@ -67,7 +67,7 @@ impl Requests {
             if state.is_closed {
                 return None;
             }
-            let State { waiting, busy, .. } = &mut *state;
+            let QueueState { waiting, busy, .. } = &mut *state;
             // One worker is left for others.
             let may = |user| user == TRUSTED || !busy.contains_key(&user);
             if let Some((user, request)) = waiting.pop(may, Instant::now()) {
@@ -91,7 +91,7 @@ impl Requests {
         state.waiting.took(user, time, Instant::now());
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,7 @@ use super::find::{Found, NotFound, Search, find, find_sampled, throws};
 use super::modules::{self, Module};
 use super::needed::{self, Environment};
 use super::no_code;
-use super::order::{Place, Sampled, Whose};
+use super::order::{ProbedFunction, Sampled, Whose};
 use super::reach::Reach;
 use super::suggest::{Suggested, suggest};
 use super::wanted::Wanted;
@@ -48,7 +48,7 @@ pub struct Seek {
     pub number: u64,
     /// How often it was looked for before.
     pub attempt: u64,
-    pub place: Place,
+    pub place: ProbedFunction,
     /// The module of a function that has samples.
     pub module: Option<Arc<NamedModule>>,
     pub whose: Whose,
@@ -163,7 +163,7 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
         ..wanted.search.clone()
     };
     let found = match (&wanted.place, &wanted.module) {
-        (Place::Sampled(sampled), Some(module)) => {
+        (ProbedFunction::Sampled(sampled), Some(module)) => {
             let copies = open(module, &pids, symbolizer, sampled)?;
             let may_throw = copies.iter().any(|module| !module.is_program)
                 && (is_everybody
@@ -172,8 +172,8 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
             let found = find_sampled(&copies, sampled, may_throw, &search);
             vec![found.map_err(|refused| refused.explain().to_string())?]
         }
-        (Place::Sampled(_), None) => return Err("its samples are gone".into()),
-        (Place::Named(name), _) => {
+        (ProbedFunction::Sampled(_), None) => return Err("its samples are gone".into()),
+        (ProbedFunction::Named(name), _) => {
             let modules = match (&reach.program, wanted.attempt) {
                 // A command that is held maps our own program still.
                 (Some(program), 1) => needed::of_program(program, &Environment::own(), symbolizer),

@@ -33,14 +33,14 @@ use super::expression::Values;
 use super::find::NotFound;
 use super::finder::{Answer, Finder, Question, Seek};
 use super::guard::ProbeLimits;
-use super::order::{Place, ProbeOrder, Which, Whose};
+use super::order::{ProbeOrder, ProbedFunction, Which, Whose};
 use super::reach::Reach;
 use super::shown::{OnCpu, Probes, Word};
 use super::suggest::Suggested;
 use super::{Found, Recorder, Search};
 use crate::naming::NamedModule;
 use callers::Names;
-use entry::{Entry, Past, State};
+use entry::{Entry, EntryState, Past};
 use faults::Patience;
 use probe::ask_kernel;
 use probe::call::{Calls, Cost};
@@ -292,12 +292,12 @@ impl Desk {
 
     /// When there is something to do by itself.
     fn due_in(&self) -> Option<Duration> {
-        let is_alive = |entry: &Entry| matches!(entry.state, State::InPlace(_));
+        let is_alive = |entry: &Entry| matches!(entry.state, EntryState::InPlace(_));
         let is_missing = |entry: &Entry| entry.missing_since.is_some();
         let has_probes = self.entries.iter().any(is_alive);
         let has_missing = self.entries.iter().any(is_missing);
         let is_untold = |entry: &Entry| match &entry.state {
-            State::InPlace(watched) => !watched.is_looked_at,
+            EntryState::InPlace(watched) => !watched.is_looked_at,
             _ => false,
         };
         if self.is_urgent {
@@ -400,7 +400,12 @@ impl Desk {
     }
 
     /// Lists a new probe and has it sought. One that is there is renewed instead.
-    fn order_placed(&mut self, place: Place, whose: Whose, module: Option<Arc<NamedModule>>) {
+    fn order_placed(
+        &mut self,
+        place: ProbedFunction,
+        whose: Whose,
+        module: Option<Arc<NamedModule>>,
+    ) {
         let same = |entry: &&Entry| entry.place.is_as(&place) && entry.whose == whose;
         if let Some(number) = self.entries.iter().find(same).map(|entry| entry.number) {
             self.touched = number;
@@ -424,7 +429,12 @@ impl Desk {
     /// Lists a probe that stays, and has it sought.
     fn order_kept(&mut self, name: Arc<str>, values: Values, limits: ProbeLimits) {
         self.numbers += 1;
-        let mut entry = Entry::new(self.numbers, Place::Named(name), Whose::Target, None);
+        let mut entry = Entry::new(
+            self.numbers,
+            ProbedFunction::Named(name),
+            Whose::Target,
+            None,
+        );
         entry.search.values = values;
         entry.limits = limits;
         entry.stays = true;
@@ -445,7 +455,7 @@ impl Desk {
     fn is_settled(&self) -> bool {
         let is_sought = |entry: &Entry| {
             let is_first = entry.missing_since.is_none();
-            matches!(entry.state, State::Sought) && is_first
+            matches!(entry.state, EntryState::Sought) && is_first
         };
         !self.entries.is_empty() && !self.entries.iter().any(is_sought)
     }
@@ -466,7 +476,7 @@ impl Desk {
         if self.entries.len() < LISTED_MAX {
             return true;
         }
-        let is_gone = |entry: &Entry| matches!(entry.state, State::Gone(_));
+        let is_gone = |entry: &Entry| matches!(entry.state, EntryState::Gone(_));
         let oldest = self.entries.iter().position(is_gone);
         oldest.map(|at| self.entries.remove(at)).is_some()
     }
@@ -477,9 +487,9 @@ impl Desk {
             return;
         };
         match &mut self.entries[at].state {
-            State::InPlace(watched) => watched.expires = (self.clock)() + LIFETIME,
-            State::Sought => {}
-            State::Gone(_) => self.seek(at),
+            EntryState::InPlace(watched) => watched.expires = (self.clock)() + LIFETIME,
+            EntryState::Sought => {}
+            EntryState::Gone(_) => self.seek(at),
         }
     }
 
@@ -487,7 +497,7 @@ impl Desk {
     /// an answer to an earlier one is not taken for it.
     fn seek(&mut self, at: usize) {
         let entry = &mut self.entries[at];
-        entry.state = State::Sought;
+        entry.state = EntryState::Sought;
         entry.is_asked = true;
         entry.attempt += 1;
         self.finder.ask(Question::Seek(Seek {
@@ -566,7 +576,7 @@ impl Desk {
         let shown = Arc::clone(self.entries[at].place.shown());
         if self.entries[at].stays {
             self.entries[at].missing_since = None;
-            self.entries[at].state = State::Gone(Box::new(Past {
+            self.entries[at].state = EntryState::Gone(Box::new(Past {
                 why: why.into(),
                 watched: None,
             }));
@@ -604,7 +614,7 @@ impl Desk {
         self.place_one(number, first);
         for found in others {
             self.numbers += 1;
-            let place = Place::Named(format!("{}!{}", found.module, found.name).into());
+            let place = ProbedFunction::Named(format!("{}!{}", found.module, found.name).into());
             let mut entry = Entry::new(self.numbers, place, whose.clone(), None);
             entry.search = search.clone();
             entry.stays = stays;
@@ -647,7 +657,7 @@ impl Desk {
             .entries
             .iter_mut()
             .find_map(|entry| match &mut entry.state {
-                State::InPlace(watched) if watched.probe == stack.probe => Some(watched),
+                EntryState::InPlace(watched) if watched.probe == stack.probe => Some(watched),
                 _ => None,
             });
         if let Some(watched) = watched {
@@ -682,7 +692,7 @@ impl Desk {
             return;
         };
         for entry in &mut self.entries {
-            if let State::InPlace(watched) = &mut entry.state {
+            if let EntryState::InPlace(watched) = &mut entry.state {
                 watched.look(calls, &mut self.recorder);
             }
         }
@@ -738,7 +748,7 @@ impl Desk {
 
     /// Whether something changes by itself.
     fn has_news(&self) -> bool {
-        let changes = |entry: &Entry| !matches!(entry.state, State::Gone(_));
+        let changes = |entry: &Entry| !matches!(entry.state, EntryState::Gone(_));
         self.has_names || self.entries.iter().any(changes)
     }
 
@@ -749,7 +759,7 @@ impl Desk {
             return;
         };
         for entry in &mut self.entries {
-            if let State::InPlace(watched) = &mut entry.state
+            if let EntryState::InPlace(watched) = &mut entry.state
                 && !watched.is_looked_at
                 && watched.placed.elapsed() >= FIRST_LOOK
             {
@@ -769,7 +779,7 @@ impl Desk {
             return;
         };
         for entry in &mut self.entries {
-            if let State::InPlace(watched) = &mut entry.state
+            if let EntryState::InPlace(watched) = &mut entry.state
                 && watched.is_looked_at
                 && watched.has_newer_stacks()
             {
@@ -790,7 +800,7 @@ impl Desk {
         calls.end_measuring();
         let mut gone = Vec::new();
         for entry in &mut self.entries {
-            let State::InPlace(watched) = &mut entry.state else {
+            let EntryState::InPlace(watched) = &mut entry.state else {
                 continue;
             };
             let too_much = watched.judge(calls, &mut self.recorder, since);

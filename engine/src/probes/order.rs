@@ -12,7 +12,7 @@ pub enum ProbeOrder {
     /// it had just been placed.
     Place {
         /// The function.
-        place: Place,
+        place: ProbedFunction,
         /// The processes whose calls count.
         whose: Whose,
     },
@@ -62,7 +62,7 @@ impl Which {
 
 /// Which function is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ProbedFunction {
     /// One that has samples.
     Sampled(Sampled),
     /// What somebody typed: see [`Wanted`](super::Wanted).
@@ -84,19 +84,19 @@ pub struct Sampled {
     pub file: Arc<str>,
 }
 
-impl Place {
+impl ProbedFunction {
     /// The function in words.
     pub fn shown(&self) -> &Arc<str> {
         match self {
-            Place::Sampled(sampled) => &sampled.shown,
-            Place::Named(name) => name,
+            ProbedFunction::Sampled(sampled) => &sampled.shown,
+            ProbedFunction::Named(name) => name,
         }
     }
 
     /// Whether both are the same function, as far as that is known.
-    pub fn is_as(&self, other: &Place) -> bool {
+    pub fn is_as(&self, other: &ProbedFunction) -> bool {
         match (self, other) {
-            (Place::Sampled(a), Place::Sampled(b)) => {
+            (ProbedFunction::Sampled(a), ProbedFunction::Sampled(b)) => {
                 let is_same_name = a.name.is_some() && a.name == b.name;
                 a.module == b.module && (is_same_name || a.shown == b.shown)
             }

@@ -1,6 +1,6 @@
 //! The probes of a recording, as snapshots have those that are in place.
 
-use super::order::{Place, Whose};
+use super::order::{ProbedFunction, Whose};
 use super::shown::{
     Latency, OnCpu, Probe, ProbeCost, ProbeValue, Probes, Seen, Shares, Site, Stage, TREND_MAX,
     folded,
@@ -34,7 +34,7 @@ pub fn recorded(view: &View, range: TimeRange) -> Probes {
                 number,
                 name: Arc::clone(&record.about().name),
                 module: Arc::clone(&record.about().module),
-                place: Place::Named(Arc::clone(&record.about().name)),
+                place: ProbedFunction::Named(Arc::clone(&record.about().name)),
                 whose: match &record.about().whose {
                     words if words.is_empty() => Whose::Target,
                     words => Whose::Processes {

@@ -1,6 +1,6 @@
 //! The probes of a run as snapshots have them: data, and nothing that is attached.
 
-use super::order::{Place, Whose};
+use super::order::{ProbedFunction, Whose};
 use super::suggest::Suggested;
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub struct Probe {
     /// Its file.
     pub module: Arc<str>,
     /// The function that was asked for.
-    pub place: Place,
+    pub place: ProbedFunction,
     /// The processes whose calls count.
     pub whose: Whose,
     /// How far it has come.

@@ -32,7 +32,7 @@ pub(crate) use point::{Points, recursion_misses, verified_instructions};
 pub use programs::Programs;
 pub use reading::{Reading, Texts};
 
-use attach::{Link, Place, Uprobes, When};
+use attach::{Link, ProbedInstruction, Uprobes, When};
 use leaving::{Leaving, Placed};
 use probe_ebpf::calls::{Cookie, Orders, POINTS_MAX, PROBES_MAX, order, site};
 use std::collections::BTreeMap;
@@ -220,7 +220,7 @@ impl Calls {
         links: &mut Vec<Link>,
     ) -> Result<(), AttachError> {
         let go = go_flag(function);
-        let place = |at: &SitePlan, flags, pushed| Place {
+        let place = |at: &SitePlan, flags, pushed| ProbedInstruction {
             offset: at.offset,
             semaphore: None,
             cookie: Cookie::new(number, go | flags, pushed),
@@ -257,7 +257,7 @@ impl Calls {
             EndPlan::Replaced => site::REPLACED,
             EndPlan::Unseen | EndPlan::At(_) => 0,
         };
-        let place = Place {
+        let place = ProbedInstruction {
             offset: at.offset,
             semaphore: at.semaphore,
             cookie: Cookie::new(number, go | branch | replaced, at.pushed),

@@ -1,7 +1,7 @@
 //! What did not answer: it is left alone, and tried again ever more rarely.
 
 use std::time::{Duration, Instant};
-use symbolize::opener::Place;
+use symbolize::opener::Blocker;
 
 /// Before the first new try. Each one that fails doubles it.
 const FIRST: Duration = Duration::from_secs(60);
@@ -12,7 +12,7 @@ pub const PLACES_MAX: usize = 32;
 
 #[derive(Debug)]
 struct Entry {
-    place: Place,
+    place: Blocker,
     failures: u32,
     until: Instant,
 }
@@ -23,7 +23,7 @@ pub struct Avoided(Vec<Entry>);
 
 impl Avoided {
     /// A reader was given up there.
-    pub fn add(&mut self, place: Place, now: Instant) {
+    pub fn add(&mut self, place: Blocker, now: Instant) {
         let known = self.0.iter().position(|entry| entry.place == place);
         let failures = known.map_or(0, |at| self.0.remove(at).failures);
         if self.0.len() == PLACES_MAX {
@@ -37,17 +37,17 @@ impl Avoided {
     }
 
     /// It has answered.
-    pub fn remove(&mut self, place: Place) {
+    pub fn remove(&mut self, place: Blocker) {
         self.0.retain(|entry| entry.place != place);
     }
 
     /// Those that are not to be tried now.
-    pub fn at(&self, now: Instant) -> impl Iterator<Item = Place> {
+    pub fn at(&self, now: Instant) -> impl Iterator<Item = Blocker> {
         let is_due = move |entry: &&Entry| now < entry.until;
         self.0.iter().filter(is_due).map(|entry| entry.place)
     }
 
-    pub fn all(&self) -> impl Iterator<Item = Place> {
+    pub fn all(&self) -> impl Iterator<Item = Blocker> {
         self.0.iter().map(|entry| entry.place)
     }
 }
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn what_fails_again_waits_longer() {
         let (mut avoided, mut now) = (Avoided::default(), Instant::now());
-        let place = Place::FileSystem(0, 39);
+        let place = Blocker::FileSystem(0, 39);
         for minutes in [1, 2, 4, 8, 16, 32, 32] {
             avoided.add(place, now);
             now += minutes * FIRST;
@@ -75,9 +75,9 @@ mod tests {
     fn the_oldest_leave_first() {
         let (mut avoided, now) = (Avoided::default(), Instant::now());
         for pid in 0..=PLACES_MAX as u32 {
-            avoided.add(Place::Process(pid), now);
+            avoided.add(Blocker::Process(pid), now);
         }
         assert_eq!(avoided.all().count(), PLACES_MAX);
-        assert_eq!(avoided.all().next(), Some(Place::Process(1)));
+        assert_eq!(avoided.all().next(), Some(Blocker::Process(1)));
     }
 }

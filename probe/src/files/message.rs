@@ -7,7 +7,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use symbolize::files::{Order, Reply, Request, Work};
-use symbolize::opener::{Links, Place};
+use symbolize::opener::{Blocker, Links};
 use symbolize::{FileIdentity, FileSource, Reason, RemoteFiles};
 
 /// What a reader needs to know for one request.
@@ -16,14 +16,14 @@ pub struct Terms {
     pub remote: RemoteFiles,
     /// File systems that no list has are not asked what they are.
     pub is_careful: bool,
-    pub avoided: Vec<Place>,
+    pub avoided: Vec<Blocker>,
 }
 
 /// What a reader says.
 #[derive(Debug)]
 pub enum Word {
     /// It is about to wait there. Not said of where the request waits at first.
-    Entering(Place),
+    Entering(Blocker),
     /// A parser has a request of its own: its bytes and files.
     Asking(Vec<u8>, Vec<OwnedFd>),
     /// A parser made a mistake, of one of the [`WORKS`], and was caught at it.
@@ -385,23 +385,23 @@ const PLACE_BYTES_MAX: usize = 200;
 /// One order brings no more about.
 const FAULTS_MAX: u64 = 1 << 20;
 
-fn write_place(out: &mut Vec<u8>, place: Place) {
+fn write_place(out: &mut Vec<u8>, place: Blocker) {
     let (tag, one, other) = match place {
-        Place::FileSystem(major, minor) => (0, major, minor),
-        Place::Process(pid) => (1, pid, 0),
+        Blocker::FileSystem(major, minor) => (0, major, minor),
+        Blocker::Process(pid) => (1, pid, 0),
     };
     out.push(tag);
     out.extend(one.to_le_bytes());
     out.extend(other.to_le_bytes());
 }
 
-fn read_place(rest: &mut &[u8]) -> Option<Place> {
+fn read_place(rest: &mut &[u8]) -> Option<Blocker> {
     let [tag] = take(rest)?;
     let (one, other) = (take(rest)?, take(rest)?);
     let (one, other) = (u32::from_le_bytes(one), u32::from_le_bytes(other));
     Some(match tag {
-        0 => Place::FileSystem(one, other),
-        _ => Place::Process(one),
+        0 => Blocker::FileSystem(one, other),
+        _ => Blocker::Process(one),
     })
 }
 
@@ -476,7 +476,7 @@ mod tests {
         let terms = Terms {
             remote: RemoteFiles::Open,
             is_careful: true,
-            avoided: vec![Place::Process(3), Place::FileSystem(0, 39)],
+            avoided: vec![Blocker::Process(3), Blocker::FileSystem(0, 39)],
         };
         // Without the numbers of descriptors, which are others there.
         let words = |request: &Request<'_>| {
@@ -516,7 +516,7 @@ mod tests {
         };
         let read = read_word(write_word(&Word::Done(Ok(reply))), Vec::new());
         assert!(matches!(read, Some(Word::Done(Ok(read))) if read.bytes == b"lines"));
-        let place = Place::FileSystem(1, 2);
+        let place = Blocker::FileSystem(1, 2);
         let read = read_word(write_word(&Word::Entering(place)), Vec::new());
         assert!(matches!(read, Some(Word::Entering(read)) if read == place));
     }

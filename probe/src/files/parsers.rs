@@ -63,13 +63,13 @@ struct Parser {
 #[derive(Debug)]
 pub struct Parsers {
     pool: Arc<Pool>,
-    state: Mutex<State>,
+    state: Mutex<ParsersState>,
     /// One has done its order, or has ended.
     done: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ParsersState {
     /// Those that wait for an order, who had one last at the end.
     idle: Vec<Parser>,
     /// What is being done, each by a parser of its own.
@@ -216,7 +216,7 @@ impl Parsers {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ParsersState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -243,7 +243,7 @@ pub fn may_have(file: &OwnedFd, for_file_of: &Writers) -> bool {
 /// `ET_CORE`, in either order of bytes.
 const CORE_FILE: u8 = 4;
 
-impl State {
+impl ParsersState {
     /// Such work is no longer being done.
     fn end_work(&mut self, order: &Order<'_>) {
         let kind = (order.work, order.writers);

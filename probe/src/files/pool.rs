@@ -13,7 +13,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use symbolize::files::{Reply, Request};
-use symbolize::opener::Place;
+use symbolize::opener::Blocker;
 use symbolize::{Reason, RemoteFiles};
 
 /// Readers of a kind that wait for the next request; more are asked for only at once.
@@ -34,11 +34,11 @@ const STUCK_MAX: u32 = 32;
 /// All readers.
 #[derive(Debug)]
 pub struct Pool {
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct PoolState {
     spawner: Spawner,
     /// Readers that wait for a request. Each answers only those of its kind: with our rights,
     /// or with the user's.
@@ -63,7 +63,7 @@ pub struct Reader {
 pub enum Failed {
     /// It has not answered in time. It was there, unless it had no CPU: then its place is
     /// not to blame.
-    InTime(Option<Place>),
+    InTime(Option<Blocker>),
     /// It is gone: killed by somebody, or by the request.
     Gone,
 }
@@ -73,7 +73,7 @@ impl Pool {
         let mut cpu = CpuTimes::default();
         cpu.add(spawner.pid());
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(PoolState {
                 spawner,
                 idle: Vec::new(),
                 avoided: Avoided::default(),
@@ -87,10 +87,10 @@ impl Pool {
     pub fn notes(&self) -> Vec<String> {
         let state = self.state();
         let sentence = |place| match place {
-            Place::FileSystem(major, minor) => format!(
+            Blocker::FileSystem(major, minor) => format!(
                 "the file system with device {major}:{minor} does not answer: what is on it has no names"
             ),
-            Place::Process(pid) => {
+            Blocker::Process(pid) => {
                 format!("the memory of process {pid} could not be read in time")
             }
         };
@@ -139,7 +139,7 @@ impl Pool {
         self.state().spawner.end();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -190,7 +190,7 @@ impl Pool {
     }
 
     /// A reader that has answered waits for the next request, unless there are enough.
-    pub fn give_back(&self, for_whom: For, reader: Reader, was_at: Option<Place>) {
+    pub fn give_back(&self, for_whom: For, reader: Reader, was_at: Option<Blocker>) {
         let mut state = self.state();
         if let Some(place) = was_at {
             state.avoided.remove(place);
@@ -204,7 +204,7 @@ impl Pool {
     }
 
     /// Ends a reader that has not answered, and avoids where it was.
-    pub fn give_up(&self, reader: &Reader, was_at: Option<Place>) {
+    pub fn give_up(&self, reader: &Reader, was_at: Option<Blocker>) {
         let mut state = self.state();
         state.kill(reader.pid);
         if let Some(place) = was_at {
@@ -213,7 +213,7 @@ impl Pool {
     }
 }
 
-impl State {
+impl PoolState {
     fn spawn(&mut self, for_whom: For) -> io::Result<Reader> {
         let spawned = self.spawner.spawn(for_whom)?;
         self.stuck = spawned.stuck;
@@ -242,7 +242,7 @@ impl Reader {
         request: &Request<'_>,
         terms: &Terms,
         mut time: Waiting,
-    ) -> Result<(Result<Reply, Reason>, Option<Place>), Failed> {
+    ) -> Result<(Result<Reply, Reason>, Option<Blocker>), Failed> {
         let (message, files) = write_request(request, terms);
         send(&self.socket, &message, &files).map_err(|_| Failed::Gone)?;
         let mut was_at = request.waits_at_first();

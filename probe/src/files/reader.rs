@@ -5,19 +5,19 @@ use super::socket::{Inbox, send};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use symbolize::Reason;
-use symbolize::opener::{Mounts, Opening, Place, Watch};
+use symbolize::opener::{Blocker, Mounts, Opening, Watch};
 
 /// Tells the other side where it is about to wait, and keeps away from what is avoided.
 struct Announcing<'a> {
     socket: BorrowedFd<'a>,
     terms: &'a Terms,
     /// Where the request itself says that it waits at first.
-    told: Option<Place>,
+    told: Option<Blocker>,
 }
 
 impl Watch for Announcing<'_> {
-    fn enter(&mut self, place: Place) -> Result<(), Reason> {
-        let is_unknown = self.terms.is_careful && matches!(place, Place::FileSystem(..));
+    fn enter(&mut self, place: Blocker) -> Result<(), Reason> {
+        let is_unknown = self.terms.is_careful && matches!(place, Blocker::FileSystem(..));
         if is_unknown || self.terms.avoided.contains(&place) {
             return Err(Reason::Remote);
         }

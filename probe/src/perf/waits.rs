@@ -31,7 +31,7 @@ use crate::time::now_ns;
 use crate::timeline::Timeline;
 use look::{Found, Look};
 use probe_ebpf::waits::Orders;
-use record::{At, Place, Record};
+use record::{At, Record, ThreadPosition};
 use rings::Switches;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
@@ -118,7 +118,7 @@ struct Latest {
     pid: u32,
     is_away: bool,
     is_preempted: bool,
-    place: Option<Box<Place>>,
+    place: Option<Box<ThreadPosition>>,
     /// How often its stack could not be read since.
     without: u32,
 }
@@ -625,7 +625,7 @@ fn note(latest: &mut HashMap<u32, Latest>, unlooked: &mut HashSet<u32>, at: At, 
     }
 }
 
-fn ip_of(place: &Place) -> Option<u64> {
+fn ip_of(place: &ThreadPosition) -> Option<u64> {
     place.user.map(|(registers, _)| registers.ip)
 }
 

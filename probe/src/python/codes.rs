@@ -44,14 +44,14 @@ pub struct WantedCode {
 
 /// What one entry of a record is.
 #[derive(Debug, Clone)]
-pub enum Part {
+pub enum RecordPart {
     Frame(Frame),
     /// Its code object has not been read.
     Unread(Entry, Arc<Code>),
     /// The task whose coroutine is the frame before: what the program calls it.
     Task(Option<Arc<str>>),
     /// The task that awaits the one before: what the program calls it, and where its coroutine is.
-    Awaiting(Option<Arc<str>>, Option<Box<Part>>),
+    Awaiting(Option<Arc<str>>, Option<Box<RecordPart>>),
     /// So many tasks await the one before.
     Several(u64),
     GroupEnd,
@@ -121,15 +121,15 @@ impl Codes {
         names: &mut Registry,
         may_read: impl FnOnce() -> bool,
         wanted: &mut Vec<WantedCode>,
-    ) -> Option<Part> {
+    ) -> Option<RecordPart> {
         if let Some(frame) = self.frames.get(&entry) {
-            return Some(Part::Frame(*frame));
+            return Some(RecordPart::Frame(*frame));
         }
         let key = (entry.address(), entry.check());
         let tries = match self.known.get(&key) {
             None => 0,
             Some(code) => match code.found.get() {
-                None => return Some(Part::Unread(entry, code.clone())),
+                None => return Some(RecordPart::Unread(entry, code.clone())),
                 Some(Err(_)) if code.tries < TRIES_MAX => code.tries,
                 Some(found) => {
                     let is_named = matches!(found, Ok(Some(_)));
@@ -137,12 +137,12 @@ impl Codes {
                     if is_named {
                         self.remember(entry, frame);
                     }
-                    return Some(Part::Frame(frame));
+                    return Some(RecordPart::Frame(frame));
                 }
             },
         };
         if !may_read() {
-            return Some(Part::Frame(names.nameless(Reason::CodeGone, modules)));
+            return Some(RecordPart::Frame(names.nameless(Reason::CodeGone, modules)));
         }
         if self.known.len() >= CODES_MAX {
             self.known.clear();
@@ -153,7 +153,7 @@ impl Codes {
             entry,
             code: code.clone(),
         });
-        Some(Part::Unread(entry, code))
+        Some(RecordPart::Unread(entry, code))
     }
 
     /// Those were not asked for after all: it was none of their tries.

@@ -54,7 +54,7 @@ impl Entries {
 
 /// What a native frame is to the interpreter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum FrameRole {
     /// Its loop, which runs Python frames.
     Loop,
     /// A function that only leads from one Python function to the next.
@@ -80,7 +80,11 @@ pub enum Merged {
 }
 
 /// Puts the Python frames of a sample into its stack. `place` says what a native frame is.
-pub fn merge(sample: &mut Sample, python: &PythonStack, place: impl Fn(&Frame) -> Place) -> Merged {
+pub fn merge(
+    sample: &mut Sample,
+    python: &PythonStack,
+    place: impl Fn(&Frame) -> FrameRole,
+) -> Merged {
     let PythonStack {
         groups,
         missing,
@@ -95,7 +99,7 @@ pub fn merge(sample: &mut Sample, python: &PythonStack, place: impl Fn(&Frame) -
         .frames
         .get(sample.kernel_frames..)
         .unwrap_or_default();
-    let is_loop = |frame: &&Frame| place(frame) == Place::Loop;
+    let is_loop = |frame: &&Frame| place(frame) == FrameRole::Loop;
     let loops = user.iter().filter(is_loop).count();
     if loops == 0 && groups.is_empty() {
         return Merged::NoPython;
@@ -123,7 +127,7 @@ pub fn merge(sample: &mut Sample, python: &PythonStack, place: impl Fn(&Frame) -
     let mut seen = 0;
     for frame in user {
         match place(frame) {
-            Place::Loop => {
+            FrameRole::Loop => {
                 seen += 1;
                 let group = if seen > skipped { left.next() } else { None };
                 match group {
@@ -131,10 +135,10 @@ pub fn merge(sample: &mut Sample, python: &PythonStack, place: impl Fn(&Frame) -
                     None => frames.push(*frame),
                 }
             }
-            Place::Glue | Place::Trampoline => {}
+            FrameRole::Glue | FrameRole::Trampoline => {}
             // What led to the first Python function.
-            Place::Inside if seen == loops => {}
-            Place::Inside | Place::Outside => frames.push(*frame),
+            FrameRole::Inside if seen == loops => {}
+            FrameRole::Inside | FrameRole::Outside => frames.push(*frame),
         }
     }
     if is_cut {
@@ -180,18 +184,18 @@ fn merge_later(
     groups: &[Vec<Frame>],
     same: usize,
     is_running: bool,
-    place: impl Fn(&Frame) -> Place,
+    place: impl Fn(&Frame) -> FrameRole,
 ) -> Merged {
     let (kernel, user) = sample.frames.split_at(sample.kernel_frames);
     let (gone, same) = user.split_at(same.min(user.len()));
-    let is_loop = |frame: &&Frame| place(frame) == Place::Loop;
+    let is_loop = |frame: &&Frame| place(frame) == FrameRole::Loop;
     let loops = same.iter().filter(is_loop).count();
     let Some(inner) = groups.len().checked_sub(loops) else {
         return Merged::Missing(Missing::Mismatch);
     };
     let (later, groups) = groups.split_at(inner);
-    let is_outside = |frame: &Frame| place(frame) == Place::Outside;
-    let has_gone = gone.iter().any(|frame| place(frame) == Place::Loop);
+    let is_outside = |frame: &Frame| place(frame) == FrameRole::Outside;
+    let has_gone = gone.iter().any(|frame| place(frame) == FrameRole::Loop);
     let is_hidden = has_gone && is_running && kernel.is_empty() && !gone.iter().any(is_outside);
     let mut frames = kernel.to_vec();
     if is_hidden {
@@ -202,11 +206,11 @@ fn merge_later(
     let mut left = groups.iter();
     for frame in same {
         match place(frame) {
-            Place::Loop => frames.extend(left.next().into_iter().flatten()),
-            Place::Glue | Place::Trampoline => {}
+            FrameRole::Loop => frames.extend(left.next().into_iter().flatten()),
+            FrameRole::Glue | FrameRole::Trampoline => {}
             // What led to the first Python function.
-            Place::Inside if left.len() == 0 => {}
-            Place::Inside | Place::Outside => frames.push(*frame),
+            FrameRole::Inside if left.len() == 0 => {}
+            FrameRole::Inside | FrameRole::Outside => frames.push(*frame),
         }
     }
     sample.frames = frames;
@@ -252,13 +256,13 @@ mod tests {
         }
     }
 
-    fn place(frame: &Frame) -> Place {
+    fn place(frame: &Frame) -> FrameRole {
         match u8::try_from(frame.address).unwrap() {
-            b'L' => Place::Loop,
-            b'g' => Place::Glue,
-            b'i' => Place::Inside,
-            b't' => Place::Trampoline,
-            _ => Place::Outside,
+            b'L' => FrameRole::Loop,
+            b'g' => FrameRole::Glue,
+            b'i' => FrameRole::Inside,
+            b't' => FrameRole::Trampoline,
+            _ => FrameRole::Outside,
         }
     }
 

@@ -1,7 +1,7 @@
 //! One process that runs Python: what the kernel side is told of it.
 
 use super::budget::Budget;
-use super::codes::{Codes, Part};
+use super::codes::{Codes, RecordPart};
 use super::maps::PythonMaps;
 use super::names::Registry;
 use super::reading::{Look, Seen, Ticket, Wanted};
@@ -42,7 +42,7 @@ pub struct Process {
     look: Look,
     /// Whom it is counted as.
     user: u32,
-    state: State,
+    state: WalkState,
     looking: Looking,
     threads: HashMap<u32, ThreadState>,
     /// Threads that have never run Python, when its threads were read last.
@@ -93,7 +93,7 @@ struct Looking {
     for_names: bool,
 }
 
-enum State {
+enum WalkState {
     New,
     Walked(Layout),
     Lacking(Lack),
@@ -105,7 +105,7 @@ impl Process {
             may_have_tasks: look.interpreter.has_asyncio,
             look,
             user,
-            state: State::New,
+            state: WalkState::New,
             looking: Looking::default(),
             threads: HashMap::new(),
             foreign: HashSet::new(),
@@ -135,21 +135,21 @@ impl Process {
     /// Why its frames are not walked.
     pub fn lack(&self) -> Option<Lack> {
         match self.state {
-            State::Lacking(lack) => Some(lack),
+            WalkState::Lacking(lack) => Some(lack),
             _ => None,
         }
     }
 
     pub fn is_walked(&self) -> bool {
-        matches!(self.state, State::Walked(_))
+        matches!(self.state, WalkState::Walked(_))
     }
 
     /// A sample was taken of it: if the kernel side does not know all that it could, the
     /// process is to be looked at.
     pub fn follow(&mut self, raw: &RawSample, budget: &mut Budget, now_ns: u64) -> Option<Wanted> {
         let is_wanted = match self.state {
-            State::New | State::Lacking(_) => self.is_new(),
-            State::Walked(_) => {
+            WalkState::New | WalkState::Lacking(_) => self.is_new(),
+            WalkState::Walked(_) => {
                 // One that has told its state itself has no name yet.
                 let is_unknown =
                     !self.threads.contains_key(&raw.tid) && !self.foreign.contains(&raw.tid);
@@ -193,8 +193,8 @@ impl Process {
     fn wants_tasks(&self) -> bool {
         // A process that is not walked yet comes first: a program has a thousand modules.
         let is_of_use = match &self.state {
-            State::Walked(layout) => layout.tasks.is_some(),
-            State::New | State::Lacking(_) => false,
+            WalkState::Walked(layout) => layout.tasks.is_some(),
+            WalkState::New | WalkState::Lacking(_) => false,
         };
         is_of_use && self.may_have_tasks && self.running_tasks.is_none()
     }
@@ -202,10 +202,10 @@ impl Process {
     /// Whether it may still become one whose frames are walked.
     fn is_new(&self) -> bool {
         match self.state {
-            State::New => true,
-            State::Lacking(Lack::UnknownVersion(_) | Lack::FreeThreaded) => false,
-            State::Lacking(_) => true,
-            State::Walked(_) => false,
+            WalkState::New => true,
+            WalkState::Lacking(Lack::UnknownVersion(_) | Lack::FreeThreaded) => false,
+            WalkState::Lacking(_) => true,
+            WalkState::Walked(_) => false,
         }
     }
 
@@ -234,7 +234,7 @@ impl Process {
             self.again_ns = now_ns + AGAIN_MAX_NS
         }
         let layout = match self.state {
-            State::Walked(layout) => Some(layout),
+            WalkState::Walked(layout) => Some(layout),
             _ => None,
         };
         Some(Wanted::Look {
@@ -278,9 +278,9 @@ impl Process {
                 self.withdraw(maps);
                 // What has ended, and has no memory any more, lacks nothing.
                 self.state = if is_there {
-                    State::Lacking(lack)
+                    WalkState::Lacking(lack)
                 } else {
-                    State::New
+                    WalkState::New
                 };
             }
         }
@@ -331,7 +331,7 @@ impl Process {
 
     /// Tells the kernel side where everything is, if that is known.
     fn tell(&self, maps: &mut PythonMaps) {
-        if let State::Walked(layout) = &self.state {
+        if let WalkState::Walked(layout) = &self.state {
             let tasks = self.tasks(layout);
             maps.add_process(
                 self.look.pid,
@@ -400,8 +400,8 @@ impl Process {
         modules: &mut Modules,
         names: &mut Registry,
         budget: &mut Budget,
-    ) -> (Vec<Part>, Option<Wanted>) {
-        let State::Walked(layout) = self.state else {
+    ) -> (Vec<RecordPart>, Option<Wanted>) {
+        let WalkState::Walked(layout) = self.state else {
             return (Vec::new(), None);
         };
         let (mut parts, mut wanted) = (Vec::new(), Vec::new());
@@ -425,16 +425,16 @@ impl Process {
                 // Its coroutine is what a call of the loop was for.
                 let task = tasks.iter().find(|task| task.frame == entry.address());
                 if let Some(task) = task.filter(|_| !entry.is_frame()) {
-                    parts.push(Part::Task(task.name.clone()));
+                    parts.push(RecordPart::Task(task.name.clone()));
                     parts.extend(task.awaiting.iter().map(|awaiting| match awaiting {
                         Awaiting::Task { name, at } => {
                             let at = at.and_then(|at| part(&mut self.codes, at));
-                            Part::Awaiting(name.clone(), at.map(Box::new))
+                            RecordPart::Awaiting(name.clone(), at.map(Box::new))
                         }
-                        Awaiting::Several(count) => Part::Several(*count),
+                        Awaiting::Several(count) => RecordPart::Several(*count),
                     }));
                 }
-                parts.push(Part::GroupEnd);
+                parts.push(RecordPart::GroupEnd);
             }
         }
         let pid = self.look.pid;
@@ -511,7 +511,7 @@ impl Process {
         self.nested = nested;
         self.threads = threads;
         let is_news = is_other || !self.is_walked();
-        self.state = State::Walked(layout);
+        self.state = WalkState::Walked(layout);
         if is_news {
             self.tell(maps);
         }

@@ -23,7 +23,7 @@ pub struct Files {
 
 #[derive(Debug)]
 struct File {
-    state: State,
+    state: TableState,
     /// Whose word it is.
     user: u32,
     /// Since when no process has it in its layout.
@@ -31,7 +31,7 @@ struct File {
 }
 
 #[derive(Debug)]
-enum State {
+enum TableState {
     Wanted,
     Ready { loaded: Loaded, segments: Segments },
     None(NoTable),
@@ -41,9 +41,9 @@ impl Files {
     /// What has become of a file; `None` while that is not known.
     pub fn table_of(&self, file: ModuleId) -> Option<Result<TableHandle, NoTable>> {
         match &self.by_id.get(&file)?.state {
-            State::Wanted => None,
-            State::Ready { loaded, .. } => Some(Ok(loaded.handle)),
-            State::None(reason) => Some(Err(*reason)),
+            TableState::Wanted => None,
+            TableState::Ready { loaded, .. } => Some(Ok(loaded.handle)),
+            TableState::None(reason) => Some(Err(*reason)),
         }
     }
 
@@ -51,23 +51,23 @@ impl Files {
     pub fn is_wanted(&self, file: ModuleId) -> bool {
         self.by_id
             .get(&file)
-            .is_some_and(|file| matches!(file.state, State::Wanted))
+            .is_some_and(|file| matches!(file.state, TableState::Wanted))
     }
 
     /// Its table has been asked for.
     pub fn set_wanted(&mut self, file: ModuleId, user: u32) {
-        self.set(file, user, State::Wanted);
+        self.set(file, user, TableState::Wanted);
     }
 
     /// The table of a user's file has been loaded.
     pub fn set_ready(&mut self, file: ModuleId, user: u32, loaded: Loaded, segments: Segments) {
         *self.words.entry(user).or_default() += words_of(&loaded);
-        self.set(file, user, State::Ready { loaded, segments });
+        self.set(file, user, TableState::Ready { loaded, segments });
     }
 
     /// A user's file has no table, and why.
     pub fn set_none(&mut self, file: ModuleId, user: u32, reason: NoTable) {
-        self.set(file, user, State::None(reason));
+        self.set(file, user, TableState::None(reason));
     }
 
     /// Words of the tables of a user's files.
@@ -85,12 +85,12 @@ impl Files {
     /// that was.
     pub fn take_newest(&mut self, user: u32) -> Option<(ModuleId, Vec<Run>)> {
         let has_table = |(_, file): &(&ModuleId, &mut File)| {
-            file.user == user && matches!(file.state, State::Ready { .. })
+            file.user == user && matches!(file.state, TableState::Ready { .. })
         };
         let all = self.by_id.iter_mut().filter(has_table);
         let (id, file) = all.max_by_key(|(id, _)| **id)?;
-        let before = std::mem::replace(&mut file.state, State::None(NoTable::OverShare));
-        let State::Ready { loaded, .. } = before else {
+        let before = std::mem::replace(&mut file.state, TableState::None(NoTable::OverShare));
+        let TableState::Ready { loaded, .. } = before else {
             return None;
         };
         give_back(&mut self.words, user, words_of(&loaded));
@@ -102,7 +102,7 @@ impl Files {
     pub fn over_share(&self) -> BTreeMap<u32, usize> {
         let mut users = BTreeMap::new();
         for file in self.by_id.values() {
-            if matches!(file.state, State::None(NoTable::OverShare)) {
+            if matches!(file.state, TableState::None(NoTable::OverShare)) {
                 *users.entry(file.user).or_default() += 1;
             }
         }
@@ -118,8 +118,8 @@ impl Files {
     /// whose users had their share.
     pub fn forget_those_without_room(&mut self, is_ample: bool) {
         self.by_id.retain(|_, file| match file.state {
-            State::None(NoTable::NoRoom) => false,
-            State::None(NoTable::OverShare) => !is_ample,
+            TableState::None(NoTable::NoRoom) => false,
+            TableState::None(NoTable::OverShare) => !is_ample,
             _ => true,
         });
     }
@@ -140,11 +140,11 @@ impl Files {
                 return true;
             }
             let since_ns = *file.unused_since_ns.get_or_insert(now_ns);
-            let is_wanted = matches!(file.state, State::Wanted);
+            let is_wanted = matches!(file.state, TableState::Wanted);
             if is_wanted || now_ns.saturating_sub(since_ns) < patience_ns {
                 return true;
             }
-            if let State::Ready { loaded, .. } = &mut file.state {
+            if let TableState::Ready { loaded, .. } = &mut file.state {
                 give_back(words, file.user, words_of(loaded));
                 runs.append(&mut loaded.runs);
             }
@@ -167,23 +167,23 @@ impl Files {
 
     fn ready(&self, file: ModuleId) -> Option<layout::TableOf<'_>> {
         match &self.by_id.get(&file)?.state {
-            State::Ready { loaded, segments } => Some((loaded.handle, segments)),
-            State::Wanted | State::None(_) => None,
+            TableState::Ready { loaded, segments } => Some((loaded.handle, segments)),
+            TableState::Wanted | TableState::None(_) => None,
         }
     }
 
     /// Tables that are loaded, and their rows.
     pub fn loaded(&self) -> (usize, usize) {
         let tables = self.by_id.values().filter_map(|file| match &file.state {
-            State::Ready { loaded, .. } => Some(loaded.rows),
-            State::Wanted | State::None(_) => None,
+            TableState::Ready { loaded, .. } => Some(loaded.rows),
+            TableState::Wanted | TableState::None(_) => None,
         });
         tables.fold((0, 0), |(tables, rows), more| (tables + 1, rows + more))
     }
 
     /// Files for whose tables there is no room.
     pub fn without_room(&self) -> usize {
-        let no_room = |file: &&File| matches!(file.state, State::None(NoTable::NoRoom));
+        let no_room = |file: &&File| matches!(file.state, TableState::None(NoTable::NoRoom));
         self.by_id.values().filter(no_room).count()
     }
 
@@ -192,9 +192,9 @@ impl Files {
         self.cut.get()
     }
 
-    fn set(&mut self, file: ModuleId, user: u32, state: State) {
+    fn set(&mut self, file: ModuleId, user: u32, state: TableState) {
         let file = self.by_id.entry(file).or_insert(File {
-            state: State::Wanted,
+            state: TableState::Wanted,
             user,
             unused_since_ns: None,
         });

@@ -10,7 +10,7 @@ pub(super) const CHUNK_WORDS: usize = 1 << CHUNK_BITS;
 
 /// Where a run of words begins: the chunk above, the word in it below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(u32);
+pub(super) struct RunStart(u32);
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Arena {
@@ -25,14 +25,14 @@ impl Arena {
 
     /// From a place to the end of its chunk.
     #[inline]
-    pub(super) fn at(&self, place: Place) -> &[u32] {
+    pub(super) fn at(&self, place: RunStart) -> &[u32] {
         let chunk = &self.chunks[(place.0 >> CHUNK_BITS) as usize];
         &chunk[place.0 as usize % CHUNK_WORDS..]
     }
 
     /// Stores `words` side by side; `None` if there are too many of them, or no
     /// place is left to be named.
-    pub(super) fn push(&mut self, words: &[&[u32]]) -> Option<Place> {
+    pub(super) fn push(&mut self, words: &[&[u32]]) -> Option<RunStart> {
         let len: usize = words.iter().map(|part| part.len()).sum();
         if len > CHUNK_WORDS {
             return None;
@@ -49,7 +49,7 @@ impl Arena {
         }
         let last = self.chunks.len() - 1;
         let chunk = crate::cow::grow(&mut self.chunks[last], len);
-        let place = Place((last << CHUNK_BITS) as u32 | chunk.len() as u32);
+        let place = RunStart((last << CHUNK_BITS) as u32 | chunk.len() as u32);
         words.iter().for_each(|part| chunk.extend_from_slice(part));
         self.words += len;
         Some(place)

@@ -14,7 +14,7 @@
 //!
 //! The arena and the table of numbers are shared with views.
 
-use super::arena::{Arena, CHUNK_WORDS, Place};
+use super::arena::{Arena, CHUNK_WORDS, RunStart};
 use crate::cow;
 use crate::growth;
 use crate::hash::Seed;
@@ -67,7 +67,7 @@ pub(crate) struct StackTable {
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     /// Of the header.
-    place: Place,
+    place: RunStart,
     /// The innermost frame, once more: half of all questions are for it alone,
     /// and the arena is too large to stay in a cache.
     leaf: FrameId,

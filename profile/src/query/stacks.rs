@@ -2,7 +2,7 @@
 //! of their own.
 
 use super::selection::Selection;
-use super::traces::Place;
+use super::traces::TraceFrame;
 use crate::frame::SourceFrame;
 use crate::tables::Module;
 use crate::{Ending, Frame, FrameId, NameState, View};
@@ -85,8 +85,8 @@ impl Selection {
             trace_of.entry(key).or_insert_with(|| -> Arc<[StackFrame]> {
                 let places = self.places(&trace).into_iter();
                 let frame = |place| match place {
-                    Place::Frame(frame) => StackFrame::Frame(frame),
-                    Place::Function(function) => StackFrame::Note(function),
+                    TraceFrame::Frame(frame) => StackFrame::Frame(frame),
+                    TraceFrame::Function(function) => StackFrame::Note(function),
                 };
                 places.map(frame).collect()
             });

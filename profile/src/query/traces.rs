@@ -27,7 +27,7 @@ pub(crate) struct Timed {
 
 /// One place on a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Place {
+pub(crate) enum TraceFrame {
     /// As it was sampled, with all that is inlined there.
     Frame(FrameId),
     /// Of a stack that the filter changed, or of none.
@@ -94,7 +94,7 @@ impl Selection {
     }
 
     /// Innermost first; at the end why the walk did not reach the root.
-    pub(crate) fn places(&self, trace: &Trace) -> Vec<Place> {
+    pub(crate) fn places(&self, trace: &Trace) -> Vec<TraceFrame> {
         let tables = &*self.view.tables;
         let frames = tables.stacks.frames(trace.stack);
         let shape = self.shape(self.shape_of[trace.stack.0 as usize]);
@@ -120,25 +120,25 @@ impl Selection {
         });
         // Nothing but what is folded is missing.
         let is_whole = steps.eq(shape.iter().map(|step| Step(*step).function()));
-        let mut places: Vec<Place> = if is_whole {
+        let mut places: Vec<TraceFrame> = if is_whole {
             shown.map(place).collect()
         } else {
             shape
                 .iter()
-                .map(|step| Place::Function(Step(*step).function()))
+                .map(|step| TraceFrame::Function(Step(*step).function()))
                 .collect()
         };
         if trace.ending.is_user_stack() && !trace.ending.is_whole() {
-            places.push(Place::Function(stopped(trace.ending)));
+            places.push(TraceFrame::Function(stopped(trace.ending)));
         }
         places
     }
 }
 
-fn place(frame: FrameId) -> Place {
+fn place(frame: FrameId) -> TraceFrame {
     if frame.0 < RESERVED {
-        Place::Function(frame)
+        TraceFrame::Function(frame)
     } else {
-        Place::Frame(frame)
+        TraceFrame::Frame(frame)
     }
 }

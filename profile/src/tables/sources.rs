@@ -36,7 +36,7 @@ const NO_FILE: u32 = 0;
 
 /// Where the chain of a frame is.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct ChainRange {
     start: u32,
     len: u32,
 }
@@ -57,7 +57,7 @@ pub(crate) struct Sources {
 #[derive(Debug, Clone)]
 pub(crate) struct SourceTable {
     /// By frame; those beyond its end have no chain.
-    places: Arc<Vec<Place>>,
+    places: Arc<Vec<ChainRange>>,
     links: Arc<Vec<Link>>,
     files: Arc<Vec<Arc<str>>>,
 }
@@ -138,7 +138,7 @@ impl Sources {
         };
         if self.places.len() <= at {
             let more = at + 1 - self.places.len();
-            cow::grow(&mut self.table.places, more).resize(at + 1, Place::default());
+            cow::grow(&mut self.table.places, more).resize(at + 1, ChainRange::default());
         }
         let mut wanted = chain.len();
         for (function, file, line) in chain {
@@ -152,7 +152,7 @@ impl Sources {
             });
         }
         let len = self.links.len() as u32 - start;
-        cow::write(&mut self.table.places)[at] = Place { start, len };
+        cow::write(&mut self.table.places)[at] = ChainRange { start, len };
     }
 
     /// Forgets the chain of a frame that was released.
@@ -161,7 +161,7 @@ impl Sources {
         if self.places.get(at).is_some_and(|place| place.len > 0) {
             let place = &mut cow::write(&mut self.table.places)[at];
             self.dead_links += place.len as usize;
-            *place = Place::default();
+            *place = ChainRange::default();
         }
     }
 
@@ -171,7 +171,7 @@ impl Sources {
             return;
         }
         let before = std::mem::replace(self, Self::new());
-        self.table.places = Arc::new(vec![Place::default(); before.places.len()]);
+        self.table.places = Arc::new(vec![ChainRange::default(); before.places.len()]);
         for (frame, place) in (0..).map(FrameId).zip(before.places.iter()) {
             if place.len > 0 {
                 let chain = before.chain(frame).iter();
@@ -182,7 +182,7 @@ impl Sources {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.places.capacity() * size_of::<Place>()
+        self.places.capacity() * size_of::<ChainRange>()
             + self.links.capacity() * size_of::<Link>()
             + self.files.len() * BYTES_PER_FILE
             + self.letters

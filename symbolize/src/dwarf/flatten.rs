@@ -13,7 +13,7 @@ use super::unit::Window;
 use crate::hash::FastState;
 use crate::table::CHAIN_MAX;
 use crate::table::leaf::{NO_PLACE, Numbers};
-use crate::table::place::Place;
+use crate::table::place::FunctionPlace;
 use crate::table::pool::Pool;
 use crate::table::unit::{UnitBuilder, UnitRanges, UnitScratch};
 
@@ -113,7 +113,7 @@ impl<'d: 'o, 'f: 'o, 'o> Builder<'_, '_, '_, '_, 'd, 'f, 'o> {
         }
         self.out.skip_gap(start);
         let file = row.and_then(|row| self.files.add_to(&mut self.out, row.file));
-        let place = Place {
+        let place = FunctionPlace {
             function: scope.map_or(NONE, |scope| self.name(scope)),
             file: file.unwrap_or(NONE),
             line: row.map_or(0, |row| row.line),
@@ -170,12 +170,12 @@ impl<'d: 'o, 'f: 'o, 'o> Builder<'_, '_, '_, '_, 'd, 'f, 'o> {
     }
 
     /// The place of the call that a scope is.
-    fn call(&mut self, scope: u32) -> Place {
+    fn call(&mut self, scope: u32) -> FunctionPlace {
         let call = self.scopes.scopes[scope as usize].call;
         let file = call.map_or(NO_FILE, |call| call.file.try_into().unwrap_or(NO_FILE));
         let file = self.files.add_to(&mut self.out, file);
         let caller = call.and_then(|call| call.caller);
-        Place {
+        FunctionPlace {
             function: caller.map_or(NONE, |caller| self.name(caller)),
             file: file.unwrap_or(NONE),
             line: call.map_or(0, |call| call.line),

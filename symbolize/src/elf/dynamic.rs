@@ -3,7 +3,7 @@
 
 use object::elf;
 
-use super::place::{Place, SYMBOLS_MAX, TablePlace, place_at, within_file};
+use super::place::{FileRange, SYMBOLS_MAX, TablePlace, place_at, within_file};
 use crate::bytes::{u32_at, u32_in, u64_at};
 use crate::object::{DYNAMIC, Object, SYMBOL};
 
@@ -56,14 +56,14 @@ fn count_by_hash(object: &Object, addr: u64) -> Option<u64> {
 /// Symbols before the first hashed one are imports.
 fn count_by_gnu_hash(object: &Object, addr: u64) -> Option<u64> {
     let source = object.source();
-    let read = |place: Place| source.read(place.offset, place.size, "GNU hash table").ok();
+    let read = |place: FileRange| source.read(place.offset, place.size, "GNU hash table").ok();
 
     let place = place_at(object, addr, 16)?;
     let header: [u8; 16] = read(place)?.try_into().ok()?;
     let buckets = u64::from(u32_at(&header, 0));
     let first = u64::from(u32_at(&header, 4));
     let filter = u64::from(u32_at(&header, 8)) * u64::from(object.class().address_size());
-    let buckets = Place {
+    let buckets = FileRange {
         offset: place.offset.checked_add(16 + filter)?,
         size: Some(buckets * 4).filter(|&size| size <= HASH_BYTES_MAX)?,
     };
@@ -75,7 +75,7 @@ fn count_by_gnu_hash(object: &Object, addr: u64) -> Option<u64> {
     let start = chains.checked_add((highest - first) * 4)?;
     let rest = source.len().checked_sub(start)?;
     // One chain: it ends at a word with the lowest bit set.
-    let chain = read(Place {
+    let chain = read(FileRange {
         offset: start,
         size: rest.min(CHAIN_BYTES_MAX) & !3,
     })?;

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::place::Place;
+use super::place::FileRange;
 use super::tables::Tables;
 use crate::OpenError;
 use crate::object::Object;
@@ -50,7 +50,8 @@ pub struct Names {
 
 impl Names {
     pub fn new(object: &Arc<Object>, tables: &Tables) -> Names {
-        let strings = |place: Option<Place>| StringTable::new(object, place.unwrap_or_default());
+        let strings =
+            |place: Option<FileRange>| StringTable::new(object, place.unwrap_or_default());
         Names {
             full: strings(tables.full.map(|table| table.strings)),
             dynamic: strings(tables.dynamic.map(|table| table.strings)),
@@ -102,14 +103,14 @@ impl Names {
 #[derive(Debug)]
 struct StringTable {
     object: Arc<Object>,
-    place: Place,
+    place: FileRange,
     chunks: Box<[OnceLock<Box<[u8]>>]>,
     /// Of the chunks that are there.
     read_bytes: AtomicUsize,
 }
 
 impl StringTable {
-    fn new(object: &Arc<Object>, place: Place) -> StringTable {
+    fn new(object: &Arc<Object>, place: FileRange) -> StringTable {
         let chunks = place.size.div_ceil(CHUNK_BYTES);
         StringTable {
             object: Arc::clone(object),

@@ -3,7 +3,7 @@
 use object::elf;
 
 use super::dynamic;
-use super::place::{Place, SYMBOLS_MAX, TablePlace, within_file};
+use super::place::{FileRange, SYMBOLS_MAX, TablePlace, within_file};
 use crate::OpenError;
 use crate::object::{Object, SYMBOL};
 
@@ -33,7 +33,7 @@ pub fn find(object: &Object) -> Tables {
         .into_iter()
         .find(|s| s.is_kind(elf::SHT_GNU_VERSYM));
     let dynamic = by_section(elf::SHT_DYNSYM).map(|table| TablePlace {
-        versions: versions.map(Place::from),
+        versions: versions.map(FileRange::from),
         ..table
     });
     Tables {
@@ -48,7 +48,7 @@ const PIECE: u64 = 4096;
 /// Gives `take` the symbols of a table, widened, piece by piece: each is looked at once.
 pub fn read_pieces(
     object: &Object,
-    place: Place,
+    place: FileRange,
     mut take: impl FnMut(&[u8]) -> Result<(), OpenError>,
 ) -> Result<(), OpenError> {
     let damaged = OpenError::Damaged("symbol table");
@@ -83,7 +83,7 @@ pub struct Loaded {
 }
 
 pub fn load(object: &Object, tables: &Tables) -> Result<Loaded, OpenError> {
-    let read = |place: Option<Place>, what| match place {
+    let read = |place: Option<FileRange>, what| match place {
         Some(place) if place.size > symbols_bytes_max(object) => Err(OpenError::Refused(what)),
         Some(place) => object.source().read(place.offset, place.size, what),
         None => Ok(Vec::new()),

@@ -13,7 +13,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::stat::fields_behind_name;
 use crate::Reason;
-use crate::opener::{Links, Opening, Place, open_beneath};
+use crate::opener::{Blocker, Links, Opening, open_beneath};
 
 /// Of `/proc/PID/maps`, to find a dump: it is mapped as a mark, early.
 const MAPS_BYTES_MAX: u64 = 4 << 20;
@@ -56,7 +56,7 @@ pub fn perf_map(process: BorrowedFd<'_>, opening: &mut Opening<'_>) -> Result<Fi
 /// Opens `jit-PID.dump`, wherever the process has it mapped.
 pub fn jit_dump(process: BorrowedFd<'_>, opening: &mut Opening<'_>) -> Result<File, Reason> {
     let status = status(process)?;
-    opening.watch.enter(Place::Process(status.pid))?;
+    opening.watch.enter(Blocker::Process(status.pid))?;
     let mut maps = Vec::new();
     open_text(process, "maps")?
         .take(MAPS_BYTES_MAX)

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, OFlags, StatxFlags, statx};
 use super::{jit_files, unpack};
 use crate::Reason;
 use crate::error::io_reason;
-use crate::opener::{self, FileSource, Links, Opening, Place};
+use crate::opener::{self, Blocker, FileSource, Links, Opening};
 use crate::revision::{REVISION_WORDS, Revision};
 
 /// Of the executable lines of `/proc/PID/maps`: 65,530 mappings, which is the most that a
@@ -159,14 +159,14 @@ impl Request<'_> {
 
     /// The process whose memory it is about, which is where it may wait from its beginning
     /// on; `None` if it waits elsewhere.
-    pub fn waits_at_first(&self) -> Option<Place> {
+    pub fn waits_at_first(&self) -> Option<Blocker> {
         match *self {
             Request::MappedRevisions { pid, .. }
             | Request::CodeMappings { pid }
             | Request::Memory { pid, .. }
             | Request::Pieces { pid, .. }
             | Request::Environment { pid }
-            | Request::CommandLine { pid } => Some(Place::Process(pid)),
+            | Request::CommandLine { pid } => Some(Blocker::Process(pid)),
             Request::Mapped(_)
             | Request::Mapping { .. }
             | Request::Program { .. }

@@ -7,7 +7,7 @@
 use memchr::memmem::Finder;
 
 use super::header::{HEADER_BYTES, Header};
-use super::table::{Place, is_plausible};
+use super::table::{MappedPart, is_plausible};
 use crate::object::Object;
 
 /// Files of Go have the table within their first read-only data; all that is
@@ -17,17 +17,17 @@ const SCAN_BYTES_MAX: u64 = 1 << 30;
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// The table, if it is there and is one.
-pub fn table(object: &Object) -> Option<(Place, Header)> {
+pub fn table(object: &Object) -> Option<(MappedPart, Header)> {
     by_section(object).or_else(|| looks_like_go(object).then(|| by_scan(object)).flatten())
 }
 
-fn by_section(object: &Object) -> Option<(Place, Header)> {
+fn by_section(object: &Object) -> Option<(MappedPart, Header)> {
     let names: [&[u8]; 2] = [b".gopclntab", b".data.rel.ro.gopclntab"];
     let section = names.iter().find_map(|name| object.section_by_name(name))?;
     if !section.has_data() || section.is_compressed() {
         return None;
     }
-    let place = Place {
+    let place = MappedPart {
         offset: section.offset,
         addr: section.addr,
         len: section.size,
@@ -46,7 +46,7 @@ fn looks_like_go(object: &Object) -> bool {
         || object.has_go_build_id()
 }
 
-fn by_scan(object: &Object) -> Option<(Place, Header)> {
+fn by_scan(object: &Object) -> Option<(MappedPart, Header)> {
     let mut budget = SCAN_BYTES_MAX;
     let loads = object.program_headers().iter().filter(|s| s.is_load());
     // Data first. Old linkers put what is only read with the code.
@@ -57,7 +57,7 @@ fn by_scan(object: &Object) -> Option<(Place, Header)> {
         budget -= len;
         let found = scan(object, segment.offset, len, |offset| {
             let within = offset - segment.offset;
-            let place = Place {
+            let place = MappedPart {
                 offset,
                 addr: segment.vaddr.wrapping_add(within),
                 len: segment.filesz - within,
@@ -109,7 +109,7 @@ fn scan<T>(
     None
 }
 
-fn header(object: &Object, place: Place) -> Option<Header> {
+fn header(object: &Object, place: MappedPart) -> Option<Header> {
     let mut bytes = [0; HEADER_BYTES];
     let have = object.source().read_some(place.offset, &mut bytes);
     let header = Header::parse(&bytes).filter(|_| have == HEADER_BYTES)?;

@@ -3,7 +3,7 @@
 
 use super::header::{Header, Layout};
 use super::pointers::Pointers;
-use super::table::Place;
+use super::table::MappedPart;
 
 /// The record has grown with nearly each release; what is wanted of it is in
 /// its first half.
@@ -24,7 +24,7 @@ pub struct ModuleData {
 }
 
 impl ModuleData {
-    pub fn find(pointers: &Pointers<'_>, place: Place, header: &Header) -> Option<ModuleData> {
+    pub fn find(pointers: &Pointers<'_>, place: MappedPart, header: &Header) -> Option<ModuleData> {
         if header.layout == Layout::Go1_2 {
             return None;
         }

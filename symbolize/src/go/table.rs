@@ -17,7 +17,7 @@ const TRIED: u64 = 64;
 
 /// Where a part of the file is, and at which address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct MappedPart {
     pub offset: u64,
     pub addr: u64,
     /// As far as the table can reach.
@@ -28,7 +28,7 @@ pub struct Place {
 #[derive(Debug)]
 pub struct Table {
     object: Arc<Object>,
-    place: Place,
+    place: MappedPart,
     pub header: Header,
     /// Where the text starts: all addresses below count from here.
     pub text: u64,
@@ -41,7 +41,7 @@ impl Table {
     /// `text` is where the text starts, if the header does not say it.
     pub fn load(
         object: &Arc<Object>,
-        place: Place,
+        place: MappedPart,
         header: Header,
         text: impl FnOnce() -> Option<u64>,
     ) -> Option<Table> {
@@ -143,7 +143,7 @@ impl Table {
 }
 
 /// The list as it is in the file: starts may be absolute.
-fn read_list(object: &Object, place: Place, header: &Header) -> Option<Vec<(u64, u64)>> {
+fn read_list(object: &Object, place: MappedPart, header: &Header) -> Option<Vec<(u64, u64)>> {
     if header.functions > FUNCTIONS_MAX || !header.is_within(place.len) {
         return None;
     }
@@ -168,7 +168,7 @@ fn read_list(object: &Object, place: Place, header: &Header) -> Option<Vec<(u64,
 
 /// Whether what begins like a table is one: its first functions ascend, and
 /// have names.
-pub fn is_plausible(object: &Object, place: Place, header: &Header) -> bool {
+pub fn is_plausible(object: &Object, place: MappedPart, header: &Header) -> bool {
     let few = Header {
         functions: header.functions.min(TRIED),
         ..*header

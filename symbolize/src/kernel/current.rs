@@ -16,7 +16,7 @@ const WAIT_MAX: Duration = Duration::from_secs(256);
 /// that it did not have.
 #[derive(Debug, Default)]
 pub struct CurrentKernel {
-    symbols: Mutex<Option<State>>,
+    symbols: Mutex<Option<LastRead>>,
     /// If there is somebody who asks for programs.
     bpf: Option<CurrentBpf>,
 }
@@ -31,7 +31,7 @@ pub struct KernelFrame {
 }
 
 #[derive(Debug)]
-struct State {
+struct LastRead {
     symbols: Arc<KernelSymbols>,
     /// Of the last read.
     read: Instant,
@@ -103,7 +103,7 @@ impl CurrentKernel {
         load: impl Fn() -> KernelSymbols,
     ) -> Arc<KernelSymbols> {
         let mut guard = self.state();
-        let state = guard.get_or_insert_with(|| State {
+        let state = guard.get_or_insert_with(|| LastRead {
             symbols: Arc::new(load()),
             read: Instant::now(),
             wait: WAIT,
@@ -123,7 +123,7 @@ impl CurrentKernel {
     }
 
     /// No code panics while it holds the lock, and every state is consistent.
-    fn state(&self) -> MutexGuard<'_, Option<State>> {
+    fn state(&self) -> MutexGuard<'_, Option<LastRead>> {
         self.symbols.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

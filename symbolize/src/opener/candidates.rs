@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags, open};
 
 use super::local::{open_beneath, reopen};
-use super::{FileSource, Links, Opening, Place};
+use super::{Blocker, FileSource, Links, Opening};
 use crate::Reason;
 use crate::error::io_reason;
 
@@ -76,7 +76,7 @@ pub fn open_mapping(
     (start, end): (u64, u64),
     opening: &mut Opening<'_>,
 ) -> Result<File, Reason> {
-    opening.watch.enter(Place::Process(pid))?;
+    opening.watch.enter(Blocker::Process(pid))?;
     open_link(&format!("/proc/{pid}/map_files/{start:x}-{end:x}"), opening)
 }
 

@@ -7,7 +7,7 @@ use rustix::fs::{AtFlags, FileType, StatxFlags, fstatfs, statx};
 
 use super::RemoteFiles;
 use super::mounts::{Device, Kind, Mounts};
-use super::watch::{Place, Watch};
+use super::watch::{Blocker, Watch};
 use crate::Reason;
 use crate::error::io_reason;
 
@@ -75,13 +75,13 @@ impl Opening<'_> {
         let listed = listed.or_else(|| self.mounts.of_device(seen.device, None));
         if listed == Some(Kind::Remote) && self.remote == RemoteFiles::Open {
             self.watch
-                .enter(Place::FileSystem(seen.device.0, seen.device.1))?;
+                .enter(Blocker::FileSystem(seen.device.0, seen.device.1))?;
         }
         if let Some(kind) = listed {
             return Ok(kind);
         }
         self.watch
-            .enter(Place::FileSystem(seen.device.0, seen.device.1))?;
+            .enter(Blocker::FileSystem(seen.device.0, seen.device.1))?;
         let magic = fstatfs(file)
             .map_err(|error| io_reason(&error.into()))?
             .f_type;

@@ -4,7 +4,7 @@ use crate::Reason;
 
 /// What may hold a reader up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum Blocker {
     /// A file system, by the major and minor number of its device.
     FileSystem(u32, u32),
     /// The memory of a process: its lock is held while the process waits for its files,
@@ -16,7 +16,7 @@ pub enum Place {
 /// is to blame if the request does not end.
 pub trait Watch: Send {
     /// A reason not to enter it ends the request.
-    fn enter(&mut self, place: Place) -> Result<(), Reason>;
+    fn enter(&mut self, place: Blocker) -> Result<(), Reason>;
 }
 
 /// Lets everything happen.
@@ -24,7 +24,7 @@ pub trait Watch: Send {
 pub struct Unwatched;
 
 impl Watch for Unwatched {
-    fn enter(&mut self, _: Place) -> Result<(), Reason> {
+    fn enter(&mut self, _: Blocker) -> Result<(), Reason> {
         Ok(())
     }
 }

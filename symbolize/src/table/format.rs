@@ -72,7 +72,7 @@ pub fn cut(text: &[u8]) -> &[u8] {
 /// The parts of a table, in the order of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Part {
+pub enum TablePart {
     Leaves,
     Symbols,
     Files,
@@ -165,13 +165,13 @@ impl Directory {
             part.0.checked_add(part.1).filter(|end| *end <= body)?;
         }
         let count = |number: usize| u64::from(u32_at(trailer, COUNTS_AT + number * 4));
-        let in_blocks = |part: Part| parts[part as usize].1.div_ceil(BLOCK_BYTES as u64);
+        let in_blocks = |part: TablePart| parts[part as usize].1.div_ceil(BLOCK_BYTES as u64);
         let mut cut = Cut {
             at: first,
             end: behind,
         };
-        let leaf_starts = cut.next(in_blocks(Part::Leaves), 4)?;
-        let symbol_starts = cut.next(in_blocks(Part::Symbols), 4)?;
+        let leaf_starts = cut.next(in_blocks(TablePart::Leaves), 4)?;
+        let symbol_starts = cut.next(in_blocks(TablePart::Symbols), 4)?;
         let sums = cut.next(count(0), 4)?;
         blocks.set_sums(body, &tail[sums])?;
         Some(Directory {
@@ -190,13 +190,13 @@ impl Directory {
     }
 
     /// How many records the part has.
-    pub fn count(&self, part: Part, bytes: usize) -> u64 {
+    pub fn count(&self, part: TablePart, bytes: usize) -> u64 {
         self.parts[part as usize].1 / bytes as u64
     }
 
     /// Where in the file a record of a part is.
     #[inline]
-    pub fn record_at(&self, part: Part, index: u64, bytes: usize) -> Option<u64> {
+    pub fn record_at(&self, part: TablePart, index: u64, bytes: usize) -> Option<u64> {
         let (offset, len) = self.parts[part as usize];
         let at = index * bytes as u64;
         (at < len).then(|| offset + at)
@@ -204,7 +204,7 @@ impl Directory {
 
     /// Where a block of a part is, and how long.
     #[inline]
-    pub fn block_at(&self, part: Part, index: usize) -> Option<(u64, usize)> {
+    pub fn block_at(&self, part: TablePart, index: usize) -> Option<(u64, usize)> {
         let (offset, len) = self.parts[part as usize];
         let at = (index as u64).checked_mul(BLOCK_BYTES as u64)?;
         let rest = len.checked_sub(at)?;

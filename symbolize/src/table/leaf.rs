@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use super::CHAIN_MAX;
 use super::blocks::BLOCK_BYTES;
 use super::format::last_at_or_before;
-use super::place::Place;
+use super::place::FunctionPlace;
 use crate::bytes::{u16_at, u32_at};
 use crate::hash::FastState;
 
@@ -74,8 +74,8 @@ impl<'t> Leaf<'t> {
 
 /// A place, its column and parent within the leaf.
 #[inline]
-pub fn place(bytes: &PlaceBytes) -> (Place, u16) {
-    let place = Place {
+pub fn place(bytes: &PlaceBytes) -> (FunctionPlace, u16) {
+    let place = FunctionPlace {
         function: u32_at(bytes, 0),
         file: u32_at(bytes, 4),
         line: u32_at(bytes, 8),
@@ -85,7 +85,7 @@ pub fn place(bytes: &PlaceBytes) -> (Place, u16) {
 }
 
 /// Moves the starts of a leaf, and changes its places but for their parents.
-pub fn relocate(bytes: &mut [u8], starts_by: u32, mut change: impl FnMut(&mut Place)) {
+pub fn relocate(bytes: &mut [u8], starts_by: u32, mut change: impl FnMut(&mut FunctionPlace)) {
     let Some((head, rest)) = bytes.split_first_chunk_mut::<HEAD_BYTES>() else {
         return;
     };
@@ -120,7 +120,7 @@ impl Filling {
     }
 
     /// The number of a place, each being kept once. There must be room.
-    pub fn add_place(&mut self, place: &Place, parent: u16) -> u16 {
+    pub fn add_place(&mut self, place: &FunctionPlace, parent: u16) -> u16 {
         let place = bytes_of(place, parent);
         let next = self.places.len() as u16;
         let number = *self.ids.entry(place).or_insert(next);
@@ -197,7 +197,7 @@ impl Numbers {
     }
 }
 
-fn bytes_of(place: &Place, parent: u16) -> PlaceBytes {
+fn bytes_of(place: &FunctionPlace, parent: u16) -> PlaceBytes {
     let mut bytes = [0; PLACE_BYTES];
     bytes[..4].copy_from_slice(&place.function.to_le_bytes());
     bytes[4..8].copy_from_slice(&place.file.to_le_bytes());

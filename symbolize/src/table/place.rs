@@ -2,7 +2,7 @@
 
 /// Function, and place in source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct FunctionPlace {
     /// A text, or `NONE`.
     pub function: u32,
     /// A file, or `NONE`.

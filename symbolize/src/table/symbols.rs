@@ -2,7 +2,7 @@
 //! written along.
 
 use super::Table;
-use super::format::{Part, SYMBOL_BYTES, last_at_or_before};
+use super::format::{SYMBOL_BYTES, TablePart, last_at_or_before};
 use crate::LinkAddr;
 use crate::bytes::u32_at;
 
@@ -36,9 +36,9 @@ impl Symbol {
 impl Table {
     /// All functions of the symbol table, where each starts and its name.
     pub fn symbols(&self) -> impl Iterator<Item = (LinkAddr, &[u8])> {
-        let count = self.directory.count(Part::Symbols, SYMBOL_BYTES);
+        let count = self.directory.count(TablePart::Symbols, SYMBOL_BYTES);
         (0..count).filter_map(|index| {
-            let symbol = Symbol::of(self.record(Part::Symbols, index)?);
+            let symbol = Symbol::of(self.record(TablePart::Symbols, index)?);
             // Behind a function that lies in it, it only goes on.
             let addr = self.directory.base.checked_add(symbol.start.into())?;
             (symbol.within == 0).then_some((LinkAddr(addr), self.text(symbol.name)?))
@@ -50,7 +50,7 @@ impl Table {
     pub fn symbol(&self, addr: LinkAddr) -> Option<NamedRange<'_>> {
         let rel = u32::try_from(addr.0.checked_sub(self.directory.base)?).ok()?;
         let block = last_at_or_before(self.directory.symbol_starts(), rel)?;
-        let (records, _) = self.block(Part::Symbols, block)?.as_chunks();
+        let (records, _) = self.block(TablePart::Symbols, block)?.as_chunks();
         let behind = records.partition_point(|record| Symbol::of(record).start <= rel);
         let symbol = Symbol::of(records.get(behind.checked_sub(1)?)?);
         let function = symbol.start.checked_sub(symbol.within)?;

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::io::{self, Write};
 
 use super::blocks::BLOCK_BYTES;
-use super::format::{self, Part, TRAILER_BYTES};
+use super::format::{self, TRAILER_BYTES, TablePart};
 use super::intern::Texts;
 use super::pool::KnownTexts;
 use super::unit::UnitRanges;
@@ -96,8 +96,8 @@ pub fn write_to(
         .iter()
         .flat_map(|(directory, name)| [directory.to_le_bytes(), name.to_le_bytes()]);
     let pairs: Vec<[u8; 4]> = pairs.collect();
-    out.part(Part::Files, pairs.as_flattened());
-    out.part(Part::Text, &texts.bytes);
+    out.part(TablePart::Files, pairs.as_flattened());
+    out.part(TablePart::Text, &texts.bytes);
     drop((texts, files));
     out.finish(base, extras)
         .map_err(|source| OpenError::Write { source })
@@ -152,7 +152,7 @@ impl<'s> Output<'s> {
 
     fn end_leaves(&mut self, ranges: u64) {
         self.put(format::RANGES_AT, ranges);
-        self.end(Part::Leaves, 0);
+        self.end(TablePart::Leaves, 0);
     }
 
     fn symbols<'x>(&mut self, symbols: &[SymbolEntry<'x>], base: u64, texts: &mut Texts<'x>) {
@@ -170,10 +170,10 @@ impl<'s> Output<'s> {
             let words = [start, symbol.size, name, symbol.within].map(u32::to_le_bytes);
             self.bytes.extend_from_slice(words.as_flattened());
         }
-        self.end(Part::Symbols, from);
+        self.end(TablePart::Symbols, from);
     }
 
-    fn part(&mut self, part: Part, bytes: &[u8]) {
+    fn part(&mut self, part: TablePart, bytes: &[u8]) {
         let from = self.begin();
         for piece in bytes.chunks(PIECE_BYTES) {
             self.bytes.extend_from_slice(piece);
@@ -189,7 +189,7 @@ impl<'s> Output<'s> {
         self.len()
     }
 
-    fn end(&mut self, part: Part, from: usize) {
+    fn end(&mut self, part: TablePart, from: usize) {
         let at = format::PARTS_AT + part as usize * 16;
         self.put(at, from as u64);
         self.put(at + 8, (self.len() - from) as u64);

@@ -7,7 +7,7 @@ mod x86_64;
 use gimli::{UnwindExpression, Vendor};
 use object::elf;
 
-use super::program::{State, Tracked};
+use super::program::{RowRules, Tracked};
 use super::rule::{Unsupported, UnwindRule};
 use crate::object::Object;
 
@@ -47,7 +47,13 @@ impl Machine {
 
     /// A row as a rule. `section` is where the expressions are. `signal` is the CIE's
     /// augmentation `S`. `with_rbx` asks for rbx as well, where there is one.
-    pub fn rule(self, state: &State, section: &[u8], signal: bool, with_rbx: bool) -> UnwindRule {
+    pub fn rule(
+        self,
+        state: &RowRules,
+        section: &[u8],
+        signal: bool,
+        with_rbx: bool,
+    ) -> UnwindRule {
         match self {
             Machine::X86_64 => x86_64::rule(state, section, signal, with_rbx),
             Machine::Aarch64 => aarch64::rule(state, section, signal),

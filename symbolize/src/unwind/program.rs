@@ -25,7 +25,7 @@ pub struct Tracked {
 /// A row without its address. A rule of `None` was never given: what it means
 /// is up to the architecture.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
+pub struct RowRules {
     cfa_register: gimli::Register,
     cfa_offset: i64,
     /// Instead of register and offset, which come back without it.
@@ -35,7 +35,7 @@ pub struct State {
     pub return_address: Option<RegisterRule<usize>>,
 }
 
-impl State {
+impl RowRules {
     pub fn cfa(&self) -> CfaRule<usize> {
         match self.cfa_expression {
             Some(expression) => CfaRule::Expression(expression),
@@ -47,9 +47,9 @@ impl State {
     }
 }
 
-impl Default for State {
-    fn default() -> State {
-        State {
+impl Default for RowRules {
+    fn default() -> RowRules {
+        RowRules {
             cfa_register: gimli::Register(0),
             cfa_offset: 0,
             cfa_expression: None,
@@ -68,19 +68,19 @@ pub struct Common {
     pub data_alignment: i64,
     /// The state that FDEs start from and `DW_CFA_restore` goes back to.
     /// `None` while running the CIE's own instructions.
-    pub initial: Option<State>,
+    pub initial: Option<RowRules>,
     /// States that the CIE remembered and did not restore. Nobody writes such,
     /// but other readers leave them to the FDE.
-    pub remembered: Vec<State>,
+    pub remembered: Vec<RowRules>,
 }
 
 /// Runs the instructions of one entry.
 #[derive(Debug)]
 pub struct Runner<'c> {
     common: &'c Common,
-    state: State,
+    state: RowRules,
     address: u64,
-    remembered: Vec<State>,
+    remembered: Vec<RowRules>,
 }
 
 impl<'c> Runner<'c> {
@@ -98,7 +98,7 @@ impl<'c> Runner<'c> {
     pub fn run(
         &mut self,
         mut instructions: CallFrameInstructionIter<'_, Bytes<'_>>,
-        mut on_row: impl FnMut(u64, &State),
+        mut on_row: impl FnMut(u64, &RowRules),
     ) -> gimli::Result<()> {
         while let Some(instruction) = instructions.next()? {
             if let Some(next) = self.step(instruction)? {
@@ -247,7 +247,7 @@ impl<'c> Runner<'c> {
 }
 
 fn slot(
-    state: &mut State,
+    state: &mut RowRules,
     tracked: Tracked,
     register: gimli::Register,
 ) -> Option<&mut Option<RegisterRule<usize>>> {

@@ -20,7 +20,7 @@ const SHT_PROGBITS: u32 = 1;
 const SHT_STRTAB: u32 = 3;
 
 #[derive(Debug, Clone)]
-struct Part {
+struct ElfPart {
     name: &'static str,
     addr: u64,
     flags: u64,
@@ -32,7 +32,7 @@ pub struct Elf {
     pub machine: u16,
     pub text: u64,
     pub section_headers: bool,
-    parts: Vec<Part>,
+    parts: Vec<ElfPart>,
 }
 
 impl Elf {
@@ -51,7 +51,7 @@ impl Elf {
     }
 
     pub fn with_flags(mut self, name: &'static str, addr: u64, flags: u64, data: Vec<u8>) -> Elf {
-        let part = Part {
+        let part = ElfPart {
             name,
             addr,
             flags,

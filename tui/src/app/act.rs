@@ -6,7 +6,7 @@ use crate::app::mode::Detail;
 use crate::knobs::Window;
 use crate::notice::Notice;
 use crate::view_id::ViewId;
-use crate::views::page::Place;
+use crate::views::page::PagePosition;
 use crate::views::{Done, PaneId};
 
 impl App {
@@ -31,7 +31,7 @@ impl App {
             Done::Said(notice) => self.detail = Detail::Notice(notice),
             Done::OpenPage(function) => {
                 self.history.leave(before.unwrap_or_else(|| self.place()));
-                self.views.page.open(Place::new(function));
+                self.views.page.open(PagePosition::new(function));
                 self.open(ViewId::Page);
             }
             Done::OpenCode(function) => self.go_to_code_of(function),

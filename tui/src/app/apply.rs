@@ -5,7 +5,7 @@ use crate::action::Action;
 use crate::app::mode::{Detail, Mode};
 use crate::code::Syntax;
 use crate::dialogs::write::{FileKind, Manner};
-use crate::knobs::{Narrowing, Part, Unit, Window};
+use crate::knobs::{CountedAlone, Narrowing, Unit, Window};
 use crate::lists::table::Item as _;
 use crate::notice::Notice;
 use crate::order::Order;
@@ -115,7 +115,7 @@ impl App {
         };
         let narrowing = Narrowing {
             words: format!("{}[{pid}]", newest.comm).into(),
-            part: Part::Processes(lives.iter().map(|row| row.id).collect()),
+            part: CountedAlone::Processes(lives.iter().map(|row| row.id).collect()),
         };
         let said = Notice::Only(narrowing.words.clone());
         self.turn(|knobs| knobs.scope.push(narrowing));

@@ -5,11 +5,11 @@
 use super::App;
 use crate::app::mode::Detail;
 use crate::app::parts::{Parts, Strip};
-use crate::geometry::{Part, WIDTH_WIDE};
+use crate::geometry::{ViewArea, WIDTH_WIDE};
 use crate::notice::Notice;
 use crate::view_id::ViewId;
 use crate::views::PaneId;
-use crate::views::page::Place;
+use crate::views::page::PagePosition;
 use crate::views::tree::Stretch;
 use profile::FunctionId;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl App {
 
     /// Divides the body among the open view, what is beside it, the busiest processes and
     /// the strip.
-    fn share_out(&self, whole: Part) -> Parts {
+    fn share_out(&self, whole: ViewArea) -> Parts {
         let is_wanted = self.pane_state.is_wanted && self.view.lacking(&self.shown).is_none();
         let beside = self.beside().filter(|_| is_wanted);
         let strip = self.strip().filter(|_| is_wanted);
@@ -93,7 +93,7 @@ impl App {
     }
 
     /// Returns where the view with the keys is on the screen.
-    pub fn part(&self) -> Option<Part> {
+    pub fn part(&self) -> Option<ViewArea> {
         let parts = self.parts()?;
         let pane = parts.pane.filter(|_| self.in_pane().is_some());
         Some(pane.map_or(parts.view, |(_, part)| part))
@@ -169,7 +169,7 @@ impl App {
 
     /// Source and assembly scroll together: the side without the keys follows the one with
     /// them.
-    fn settle_assembly(&mut self, part: Part) {
+    fn settle_assembly(&mut self, part: ViewArea) {
         let is_led_from_here = self.in_pane().is_some();
         let (source, assembly) = (&mut self.views.code, &mut self.views.assembly);
         assembly.resize(part.width, part.height.into());
@@ -184,7 +184,7 @@ impl App {
 
     /// Selects in the flame graph the widest frame of the function that is selected in the
     /// table.
-    fn settle_difference(&mut self, part: Part) {
+    fn settle_difference(&mut self, part: ViewArea) {
         let row = self
             .shown
             .comparison
@@ -199,7 +199,7 @@ impl App {
 
     /// Shows the flame graph of the marked time, or else of the chosen second, or else of
     /// the window. The map of time shows when the function that is selected there ran.
-    fn settle_stretch(&mut self, part: Part) {
+    fn settle_stretch(&mut self, part: ViewArea) {
         let (time, flame) = (&mut self.views.time, &mut self.views.stretch_flame);
         let chosen = time
             .chosen()
@@ -211,7 +211,7 @@ impl App {
         }
     }
 
-    fn settle_tree(&mut self, part: Part) {
+    fn settle_tree(&mut self, part: ViewArea) {
         let owners = Arc::clone(&self.shown.report.owners);
         let current = |id: FunctionId| owners.get(id.0 as usize).copied().unwrap_or(id);
         let (tree, other) = (&self.views.tree, &mut self.views.other_tree);
@@ -219,17 +219,17 @@ impl App {
         other.mirror(tree, current);
     }
 
-    fn settle_page(&mut self, part: Part) {
+    fn settle_page(&mut self, part: ViewArea) {
         let line = self.views.functions.table.selected(&self.shown.report);
         let function = line.map(|line| line.row.id);
         let beside = &mut self.views.page_beside;
         if let Some(function) = function.filter(|function| beside.function() != Some(*function)) {
-            beside.open(Place::new(function));
+            beside.open(PagePosition::new(function));
         }
         beside.resize(part.width, part.height.into());
     }
 
-    fn settle_threads(&mut self, part: Part) {
+    fn settle_threads(&mut self, part: ViewArea) {
         let report = &self.shown.report;
         if let Some(line) = self.views.processes.selected(report) {
             self.views.own_threads.show_only(line.row_keys(), report);

@@ -13,14 +13,14 @@ const STEPS_MAX: usize = 100;
 
 /// All that is needed to show again what was shown at a moment.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct ScreenPosition {
     pub view: ViewId,
     pub knobs: Knobs,
     /// What each view with a tab needs to return to how it was.
     pub panes: Vec<(PaneId, Arc<dyn Any + Send + Sync>)>,
 }
 
-impl Place {
+impl ScreenPosition {
     /// Returns what a pane has saved of itself. None if it saved nothing.
     pub fn of(&self, pane: PaneId) -> Option<&dyn Any> {
         let (_, place) = self.panes.iter().find(|(other, _)| *other == pane)?;
@@ -31,8 +31,8 @@ impl Place {
 /// The places that one can go back and forward to.
 #[derive(Debug, Default)]
 pub struct History {
-    back: Vec<Place>,
-    forward: Vec<Place>,
+    back: Vec<ScreenPosition>,
+    forward: Vec<ScreenPosition>,
     /// Whether the last step only changed the window. The next change of the window then
     /// belongs to the same step.
     is_window: bool,
@@ -40,15 +40,15 @@ pub struct History {
 
 impl History {
     /// Remembers the place that is about to be left.
-    pub fn leave(&mut self, place: Place) {
+    pub fn leave(&mut self, place: ScreenPosition) {
         self.is_window = false;
         self.push(place);
     }
 
     /// Remembers the place before the window changes. Several changes in a row are one
     /// step.
-    pub fn leave_window(&mut self, place: Place) {
-        let is_same = |last: &Place| last.view == place.view;
+    pub fn leave_window(&mut self, place: ScreenPosition) {
+        let is_same = |last: &ScreenPosition| last.view == place.view;
         if !(self.is_window && self.back.last().is_some_and(is_same)) {
             self.push(place);
         }
@@ -56,13 +56,13 @@ impl History {
     }
 
     /// Returns the place that one step back would lead to.
-    pub fn last(&self) -> Option<&Place> {
+    pub fn last(&self) -> Option<&ScreenPosition> {
         self.back.last()
     }
 
     /// Takes one step back from `here`, to which [`Self::forward`] then leads. None if
     /// there is no earlier place.
-    pub fn back(&mut self, here: Place) -> Option<Place> {
+    pub fn back(&mut self, here: ScreenPosition) -> Option<ScreenPosition> {
         let place = self.back.pop()?;
         self.is_window = false;
         self.forward.push(here);
@@ -71,14 +71,14 @@ impl History {
 
     /// Takes one step forward from `here`. None if there was no step back before, or
     /// something else was done since.
-    pub fn forward(&mut self, here: Place) -> Option<Place> {
+    pub fn forward(&mut self, here: ScreenPosition) -> Option<ScreenPosition> {
         let place = self.forward.pop()?;
         self.is_window = false;
         self.back.push(here);
         Some(place)
     }
 
-    fn push(&mut self, place: Place) {
+    fn push(&mut self, place: ScreenPosition) {
         self.forward.clear();
         if self.back.len() == STEPS_MAX {
             self.back.remove(0);

@@ -4,11 +4,11 @@ use super::apply::Applied;
 use super::{App, Effect};
 use super::{undo, waits};
 use crate::action::{self, FilterAction};
-use crate::app::history::Place;
+use crate::app::history::ScreenPosition;
 use crate::app::mode::Detail;
 use crate::context::Context;
 use crate::desk::Question;
-use crate::knobs::{Knobs, Part, Window};
+use crate::knobs::{CountedAlone, Knobs, Window};
 use crate::lists::motion::Motion;
 use crate::notice::Notice;
 use crate::order::Order;
@@ -99,12 +99,12 @@ impl App {
     }
 
     /// Returns all that is needed to come back here.
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> ScreenPosition {
         let tabs = PaneId::ALL
             .iter()
             .filter(|pane| **pane == PaneId::of(pane.view()));
         let place = |pane: &PaneId| Some((*pane, self.views.get(*pane).place()?));
-        Place {
+        ScreenPosition {
             view: self.view,
             knobs: self.knobs.clone(),
             panes: tabs.filter_map(place).collect(),
@@ -138,7 +138,7 @@ impl App {
     }
 
     /// Takes the knobs and views of a place in the history.
-    fn go_to(&mut self, place: Place) {
+    fn go_to(&mut self, place: ScreenPosition) {
         let before = std::mem::replace(&mut self.knobs, place.knobs);
         // No step back takes the baseline away: the user chose it. But the step that put
         // another in its place brings the one before back.
@@ -457,19 +457,19 @@ impl App {
         let report = &self.shown.report;
         let one = |number: u32| (number, number);
         let test = match narrowing.part {
-            Part::Processes(ids) => {
+            CountedAlone::Processes(ids) => {
                 let rows = report.processes.iter().filter(|row| ids.contains(&row.id));
                 SampleTest::Pid(Ranges(rows.map(|row| one(row.pid)).collect()))
             }
-            Part::Families(families) => {
+            CountedAlone::Families(families) => {
                 let is_of = |row: &&ProcessRow| people::is_of(row, &families);
                 let rows = report.processes.iter().filter(is_of);
                 SampleTest::Pid(Ranges(rows.map(|row| one(row.pid)).collect()))
             }
-            Part::Threads(threads) => {
+            CountedAlone::Threads(threads) => {
                 SampleTest::Tid(Ranges(threads.iter().map(|(_, tid)| one(*tid)).collect()))
             }
-            Part::Hosts(hosts) => SampleTest::Host(Text::is(hosts.first()?)),
+            CountedAlone::Hosts(hosts) => SampleTest::Host(Text::is(hosts.first()?)),
         };
         Some(Clause::Sample {
             test,

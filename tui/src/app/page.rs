@@ -4,7 +4,7 @@ use super::App;
 use crate::app::mode::Detail;
 use crate::notice::Notice;
 use crate::view_id::ViewId;
-use crate::views::page::Place;
+use crate::views::page::PagePosition;
 use profile::FunctionId;
 
 impl App {
@@ -21,7 +21,7 @@ impl App {
     pub(super) fn open_page(&mut self) {
         if let Some(function) = self.function_here() {
             self.remember();
-            self.views.page.open(Place::new(function));
+            self.views.page.open(PagePosition::new(function));
             self.open(ViewId::Page);
         } else if self.is_row_gone() {
             self.detail = Detail::Notice(Notice::RowGone);

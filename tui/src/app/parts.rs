@@ -2,14 +2,14 @@
 //! view that follows what is selected in the first, and lines at the bottom on
 //! the machine. How wide each is follows from the size of the terminal alone.
 
-use crate::geometry::{Part, Size, WIDTH_WIDE};
+use crate::geometry::{Size, ViewArea, WIDTH_WIDE};
 use crate::views::PaneId;
 use crate::views::time::FOOT_LINES;
 
 /// Where a pane stands beside the open view.
 trait Beside {
     fn fits(self, size: Size) -> bool;
-    fn split(self, view: &mut Part, size: Size) -> Part;
+    fn split(self, view: &mut ViewArea, size: Size) -> ViewArea;
 }
 
 impl Beside for PaneId {
@@ -26,7 +26,7 @@ impl Beside for PaneId {
     }
 
     /// Cuts the pane's part off the part of the view, and returns it.
-    fn split(self, view: &mut Part, size: Size) -> Part {
+    fn split(self, view: &mut ViewArea, size: Size) -> ViewArea {
         match self {
             PaneId::PageBeside | PaneId::OwnThreads => view.split_right(size.width * 3 / 8),
             PaneId::OtherTree => view.split_right(size.width * 7 / 15),
@@ -80,18 +80,18 @@ const STRIP_LINES: u16 = 2;
 /// How the screen between the tabs and the detail line is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Parts {
-    pub view: Part,
+    pub view: ViewArea,
     /// The busiest processes, above the view.
-    pub busiest: Option<Part>,
-    pub pane: Option<(PaneId, Part)>,
-    pub strip: Option<(Strip, Part)>,
+    pub busiest: Option<ViewArea>,
+    pub pane: Option<(PaneId, ViewArea)>,
+    pub strip: Option<(Strip, ViewArea)>,
 }
 
 impl Parts {
     /// Returns the parts in a terminal that is too small: the view has one line, so that
     /// its state stays valid.
     pub fn tiny(size: Size) -> Self {
-        let view = Part {
+        let view = ViewArea {
             x: 0,
             heads: 0,
             width: size.width,
@@ -108,7 +108,7 @@ impl Parts {
     /// Divides the whole among the view and what is around it. What does not fit into a
     /// terminal of this size is left out.
     pub fn new(
-        whole: Part,
+        whole: ViewArea,
         size: Size,
         beside: Option<PaneId>,
         has_busiest: bool,

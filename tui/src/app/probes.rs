@@ -4,13 +4,13 @@ use super::apply::Applied;
 use super::{App, Effect};
 use crate::app::mode::{Detail, Mode};
 use crate::dialogs::palette::Palette;
-use crate::knobs::Part;
+use crate::knobs::CountedAlone;
 use crate::notice::Notice;
 use crate::order::{Order, ProbeChoice, Probed};
 use crate::view_id::ViewId;
 use crate::views::people;
 use engine::probes::expression::Expression;
-use engine::probes::{Place, ProbeOrder, Sampled, Stage, Suggested, Which, Whose};
+use engine::probes::{ProbeOrder, ProbedFunction, Sampled, Stage, Suggested, Which, Whose};
 use engine::snapshot::TargetState;
 use probe::EngineKind;
 use profile::{FrameKind, Function, FunctionId, ProcessRow, Role, RowName, WAITING_MODULE};
@@ -66,7 +66,7 @@ impl App {
         // for.
         let place = match probed {
             Probed::Function(function) => self.place_of(function)?,
-            Probed::Named(name) => Place::Named(name.into()),
+            Probed::Named(name) => ProbedFunction::Named(name.into()),
         };
         let whose = self.whose_calls()?;
         self.mode = Mode::Browse;
@@ -115,7 +115,7 @@ impl App {
     }
 
     /// Returns where the code of a function is, or why it cannot be probed.
-    fn place_of(&self, function: FunctionId) -> Result<Place, Notice> {
+    fn place_of(&self, function: FunctionId) -> Result<ProbedFunction, Notice> {
         let Some(view) = &self.shown.view else {
             return Err(Notice::Refused("no samples have come yet".into()));
         };
@@ -127,7 +127,7 @@ impl App {
         let Some(frame) = view.frame(function.id) else {
             return Err(Notice::RowGone);
         };
-        Ok(Place::Sampled(Sampled {
+        Ok(ProbedFunction::Sampled(Sampled {
             module: frame.module,
             address: frame.address,
             name: (function.name_state == RowName::Named).then(|| Arc::clone(name)),
@@ -144,16 +144,16 @@ impl App {
         };
         let (ids, words) = match &narrowed.part {
             // Several machines are shown as a recording, in which no probe can be placed.
-            Part::Hosts(_) => return Ok(Whose::Target),
-            Part::Processes(ids) => (ids.clone(), Arc::clone(&narrowed.words)),
-            Part::Families(families) => {
+            CountedAlone::Hosts(_) => return Ok(Whose::Target),
+            CountedAlone::Processes(ids) => (ids.clone(), Arc::clone(&narrowed.words)),
+            CountedAlone::Families(families) => {
                 let is_of = |row: &&ProcessRow| people::is_of(row, families);
                 let rows = self.shown.report.processes.iter().filter(is_of);
                 let ids = rows.map(|row| row.id).collect();
                 (ids, Arc::clone(&narrowed.words))
             }
             // A breakpoint belongs to a process: all of its threads hit it.
-            Part::Threads(threads) => {
+            CountedAlone::Threads(threads) => {
                 let mut ids: Vec<_> = threads.iter().map(|(process, _)| *process).collect();
                 ids.sort_unstable();
                 ids.dedup();

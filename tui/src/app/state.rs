@@ -3,7 +3,7 @@
 //! most important one as one line.
 
 use crate::app::App;
-use crate::knobs::Part;
+use crate::knobs::CountedAlone;
 use crate::words::held::{self, Deadlock};
 use engine::snapshot::{MachineState, Snapshot, TargetState};
 use profile::Ending;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// What the line above the view says.
 #[derive(Debug, Clone, PartialEq)]
-pub enum State {
+pub enum StateLine {
     Failed(String),
     Exited {
         /// Who, and how.
@@ -82,22 +82,22 @@ const STACKS_MIN: u64 = 100;
 const CUT_SHOWN_FROM: u64 = 2;
 const CUT_HIDDEN_BELOW: u64 = 1;
 
-impl State {
+impl StateLine {
     /// Returns the most important state, which is the first one that holds in the order
     /// written here. None if there is nothing to say.
-    pub fn of(app: &App) -> Option<State> {
+    pub fn of(app: &App) -> Option<StateLine> {
         let snapshot = &app.shown;
         of_target(&snapshot.run.target)
             .or_else(|| of_freeze(app))
-            .or_else(|| app.terminal.behind.map(State::Behind))
+            .or_else(|| app.terminal.behind.map(StateLine::Behind))
             .or_else(|| ended(app))
-            .or_else(|| snapshot.run.is_stopped.then_some(State::Stopped))
+            .or_else(|| snapshot.run.is_stopped.then_some(StateLine::Stopped))
             .or_else(|| no_match(app))
             .or_else(|| deadlock(snapshot))
             .or_else(|| broken(snapshot))
             .or_else(|| gone(snapshot))
             .or_else(|| keeps_nothing(app))
-            .or_else(|| is_idle(snapshot).then_some(State::Idle))
+            .or_else(|| is_idle(snapshot).then_some(StateLine::Idle))
             .or_else(|| lost(snapshot))
             .or_else(|| app.cut_shown.then(|| cut(snapshot)).flatten())
             .or_else(|| file(snapshot))
@@ -119,18 +119,18 @@ pub fn shows_cut(snapshot: &Snapshot, shown: bool) -> bool {
 }
 
 /// Of threads that are looked at now; a file has none.
-fn deadlock(snapshot: &Snapshot) -> Option<State> {
+fn deadlock(snapshot: &Snapshot) -> Option<StateLine> {
     let waited = snapshot.waited.as_deref()?;
     held::deadlocks(waited)
         .into_iter()
         .next()
-        .map(State::Deadlock)
+        .map(StateLine::Deadlock)
 }
 
-fn of_target(target: &TargetState) -> Option<State> {
+fn of_target(target: &TargetState) -> Option<StateLine> {
     match target {
-        TargetState::Failed(why) => Some(State::Failed(why.clone())),
-        TargetState::Exited { words, at_ns } => Some(State::Exited {
+        TargetState::Failed(why) => Some(StateLine::Failed(why.clone())),
+        TargetState::Exited { words, at_ns } => Some(StateLine::Exited {
             words: words.clone(),
             at_ns: *at_ns,
         }),
@@ -138,10 +138,10 @@ fn of_target(target: &TargetState) -> Option<State> {
     }
 }
 
-fn of_freeze(app: &App) -> Option<State> {
+fn of_freeze(app: &App) -> Option<StateLine> {
     let frozen = app.freezing.frozen.as_ref()?;
     let newest = frozen.waiting.as_ref().unwrap_or(&app.shown);
-    Some(State::Frozen {
+    Some(StateLine::Frozen {
         ago: app.now.saturating_sub(frozen.since),
         newer: newest
             .health
@@ -151,32 +151,36 @@ fn of_freeze(app: &App) -> Option<State> {
 }
 
 /// A recording is of the past: there nearly all have ended.
-fn ended(app: &App) -> Option<State> {
+fn ended(app: &App) -> Option<StateLine> {
     let narrowed = app.knobs.scope.last()?;
     let view = app.shown.view.as_ref()?;
     if app.shown.run.target != TargetState::Running || app.shown.source.recording.is_some() {
         return None;
     }
     let have_ended = match &narrowed.part {
-        Part::Processes(processes) => processes.iter().all(|process| view.has_ended(*process)),
-        Part::Threads(threads) => threads.iter().all(|(process, _)| view.has_ended(*process)),
-        Part::Families(_) | Part::Hosts(_) => false,
+        CountedAlone::Processes(processes) => {
+            processes.iter().all(|process| view.has_ended(*process))
+        }
+        CountedAlone::Threads(threads) => {
+            threads.iter().all(|(process, _)| view.has_ended(*process))
+        }
+        CountedAlone::Families(_) | CountedAlone::Hosts(_) => false,
     };
-    have_ended.then(|| State::Ended(Arc::clone(&narrowed.words)))
+    have_ended.then(|| StateLine::Ended(Arc::clone(&narrowed.words)))
 }
 
-fn no_match(app: &App) -> Option<State> {
+fn no_match(app: &App) -> Option<StateLine> {
     let found = app.find()?;
-    (found.rows == 0 && found.of > 0).then(|| State::NoMatch {
+    (found.rows == 0 && found.of > 0).then(|| StateLine::NoMatch {
         pattern: found.find.text.clone(),
         rows: found.of,
     })
 }
 
-fn keeps_nothing(app: &App) -> Option<State> {
+fn keeps_nothing(app: &App) -> Option<StateLine> {
     let shown = &app.shown;
     let is_empty = shown.report.samples == 0 && !shown.asked.query.filter.is_empty();
-    (is_empty && shown.offered > 0).then_some(State::KeepsNothing {
+    (is_empty && shown.offered > 0).then_some(StateLine::KeepsNothing {
         offered: shown.offered,
     })
 }
@@ -192,27 +196,27 @@ fn is_idle(snapshot: &Snapshot) -> bool {
         && (snapshot.asked.turn == 0 || snapshot.report.window.seconds() >= IDLE_AFTER.as_secs_f64())
 }
 
-fn lost(snapshot: &Snapshot) -> Option<State> {
+fn lost(snapshot: &Snapshot) -> Option<StateLine> {
     let lost = snapshot.health.lost;
-    (lost > 0).then_some(State::Lost {
+    (lost > 0).then_some(StateLine::Lost {
         lost,
         taken: snapshot.report.samples,
     })
 }
 
-fn broken(snapshot: &Snapshot) -> Option<State> {
+fn broken(snapshot: &Snapshot) -> Option<StateLine> {
     let broken = snapshot.source.recording.as_ref()?.broken.as_ref()?;
-    Some(State::Broken(broken.to_string()))
+    Some(StateLine::Broken(broken.to_string()))
 }
 
-fn gone(snapshot: &Snapshot) -> Option<State> {
+fn gone(snapshot: &Snapshot) -> Option<StateLine> {
     let machines = snapshot.source.machines.iter();
     let mut gone = machines.filter_map(|machine| match &machine.state {
         MachineState::Gone(why) => Some((machine, why)),
         MachineState::Connecting | MachineState::Sampling => None,
     });
     let (machine, why) = gone.next()?;
-    Some(State::Gone {
+    Some(StateLine::Gone {
         machine: Arc::clone(&machine.name),
         why: Arc::clone(why),
         others: gone.count(),
@@ -220,12 +224,12 @@ fn gone(snapshot: &Snapshot) -> Option<State> {
 }
 
 /// Machines that are sampled now are no file.
-fn file(snapshot: &Snapshot) -> Option<State> {
+fn file(snapshot: &Snapshot) -> Option<StateLine> {
     if !snapshot.source.machines.is_empty() {
         return None;
     }
     let recording = snapshot.source.recording.as_ref()?;
-    Some(State::File {
+    Some(StateLine::File {
         reading: snapshot.run.target == TargetState::Running,
         lacks: match (recording.lacks.people, recording.lacks.time) {
             (true, _) => Some("It has no times and no numbers of processes and threads"),
@@ -236,14 +240,14 @@ fn file(snapshot: &Snapshot) -> Option<State> {
     })
 }
 
-fn cut(snapshot: &Snapshot) -> Option<State> {
+fn cut(snapshot: &Snapshot) -> Option<StateLine> {
     let completeness = &snapshot.report.completeness;
     let (cause, _) = completeness
         .endings
         .iter()
         .filter(|(ending, _)| ending.is_user_stack() && !ending.is_whole())
         .max_by_key(|(_, count)| *count)?;
-    Some(State::Cut {
+    Some(StateLine::Cut {
         cut: completeness.user_stacks.saturating_sub(completeness.whole),
         stacks: completeness.user_stacks,
         cause: *cause,

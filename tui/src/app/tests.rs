@@ -6,7 +6,7 @@ use crate::choices::Theme;
 use crate::code::Syntax;
 use crate::fixture::{postgres, tree_step};
 use crate::geometry::Size;
-use crate::knobs::{Narrowing, Part, Unit, Window};
+use crate::knobs::{CountedAlone, Narrowing, Unit, Window};
 use crate::notice::Notice;
 use crate::order::Order;
 use crate::view_id::ViewId;
@@ -202,7 +202,7 @@ fn code_of_a_process_is_that_of_its_hottest_function() {
 fn narrowing_to_the_same_again_is_no_step() {
     let mut app = app();
     let narrowing = |pid: u32, words: &str| Narrowing {
-        part: Part::Processes(vec![ProcessId(pid)]),
+        part: CountedAlone::Processes(vec![ProcessId(pid)]),
         words: words.into(),
     };
     let (reply, _) = order(&mut app, Order::Narrow(narrowing(1, "writer[7]")));

@@ -4,7 +4,7 @@
 mod aarch64;
 mod x86;
 
-use super::Place;
+use super::BodyLine;
 use clap::ValueEnum;
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub struct Instruction {
     pub offset: u64,
     decoded: Decoded,
     /// Its source line within the function.
-    pub place: Option<Place>,
+    pub place: Option<BodyLine>,
     /// The functions that were inlined there, innermost first, such as `add (math.h:12)`.
     pub inlined: Option<Arc<str>>,
     /// The name of where it calls or jumps to, if that has one.

@@ -2,7 +2,7 @@
 
 use super::assembly::{self, Instruction, Mode};
 use super::pieces::cover_hits;
-use super::{Body, Piece, Place, Wanted};
+use super::{Body, BodyLine, Piece, Wanted};
 use engine::shown;
 use probe::{BpfPrograms, ask_kernel};
 use std::io::ErrorKind;
@@ -136,7 +136,7 @@ fn piece(code: Code, symbols: &KernelSymbols, memory: &Memory, body: &mut Body) 
         name_target(instruction, &range, symbols);
         let place = memory.bpf.find(instruction.offset);
         let place = place.filter(|place| code.is_bpf && place.line > 0);
-        instruction.place = place.map(|place| Place {
+        instruction.place = place.map(|place| BodyLine {
             file: body.file_number(&sanitize(&place.file)),
             line: place.line,
         });

@@ -3,7 +3,7 @@
 
 use super::assembly::{BYTES_MAX, Mode};
 use super::lines::{Frame, LineSource};
-use super::{Body, Hit, Piece, Place, Wanted, assembly};
+use super::{Body, BodyLine, Hit, Piece, Wanted, assembly};
 use engine::shown;
 use profile::few;
 use std::ops::Range;
@@ -110,7 +110,7 @@ fn piece(
             return hit.host.is_none();
         };
         let own = &chain[at];
-        instruction.place = (own.line > 0).then(|| Place {
+        instruction.place = (own.line > 0).then(|| BodyLine {
             file: body.file_number(&own.file),
             line: own.line,
         });

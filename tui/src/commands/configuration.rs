@@ -3,7 +3,7 @@
 use super::{complain, print};
 use crate::cli::ConfigTask;
 use crate::config;
-use crate::config::Place;
+use crate::config::ConfigFile;
 use crate::failure::{Exit, Failure};
 use crate::user_files::Refusal;
 use std::fmt::Write as _;
@@ -42,7 +42,7 @@ fn places() -> String {
 /// Writes the user's own configuration file, which is the last of the files that are read.
 /// Never overwrites one.
 fn init() -> Result<Exit, Failure> {
-    let Some(place) = config::files().pop().filter(Place::is_users) else {
+    let Some(place) = config::files().pop().filter(ConfigFile::is_users) else {
         return Err(Failure::failed(
             "there is no place to write to: no home directory, or PROFTOP_CONFIG is /dev/null",
         ));

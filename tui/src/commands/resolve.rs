@@ -41,9 +41,9 @@ pub fn run(config: &ResolveConfig) -> Result<Exit, Failure> {
     pft::write(&recording.store.view(), &mut bytes)
         .map_err(|error| Failure::failed(format!("cannot write: {error}")))?;
     let (path, overwrite) = match place {
-        Place::InPlaceOf(path) => (Some(path), true),
-        Place::Stdout => (None, config.overwrite),
-        Place::File(path) => (Some(path), config.overwrite),
+        ResolvedOutput::InPlaceOf(path) => (Some(path), true),
+        ResolvedOutput::Stdout => (None, config.overwrite),
+        ResolvedOutput::File(path) => (Some(path), config.overwrite),
     };
     Output::write_whole(path.as_deref(), overwrite, &bytes)?;
     Ok(match recording.store.view().samples() {
@@ -100,7 +100,7 @@ fn read_from(mut input: Box<dyn Read>) -> Result<Recording, FormatError> {
 }
 
 /// Where the result is written to.
-enum Place {
+enum ResolvedOutput {
     Stdout,
     File(PathBuf),
     InPlaceOf(PathBuf),
@@ -108,12 +108,12 @@ enum Place {
 
 /// Returns where the result is written to. Only a .pft can take the place of what was read:
 /// in any other format the result would not be of the format that its name says.
-fn place(config: &ResolveConfig, is_pft: bool) -> Result<Place, Failure> {
+fn place(config: &ResolveConfig, is_pft: bool) -> Result<ResolvedOutput, Failure> {
     match &config.output {
-        Some(path) if path.as_os_str() == "-" => Ok(Place::Stdout),
-        Some(path) => Ok(Place::File(path.clone())),
+        Some(path) if path.as_os_str() == "-" => Ok(ResolvedOutput::Stdout),
+        Some(path) => Ok(ResolvedOutput::File(path.clone())),
         None if is_pft && !input::is_stdin(&config.file) => {
-            Ok(Place::InPlaceOf(config.file.clone()))
+            Ok(ResolvedOutput::InPlaceOf(config.file.clone()))
         }
         None => Err(Failure::usage(
             "-o is needed: only a .pft that is a file can be written in its own place",

@@ -48,7 +48,7 @@ pub fn run(config: &SymbolizeConfig) -> Result<Exit, Failure> {
     match &config.task {
         SymbolizeTask::BuildCache { directory, files } => ahead::build(directory, files),
         SymbolizeTask::Process { pid, addresses } => {
-            let place = Place::Process(Process::read(*pid)?);
+            let place = LookupScope::Process(Process::read(*pid)?);
             answer(&place, Modules::of_files(), style, addresses)
         }
         SymbolizeTask::File {
@@ -61,8 +61,8 @@ pub fn run(config: &SymbolizeConfig) -> Result<Exit, Failure> {
                 None => Modules::of_files(),
             };
             let place = match file {
-                Some(file) => Place::File(modules.open_named(file)?),
-                None => Place::Anywhere,
+                Some(file) => LookupScope::File(modules.open_named(file)?),
+                None => LookupScope::Anywhere,
             };
             answer(&place, modules, style, addresses)
         }
@@ -70,19 +70,19 @@ pub fn run(config: &SymbolizeConfig) -> Result<Exit, Failure> {
 }
 
 /// Where an address is looked up if the text does not say which file it is in.
-enum Place {
+enum LookupScope {
     File(modules::Module),
     Process(Process),
     Anywhere,
 }
 
-impl Place {
+impl LookupScope {
     /// Returns functions and lines of an address. None if there is no code at it.
     fn resolve(&self, addr: u64, modules: &Modules) -> Option<Resolved> {
         match self {
-            Place::File(module) => Some(module.resolve(LinkAddr(addr))),
-            Place::Process(process) => process.resolve(addr, modules),
-            Place::Anywhere => None,
+            LookupScope::File(module) => Some(module.resolve(LinkAddr(addr))),
+            LookupScope::Process(process) => process.resolve(addr, modules),
+            LookupScope::Anywhere => None,
         }
     }
 
@@ -90,9 +90,9 @@ impl Place {
     /// address.
     fn has_code_at(&self, addr: u64) -> bool {
         match self {
-            Place::File(module) => module.segments().is_executable(LinkAddr(addr)),
-            Place::Process(process) => process.has_code_at(addr),
-            Place::Anywhere => false,
+            LookupScope::File(module) => module.segments().is_executable(LinkAddr(addr)),
+            LookupScope::Process(process) => process.has_code_at(addr),
+            LookupScope::Anywhere => false,
         }
     }
 }
@@ -118,7 +118,7 @@ impl<W: Write> Write for Answers<W> {
 }
 
 fn answer(
-    place: &Place,
+    place: &LookupScope,
     modules: Modules,
     style: Style,
     addresses: &[String],
@@ -154,7 +154,7 @@ fn answer(
 /// text is searched for addresses.
 fn answer_word(
     word: &str,
-    place: &Place,
+    place: &LookupScope,
     modules: &Modules,
     style: Style,
     out: &mut impl Write,
@@ -171,7 +171,7 @@ fn answer_word(
 /// Answers standard input line by line, and flushes whenever no more input is there yet, so
 /// that a program can write an address and wait for the answer.
 fn answer_input(
-    place: &Place,
+    place: &LookupScope,
     modules: &Modules,
     style: Style,
     out: &mut impl Write,

@@ -19,7 +19,7 @@ const BYTES_MAX: u64 = 256 << 10;
 
 /// A configuration file, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ConfigFile {
     path: PathBuf,
     is_users: bool,
     /// `PROFTOP_CONFIG` names it, so that a user expects it to be there.
@@ -27,7 +27,7 @@ pub struct Place {
 }
 
 /// Returns the files that are read, in this order. Later ones override earlier ones.
-pub fn files() -> Vec<Place> {
+pub fn files() -> Vec<ConfigFile> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     places(UserRights::current().user(), variable)
 }
@@ -47,18 +47,18 @@ pub fn home() -> Option<PathBuf> {
 fn places(
     invoking: Option<&InvokingUser>,
     variable: impl Fn(&str) -> Option<OsString>,
-) -> Vec<Place> {
+) -> Vec<ConfigFile> {
     if let Some(only) = variable("PROFTOP_CONFIG") {
         if only == NO_FILE {
             return Vec::new();
         }
-        return vec![Place {
+        return vec![ConfigFile {
             path: only.into(),
             is_users: true,
             is_named: true,
         }];
     }
-    let usual = |path, is_users| Place {
+    let usual = |path, is_users| ConfigFile {
         path,
         is_users,
         is_named: false,
@@ -76,7 +76,7 @@ fn places(
     [machines].into_iter().chain(own).collect()
 }
 
-impl Place {
+impl ConfigFile {
     /// Whether the file belongs to the user, and not to the machine.
     pub fn is_users(&self) -> bool {
         self.is_users
@@ -135,7 +135,7 @@ mod tests {
             found.map(|(_, value)| OsString::from(value))
         };
         let places = places(invoking, lookup);
-        places.iter().map(Place::name).collect()
+        places.iter().map(ConfigFile::name).collect()
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
     fn only_a_small_regular_file_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.toml");
-        let place = Place {
+        let place = ConfigFile {
             path: path.clone(),
             is_users: true,
             is_named: false,
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn a_new_one_takes_no_place() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place {
+        let place = ConfigFile {
             path: folder.path().join("a/b/config.toml"),
             is_users: true,
             is_named: false,

@@ -107,7 +107,7 @@ pub trait Item: Clone + Debug + Send + Sync + 'static {
 
 /// The state of a table that is needed to come back to it.
 #[derive(Debug, Clone)]
-pub struct Place<I: Item> {
+pub struct TablePosition<I: Item> {
     column: I::Column,
     inverted: bool,
     is_family: bool,
@@ -910,8 +910,8 @@ impl<I: Item> Table<I> {
     }
 
     /// Returns what is needed to come back to this state.
-    pub fn place(&self) -> Place<I> {
-        Place {
+    pub fn place(&self) -> TablePosition<I> {
+        TablePosition {
             column: self.column,
             inverted: self.inverted,
             is_family: self.is_family,
@@ -923,7 +923,7 @@ impl<I: Item> Table<I> {
     }
 
     /// Comes back to a state. Call [`Table::update`] afterwards.
-    pub fn return_to(&mut self, place: Place<I>) {
+    pub fn return_to(&mut self, place: TablePosition<I>) {
         self.column = place.column;
         self.inverted = place.inverted;
         self.is_family = place.is_family;

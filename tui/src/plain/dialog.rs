@@ -23,7 +23,7 @@ pub struct Dialog {
     pub subject: Option<FunctionId>,
     /// The kind of state that was printed last, so that it is printed again only when it
     /// changes.
-    said: Option<Discriminant<crate::app::state::State>>,
+    said: Option<Discriminant<crate::app::state::StateLine>>,
     ascii: bool,
     pub is_over: bool,
 }

@@ -4,7 +4,7 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, nothing, sentence};
 use super::time;
-use crate::knobs::{Narrowing, Part, Window};
+use crate::knobs::{CountedAlone, Narrowing, Window};
 use crate::order::{Kind, Order};
 use crate::screen::detail;
 use crate::words::{metric, units, waits};
@@ -73,18 +73,18 @@ fn together(mut chosen: Vec<Narrowing>) -> Result<Narrowing, Trouble> {
     let count = chosen.len() + 1;
     for other in chosen {
         match (&mut all.part, other.part) {
-            (Part::Processes(all), Part::Processes(more)) => all.extend(more),
-            (Part::Families(all), Part::Families(more)) => all.extend(more),
-            (Part::Threads(all), Part::Threads(more)) => all.extend(more),
-            (Part::Hosts(all), Part::Hosts(more)) => all.extend(more),
+            (CountedAlone::Processes(all), CountedAlone::Processes(more)) => all.extend(more),
+            (CountedAlone::Families(all), CountedAlone::Families(more)) => all.extend(more),
+            (CountedAlone::Threads(all), CountedAlone::Threads(more)) => all.extend(more),
+            (CountedAlone::Hosts(all), CountedAlone::Hosts(more)) => all.extend(more),
             _ => return Err(Trouble::say("processes and threads do not go together")),
         }
     }
     if count > 1 {
         let kind = match all.part {
-            Part::Processes(_) | Part::Families(_) => "processes",
-            Part::Threads(_) => "threads",
-            Part::Hosts(_) => "machines",
+            CountedAlone::Processes(_) | CountedAlone::Families(_) => "processes",
+            CountedAlone::Threads(_) => "threads",
+            CountedAlone::Hosts(_) => "machines",
         };
         all.words = format!("{count} {kind}").into();
     }

@@ -3,7 +3,7 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, count};
 use crate::app::App;
-use crate::knobs::{Narrowing, Part, Unit};
+use crate::knobs::{CountedAlone, Narrowing, Unit};
 use crate::lists::find::Find;
 use crate::lists::table::Item;
 use crate::order::Order;
@@ -155,7 +155,7 @@ pub fn find(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
 /// Runs `processes`: lists the processes with most samples.
 pub fn processes(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     people::<ProcessRow>(dialog, words, ViewId::Processes, |row| Person {
-        part: Part::Processes(vec![row.id]),
+        part: CountedAlone::Processes(vec![row.id]),
         kernel: row.kernel_samples,
         threads: row.threads,
         top_function: row.top_function.as_deref(),
@@ -180,7 +180,7 @@ pub fn threads(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         .map(|row| (row.id, row.details.host.as_deref()))
         .collect();
     people::<ThreadRow>(dialog, words, ViewId::Threads, |row| Person {
-        part: Part::Threads(vec![row.key()]),
+        part: CountedAlone::Threads(vec![row.key()]),
         kernel: row.kernel_samples,
         threads: 0,
         top_function: row.top_function.as_deref(),
@@ -197,7 +197,7 @@ fn on(host: Option<&str>) -> String {
 
 /// What processes and threads have in common.
 struct Person<'a> {
-    part: Part,
+    part: CountedAlone,
     /// Samples in the kernel.
     kernel: u64,
     /// How many threads a process has; 0 for a thread.

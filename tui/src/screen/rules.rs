@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::app::mode::Mode;
-use crate::geometry::Part;
+use crate::geometry::ViewArea;
 use crate::view_id::ViewId;
 use crate::widgets::theme::{Palette, Theme};
 use ratatui::Terminal;
@@ -137,7 +137,7 @@ fn check_cursor(app: &App, buffer: &Buffer, cursor: Position) {
         Some(_) => (beside.expect("it has the keys"), Some(parts.view)),
         None => (parts.view, beside),
     };
-    let reversed = |part: Part| -> Vec<u16> {
+    let reversed = |part: ViewArea| -> Vec<u16> {
         let is_reversed = |y: &u16| buffer[(part.x, *y)].modifier.contains(Modifier::REVERSED);
         let rows = part.body()..part.body() + part.height;
         rows.filter(is_reversed).collect()

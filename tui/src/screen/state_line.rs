@@ -2,7 +2,7 @@
 
 use crate::action::Action;
 use crate::app::App;
-use crate::app::state::State;
+use crate::app::state::StateLine;
 use crate::calendar;
 use crate::failure::without_numbers;
 use crate::knobs::Window;
@@ -17,7 +17,7 @@ use std::time::Duration;
 use unicode_width::UnicodeWidthStr;
 
 /// Draws the state, with the keys that help.
-pub fn render(app: &App, state: &State, theme: &Theme, frame: &mut Frame, area: Rect) {
+pub fn render(app: &App, state: &StateLine, theme: &Theme, frame: &mut Frame, area: Rect) {
     let room = usize::from(area.width);
     let line = line(app, state, room);
     let buffer = frame.buffer_mut();
@@ -34,17 +34,17 @@ pub fn render(app: &App, state: &State, theme: &Theme, frame: &mut Frame, area: 
 
 /// Returns the state and the keys that help, as far as there is room: what is the matter comes
 /// first, and what helps most comes before what also helps.
-fn line(app: &App, state: &State, room: usize) -> String {
+fn line(app: &App, state: &StateLine, room: usize) -> String {
     let fits = |line: &str| line.width() <= room;
     let keys = keys(app, state);
     let first = keys.first().map_or("", String::as_str);
     let long = format!(" ■ {}", sentence(app, state));
     let mut line = match state {
-        State::Deadlock(deadlock) if !fits(&long) => {
+        StateLine::Deadlock(deadlock) if !fits(&long) => {
             format!(" ■ DEADLOCK {} for {}.", deadlock.first(), deadlock.since)
         }
         // Who did nothing stands in the line above.
-        State::Idle if !fits(&format!("{long}{first}")) => format!(" ■ IDLE  {}", nothing(app)),
+        StateLine::Idle if !fits(&format!("{long}{first}")) => format!(" ■ IDLE  {}", nothing(app)),
         _ => long,
     };
     for key in keys {
@@ -57,42 +57,42 @@ fn line(app: &App, state: &State, room: usize) -> String {
 }
 
 /// Returns which keys help, each with a gap before it and the one that helps most first.
-fn keys(app: &App, state: &State) -> Vec<String> {
+fn keys(app: &App, state: &StateLine) -> Vec<String> {
     let hint = match state {
-        State::Frozen { .. } => hint(&app.context(), Action::Freeze, "go on"),
-        State::NoMatch { .. } => hint(&app.context(), Action::Back, "end the find"),
-        State::KeepsNothing { .. } => {
+        StateLine::Frozen { .. } => hint(&app.context(), Action::Freeze, "go on"),
+        StateLine::NoMatch { .. } => hint(&app.context(), Action::Back, "end the find"),
+        StateLine::KeepsNothing { .. } => {
             let edit = hint(&app.context(), Action::EditFilter, "edit");
             let both = and("", "  ", [hint(&app.context(), Action::Back, "undo"), edit]);
             return vec![both];
         }
         // A wait that goes on has no sample, however long the window is.
-        State::Idle if app.shown.counts_time() && app.view != ViewId::Threads => {
+        StateLine::Idle if app.shown.counts_time() && app.view != ViewId::Threads => {
             let threads = key(&app.context(), Action::View(ViewId::Threads))
                 .map(|key| format!("Waits that go on: {key} Thread"));
             return threads.map(|hint| format!(" {hint}")).into_iter().collect();
         }
-        State::Idle => {
+        StateLine::Idle => {
             let longer = key(&app.context(), Action::LongerWindow);
             let longer = longer.map(|key| format!("longer window: {key}"));
             let both = [waits(app), longer].into_iter().flatten();
             return both.map(|hint| format!("  {hint}")).collect();
         }
-        State::Deadlock(_) => {
+        StateLine::Deadlock(_) => {
             let threads = key(&app.context(), Action::View(ViewId::Threads));
             threads.map(|key| format!("{key} Thread"))
         }
-        State::Lost { .. } | State::Cut { .. } | State::Gone { .. } => {
+        StateLine::Lost { .. } | StateLine::Cut { .. } | StateLine::Gone { .. } => {
             let health = key(&app.context(), Action::View(ViewId::Health));
             health.map(|key| format!("{key} Health"))
         }
-        State::Failed(_)
-        | State::Stopped
-        | State::Exited { .. }
-        | State::Ended(_)
-        | State::Behind(_)
-        | State::Broken(_)
-        | State::File { .. } => None,
+        StateLine::Failed(_)
+        | StateLine::Stopped
+        | StateLine::Exited { .. }
+        | StateLine::Ended(_)
+        | StateLine::Behind(_)
+        | StateLine::Broken(_)
+        | StateLine::File { .. } => None,
     };
     hint.map(|hint| format!("  {hint}")).into_iter().collect()
 }
@@ -133,21 +133,21 @@ fn nothing(app: &App) -> String {
 }
 
 /// Returns the state as a sentence, without keys.
-pub fn sentence(app: &App, state: &State) -> String {
+pub fn sentence(app: &App, state: &StateLine) -> String {
     match state {
-        State::Failed(why) => format!("FAILED {}", without_numbers(why)),
-        State::Exited { words, at_ns } => exited(app, words, *at_ns),
+        StateLine::Failed(why) => format!("FAILED {}", without_numbers(why)),
+        StateLine::Exited { words, at_ns } => exited(app, words, *at_ns),
         // They are of all that is sampled.
-        State::Frozen { ago, .. } if !app.knobs.scope.is_empty() => {
+        StateLine::Frozen { ago, .. } if !app.knobs.scope.is_empty() => {
             format!("FROZEN {} ago; newer samples wait.", units::clock(*ago))
         }
-        State::Frozen { ago, newer } => format!(
+        StateLine::Frozen { ago, newer } => format!(
             "FROZEN {} ago; {} wait{}.",
             units::clock(*ago),
             units::counted(*newer, "newer sample"),
             if *newer == 1 { "s" } else { "" }
         ),
-        State::NoMatch { pattern, rows } => {
+        StateLine::NoMatch { pattern, rows } => {
             let rows = units::counted(*rows as u64, "row");
             match app.focus() {
                 // Who did nothing has no row.
@@ -161,24 +161,24 @@ pub fn sentence(app: &App, state: &State) -> String {
                 ),
             }
         }
-        State::Behind(took) => format!(
+        StateLine::Behind(took) => format!(
             "BEHIND the terminal takes {:.1} s for a frame; some are left out",
             took.as_secs_f64()
         ),
-        State::KeepsNothing { offered } => format!(
+        StateLine::KeepsNothing { offered } => format!(
             "NO MATCH filter {} keeps 0 of {}.",
             text::cut_middle(&app.knobs.filter.to_string(), 16),
             units::count(*offered)
         ),
-        State::Stopped => format!(
+        StateLine::Stopped => format!(
             "STOPPED {} (SIGSTOP or a debugger): no CPU until it goes on.",
             app.shown.run.scope
         ),
-        State::Ended(who) => format!("ENDED  {who} has ended; its samples stay for a while."),
-        State::Deadlock(deadlock) => {
+        StateLine::Ended(who) => format!("ENDED  {who} has ended; its samples stay for a while."),
+        StateLine::Deadlock(deadlock) => {
             format!("DEADLOCK {} for {}.", deadlock.all(), deadlock.since)
         }
-        State::Idle => {
+        StateLine::Idle => {
             // The narrowest part that is counted: that one had nothing to count.
             let scope = match app.knobs.scope.last() {
                 Some(narrowed) => &narrowed.words,
@@ -186,14 +186,14 @@ pub fn sentence(app: &App, state: &State) -> String {
             };
             format!("IDLE   {scope} {}", nothing(app))
         }
-        State::Lost { lost, taken } => format!(
+        StateLine::Lost { lost, taken } => format!(
             "LOST   {} of {} ({}%): a buffer was full.",
             units::count(*lost),
             units::count(lost + taken),
             units::percent(*lost, lost + taken)
         ),
-        State::Broken(why) => format!("CUT    {why}"),
-        State::Gone {
+        StateLine::Broken(why) => format!("CUT    {why}"),
+        StateLine::Gone {
             machine,
             why,
             others,
@@ -204,11 +204,11 @@ pub fn sentence(app: &App, state: &State) -> String {
             };
             format!("GONE   {machine}{others}: {}", without_numbers(why))
         }
-        State::File { reading: true, .. } => {
+        StateLine::File { reading: true, .. } => {
             "READING more is coming; what is whole is shown".into()
         }
-        State::File { lacks, taken, .. } => file(app, *lacks, *taken),
-        State::Cut { cut, stacks, cause } => format!(
+        StateLine::File { lacks, taken, .. } => file(app, *lacks, *taken),
+        StateLine::Cut { cut, stacks, cause } => format!(
             "CUT    {}% of stacks end early ({}).",
             units::percent(*cut, *stacks),
             cause.label().replace('_', " ")

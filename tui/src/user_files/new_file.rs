@@ -3,7 +3,7 @@
 //! hidden name until then.
 
 use super::Refusal;
-use super::place::Place;
+use super::place::FolderEntry;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::File;
@@ -16,7 +16,7 @@ const NAMES_MAX: u32 = 100;
 /// A file that is being written. Dropping it removes it, unless it has got its name.
 #[derive(Debug)]
 pub struct NewFile {
-    place: Place,
+    place: FolderEntry,
     file: File,
     /// The hidden name that it has until it is whole.
     hidden: Option<String>,
@@ -24,7 +24,7 @@ pub struct NewFile {
 
 impl NewFile {
     /// Creates a file, with a hidden name only where that is needed.
-    pub(super) fn begin(place: Place, mode: Mode) -> Result<Self, Refusal> {
+    pub(super) fn begin(place: FolderEntry, mode: Mode) -> Result<Self, Refusal> {
         if let Some(file) = unnamed(&place, mode) {
             return Ok(NewFile {
                 place,
@@ -36,7 +36,7 @@ impl NewFile {
     }
 
     /// Creates a file with a hidden name.
-    pub(super) fn begin_hidden(place: Place, mode: Mode) -> Result<Self, Refusal> {
+    pub(super) fn begin_hidden(place: FolderEntry, mode: Mode) -> Result<Self, Refusal> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
         let create = |name: &str| rustix::fs::openat(&place.folder, name, flags, mode);
         let (name, file) = with_hidden_name(create)?;
@@ -105,7 +105,7 @@ impl Drop for NewFile {
 
 /// Creates a file without a name that can get one later. None where the file system, or a
 /// missing `/proc`, does not allow that.
-fn unnamed(place: &Place, mode: Mode) -> Option<File> {
+fn unnamed(place: &FolderEntry, mode: Mode) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
     let file = rustix::fs::openat(&place.folder, ".", flags, mode).ok()?;
     let file = File::from(file);
@@ -113,7 +113,7 @@ fn unnamed(place: &Place, mode: Mode) -> Option<File> {
     is_reachable.then_some(file)
 }
 
-fn link(file: &File, place: &Place, name: impl rustix::path::Arg) -> rustix::io::Result<()> {
+fn link(file: &File, place: &FolderEntry, name: impl rustix::path::Arg) -> rustix::io::Result<()> {
     let flags = AtFlags::SYMLINK_FOLLOW;
     rustix::fs::linkat(CWD, by_descriptor(file), &place.folder, name, flags)
 }

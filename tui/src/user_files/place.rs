@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// An open folder, and a name in it that need not exist.
 #[derive(Debug)]
-pub struct Place {
+pub struct FolderEntry {
     pub folder: OwnedFd,
     pub name: OsString,
 }
@@ -40,7 +40,7 @@ impl Found {
     }
 }
 
-impl Place {
+impl FolderEntry {
     /// Opens the folder of a path. An error if the path is a folder itself.
     pub fn open(path: &Path) -> Result<Self, Refusal> {
         let is_folder = path.as_os_str().as_bytes().ends_with(b"/");
@@ -51,14 +51,14 @@ impl Place {
         let parent = path.parent().filter(|path| !path.as_os_str().is_empty());
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(parent.unwrap_or(Path::new(".")), flags, Mode::empty())?;
-        Ok(Place {
+        Ok(FolderEntry {
             folder,
             name: name.to_owned(),
         })
     }
 
     /// Gives what has a name in this folder the name of another place, if nothing has that.
-    pub fn rename(&self, name: impl Arg + Copy, to: &Place) -> rustix::io::Result<()> {
+    pub fn rename(&self, name: impl Arg + Copy, to: &FolderEntry) -> rustix::io::Result<()> {
         let flags = RenameFlags::NOREPLACE;
         match rustix::fs::renameat_with(&self.folder, name, &to.folder, &to.name, flags) {
             // Network file systems cannot do this.

@@ -111,7 +111,7 @@ fn a_hidden_name_does_as_well() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a");
     let begin = || {
-        let place = Place::open(&path).unwrap();
+        let place = FolderEntry::open(&path).unwrap();
         let mut new = NewFile::begin_hidden(place, Mode::from_raw_mode(0o666)).unwrap();
         new.file().write_all(b"text").unwrap();
         assert_eq!(

@@ -65,7 +65,7 @@ impl Layout {
 
 /// A function, and a position in its code; the history keeps it to come back.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct CodePosition {
     pub function: FunctionId,
     /// `None` until there is something to select.
     held: Option<RowKey>,
@@ -98,7 +98,7 @@ pub struct Code {
     /// The line that is selected in the source text, if this is the pane beside it.
     line_beside: Option<u32>,
     desk: Desk<CodeWanted, CodeAnswer>,
-    place: Option<Place>,
+    place: Option<CodePosition>,
     layout: Layout,
     syntax: Syntax,
     rows: Vec<CodeRow>,
@@ -136,7 +136,7 @@ impl Code {
     }
 
     /// Returns the open function and the position in its code; None before the first.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<CodePosition> {
         self.place.clone()
     }
 
@@ -164,7 +164,7 @@ impl Code {
     /// Opens the code of a function at its hottest row. Its files are read anew.
     pub fn open(&mut self, function: FunctionId) {
         self.visits += 1;
-        self.return_to(Place {
+        self.return_to(CodePosition {
             function,
             held: None,
             offset: 0,
@@ -183,7 +183,7 @@ impl Code {
 
     /// Opens the function of a place, at its position. There are no rows until there is an
     /// answer about it.
-    pub fn return_to(&mut self, place: Place) {
+    pub fn return_to(&mut self, place: CodePosition) {
         self.place = Some(place);
         self.rebuild();
     }

@@ -71,7 +71,7 @@ struct Outside {
 
 /// A graph as it was left: what has to be kept to come back to it.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct FlamePosition {
     look: Look,
     zoom: Way,
     outside: Vec<Outside>,
@@ -81,7 +81,7 @@ pub struct Place {
     offset: usize,
 }
 
-impl Place {
+impl FlamePosition {
     /// How often the user had zoomed when the graph was left.
     pub fn zooms(&self) -> u64 {
         self.zooms
@@ -90,8 +90,8 @@ impl Place {
 
 impl Flame {
     /// Returns what has to be kept to come back to what is shown now.
-    pub fn place(&self) -> Place {
-        Place {
+    pub fn place(&self) -> FlamePosition {
+        FlamePosition {
             look: self.desk.look(),
             zoom: self.zoom.clone(),
             outside: self.outside.clone(),
@@ -104,7 +104,7 @@ impl Flame {
 
     /// Goes back to a place. If that needs a tree of another direction or grouping, there are
     /// no bars until it comes.
-    pub fn return_to(&mut self, place: Place) {
+    pub fn return_to(&mut self, place: FlamePosition) {
         self.zoom = place.zoom;
         self.outside = place.outside;
         self.held = place.held;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// Which function, and what of its page.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct PagePosition {
     pub function: FunctionId,
     /// The row that is held; `None` while none was selected on purpose.
     held: Option<RowKey>,
@@ -37,11 +37,11 @@ pub struct Place {
     all_callees: bool,
 }
 
-impl Place {
+impl PagePosition {
     /// Returns the page of a function as it is opened for the first time: its top is shown and
     /// the function itself is selected.
     pub fn new(function: FunctionId) -> Self {
-        Place {
+        PagePosition {
             function,
             held: None,
             seen: None,
@@ -64,7 +64,7 @@ pub enum Follow {
 #[derive(Debug, Default)]
 pub struct Page {
     desk: Desk<FunctionId, PageAnswer>,
-    place: Option<Place>,
+    place: Option<PagePosition>,
     rows: Vec<PageRow>,
     width: u16,
     height: usize,
@@ -88,12 +88,12 @@ impl Page {
 
     /// Returns the open page with its selection and scroll position, to come back to it; None
     /// before the first page.
-    pub fn place(&self) -> Option<Place> {
+    pub fn place(&self) -> Option<PagePosition> {
         self.place.clone()
     }
 
     /// Opens a page: that of another function, or one that was open before.
-    pub fn open(&mut self, place: Place) {
+    pub fn open(&mut self, place: PagePosition) {
         self.place = Some(place);
         self.rebuild();
     }

@@ -4,11 +4,11 @@
 use crate::action::Action;
 use crate::context::Context;
 use crate::geometry;
-use crate::knobs::{Narrowing, Part};
+use crate::knobs::{CountedAlone, Narrowing};
 use crate::lists::find::{Find, Found};
 use crate::lists::groups::By;
 use crate::lists::motion::Motion;
-use crate::lists::table::{Item, Line, Place, Sort, Table};
+use crate::lists::table::{Item, Line, Sort, Table, TablePosition};
 use crate::views::{Done, View};
 use crate::words::explain;
 use profile::{Activity, Family, FunctionId, ProcessRow, Report, TREND_LEN};
@@ -26,17 +26,17 @@ pub trait Person: Item {
     const PLURAL: &'static str;
 
     /// Returns the part of the samples that belongs to these rows, as the scope has it.
-    fn part(keys: Vec<Self::Key>) -> Part;
+    fn part(keys: Vec<Self::Key>) -> CountedAlone;
 
     /// Returns the part of the samples that belongs to a whole group. None if it is that of
     /// its rows.
-    fn part_of_group(&self, _by: By) -> Option<Part> {
+    fn part_of_group(&self, _by: By) -> Option<CountedAlone> {
         None
     }
 
     /// Returns the part of the samples that belongs to the row and all that descend from it. None
     /// if none in the report does.
-    fn part_of_family(&self, _report: &Report) -> Option<Part> {
+    fn part_of_family(&self, _report: &Report) -> Option<CountedAlone> {
         None
     }
 
@@ -63,7 +63,7 @@ impl<I: Person> View for Table<I> {
         true
     }
 
-    fn resize(&mut self, cx: &Context<'_>, part: &geometry::Part) {
+    fn resize(&mut self, cx: &Context<'_>, part: &geometry::ViewArea) {
         self.resize(part.height.into(), &cx.shown.report);
     }
 
@@ -122,7 +122,7 @@ impl<I: Person> View for Table<I> {
     }
 
     fn return_to(&mut self, place: &dyn Any) {
-        if let Some(place) = place.downcast_ref::<Place<I>>() {
+        if let Some(place) = place.downcast_ref::<TablePosition<I>>() {
             self.return_to(place.clone());
         }
     }

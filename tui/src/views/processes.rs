@@ -2,7 +2,7 @@
 //! used again is another.
 
 pub mod draw;
-use crate::knobs::Part;
+use crate::knobs::CountedAlone;
 use crate::lists::family::Member;
 use crate::lists::groups::{By, Common};
 use crate::lists::table::Item;
@@ -35,16 +35,16 @@ pub enum ProcessColumn {
 impl Person for ProcessRow {
     const PLURAL: &'static str = "processes";
 
-    fn part(keys: Vec<Self::Key>) -> Part {
-        Part::Processes(keys)
+    fn part(keys: Vec<Self::Key>) -> CountedAlone {
+        CountedAlone::Processes(keys)
     }
 
-    fn part_of_group(&self, by: By) -> Option<Part> {
+    fn part_of_group(&self, by: By) -> Option<CountedAlone> {
         let host = self.details.host.as_ref().filter(|_| by == By::Host)?;
-        Some(Part::Hosts(vec![Arc::clone(host)]))
+        Some(CountedAlone::Hosts(vec![Arc::clone(host)]))
     }
 
-    fn part_of_family(&self, report: &Report) -> Option<Part> {
+    fn part_of_family(&self, report: &Report) -> Option<CountedAlone> {
         let family = Family {
             pid: self.pid,
             host: self.details.host.clone(),
@@ -52,7 +52,7 @@ impl Person for ProcessRow {
         let descends =
             |row: &ProcessRow| row.details.host == family.host && family.is_above(&row.details);
         let has_any = report.processes.iter().any(descends);
-        has_any.then(|| Part::Families(vec![family]))
+        has_any.then(|| CountedAlone::Families(vec![family]))
     }
 
     fn is_counted(&self) -> bool {

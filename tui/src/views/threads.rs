@@ -4,7 +4,7 @@
 pub mod draw;
 use super::processes::by_share;
 use crate::context::Context;
-use crate::knobs::Part;
+use crate::knobs::CountedAlone;
 use crate::lists::groups::{By, Common};
 use crate::lists::table::Item;
 use crate::views::people::{self, Person};
@@ -27,8 +27,8 @@ pub enum ThreadColumn {
 impl Person for ThreadRow {
     const PLURAL: &'static str = "threads";
 
-    fn part(keys: Vec<Self::Key>) -> Part {
-        Part::Threads(keys)
+    fn part(keys: Vec<Self::Key>) -> CountedAlone {
+        CountedAlone::Threads(keys)
     }
 
     fn activity(&self) -> Option<&Activity> {

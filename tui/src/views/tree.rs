@@ -22,7 +22,7 @@ use crate::lists::motion::Motion;
 use engine::snapshot::Snapshot;
 use profile::query::{Direction, GroupBy, Node, NodeKind};
 use profile::{FrameId, Function};
-use side::{Side, SidePlace};
+use side::{Side, SidePosition};
 use std::sync::Arc;
 pub use trees::Trees;
 
@@ -41,16 +41,16 @@ pub struct Tree {
 
 /// A call tree as it was left: what has to be kept to come back to it.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct TreePosition {
     look: Look,
-    top_down: SidePlace,
-    bottom_up: SidePlace,
+    top_down: SidePosition,
+    bottom_up: SidePosition,
 }
 
 impl Tree {
     /// Returns what has to be kept to come back to what is shown now.
-    pub fn place(&self) -> Place {
-        Place {
+    pub fn place(&self) -> TreePosition {
+        TreePosition {
             look: self.desk.look(),
             top_down: self.top_down.place(),
             bottom_up: self.bottom_up.place(),
@@ -59,7 +59,7 @@ impl Tree {
 
     /// Goes back to a place. Until its tree is there again, the place is looked for in the
     /// present one.
-    pub fn return_to(&mut self, place: Place) {
+    pub fn return_to(&mut self, place: TreePosition) {
         self.top_down.return_to(place.top_down);
         self.bottom_up.return_to(place.bottom_up);
         let is_shown = self.desk.return_to(place.look);

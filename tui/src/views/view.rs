@@ -3,7 +3,7 @@
 use crate::action::Action;
 use crate::context::Context;
 use crate::desk::{Answer, Question};
-use crate::geometry::Part;
+use crate::geometry::ViewArea;
 use crate::knobs::Narrowing;
 use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
@@ -26,7 +26,7 @@ pub trait View {
     }
 
     /// Tells the view the size of its part of the screen, before it is drawn there.
-    fn resize(&mut self, cx: &Context<'_>, part: &Part);
+    fn resize(&mut self, cx: &Context<'_>, part: &ViewArea);
 
     /// Moves the selection.
     fn go(&mut self, cx: &Context<'_>, motion: Motion);

@@ -52,7 +52,7 @@ const ENOENT: i32 = 2;
 const ENOSYS: i32 = 38;
 
 #[derive(Debug, Default)]
-struct State {
+struct FuseState {
     hangs: AtomicBool,
     ends: AtomicBool,
     /// Who was curious and not answered: its number, and what it was started as.
@@ -62,7 +62,7 @@ struct State {
 /// The mount. What waits for it goes on, with an error, when it is dropped.
 pub struct Fuse {
     directory: tempfile::TempDir,
-    state: Arc<State>,
+    state: Arc<FuseState>,
     server: Option<JoinHandle<()>>,
 }
 
@@ -89,7 +89,7 @@ impl Fuse {
             Some(&*options),
         )
         .map_err(|error| format!("a FUSE mount: {error}"))?;
-        let state = Arc::<State>::default();
+        let state = Arc::<FuseState>::default();
         let shared = state.clone();
         let server = std::thread::spawn(move || serve(device, &program, &shared));
         Ok(Self {
@@ -127,7 +127,7 @@ impl Drop for Fuse {
     }
 }
 
-fn serve(mut device: File, program: &[u8], state: &State) {
+fn serve(mut device: File, program: &[u8], state: &FuseState) {
     let mut buffer = vec![0; 1 << 20];
     let nap = Timespec {
         tv_sec: 0,

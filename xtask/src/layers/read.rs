@@ -14,7 +14,7 @@ pub type Source<'a> = &'a dyn Fn(&Path) -> Option<String>;
 /// Reads the module tree that begins in the file `root`.
 pub fn read(source: Source, root: &Path) -> Result<Crate> {
     let mut tree = Crate::default();
-    let place = Place {
+    let place = ModuleFiles {
         file: root.into(),
         folder: root.parent().unwrap_or(Path::new("")).into(),
     };
@@ -24,13 +24,13 @@ pub fn read(source: Source, root: &Path) -> Result<Crate> {
 }
 
 /// Where the code of a module is.
-struct Place {
+struct ModuleFiles {
     file: PathBuf,
     /// Where the files of its children are.
     folder: PathBuf,
 }
 
-impl Place {
+impl ModuleFiles {
     /// Where the child `name` has its code if it has a file of its own.
     fn of_child(&self, source: Source, name: &str) -> Self {
         let flat = self.folder.join(format!("{name}.rs"));
@@ -51,7 +51,7 @@ impl Place {
     }
 }
 
-fn read_file(tree: &mut Crate, source: Source, module: usize, place: &Place) -> Result<()> {
+fn read_file(tree: &mut Crate, source: Source, module: usize, place: &ModuleFiles) -> Result<()> {
     let path = &place.file;
     let text = source(path).with_context(|| format!("cannot read {}", path.display()))?;
     let file =
@@ -63,7 +63,7 @@ fn read_items(
     tree: &mut Crate,
     source: Source,
     module: usize,
-    place: &Place,
+    place: &ModuleFiles,
     items: &[Item],
 ) -> Result<()> {
     for item in items {
@@ -80,12 +80,12 @@ fn read_child(
     tree: &mut Crate,
     source: Source,
     parent: usize,
-    place: &Place,
+    place: &ModuleFiles,
     child: &ItemMod,
 ) -> Result<()> {
     let name = plain(&child.ident);
     if let Some((_, items)) = &child.content {
-        let place = Place {
+        let place = ModuleFiles {
             file: place.file.clone(),
             folder: place.folder.join(&name),
         };

@@ -31,8 +31,8 @@ impl Bench {
         self.directory.path().join("cache")
     }
 
-    fn place(&self) -> Place {
-        Place {
+    fn place(&self) -> ClientCache {
+        ClientCache {
             cache: self.cache(),
             rights: self.rights.clone(),
         }

@@ -4,7 +4,7 @@ use super::Counted;
 use super::callers::Callers;
 use crate::naming::NamedModule;
 use crate::probes::expression::Values;
-use crate::probes::order::{Place, Whose};
+use crate::probes::order::{ProbedFunction, Whose};
 use crate::probes::reach::{Reach, has_ended};
 use crate::probes::shown::TREND_MAX;
 use crate::probes::{Found, Guard, Placing, ProbeLimits, Recorder, Search, TooMuch, Track};
@@ -26,7 +26,7 @@ const MARKED_EVERY: Duration = Duration::from_millis(990);
 /// A probe that somebody ordered.
 pub struct Entry {
     pub number: u64,
-    pub place: Place,
+    pub place: ProbedFunction,
     pub whose: Whose,
     pub module: Option<Arc<NamedModule>>,
     /// What is wanted of its calls: how they end, and values.
@@ -44,14 +44,14 @@ pub struct Entry {
     pub missing_since: Option<Instant>,
     /// The finder has not answered yet.
     pub is_asked: bool,
-    pub state: State,
+    pub state: EntryState,
 }
 
 /// ```text
 /// Sought ── found and placed ──► InPlace ── taken away ──► Gone ── renewed ──► Sought
 ///    └────── refused: it leaves the list
 /// ```
-pub enum State {
+pub enum EntryState {
     Sought,
     InPlace(Box<Watched>),
     /// Why it was taken away, and what was counted until then.
@@ -119,7 +119,12 @@ impl Mark {
 }
 
 impl Entry {
-    pub fn new(number: u64, place: Place, whose: Whose, module: Option<Arc<NamedModule>>) -> Self {
+    pub fn new(
+        number: u64,
+        place: ProbedFunction,
+        whose: Whose,
+        module: Option<Arc<NamedModule>>,
+    ) -> Self {
         Self {
             number,
             place,
@@ -132,7 +137,7 @@ impl Entry {
             stays: false,
             missing_since: None,
             is_asked: false,
-            state: State::Sought,
+            state: EntryState::Sought,
         }
     }
 
@@ -144,18 +149,18 @@ impl Entry {
     /// What there is of it, in place or not any more.
     pub fn watched(&self) -> Option<&Watched> {
         match &self.state {
-            State::Sought => None,
-            State::InPlace(watched) => Some(watched),
-            State::Gone(past) => past.watched.as_deref(),
+            EntryState::Sought => None,
+            EntryState::InPlace(watched) => Some(watched),
+            EntryState::Gone(past) => past.watched.as_deref(),
         }
     }
 
     /// What there is of it, to add to it.
     pub fn watched_mut(&mut self) -> Option<&mut Watched> {
         match &mut self.state {
-            State::Sought => None,
-            State::InPlace(watched) => Some(watched),
-            State::Gone(past) => past.watched.as_deref_mut(),
+            EntryState::Sought => None,
+            EntryState::InPlace(watched) => Some(watched),
+            EntryState::Gone(past) => past.watched.as_deref_mut(),
         }
     }
 
@@ -214,7 +219,7 @@ impl Entry {
             placed_ns,
         };
         let track = recorder.begin(&found, placing);
-        self.state = State::InPlace(Box::new(Watched {
+        self.state = EntryState::InPlace(Box::new(Watched {
             found,
             probe,
             guard,
@@ -242,8 +247,9 @@ impl Entry {
 
     /// Takes it out of the kernel, and keeps what was counted.
     pub fn take_away(&mut self, calls: &mut Calls, recorder: &mut Recorder, why: &str) {
-        if let State::InPlace(_) = &self.state
-            && let State::InPlace(mut watched) = std::mem::replace(&mut self.state, State::Sought)
+        if let EntryState::InPlace(_) = &self.state
+            && let EntryState::InPlace(mut watched) =
+                std::mem::replace(&mut self.state, EntryState::Sought)
         {
             // Once more before it goes, so that the last calls count.
             watched.look(calls, recorder);
@@ -253,7 +259,7 @@ impl Entry {
             if let Some(track) = &mut watched.track {
                 recorder.end(track, now_ns, why);
             }
-            self.state = State::Gone(Box::new(Past {
+            self.state = EntryState::Gone(Box::new(Past {
                 why: why.into(),
                 watched: Some(watched),
             }));

@@ -1,7 +1,7 @@
 //! How long probes live, by a clock that is moved by hand, on a function of this test.
 
 use super::{Asked, Keeper, Message};
-use crate::probes::{Place, ProbeOrder, Probes, Reach, Stage, Which, Whose};
+use crate::probes::{ProbeOrder, ProbedFunction, Probes, Reach, Stage, Which, Whose};
 use probe::{BpfSource, Config, Source as _, Target};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -123,7 +123,7 @@ fn a_probe_lives_a_minute_unless_it_is_renewed() {
         return;
     };
     kept.order(ProbeOrder::Place {
-        place: Place::Named("proftop_test_short_life".into()),
+        place: ProbedFunction::Named("proftop_test_short_life".into()),
         whose: Whose::Target,
     });
     kept.wait_left("it is in place", 60);
@@ -167,7 +167,7 @@ fn the_log_has_every_call_once() {
         return;
     };
     kept.order(ProbeOrder::Place {
-        place: Place::Named("proftop_test_logged".into()),
+        place: ProbedFunction::Named("proftop_test_logged".into()),
         whose: Whose::Target,
     });
     kept.wait_left("it is in place", 60);

@@ -1,7 +1,7 @@
 //! A probe as snapshots hold it.
 
 use super::callers::Names;
-use super::entry::{Entry, State, Watched};
+use super::entry::{Entry, EntryState, Watched};
 use crate::probes::expression::Expression;
 use crate::probes::shown::{Latency, Probe, ProbeCost, ProbeValue, Seen, Shares, Site, Stage};
 use probe::call::{Reading, Texts};
@@ -33,12 +33,12 @@ pub fn of_entry(entry: &Entry, names: &Names, now: Instant) -> Probe {
         place: entry.place.clone(),
         whose: entry.whose.clone(),
         stage: match &entry.state {
-            State::Sought if entry.missing_since.is_some() => Stage::Missing,
-            State::Sought => Stage::Sought,
-            State::InPlace(watched) => Stage::InPlace {
+            EntryState::Sought if entry.missing_since.is_some() => Stage::Missing,
+            EntryState::Sought => Stage::Sought,
+            EntryState::InPlace(watched) => Stage::InPlace {
                 left: watched.expires.saturating_duration_since(now),
             },
-            State::Gone(past) => Stage::Gone(Arc::clone(&past.why)),
+            EntryState::Gone(past) => Stage::Gone(Arc::clone(&past.why)),
         },
         seen,
     }

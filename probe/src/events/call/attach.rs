@@ -83,7 +83,7 @@ pub enum When {
 
 /// One instruction of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct ProbedInstruction {
     /// Where in the file.
     pub offset: u64,
     /// Where in the file the counter is that the kernel counts up.
@@ -130,7 +130,7 @@ impl Uprobes {
         programs: &Programs,
         when: When,
         file: &File,
-        places: &[Place],
+        places: &[ProbedInstruction],
         scope: &Scope,
         links: &mut Vec<Link>,
     ) -> Result<(), AttachError> {

@@ -2,7 +2,7 @@
 //! walked from. Nothing stops it meanwhile; whether it was in the same wait all the time is seen
 //! by its switches afterwards.
 
-use super::record::Place;
+use super::record::ThreadPosition;
 use crate::decode::{PythonFrames, RawSample};
 use crate::events::Event;
 use crate::events::wait::{Blocked, WaitState, blocked_in, owner_of, state_in};
@@ -63,7 +63,7 @@ pub enum Found {
 
 /// Looks at a thread that has left its CPU at `place`, as far as that is known. Who may not look
 /// into its process learns only that it waits.
-pub fn look(pid: u32, tid: u32, place: Option<&Place>, files: &Files) -> Found {
+pub fn look(pid: u32, tid: u32, place: Option<&ThreadPosition>, files: &Files) -> Found {
     let begun_ns = now_ns();
     let path = format!("/proc/{pid}/task/{tid}/syscall");
     let call = call_at(&path);
@@ -100,7 +100,7 @@ fn call_at(path: &str) -> Option<String> {
 }
 
 /// Looks at a thread that was preempted at `place`: it is in the queue for a CPU.
-pub fn look_at_queue(pid: u32, tid: u32, place: &Place, files: &Files) -> Box<Look> {
+pub fn look_at_queue(pid: u32, tid: u32, place: &ThreadPosition, files: &Files) -> Box<Look> {
     let begun_ns = now_ns();
     let seen = seen(pid, tid, Some(place), None);
     let times = (begun_ns, begun_ns);
@@ -111,7 +111,7 @@ pub fn look_at_queue(pid: u32, tid: u32, place: &Place, files: &Files) -> Box<Lo
 fn seen(
     pid: u32,
     tid: u32,
-    place: Option<&Place>,
+    place: Option<&ThreadPosition>,
     here: Option<(u64, u64)>,
 ) -> (RawSample, Option<StackCopy>) {
     let mut raw = sample_of(pid, tid);

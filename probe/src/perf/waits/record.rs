@@ -23,14 +23,14 @@ pub enum Record {
     /// The thread leaves the CPU. It could go on if it is preempted, and else waits.
     Leaves { at: At, is_preempted: bool },
     /// From where the thread is about to leave its CPU.
-    From(At, Box<Place>),
+    From(At, Box<ThreadPosition>),
     /// So many records did not fit.
     Lost(u64),
 }
 
 /// Where a thread is that has left its CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ThreadPosition {
     /// Its registers in the program; `None` for one of 32 bits, or of the kernel.
     pub user: Option<(Registers, [u64; SCRATCH_REGISTERS])>,
     /// Frames of the kernel, innermost first.
@@ -87,7 +87,7 @@ fn sample(mut cursor: Cursor<'_>) -> Option<Record> {
         NO_REGISTERS | REGISTERS_32 => None,
         _ => Some(registers::read(cursor.take(8 * registers::COUNT)?)?),
     };
-    is_thread(at).then(|| Record::From(at, Box::new(Place { user, kernel })))
+    is_thread(at).then(|| Record::From(at, Box::new(ThreadPosition { user, kernel })))
 }
 
 /// Not the idle task, nor one that has no number any more, or none in our pid namespace.

@@ -28,7 +28,7 @@ pub struct Machine {
 
 /// Where the contents of a file go.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum Destination {
     /// Into a store of their own, as they are.
     Alone,
     /// Into a store with those of other machines.
@@ -59,27 +59,27 @@ impl Beside {
     }
 }
 
-impl Place {
+impl Destination {
     /// The name of the machine, where there are several.
     pub(super) fn host(&self) -> Option<&Arc<str>> {
         match self {
-            Place::Alone => None,
-            Place::Beside(beside) => Some(&beside.machine.host),
+            Destination::Alone => None,
+            Destination::Beside(beside) => Some(&beside.machine.host),
         }
     }
 
     /// What is added to the file's numbers of processes and modules.
     pub(super) fn first_number(&self) -> u32 {
         match self {
-            Place::Alone => 0,
-            Place::Beside(beside) => beside.machine.number * PEOPLE_MAX as u32,
+            Destination::Alone => 0,
+            Destination::Beside(beside) => beside.machine.number * PEOPLE_MAX as u32,
         }
     }
 
     /// Tells the store what the file says of itself, or compares its clock with the store's: that
     /// is done once, so that time does not jump.
     pub(super) fn set_info(&mut self, info: &Info, store: &mut Store) -> Result<(), FormatError> {
-        let Place::Beside(beside) = self else {
+        let Destination::Beside(beside) = self else {
             store.set_info(info.clone());
             return Ok(());
         };
@@ -109,14 +109,14 @@ impl Place {
 
     /// Says what the time is, on the store's clock.
     pub(super) fn set_now(&mut self, now_ns: u64) {
-        if let Place::Beside(beside) = self {
+        if let Destination::Beside(beside) = self {
             beside.until_ns = now_ns.saturating_add(FUTURE_NS);
         }
     }
 
     /// A moment of the file on the store's clock. None if it is in the future.
     pub(super) fn time_ns(&self, time_ns: u64) -> Option<u64> {
-        let Place::Beside(beside) = self else {
+        let Destination::Beside(beside) = self else {
             return Some(time_ns);
         };
         let time_ns = time_ns.saturating_add_signed(beside.shift_ns.unwrap_or(0));
@@ -126,7 +126,7 @@ impl Place {
     /// Counts a sample of the future, which was left out: one of them would make those of all
     /// other machines old.
     pub(super) fn count_future(&mut self) {
-        if let Place::Beside(beside) = self {
+        if let Destination::Beside(beside) = self {
             beside.of_the_future += 1;
         }
     }
@@ -134,7 +134,7 @@ impl Place {
     /// What was left out, as a sentence.
     pub(super) fn left_out(&self) -> Option<String> {
         match self {
-            Place::Beside(beside) if beside.of_the_future > 0 => Some(format!(
+            Destination::Beside(beside) if beside.of_the_future > 0 => Some(format!(
                 "{} samples of the future were left out: its clock was changed",
                 beside.of_the_future
             )),

@@ -2,7 +2,7 @@
 
 use super::block::{self, Next, Unpacker};
 use super::naming::Reasons;
-use super::place::{Beside, Machine, Place};
+use super::place::{Beside, Destination, Machine};
 use super::tables::Tables;
 use super::{MAGIC, VERSION};
 use super::{naming, probes, section, states};
@@ -40,7 +40,7 @@ pub struct Reader<R> {
     unpacker: Unpacker,
     /// The contents of a block that was read, and that no store has yet.
     next: Option<Vec<u8>>,
-    place: Place,
+    place: Destination,
     /// What the file says of itself.
     info: Info,
     /// By number of a process: the machine that the file says it is of, in a file of several.
@@ -90,16 +90,16 @@ fn damaged(what: &str) -> FormatError {
 impl<R: Read> Reader<R> {
     /// Reads the head of a file; an error if it is none of ours.
     pub fn new(input: R) -> Result<Self, FormatError> {
-        Self::new_at(input, Place::Alone)
+        Self::new_at(input, Destination::Alone)
     }
 
     /// As [`Reader::new`], of what a machine samples among others that are in the same store.
     /// What threads did in each state and what probes counted is not kept.
     pub fn new_beside(input: R, machine: Machine) -> Result<Self, FormatError> {
-        Self::new_at(input, Place::Beside(Beside::new(machine)))
+        Self::new_at(input, Destination::Beside(Beside::new(machine)))
     }
 
-    fn new_at(mut input: R, place: Place) -> Result<Self, FormatError> {
+    fn new_at(mut input: R, place: Destination) -> Result<Self, FormatError> {
         let mut start = [0; MAGIC.len() + 4];
         input
             .read_exact(&mut start)
@@ -286,7 +286,7 @@ impl<R: Read> Reader<R> {
                 section::BUSY => {
                     let busy = busy(part)?;
                     // Of several machines each tells its own.
-                    if matches!(self.place, Place::Alone) {
+                    if matches!(self.place, Destination::Alone) {
                         store.set_busy(busy);
                     }
                 }
@@ -317,23 +317,23 @@ impl<R: Read> Reader<R> {
                 section::PROBES => {
                     let mut dropped = ProbeLog::default();
                     let log = match self.place {
-                        Place::Alone => store.probes_mut(),
-                        Place::Beside(_) => &mut dropped,
+                        Destination::Alone => store.probes_mut(),
+                        Destination::Beside(_) => &mut dropped,
                     };
                     self.unknown_sections += probes::read(part, &self.tables, log)?;
                 }
                 section::STATES => {
                     let mut dropped = StateLog::default();
                     let log = match self.place {
-                        Place::Alone => store.states_mut(),
-                        Place::Beside(_) => &mut dropped,
+                        Destination::Alone => store.states_mut(),
+                        Destination::Beside(_) => &mut dropped,
                     };
                     self.unknown_sections += self.threads.read(part, &self.tables, log)?;
                 }
                 section::END => {
                     self.is_finished = true;
                     // Other machines go on.
-                    if let (Place::Alone, Some(end_ns)) = (&self.place, end_of(part)) {
+                    if let (Destination::Alone, Some(end_ns)) = (&self.place, end_of(part)) {
                         store.end(end_ns);
                     }
                 }

@@ -91,14 +91,14 @@ struct Named {
     /// In the store.
     frame: FrameId,
     /// What was written last, so that only news are written.
-    state: State,
+    state: NameWritten,
     has_source: bool,
 }
 
 /// How much the file says of a frame's name. It only moves down this list: a reason is
 /// told once and may be followed by a name, after a name nothing more is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum NameWritten {
     /// Nothing yet.
     Pending,
     /// Why it has no name.
@@ -657,7 +657,7 @@ impl<W: Write> Writer<W> {
         self.frames.insert(frame, number);
         self.named.push(Named {
             frame: id,
-            state: State::Pending,
+            state: NameWritten::Pending,
             has_source: false,
         });
         number
@@ -758,7 +758,7 @@ impl<W: Write> Writer<W> {
         for add in [Self::add_name, Self::add_source] {
             for (number, known) in (1u32..).zip(&mut named) {
                 // Nothing more can come for this frame.
-                if known.state == State::Final && known.has_source {
+                if known.state == NameWritten::Final && known.has_source {
                     continue;
                 }
                 // The number may belong to another frame by now.
@@ -779,24 +779,24 @@ impl<W: Write> Writer<W> {
 
     /// Writes the name of a frame, or why it has none, if that is news to the file.
     fn add_name(&mut self, view: &View, (number, frame): (u32, Frame), known: &mut Named) {
-        if known.state == State::Final {
+        if known.state == NameWritten::Final {
             return;
         }
         let (state, text, start) = match view.name_told(known.frame) {
-            NameState::Named(name) => (State::Final, name, None),
-            NameState::Unnamed(reason) if known.state == State::Pending => {
-                (State::Unnamed, reason.label().into(), None)
+            NameState::Named(name) => (NameWritten::Final, name, None),
+            NameState::Unnamed(reason) if known.state == NameWritten::Pending => {
+                (NameWritten::Unnamed, reason.label().into(), None)
             }
-            NameState::UnnamedIn { reason, start } if known.state == State::Pending => {
+            NameState::UnnamedIn { reason, start } if known.state == NameWritten::Pending => {
                 // Relative to the frame, as both lie in one function: one or two bytes
                 // in place of up to ten.
                 let start = start.wrapping_sub(frame.address).cast_signed();
-                (State::Unnamed, reason.label().into(), Some(start))
+                (NameWritten::Unnamed, reason.label().into(), Some(start))
             }
             _ => return,
         };
         let kind = match (state, start) {
-            (State::Final, _) => kind::NAMED,
+            (NameWritten::Final, _) => kind::NAMED,
             (_, None) => kind::UNNAMED,
             (_, Some(_)) => kind::UNNAMED_IN,
         };

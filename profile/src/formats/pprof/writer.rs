@@ -6,7 +6,7 @@ use super::proto::Message;
 use super::{ENDING_LABEL, field};
 use crate::few;
 use crate::formats::FormatError;
-use crate::query::{Place, Trace};
+use crate::query::{Trace, TraceFrame};
 use crate::tables::Module;
 use crate::{Frame, FrameId, FunctionId, Info, ModuleId, NameState, Selection, View};
 use flate2::Compression;
@@ -57,7 +57,7 @@ struct Writer<'a> {
     mapping_of: HashMap<ModuleId, u64>,
     /// Numbers of what stacks go through: machine addresses, or whole functions where
     /// the selection shows those.
-    locations: HashMap<Place, u64>,
+    locations: HashMap<TraceFrame, u64>,
     /// By function and number of its file's name: one with lines in two files is two
     /// there.
     functions: HashMap<(FunctionId, u64), u64>,
@@ -209,7 +209,7 @@ impl<'a> Writer<'a> {
 
     /// The number of a place, which is described when it is first met. A whole function
     /// gets a line and no address.
-    fn location(&mut self, place: Place) -> u64 {
+    fn location(&mut self, place: TraceFrame) -> u64 {
         if let Some(number) = self.locations.get(&place) {
             return *number;
         }
@@ -218,8 +218,8 @@ impl<'a> Writer<'a> {
         let mut location = Message::default();
         location.number(field::location::ID, number);
         match place {
-            Place::Frame(id) => self.describe_frame(id, &mut location),
-            Place::Function(id) => {
+            TraceFrame::Frame(id) => self.describe_frame(id, &mut location),
+            TraceFrame::Function(id) => {
                 let function = self.view.function(id);
                 let mapping = match self.view.frame(id) {
                     Some(frame) if id.0 >= crate::intern::RESERVED => self.mapping(frame),

@@ -28,11 +28,11 @@ const TRAMPOLINES_MAX: usize = 4096;
 #[derive(Debug)]
 pub struct CurrentBpf {
     kernel: Box<dyn BpfKernel>,
-    state: Mutex<State>,
+    state: Mutex<KnownPrograms>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct KnownPrograms {
     /// The numbers, in order.
     programs: Vec<u32>,
     /// Of the functions of all programs, by address.
@@ -124,12 +124,12 @@ impl CurrentBpf {
     }
 
     /// No code panics while it holds the lock, and every state is consistent.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, KnownPrograms> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl KnownPrograms {
     /// The number of the program that has code at this address.
     fn program_at(&mut self, addr: u64, kernel: &dyn BpfKernel) -> Option<u32> {
         if self.read.is_none_or(|read| read.elapsed() >= WAIT) {

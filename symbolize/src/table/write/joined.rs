@@ -255,7 +255,7 @@ impl<P: FnMut(u32, &[u8])> Joined<'_, '_, P> {
 mod tests {
     use super::*;
     use crate::LinkAddr;
-    use crate::table::place::Place;
+    use crate::table::place::FunctionPlace;
     use crate::table::pool::{KnownTexts, Pool};
     use crate::table::unit::{UnitBuilder, UnitScratch};
     use crate::table::{Extras, Table, write};
@@ -286,7 +286,7 @@ mod tests {
                 unit.add_range(end, NO_PLACE);
             }
             unit.skip_gap(start);
-            let place = |line| Place {
+            let place = |line| FunctionPlace {
                 function: NONE,
                 file: NONE,
                 line,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::hash::FastState;
 use crate::table::format::NONE;
 use crate::table::intern::Texts;
-use crate::table::place::Place;
+use crate::table::place::FunctionPlace;
 use crate::table::pool::KnownTexts;
 
 /// What the places of all units refer to. Numbers are given in the order in which ranges
@@ -32,7 +32,7 @@ impl<'p, 'u> AllTexts<'p, 'u> {
 
     /// A place of a unit that refers to such texts and files, as it is in the table.
     #[inline]
-    pub fn resolve(&mut self, texts: &[u32], files: &[u32], place: &mut Place) {
+    pub fn resolve(&mut self, texts: &[u32], files: &[u32], place: &mut FunctionPlace) {
         let number = |numbers: &[u32], index: u32| numbers.get(index as usize).copied();
         if place.function != NONE {
             let text = number(texts, place.function).unwrap_or(NONE);

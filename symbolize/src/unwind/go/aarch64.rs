@@ -19,7 +19,7 @@
 
 use super::GoRow;
 use super::code::Code;
-use super::switch::{self, Layout, Part};
+use super::switch::{self, Layout, RuleSpan};
 use crate::bytes::u32_in;
 use crate::go::depths::Depths;
 use crate::unwind::rule::{Linked, Saved, Unsupported, UnwindRule};
@@ -153,7 +153,7 @@ enum Leaving {
     /// As most that write the stack pointer: x29 leads back.
     Never,
     /// In a part of its code; elsewhere it is on its caller's. `None` if there is no such code.
-    In(Option<Part>),
+    In(Option<RuleSpan>),
 }
 
 /// How the functions leave that have to be known by name.
@@ -186,9 +186,9 @@ fn leaving(name: &[u8], code: &[u8], layout: &Layout) -> Leaving {
 const LOST: UnwindRule = UnwindRule::Unsupported(Unsupported::ReturnAddress);
 
 /// From `start` to the end of the code.
-fn part(start: u64, code: &[u8], rule: UnwindRule) -> Option<Part> {
+fn part(start: u64, code: &[u8], rule: UnwindRule) -> Option<RuleSpan> {
     let end = code.len() as u64;
-    (start < end).then_some(Part { start, end, rule })
+    (start < end).then_some(RuleSpan { start, end, rule })
 }
 
 fn first_write(code: &[u8]) -> Option<u64> {

@@ -18,7 +18,7 @@ pub struct Layout {
 
 /// From `start` up to `end` of a function, `rule` holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct RuleSpan {
     pub start: u64,
     pub end: u64,
     pub rule: UnwindRule,
@@ -51,13 +51,13 @@ impl Layout {
     }
 
     /// The parts of a function in which the rows by depth do not hold.
-    pub fn parts(&self, name: &[u8], code: &[u8], rows: &[GoRow]) -> Vec<Part> {
+    pub fn parts(&self, name: &[u8], code: &[u8], rows: &[GoRow]) -> Vec<RuleSpan> {
         let end = code.len() as u64;
         let mut writes = writes_of_rsp(code);
         let first = writes.next();
         let part = |start: Option<u64>, end, rule| {
             let start = start.filter(|start| *start < end)?;
-            Some(Part { start, end, rule })
+            Some(RuleSpan { start, end, rule })
         };
         let parts = match name {
             // They leave for another goroutine, and nothing comes back.
@@ -86,7 +86,7 @@ impl Layout {
 }
 
 /// Puts the parts over the rows of a function.
-pub fn apply(parts: &[Part], rows: &mut Vec<GoRow>) {
+pub fn apply(parts: &[RuleSpan], rows: &mut Vec<GoRow>) {
     for part in parts {
         let at_end = rows.iter().rev().find(|row| row.start <= part.end).copied();
         rows.retain(|row| !(part.start..part.end).contains(&row.start));
@@ -113,7 +113,7 @@ pub fn apply(parts: &[Part], rows: &mut Vec<GoRow>) {
 /// mov %rdx,(%rsp) or 0x28(%rsp)        the stack pointer
 /// call
 /// ```
-fn calls_of_c(code: &[u8], rows: &[GoRow]) -> impl Iterator<Item = Part> {
+fn calls_of_c(code: &[u8], rows: &[GoRow]) -> impl Iterator<Item = RuleSpan> {
     let by_stack = [0x48, 0x89, 0x7c, 0x24];
     let goroutine = behind(code, &by_stack).map_or(0, |[at]: [u8; 1]| at);
     let saved: [Vec<u8>; 2] = [0x3c, 0x14].map(|register: u8| match goroutine {
@@ -140,7 +140,7 @@ fn calls_of_c(code: &[u8], rows: &[GoRow]) -> impl Iterator<Item = Part> {
         let start = from + found + saved.len();
         let until = code.get(start..).unwrap_or_default();
         let end = memchr::memmem::find(until, &[0x48, 0x89, 0xf4]).map_or(len, |at| start + at);
-        parts.push(Part {
+        parts.push(RuleSpan {
             start: start as u64,
             end: end as u64,
             rule,

@@ -67,7 +67,7 @@ fn frame(offset: i32) -> UnwindRule {
 
 #[test]
 fn parts_go_over_rows() {
-    let part = |start, end| switch::Part {
+    let part = |start, end| switch::RuleSpan {
         start,
         end,
         rule: UnwindRule::EndOfStack,

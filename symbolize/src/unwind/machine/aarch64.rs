@@ -8,7 +8,7 @@ use gimli::{AArch64, CfaRule, RegisterRule};
 
 use super::{bytes, narrow};
 use crate::unwind::expression;
-use crate::unwind::program::{State, Tracked};
+use crate::unwind::program::{RowRules, Tracked};
 use crate::unwind::rule::{Linked, Saved, Unsupported, UnwindRule};
 
 pub const TRACKED: Tracked = Tracked {
@@ -19,7 +19,7 @@ pub const TRACKED: Tracked = Tracked {
 };
 
 /// As [`Machine::rule`](super::Machine::rule) says.
-pub fn rule(state: &State, section: &[u8], signal: bool) -> UnwindRule {
+pub fn rule(state: &RowRules, section: &[u8], signal: bool) -> UnwindRule {
     // There is one layout of such frames, and what the vDSO says of them does not lead to the
     // registers (arch/arm64/kernel/vdso/sigreturn.S).
     if signal {
@@ -28,7 +28,7 @@ pub fn rule(state: &State, section: &[u8], signal: bool) -> UnwindRule {
     frame(state, section).unwrap_or_else(UnwindRule::Unsupported)
 }
 
-fn frame(state: &State, section: &[u8]) -> Result<UnwindRule, Unsupported> {
+fn frame(state: &RowRules, section: &[u8]) -> Result<UnwindRule, Unsupported> {
     let x30 = match state.return_address {
         None | Some(RegisterRule::SameValue | RegisterRule::Register(AArch64::X30)) => Saved::Not,
         Some(RegisterRule::Undefined) => return Ok(UnwindRule::EndOfStack),

@@ -4,7 +4,7 @@ use gimli::{CfaRule, RegisterRule, X86_64};
 
 use super::{bytes, narrow};
 use crate::unwind::expression;
-use crate::unwind::program::{State, Tracked};
+use crate::unwind::program::{RowRules, Tracked};
 use crate::unwind::rule::{Cfa, RbpRule, RbxRule, Register, Unsupported, UnwindRule};
 
 pub const TRACKED: Tracked = Tracked {
@@ -19,7 +19,7 @@ const UCONTEXT_RSP: i64 = 160;
 
 /// `section` is where the expressions are. `signal` is the CIE's augmentation
 /// `S`. `with_rbx` asks for rbx as well.
-pub fn rule(state: &State, section: &[u8], signal: bool, with_rbx: bool) -> UnwindRule {
+pub fn rule(state: &RowRules, section: &[u8], signal: bool, with_rbx: bool) -> UnwindRule {
     let rule = if signal {
         signal_frame(state, section)
     } else {
@@ -43,7 +43,7 @@ fn rbx(rule: Option<&RegisterRule<usize>>) -> RbxRule {
     }
 }
 
-fn frame(state: &State, section: &[u8]) -> Result<UnwindRule, Unsupported> {
+fn frame(state: &RowRules, section: &[u8]) -> Result<UnwindRule, Unsupported> {
     match state.return_address {
         Some(RegisterRule::Offset(-8)) => {}
         Some(RegisterRule::Undefined) => return Ok(UnwindRule::EndOfStack),
@@ -70,7 +70,7 @@ fn frame(state: &State, section: &[u8]) -> Result<UnwindRule, Unsupported> {
 }
 
 /// Only where all else is as simple as it can be.
-fn return_in(register: gimli::Register, state: &State) -> Result<UnwindRule, Unsupported> {
+fn return_in(register: gimli::Register, state: &RowRules) -> Result<UnwindRule, Unsupported> {
     let is_same = matches!(
         state.frame_pointer,
         None | Some(RegisterRule::Undefined | RegisterRule::SameValue)
@@ -119,7 +119,7 @@ fn rbp(rule: Option<&RegisterRule<usize>>, section: &[u8]) -> Result<RbpRule, Un
 
 /// In the C library's `__restore_rt` all registers have expressions that find
 /// them in the `struct ucontext`. The one of `rsp` tells that it is there.
-fn signal_frame(state: &State, section: &[u8]) -> Result<UnwindRule, Unsupported> {
+fn signal_frame(state: &RowRules, section: &[u8]) -> Result<UnwindRule, Unsupported> {
     let CfaRule::Expression(expression) = state.cfa() else {
         return Err(Unsupported::SignalFrame);
     };

@@ -24,7 +24,7 @@ const BEFORE_MS: i64 = 60_000;
 /// What is kept of each machine, and the samples of all.
 #[derive(Debug)]
 pub struct Gathering {
-    state: Mutex<State>,
+    state: Mutex<GatherState>,
     /// Is told when samples come and when a machine goes.
     changed: Condvar,
     /// When the profile's clock was 0, in ms since 1970.
@@ -32,7 +32,7 @@ pub struct Gathering {
 }
 
 #[derive(Debug)]
-struct State {
+struct GatherState {
     profile: Machines,
     machines: Vec<One>,
 }
@@ -60,7 +60,7 @@ impl Gathering {
             heard: None,
         });
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(GatherState {
                 profile: Machines::new(names.len(), input::limits(), epoch_ms),
                 machines: machines.collect(),
             }),
@@ -72,7 +72,7 @@ impl Gathering {
     /// Waits until the first samples have come or no machine is left, but not longer than this.
     pub fn wait_for_samples(&self, limit: Duration) {
         let state = self.lock();
-        let is_waiting = |state: &mut State| !state.has_samples() && !state.all_gone();
+        let is_waiting = |state: &mut GatherState| !state.has_samples() && !state.all_gone();
         // Whatever ends the wait, the caller looks at what there is.
         drop(self.changed.wait_timeout_while(state, limit, is_waiting));
     }
@@ -152,13 +152,13 @@ impl Gathering {
         snapshot
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, GatherState> {
         // A thread that panicked has left a block half added, which costs its machine alone.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl GatherState {
     fn has_samples(&self) -> bool {
         self.profile.store().stats().samples > 0
     }

@@ -18,7 +18,7 @@
 mod place;
 
 use crate::failure::Failure;
-use place::Place;
+use place::OwnSocket;
 use probe::confine::{self, Duty};
 use probe::privilege::UserRights;
 use serde::Serialize;
@@ -78,13 +78,13 @@ impl Reply {
 /// An open control socket. It is removed when this is dropped.
 pub struct Control {
     requests: mpsc::Receiver<Request>,
-    _place: Place,
+    _place: OwnSocket,
 }
 
 impl Control {
     /// Makes the socket, and begins to listen.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let (place, listener) = Place::take(path)?;
+        let (place, listener) = OwnSocket::take(path)?;
         let failed = |error| Failure::failed(format!("cannot listen at {}: {error}", place.name()));
         listener.set_nonblocking(true).map_err(failed)?;
         let runtime = tokio::runtime::Builder::new_current_thread()

@@ -14,7 +14,7 @@
 use super::format::Style;
 use super::modules::Modules;
 use super::tables::ID_DIGITS_MIN;
-use super::{Place, SymbolFormat, format};
+use super::{LookupScope, SymbolFormat, format};
 use regex::bytes::{Captures, Match, Regex};
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -65,7 +65,7 @@ static PERF_FUNCTION: LazyLock<Regex> = LazyLock::new(|| {
 /// Answers the addresses of one line.
 pub fn line(
     line: &[u8],
-    place: &Place,
+    place: &LookupScope,
     modules: &Modules,
     style: Style,
     out: &mut impl Write,
@@ -139,7 +139,7 @@ fn text(found: Match<'_>) -> &str {
 fn resolve(
     found: &Captures<'_>,
     perf: Option<u64>,
-    place: &Place,
+    place: &LookupScope,
     modules: &Modules,
 ) -> Option<Resolved> {
     let number = |name| u64::from_str_radix(text(found.name(name)?), 16).ok();

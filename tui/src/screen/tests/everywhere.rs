@@ -11,7 +11,7 @@ use profile::Host;
 
 /// A state, how to get there, and what the screen says of it at 80 columns.
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct ScreenCase {
     name: &'static str,
     /// Nothing has come yet without.
     snapshot: Option<fn() -> Snapshot>,
@@ -26,8 +26,8 @@ fn state(
     snapshot: fn() -> Snapshot,
     keys: &'static str,
     says: &'static str,
-) -> State {
-    State {
+) -> ScreenCase {
+    ScreenCase {
         name,
         snapshot: Some(snapshot),
         keys,
@@ -36,11 +36,11 @@ fn state(
     }
 }
 
-fn states() -> Vec<State> {
+fn states() -> Vec<ScreenCase> {
     let running = state("running", plain, "", "LIVE");
     vec![
         running,
-        State {
+        ScreenCase {
             snapshot: None,
             ..state("starting", plain, "", "STARTING")
         },
@@ -48,14 +48,14 @@ fn states() -> Vec<State> {
         state("loading", loading, "", " net"),
         state("empty", empty, "", "IDLE   "),
         state("no rights", no_rights, "", "FAILED cannot sample"),
-        State {
+        ScreenCase {
             then: thaw_later,
             ..state("frozen", plain, " ", "FROZEN 00:00:41")
         },
         state("lost", lost, "", "LOST   1,126"),
         state("cut", cut, "", "CUT "),
         state("ended", ended, "", "EXITED postgres[4121]"),
-        State {
+        ScreenCase {
             then: behind,
             ..state("behind", plain, "", "BEHIND")
         },
@@ -224,7 +224,7 @@ const SIZES: [((u16, u16), Theme); 6] = [
     ((300, 80), UTF8),
 ];
 
-fn open(view: ViewId, state: &State) -> Hand {
+fn open(view: ViewId, state: &ScreenCase) -> Hand {
     let mut hand = Hand::new(80, 24);
     if let Some(snapshot) = state.snapshot {
         hand.show(snapshot()).wait(2_000);

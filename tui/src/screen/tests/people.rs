@@ -4,7 +4,7 @@
 use super::*;
 use crate::action::{Key, Keymap, Scope};
 use crate::fixture::{postgres, tree_step};
-use crate::knobs::Part;
+use crate::knobs::CountedAlone;
 use crate::lists::groups::By;
 use crate::lists::table::Line;
 use crate::views::tree::Fold;
@@ -128,11 +128,11 @@ fn parents_that_were_never_sampled_have_rows_in_the_tree() {
         host: None,
     };
     let (part, words) = narrowed(&mut hand, "\n").expect("it has children");
-    assert_eq!(part, Part::Families(vec![shells]));
+    assert_eq!(part, CountedAlone::Families(vec![shells]));
     assert_eq!(words, "bash[501] and its children");
     let (part, words) = narrowed(&mut hand, "gjj\n").expect("a leaf");
     assert!(
-        matches!(&part, Part::Processes(ids) if ids.len() == 1),
+        matches!(&part, CountedAlone::Processes(ids) if ids.len() == 1),
         "{part:?}"
     );
     assert!(words.ends_with(&format!("[{first}]")), "{words}");
@@ -301,7 +301,7 @@ fn threads_of_one_name_are_one_row() {
     hand.keys("\n");
     let narrowed = hand.app.knobs.scope.last().expect("a scope");
     assert_eq!(&*narrowed.words, "300 threads pool");
-    let Part::Threads(threads) = &narrowed.part else {
+    let CountedAlone::Threads(threads) = &narrowed.part else {
         panic!("{narrowed:?}");
     };
     assert_eq!(threads.len(), 300);
@@ -412,7 +412,7 @@ fn processes_of_one_unit_are_one_row() {
     hand.keys("\n");
     let narrowed = hand.app.knobs.scope.last().expect("a scope");
     assert_eq!(&*narrowed.words, "2 processes of ob.service");
-    assert!(matches!(&narrowed.part, Part::Processes(all) if all.len() == 2));
+    assert!(matches!(&narrowed.part, CountedAlone::Processes(all) if all.len() == 2));
     // A unit has no parent: as a tree they stand one by one, and in units without a tree.
     hand.keys("\u{8}").wait(2_000).keys("t");
     let is = |hand: &Hand| {
@@ -465,7 +465,7 @@ fn a_server_and_those_that_it_has_forked_are_one_line() {
         &*narrowed.words,
         "2 processes python /srv/shop/bin/gunicorn -w 8 shop:app"
     );
-    assert!(matches!(&narrowed.part, Part::Processes(all) if all.len() == 2));
+    assert!(matches!(&narrowed.part, CountedAlone::Processes(all) if all.len() == 2));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::knobs::recorded;
 use super::*;
 use crate::fixture::{probed, tree_step};
-use engine::probes::{Place, ProbeOrder, Which, Whose, Word};
+use engine::probes::{ProbeOrder, ProbedFunction, Which, Whose, Word};
 
 #[test]
 fn probes_at_every_size() {
@@ -56,7 +56,7 @@ fn a_key_places_one_from_every_view_with_functions() {
         let ProbeOrder::Place { place, whose } = order(&hand) else {
             panic!("{:?}", hand.effects);
         };
-        let Place::Sampled(sampled) = place else {
+        let ProbedFunction::Sampled(sampled) = place else {
             panic!("{place:?}");
         };
         assert_eq!((&*sampled.shown, whose), (&*name, &Whose::Target), "{view}");

@@ -4,7 +4,7 @@
 use super::CodeRow;
 use super::before::{Before, Counted};
 use super::lines::{line_at, line_of};
-use crate::code::{Body, Hit, Library, Place, Wanted};
+use crate::code::{Body, BodyLine, Hit, Library, Wanted};
 use crate::desk::{Answer, Answerable, Ask, Key, Lane};
 use profile::query::{CodeAddress, CodeGroup, CodePlace, FunctionCode};
 use profile::{Cancel, FrameId, Function, FunctionId, Metric, Role, Selection, View};
@@ -52,7 +52,7 @@ pub struct CodeAnswer {
     /// What was found on disk for these addresses.
     pub body: Arc<Body>,
     /// Samples of each source line, in whatever file it is.
-    pub lines: BTreeMap<Place, Spot>,
+    pub lines: BTreeMap<BodyLine, Spot>,
     /// Samples of each instruction, by the number of its piece and its number in the piece.
     pub instructions: BTreeMap<(usize, usize), Spot>,
     /// Samples by address, where there is no instruction.
@@ -136,7 +136,7 @@ impl CodeAnswer {
         let group = |parts: &HashMap<FrameId, usize>| selection.code_groups(frame, parts, cancel);
         let mut lines = spots(all, |address| place(address, body), group)?;
         self.unplaced = lines.remove(&None).unwrap_or_default();
-        let known = |(place, spot): (Option<Place>, Spot)| Some((place?, spot));
+        let known = |(place, spot): (Option<BodyLine>, Spot)| Some((place?, spot));
         self.lines = lines.into_iter().filter_map(known).collect();
         let code = spots(all, |address| body.find(address.address), group)?;
         let known = |(at, spot): (Option<(usize, usize)>, Spot)| Some((at?, spot));
@@ -232,7 +232,7 @@ fn wanted(ask: &Ask<CodeWanted>, function: &Function, code: &FunctionCode) -> Wa
 }
 
 /// Returns the line of an address: by the file on disk, or else as the profile knows it.
-fn place(address: &CodeAddress, body: &Body) -> Option<Place> {
+fn place(address: &CodeAddress, body: &Body) -> Option<BodyLine> {
     line_at(address.address, body).or_else(|| line_of(address.place.as_ref()?, body))
 }
 

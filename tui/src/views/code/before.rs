@@ -4,7 +4,7 @@
 
 use super::CodeRow;
 use super::lines::{line_at, line_of};
-use crate::code::{Body, Place};
+use crate::code::{Body, BodyLine};
 use profile::diff::{Sides, same_function};
 use profile::query::CodePlace;
 use profile::{Cancel, Function, Selection};
@@ -76,7 +76,7 @@ impl Before {
 impl Counted {
     /// The line of the code on the screen that the samples belong to; None if it has no such
     /// line.
-    pub fn line(&self, body: &Body) -> Option<Place> {
+    pub fn line(&self, body: &Body) -> Option<BodyLine> {
         let found = self.address.and_then(|address| line_at(address, body));
         found.or_else(|| line_of(self.place.as_ref()?, body))
     }

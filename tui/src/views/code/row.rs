@@ -1,6 +1,6 @@
 //! One row of the code.
 
-use crate::code::Place;
+use crate::code::BodyLine;
 use profile::FunctionId;
 
 /// One line of the screen. `before` is the number of its samples in the baseline, 0 if there is
@@ -9,7 +9,7 @@ use profile::FunctionId;
 pub enum CodeRow {
     /// A line of the file that is shown.
     Line {
-        place: Place,
+        place: BodyLine,
         samples: u64,
         before: u64,
     },
@@ -60,7 +60,7 @@ pub enum CodeRow {
 /// Identifies a row: a row with an equal key in the next answer is the same row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowKey {
-    Line(Place),
+    Line(BodyLine),
     Instruction(u64),
     Call(u32, FunctionId),
     Address(u64),

@@ -3,7 +3,7 @@
 
 use super::row::CodeRow;
 use super::{CodeAnswer, Layout, Spot, words};
-use crate::code::{Body, Place, Syntax};
+use crate::code::{Body, BodyLine, Syntax};
 use std::collections::BTreeMap;
 
 /// At most this many lines of a file are shown: a longer function was written by a program.
@@ -96,7 +96,7 @@ fn add_lines(answer: &CodeAnswer, file: u32, code: &CodeByLine, rows: &mut Vec<C
     // changed.
     let end = last.max(last.saturating_add(LINES_AFTER).min(text_end));
     for line in start..=end {
-        let place = Place { file, line };
+        let place = BodyLine { file, line };
         let spot = answer.lines.get(&place);
         if line > text_end && spot.is_none() {
             continue;
@@ -116,7 +116,7 @@ fn add_lines(answer: &CodeAnswer, file: u32, code: &CodeByLine, rows: &mut Vec<C
     }
     // What has no row of its own is summed up below, so that the rows add up to all
     // samples.
-    let is_shown = |place: &Place| place.file == file && (start..=end).contains(&place.line);
+    let is_shown = |place: &BodyLine| place.file == file && (start..=end).contains(&place.line);
     add_others(answer, file, is_shown, rows);
 }
 
@@ -193,7 +193,7 @@ fn add_calls(line: u32, spot: &Spot, rows: &mut Vec<CodeRow>) {
 fn add_others(
     answer: &CodeAnswer,
     main: u32,
-    is_shown: impl Fn(&Place) -> bool,
+    is_shown: impl Fn(&BodyLine) -> bool,
     rows: &mut Vec<CodeRow>,
 ) {
     let mut others: BTreeMap<u32, (usize, u64, u64)> = BTreeMap::new();
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn a_line_that_only_waits_in_what_it_calls_is_hot_where_that_is_counted() {
         let line = |line, samples| CodeRow::Line {
-            place: Place { file: 0, line },
+            place: BodyLine { file: 0, line },
             samples,
             before: 0,
         };

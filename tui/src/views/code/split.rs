@@ -1,7 +1,7 @@
 //! Source text and instructions *side by side*: two panes with a list each, in which the same
 //! place is selected.
 
-use super::{Code, CodeRow, Layout, Place, rows};
+use super::{Code, CodePosition, CodeRow, Layout, rows};
 use std::sync::Arc;
 
 impl Code {
@@ -53,10 +53,11 @@ impl Code {
             self.syntax = other.syntax;
             self.find_rows();
         }
-        let is_same = |mine: &Place| (mine.function, mine.visit) == (place.function, place.visit);
+        let is_same =
+            |mine: &CodePosition| (mine.function, mine.visit) == (place.function, place.visit);
         if !self.place.as_ref().is_some_and(is_same) {
             self.followed = None;
-            self.place = Some(Place {
+            self.place = Some(CodePosition {
                 function: place.function,
                 held: None,
                 offset: 0,

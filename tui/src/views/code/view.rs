@@ -1,10 +1,10 @@
 //! The code of a function as the app sees it.
 
-use super::{Code, CodeAnswer, Follow, NoSource, Place, words};
+use super::{Code, CodeAnswer, CodePosition, Follow, NoSource, words};
 use crate::action::Action;
 use crate::context::Context;
 use crate::desk::{Answer, Question};
-use crate::geometry::Part;
+use crate::geometry::ViewArea;
 use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
 use crate::notice::Notice;
@@ -15,7 +15,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 impl View for Code {
-    fn resize(&mut self, _: &Context<'_>, part: &Part) {
+    fn resize(&mut self, _: &Context<'_>, part: &ViewArea) {
         self.resize(part.width, part.height.into());
     }
 
@@ -108,7 +108,7 @@ impl View for Code {
     }
 
     fn return_to(&mut self, place: &dyn Any) {
-        if let Some(place) = place.downcast_ref::<Place>() {
+        if let Some(place) = place.downcast_ref::<CodePosition>() {
             self.return_to(place.clone());
         }
     }

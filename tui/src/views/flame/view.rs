@@ -1,10 +1,10 @@
 //! The flame graph as the app sees it.
 
-use super::{Flame, Place, words};
+use super::{Flame, FlamePosition, words};
 use crate::action::Action;
 use crate::context::Context;
 use crate::desk::{Answer, Question};
-use crate::geometry::Part;
+use crate::geometry::ViewArea;
 use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
 use crate::lists::table::Sort;
@@ -16,7 +16,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 impl View for Flame {
-    fn resize(&mut self, _: &Context<'_>, part: &Part) {
+    fn resize(&mut self, _: &Context<'_>, part: &ViewArea) {
         self.resize(part.width, part.height.into());
     }
 
@@ -113,15 +113,15 @@ impl View for Flame {
     }
 
     fn return_to(&mut self, place: &dyn Any) {
-        if let Some(place) = place.downcast_ref::<Place>() {
+        if let Some(place) = place.downcast_ref::<FlamePosition>() {
             self.return_to(place.clone());
         }
     }
 
     /// Leaves what is zoomed into, if that was zoomed into after the last step.
     fn close_innermost(&mut self, before: Option<&dyn Any>) -> bool {
-        let before = before.and_then(|place| place.downcast_ref::<Place>());
-        self.has_zoomed_since(before.map_or(0, Place::zooms)) && self.zoom_out()
+        let before = before.and_then(|place| place.downcast_ref::<FlamePosition>());
+        self.has_zoomed_since(before.map_or(0, FlamePosition::zooms)) && self.zoom_out()
     }
 
     /// These leave what was zoomed into.

@@ -2,10 +2,10 @@
 
 use super::{Functions, difference, words};
 use crate::context::Context;
-use crate::geometry::Part;
+use crate::geometry::ViewArea;
 use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
-use crate::lists::table::{Place, Sort};
+use crate::lists::table::{Sort, TablePosition};
 use crate::views::{FunctionHere, View};
 use crate::words::metric::metric_told;
 use profile::{FunctionId, FunctionRow, Role};
@@ -21,7 +21,7 @@ impl View for Functions {
         true
     }
 
-    fn resize(&mut self, cx: &Context<'_>, part: &Part) {
+    fn resize(&mut self, cx: &Context<'_>, part: &ViewArea) {
         self.table.resize(part.height.into(), &cx.shown.report);
         self.difference.resize(part.height.into());
     }
@@ -112,7 +112,7 @@ impl View for Functions {
     }
 
     fn return_to(&mut self, place: &dyn Any) {
-        if let Some(place) = place.downcast_ref::<Place<FunctionRow>>() {
+        if let Some(place) = place.downcast_ref::<TablePosition<FunctionRow>>() {
             self.table.return_to(place.clone());
         }
     }

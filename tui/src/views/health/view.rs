@@ -4,7 +4,7 @@ use super::{CauseAnswer, Health};
 use crate::action::Action;
 use crate::context::Context;
 use crate::desk::{Answer, Question};
-use crate::geometry::Part;
+use crate::geometry::ViewArea;
 use crate::lists::motion::Motion;
 use crate::notice::Notice;
 use crate::views::{Done, View};
@@ -16,7 +16,7 @@ impl View for Health {
         true
     }
 
-    fn resize(&mut self, _: &Context<'_>, part: &Part) {
+    fn resize(&mut self, _: &Context<'_>, part: &ViewArea) {
         self.resize(part.height.into());
     }
 

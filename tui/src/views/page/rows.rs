@@ -1,7 +1,7 @@
 //! The rows of a page. As many callers and callees as leave room for the rest
 //! are rows of their own; the others are one row, until it is opened.
 
-use super::{Before, Neighbours, PageAnswer, Place};
+use super::{Before, Neighbours, PageAnswer, PagePosition};
 use crate::words::names;
 use profile::FunctionId;
 use profile::query::{Neighbour, NeighbourKind};
@@ -92,7 +92,7 @@ const ROWS_MIN: usize = 2;
 /// 4. the heaviest stack, and the time line.
 ///
 /// Callers and callees share the lines that the other parts leave.
-pub fn rows(answer: &PageAnswer, place: &Place, width: u16, height: usize) -> Vec<PageRow> {
+pub fn rows(answer: &PageAnswer, place: &PagePosition, width: u16, height: usize) -> Vec<PageRow> {
     let Some(page) = &answer.page else {
         return Vec::new();
     };

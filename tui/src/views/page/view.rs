@@ -1,10 +1,10 @@
 //! The page of a function as the app sees it.
 
-use super::{Follow, Page, PageAnswer, Place, words};
+use super::{Follow, Page, PageAnswer, PagePosition, words};
 use crate::action::Action;
 use crate::context::Context;
 use crate::desk::{Answer, Question};
-use crate::geometry::Part;
+use crate::geometry::ViewArea;
 use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
 use crate::views::{Done, FunctionHere, View};
@@ -13,7 +13,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 impl View for Page {
-    fn resize(&mut self, _: &Context<'_>, part: &Part) {
+    fn resize(&mut self, _: &Context<'_>, part: &ViewArea) {
         self.resize(part.width, part.height.into());
     }
 
@@ -100,7 +100,7 @@ impl View for Page {
     }
 
     fn return_to(&mut self, place: &dyn Any) {
-        if let Some(place) = place.downcast_ref::<Place>() {
+        if let Some(place) = place.downcast_ref::<PagePosition>() {
             self.open(place.clone());
         }
     }

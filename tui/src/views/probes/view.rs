@@ -2,7 +2,7 @@
 
 use super::{Probes, words};
 use crate::context::Context;
-use crate::geometry::Part;
+use crate::geometry::ViewArea;
 use crate::lists::motion::Motion;
 use crate::views::{FunctionHere, View};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ impl View for Probes {
         true
     }
 
-    fn resize(&mut self, _: &Context<'_>, part: &Part) {
+    fn resize(&mut self, _: &Context<'_>, part: &ViewArea) {
         self.resize(part.height.into());
     }
 

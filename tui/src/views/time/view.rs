@@ -4,14 +4,14 @@ use super::{Time, TimeAnswer, words};
 use crate::action::Action;
 use crate::context::Context;
 use crate::desk::{Answer, Question};
-use crate::geometry::Part;
+use crate::geometry::ViewArea;
 use crate::lists::motion::Motion;
 use crate::views::{Done, View};
 use profile::FunctionId;
 use std::any::Any;
 
 impl View for Time {
-    fn resize(&mut self, cx: &Context<'_>, part: &Part) {
+    fn resize(&mut self, cx: &Context<'_>, part: &ViewArea) {
         self.resize(part.width, part.height.into(), cx.shown.source.rate_hz);
     }
 

@@ -24,7 +24,7 @@ const OPEN_MAX: usize = 10_000;
 /// The rows of one direction, and what is open and selected among them.
 #[derive(Debug, Default)]
 pub struct Side {
-    at: SidePlace,
+    at: SidePosition,
     rows: Vec<TreeRow>,
     /// The path of each row, in the order of the rows: what the cursor moves over.
     keys: Vec<PathId>,
@@ -34,7 +34,7 @@ pub struct Side {
 
 /// What is open and selected, whatever tree is shown.
 #[derive(Debug, Clone, Default)]
-pub struct SidePlace {
+pub struct SidePosition {
     /// The numbers of all paths that are named here. They mean nothing in another place.
     paths: Paths,
     /// The paths whose rows below are shown. They stay open while they are not in the tree.
@@ -50,10 +50,10 @@ pub struct SidePlace {
     touched: bool,
 }
 
-impl SidePlace {
+impl SidePosition {
     /// Returns the place with the present numbers of its functions, and without paths that
     /// nothing needs any more.
-    fn renamed(&self, current: impl Fn(FunctionId) -> FunctionId) -> SidePlace {
+    fn renamed(&self, current: impl Fn(FunctionId) -> FunctionId) -> SidePosition {
         let (mut cursor, mut last_seen) = (self.cursor.clone(), self.last_seen.clone());
         let held = cursor.held();
         let sets = self.open.iter().chain(&self.unfolded).copied();
@@ -67,7 +67,7 @@ impl SidePlace {
                 row.path = held;
             }
         }
-        SidePlace {
+        SidePosition {
             open: self.open.iter().copied().filter_map(new).collect(),
             unfolded: self.unfolded.iter().copied().filter_map(new).collect(),
             hot_end: self.hot_end.and_then(new),
@@ -82,14 +82,14 @@ impl SidePlace {
 impl Side {
     /// Returns what is open and selected, to come back to it, with only the paths needed for
     /// that.
-    pub fn place(&self) -> SidePlace {
+    pub fn place(&self) -> SidePosition {
         self.at.renamed(|function| function)
     }
 
     /// Goes back to a place; its tree has to be asked for next.
-    pub fn return_to(&mut self, place: SidePlace) {
+    pub fn return_to(&mut self, place: SidePosition) {
         self.release();
-        self.at = SidePlace {
+        self.at = SidePosition {
             cursor: place.cursor.come_back(),
             ..place
         };

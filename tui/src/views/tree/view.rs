@@ -1,10 +1,10 @@
 //! The call tree as the app sees it.
 
-use super::{Place, Tree, draw};
+use super::{Tree, TreePosition, draw};
 use crate::action::{Action, FoldAction};
 use crate::context::Context;
 use crate::desk::{Answer, Question};
-use crate::geometry::Part;
+use crate::geometry::ViewArea;
 use crate::lists::find::{Find, Found};
 use crate::lists::motion::Motion;
 use crate::lists::table::Sort;
@@ -17,7 +17,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 impl View for Tree {
-    fn resize(&mut self, _: &Context<'_>, part: &Part) {
+    fn resize(&mut self, _: &Context<'_>, part: &ViewArea) {
         self.resize(part.height.into());
     }
 
@@ -121,7 +121,7 @@ impl View for Tree {
     }
 
     fn return_to(&mut self, place: &dyn Any) {
-        if let Some(place) = place.downcast_ref::<Place>() {
+        if let Some(place) = place.downcast_ref::<TreePosition>() {
             self.return_to(place.clone());
         }
     }

@@ -1,6 +1,6 @@
 //! A perf event for each breakpoint.
 
-use super::{AttachError, BorrowedFd, Link, Place, Scope, When, each_process};
+use super::{AttachError, BorrowedFd, Link, ProbedInstruction, Scope, When, each_process};
 use crate::perf_event::{Attributes, PerfEvent, Tasks};
 use std::ffi::CStr;
 use std::{fs, io};
@@ -46,7 +46,7 @@ impl Events {
         program: BorrowedFd<'_>,
         when: When,
         path: &CStr,
-        place: &Place,
+        place: &ProbedInstruction,
         scope: &Scope,
         links: &mut Vec<Link>,
     ) -> Result<(), AttachError> {

@@ -5,7 +5,7 @@
 //! and later missed those of some children: right since 6.12 (commits 46ba0e49b642 and
 //! 900f362e2062).
 
-use super::{BorrowedFd, Link, Place, Scope, When, each_process};
+use super::{BorrowedFd, Link, ProbedInstruction, Scope, When, each_process};
 use crate::bpf_call::{UPROBE_MULTI, descriptor};
 use std::ffi::CStr;
 use std::io;
@@ -38,11 +38,11 @@ pub fn attach(
     program: BorrowedFd<'_>,
     when: When,
     path: &CStr,
-    places: &[Place],
+    places: &[ProbedInstruction],
     scope: &Scope,
     links: &mut Vec<Link>,
 ) -> io::Result<()> {
-    let words = |word: fn(&Place) -> u64| places.iter().map(word).collect::<Vec<u64>>();
+    let words = |word: fn(&ProbedInstruction) -> u64| places.iter().map(word).collect::<Vec<u64>>();
     let offsets = words(|place| place.offset);
     let cookies = words(|place| place.cookie.0);
     // 0 is no place of a counter: there the file begins.

@@ -11,7 +11,7 @@
 use super::Libs;
 use crate::formats::FormatError;
 use crate::formats::json::Text;
-use crate::query::{Place, Timed, Trace};
+use crate::query::{Timed, Trace, TraceFrame};
 use crate::{
     FrameId, FrameKind, Function, FunctionId, ModuleId, NameState, Role, RowName, Selection, View,
 };
@@ -75,7 +75,7 @@ pub(super) struct Tables<'a> {
     func_of: HashMap<(u32, i64, Option<u32>), u32>,
     frames: Columns,
     /// The frames that stand for a place, outermost first.
-    places: HashMap<Place, Vec<u32>>,
+    places: HashMap<TraceFrame, Vec<u32>>,
     stacks: Columns,
     stack_of: HashMap<(Option<u32>, u32), u32>,
     /// Rows of whole stacks, by the store's number and how the walk ended.
@@ -194,12 +194,12 @@ impl<'a> Tables<'a> {
     }
 
     /// Outermost first: the function whose code it is, then what is inlined.
-    fn place(&mut self, place: Place) -> Vec<u32> {
+    fn place(&mut self, place: TraceFrame) -> Vec<u32> {
         if let Some(known) = self.places.get(&place) {
             return known.clone();
         }
         let frames = match place {
-            Place::Function(id) => {
+            TraceFrame::Function(id) => {
                 let function = self.view.function(id);
                 let module = self.view.frame(id).map(|frame| frame.module);
                 let is_function = function.role == Role::Function;
@@ -220,7 +220,7 @@ impl<'a> Tables<'a> {
                 };
                 vec![self.frame(&shown, 0)]
             }
-            Place::Frame(id) => self.sampled(id),
+            TraceFrame::Frame(id) => self.sampled(id),
         };
         self.places.insert(place, frames.clone());
         frames

@@ -26,13 +26,13 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// A socket that we have made.
 #[derive(Debug)]
-pub struct Place {
+pub struct OwnSocket {
     path: PathBuf,
     /// Its device and number: what has the name at the end may be another one.
     identity: Option<(u64, u64)>,
 }
 
-impl Place {
+impl OwnSocket {
     /// Makes the socket, with the rights of the user who called us.
     pub fn take(path: &Path) -> Result<(Self, UnixListener), Failure> {
         let failed = |why: io::Error| {
@@ -51,7 +51,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for OwnSocket {
     fn drop(&mut self) {
         let files = UserFiles::current();
         if self.identity.is_some() && files.identity(&self.path).ok() == Some(self.identity) {
@@ -136,7 +136,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     fn refused(path: &Path) -> String {
-        Place::take(path)
+        OwnSocket::take(path)
             .map(|(place, _)| place)
             .unwrap_err()
             .message
@@ -146,7 +146,7 @@ mod tests {
     fn a_socket_is_its_owners_alone_and_goes_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("control");
-        let (place, listener) = Place::take(&path).unwrap();
+        let (place, listener) = OwnSocket::take(&path).unwrap();
         let mode = path.symlink_metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o600);
         assert!(refused(&path).contains("another recorder answers"));
@@ -160,10 +160,10 @@ mod tests {
         let path = folder.path().join("control");
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        let (first, _listener) = Place::take(&path).unwrap();
+        let (first, _listener) = OwnSocket::take(&path).unwrap();
         // Somebody has removed it, and another recorder has made its own.
         std::fs::remove_file(&path).unwrap();
-        let (_second, _other) = Place::take(&path).unwrap();
+        let (_second, _other) = OwnSocket::take(&path).unwrap();
         drop(first);
         assert!(path.exists());
     }
