@@ -163,11 +163,11 @@ impl OpenWaits {
         let mut to_walk = Vec::new();
         if is_new_second {
             to_walk = self.look(&batch.threads, waits, now_ns());
-            self.tell(batch);
+            self.report_to(batch);
         } else if is_soon {
             let living = waits.threads();
             to_walk = self.look(&living, waits, now_ns());
-            self.tell(batch);
+            self.report_to(batch);
             batch.threads.extend(living);
         }
         batch.waits = waits.counters();
@@ -355,7 +355,7 @@ impl OpenWaits {
     }
 
     /// Tells once more of each wait that is not over, with the time since it was told last.
-    fn tell(&mut self, batch: &mut Batch) {
+    fn report_to(&mut self, batch: &mut Batch) {
         let known = self.by_thread.len();
         let every = (known / TOLD_MAX + 1) as u32;
         for (tid, open) in &mut self.by_thread {
@@ -589,7 +589,7 @@ mod tests {
         assert_eq!(first.weight, 3 * SECOND);
         let mut turn = batch(vec![first], 4 * SECOND);
         waits.correct(&mut turn);
-        waits.tell(&mut turn);
+        waits.report_to(&mut turn);
         assert_eq!(turn.samples.len(), 1, "it has just been told");
         let mut sum = turn.samples[0].weight;
         for second in [5, 6] {
@@ -597,7 +597,7 @@ mod tests {
             waits.follow(&[asleep(SECOND, now_ns)], now_ns);
             let mut turn = batch(Vec::new(), now_ns - 5);
             waits.correct(&mut turn);
-            waits.tell(&mut turn);
+            waits.report_to(&mut turn);
             let [again] = &turn.samples[..] else {
                 panic!("{}", turn.samples.len());
             };
@@ -617,7 +617,7 @@ mod tests {
         // It is over: another one of the same thread is not told by its stack.
         waits.follow(&[asleep(9 * SECOND, 10 * SECOND)], 10 * SECOND);
         let mut turn = batch(Vec::new(), 10 * SECOND);
-        waits.tell(&mut turn);
+        waits.report_to(&mut turn);
         assert!(turn.samples.is_empty());
         waits.follow(&[], 9 * SECOND + REMEMBERED_NS);
         assert!(waits.by_thread.is_empty());
@@ -704,7 +704,7 @@ mod tests {
             let threads: Vec<_> = (0..threads).map(asleep).collect();
             waits.follow(&threads, now_ns);
             let mut turn = batch(Vec::new(), now_ns);
-            waits.tell(&mut turn);
+            waits.report_to(&mut turn);
             assert!(turn.samples.len() <= TOLD_MAX, "{}", turn.samples.len());
             sum += turn.samples.iter().map(|sample| sample.weight).sum::<u64>();
         }

@@ -242,7 +242,7 @@ impl PerfSource {
         self.drain_samples();
         if let Some(Followed { waits, .. }) = &mut self.waits {
             waits.drain();
-            waits.hear(&self.timeline.events()[known..]);
+            waits.handle_side_events(&self.timeline.events()[known..]);
             for record in waits.advance(settled_ns, &mut self.timeline) {
                 self.timeline.push(record);
             }

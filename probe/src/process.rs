@@ -155,14 +155,14 @@ impl ProcessTable {
             .is_some_and(|exited_ns| exited_ns < time_ns)
         {
             process.exited_ns = None;
-            process.tell(pid, &mut self.changes);
+            process.report_to(pid, &mut self.changes);
         }
         if !process.announced {
             process.announced = true;
             process.owner.update(pid, &mut self.lineages);
             process.title_due_ns = now_ns.saturating_add(TITLE_NS);
             self.titles.ask(process.whose(pid), process.user());
-            process.tell(pid, &mut self.changes);
+            process.report_to(pid, &mut self.changes);
         } else if process.title_due_ns <= now_ns
             && process.exited_ns.is_none()
             && self.titles.ask_again(process.whose(pid), process.user())
@@ -342,7 +342,7 @@ impl ProcessTable {
         };
         process.exited_ns = Some(time_ns);
         if process.announced {
-            process.tell(pid, &mut self.changes);
+            process.report_to(pid, &mut self.changes);
         }
     }
 
@@ -368,7 +368,7 @@ impl ProcessTable {
                 process.owner.update(pid, &mut self.lineages);
                 self.titles.ask(process.whose(pid), process.user());
             }
-            process.tell(pid, &mut self.changes);
+            process.report_to(pid, &mut self.changes);
         }
     }
 
@@ -387,7 +387,7 @@ impl ProcessTable {
             Err(_) => process.title_due_ns = now_ns.saturating_add(TITLE_REFUSED_NS),
             Ok(Some(words)) if process.owner.command_line.as_ref() != Some(&words) => {
                 process.owner.command_line = Some(words);
-                process.tell(pid, &mut self.changes);
+                process.report_to(pid, &mut self.changes);
             }
             Ok(_) => {}
         }
@@ -471,7 +471,7 @@ impl Process {
         }
     }
 
-    fn tell(&self, pid: u32, changes: &mut Vec<ProcessInfo>) {
+    fn report_to(&self, pid: u32, changes: &mut Vec<ProcessInfo>) {
         changes.push(ProcessInfo {
             id: self.id,
             pid,

@@ -236,14 +236,20 @@ impl Python {
 
     /// Looks whether a process that is starting runs Python, before it is sampled. False if it is
     /// known as well as it can be.
-    pub fn meet(&mut self, pid: u32, mappings: &Arc<Mappings>, user: u32, now_ns: u64) -> bool {
+    pub fn inspect_process(
+        &mut self,
+        pid: u32,
+        mappings: &Arc<Mappings>,
+        user: u32,
+        now_ns: u64,
+    ) -> bool {
         self.add_process(pid, mappings, user);
         let Some(process) = self.processes.get_mut(&pid) else {
             // It may still map an interpreter, or one may be recognized.
             return true;
         };
         process.find_asyncio(mappings, &self.asyncio, &mut self.maps);
-        let look = process.meet(&mut self.budget, now_ns);
+        let look = process.inspect(&mut self.budget, now_ns);
         let is_starting = process.is_starting() || process.is_awaited(now_ns);
         self.is_meeting |= is_starting;
         if let Some(look) = look {
@@ -300,7 +306,7 @@ impl Python {
         }
         let user = process.user();
         let thread_name = process.name(raw.tid);
-        let met = process.trampolines.meet(&raw.user, mappings, now_ns);
+        let met = process.trampolines.inspect(&raw.user, mappings, now_ns);
         let unmarked = met.unmarked.into_iter();
         let pid = raw.tgid;
         self.unmarked

@@ -339,7 +339,9 @@ impl Timeline {
             let mapped = processes
                 .mapped(*pid)
                 .filter(|_| now_ns < *until_ns && targets.may_want(*pid));
-            mapped.is_some_and(|(mappings, user)| python.meet(*pid, &mappings, user, now_ns))
+            mapped.is_some_and(|(mappings, user)| {
+                python.inspect_process(*pid, &mappings, user, now_ns)
+            })
         });
     }
 

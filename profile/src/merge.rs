@@ -278,7 +278,7 @@ impl<'a> MergedPart<'a> {
             match state {
                 NameState::Named(name) => {
                     let chain = self.chain(id, &name, import)?;
-                    import.tell(merged, chain);
+                    import.set_chain(merged, chain);
                 }
                 NameState::Pending => {}
                 state => import.tell_state(merged, state),

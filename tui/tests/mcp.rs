@@ -57,7 +57,7 @@ impl Server {
         });
         let answer = server.ask("initialize", params);
         assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
-        server.tell(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        server.send_message(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         server
     }
 
@@ -66,7 +66,7 @@ impl Server {
         input.write_all(bytes).expect("it reads");
     }
 
-    fn tell(&mut self, message: Value) {
+    fn send_message(&mut self, message: Value) {
         self.send(format!("{message}\n").as_bytes());
     }
 
@@ -74,7 +74,9 @@ impl Server {
     fn request(&mut self, method: &str, params: Value) -> i64 {
         self.asked += 1;
         let id = self.asked;
-        self.tell(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        self.send_message(
+            json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }),
+        );
         id
     }
 
@@ -212,10 +214,12 @@ fn hostile_input_has_an_answer_and_the_server_goes_on() {
     assert_eq!(server.answer()["error"]["code"], -32700);
     // What needs no answer has none: the next one is that of the ping.
     server.send(b"\n\r\n");
-    server.tell(json!({ "jsonrpc": "2.0", "method": "no/such/notification" }));
-    server.tell(json!({ "jsonrpc": "2.0", "id": 5, "result": {} }));
+    server.send_message(json!({ "jsonrpc": "2.0", "method": "no/such/notification" }));
+    server.send_message(json!({ "jsonrpc": "2.0", "id": 5, "result": {} }));
     let cancel = json!({ "requestId": 12345 });
-    server.tell(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel }));
+    server.send_message(
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel }),
+    );
     assert_eq!(server.ask("ping", json!({}))["result"], json!({}));
 
     for arguments in [
@@ -322,7 +326,9 @@ fn samples_are_taken_and_asked_again() {
     // One that is cancelled has no answer, and the next one has.
     let id = server.begin_call("look", json!({ "seconds": 60 }));
     let cancel = json!({ "requestId": id });
-    server.tell(json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel }));
+    server.send_message(
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel }),
+    );
     let text = server.text("look", json!({ "pid": pid, "seconds": 1 }));
     assert!(text.contains("`look-5`"), "{text}");
 }

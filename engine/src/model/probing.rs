@@ -81,7 +81,7 @@ impl Probing {
             self.keeper = keeper.ok();
         }
         match &self.keeper {
-            Some(keeper) => keeper.tell(Message::Order(order, module)),
+            Some(keeper) => keeper.send(Message::Order(order, module)),
             // There is no thread for it, and nothing to wait for.
             None => _ = self.wishes.send(Wish::Ready),
         }
@@ -122,7 +122,7 @@ impl Probing {
             return;
         };
         for (number, (from_ns, time)) in self.untold.drain() {
-            keeper.tell(Message::OnCpu {
+            keeper.send(Message::OnCpu {
                 number,
                 from_ns,
                 time,
@@ -176,7 +176,7 @@ impl Probing {
             let module = modules.get(ModuleId(frame.module.0))?;
             Some((Arc::clone(&module.named), frame.address))
         });
-        keeper.tell(Message::Stack(Stack {
+        keeper.send(Message::Stack(Stack {
             probe: number,
             frames: frames.collect(),
             tid: sample.tid,

@@ -88,7 +88,7 @@ pub struct Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.tell(Message::End);
+        self.send(Message::End);
     }
 }
 
@@ -155,7 +155,7 @@ impl Keeper {
     }
 
     /// Gives the thread a message, and does not wait.
-    pub fn tell(&self, message: Message) {
+    pub fn send(&self, message: Message) {
         // The thread has ended: there are no probes any more.
         let _ = self.messages.send(message);
     }
@@ -169,7 +169,7 @@ impl Keeper {
     /// Waits for it.
     pub fn fresh_news(&self) -> Option<News> {
         self.looks.set(self.looks.get() + 1);
-        self.tell(Message::Look(self.looks.get()));
+        self.send(Message::Look(self.looks.get()));
         let until = Instant::now() + FRESH_NEWS;
         let mut all = Vec::new();
         // News that the keeper sent before this look may come first.

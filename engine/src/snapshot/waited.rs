@@ -83,7 +83,7 @@ impl Waited {
                 thread.comm = Arc::clone(name);
             }
         }
-        waited.tell(report, view, query);
+        waited.add_to(report, view, query);
         waited
     }
 
@@ -120,7 +120,7 @@ impl Waited {
     /// Tells the rows of a report, which is of this query, what threads did; nothing if the
     /// window is another one. Those that waited all the time have no sample, and get a row
     /// unless a filter asks for something.
-    pub fn tell(&self, report: &mut Report, view: &View, query: &Query) {
+    pub fn add_to(&self, report: &mut Report, view: &View, query: &Query) {
         let (own, its) = (self.window, report.window);
         let is_near = |a: u64, b: u64| a.abs_diff(b) <= SHIFT_NS;
         if !is_near(own.start_ns, its.start_ns) || !is_near(own.end_ns, its.end_ns) {
@@ -288,7 +288,7 @@ mod tests {
             window: of,
             ..Report::default()
         };
-        waited().tell(&mut report, &view(), query);
+        waited().add_to(&mut report, &view(), query);
         report
     }
 

@@ -256,7 +256,7 @@ impl Waits {
     }
 
     /// Takes note of what else happened to threads.
-    pub fn hear(&mut self, events: &[SideEvent]) {
+    pub fn handle_side_events(&mut self, events: &[SideEvent]) {
         for event in events.iter().filter(|event| !event.what.is_outside()) {
             let what = match &event.what {
                 What::Fork { pid, parent_pid } => Stepped::Forked {
@@ -443,7 +443,7 @@ impl Waits {
         };
         let long_ns = self.long_ns();
         let Some(thread) = self.threads.get_mut(&at.tid) else {
-            self.meet(&record, at, timeline);
+            self.handle_record(&record, at, timeline);
             return;
         };
         if at.time_ns < thread.known_until_ns() {
@@ -463,7 +463,7 @@ impl Waits {
     }
 
     /// Follows another thread, if it is a target.
-    fn meet(&mut self, record: &Record, at: At, timeline: &mut Timeline) {
+    fn handle_record(&mut self, record: &Record, at: At, timeline: &mut Timeline) {
         let died_ns = self.dead.get(&at.tid);
         if died_ns.is_some_and(|died_ns| at.time_ns.saturating_sub(*died_ns) < DEAD_NS) {
             return;

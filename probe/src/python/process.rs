@@ -171,7 +171,7 @@ impl Process {
     }
 
     /// It is starting: it is to be looked at, whether its interpreter is ready.
-    pub fn meet(&mut self, budget: &mut Budget, now_ns: u64) -> Option<Wanted> {
+    pub fn inspect(&mut self, budget: &mut Budget, now_ns: u64) -> Option<Wanted> {
         self.met_ns.get_or_insert(now_ns);
         let is_due = self.is_starting() && now_ns >= self.again_ns;
         is_due
@@ -325,12 +325,12 @@ impl Process {
         }
         self.told_tasks = found.flatten();
         if self.told_tasks.is_some() {
-            self.tell(maps);
+            self.write_to(maps);
         }
     }
 
     /// Tells the kernel side where everything is, if that is known.
-    fn tell(&self, maps: &mut PythonMaps) {
+    fn write_to(&self, maps: &mut PythonMaps) {
         if let WalkState::Walked(layout) = &self.state {
             let tasks = self.tasks(layout);
             maps.add_process(
@@ -513,7 +513,7 @@ impl Process {
         let is_news = is_other || !self.is_walked();
         self.state = WalkState::Walked(layout);
         if is_news {
-            self.tell(maps);
+            self.write_to(maps);
         }
     }
 }

@@ -28,7 +28,7 @@ enum Known {
 
 /// What a stack leads through.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Met {
+pub struct Inspected {
     /// Starts of mappings whose code is to be read.
     pub wanted: Vec<u64>,
     /// Starts of mappings that are known to have trampolines, and are not marked so.
@@ -37,8 +37,8 @@ pub struct Met {
 
 impl Trampolines {
     /// Looks at the frames of a stack.
-    pub fn meet(&mut self, frames: &[UserFrame], mappings: &Mappings, now_ns: u64) -> Met {
-        let mut met = Met::default();
+    pub fn inspect(&mut self, frames: &[UserFrame], mappings: &Mappings, now_ns: u64) -> Inspected {
+        let mut met = Inspected::default();
         for frame in frames {
             let mapping = mappings.find(frame.address_for_lookup());
             let Some(mapping) = mapping.filter(|it| it.backing == Backing::Anonymous) else {
@@ -99,13 +99,13 @@ mod tests {
             UserFrame::exact(0x10004),
             UserFrame::return_address(0x10016),
         ];
-        let met = known.meet(&frames, &mappings, 0);
+        let met = known.inspect(&frames, &mappings, 0);
         assert_eq!((met.wanted, met.unmarked), (vec![0x10000], vec![]));
-        assert_eq!(known.meet(&frames, &mappings, 1), Met::default());
-        let again = known.meet(&frames, &mappings, AGAIN_NS);
+        assert_eq!(known.inspect(&frames, &mappings, 1), Inspected::default());
+        let again = known.inspect(&frames, &mappings, AGAIN_NS);
         assert_eq!(again.wanted, [0x10000], "it was empty");
         known.set(0x10000, trampoline());
-        let met = known.meet(&frames, &mappings, 3);
+        let met = known.inspect(&frames, &mappings, 3);
         assert_eq!(met.unmarked, [(0x10000, trampoline())]);
         known.set(0x90000, trampoline());
         assert_eq!(known.0.len(), 1, "nobody asked for that one");

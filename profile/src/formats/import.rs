@@ -3,7 +3,7 @@
 //! stacks that it is on.
 //!
 //! A reader asks for numbers ([`Import::module`], [`Import::process`],
-//! [`Import::frame`]), says what it knows of frames ([`Import::tell`]), adds samples,
+//! [`Import::frame`]), says what it knows of frames ([`Import::set_chain`]), adds samples,
 //! and takes the store at the end. Everything that a file can make grow has a bound
 //! here.
 
@@ -178,7 +178,7 @@ impl Import {
     }
 
     /// What a frame is called, with what is inlined there, innermost first.
-    pub(crate) fn tell(&mut self, frame: Frame, mut chain: Vec<Link>) {
+    pub(crate) fn set_chain(&mut self, frame: Frame, mut chain: Vec<Link>) {
         if chain.len() > CHAIN_MAX {
             // The innermost stay, and the last one, whose code it is.
             chain.drain(CHAIN_MAX - 1..chain.len() - 1);

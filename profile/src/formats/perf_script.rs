@@ -228,7 +228,7 @@ impl Reader {
         let frame = self.import.frame(id, Some(address), kind, known)?;
         let mut chain = std::mem::take(&mut sample.inlined);
         if let Some((before, chain)) = sample.last.take() {
-            self.import.tell(before, chain);
+            self.import.set_chain(before, chain);
         }
         if is_unknown {
             self.import.tell_unnamed(frame, NoName::NotTold);
@@ -268,7 +268,7 @@ impl Reader {
             return Ok(());
         };
         if let Some((frame, chain)) = sample.last {
-            self.import.tell(frame, chain);
+            self.import.set_chain(frame, chain);
         }
         let process = self.import.process(sample.pid, &sample.comm)?;
         let comm = self.import.comm(&sample.comm)?;

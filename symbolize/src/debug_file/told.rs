@@ -11,7 +11,7 @@ use crate::wire::{Taken, put_bytes};
 
 impl DebugFiles {
     /// Appends the places to a message; gives the directories that go along.
-    pub(crate) fn tell(&self, out: &mut Vec<u8>) -> Vec<BorrowedFd<'_>> {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) -> Vec<BorrowedFd<'_>> {
         let paths = [
             Some(&self.path),
             self.path_inside.as_ref(),

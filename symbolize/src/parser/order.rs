@@ -51,7 +51,7 @@ pub fn write<'a>(
         Beside::Unknown(places) => {
             out.push(UNKNOWN);
             let places: &'a DebugFiles = places;
-            files.extend(places.tell(&mut out));
+            files.extend(places.write(&mut out));
         }
         Beside::Nothing => out.push(NOTHING),
         Beside::Found(found, origin) => {

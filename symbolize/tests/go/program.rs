@@ -98,8 +98,8 @@ impl Program {
         let wide = self.layout == Layout::Go1_16;
         let list_len = 5 * if wide { 8 } else { 4 };
         let behind = (list_len as u64).next_multiple_of(8);
-        let at_f = behind + self.tell(F, NAME_F, &f, None);
-        let at_g = behind + self.tell(G, NAME_G, &g, Some(0));
+        let at_f = behind + self.write_function(F, NAME_F, &f, None);
+        let at_g = behind + self.write_function(G, NAME_G, &g, Some(0));
         self.list(&[(F, at_f), (G, at_g)]);
         self.list.resize(behind as usize, 0);
         self.list.append(&mut self.told);
@@ -149,8 +149,8 @@ impl Program {
         let pc_values = numbers + 3 * 4;
         let (f, g) = self.numbers(pc_values);
         let told = (pc_values + self.pc_values.len() as u32).next_multiple_of(8);
-        let at_f = u64::from(told) + self.tell(F, names + NAME_F, &f, None);
-        let at_g = u64::from(told) + self.tell(G, names + NAME_G, &g, None);
+        let at_f = u64::from(told) + self.write_function(F, names + NAME_F, &f, None);
+        let at_g = u64::from(told) + self.write_function(G, names + NAME_G, &g, None);
         self.list(&[(F, at_f), (G, at_g)]);
 
         let mut table = 0xffff_fffbu32.to_le_bytes().to_vec();
@@ -210,7 +210,13 @@ impl Program {
     }
 
     /// Writes what is told of a function; where.
-    fn tell(&mut self, start: u32, name: u32, numbers: &Numbers, tree: Option<u32>) -> u64 {
+    fn write_function(
+        &mut self,
+        start: u32,
+        name: u32,
+        numbers: &Numbers,
+        tree: Option<u32>,
+    ) -> u64 {
         let at = self.told.len() as u64;
         let wide = matches!(self.layout, Layout::Go1_2 | Layout::Go1_16);
         if wide {

@@ -110,7 +110,7 @@ impl Session {
     /// Has the app do an order, and waits until it shows what that asks for. Returns what
     /// there is to say about it.
     pub fn order(&mut self, order: Order) -> Result<Option<Notice>, Trouble> {
-        self.tell(Event::Order(order));
+        self.send(Event::Order(order));
         let reply = self.app.take_reply();
         let said = reply.map_err(|why| Trouble::Say(detail::say(&self.app, &why)))?;
         let asked_for_waits = self.app.awaits_waits();
@@ -143,15 +143,15 @@ impl Session {
         let is_new = |known: &Arc<Snapshot>| !Arc::ptr_eq(known, &snapshot);
         if self.newest.as_ref().is_none_or(is_new) {
             self.newest = Some(Arc::clone(&snapshot));
-            self.tell(Event::Snapshot(snapshot));
+            self.send(Event::Snapshot(snapshot));
         } else {
-            self.tell(Event::Tick);
+            self.send(Event::Tick);
         }
     }
 
     /// Hands an event to the app and performs the effects that it returns. Questions that
     /// views ask in order to draw themselves are not answered, because nothing is drawn.
-    fn tell(&mut self, event: Event) {
+    fn send(&mut self, event: Event) {
         let mut effects = self.app.update(event, self.started.elapsed());
         while let Some(effect) = effects.pop() {
             match effect {

@@ -83,7 +83,7 @@ impl ReportQuestion {
             }
             snapshot.waited = Some(Arc::new(waited));
         } else if let Some(waited) = &snapshot.waited {
-            waited.tell(&mut report, view, &query);
+            waited.add_to(&mut report, view, &query);
         }
         // Lost samples are of no process or function, so that only the window narrows them.
         if let Some(losses) = &snapshot.run.losses {

@@ -79,7 +79,7 @@ impl Kept {
     }
 
     fn order(&self, order: ProbeOrder) {
-        self.keeper.tell(Message::Order(order, None));
+        self.keeper.send(Message::Order(order, None));
     }
 
     /// Waits until the only probe is as it should be.

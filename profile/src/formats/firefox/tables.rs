@@ -171,7 +171,7 @@ impl<'a> Tables<'a> {
             import.tell_unnamed(frame, NoName::NotTold);
         } else {
             chain.push(own);
-            import.tell(frame, chain);
+            import.set_chain(frame, chain);
         }
         let step = Step::Frame(frame);
         if inlined.is_empty() {

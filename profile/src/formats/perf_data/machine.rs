@@ -330,7 +330,7 @@ impl Machine {
                 file: Arc::default(),
                 line: 0,
             };
-            import.tell(frame, vec![link]);
+            import.set_chain(frame, vec![link]);
             return Ok(frame);
         }
         if let Some((start, map)) = self.kernel.find(address) {

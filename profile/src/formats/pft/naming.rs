@@ -38,7 +38,7 @@ pub(super) fn add_names(
         } else {
             NameState::Named(Arc::clone(text))
         };
-        tell(frame, state, reasons, store);
+        set_name_state(frame, state, reasons, store);
     }
     Ok(())
 }
@@ -69,7 +69,7 @@ pub(super) fn add_name_columns(
             }
             _ => return Err(damaged("a name of a kind that is not known")),
         };
-        tell(frame, state, reasons, store);
+        set_name_state(frame, state, reasons, store);
     }
     Ok(())
 }
@@ -84,7 +84,12 @@ fn unnamed(text: &str, start: Option<u64>) -> NameState {
 }
 
 /// The last word on a frame counts.
-fn tell(frame: Option<Frame>, state: NameState, reasons: &mut Reasons, store: &mut Store) {
+fn set_name_state(
+    frame: Option<Frame>,
+    state: NameState,
+    reasons: &mut Reasons,
+    store: &mut Store,
+) {
     let Some(frame) = frame else { return };
     match reasons {
         Some(reasons) if !matches!(state, NameState::Named(_)) => reasons.push((frame, state)),

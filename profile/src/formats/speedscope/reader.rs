@@ -321,6 +321,6 @@ fn step(told: &Told, import: &mut Import) -> Result<Step, FormatError> {
     let id = import.module(module, &[])?;
     let key = import.text(&format!("{}\u{0}{file}", told.name))?;
     let frame = import.frame(id, None, kind_of(module), Some(&key))?;
-    import.tell(frame, vec![link]);
+    import.set_chain(frame, vec![link]);
     Ok(Step::Frame(frame))
 }
