@@ -3,7 +3,7 @@
 //! number of tokens.
 
 use super::{BatchReport, own};
-use crate::words::markdown::{self, Lines, code, quoted, share_in};
+use crate::words::markdown::{self, Lines, code, quoted, share};
 use crate::words::plain::plain;
 use crate::words::unnamed::why_unnamed;
 use crate::words::{held, metric, names, skid, states, tasks, units, waits};
@@ -130,7 +130,7 @@ fn hottest(report: &BatchReport<'_>, asked: Option<&Asked>) -> String {
             format!(
                 "{} {}",
                 code(&row.name),
-                share_in(all, row.self_samples, all.samples)
+                share(all, row.self_samples, all.samples)
             )
         })
         .collect();
@@ -174,7 +174,7 @@ fn hot_path(asked: &Asked, report: &Report) -> Option<String> {
     };
     Some(format!(
         "Hot path ({} of all): {dots}{}",
-        share_in(report, end.samples, samples),
+        share(report, end.samples, samples),
         names.join(" › ")
     ))
 }
@@ -275,7 +275,7 @@ fn processes(report: &BatchReport<'_>, lines: &mut Lines) {
             "- {} pid {}: {}",
             quoted(&row.comm),
             row.pid,
-            share_in(all, row.samples, all.samples)
+            share(all, row.samples, all.samples)
         );
         lines.push(&line);
     }
@@ -293,10 +293,9 @@ fn tasks_of_asyncio(report: &BatchReport<'_>, lines: &mut Lines) {
         return;
     }
     for task in found.iter().take(TASKS_MAX) {
-        let ran =
-            (task.ran > 0).then(|| format!("ran in {}", share_in(all, task.ran, all.samples)));
+        let ran = (task.ran > 0).then(|| format!("ran in {}", share(all, task.ran, all.samples)));
         let awaited = (task.awaited > 0).then(|| {
-            let part = share_in(all, task.awaited, all.samples);
+            let part = share(all, task.awaited, all.samples);
             format!("awaited what ran in {part}")
         });
         let words: Vec<String> = [ran, awaited].into_iter().flatten().collect();
@@ -341,8 +340,8 @@ fn function(report: &BatchReport<'_>, row: &FunctionRow, asked: Option<&Asked>) 
     let mut line = format!(
         "{} {}{band} itself, {} with what it calls",
         code(&row.name),
-        share_in(all, row.self_samples, all.samples),
-        share_in(all, row.total_samples, all.samples),
+        share(all, row.self_samples, all.samples),
+        share(all, row.total_samples, all.samples),
     );
     let module = names::module(&row.module);
     let place = match &row.file {
@@ -379,13 +378,13 @@ fn callers(asked: &Asked, all: &Report, row: &FunctionRow) -> Option<String> {
             Some(format!(
                 "{} {}",
                 code(&name),
-                share_in(all, caller.samples, total)
+                share(all, caller.samples, total)
             ))
         }
         NeighbourKind::Stopped(ending) => Some(format!(
             "a part of the stack that is missing ({}) {}",
             ending.label(),
-            share_in(all, caller.samples, total)
+            share(all, caller.samples, total)
         )),
         NeighbourKind::Root | NeighbourKind::Own => None,
     };
@@ -423,7 +422,7 @@ fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
     });
     lines.push(&format!(
         "- stacks: {} of {} whole",
-        share_in(all, lacks.whole, lacks.user_stacks),
+        share(all, lacks.whole, lacks.user_stacks),
         counted(lacks.user_stacks, "user stack"),
     ));
     let cut = lacks
@@ -438,14 +437,14 @@ fn how_sure(report: &BatchReport<'_>, lines: &mut Lines) {
     // of one function: only shares of them can be compared with anything above.
     lines.push(&format!(
         "- names: {} of the frames on these stacks",
-        share_in(all, lacks.named, lacks.frames)
+        share(all, lacks.named, lacks.frames)
     ));
     for (reason, frames) in lacks.unnamed.iter().take(CAUSES_MAX) {
-        let part = share_in(all, *frames, lacks.frames);
+        let part = share(all, *frames, lacks.frames);
         lines.push(&format!("  - {part} without: {}", why_unnamed(*reason)));
     }
     if lacks.pending > 0 {
-        let part = share_in(all, lacks.pending, lacks.frames);
+        let part = share(all, lacks.pending, lacks.frames);
         lines.push(&format!("  - {part} whose name is still being looked for"));
     }
     let (shown, _) = report.split();

@@ -1,7 +1,7 @@
 //! Which functions of programs' own code ask for what is hot in libraries, runtimes and the
 //! kernel: these are the ones that somebody can change.
 
-use crate::words::markdown::{code, share_in};
+use crate::words::markdown::{code, share};
 use profile::few;
 use profile::filter::without_foreign;
 use profile::{Cancel, Report, Role, Selection};
@@ -37,7 +37,7 @@ pub(super) fn line(selection: &Selection, report: &Report, cancel: &Cancel) -> O
         format!(
             "{} {}",
             code(&row.name),
-            share_in(report, row.self_samples, all)
+            share(report, row.self_samples, all)
         )
     });
     let named: Vec<String> = named.collect();

@@ -97,17 +97,10 @@ pub fn quoted(text: &str) -> String {
     format!("`{}`", plain(&cut).replace('`', "'"))
 }
 
-/// Returns a share in percent. It is rounded so that only all of it is 100%.
-pub fn share(part: u64, all: u64) -> String {
-    match all {
-        0 => "none".to_owned(),
-        _ => format!("{}%", units::completeness(part, all).trim()),
-    }
-}
-
-/// Returns a share of a report's samples as [`share`] does, with as many digits as they support
-/// also where each stands for several, or for a time.
-pub fn share_in(report: &Report, part: u64, all: u64) -> String {
+/// Returns a share of a report's samples, such as `12.3%`, with as many digits as they support also
+/// where each stands for several, or for a time. It is `none` if there are no samples, and never
+/// 100 while anything is missing.
+pub fn share(report: &Report, part: u64, all: u64) -> String {
     match all {
         0 => "none".to_owned(),
         _ => format!("{}%", units::completeness_in(report, part, all)),

@@ -7,7 +7,7 @@ use super::samples::Lot;
 use crate::code::Syntax;
 use crate::desk::Desk;
 use crate::views::code::{CodeAnswer, CodeRow, CodeWanted, Layout, code_rows, words};
-use crate::words::markdown::{self, Lines, code, quoted, share};
+use crate::words::markdown::{self, Lines, code, quoted};
 use crate::words::{metric, names};
 use profile::Cancel;
 
@@ -75,7 +75,7 @@ fn render(lot: &Lot, found: &CodeAnswer, others: &[String], tokens_max: usize) -
         return lines.into_text();
     }
     for row in shown.take(ROWS_MAX) {
-        lines.push(&line(found, row, all));
+        lines.push(&line(lot, found, row, all));
     }
     if all == 0 {
         lines.push("No sample hit its own code: its time is in what it calls.");
@@ -84,7 +84,7 @@ fn render(lot: &Lot, found: &CodeAnswer, others: &[String], tokens_max: usize) -
 }
 
 /// Returns a row: its share, where it is, and its text.
-fn line(found: &CodeAnswer, row: &CodeRow, all: u64) -> String {
+fn line(lot: &Lot, found: &CodeAnswer, row: &CodeRow, all: u64) -> String {
     let text = words::row(found, row, Syntax::default())
         .split_whitespace()
         .collect::<Vec<_>>()
@@ -92,6 +92,6 @@ fn line(found: &CodeAnswer, row: &CodeRow, all: u64) -> String {
     let indent = if row.is_part() { "  " } else { "" };
     let place = words::short_place(found, row);
     let space = if place.is_empty() { "" } else { " " };
-    let share = share(row.samples(), all);
+    let share = lot.share(row.samples(), all);
     format!("{indent}- {share} {place}{space}{}", quoted(&text))
 }

@@ -4,7 +4,7 @@ use super::arguments::Arguments;
 use super::kept::Kept;
 use super::samples::Lot;
 use crate::views::tree::runs;
-use crate::words::markdown::{self, Lines, code, quoted, share};
+use crate::words::markdown::{self, Lines, code, quoted};
 use crate::words::{metric, names, units, waits};
 use profile::few;
 use profile::query::{CallTree, Direction, FunctionPage, GroupBy, Neighbour, NeighbourKind, Node};
@@ -106,9 +106,9 @@ fn function(
         "# {} in {}: {} of {} with what it calls, {} itself",
         code(&row.name),
         quoted(&lot.name),
-        share(row.total_samples, all),
+        lot.share(row.total_samples, all),
         metric::counted_by(Some(metric), all),
-        share(row.self_samples, all),
+        lot.share(row.self_samples, all),
     ));
     let mut place = format!("In {}", quoted(names::module(&row.module)));
     if let Some(file) = &row.file {
@@ -130,7 +130,7 @@ fn function(
         for row in rows.iter().take(NEIGHBOURS_MAX) {
             lines.push(&format!(
                 "- {} {}",
-                share(row.samples, total),
+                lot.share(row.samples, total),
                 neighbour(selection, row)
             ));
         }
@@ -139,7 +139,7 @@ fn function(
             let samples = rest.iter().map(|row| row.samples).sum();
             lines.push(&format!(
                 "- {} in {} more",
-                share(samples, total),
+                lot.share(samples, total),
                 rest.len()
             ));
         }
@@ -148,7 +148,7 @@ fn function(
     neighbours("What it calls, of the samples with it", &page.callees);
     let head = format!(
         "Heaviest stack, callers first: {} of it",
-        share(page.heaviest_samples, total)
+        lot.share(page.heaviest_samples, total)
     );
     if lines.head(&head) {
         let skipped = page.heaviest.len().saturating_sub(FRAMES_MAX);
@@ -211,7 +211,7 @@ fn of_all(lot: &Lot, selection: &Selection, tree: &CallTree, room: usize) -> Str
                 quoted(&thread.comm),
                 thread.tid,
                 thread.pid,
-                share(thread.samples, all)
+                lot.share(thread.samples, all)
             ));
         }
         let rest = report.threads.len().saturating_sub(THREADS_MAX);
@@ -223,10 +223,10 @@ fn of_all(lot: &Lot, selection: &Selection, tree: &CallTree, room: usize) -> Str
     let left = room.saturating_sub(lines.len());
     let mut drawn = SHARES_MIN
         .iter()
-        .map(|least| draw(tree, *least))
+        .map(|least| draw(lot, tree, *least))
         .skip_while(|rows| rows.iter().map(|row| row.len() + 1).sum::<usize>() >= left);
     // The smallest that can be drawn is cut where it has no room.
-    let rows = drawn.next().unwrap_or_else(|| draw(tree, 60.0));
+    let rows = drawn.next().unwrap_or_else(|| draw(lot, tree, 60.0));
     for row in rows {
         lines.push(&row);
     }
@@ -234,13 +234,20 @@ fn of_all(lot: &Lot, selection: &Selection, tree: &CallTree, room: usize) -> Str
 }
 
 /// Returns the lines of a tree that have at least so many percent of all samples.
-fn draw(tree: &CallTree, least: f64) -> Vec<String> {
+fn draw(lot: &Lot, tree: &CallTree, least: f64) -> Vec<String> {
     let mut rows = Vec::new();
-    draw_below(tree, &tree.root(), 0, least, &mut rows);
+    draw_below(lot, tree, &tree.root(), 0, least, &mut rows);
     rows
 }
 
-fn draw_below(tree: &CallTree, node: &Node, depth: usize, least: f64, rows: &mut Vec<String>) {
+fn draw_below(
+    lot: &Lot,
+    tree: &CallTree,
+    node: &Node,
+    depth: usize,
+    least: f64,
+    rows: &mut Vec<String>,
+) {
     let all = tree.root().samples;
     let children = tree.children(node);
     let shown = children.partition_point(|child| percent(child.samples, all) >= least);
@@ -249,20 +256,23 @@ fn draw_below(tree: &CallTree, node: &Node, depth: usize, least: f64, rows: &mut
         let (words, end) = joined(tree, child);
         let own = match end.own {
             0 => String::new(),
-            own => format!(", itself {}", share(own, all)),
+            own => format!(", itself {}", lot.share(own, all)),
         };
         rows.push(format!(
             "{indent}- {} {words}{own}",
-            share(child.samples, all)
+            lot.share(child.samples, all)
         ));
         if depth < DEPTH_MAX {
-            draw_below(tree, &end, depth + 1, least, rows);
+            draw_below(lot, tree, &end, depth + 1, least, rows);
         }
     }
     let rest: u64 = children[shown..].iter().map(|child| child.samples).sum();
     if rest > 0 {
         let count = children.len() - shown;
-        rows.push(format!("{indent}- {} in {count} more", share(rest, all)));
+        rows.push(format!(
+            "{indent}- {} in {count} more",
+            lot.share(rest, all)
+        ));
     }
 }
 

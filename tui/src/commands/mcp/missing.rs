@@ -7,7 +7,7 @@ use crate::code::Library;
 use crate::commands::doctor;
 use crate::desk::Desk;
 use crate::views::health::{CauseAnswer, CauseRow, CauseWanted};
-use crate::words::markdown::{self, Lines, quoted, share};
+use crate::words::markdown::{self, Lines, quoted};
 use crate::words::unnamed::why_unnamed;
 use profile::{Cancel, NoName};
 
@@ -50,14 +50,14 @@ fn of_samples(
         let cause = cause(lot, *reason, library, cancel)?;
         let head = format!(
             "{} of the frames: {}",
-            share(*frames, lacks.frames),
+            lot.share(*frames, lacks.frames),
             why_unnamed(*reason)
         );
         if cause.rows.is_empty() || !lines.head(&head) {
             continue;
         }
         for row in cause.rows.iter().take(FILES_MAX) {
-            lines.push(&file(row, lacks.frames));
+            lines.push(&file(lot, row, lacks.frames));
         }
         let rest = cause.rows.len().saturating_sub(FILES_MAX) + cause.others.0;
         if rest > 0 {
@@ -82,11 +82,11 @@ fn cause(
 }
 
 /// Returns a file, its part of all frames, and what would bring names.
-fn file(row: &CauseRow, frames: u64) -> String {
+fn file(lot: &Lot, row: &CauseRow, frames: u64) -> String {
     let mut line = format!(
         "- {} ({})",
         quoted(&row.nameless.path),
-        share(row.nameless.frames, frames)
+        lot.share(row.nameless.frames, frames)
     );
     if let Some(package) = &row.advice.package {
         line += &format!(", of the package {}", quoted(package));

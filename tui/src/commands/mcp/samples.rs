@@ -3,7 +3,7 @@
 use crate::batch::BatchReport;
 use crate::commands::{open_file, recorded};
 use crate::user_files::UserFiles;
-use crate::words::text;
+use crate::words::{markdown, text};
 use engine::snapshot::{Asked, Recording, Snapshot};
 use profile::{Cancel, Filter, Query, Selection, View};
 use std::collections::VecDeque;
@@ -140,6 +140,11 @@ fn revision(file: &File) -> std::io::Result<(u64, u64, u64, i64, i64)> {
 }
 
 impl Lot {
+    /// Returns a share of the samples, see [`markdown::share`].
+    pub fn share(&self, part: u64, all: u64) -> String {
+        markdown::share(&self.snapshot.report, part, all)
+    }
+
     /// Returns all of its samples.
     pub fn view(&self) -> Result<&View, String> {
         let view = self.snapshot.view.as_ref();
