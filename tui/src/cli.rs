@@ -48,6 +48,8 @@ pub enum Request {
     Open(OpenConfig),
     Machines(MachinesConfig),
     Mcp(McpConfig),
+    /// Run `proftop-fleet` with these words.
+    Fleet(Vec<OsString>),
     Merge(MergeConfig),
     Resolve(ResolveConfig),
     Configuration(ConfigTask),

@@ -7,6 +7,7 @@ mod diff;
 pub mod doctor;
 mod documents;
 mod export;
+mod fleet;
 mod input;
 mod live;
 mod machines;
@@ -46,8 +47,9 @@ use std::io::{self, Write};
 /// Does what the command line asks for, and returns the exit status. `main` prints the
 /// failure.
 pub fn run(request: Request) -> Result<Exit, Failure> {
-    // A command of the user is started before rights are given up: see `confine::process`.
-    if !matches!(request, Request::Top(_)) {
+    // A command of the user is started before rights are given up: see `confine::process`. So is
+    // proftop-fleet, which takes the place of this process and has rules of its own.
+    if !matches!(request, Request::Top(_) | Request::Fleet(_)) {
         confine::process();
     }
     if matches!(
@@ -80,6 +82,7 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
         }
         Request::Export(config) => export::run(&config),
         Request::Mcp(config) => mcp::run(&config),
+        Request::Fleet(words) => Err(fleet::run(&words)),
         Request::Merge(config) => merge::run(&config),
         Request::Resolve(config) => resolve::run(&config),
         Request::Configuration(task) => configuration::run(task),

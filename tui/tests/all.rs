@@ -18,6 +18,7 @@ mod ends;
 mod ends_at_once;
 mod faults;
 mod filters;
+mod fleet;
 mod forged;
 mod happenings;
 mod hostile_names;

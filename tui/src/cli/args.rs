@@ -66,6 +66,8 @@ pub enum Sub {
     /// Answer an assistant: a server of the Model Context Protocol on standard input and
     /// output, which reads and changes nothing
     Mcp(Mcp),
+    /// Ask about many machines, or send what an agent has recorded: runs proftop-fleet, a program of its own
+    Fleet(Fleet),
     /// Add names of functions to a recording that was made without them
     Resolve(Resolve),
     /// Show the configuration, or write one to begin with
@@ -463,6 +465,19 @@ pub struct Mcp {
     /// running programs, for a minute at most
     #[arg(long)]
     pub allow_probes: bool,
+}
+
+// The words after `fleet`: all of them are proftop-fleet's, its --help too.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub struct Fleet {
+    /// What proftop-fleet is to do, as in top DIR; see proftop fleet --help
+    #[arg(
+        value_name = "WORDS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub words: Vec<OsString>,
 }
 
 // The words after `resolve`.

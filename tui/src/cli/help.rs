@@ -29,7 +29,7 @@ SHOW    --window TIME (10s)  --sort self|total|name  --unit UNIT  -d SECS (1)
         --view  --filter EXPR  --baseline FILE  --freeze-after TIME  --fresh
 OUTPUT  -b, --batch -n N --top K  --format text|csv|json|md  -o FILE -f  --plain
         --color WHEN  --theme NAME  --ascii  --no-mouse  --source-map FROM=TO
-More: proftop --help, --version, agent, config, mcp, man, completions bash|zsh
+More: --help, --version, agent, config, fleet, mcp, man, completions bash|zsh
 ";
 
 /// The usage of `--help`, and what a mistake in a subcommand is answered with, line by
@@ -48,6 +48,7 @@ pub const USAGE: &str = "proftop [top] [OPTIONS] [-- COMMAND [ARGS]...]
        proftop diff A B [--fail-over 5%] [--filter EXPR]
        proftop doctor [-p PID] [--json]
        proftop mcp [--allow-probes]
+       proftop fleet top|hosts|diff|flame|ship|status [OPTIONS] [DIR]
        proftop symbolize [OPTIONS] FILE|-p PID [ADDR]...";
 
 /// Stands at the beginning of `--help`, and in the manual.
@@ -150,7 +151,7 @@ fn lone_word(error: &clap::Error) -> Option<String> {
 }
 
 /// The subcommands that start no command, and are not to be taken for part of one.
-const TAKES_NO_COMMAND: [&str; 14] = [
+const TAKES_NO_COMMAND: [&str; 15] = [
     "agent",
     "doctor",
     "config",
@@ -159,6 +160,7 @@ const TAKES_NO_COMMAND: [&str; 14] = [
     "report",
     "export",
     "mcp",
+    "fleet",
     "merge",
     "resolve",
     "diff",
@@ -190,6 +192,7 @@ fn meant_instead(word: &str) -> String {
         "report",
         "export",
         "mcp",
+        "fleet",
         "merge",
         "resolve",
         "diff",

@@ -122,6 +122,7 @@ pub fn request(
         Some(Sub::Mcp(words)) => Ok(Request::Mcp(McpConfig {
             allows_probes: words.allow_probes,
         })),
+        Some(Sub::Fleet(words)) => Ok(Request::Fleet(words.words)),
         Some(Sub::Resolve(words)) => {
             check_is_pft(words.output.as_deref())?;
             Ok(Request::Resolve(ResolveConfig {
