@@ -116,17 +116,20 @@ fn window(host: &str, begin_s: u64, number: u64, stacks: u64, share: u64) -> (Ve
             if share > 0 && service == "nginx" && stack == 0 {
                 weight += 20 * stacks * share / 100;
             }
-            let frame = |address: u64| match is_kernel {
-                true => Frame {
-                    module: ModuleId(100),
-                    address: 0xffff_ffff_8100_0000 + address,
-                    kind: FrameKind::Kernel,
-                },
-                false => Frame {
-                    module,
-                    address,
-                    kind: FrameKind::User,
-                },
+            let frame = |address: u64| {
+                if is_kernel {
+                    Frame {
+                        module: ModuleId(100),
+                        address: 0xffff_ffff_8100_0000 + address,
+                        kind: FrameKind::Kernel,
+                    }
+                } else {
+                    Frame {
+                        module,
+                        address,
+                        kind: FrameKind::User,
+                    }
+                }
             };
             let leaf = frame(0x10_000 + stack * 16);
             let frames = [leaf, frame(0x1000 + stack % 5), frame(0x100)];

@@ -107,8 +107,7 @@ fn print_statements(source: &Source, statements: &[String]) -> Result<(), Failur
         EngineName::Embedded | EngineName::ClickHouse(_)
     );
     if !has_tables {
-        let dir = source.folder()?;
-        let dir = dir.to_str().ok_or_else(|| {
+        let dir = source.folder()?.to_str().ok_or_else(|| {
             Failure::usage("the folder's name is not UTF-8, and cannot stand in SQL")
         })?;
         crate::sql::check(dir)?;

@@ -5,7 +5,7 @@
 //! one host are alike. Stacks have weights by Zipf's law.
 
 use crate::config::Labels;
-use crate::sinks::parquet::{self, Place};
+use crate::sinks::parquet::{self, TableFile};
 use crate::window::{Frame, Function, Host, Kind, Service, Stack, Window, ids};
 use std::io;
 use std::path::Path;
@@ -48,7 +48,7 @@ impl Fleet {
             for (at, quarter) in windows.chunks(15).enumerate() {
                 let (date, hour) = crate::dates::date_and_hour(quarter[0].begin_ms);
                 let name = format!("host-{host:05}-5eed5eed5eed5eed-{:010}", at * 15 + 1);
-                let place = Place {
+                let place = TableFile {
                     dir,
                     date: &date,
                     hour,
@@ -67,9 +67,10 @@ impl Fleet {
         let mut random =
             Random(self.seed ^ (u64::from(host) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let version = host % self.versions.max(1);
-        let planted = match version + 1 == self.versions {
-            true => self.planted,
-            false => 0.0,
+        let planted = if version + 1 == self.versions {
+            self.planted
+        } else {
+            0.0
         };
         let (frames, stacks) = self.code();
         let weights: Vec<Vec<f64>> = (0..self.services)

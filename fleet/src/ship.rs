@@ -13,7 +13,7 @@ mod push;
 use crate::config::{Config, Labels, Sink};
 use crate::failure::{Failure, shown};
 use crate::sinks::server::Server;
-use crate::state::State;
+use crate::state::SinkState;
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub struct Shipper {
     pub name: String,
     pub spool: PathBuf,
     pub labels: Labels,
-    pub state: State,
+    pub state: SinkState,
     /// To end when everything was sent, and to say so if it could not be.
     pub is_once: bool,
 }
@@ -48,7 +48,7 @@ impl Shipper {
             name: sink.name.clone(),
             spool: config.spool.clone(),
             labels: config.labels.clone(),
-            state: State::open(&config.state, &sink.name)?,
+            state: SinkState::open(&config.state, &sink.name)?,
             is_once,
         })
     }

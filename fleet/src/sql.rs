@@ -118,11 +118,10 @@ impl<'a> Statement<'a> {
     /// Which samples it is about, as a condition. If that is narrow, only stacks of these samples are
     /// looked through.
     pub fn of_condition(self, wanted: &str, is_narrow: bool) -> Self {
-        let of_stacks = match is_narrow {
-            true => {
-                format!("\n    WHERE stack_id IN (SELECT stack_id FROM samples WHERE {wanted})")
-            }
-            false => String::new(),
+        let of_stacks = if is_narrow {
+            format!("\n    WHERE stack_id IN (SELECT stack_id FROM samples WHERE {wanted})")
+        } else {
+            String::new()
         };
         self.with("where", wanted).with("of_stacks", &of_stacks)
     }

@@ -15,7 +15,7 @@ const IDS_MAX: usize = 8;
 
 /// A sink's memory, and the file that has it.
 #[derive(Debug)]
-pub struct State {
+pub struct SinkState {
     path: PathBuf,
     pub memory: Memory,
     /// Held for as long as the shipper lives; `None` for one who only reads.
@@ -90,7 +90,7 @@ impl Default for Memory {
     }
 }
 
-impl State {
+impl SinkState {
     /// Opens a sink's memory to go on with it. An error if another shipper does.
     pub fn open(folder: &Path, sink: &str) -> Result<Self, Failure> {
         let failed = |error: io::Error| {
@@ -196,19 +196,19 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again_and_only_one_writes() {
         let folder = tempfile::tempdir().unwrap();
-        let mut state = State::open(folder.path(), "sink").unwrap();
+        let mut state = SinkState::open(folder.path(), "sink").unwrap();
         state.memory.next.insert("a".into(), 7);
         state.memory.counts.samples = 12;
         assert!(state.set_error("away"));
         assert!(!state.set_error("away"));
         state.write().unwrap();
-        let second = State::open(folder.path(), "sink");
+        let second = SinkState::open(folder.path(), "sink");
         assert!(second.unwrap_err().to_string().contains("another shipper"));
-        let read = State::read(folder.path(), "sink").unwrap();
+        let read = SinkState::read(folder.path(), "sink").unwrap();
         assert_eq!(read.memory, state.memory);
         assert!(state.clear_error());
         fs::write(folder.path().join("sink.json"), "{").unwrap();
-        let damaged = State::read(folder.path(), "sink").unwrap_err();
+        let damaged = SinkState::read(folder.path(), "sink").unwrap_err();
         assert!(damaged.to_string().contains("remove it"), "{damaged}");
     }
 }

@@ -5,7 +5,7 @@ use crate::failure::{Failure, safe};
 use crate::output::print;
 use crate::ship::waiting;
 use crate::spool;
-use crate::state::{Counts, State, now};
+use crate::state::{Counts, SinkState, now};
 use serde::Serialize;
 
 /// One sink, for `--json`. Fields may be added.
@@ -29,7 +29,7 @@ pub fn run(config: &Config, as_json: bool) -> Result<(), Failure> {
     let entries = spool::list(&config.spool);
     let mut sinks = Vec::new();
     for sink in &config.sinks {
-        let memory = State::read(&config.state, &sink.name)?.memory;
+        let memory = SinkState::read(&config.state, &sink.name)?.memory;
         sinks.push(SinkStatus {
             name: sink.name.clone(),
             r#type: sink.kind.word(),

@@ -2,7 +2,7 @@
 //! that are hostile, and folders that are something else.
 
 use proftop_fleet::config::Labels;
-use proftop_fleet::sinks::parquet::{self, Place};
+use proftop_fleet::sinks::parquet::{self, TableFile};
 use proftop_fleet::window::{Frame, Function, Host, Kind, Service, Stack, Window, ids};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -540,7 +540,7 @@ fn write(dir: &Path, host: &str, service: &str, function: &str) {
         }],
         ..Window::default()
     };
-    let place = Place {
+    let place = TableFile {
         dir,
         date: "2026-11-21",
         hour: 14,

@@ -340,7 +340,9 @@ impl Diff {
         let sides = self.sides();
         if sides.have_time() {
             self.tests_time = true;
-            let chances: Vec<f64> = { self.rows.iter() }
+            let chances: Vec<f64> = self
+                .rows
+                .iter()
                 .map(|row| self.chance_spread(row.a_self, row.b_self, row.spreads))
                 .collect();
             for (row, chance) in self.rows.iter_mut().zip(chances) {
@@ -383,13 +385,14 @@ impl Diff {
 
     fn chance_spread(&self, a: u64, b: u64, spreads: Spreads) -> f64 {
         let (a, b) = (self.a.counted(a), self.b.counted(b));
-        match self.tests_time {
-            true => of_rates(
+        if self.tests_time {
+            of_rates(
                 (a.samples, self.a.ticks()),
                 (b.samples, self.b.ticks()),
                 spreads.time,
-            ),
-            false => of_shares(a, b, spreads.shares),
+            )
+        } else {
+            of_shares(a, b, spreads.shares)
         }
     }
 

@@ -469,8 +469,11 @@ pub fn parse(
     configuration: impl FnOnce() -> (Settings, Vec<Complaint>),
 ) -> Result<Request, Failure> {
     let words: Vec<OsString> = words.into_iter().collect();
-    let first = words.get(1).and_then(|word| word.to_str());
-    let first = first.unwrap_or_default().to_owned();
+    let first = words
+        .get(1)
+        .and_then(|word| word.to_str())
+        .unwrap_or_default()
+        .to_owned();
     match args::read(words) {
         Ok(args) => meaning::request(args, configuration),
         Err(error) => help::or_failure(error, &first).map(Request::Print),

@@ -354,19 +354,16 @@ fn head(diff: &Diff, sides: &Sides) -> Vec<String> {
                 sides.hosts[at],
                 sides.hours(at)
             );
-            match sides.is_time() {
-                true => {
-                    text += &format!(
-                        "{:.1} s an hour of a host",
-                        sides.per_hour(sides.all[at], at)
-                    );
-                    if sides.has_samples() {
-                        text += &format!(", {:.0} samples", sides.samples[at]);
-                    }
+            if sides.is_time() {
+                text += &format!(
+                    "{:.1} s an hour of a host",
+                    sides.per_hour(sides.all[at], at)
+                );
+                if sides.has_samples() {
+                    text += &format!(", {:.0} samples", sides.samples[at]);
                 }
-                false => {
-                    text += &format!("{:.1} an hour of a host", sides.per_hour(sides.all[at], at))
-                }
+            } else {
+                text += &format!("{:.1} an hour of a host", sides.per_hour(sides.all[at], at))
             }
             text
         })
@@ -407,9 +404,10 @@ fn fields(
 }
 
 fn columns(sides: &Sides) -> Vec<Column> {
-    let (a, b) = match sides.has_samples() {
-        true => ("SAMPLES A", "B"),
-        false => ("", ""),
+    let (a, b) = if sides.has_samples() {
+        ("SAMPLES A", "B")
+    } else {
+        ("", "")
     };
     vec![
         Column::number("self_change", "SELF"),
@@ -444,9 +442,12 @@ fn cells(it: &Compare, row: Row, sides: &Sides) -> Vec<Cell> {
         None => Cell::none(),
     };
     let known = |number: Option<f64>| Cell::new("", number.map_or(Value::Null, finite));
-    let samples = |column: &str| match sides.has_samples() {
-        true => Cell::count(row.whole(column)),
-        false => Cell::none(),
+    let samples = |column: &str| {
+        if sides.has_samples() {
+            Cell::count(row.whole(column))
+        } else {
+            Cell::none()
+        }
     };
     let per_hour = |at: usize, column: &str| Cell::amount(sides.per_hour(row.number(column), at));
     vec![

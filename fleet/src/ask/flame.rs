@@ -88,8 +88,9 @@ pub fn run(flame: &Flame) -> Result<(), Failure> {
     let made = profile_of::rows(&selection.event, &samples, &stacks, &frames);
     let view = made.store.view();
     let query = Query::default();
-    let all = view.select(&query, &Cancel::new());
-    let all = all.expect("nobody cancels it");
+    let all = view
+        .select(&query, &Cancel::new())
+        .expect("nobody cancels it");
     write(path, |file| {
         format
             .write_as(path, false, &all, file)

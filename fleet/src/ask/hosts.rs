@@ -107,13 +107,15 @@ fn statement(dialect: &dyn Dialect, selection: &Selection, function: &str) -> St
 }
 
 fn columns(all: &summary::Summary) -> Vec<Column> {
-    let (own, total) = match all.is_time() {
-        true => ("SELF s", "TOTAL s"),
-        false => ("SELF", "TOTAL"),
+    let (own, total) = if all.is_time() {
+        ("SELF s", "TOTAL s")
+    } else {
+        ("SELF", "TOTAL")
     };
-    let (band, samples) = match all.has_samples() {
-        true => ("±", "SAMPLES"),
-        false => ("", ""),
+    let (band, samples) = if all.has_samples() {
+        ("±", "SAMPLES")
+    } else {
+        ("", "")
     };
     vec![
         Column::text("host", "HOST"),
@@ -140,12 +142,13 @@ fn cells(row: Row, machine: &Machine, all: &summary::Summary) -> Vec<Cell> {
     };
     let (samples, of_samples) = (row.whole("total_samples"), row.whole("all_samples"));
     let band = profile::band_points(samples, of_samples);
-    let (band, samples) = match all.has_samples() {
-        true => (
+    let (band, samples) = if all.has_samples() {
+        (
             Cell::new(format!("±{band:.1}"), band / 100.0),
             Cell::count(samples),
-        ),
-        false => (Cell::none(), Cell::none()),
+        )
+    } else {
+        (Cell::none(), Cell::none())
     };
     let minutes = machine.recorded_ms as f64 / 60_000.0;
     let kernel = match &machine.kernels[..] {

@@ -74,12 +74,13 @@ pub fn no_function(engine: &dyn Engine, name: &str) -> Result<Failure, Failure> 
     alike.sort_by_key(|it| (it.len(), *it));
     let alike: Vec<String> = alike.iter().take(TOLD_MAX + 1).map(|it| safe(it)).collect();
     let name = safe(name);
-    Ok(Failure::failed(match alike.is_empty() {
-        true => format!("no function is called {name}; `top` lists names"),
-        false => format!(
+    Ok(Failure::failed(if alike.is_empty() {
+        format!("no function is called {name}; `top` lists names")
+    } else {
+        format!(
             "no sample that was asked for is in a function {name}; names like it: {}",
             told(&alike)
-        ),
+        )
     }))
 }
 

@@ -136,9 +136,10 @@ impl Report {
                 if !line.is_empty() {
                     line += "  ";
                 }
-                match self.columns[*at].is_text {
-                    true => line += &(shown + &space),
-                    false => line += &(space + &shown),
+                if self.columns[*at].is_text {
+                    line += &(shown + &space)
+                } else {
+                    line += &(space + &shown)
                 }
             }
             format!("{}\n", line.trim_end())
@@ -158,8 +159,11 @@ impl Report {
         let keys: Vec<String> = keys.filter(|it| !it.is_empty()).collect();
         let mut text = keys.join(",") + "\n";
         for row in &self.rows {
-            let cells = self.columns.iter().zip(row);
-            let cells = cells.filter(|it| !it.0.key.is_empty());
+            let cells = self
+                .columns
+                .iter()
+                .zip(row)
+                .filter(|it| !it.0.key.is_empty());
             let cells: Vec<String> = cells.map(|it| quoted(&it.1.value)).collect();
             text += &cells.join(",");
             text.push('\n');
@@ -173,8 +177,11 @@ impl Report {
         document.insert("question".into(), json!(self.question));
         document.extend(self.fields.clone());
         let row = |row: &Vec<Cell>| {
-            let cells = self.columns.iter().zip(row);
-            let cells = cells.filter(|it| !it.0.key.is_empty());
+            let cells = self
+                .columns
+                .iter()
+                .zip(row)
+                .filter(|it| !it.0.key.is_empty());
             let fields = cells.map(|(column, cell)| (column.key.to_string(), cell.value.clone()));
             Value::Object(fields.collect())
         };

@@ -60,9 +60,10 @@ impl Summary {
 
     /// The digits that a share deserves.
     pub fn digits(&self) -> usize {
-        match self.has_samples() {
-            true => profile::percent_digits(self.samples),
-            false => 1,
+        if self.has_samples() {
+            profile::percent_digits(self.samples)
+        } else {
+            1
         }
     }
 

@@ -67,9 +67,10 @@ pub fn run(top: &Top) -> Result<(), Failure> {
     let Some(all) = summary::whole(engine, dialect, &selection)? else {
         return Err(nearby::no_samples(engine, dialect, &selection)?);
     };
-    let groups = match by.is_empty() {
-        true => [(Vec::new(), all)].into(),
-        false => summary::groups(engine, dialect, &selection, &by)?,
+    let groups = if by.is_empty() {
+        [(Vec::new(), all)].into()
+    } else {
+        summary::groups(engine, dialect, &selection, &by)?
     };
     let lost = machines::lost(&machines::ask(engine, dialect, &selection)?);
     let answer = engine.rows(&statement)?;
@@ -133,9 +134,10 @@ fn statement(
 }
 
 fn columns(by: &[sql::Column], all: &Summary) -> Vec<Column> {
-    let (own, total) = match all.is_time() {
-        true => ("SELF s", "TOTAL s"),
-        false => ("SELF", "TOTAL"),
+    let (own, total) = if all.is_time() {
+        ("SELF s", "TOTAL s")
+    } else {
+        ("SELF", "TOTAL")
     };
     let samples = if all.has_samples() { "SAMPLES" } else { "" };
     let mut columns = vec![
@@ -164,9 +166,12 @@ fn columns(by: &[sql::Column], all: &Summary) -> Vec<Column> {
 
 fn cells(row: Row, group: &[String], whole: &Summary) -> Vec<Cell> {
     let (own, total) = (row.number("self_time"), row.number("total_time"));
-    let samples = |column: &str| match whole.has_samples() {
-        true => Cell::count(row.whole(column)),
-        false => Cell::none(),
+    let samples = |column: &str| {
+        if whole.has_samples() {
+            Cell::count(row.whole(column))
+        } else {
+            Cell::none()
+        }
     };
     let digits = whole.digits();
     let mut cells = vec![
@@ -187,9 +192,10 @@ fn cells(row: Row, group: &[String], whole: &Summary) -> Vec<Cell> {
 /// The file that a function is in; several files may have one of that name.
 pub fn module(row: Row) -> Cell {
     let (least, greatest) = (row.text("least_module"), row.text("greatest_module"));
-    match least == greatest {
-        true => Cell::name(least),
-        false => Cell::new("(several)", serde_json::Value::Null),
+    if least == greatest {
+        Cell::name(least)
+    } else {
+        Cell::new("(several)", serde_json::Value::Null)
     }
 }
 

@@ -70,9 +70,10 @@ fn condition(span: Span) -> String {
     let since = span.since_ms.map(|it| format!("begin_ms >= {it}"));
     let until = span.until_ms.map(|it| format!("begin_ms < {it}"));
     let parts: Vec<String> = since.into_iter().chain(until).collect();
-    match parts.is_empty() {
-        true => "1 = 1".into(),
-        false => parts.join(" AND "),
+    if parts.is_empty() {
+        "1 = 1".into()
+    } else {
+        parts.join(" AND ")
     }
 }
 
@@ -92,8 +93,10 @@ pub fn compact(written: &Written) -> Result<(), Failure> {
         for hour in 0..24 {
             let begin = day + hour * HOUR_MS;
             let of_hour = within(of_day, begin, begin + HOUR_MS);
-            let folder = out.join("samples").join(format!("date={date}"));
-            let folder = folder.join(format!("hour={hour:02}"));
+            let folder = out
+                .join("samples")
+                .join(format!("date={date}"))
+                .join(format!("hour={hour:02}"));
             if is_empty(of_hour) {
                 continue;
             }
@@ -119,10 +122,14 @@ pub fn rollup(written: &Written) -> Result<(), Failure> {
 impl Written {
     fn print_all(&self, made: &[Made], span: Span) -> Result<(), Failure> {
         let dialect = super::dialect(&self.source);
-        let out = self.output.as_deref().unwrap_or(Path::new("compact"));
-        let out = out.to_str().ok_or_else(|| {
-            Failure::usage("the folder's name is not UTF-8, and cannot stand in SQL")
-        })?;
+        let out = self
+            .output
+            .as_deref()
+            .unwrap_or(Path::new("compact"))
+            .to_str()
+            .ok_or_else(|| {
+                Failure::usage("the folder's name is not UTF-8, and cannot stand in SQL")
+            })?;
         crate::sql::check(out)?;
         let statement = |it: &Made| {
             let rows = it.rows(dialect, span);

@@ -157,8 +157,10 @@ fn parquet(written: WrittenSink) -> Result<Kind, String> {
             "{key} is of servers; a sink of type parquet has a dir"
         ));
     }
-    let dir = written.dir.filter(|dir| !dir.as_os_str().is_empty());
-    let dir = dir.ok_or("dir is missing: the folder to write to")?;
+    let dir = written
+        .dir
+        .filter(|dir| !dir.as_os_str().is_empty())
+        .ok_or("dir is missing: the folder to write to")?;
     let roll = match &written.roll {
         Some(text) => time(text)?,
         None => ROLL_DEFAULT,

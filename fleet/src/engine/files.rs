@@ -287,9 +287,10 @@ fn check(path: &Path, columns: &[Field]) -> Result<u64, Failure> {
             column.data_type(),
             DataType::Utf8View | DataType::BinaryView
         );
-        let fits = match found.is_primitive() {
-            true => !is_list && is_text == is_bytes(found),
-            false => is_list,
+        let fits = if found.is_primitive() {
+            !is_list && is_text == is_bytes(found)
+        } else {
+            is_list
         };
         if !fits {
             return Err(Failure::failed(format!(

@@ -9,7 +9,7 @@ use crate::backoff::Backoff;
 use crate::config::{Kind, Sink};
 use crate::dates::date_and_hour;
 use crate::failure::Failure;
-use crate::sinks::parquet::{self, Place};
+use crate::sinks::parquet::{self, TableFile};
 use crate::spool::{self, Entry};
 use crate::state::{Plan, now};
 use crate::window::{self, Unreadable, Window};
@@ -180,7 +180,7 @@ impl Files {
         let lost = counts.lost;
         self.shipper.state.memory.plan = Some(plan.clone());
         self.shipper.state.write()?;
-        let place = Place {
+        let place = TableFile {
             dir: &self.dir,
             date: &plan.date,
             hour: plan.hour,
@@ -223,7 +223,7 @@ impl Files {
         let Some(plan) = self.shipper.state.memory.plan.clone() else {
             return Ok(());
         };
-        let place = Place {
+        let place = TableFile {
             dir: &self.dir,
             date: &plan.date,
             hour: plan.hour,

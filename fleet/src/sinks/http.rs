@@ -130,9 +130,10 @@ impl Client {
             .send(body)
             .map_err(|error| self.told(&error.to_string()))?;
         let (head, mut body) = response.into_parts();
-        let limit = match head.status.is_success() {
-            true => bytes_max,
-            false => ANSWER_BYTES_MAX,
+        let limit = if head.status.is_success() {
+            bytes_max
+        } else {
+            ANSWER_BYTES_MAX
         };
         let read = body.with_config().limit(limit).read_to_vec();
         match (head.status.is_success(), read) {
@@ -174,9 +175,10 @@ impl Client {
     /// A status and what came with it, in a sentence.
     fn why(&self, status: StatusCode, body: &[u8]) -> String {
         let text = self.told(&String::from_utf8_lossy(body));
-        match text.is_empty() {
-            true => format!("it answers {status}"),
-            false => format!("it answers {status}: {text}"),
+        if text.is_empty() {
+            format!("it answers {status}")
+        } else {
+            format!("it answers {status}: {text}")
         }
     }
 

@@ -23,7 +23,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The folder that a date's files are in, and the name of one.
-pub struct Place<'a> {
+pub struct TableFile<'a> {
     pub dir: &'a Path,
     /// As in `2026-11-21`.
     pub date: &'a str,
@@ -32,7 +32,7 @@ pub struct Place<'a> {
     pub name: &'a str,
 }
 
-impl Place<'_> {
+impl TableFile<'_> {
     /// The file of a table.
     pub fn path(&self, table: &str) -> PathBuf {
         let mut path = self.dir.join(table).join(format!("date={}", self.date));
@@ -45,7 +45,7 @@ impl Place<'_> {
 
 /// Writes windows of one host to one file of each table. Returns their bytes together.
 pub fn write(
-    place: &Place,
+    place: &TableFile,
     windows: &[Window],
     labels: &Labels,
     lost_windows: u64,

@@ -73,8 +73,10 @@ fn bytes_max(window: &Window) -> usize {
     // Numbers take five bytes at most, and each thing has a few of them.
     const EACH: usize = 64;
     let frame = |it: &Frame| {
-        let functions = it.functions.iter();
-        let functions = functions.map(|it| EACH + it.name.len() + it.file.len());
+        let functions = it
+            .functions
+            .iter()
+            .map(|it| EACH + it.name.len() + it.file.len());
         EACH + it.path.len() + it.module.len() + 2 * it.build_id.len() + functions.sum::<usize>()
     };
     let frames: usize = window.frames.iter().map(frame).sum();

@@ -31,9 +31,10 @@ impl Server {
             Self::Pyroscope(_) => pyroscope::pieces(window),
             Self::Otlp(_) => Piece::all(window, otlp::SAMPLES_MAX),
         };
-        match pieces.is_empty() {
-            true => Vec::new(),
-            false => vec![pieces],
+        if pieces.is_empty() {
+            Vec::new()
+        } else {
+            vec![pieces]
         }
     }
 

@@ -66,9 +66,10 @@ impl Selection {
     /// The condition without the event, `1 = 1` if there is none: one of two sides that are compared.
     pub fn condition_of_side(&self, dialect: &dyn Dialect) -> String {
         let parts = self.parts(dialect);
-        match parts.is_empty() {
-            true => "1 = 1".into(),
-            false => parts.join(" AND "),
+        if parts.is_empty() {
+            "1 = 1".into()
+        } else {
+            parts.join(" AND ")
         }
     }
 

@@ -45,8 +45,9 @@ pub fn read(entry: &Entry, labels: &Labels) -> Result<Window, Unreadable> {
 /// Everything that a store has as a window, without its place in a spool.
 fn of_store(store: &Store, labels: &Labels) -> Window {
     let view = &store.view();
-    let selection = view.select(&Query::default(), &Cancel::new());
-    let selection = selection.expect("nobody cancels it");
+    let selection = view
+        .select(&Query::default(), &Cancel::new())
+        .expect("nobody cancels it");
     let info = selection.info();
     let (processes, stacks) = selection.process_stacks();
     let mut tables = Tables::new(view);

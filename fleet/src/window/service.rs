@@ -26,8 +26,8 @@ pub fn belonging(comm: &str, cgroup: Option<&str>) -> Belonging {
     let unit = parts
         .iter()
         .rev()
-        .find_map(|part| part.strip_suffix(".service"));
-    let unit = unit.filter(|_| container.is_none() && !is_session);
+        .find_map(|part| part.strip_suffix(".service"))
+        .filter(|_| container.is_none() && !is_session);
     let service = match unit {
         Some(unit) => unit.to_string(),
         None => name(comm),

@@ -10,9 +10,10 @@ pub fn chance(hits: f64, trials: f64, p: f64) -> f64 {
     let (hits, trials) = (hits.round(), trials.round().min(TRIALS_MAX));
     let is_more = hits > trials * p;
     // Both tails are added up from the number found, away from what is expected.
-    let tail = match is_more {
-        true => tail(hits, trials, p),
-        false => tail(trials - hits, trials, 1.0 - p),
+    let tail = if is_more {
+        tail(hits, trials, p)
+    } else {
+        tail(trials - hits, trials, 1.0 - p)
     };
     (2.0 * tail).min(1.0)
 }

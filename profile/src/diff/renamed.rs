@@ -163,7 +163,9 @@ mod tests {
     fn found(before: &[Known], after: &[Known]) -> (Vec<String>, Vec<(usize, usize)>) {
         let (renamed, mut places) = find(&before.iter().collect::<Vec<_>>(), after);
         places.sort_unstable();
-        let names = { renamed.iter() }.map(|renamed| format!("{}={}", renamed.a, renamed.b));
+        let names = renamed
+            .iter()
+            .map(|renamed| format!("{}={}", renamed.a, renamed.b));
         (names.collect(), places)
     }
 

@@ -95,7 +95,8 @@ impl Squares {
     fn add_side(&mut self, residuals: &[f64], variance: f64) {
         let freedom = residuals.len() as f64 - 1.0;
         self.found += residuals.iter().map(|r| r * r).sum::<f64>();
-        self.neighbours += { residuals.windows(2) }
+        self.neighbours += residuals
+            .windows(2)
             .map(|pair| pair[0] * pair[1])
             .sum::<f64>();
         self.expected += variance * freedom;
@@ -125,8 +126,7 @@ impl Squares {
         }
         let toward =
             |own: f64, all: f64| (own * self.freedom + all * PRIOR) / (self.freedom + PRIOR);
-        let correlation = toward(self.correlation(), all.correlation());
-        let correlation = correlation.clamp(0.0, CORRELATION_MAX);
+        let correlation = toward(self.correlation(), all.correlation()).clamp(0.0, CORRELATION_MAX);
         let longer = (1.0 + correlation) / (1.0 - correlation);
         let factor = toward(self.of_parts(), all.of_parts()) * longer;
         if factor <= 1.0 {
@@ -193,7 +193,8 @@ impl BothParts {
             let share = of_own / of_all;
             let mean = of_own / own.len() as f64;
             let residuals = |expected: &dyn Fn(f64) -> f64| -> Vec<f64> {
-                { own.iter().zip(&parts.all) }
+                own.iter()
+                    .zip(&parts.all)
                     .map(|(own, all)| (*own as f64 - expected(*all as f64)) * evidence)
                     .collect()
             };

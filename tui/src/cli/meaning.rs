@@ -60,9 +60,10 @@ pub fn request(
 ) -> Result<Request, Failure> {
     match words.subcommand {
         Some(Sub::Doctor(doctor)) => {
-            let format = match doctor.json {
-                true => Format::Json,
-                false => doctor.format.unwrap_or(Format::Text),
+            let format = if doctor.json {
+                Format::Json
+            } else {
+                doctor.format.unwrap_or(Format::Text)
             };
             Ok(Request::Doctor(DoctorConfig {
                 pid: doctor.pid,
@@ -210,8 +211,10 @@ fn config(top: Top, configuration: Configuration) -> Result<Config, Failure> {
 fn look(words: &LookArgs, (settings, complaints): Configuration) -> Look {
     let home = crate::config::home();
     let own = words.source_maps.iter().cloned();
-    let written = settings.source_maps.into_iter();
-    let written = written.map(|mapping| mapping.at_home(home.as_deref()));
+    let written = settings
+        .source_maps
+        .into_iter()
+        .map(|mapping| mapping.at_home(home.as_deref()));
     Look {
         color: words.color.or(settings.color).unwrap_or(Color::Auto),
         ascii: words.ascii || settings.ascii.unwrap_or(false),
@@ -336,8 +339,7 @@ fn report(words: Report) -> Result<ReportConfig, Failure> {
         },
         _ => {
             let format = words.format.unwrap_or(Format::Text);
-            let rows_max = words.top.map(|rows| rows as usize);
-            let rows_max = rows_max.or(rows_default(format));
+            let rows_max = words.top.map(|rows| rows as usize).or(rows_default(format));
             ReportShape::Functions {
                 rows_max,
                 format,

@@ -63,7 +63,9 @@ impl TypedValueParser for MetricParser {
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let times = { TIMES.iter() }.map(|(name, _, help)| PossibleValue::new(*name).help(*help));
+        let times = TIMES
+            .iter()
+            .map(|(name, _, help)| PossibleValue::new(*name).help(*help));
         let happenings = Happening::names().map(PossibleValue::new);
         Some(Box::new(times.chain(happenings)))
     }

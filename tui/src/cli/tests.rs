@@ -382,8 +382,10 @@ fn only_what_is_live_freezes_later() {
 #[test]
 fn help_is_a_word_as_well_and_names_all_formats() {
     let help = |words: &str| {
-        let words = format!("proftop {words}");
-        let words = words.split(' ').map(Into::into).collect();
+        let words = format!("proftop {words}")
+            .split(' ')
+            .map(Into::into)
+            .collect();
         super::args::read(words).unwrap_err().to_string()
     };
     for command in ["record", "export"] {

@@ -126,9 +126,12 @@ impl Change {
 
 /// The change of a function.
 pub fn change(of: &Moments, sides: &Sides) -> Change {
-    let share = |side: usize| match sides.all[side] > 0.0 {
-        true => of.sum[side] / sides.all[side],
-        false => 0.0,
+    let share = |side: usize| {
+        if sides.all[side] > 0.0 {
+            of.sum[side] / sides.all[side]
+        } else {
+            0.0
+        }
     };
     let shares = [share(0), share(1)];
     let (half, chance) = match error(of, sides, shares) {
@@ -166,9 +169,10 @@ fn error(of: &Moments, sides: &Sides, shares: [f64; 2]) -> Option<(f64, f64)> {
         let of_hosts = few[side] * squares.max(0.0) / (all * all);
         // Of few samples all hosts may have the same number by chance. They vary no less than as many
         // samples that are independent of each other.
-        let of_samples = match sides.has_samples() && sides.samples[side] > 0.0 {
-            true => share * (1.0 - share).max(0.0) / sides.samples[side],
-            false => 0.0,
+        let of_samples = if sides.has_samples() && sides.samples[side] > 0.0 {
+            share * (1.0 - share).max(0.0) / sides.samples[side]
+        } else {
+            0.0
         };
         of_hosts.max(of_samples)
     });
@@ -183,9 +187,10 @@ fn error(of: &Moments, sides: &Sides, shares: [f64; 2]) -> Option<(f64, f64)> {
     }
     // Welch and Satterthwaite.
     let parts = [0, 1].map(|side| variance[side] * variance[side] / freedom[side]);
-    let welch = match parts[0] + parts[1] > 0.0 {
-        true => sum * sum / (parts[0] + parts[1]),
-        false => freedom[0].min(freedom[1]),
+    let welch = if parts[0] + parts[1] > 0.0 {
+        sum * sum / (parts[0] + parts[1])
+    } else {
+        freedom[0].min(freedom[1])
     };
     Some((sum.sqrt(), welch))
 }
@@ -195,9 +200,10 @@ fn quantile(freedom: f64) -> f64 {
     let (mut low, mut high) = (1.0, 1000.0);
     for _ in 0..60 {
         let middle: f64 = (low + high) / 2.0;
-        match student_chance(middle, freedom) > OUTSIDE {
-            true => low = middle,
-            false => high = middle,
+        if student_chance(middle, freedom) > OUTSIDE {
+            low = middle
+        } else {
+            high = middle
         }
     }
     high

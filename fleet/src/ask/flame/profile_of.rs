@@ -45,8 +45,11 @@ pub fn rows(event: &str, samples: &Rows, stacks: &Rows, frames: &Rows) -> Made {
         memory_bytes: MEMORY_BYTES,
     });
     let mut notes = Vec::new();
-    let begin_ms = samples.iter().map(|it| it.number("begin_ms") as i64).min();
-    let begin_ms = begin_ms.unwrap_or(0);
+    let begin_ms = samples
+        .iter()
+        .map(|it| it.number("begin_ms") as i64)
+        .min()
+        .unwrap_or(0);
     let end = |it: Row| it.number("begin_ms") as i64 + it.whole("window_ms") as i64;
     let end_ms = samples.iter().map(end).max().unwrap_or(begin_ms);
     let at_ns = |ms: i64| (ms - begin_ms).max(0) as u64 * 1_000_000;

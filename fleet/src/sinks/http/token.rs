@@ -59,9 +59,10 @@ impl Token {
 
 /// A token that names its scheme, as in `Basic dTpw`, is taken as it is.
 fn header(text: &str) -> String {
-    match text.contains(' ') {
-        true => text.into(),
-        false => format!("Bearer {text}"),
+    if text.contains(' ') {
+        text.into()
+    } else {
+        format!("Bearer {text}")
     }
 }
 

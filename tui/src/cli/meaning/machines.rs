@@ -15,16 +15,19 @@ pub fn are_named(words: &Open) -> bool {
 
 /// Reads the addresses and the options that are meant for the machines.
 pub fn config(words: Open, look: Look) -> Result<MachinesConfig, Failure> {
-    let addresses = words.files.iter().map(|file| {
-        let text = file.to_str().ok_or_else(|| {
-            Failure::usage(format!(
-                "{} is no address of a machine",
-                file.to_string_lossy()
-            ))
-        })?;
-        Address::parse(text)
-    });
-    let addresses = addresses.collect::<Result<Vec<Address>, Failure>>()?;
+    let addresses = words
+        .files
+        .iter()
+        .map(|file| {
+            let text = file.to_str().ok_or_else(|| {
+                Failure::usage(format!(
+                    "{} is no address of a machine",
+                    file.to_string_lossy()
+                ))
+            })?;
+            Address::parse(text)
+        })
+        .collect::<Result<Vec<Address>, Failure>>()?;
     let names = address::names(&addresses)?;
     Ok(MachinesConfig {
         addresses,
@@ -38,8 +41,9 @@ pub fn config(words: Open, look: Look) -> Result<MachinesConfig, Failure> {
 /// Returns the command line of proftop there, without its name. It is read once here, so that
 /// a mistake is told before anything connects.
 fn record(metric: Option<String>, options: Vec<OsString>) -> Result<Vec<String>, Failure> {
-    let texts = options.into_iter().map(OsString::into_string);
-    let texts = texts
+    let texts = options
+        .into_iter()
+        .map(OsString::into_string)
         .collect::<Result<Vec<String>, OsString>>()
         .map_err(|word| {
             Failure::usage(format!("{} is no option of record", word.to_string_lossy()))

@@ -86,10 +86,13 @@ fn functions(lists: &[String]) -> Result<Vec<String>, Failure> {
 
 /// Returns the probes of `proftop record`.
 pub fn recorded(words: &Record) -> Result<FirstProbes, Failure> {
-    let functions = { functions(&words.probes)?.into_iter() }
+    let functions = functions(&words.probes)?
+        .into_iter()
         .map(Arc::from)
         .collect();
-    let values: Result<Vec<Expression>, String> = { words.values.iter() }
+    let values: Result<Vec<Expression>, String> = words
+        .values
+        .iter()
         .map(|text| Expression::parse(text))
         .collect();
     let values = values.and_then(Values::new).map_err(Failure::usage)?;
