@@ -36,7 +36,8 @@ pub trait Dialect {
     /// name where the engine has tables of its own. `place` has no control characters.
     fn write(&self, rows: &str, table: &str, place: &str) -> String;
 
-    /// Statements that make the tables of a folder known to the engine; empty if whoever runs it has done so.
+    /// Statements that make the tables of a folder known to the engine. Empty for engines whose tables exist
+    /// before a question is asked.
     fn tables(&self, dir: &str) -> String;
 }
 

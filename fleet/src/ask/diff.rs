@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 /// The most functions that are compared.
 const FUNCTIONS_MAX: usize = 1_000_000;
 
-/// Below so many hosts a side, how much hosts differ is known too badly.
+/// With fewer hosts on a side than this, how much hosts differ from each other is too uncertain, and the
+/// answer warns of it.
 const HOSTS_FEW: u64 = 5;
 
 /// The most kernels and rates of a side that are asked for.

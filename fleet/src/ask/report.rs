@@ -85,7 +85,7 @@ impl Cell {
         Self::new(format!("{amount:.digits$}"), finite(amount))
     }
 
-    /// A share, as a percentage with so many digits. JSON has it whole, as a part of 1.
+    /// A share. A table and CSV show it as a percentage with this number of decimals, JSON as a fraction of 1.
     pub fn share(share: f64, digits: usize) -> Self {
         Self::new(format!("{:.digits$}", share * 100.0), finite(share))
     }

@@ -77,7 +77,8 @@ pub fn run(top: &Top) -> Result<(), Failure> {
     let mut rows = Vec::new();
     let mut is_more = false;
     for row in answer.iter() {
-        // Why stacks have no root is told below the table.
+        // A note says why a stack has no root. The lines below the table tell that, so a note without own time
+        // is left out here.
         if row.whole("kind") == NOTE && row.number("self_time") == 0.0 {
             continue;
         }

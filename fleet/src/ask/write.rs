@@ -1,8 +1,8 @@
 //! Tables made of tables: many small files as few large ones, and hours without their hosts.
 //!
-//! What is made has the layout of what it is made of, and stands in a folder of its own: a folder that
-//! somebody asks at the same time never has a sample twice, or not at all. Whoever runs it puts one in the
-//! place of the other.
+//! The new tables have the layout of the old ones, and are written into a folder of their own. So a question
+//! that reads the old folder meanwhile finds each sample exactly once. The user replaces the old folder by the
+//! new one afterwards.
 
 use super::arguments::Source;
 use crate::dates;

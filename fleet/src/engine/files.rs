@@ -237,7 +237,8 @@ fn is_parquet(path: &Path) -> bool {
     name.ends_with(b".parquet") && !name.starts_with(b".") && !name.starts_with(b"_")
 }
 
-/// Whether the files of so many hours of a date may have windows of a time. What is no date may have all.
+/// Whether files may have windows of the time `span`: those of `hours` hours of `date`, beginning at `hour`.
+/// True if `date` is not a date.
 fn may_have(date: &str, hour: i64, hours: i64, span: Span) -> bool {
     let Some(day_ms) = crate::dates::day_ms(date) else {
         return true;

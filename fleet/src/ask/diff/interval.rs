@@ -100,7 +100,7 @@ pub struct Change {
     pub half: Option<f64>,
     /// How likely a difference as large is where none is.
     pub chance: Option<f64>,
-    /// The same, counting in that so many functions are looked at.
+    /// `chance`, corrected for the number of functions that are compared at once (Holm).
     pub corrected: Option<f64>,
 }
 

@@ -27,7 +27,7 @@ const NOTE: u64 = 4;
 /// Frames that have the place of another one get places beyond those of any file.
 const ELSEWHERE: u64 = 1 << 60;
 
-/// The most memory of a profile: many times what so many rows take.
+/// The most memory that a profile may take. It is many times what the largest answer of an engine needs.
 const MEMORY_BYTES: usize = 4 << 30;
 
 /// What a number of a frame stands for.
