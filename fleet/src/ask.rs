@@ -25,6 +25,7 @@ pub use arguments::{Format, Source};
 
 use crate::engine::{ClickHouse, Embedded, Engine, Folder, Span};
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::print;
 use crate::sql::{self, DataFusion, Dialect, DuckDb, Spark};
 use arguments::EngineName;
@@ -49,6 +50,7 @@ pub enum Question {
 
 /// Answers a question.
 pub fn run(question: &Question) -> Result<(), Failure> {
+    interrupt::watch()?;
     match question {
         Question::Top(top) => top::run(top),
         Question::Hosts(hosts) => hosts::run(hosts),

@@ -31,6 +31,12 @@ impl Failure {
         }
     }
 
+    /// The same with what came of it before it.
+    pub fn about(self, what: impl fmt::Display) -> Self {
+        let sentence = format!("{what}: {}", self.sentence);
+        Self { sentence, ..self }
+    }
+
     /// The exit code.
     pub fn code(&self) -> ExitCode {
         ExitCode::from(self.code)

@@ -15,6 +15,8 @@ mod engine;
 mod failure;
 /// Windows of a fleet that does not exist, for tests and measurements.
 pub mod generate;
+/// Signals.
+mod interrupt;
 mod output;
 /// What is given up before anything is sent.
 mod rights;

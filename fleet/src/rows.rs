@@ -12,6 +12,17 @@ pub enum Cell {
     List(Vec<u64>),
 }
 
+impl Cell {
+    /// The bytes that it has beside itself.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Cell::Text(text) => text.len(),
+            Cell::List(list) => size_of_val(&**list),
+            Cell::None | Cell::Whole(_) | Cell::Number(_) => 0,
+        }
+    }
+}
+
 /// The answer to a question.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rows {

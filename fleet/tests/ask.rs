@@ -371,10 +371,7 @@ fn compacted_samples_are_the_same(shipped: &Shipped) {
         assert_eq!(ask(dir), ask(out), "{words:?}");
     }
     let (code, said) = refused(&["compact", dir, "-o", out]);
-    assert!(
-        code == 2 && said.contains("cannot make the folder"),
-        "{said}"
-    );
+    assert!(code == 2 && said.contains("is there already"), "{said}");
 }
 
 /// Each command that docs/fleet.md has, with the names that there are here.
@@ -395,7 +392,8 @@ fn commands_of_the_page_are_understood(shipped: &Shipped) {
     let made = tempfile::tempdir().expect("a folder");
     let path = |name: &str| made.path().join(name).display().to_string();
     std::fs::write(path("ch.token"), "Basic dXNlcjpwYXNzd29yZA==").expect("ours");
-    for line in lines {
+    // What is made of whole days is typed in write.rs.
+    for line in lines.iter().filter(|it| !it.contains("/mnt/days")) {
         let line = line.split(" > ").next().unwrap_or(line);
         let here = line
             .replace("/mnt/profiles", shipped.dir())

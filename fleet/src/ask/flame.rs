@@ -7,6 +7,7 @@ mod profile_of;
 use super::arguments::{Asked, span};
 use super::{nearby, summary};
 use crate::failure::{Failure, safe, shown};
+use crate::interrupt;
 use crate::output::print;
 use crate::sql::{self, Dialect, Selection, Statement};
 use clap::Args;
@@ -56,6 +57,12 @@ pub fn run(flame: &Flame) -> Result<(), Failure> {
             endings.join(", ")
         ))
     })?;
+    if !path.parent().is_none_or(is_folder) {
+        return Err(Failure::usage(format!(
+            "cannot write {}: there is no such folder",
+            shown(path)
+        )));
+    }
     if !flame.force && path.symlink_metadata().is_ok() {
         return Err(Failure::usage(format!(
             "{} is there already: choose another name, or --force",
@@ -85,6 +92,7 @@ pub fn run(flame: &Flame) -> Result<(), Failure> {
             )));
         }
     }
+    interrupt::check()?;
     let made = profile_of::rows(&selection.event, &samples, &stacks, &frames);
     let view = made.store.view();
     let query = Query::default();
@@ -115,6 +123,11 @@ pub fn run(flame: &Flame) -> Result<(), Failure> {
     print(&text)
 }
 
+/// Whether a file can be in it; the empty path is the folder that the program is in.
+fn is_folder(path: &Path) -> bool {
+    path.as_os_str().is_empty() || path.is_dir()
+}
+
 /// Writes a file that has its name only once it is whole.
 fn write(
     path: &Path,
@@ -133,12 +146,14 @@ fn write(
     let mut file = BufWriter::new(file);
     let written = fill(&mut file)
         .and_then(|()| file.flush().map_err(|error| error.to_string()))
-        .and_then(|()| fs::rename(&part, path).map_err(|error| error.to_string()));
-    written.map_err(|why| {
+        .map_err(failed)
+        .and_then(|()| interrupt::check())
+        .and_then(|()| fs::rename(&part, path).map_err(|error| failed(error.to_string())));
+    if written.is_err() {
         // What is half written is no use to anybody; that it cannot be removed changes nothing.
         let _ = fs::remove_file(&part);
-        failed(why)
-    })
+    }
+    written
 }
 
 /// The statements about samples, stacks and frames.

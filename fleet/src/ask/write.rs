@@ -1,24 +1,28 @@
 //! Tables made of tables: many small files as few large ones, and hours without their hosts.
 //!
-//! The new tables have the layout of the old ones, and are written into a folder of their own. So a question
-//! that reads the old folder meanwhile finds each sample exactly once. The user replaces the old folder by the
-//! new one afterwards.
+//! The new tables have the layout of the old ones, and are written into a folder of their own, which has its
+//! name only once all of it is there. So a question finds each sample exactly once, in either folder and at any
+//! moment. The user replaces days of the old folder by those of the new one afterwards.
+
+/// A folder that has its name only once it is whole.
+mod folder;
 
 use super::arguments::Source;
 use crate::dates;
 use crate::engine::{Embedded, Engine as _, Folder, Span, has_samples};
 use crate::failure::{Failure, safe, shown};
+use crate::interrupt;
 use crate::output::print;
 use crate::sql::{Dialect, Statement};
 use clap::Args;
+use folder::NewFolder;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
+use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;
-
-/// The most days of one run: a folder whose times are nonsense would be looked through for years.
-const DAYS_MAX: i64 = 4000;
 
 #[derive(Debug, Args)]
 pub struct Written {
@@ -84,39 +88,59 @@ pub fn compact(written: &Written) -> Result<(), Failure> {
         return written.print_all(&[STACKS, FRAMES, HOSTS, SAMPLES], span);
     }
     written.each_day(span, |engine, out, day, of_day| {
-        let date = dates::date_and_hour(day).0;
-        let mut counted = 0;
+        let date = format!("date={}", dates::date_and_hour(day).0);
+        let mut counts = Counts::default();
         for made in [FRAMES, STACKS, HOSTS] {
-            let folder = out.join(made.table).join(format!("date={date}"));
-            write(engine, &made, of_day, &folder)?;
+            write(engine, &made, of_day, &out.join(made.table).join(&date))?;
         }
         for hour in 0..24 {
             let begin = day + hour * HOUR_MS;
             let of_hour = within(of_day, begin, begin + HOUR_MS);
-            let folder = out
-                .join("samples")
-                .join(format!("date={date}"))
-                .join(format!("hour={hour:02}"));
             if is_empty(of_hour) {
                 continue;
             }
-            counted += write(engine, &SAMPLES, of_hour, &folder)?;
+            let folder = out.join("samples").join(&date);
+            let folder = folder.join(format!("hour={hour:02}"));
+            let rows = write(engine, &SAMPLES, of_hour, &folder)?;
+            counts += Counts {
+                rows,
+                files: u64::from(rows > 0),
+                samples: rows,
+            };
         }
-        Ok(counted)
+        Ok(counts)
     })
 }
 
 /// Writes hours without their hosts, a day to a file.
 pub fn rollup(written: &Written) -> Result<(), Failure> {
-    let span = written.source.span()?;
+    let span = hours(written.source.span()?);
     if written.source.print {
         return written.print_all(&[ROLLUP], span);
     }
     written.each_day(span, |engine, out, day, of_day| {
         let date = dates::date_and_hour(day).0;
         let folder = out.join(ROLLUP.table).join(format!("date={date}"));
-        write(engine, &ROLLUP, of_day, &folder)
+        let rows = write(engine, &ROLLUP, of_day, &folder)?;
+        let count = format!(
+            "SELECT count(*) AS counted FROM samples WHERE {}",
+            condition(of_day)
+        );
+        Ok(Counts {
+            rows,
+            files: u64::from(rows > 0),
+            samples: engine.rows(&count)?.only()?.whole("counted"),
+        })
     })
+}
+
+/// A time from one full hour to another: a row of an hour that is cut off would be taken for that of a whole one.
+fn hours(span: Span) -> Span {
+    let full = |ms: Option<i64>| ms.map(|it| it - it.rem_euclid(HOUR_MS));
+    Span {
+        since_ms: full(span.since_ms),
+        until_ms: full(span.until_ms),
+    }
 }
 
 impl Written {
@@ -139,11 +163,11 @@ impl Written {
         super::print_statements(&self.source, &statements)
     }
 
-    /// Does something for each day that has samples, and prints how many rows it made of how many.
+    /// Does something for each day that has samples, in a new folder.
     fn each_day(
         &self,
         span: Span,
-        work: impl Fn(&Embedded, &Path, i64, Span) -> Result<u64, Failure>,
+        work: impl Fn(&Embedded, &Path, i64, Span) -> Result<Counts, Failure>,
     ) -> Result<(), Failure> {
         if !super::is_embedded(&self.source) {
             return Err(Failure::usage(
@@ -151,54 +175,83 @@ impl Written {
             ));
         }
         let dir = self.source.folder()?;
-        let out = self.output.as_deref().unwrap_or(Path::new(""));
-        // Whether the folder is one is said by the first look.
-        let (first, last) = days(dir, span)?;
-        fs::create_dir(out).map_err(|error| {
-            Failure::usage(format!("cannot make the folder {}: {error}", shown(out)))
-        })?;
-        let (mut read, mut made) = (0, 0);
-        let mut day = first;
-        while day <= last {
+        let path = self.output.as_deref().unwrap_or(Path::new(""));
+        let days = days(dir, span)?;
+        let out = NewFolder::begin(path)?;
+        let mut made = Counts::default();
+        // By the names of the files, as the last one of a day is read for the next day as well.
+        let mut read: HashMap<PathBuf, u64> = HashMap::new();
+        for day in days {
+            interrupt::check()?;
             let of_day = within(span, day, day + DAY_MS);
-            if has_samples(dir, of_day)? {
-                let folder = Folder::look(dir, of_day)?;
-                let engine = Embedded::new(&folder, self.source.bounds())?;
-                read += folder.sample_rows;
-                made += work(&engine, out, day, of_day)?;
+            if is_empty(of_day) || !has_samples(dir, of_day)? {
+                continue;
             }
-            day += DAY_MS;
+            let folder = Folder::look(dir, of_day)?;
+            let engine = Embedded::new(&folder, self.source.bounds())?;
+            made += work(&engine, out.part(), day, of_day)
+                .map_err(|failure| failure.about(format_args!("{} is not written", shown(path))))?;
+            read.extend(folder.samples());
         }
+        let rows: u64 = read.values().sum();
+        if made.samples == 0 {
+            return Err(Failure::failed(format!(
+                "{} has no samples of that time",
+                shown(dir)
+            )));
+        }
+        if span == Span::default() && made.samples != rows {
+            return Err(Failure::failed(format!(
+                "{} has {rows} rows of samples, and {} of them are of the dates and hours that their folders are \
+                 named after: nothing is written",
+                shown(dir),
+                made.samples
+            )));
+        }
+        out.finish()?;
         print(&format!(
-            "{}: {made} rows, of {read} in the files that were read\n",
-            shown(out)
+            "{}: {} rows in {} files, made of {} rows of samples in {} files\n",
+            shown(path),
+            made.rows,
+            made.files,
+            made.samples,
+            read.len()
         ))
     }
 }
 
-/// The first and the last day that a folder has samples of.
-fn days(dir: &Path, span: Span) -> Result<(i64, i64), Failure> {
-    let folder = Folder::look(dir, span)?;
-    let dates = folder.tables.iter().filter(|it| it.name == "samples");
-    let dates = dates.flat_map(|it| &it.files).filter_map(|file| {
-        let mut names = file.iter().rev().filter_map(|it| it.to_str());
-        let date = names.find_map(|it| it.strip_prefix("date="))?;
-        dates::day_ms(date)
-    });
-    let dates: Vec<i64> = dates.collect();
-    let (Some(first), Some(last)) = (dates.iter().min(), dates.iter().max()) else {
-        return Err(Failure::failed(format!(
-            "no folder in {} is named after a date",
-            shown(dir)
-        )));
-    };
-    if (last - first) / DAY_MS > DAYS_MAX {
-        return Err(Failure::failed(format!(
-            "there are more than {DAYS_MAX} days from the first to the last: say which (--since, --until)"
-        )));
+/// What was written of a table.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
+    /// The rows of the table that was asked for, and its files.
+    rows: u64,
+    files: u64,
+    /// The rows of samples that they were made of.
+    samples: u64,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.rows += other.rows;
+        self.files += other.files;
+        self.samples += other.samples;
     }
-    // A file that begins in the last hour of a day may have windows of the next one.
-    Ok((*first, *last + DAY_MS))
+}
+
+/// The days that a folder may have samples of.
+fn days(dir: &Path, span: Span) -> Result<BTreeSet<i64>, Failure> {
+    // Whether it is a folder of samples is said by the look.
+    let folder = Folder::look(dir, span)?;
+    let mut days = BTreeSet::new();
+    for (file, _) in folder.samples() {
+        let mut names = file.iter().rev().filter_map(|it| it.to_str());
+        let date = names.find_map(|it| it.strip_prefix("date="));
+        if let Some(day) = date.and_then(dates::day_ms) {
+            // A file that begins in the last hour of a day may have windows of the next one.
+            days.extend([day, day + DAY_MS]);
+        }
+    }
+    Ok(days)
 }
 
 /// The part of a time that is in another one.

@@ -4,6 +4,7 @@
 use super::files::{Folder, Table};
 use super::{ANSWER_BYTES_MAX, Engine, too_long};
 use crate::failure::{Failure, safe, shown};
+use crate::interrupt;
 use crate::rows::{Cell, Rows};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
@@ -20,7 +21,6 @@ use futures_util::StreamExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
 
 /// What a run may take.
 #[derive(Debug, Clone, Copy)]
@@ -40,11 +40,12 @@ pub struct Embedded {
 impl Embedded {
     /// Makes the tables of a folder known to it.
     pub fn new(folder: &Folder, bounds: Bounds) -> Result<Self, Failure> {
-        if folder.sample_rows > bounds.rows_max {
+        let sample_rows: u64 = folder.samples().map(|it| it.1).sum();
+        if sample_rows > bounds.rows_max {
             return Err(Failure::failed(format!(
                 "{} rows of samples are to be read, and {} are the most: ask for less time (--since, --until), \
                  ask a cluster (--engine), or allow more (--rows-max)",
-                folder.sample_rows, bounds.rows_max,
+                sample_rows, bounds.rows_max,
             )));
         }
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -85,11 +86,12 @@ impl Embedded {
         let mut bytes = 0;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(told)?;
-            bytes += batch.get_array_memory_size();
+            // Batches may be parts of one buffer, so that their own sizes add up to many times what there is.
+            bytes += batch.num_rows() * batch.num_columns() * size_of::<Cell>();
             if bytes > ANSWER_BYTES_MAX {
                 return Err(too_long());
             }
-            add(&mut rows, &batch)
+            bytes += add(&mut rows, &batch)
                 .map_err(|error| Failure::failed(format!("cannot read the answer: {error}")))?;
         }
         Ok(rows)
@@ -112,17 +114,12 @@ impl Embedded {
 
 impl Engine for Embedded {
     fn rows(&self, sql: &str) -> Result<Rows, Failure> {
+        interrupt::check()?;
         self.runtime.block_on(async {
-            let failed = |error: std::io::Error| {
-                Failure::failed(format!("cannot wait for signals: {error}"))
-            };
-            let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
-            let mut interrupted = signal(SignalKind::interrupt()).map_err(failed)?;
             // Temporary files are removed when what made them is dropped.
             tokio::select! {
                 rows = self.ask(sql) => rows,
-                _ = interrupted.recv() => Err(Failure::ended(2)),
-                _ = terminated.recv() => Err(Failure::ended(15)),
+                failure = interrupt::wait() => Err(failure),
             }
         })
     }
@@ -170,19 +167,20 @@ fn url(path: &Path) -> String {
     url
 }
 
-/// Adds the rows of a batch.
-fn add(rows: &mut Rows, batch: &RecordBatch) -> Result<(), arrow::error::ArrowError> {
+/// Adds the rows of a batch. Returns the bytes of its texts and lists.
+fn add(rows: &mut Rows, batch: &RecordBatch) -> Result<usize, arrow::error::ArrowError> {
     let columns: Vec<Vec<Cell>> = batch
         .columns()
         .iter()
         .map(|column| cells(column))
         .collect::<Result<_, _>>()?;
+    let bytes = columns.iter().flatten().map(Cell::bytes).sum();
     let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
     for _ in 0..batch.num_rows() {
         let cells = columns.iter_mut().map(|it| it.next().unwrap_or(Cell::None));
         rows.cells.push(cells.collect());
     }
-    Ok(())
+    Ok(bytes)
 }
 
 fn cells(column: &dyn Array) -> Result<Vec<Cell>, arrow::error::ArrowError> {

@@ -3,6 +3,7 @@
 //! stand, is read first.
 
 use crate::failure::{Failure, safe, shown};
+use crate::interrupt;
 use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use std::fs::{self, File};
@@ -29,14 +30,14 @@ pub struct Table {
     pub name: &'static str,
     pub schema: SchemaRef,
     pub files: Vec<PathBuf>,
+    /// How many rows each of the files has.
+    rows: Vec<u64>,
 }
 
 /// The tables of a folder.
 #[derive(Debug)]
 pub struct Folder {
     pub tables: Vec<Table>,
-    /// How many rows the files of samples have.
-    pub sample_rows: u64,
 }
 
 impl Folder {
@@ -49,29 +50,31 @@ impl Folder {
             return Err(Failure::usage(format!("{} is no folder", shown(dir))));
         }
         let mut tables = Vec::new();
-        let mut sample_rows = 0;
         for (name, columns) in columns() {
             let files = list(dir, name, span)?;
+            let mut rows = Vec::with_capacity(files.len());
             for file in &files {
-                let rows = check(file, &columns)?;
-                if name == "samples" {
-                    sample_rows += rows;
-                }
+                interrupt::check()?;
+                rows.push(check(file, &columns)?);
             }
             tables.push(Table {
                 name,
                 schema: Arc::new(Schema::new(columns)),
                 files,
+                rows,
             });
         }
         let missing = tables.iter().find(|it| it.files.is_empty());
         if let Some(table) = missing {
             return Err(nothing(dir, table.name, span));
         }
-        Ok(Self {
-            tables,
-            sample_rows,
-        })
+        Ok(Self { tables })
+    }
+
+    /// The files of samples, and how many rows each has.
+    pub fn samples(&self) -> impl Iterator<Item = (PathBuf, u64)> {
+        let tables = self.tables.iter().filter(|it| it.name == "samples");
+        tables.flat_map(|it| it.files.iter().cloned().zip(it.rows.iter().copied()))
     }
 }
 
