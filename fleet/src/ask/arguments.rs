@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 /// More rows of samples than these are a matter for many machines: minutes of two CPUs, each time.
 const ROWS_MAX: &str = "2G";
 
+/// The most rows of a table that may be shown.
+const TOP_MAX: usize = 1_000_000;
+
 /// Enough to group what 2 G rows have, with files for the rest.
 const MEMORY: &str = "1G";
 
@@ -187,6 +190,12 @@ fn read_engine(text: &str) -> Result<EngineName, String> {
         return Address::read(url).map(EngineName::ClickHouse);
     }
     Err("it is embedded, clickhouse+https://HOST:PORT, spark, ballista or duckdb".into())
+}
+
+/// How many rows of a table are shown.
+pub fn read_top(text: &str) -> Result<usize, String> {
+    let rows = text.parse().ok().filter(|it| (1..=TOP_MAX).contains(it));
+    rows.ok_or_else(|| format!("write a number from 1 to {TOP_MAX}"))
 }
 
 /// Bytes: a number, with K, M or G for powers of 1024.

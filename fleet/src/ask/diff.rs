@@ -6,7 +6,7 @@ mod interval;
 /// A side as it is typed.
 mod side;
 
-use super::arguments::{Asked, Format, span};
+use super::arguments::{Asked, Format, read_top, span};
 use super::nearby;
 use super::report::{Cell, Column, Report, finite};
 use super::top::{function, module};
@@ -28,6 +28,9 @@ const HOSTS_FEW: u64 = 5;
 /// The most kernels and rates of a side that are asked for.
 const CONDITIONS_MAX: usize = 1000;
 
+/// The title of the column with the mark of a change: the number is beside it.
+const MARK: &str = " ";
+
 /// The kind of a row that is no function, but why a stack has no root.
 const NOTE: u64 = 4;
 
@@ -42,7 +45,7 @@ pub struct Diff {
     #[arg(long, value_name = "SIDE", required = true)]
     b: Vec<String>,
     /// How many rows
-    #[arg(long, value_name = "ROWS", default_value_t = 20)]
+    #[arg(long, value_name = "ROWS", default_value_t = 20, value_parser = read_top)]
     top: usize,
     /// Whose change rows are sorted by: own time, or time with what a function calls
     #[arg(long, default_value = "self")]
@@ -412,21 +415,22 @@ fn columns(sides: &Sides) -> Vec<Column> {
     };
     vec![
         Column::number("self_change", "SELF"),
+        Column::text("self_mark", MARK),
         Column::number("self_half", "±"),
-        Column::text("self_mark", ""),
         Column::number("self_share_a", "A %"),
         Column::number("self_share_b", "B %"),
-        Column::number("self_per_hour_a", "A s/h"),
-        Column::number("self_per_hour_b", "B s/h"),
+        Column::number("self_per_hour_a", "A s/h").spare(3),
+        Column::number("self_per_hour_b", "B s/h").spare(3),
         Column::number("total_change", "TOTAL"),
+        Column::text("total_mark", MARK),
         Column::number("total_half", "±"),
         Column::number("total_share_a", ""),
         Column::number("total_share_b", ""),
-        Column::number("samples_a", a),
-        Column::number("samples_b", b),
-        Column::number("hosts_a", "HOSTS A"),
-        Column::number("hosts_b", "B"),
-        Column::text("module", "MODULE"),
+        Column::number("samples_a", a).spare(4),
+        Column::number("samples_b", b).spare(4),
+        Column::number("hosts_a", "HOSTS A").spare(2),
+        Column::number("hosts_b", "B").spare(2),
+        Column::text("module", "MODULE").spare(1),
         Column::text("function", "FUNCTION"),
         Column::number("self_covers_zero", ""),
         Column::number("self_chance", ""),
@@ -453,16 +457,14 @@ fn cells(it: &Compare, row: Row, sides: &Sides) -> Vec<Cell> {
     let per_hour = |at: usize, column: &str| Cell::amount(sides.per_hour(row.number(column), at));
     vec![
         Cell::new(points(it.own.delta()), finite(it.own.delta())),
-        half(&it.own),
         Cell::new(it.own.mark(), it.own.mark()),
+        half(&it.own),
         Cell::share(it.own.a, 2),
         Cell::share(it.own.b, 2),
         per_hour(0, "self_a"),
         per_hour(1, "self_b"),
-        Cell::new(
-            format!("{}{}", points(it.total.delta()), it.total.mark()),
-            finite(it.total.delta()),
-        ),
+        Cell::new(points(it.total.delta()), finite(it.total.delta())),
+        Cell::new(it.total.mark(), it.total.mark()),
         half(&it.total),
         Cell::share(it.total.a, 2),
         Cell::share(it.total.b, 2),

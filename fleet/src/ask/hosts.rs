@@ -1,6 +1,6 @@
 //! On which machines a function is hot.
 
-use super::arguments::{Asked, Format, span};
+use super::arguments::{Asked, Format, read_top, span};
 use super::machines::{self, Machine};
 use super::report::{Cell, Column, Report};
 use super::{nearby, summary};
@@ -21,7 +21,7 @@ pub struct Hosts {
     #[arg(long, value_name = "NAME")]
     function: String,
     /// How many rows
-    #[arg(long, value_name = "ROWS", default_value_t = 20)]
+    #[arg(long, value_name = "ROWS", default_value_t = 20, value_parser = read_top)]
     top: usize,
     /// What the answer looks like
     #[arg(long, default_value = "table")]
@@ -124,13 +124,13 @@ fn columns(all: &summary::Summary) -> Vec<Column> {
         Column::number("self_share", "SELF %"),
         Column::number("total", total),
         Column::number("self", own),
-        Column::number("samples", samples),
+        Column::number("samples", samples).spare(2),
         Column::number("of_host", "OF HOST"),
-        Column::number("cores", "CORES"),
-        Column::number("recorded_ms", "RECORDED"),
-        Column::number("lost_samples", "LOST"),
+        Column::number("cores", "CORES").spare(4),
+        Column::number("recorded_ms", "RECORDED").spare(3),
+        Column::number("lost_samples", "LOST").spare(1),
         Column::number("lost_windows", ""),
-        Column::text("kernel", "KERNEL"),
+        Column::text("kernel", "KERNEL").spare(5),
     ]
 }
 

@@ -1,5 +1,6 @@
 //! What is there, for who asked for what is not.
 
+use crate::dates;
 use crate::engine::Engine;
 use crate::failure::{Failure, safe};
 use crate::sql::{Dialect, Selection};
@@ -29,21 +30,23 @@ pub fn no_samples(
         let rows = engine.rows(&sql)?;
         Ok(rows.iter().map(|it| safe(it.text("name"))).collect())
     };
-    let of_event = list("event", &of_time.condition_of_side(dialect))?;
-    if of_event.is_empty() {
-        return Ok(Failure::failed("there are no samples of that time"));
-    }
-    if !of_event.contains(&safe(&selection.event)) {
-        return Ok(Failure::failed(format!(
-            "no samples of that time count {}; they count {}",
-            safe(&selection.event),
-            told(&of_event)
-        )));
-    }
-    let Some((column, value)) = selection.values.first() else {
-        return Ok(Failure::failed("there are no samples of that time"));
+    let there = match selection.values.first() {
+        Some((column, _)) => list(column.word(), &of_time.condition(dialect))?,
+        None => Vec::new(),
     };
-    let there = list(column.word(), &of_time.condition(dialect))?;
+    if there.is_empty() {
+        let of_event = list("event", &of_time.condition_of_side(dialect))?;
+        return Ok(Failure::failed(if of_event.is_empty() {
+            no_time(engine)?
+        } else {
+            format!(
+                "no samples of that time count {}; they count {}",
+                safe(&selection.event),
+                told(&of_event)
+            )
+        }));
+    }
+    let (column, value) = &selection.values[0];
     let word = column.word();
     if there.contains(&safe(value)) || selection.values.len() > 1 {
         return Ok(Failure::failed(
@@ -55,6 +58,23 @@ pub fn no_samples(
         safe(value),
         told(&there)
     )))
+}
+
+/// That there are no samples of a time, and of which time there are some.
+fn no_time(engine: &dyn Engine) -> Result<String, Failure> {
+    let sql = "SELECT min(begin_ms) AS first_ms, max(begin_ms) AS last_ms FROM samples";
+    let rows = engine.rows(sql)?;
+    let row = rows.only()?;
+    let (first, last) = (row.number("first_ms") as i64, row.number("last_ms") as i64);
+    Ok(if last > 0 {
+        format!(
+            "there are no samples of that time; those nearby are of {} to {} UTC",
+            dates::written(first),
+            dates::written(last)
+        )
+    } else {
+        "there are no samples".into()
+    })
 }
 
 /// Why no stack has a function, with names that are like it.

@@ -10,6 +10,12 @@ use unicode_width::UnicodeWidthStr as _;
 /// The longest name in a table; CSV and JSON have it whole.
 const NAME_CHARS_MAX: usize = 160;
 
+/// Names are cut down to this in a narrow terminal, and not more.
+const NAME_CHARS_MIN: usize = 24;
+
+/// Between two columns of a table.
+const GAP: &str = "  ";
+
 /// An answer.
 pub struct Report {
     /// What was asked.
@@ -31,6 +37,8 @@ pub struct Column {
     /// Its head in a table; empty: it is not in tables.
     pub title: &'static str,
     pub is_text: bool,
+    /// How early it is left out where a table is too wide for the terminal: the greatest first, 0 never.
+    spare: u8,
 }
 
 impl Column {
@@ -39,15 +47,20 @@ impl Column {
             key,
             title,
             is_text: false,
+            spare: 0,
         }
     }
 
     pub fn text(key: &'static str, title: &'static str) -> Self {
         Self {
-            key,
-            title,
             is_text: true,
+            ..Self::number(key, title)
         }
+    }
+
+    /// It may be left out of a table in a narrow terminal.
+    pub fn spare(self, spare: u8) -> Self {
+        Self { spare, ..self }
     }
 }
 
@@ -85,7 +98,7 @@ impl Cell {
         Self::new(format!("{amount:.digits$}"), finite(amount))
     }
 
-    /// A share. A table and CSV show it as a percentage with this number of decimals, JSON as a fraction of 1.
+    /// A share. A table shows it as a percentage with this number of decimals, CSV and JSON as a fraction of 1.
     pub fn share(share: f64, digits: usize) -> Self {
         Self::new(format!("{:.digits$}", share * 100.0), finite(share))
     }
@@ -105,7 +118,7 @@ impl Report {
     /// Prints it.
     pub fn print(self, format: Format) -> Result<(), Failure> {
         match format {
-            Format::Table => print(&self.table()),
+            Format::Table => print(&self.table(columns_of_terminal())),
             Format::Csv => {
                 print(&self.csv())?;
                 self.notes.iter().for_each(|note| eprintln!("{note}"));
@@ -115,26 +128,20 @@ impl Report {
         }
     }
 
-    fn table(&self) -> String {
+    /// The table, no wider than the terminal where that is possible; `None`: no terminal shows it.
+    fn table(&self, terminal: Option<usize>) -> String {
         let mut text = String::new();
-        self.head
-            .iter()
-            .for_each(|line| text += &format!("{line}\n"));
-        let columns: Vec<usize> = (0..self.columns.len())
-            .filter(|at| !self.columns[*at].title.is_empty())
-            .collect();
-        let width = |at: usize| {
-            let cells = self.rows.iter().map(|row| row[at].shown.width());
-            cells.max().unwrap_or(0).max(self.columns[at].title.width())
-        };
-        let widths: Vec<usize> = columns.iter().map(|at| width(*at)).collect();
+        for line in &self.head {
+            text += &wrapped(line, terminal);
+        }
+        let (columns, left_out) = self.fitting(terminal);
         let line = |of: &dyn Fn(usize) -> String| {
             let mut line = String::new();
-            for (at, width) in columns.iter().zip(&widths) {
-                let shown = of(*at);
+            for (at, width) in &columns {
+                let shown = cut(&of(*at), *width);
                 let space = " ".repeat(width - shown.width());
                 if !line.is_empty() {
-                    line += "  ";
+                    line += GAP;
                 }
                 if self.columns[*at].is_text {
                     line += &(shown + &space)
@@ -148,10 +155,54 @@ impl Report {
         for row in &self.rows {
             text += &line(&|at| row[at].shown.clone());
         }
-        self.notes
-            .iter()
-            .for_each(|note| text += &format!("{note}\n"));
+        for note in &self.notes {
+            text += &wrapped(note, terminal);
+        }
+        if !left_out.is_empty() {
+            let note = format!(
+                "no room for {}: widen the terminal, or --format csv",
+                left_out.join(", ")
+            );
+            text += &wrapped(&note, terminal);
+        }
         text
+    }
+
+    /// The columns of a table with their widths, and the titles of those that are left out.
+    fn fitting(&self, terminal: Option<usize>) -> (Vec<(usize, usize)>, Vec<&'static str>) {
+        let all = (0..self.columns.len()).filter(|at| !self.columns[*at].title.is_empty());
+        let width = |at: usize| {
+            let cells = self.rows.iter().map(|row| row[at].shown.width());
+            cells.max().unwrap_or(0).max(self.columns[at].title.width())
+        };
+        let mut columns: Vec<(usize, usize)> = all.map(|at| (at, width(at))).collect();
+        let mut left_out = Vec::new();
+        let Some(terminal) = terminal else {
+            return (columns, left_out);
+        };
+        loop {
+            let sum: usize = columns.iter().map(|it| it.1 + GAP.len()).sum();
+            let Some(over) = sum.checked_sub(terminal + GAP.len()).filter(|it| *it > 0) else {
+                break;
+            };
+            // Names are cut before columns are left out, as long as most of a name is there.
+            let longest = columns.iter_mut().filter(|it| self.columns[it.0].is_text);
+            if let Some(longest) = longest.max_by_key(|it| it.1)
+                && longest.1 > NAME_CHARS_MIN
+            {
+                longest.1 = longest.1.saturating_sub(over).max(NAME_CHARS_MIN);
+                continue;
+            }
+            let spare = |it: &(usize, usize)| self.columns[it.0].spare;
+            let most = columns.iter().map(spare).max().unwrap_or(0);
+            if most == 0 {
+                break;
+            }
+            let gone = columns.iter().filter(|it| spare(it) == most);
+            left_out.extend(gone.map(|it| self.columns[it.0].title));
+            columns.retain(|it| spare(it) != most);
+        }
+        (columns, left_out)
     }
 
     fn csv(&self) -> String {
@@ -192,6 +243,47 @@ impl Report {
     }
 }
 
+/// How wide the terminal is that shows standard output; `None` if that is a file or a pipe.
+fn columns_of_terminal() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|it| *it > 0)
+}
+
+/// The first characters of a text, if it is wider than that.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.into();
+    }
+    let mut cut = String::new();
+    for letter in text.chars() {
+        cut.push(letter);
+        if cut.width() >= width {
+            cut.pop();
+            break;
+        }
+    }
+    cut + "…"
+}
+
+/// A sentence in lines of a terminal, broken between words.
+fn wrapped(sentence: &str, terminal: Option<usize>) -> String {
+    let mut text = String::new();
+    let mut used = 0;
+    for word in sentence.split(' ') {
+        let width = word.width();
+        if used > 0 && terminal.is_some_and(|it| used + 1 + width > it) {
+            text.push('\n');
+            used = 0;
+        } else if !text.is_empty() {
+            text.push(' ');
+            used += 1;
+        }
+        text += word;
+        used += width;
+    }
+    text + "\n"
+}
+
 /// A value as a field of CSV (RFC 4180).
 fn quoted(value: &Value) -> String {
     let text = match value {
@@ -203,4 +295,57 @@ fn quoted(value: &Value) -> String {
         return format!("\"{}\"", text.replace('"', "\"\""));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(function: &str) -> Report {
+        Report {
+            question: "top",
+            head: vec!["cpu of 10 hosts".into()],
+            fields: Map::new(),
+            columns: vec![
+                Column::number("self", "SELF"),
+                Column::number("samples", "SAMPLES").spare(2),
+                Column::text("module", "MODULE").spare(1),
+                Column::text("function", "FUNCTION"),
+            ],
+            rows: vec![vec![
+                Cell::amount(1.5),
+                Cell::count(7),
+                Cell::name("libc.so.6"),
+                Cell::name(function),
+            ]],
+            notes: vec!["one two three four five six".into()],
+        }
+    }
+
+    #[test]
+    fn a_table_is_no_wider_than_the_terminal() {
+        let name = "a".repeat(60);
+        let whole = report(&name).table(None);
+        assert!(whole.contains(&name) && whole.contains("one two three four five six\n"));
+        for terminal in [20, 30, 40, 50, 60, 80, 200] {
+            let table = report(&name).table(Some(terminal));
+            let widest = table.lines().map(|it| it.width()).max().unwrap();
+            // Own time and a part of the name are there in any case.
+            assert!(widest <= terminal.max(30), "{terminal}:\n{table}");
+            assert!(
+                table.contains("1.50") && table.contains("aaaaaa"),
+                "{table}"
+            );
+            assert_eq!(table.contains("no room for"), terminal < 50, "{table}");
+        }
+        let narrow = report(&name).table(Some(41));
+        assert!(
+            narrow.contains("libc.so.6") && !narrow.contains("  7  "),
+            "{narrow}"
+        );
+        let wide = "漢".repeat(40);
+        let table = report(&wide).table(Some(61));
+        assert!(table.lines().all(|it| it.width() <= 61), "{table}");
+        assert!(table.contains("漢…"), "{table}");
+    }
 }

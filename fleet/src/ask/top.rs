@@ -1,6 +1,6 @@
 //! Functions by their time on all machines.
 
-use super::arguments::{Asked, Format, span};
+use super::arguments::{Asked, Format, read_top, span};
 use super::report::{Cell, Column, Report};
 use super::summary::{Summary, key};
 use super::{machines, nearby, summary};
@@ -10,15 +10,6 @@ use crate::sql::{self, Dialect, Selection, Statement};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-/// The kind of a row that is no function, but why a stack has no root.
-const NOTE: u64 = 4;
-
-/// As many rows as there are such notes are asked for beside those that are shown.
-const NOTES_MAX: usize = 64;
-
-/// The most rows that may be asked for.
-const ROWS_MAX: usize = 1_000_000;
-
 #[derive(Debug, Args)]
 pub struct Top {
     #[command(flatten)]
@@ -27,7 +18,7 @@ pub struct Top {
     #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
     by: Vec<sql::Column>,
     /// How many rows
-    #[arg(long, value_name = "ROWS", default_value_t = 20)]
+    #[arg(long, value_name = "ROWS", default_value_t = 20, value_parser = read_top)]
     top: usize,
     /// What rows are sorted by: own time, or time with what a function calls
     #[arg(long, default_value = "self")]
@@ -50,8 +41,12 @@ pub fn run(top: &Top) -> Result<(), Failure> {
     let asked = &top.asked;
     let selection = asked.selection()?;
     let dialect = super::dialect(&asked.source);
-    let mut by = top.by.clone();
-    by.dedup();
+    let mut by: Vec<sql::Column> = Vec::new();
+    for column in &top.by {
+        if !by.contains(column) {
+            by.push(*column);
+        }
+    }
     let statement = statement(dialect, &selection, &by, top);
     if asked.source.print {
         let mut statements = vec![summary::statement(dialect, &selection, &[])];
@@ -74,29 +69,19 @@ pub fn run(top: &Top) -> Result<(), Failure> {
     };
     let lost = machines::lost(&machines::ask(engine, dialect, &selection)?);
     let answer = engine.rows(&statement)?;
-    let mut rows = Vec::new();
-    let mut is_more = false;
-    for row in answer.iter() {
-        // A note says why a stack has no root. The lines below the table tell that, so a note without own time
-        // is left out here.
-        if row.whole("kind") == NOTE && row.number("self_time") == 0.0 {
-            continue;
-        }
-        if rows.len() == top.top {
-            is_more = true;
-            break;
-        }
+    let row = |row: Row| {
         let group = key(row, &by);
         let whole = groups.get(&group).copied().unwrap_or(all);
-        rows.push(cells(row, &group, &whole));
-    }
+        cells(row, &group, &whole)
+    };
+    let rows = answer.iter().take(top.top).map(row).collect();
     let mut head = vec![all.sentence(&selection.event), lost.sentence()];
     if !by.is_empty() {
         let words: Vec<&str> = by.iter().map(|it| it.word()).collect();
         head.push(format!("shares are of each {}", words.join(" and ")));
     }
     let mut notes = Vec::new();
-    if is_more {
+    if answer.cells.len() > top.top {
         notes.push(format!("only the first {} rows (--top)", top.top));
     }
     notes.extend(all.notes());
@@ -130,7 +115,7 @@ fn statement(
         .of(selection)
         .of_function(None)
         .with("order", order)
-        .limit(top.top.min(ROWS_MAX) + NOTES_MAX)
+        .limit(top.top + 1)
         .finish()
 }
 
@@ -147,8 +132,8 @@ fn columns(by: &[sql::Column], all: &Summary) -> Vec<Column> {
         Column::number("total", total),
         Column::number("total_share", "TOTAL %"),
         Column::number("self_samples", ""),
-        Column::number("samples", samples),
-        Column::number("hosts", "HOSTS"),
+        Column::number("samples", samples).spare(3),
+        Column::number("hosts", "HOSTS").spare(2),
     ];
     for column in by {
         let title = match column {
@@ -160,7 +145,7 @@ fn columns(by: &[sql::Column], all: &Summary) -> Vec<Column> {
         };
         columns.push(Column::text(column.word(), title));
     }
-    columns.push(Column::text("module", "MODULE"));
+    columns.push(Column::text("module", "MODULE").spare(1));
     columns.push(Column::text("function", "FUNCTION"));
     columns
 }
