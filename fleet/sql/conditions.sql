@@ -10,7 +10,7 @@ FROM (
     FROM samples WHERE {{where}}
     GROUP BY host
   ) s USING (host)
-  WHERE begin_ms <= last_ms AND begin_ms + recorded_ms > first_ms
+  WHERE begin_ms <= last_ms AND end_ms > first_ms
   GROUP BY host, kernel, arch, rate_hz
 ) h
 GROUP BY kernel, arch, rate_hz

@@ -5,7 +5,7 @@
 //! one host are alike. Stacks have weights by Zipf's law.
 
 use crate::config::Labels;
-use crate::sinks::parquet::{self, TableFile};
+use crate::sinks::parquet::{self, Known, TableFile};
 use crate::window::{Frame, Function, Host, Kind, Service, Stack, Window, ids};
 use std::io;
 use std::path::Path;
@@ -44,6 +44,7 @@ impl Fleet {
         let mut rows = 0;
         for host in 0..self.hosts {
             let windows = self.windows_of(host);
+            let mut known = Known::default();
             // As with `roll = "15m"`.
             for (at, quarter) in windows.chunks(15).enumerate() {
                 let (date, hour) = crate::dates::date_and_hour(quarter[0].begin_ms);
@@ -54,7 +55,7 @@ impl Fleet {
                     hour,
                     name: &name,
                 };
-                parquet::write(&place, quarter, &Labels::default(), 0)?;
+                parquet::write(&place, quarter, &Labels::default(), 0, &mut known)?;
                 let services = quarter.iter().flat_map(|it| &it.services);
                 rows += services.map(|it| it.samples.len() as u64).sum::<u64>();
             }

@@ -2,7 +2,7 @@
 //! that are hostile, and folders that are something else.
 
 use proftop_fleet::config::Labels;
-use proftop_fleet::sinks::parquet::{self, TableFile};
+use proftop_fleet::sinks::parquet::{self, Known, TableFile};
 use proftop_fleet::window::{Frame, Function, Host, Kind, Service, Stack, Window, ids};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -495,8 +495,8 @@ fn what_is_not_there_is_told(shipped: &Shipped) {
     assert!(diff["rows"][0]["self_half"].is_null());
 }
 
-/// Writes the files of a host by the encoder, with one function and one service of these names.
-fn write(dir: &Path, host: &str, service: &str, function: &str) {
+/// A window of a host, with one function and one service of these names.
+fn window(host: &str, service: &str, function: &str) -> Window {
     let mut frame = Frame {
         id: 0,
         kind: Kind::Native,
@@ -515,7 +515,7 @@ fn write(dir: &Path, host: &str, service: &str, function: &str) {
         id: ids::stack([frame.id].into_iter()),
         frames: vec![0],
     };
-    let window = Window {
+    Window {
         number: 1,
         host: Host {
             name: host.into(),
@@ -537,14 +537,106 @@ fn write(dir: &Path, host: &str, service: &str, function: &str) {
             samples: vec![(0, 5)],
         }],
         ..Window::default()
-    };
+    }
+}
+
+/// Writes the files of a host by the encoder.
+fn write(dir: &Path, host: &str, service: &str, function: &str) {
+    let window = window(host, service, function);
     let place = TableFile {
         dir,
         date: "2026-11-21",
         hour: 14,
         name: "x-1",
     };
-    parquet::write(&place, &[window], &Labels::default(), 0).expect("it is written");
+    parquet::write(
+        &place,
+        &[window],
+        &Labels::default(),
+        0,
+        &mut Known::default(),
+    )
+    .expect("it is written");
+}
+
+#[test]
+fn a_host_is_known_in_all_of_its_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let window = |number: u64, minute: i64| {
+        let mut window = window("db-01", "nginx", "main");
+        window.number = number;
+        window.begin_ms += minute * 60_000;
+        window
+    };
+    // The agent did not run from 14:01 to 14:14.
+    let place = TableFile {
+        dir: folder.path(),
+        date: "2026-11-21",
+        hour: 14,
+        name: "x-1",
+    };
+    let windows = [window(1, 0), window(2, 14)];
+    parquet::write(
+        &place,
+        &windows,
+        &Labels::default(),
+        0,
+        &mut Known::default(),
+    )
+    .expect("it is written");
+    let dir = folder.path().to_str().expect("text");
+    let hosts = json(&[
+        "hosts",
+        dir,
+        "--function",
+        "main",
+        "--since",
+        "2026-11-21T14:10",
+    ]);
+    assert_eq!(hosts["rows"][0]["samples"].as_u64(), Some(5), "{hosts}");
+    assert_eq!(hosts["rows"][0]["recorded_ms"].as_u64(), Some(120_000));
+    let (code, said) = refused(&[
+        "top",
+        dir,
+        "--since",
+        "2026-11-21T14:02",
+        "--until",
+        "2026-11-21T14:03",
+    ]);
+    assert!(
+        code == 1
+            && said.contains("those nearby are of 2026-11-21 14:00:00 to 2026-11-21 14:14:00"),
+        "{said}"
+    );
+    // A column that is named twice is one column.
+    let top = json(&["top", dir, "--by", "host,service,host"]);
+    assert_eq!(top["rows"][0]["samples"].as_u64(), Some(10), "{top}");
+    let (code, said) = refused_at_once(&["top", dir, "--top", "0"]);
+    assert!(code == 2 && said.contains("from 1 to"), "{said}");
+}
+
+/// What is refused by the reader of options, in several lines.
+fn refused_at_once(words: &[&str]) -> (i32, String) {
+    let output = run(words);
+    let said = String::from_utf8(output.stderr).expect("text");
+    (output.status.code().expect("a code"), said)
+}
+
+#[test]
+fn an_answer_of_many_rows_is_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let make = Path::new(FLEET)
+        .with_file_name("examples")
+        .join("make_fleet");
+    let made = Command::new(make)
+        .arg(folder.path())
+        .args(["2", "1", "1", "60000", "60000", "2", "0"])
+        .output()
+        .expect("it runs");
+    assert!(made.status.success(), "{made:?}");
+    let dir = folder.path().to_str().expect("text");
+    let top = json(&["top", dir, "--top", "100000"]);
+    assert!(top["rows"].as_array().is_some_and(|it| it.len() > 10_000));
 }
 
 #[test]

@@ -162,6 +162,7 @@ fn columns() -> [(&'static str, Vec<Field>); 4] {
                     DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
                 ),
                 field("begin_ms", DataType::Int64),
+                field("end_ms", DataType::Int64),
                 field("recorded_ms", DataType::UInt64),
                 field("cores", DataType::UInt16),
                 text("kernel"),

@@ -9,7 +9,7 @@ use crate::backoff::Backoff;
 use crate::config::{Kind, Sink};
 use crate::dates::date_and_hour;
 use crate::failure::Failure;
-use crate::sinks::parquet::{self, TableFile};
+use crate::sinks::parquet::{self, Known, TableFile};
 use crate::spool::{self, Entry};
 use crate::state::{Plan, now};
 use crate::window::{self, Unreadable, Window};
@@ -29,6 +29,8 @@ pub struct Files {
     dir: PathBuf,
     roll_ms: i64,
     backoff: Backoff,
+    /// Stacks and frames that the day's files have.
+    known: Known,
     /// Windows that are to be in the next file, and their numbers.
     open: Vec<(Entry, Window)>,
 }
@@ -43,6 +45,7 @@ impl Files {
             dir: dir.clone(),
             roll_ms: roll.as_millis() as i64,
             backoff: Backoff::default(),
+            known: Known::default(),
             open: Vec::new(),
         };
         files.finish_plan()?;
@@ -187,7 +190,13 @@ impl Files {
             name: &plan.name,
         };
         let windows: Vec<Window> = self.open.drain(..).map(|it| it.1).collect();
-        match parquet::write(&place, &windows, &self.shipper.labels, lost) {
+        match parquet::write(
+            &place,
+            &windows,
+            &self.shipper.labels,
+            lost,
+            &mut self.known,
+        ) {
             Ok(bytes) => {
                 self.shipper.state.memory.counts.bytes += bytes;
                 self.done(&plan, &last)?;

@@ -9,6 +9,8 @@
 //! The name is that of the first window in the file: what is written once more takes its own place.
 //! Samples are written last, so that where they are, stacks and frames are as well.
 
+/// Stacks and frames that are written already.
+mod known;
 /// The columns of each table.
 mod tables;
 
@@ -17,10 +19,26 @@ use crate::window::Window;
 use ::parquet::arrow::ArrowWriter;
 use ::parquet::basic::{Compression, ZstdLevel};
 use ::parquet::file::properties::WriterProperties;
+use ::parquet::schema::types::ColumnPath;
 use arrow::array::RecordBatch;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+
+pub use known::Known;
+
+/// More than this costs more time than it saves bytes.
+const ZSTD_LEVEL: i32 = 9;
+
+/// Columns whose values are nearly all different. Without a dictionary equal runs of them are found by zstd, and so
+/// they are smaller.
+const PLAIN: [(&str, &[&str]); 2] = [
+    ("frames", &["frame_id", "file_off", "function"]),
+    ("stacks", &["stack_id", "frames.list.item"]),
+];
+
+/// The longest page of stacks and frames: the longer, the more of it is packed together.
+const PAGE_BYTES: usize = 8 << 20;
 
 /// The folder that a date's files are in, and the name of one.
 pub struct TableFile<'a> {
@@ -43,23 +61,38 @@ impl TableFile<'_> {
     }
 }
 
-/// Writes windows of one host to one file of each table. Returns their bytes together.
+/// Writes windows of one host to one file of each table; of stacks and frames what the day's files do not have yet,
+/// and no file if that is nothing. Returns their bytes together.
 pub fn write(
     place: &TableFile,
     windows: &[Window],
     labels: &Labels,
     lost_windows: u64,
+    known: &mut Known,
 ) -> io::Result<u64> {
+    known.begin(place.date);
+    // If something cannot be written, all of it is written once more, in the place of these files.
+    let before = std::mem::take(known);
     let mut bytes = 0;
-    bytes += put(&place.path("frames"), tables::frames(windows)?)?;
-    bytes += put(&place.path("stacks"), tables::stacks(windows)?)?;
-    bytes += put(&place.path("hosts"), tables::hosts(windows, lost_windows)?)?;
-    bytes += put(&place.path("samples"), tables::samples(windows, labels)?)?;
+    bytes += put(place, "frames", tables::frames(windows, &before)?)?;
+    bytes += put(place, "stacks", tables::stacks(windows, &before)?)?;
+    bytes += put(place, "hosts", tables::hosts(windows, lost_windows)?)?;
+    bytes += put(place, "samples", tables::samples(windows, labels)?)?;
+    *known = before;
+    known.add(
+        windows.iter().flat_map(|it| &it.stacks),
+        windows.iter().flat_map(|it| &it.frames),
+        ["stacks", "frames"].map(|it| place.path(it)),
+    );
     Ok(bytes)
 }
 
-/// Writes a file that has its name only once it is whole.
-fn put(path: &Path, batch: RecordBatch) -> io::Result<u64> {
+/// Writes a file that has its name only once it is whole; none if there are no rows. Returns its bytes.
+fn put(place: &TableFile, table: &str, batch: RecordBatch) -> io::Result<u64> {
+    if batch.num_rows() == 0 {
+        return Ok(0);
+    }
+    let path = &place.path(table);
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     // Engines leave out what begins with a point.
@@ -67,12 +100,20 @@ fn put(path: &Path, batch: RecordBatch) -> io::Result<u64> {
     hidden.push(path.file_name().unwrap_or_default());
     let part = folder.join(hidden);
     let file = File::create(&part)?;
-    let level = ZstdLevel::try_new(3).map_err(io::Error::other)?;
-    let properties = WriterProperties::builder()
+    let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(io::Error::other)?;
+    let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
-        .set_created_by(concat!("proftop-fleet ", env!("CARGO_PKG_VERSION")).into())
-        .build();
-    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties))?;
+        .set_created_by(concat!("proftop-fleet ", env!("CARGO_PKG_VERSION")).into());
+    if let Some((_, columns)) = PLAIN.iter().find(|it| it.0 == table) {
+        properties = properties
+            .set_data_page_size_limit(PAGE_BYTES)
+            .set_data_page_row_count_limit(usize::MAX);
+        for column in *columns {
+            let parts = column.split('.').map(String::from).collect();
+            properties = properties.set_column_dictionary_enabled(ColumnPath::new(parts), false);
+        }
+    }
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), Some(properties.build()))?;
     writer.write(&batch)?;
     let file = writer.into_inner()?;
     file.sync_all()?;
@@ -82,3 +123,6 @@ fn put(path: &Path, batch: RecordBatch) -> io::Result<u64> {
     File::open(folder)?.sync_all()?;
     Ok(bytes)
 }
+
+#[cfg(test)]
+mod tests;

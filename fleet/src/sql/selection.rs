@@ -77,7 +77,7 @@ impl Selection {
     pub fn condition_of_hosts(&self, dialect: &dyn Dialect) -> String {
         let mut parts = Vec::new();
         if let Some(since) = self.since_ms {
-            parts.push(format!("begin_ms + recorded_ms > {since}"));
+            parts.push(format!("end_ms > {since}"));
         }
         if let Some(until) = self.until_ms {
             parts.push(format!("begin_ms < {until}"));

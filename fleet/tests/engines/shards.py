@@ -19,7 +19,7 @@ COLUMNS = {
     "stacks": "stack_id UInt64, frames Array(UInt64)",
     "frames": "frame_id UInt64, file_off UInt64, module String, function String, file String, line UInt32, "
     "inline_depth UInt8, kind UInt8",
-    "hosts": "host String, begin_ms Int64, recorded_ms UInt64, cores UInt16, kernel String, arch String, "
+    "hosts": "host String, begin_ms Int64, end_ms Int64, recorded_ms UInt64, cores UInt16, kernel String, arch String, "
     "agent_version String, rate_hz UInt16, lost_samples UInt64, lost_windows UInt32",
 }
 ORDER = {"samples": "(service, stack_id, host)", "stacks": "stack_id", "frames": "frame_id", "hosts": "host"}

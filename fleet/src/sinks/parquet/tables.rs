@@ -1,13 +1,14 @@
 //! The columns of each table. Names and types are those of docs/fleet.md.
 
+use super::Known;
 use crate::config::Labels;
-use crate::window::Window;
+use crate::window::{Frame, Window};
 use arrow::array::{
     ArrayRef, BinaryBuilder, Float32Array, Int64Array, ListBuilder, RecordBatch, StringArray,
     StringBuilder, TimestampMillisecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
     UInt64Builder,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::iter::once;
 use std::sync::Arc;
@@ -104,23 +105,30 @@ pub fn samples(windows: &[Window], labels: &Labels) -> io::Result<RecordBatch> {
     ])
 }
 
-/// Each stack once, with its frames innermost first.
-pub fn stacks(windows: &[Window]) -> io::Result<RecordBatch> {
+/// Each stack once that the day's files do not have yet, with its frames innermost first. Stacks that have their outer
+/// frames in common are beside each other, and so pack best.
+pub fn stacks(windows: &[Window], written: &Known) -> io::Result<RecordBatch> {
     let mut known = BTreeSet::new();
-    let mut ids = UInt64Builder::new();
-    let mut lists = ListBuilder::new(UInt64Builder::new());
+    let mut rows: Vec<(Vec<u64>, u64)> = Vec::new();
     for window in windows {
         for stack in &window.stacks {
-            if !known.insert(stack.id) {
+            if written.has_stack(stack) || !known.insert(stack.id) {
                 continue;
             }
-            ids.append_value(stack.id);
-            for frame in &stack.frames {
-                let id = window.frames[*frame as usize].id;
-                lists.values().append_value(id);
-            }
-            lists.append(true);
+            let frames = stack.frames.iter().rev();
+            let outermost_first = frames.map(|it| window.frames[*it as usize].id).collect();
+            rows.push((outermost_first, stack.id));
         }
+    }
+    rows.sort_unstable();
+    let mut ids = UInt64Builder::new();
+    let mut lists = ListBuilder::new(UInt64Builder::new());
+    for (frames, id) in rows {
+        ids.append_value(id);
+        for frame in frames.iter().rev() {
+            lists.values().append_value(*frame);
+        }
+        lists.append(true);
     }
     batch(vec![
         ("stack_id", Arc::new(ids.finish())),
@@ -128,23 +136,26 @@ pub fn stacks(windows: &[Window]) -> io::Result<RecordBatch> {
     ])
 }
 
-/// Each frame once, with a row for each function that is inlined there: 0 is the function whose code it
+/// Each frame once that the day's files do not have yet, in the order of files and places in them, with a row for each function that is inlined there: 0 is the function whose code it
 /// is, 1 what is inlined in that, and so on. Where one window knows a name and another does not, the name
 /// stands.
-pub fn frames(windows: &[Window]) -> io::Result<RecordBatch> {
-    let frames = || windows.iter().flat_map(|it| &it.frames);
-    let named = frames().filter(|it| !it.functions.is_empty());
-    let unnamed = frames().filter(|it| it.functions.is_empty());
-    let mut known = BTreeSet::new();
+pub fn frames(windows: &[Window], written: &Known) -> io::Result<RecordBatch> {
+    let all = windows.iter().flat_map(|it| &it.frames);
+    let mut best: HashMap<u64, &Frame> = HashMap::new();
+    for frame in all.filter(|it| !written.has_frame(it)) {
+        let known = best.entry(frame.id).or_insert(frame);
+        if frame.functions.len() > known.functions.len() {
+            *known = frame;
+        }
+    }
+    let mut frames: Vec<&Frame> = best.into_values().collect();
+    frames.sort_by_key(|it| (&it.module, &it.build_id, it.address, it.id));
     let mut ids = Vec::new();
     let mut build_ids = BinaryBuilder::new();
     let mut offsets = Vec::new();
     let [mut modules, mut functions, mut files] = [(); 3].map(|()| StringBuilder::new());
     let (mut lines, mut depths, mut kinds) = (Vec::new(), Vec::new(), Vec::new());
-    for frame in named.chain(unnamed) {
-        if !known.insert(frame.id) {
-            continue;
-        }
+    for frame in frames {
         let mut add = |function: &str, file: &str, line, depth: usize| {
             ids.push(frame.id);
             build_ids.append_value(&frame.build_id);
@@ -191,6 +202,7 @@ pub fn hosts(windows: &[Window], lost_windows: u64) -> io::Result<RecordBatch> {
         ("first_seen", times(once(begin))),
         ("last_seen", times(once(end))),
         ("begin_ms", Arc::new(Int64Array::from(vec![begin]))),
+        ("end_ms", Arc::new(Int64Array::from(vec![end]))),
         ("recorded_ms", Arc::new(UInt64Array::from(vec![recorded]))),
         (
             "cores",

@@ -1,0 +1,132 @@
+use super::*;
+use crate::window::{Frame, Function, Host, Kind, Service, Stack, ids};
+
+/// A window with a stack of one frame for each address.
+fn window(number: u64, addresses: &[u64], name: Option<&str>) -> Window {
+    let function = |name: &str| Function {
+        name: name.into(),
+        file: String::new(),
+        line: 0,
+    };
+    let frame = |address: &u64| {
+        let mut frame = Frame {
+            id: 0,
+            kind: Kind::Native,
+            module: "nginx".into(),
+            path: String::new(),
+            build_id: vec![7; 20],
+            address: *address,
+            functions: name.map(function).into_iter().collect(),
+        };
+        frame.id = ids::frame(&frame);
+        frame
+    };
+    let frames: Vec<Frame> = addresses.iter().map(frame).collect();
+    let stack = |(at, frame): (usize, &Frame)| Stack {
+        id: ids::stack([frame.id].into_iter()),
+        frames: vec![at as u32],
+    };
+    Window {
+        number,
+        host: Host {
+            name: "db-01".into(),
+            ..Host::default()
+        },
+        event: "cpu".into(),
+        stacks: frames.iter().enumerate().map(stack).collect(),
+        services: vec![Service {
+            name: "nginx".into(),
+            version: String::new(),
+            container: String::new(),
+            samples: (0..addresses.len() as u32).map(|it| (it, 1)).collect(),
+        }],
+        frames,
+        ..Window::default()
+    }
+}
+
+/// A folder, and what its files have.
+struct Written {
+    folder: tempfile::TempDir,
+    known: Known,
+}
+
+impl Written {
+    fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            known: Known::default(),
+        }
+    }
+
+    fn path(&self, date: &str, table: &str, name: &str) -> PathBuf {
+        let (dir, hour) = (self.folder.path(), 14);
+        let place = TableFile {
+            dir,
+            date,
+            hour,
+            name,
+        };
+        place.path(table)
+    }
+
+    fn write(&mut self, date: &str, name: &str, window: Window) -> io::Result<u64> {
+        let place = TableFile {
+            dir: self.folder.path(),
+            date,
+            hour: 14,
+            name,
+        };
+        write(&place, &[window], &Labels::default(), 0, &mut self.known)
+    }
+
+    /// How many rows of frames and of stacks a file has; 0 if there is none.
+    fn rows(&self, date: &str, name: &str) -> [i64; 2] {
+        ["frames", "stacks"].map(|table| {
+            let Ok(file) = File::open(self.path(date, table, name)) else {
+                return 0;
+            };
+            let read = ::parquet::file::metadata::ParquetMetaDataReader::new();
+            let metadata = read.parse_and_finish(&file).unwrap();
+            metadata.file_metadata().num_rows()
+        })
+    }
+}
+
+#[test]
+fn a_day_has_each_stack_and_each_frame_once() {
+    let (day, next) = ("2026-11-21", "2026-11-22");
+    let mut written = Written::new();
+    written.write(day, "1", window(1, &[1, 2], None)).unwrap();
+    assert_eq!(written.rows(day, "1"), [2, 2]);
+    written.write(day, "2", window(2, &[2, 3], None)).unwrap();
+    assert_eq!(written.rows(day, "2"), [1, 1]);
+    // Names that were not known before are written.
+    written
+        .write(day, "3", window(3, &[2, 3], Some("main")))
+        .unwrap();
+    assert_eq!(written.rows(day, "3"), [2, 0]);
+    written.write(day, "4", window(4, &[2, 3], None)).unwrap();
+    assert_eq!(written.rows(day, "4"), [0, 0]);
+    assert!(written.path(day, "samples", "4").exists());
+    // Another day has its own files, as each is removed when its time has come.
+    written.write(next, "5", window(5, &[2], None)).unwrap();
+    assert_eq!(written.rows(next, "5"), [1, 1]);
+}
+
+#[test]
+fn what_was_not_written_or_is_gone_is_written_once_more() {
+    let day = "2026-11-21";
+    let mut written = Written::new();
+    written.write(day, "1", window(1, &[1, 2], None)).unwrap();
+    // A folder is in the place of the samples, so that stacks are written and samples are not.
+    let samples = written.path(day, "samples", "2");
+    fs::create_dir(&samples).unwrap();
+    assert!(written.write(day, "2", window(2, &[2, 3], None)).is_err());
+    fs::remove_dir(&samples).unwrap();
+    written.write(day, "2", window(2, &[2, 3], None)).unwrap();
+    assert_eq!(written.rows(day, "2"), [2, 2]);
+    fs::remove_file(written.path(day, "stacks", "2")).unwrap();
+    written.write(day, "3", window(3, &[3], None)).unwrap();
+    assert_eq!(written.rows(day, "3"), [1, 1]);
+}
