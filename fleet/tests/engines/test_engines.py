@@ -1,8 +1,8 @@
 """The SQL of `proftop-fleet` in other engines, and its numbers by other SQL.
 
 Run by `.ci/fleet` and by `fleet/tests/engines.rs`. PROFTOP_FLEET is the program; MAKE_FLEET and MAKE_SPOOL are the
-examples of these names. CLICKHOUSE_SERVER is a server's program, of which two are started as shards. What is missing is
-skipped, and named.
+examples of these names. CLICKHOUSE_SERVER is a server's program, of which two are started as shards; SPARK_PYTHON is
+a Python with pyspark, of which a cluster is started. What is missing is skipped, and named.
 """
 
 import json
@@ -16,6 +16,7 @@ import unittest
 
 import duckdb
 
+import cluster
 import shards
 
 FLEET = os.environ.get("PROFTOP_FLEET", "proftop-fleet")
@@ -181,6 +182,25 @@ class DuckDb(Case):
         self.assertTrue(4.30 * deviation <= row["self_half"] <= 12.71 * deviation, (row, deviation))
 
 
+class ChDb(Case):
+    def test_the_engine_of_clickhouse_has_the_same_rows(self):
+        try:
+            from chdb import session
+        except ImportError as error:
+            skipped(self, f"the engine of a new ClickHouse: {error}")
+        engine = session.Session()
+        self.addCleanup(engine.close)
+        for table, files in TABLES.items():
+            engine.query(f"CREATE VIEW {table} AS SELECT * FROM file('{self.dir}/{table}/{files}.parquet', Parquet)")
+
+        def ask(sql):
+            answer = str(engine.query(sql, "JSONCompact"))
+            return json.loads(answer)["data"]
+
+        # To print, no server is asked.
+        self.check_questions("clickhouse+http://127.0.0.1:1", ask)
+
+
 class TwoShards(Case):
     def test_two_shards_have_the_same_answers_and_one_alone_has_none(self):
         if not (program := shards.program()):
@@ -230,6 +250,25 @@ class TwoShards(Case):
         """Rows that are equal in what they are sorted by may come in any order."""
         key = lambda row: [str(row.get(it)) for it in ("function", "module", "service", "version", "host")]
         return sorted(rows, key=key) if rows and isinstance(rows[0], dict) else rows
+
+
+class Spark(Case):
+    def test_two_executors_have_the_same_rows_and_one_goes_on_alone(self):
+        if not (python := cluster.python()):
+            skipped(self, "a cluster of Spark: SPARK_PYTHON names no Python with pyspark")
+        spark = cluster.Cluster(python, self.folder)
+        self.addCleanup(spark.close)
+        printed = statements("top", self.dir, "--top", "100000", "--engine", "spark")
+        for statement in printed[:4]:
+            spark.ask(statement)
+        spark.wait_for_executors(2)
+        self.check_questions("spark", spark.ask)
+        # A worker is killed while it works on this.
+        spark.send(printed[-1])
+        spark.kill("worker-2")
+        self.check_top(spark.receive(), answer("top", self.dir, "--top", "100000"))
+        spark.wait_for_executors(1)
+        self.check_top(spark.ask(printed[-1]), answer("top", self.dir, "--top", "100000"))
 
 
 if __name__ == "__main__":
