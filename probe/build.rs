@@ -1,21 +1,51 @@
-//! Deflates the BPF object of the machine that is built for: see `src/loader.rs`.
+//! Packs the BPF objects of the machine that is built for: see `src/loader/objects.rs`.
+//!
+//! That for kernels without `bpf_loop` is packed with the other one known: they are made of the same
+//! sources, and much of the one is in the other.
 
-use flate2::Compression;
-use flate2::write::DeflateEncoder;
+use lzma_rust2::{Lzma2Options, Lzma2Writer};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::{env, fs};
 
+/// How far back the packer looks: both objects.
+const WINDOW: u32 = 1 << 20;
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let object = match env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
-        "aarch64" => "../assets/proftop.aarch64.bpf.o",
+    let (object, without_loop) = match env::var("CARGO_CFG_TARGET_ARCH")?.as_str() {
+        "aarch64" => ("../assets/proftop.aarch64.bpf.o", None),
         // Other machines than these two are refused where the program is compiled.
-        _ => "../assets/proftop.bpf.o",
+        _ => (
+            "../assets/proftop.bpf.o",
+            Some("../assets/proftop.without-loop.bpf.o"),
+        ),
     };
-    println!("cargo::rerun-if-changed={object}");
     println!("cargo::rerun-if-changed=build.rs");
-    let into = PathBuf::from(env::var("OUT_DIR")?).join("object.deflate");
-    let mut deflated = DeflateEncoder::new(fs::File::create(into)?, Compression::best());
-    std::io::copy(&mut fs::File::open(object)?, &mut deflated)?;
-    deflated.finish()?;
+    let object = read(object)?;
+    write("object.lzma2", pack(&object, None)?)?;
+    let without_loop = match without_loop {
+        Some(path) => pack(&read(path)?, Some(object))?,
+        None => Vec::new(),
+    };
+    write("without_loop.lzma2", without_loop)
+}
+
+fn read(path: &str) -> std::io::Result<Vec<u8>> {
+    println!("cargo::rerun-if-changed={path}");
+    fs::read(path)
+}
+
+fn write(name: &str, packed: Vec<u8>) -> Result<(), Box<dyn std::error::Error>> {
+    fs::write(PathBuf::from(env::var("OUT_DIR")?).join(name), packed)?;
     Ok(())
+}
+
+fn pack(object: &[u8], known: Option<Vec<u8>>) -> std::io::Result<Vec<u8>> {
+    let mut options = Lzma2Options::with_preset(9);
+    options.lzma_options.dict_size = WINDOW;
+    options.lzma_options.nice_len = 273;
+    options.lzma_options.preset_dict = known;
+    let mut writer = Lzma2Writer::new(Vec::new(), options);
+    writer.write_all(object)?;
+    writer.finish()
 }

@@ -13,31 +13,37 @@
 //! Python's own frames (`python`), a copy of its stack (`raw`), the record (`record`, sent
 //! by `finish`), what the kernel has saved of registers, for each machine
 //! (`saved_registers`), where a thread is that has been caught by a probe (`hit`, `probed`),
-//! the lists of processes (`processes`, with programs of its own), whether an `interrupt` runs,
+//! the lists of processes (`processes`, with programs of its own), the `current_task`, whether an `interrupt` runs,
 //! single words of `memory`,
 //! the time (`clock`), and all maps (`maps`).
 //!
-//! The object for AArch64 has the clock's event alone.
+//! The objects for AArch64 and for kernels without `bpf_loop` have the clock's event alone. Loops
+//! of the latter are those of `without_loop`.
 #![cfg_attr(
-    feature = "aarch64",
-    allow(dead_code, reason = "what the events need that it does not have")
+    any(feature = "aarch64", feature = "without_loop"),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "what the events need that it does not have"
+    )
 )]
 
-#[cfg(not(feature = "aarch64"))]
+#[cfg(not(any(feature = "aarch64", feature = "without_loop")))]
 mod call;
 mod clock;
+mod current_task;
 mod filter;
 mod finish;
-#[cfg(not(feature = "aarch64"))]
+#[cfg(not(any(feature = "aarch64", feature = "without_loop")))]
 mod happening;
 mod hit;
-#[cfg(not(feature = "aarch64"))]
+#[cfg(not(any(feature = "aarch64", feature = "without_loop")))]
 mod interrupt;
 mod maps;
 mod memory;
-#[cfg(not(feature = "aarch64"))]
+#[cfg(not(any(feature = "aarch64", feature = "without_loop")))]
 mod open_wait;
-#[cfg(not(feature = "aarch64"))]
+#[cfg(not(any(feature = "aarch64", feature = "without_loop")))]
 mod point;
 mod probed;
 mod processes;
@@ -47,14 +53,16 @@ mod record;
 mod registers;
 mod saved_registers;
 mod stacks;
-#[cfg(not(feature = "aarch64"))]
+#[cfg(not(any(feature = "aarch64", feature = "without_loop")))]
 mod threads;
 mod tick;
-#[cfg(not(feature = "aarch64"))]
+#[cfg(not(any(feature = "aarch64", feature = "without_loop")))]
 mod values;
-#[cfg(not(feature = "aarch64"))]
+#[cfg(not(any(feature = "aarch64", feature = "without_loop")))]
 mod wait;
 mod walk;
+#[cfg(feature = "without_loop")]
+mod without_loop;
 mod world;
 
 #[panic_handler]

@@ -50,6 +50,8 @@ pub struct Config {
     pub waits: bool,
     /// Count this, too.
     pub happening: Option<Happening>,
+    /// Walk stacks as on kernels that have no `bpf_loop`, whatever this one has; for tests.
+    pub without_loop: bool,
 }
 
 impl Default for Config {
@@ -65,6 +67,7 @@ impl Default for Config {
             calls: false,
             waits: false,
             happening: None,
+            without_loop: false,
         }
     }
 }
@@ -106,6 +109,8 @@ impl BpfSource {
             check_walks: config.check_walks,
             calls: config.calls,
             happening: config.happening.clone(),
+            waits: config.waits,
+            without_loop: config.without_loop,
         };
         let mut loaded = loader::load(&settings, &config.target)?;
         let tick = loaded.events.remove(&Event::Tick);

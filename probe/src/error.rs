@@ -64,6 +64,11 @@ pub enum Error {
     /// See `Machine::has_probes`.
     #[error("functions and tracepoints cannot be watched on arm64 yet, only sampled")]
     NotOnThisMachine,
+    /// Kernels without `bpf_loop` have an object that takes samples of the clock alone.
+    #[error(
+        "this kernel has no bpf_loop (Linux 5.17 and newer have it): BPF samples the time on CPUs here, and nothing else"
+    )]
+    NoLoop,
     /// Functions of programs cannot be watched.
     #[error("this kernel has no probes of user code (CONFIG_UPROBE_EVENTS): {0}")]
     Uprobes(#[source] io::Error),

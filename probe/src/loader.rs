@@ -7,6 +7,7 @@
 
 mod interrupted;
 pub mod multi;
+mod objects;
 mod waits;
 mod without_types;
 
@@ -25,31 +26,17 @@ use crate::target::Target;
 use aya::Ebpf;
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
 use aya::programs::{PerfEvent, ProgramError, ProgramFd, RawTracePoint, UProbe};
-use flate2::read::DeflateDecoder;
+use objects::BpfObject;
 use probe_ebpf::calls::{PROBES_MAX, starts};
 use probe_ebpf::limits::{COMMS_MAX, NUDGES_BYTES, TARGETS_MAX};
 use probe_ebpf::settings::filter;
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use waits::Waiting;
 
 /// The entries of a map that no program looks at in this run. (An LRU map needs a few for each CPU.)
 const UNUSED_ENTRIES: u32 = 64;
-
-/// The object of this machine, built from `probe-ebpf/` by `cargo xtask ebpf`, and deflated by this
-/// crate's `build.rs`: a fifth of its size, in a program that is copied to servers.
-static DEFLATED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/object.deflate"));
-
-/// Returns the object.
-fn object() -> Vec<u8> {
-    let mut object = Vec::new();
-    DeflateDecoder::new(DEFLATED)
-        .read_to_end(&mut object)
-        .expect("what build.rs has deflated can be inflated");
-    object
-}
 
 /// What the programs are told before they are loaded.
 #[derive(Debug, Clone)]
@@ -63,6 +50,10 @@ pub struct Settings {
     pub calls: bool,
     /// Count this besides time.
     pub happening: Option<Happening>,
+    /// Waits will be followed.
+    pub waits: bool,
+    /// Take the object for kernels without `bpf_loop`, whatever the kernel has; for tests.
+    pub without_loop: bool,
 }
 
 /// The loaded object.
@@ -110,10 +101,15 @@ pub struct Object {
 
 /// Loads everything; nothing is sampled yet.
 pub fn load(settings: &Settings, target: &Target) -> Result<Loaded, Error> {
-    load_object(&object(), settings, target)
+    load_object(&BpfObject::choose(settings)?, settings, target)
 }
 
-fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Result<Loaded, Error> {
+fn load_object(
+    bpf_object: &BpfObject,
+    settings: &Settings,
+    target: &Target,
+) -> Result<Loaded, Error> {
+    let object_bytes = &*bpf_object.bytes;
     let conditions = conditions(target);
     let cgroup = target
         .cgroup
@@ -126,12 +122,14 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
         flags: flags_offset,
         fs_base: fs_base_offset,
         probed,
+        entry,
         waiting,
-    } = Offsets::find();
+    } = Offsets::find(bpf_object.is_without_loop);
     let (offsets, no_waits) = match waiting {
         Ok(offsets) => (offsets, None),
         Err(why) => (Waiting::default(), Some(why)),
     };
+    let Entry { stack, registers } = *entry.as_ref().unwrap_or(&Entry::default());
     let is_point = matches!(settings.happening, Some(Happening::Point { .. }));
     let if_calls = |entries: usize| if settings.calls { entries as u32 } else { 1 };
     let if_asked = |condition: u32, entries: usize| match conditions & condition {
@@ -169,6 +167,12 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
         .override_global("WAIT_THROTTLED_OFFSET", &offsets.throttled, true)
         .override_global("WAIT_RUNQUEUE_OFFSET", &offsets.run_queue, true)
         .override_global("WAIT_THROTTLES_OFFSET", &offsets.throttles, true)
+        .override_global("TASK_STACK_OFFSET", &stack, bpf_object.is_without_loop)
+        .override_global(
+            "ENTRY_REGISTERS_OFFSET",
+            &registers,
+            bpf_object.is_without_loop,
+        )
         // It gets its room when waits are followed.
         .map_max_entries("THREADS", 1)
         .map_max_entries("CALL_ORDERS", if_calls(PROBES_MAX))
@@ -196,9 +200,19 @@ fn load_object(object_bytes: &[u8], settings: &Settings, target: &Target) -> Res
         Ok(_) => parts.follow("follow_fork", "sched_process_fork"),
         Err(error) => parts.notes.push(format!("{FOUND_LATE}: {error}")),
     }
+    if bpf_object.is_without_loop {
+        parts.notes.push(WITHOUT_LOOP.into());
+        if let Err(error) = entry {
+            let lost = "stacks of threads that are in the kernel end there";
+            parts.notes.push(format!("{lost}: {error}"));
+        }
+    }
     let call_programs = settings.calls.then(|| {
         if !THIS.has_probes {
             return Err(Error::NotOnThisMachine);
+        }
+        if bpf_object.is_without_loop {
+            return Err(Error::NoLoop);
         }
         parts.calls(object_bytes)
     });
@@ -307,6 +321,29 @@ impl Probed {
     }
 }
 
+/// Where a thread in the kernel has the registers that it came with, for kernels without a helper that
+/// says it.
+#[derive(Clone, Copy, Default)]
+struct Entry {
+    /// In `task_struct`, where its kernel stack is.
+    stack: u32,
+    /// In that, the registers.
+    registers: u32,
+}
+
+impl Entry {
+    /// They are at the end of the stack. The programs do not believe what does not look like it.
+    fn find(types: &KernelTypes) -> std::io::Result<Self> {
+        /// `THREAD_SIZE` of arch/x86/include/asm/page_64_types.h, since Linux 3.15 and without
+        /// `CONFIG_KASAN`.
+        const STACK_BYTES: u32 = 16 << 10;
+        Ok(Self {
+            stack: types.offset("task_struct", "stack")?,
+            registers: STACK_BYTES.saturating_sub(types.size("pt_regs")?),
+        })
+    }
+}
+
 /// Where the programs find what they read of the kernel's structures.
 struct Offsets {
     tgid: std::io::Result<u32>,
@@ -317,17 +354,20 @@ struct Offsets {
     fs_base: u32,
     /// Without them, stacks end where somebody watches the end of a call.
     probed: Probed,
+    /// Or why that is not known. Asked only for the object that needs it.
+    entry: std::io::Result<Entry>,
     /// Or why waits cannot be followed.
     waiting: Result<Waiting, String>,
 }
 
 impl Offsets {
-    fn find() -> Self {
+    fn find(is_without_loop: bool) -> Self {
         let types = match KernelTypes::read() {
             Ok(types) => types,
             Err(error) => {
                 return Self {
                     waiting: Err(error.to_string()),
+                    entry: Err(std::io::Error::new(error.kind(), error.to_string())),
                     tgid: Err(error),
                     flags: 0,
                     fs_base: 0,
@@ -345,7 +385,14 @@ impl Offsets {
             flags: types.offset("task_struct", "flags").unwrap_or(0),
             fs_base: fs_base(&types).unwrap_or(0),
             probed,
-            waiting: if THIS.has_probes {
+            entry: if is_without_loop {
+                Entry::find(&types)
+            } else {
+                Ok(Entry::default())
+            },
+            waiting: if is_without_loop {
+                Err(Error::NoLoop.to_string())
+            } else if THIS.has_probes {
                 Waiting::find(&types).map_err(|error| error.to_string())
             } else {
                 Err("not on arm64 yet".into())
@@ -373,6 +420,10 @@ fn conditions(target: &Target) -> u32 {
 /// The first Linux whose links for several breakpoints count right: see
 /// `probe/src/events/call/attach/multi.rs`.
 const MULTI_SINCE: (u32, u32) = (6, 12);
+
+/// What is told of a run on a kernel without `bpf_loop`.
+const WITHOUT_LOOP: &str = "this kernel has no bpf_loop (Linux 5.17 and newer have it): BPF samples the \
+    time on CPUs here, but counts no waits (--engine perf does) and no calls";
 
 /// What is lost without one of the programs that follow processes.
 const FOUND_LATE: &str = "new processes are found late";
@@ -597,20 +648,23 @@ mod tests {
         check_walks: false,
         calls: false,
         happening: None,
+        waits: false,
+        without_loop: false,
     };
 
     /// The object with an instruction at the start of one program that no kernel
     /// knows.
-    fn broken(program: &str) -> Vec<u8> {
-        let mut object = super::object();
-        let file = object::File::parse(&*object).unwrap();
+    fn broken(program: &str) -> BpfObject {
+        let mut broken = BpfObject::usual();
+        let object = &mut broken.bytes;
+        let file = object::File::parse(&**object).unwrap();
         let mut symbols = file.symbols();
         let symbol = symbols.find(|symbol| symbol.name() == Ok(program)).unwrap();
         let section = file.section_by_index(symbol.section_index().unwrap());
         let (start, _) = section.unwrap().file_range().unwrap();
         let at = (start + symbol.address()) as usize;
         object[at] = 0xff;
-        object
+        broken
     }
 
     /// `None` where nothing can be loaded at all.

@@ -28,6 +28,8 @@ pub struct Machine {
     pub perf: PerfRegisters,
     /// Whether calls of functions can be counted and timed on it, and waits be followed.
     pub has_probes: bool,
+    /// Whether there are BPF programs for kernels that have no `bpf_loop`.
+    pub walks_without_loop: bool,
 }
 
 /// The numbers of registers in the samples of perf events.

@@ -137,7 +137,7 @@ impl Made {
 /// How many stacks a program stands still on; more are asked for by who measures.
 fn stacks(engine: Engine) -> String {
     let few = match engine {
-        Engine::Bpf => "60",
+        Engine::Bpf | Engine::BpfWithoutLoop => "60",
         Engine::Perf => "24",
     };
     std::env::var("PROFTOP_PYTHON_STACKS").unwrap_or_else(|_| few.into())
@@ -147,6 +147,8 @@ fn stacks(engine: Engine) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Engine {
     Bpf,
+    /// As on kernels before Linux 5.17.
+    BpfWithoutLoop,
     /// Frames of Python are read a moment after the sample.
     Perf,
 }
@@ -155,7 +157,7 @@ impl Engine {
     /// For how long a program stands still on a stack: where that is looked at later, for longer.
     fn stands_still_ns(self) -> &'static str {
         match self {
-            Engine::Bpf => "8000000",
+            Engine::Bpf | Engine::BpfWithoutLoop => "8000000",
             Engine::Perf => "20000000",
         }
     }
@@ -165,6 +167,13 @@ impl Engine {
         match self {
             Engine::Bpf => {
                 let source = start_with(config)?;
+                Some(Box::new(source))
+            }
+            Engine::BpfWithoutLoop => {
+                let source = start_with(&Config {
+                    without_loop: true,
+                    ..config.clone()
+                })?;
                 Some(Box::new(source))
             }
             Engine::Perf => {
@@ -204,7 +213,7 @@ fn sample(python: &Path, made: Made, engine: Engine) -> Option<(Seen, PythonStat
     let config = Config {
         target: only(process.pid()),
         rate_hz: match engine {
-            Engine::Bpf => 997,
+            Engine::Bpf | Engine::BpfWithoutLoop => 997,
             // Copies are walked by this test's own build, which is slow.
             Engine::Perf => 199,
         },
@@ -348,6 +357,27 @@ fn tasks_are_what_the_program_says_of_them() {
         let what = format!("Python {version} with asyncio");
         if check(&what, &python, Made::Tasks).is_none() {
             return;
+        }
+    }
+}
+
+/// By the programs for kernels that have no `bpf_loop`.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn stacks_and_tasks_are_right_without_bpf_loop() {
+    let _machine = beside_others();
+    let interpreters = pythons();
+    if interpreters.is_empty() {
+        skip(NO_PYTHON);
+    }
+    for (version, python) in interpreters {
+        let mut kinds = vec![Made::Nothing];
+        kinds.extend(tells_of_tasks(&version).then_some(Made::Tasks));
+        for made in kinds {
+            let what = format!("Python {version} without bpf_loop, {made:?}");
+            if check_by(Engine::BpfWithoutLoop, &what, &python, made).is_none() {
+                return;
+            }
         }
     }
 }
@@ -747,7 +777,12 @@ fn who_only_says_that_it_is_python_harms_nobody() {
 /// Holds the stacks of a program against what it says of itself. `None` if there are no
 /// rights to sample.
 fn check(what: &str, python: &Path, made: Made) -> Option<()> {
-    let (seen, stats, truths) = sample(python, made, Engine::Bpf)?;
+    check_by(Engine::Bpf, what, python, made)
+}
+
+/// The same of an engine.
+fn check_by(engine: Engine, what: &str, python: &Path, made: Made) -> Option<()> {
+    let (seen, stats, truths) = sample(python, made, engine)?;
     let (mut right, mut without, mut late, mut through_made) = (0u32, 0, 0, 0);
     let mut met = HashSet::new();
     for sample in &seen.samples {

@@ -10,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A BPF object: one for each machine whose registers and stacks its programs read.
+/// A BPF object: one for each machine whose registers and stacks its programs read, and one for
+/// kernels without `bpf_loop`.
 pub struct Object {
     /// As aya and the sources name the machine.
     machine: &'static str,
@@ -20,7 +21,7 @@ pub struct Object {
     features: &'static str,
 }
 
-pub const OBJECTS: [Object; 2] = [
+pub const OBJECTS: [Object; 3] = [
     Object {
         machine: "x86_64",
         path: "assets/proftop.bpf.o",
@@ -32,6 +33,12 @@ pub const OBJECTS: [Object; 2] = [
         path: "assets/proftop.aarch64.bpf.o",
         receipt: "assets/proftop.aarch64.bpf.receipt",
         features: "bpf,aarch64",
+    },
+    Object {
+        machine: "x86_64",
+        path: "assets/proftop.without-loop.bpf.o",
+        receipt: "assets/proftop.without-loop.bpf.receipt",
+        features: "bpf,without_loop",
     },
 ];
 

@@ -12,6 +12,7 @@
 //!    pushed already and the pc is at it still, then behind it. A `push` is often of one byte,
 //!    and then this pc is that of 1. The stack pointer tells which it is.
 
+use super::current_task::{current_task, entry_registers};
 use super::maps::{Hit, LAST_HIT, TASK_UTASK_OFFSET};
 use super::memory::kernel_word;
 use super::saved_registers;
@@ -55,12 +56,9 @@ pub fn note(regs: *const pt_regs, is_replaced: bool) {
 #[inline(always)]
 fn own_hit() -> Option<*const Hit> {
     let hit = LAST_HIT.get_ptr(0)?;
-    // SAFETY: helpers made for this, and a value of this CPU.
-    unsafe {
-        let task = helpers::bpf_get_current_task_btf();
-        let registers = helpers::bpf_task_pt_regs(task) as u64;
-        ((*hit).registers == registers).then_some(hit)
-    }
+    let registers = entry_registers(current_task());
+    // SAFETY: a value of this CPU.
+    unsafe { ((*hit).registers == registers).then_some(hit) }
 }
 
 /// How far the current thread, which entered the kernel at `ip`, is in hitting a breakpoint: 0,
@@ -74,10 +72,8 @@ pub extern "C" fn hit_state(ip: u64, sp: u64) -> u64 {
     if offset == 0 {
         return 0;
     }
-    // SAFETY: a helper without arguments.
-    let task = unsafe { helpers::bpf_get_current_task_btf() } as u64;
     // Whoever has never hit a breakpoint of the kernel's has none.
-    if kernel_word(task + offset as u64) == 0 {
+    if kernel_word(current_task() + offset as u64) == 0 {
         return 0;
     }
     let pushed_at = pushed_at(sp);

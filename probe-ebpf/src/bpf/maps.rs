@@ -84,8 +84,9 @@ pub type RuleCache = [u64; 2 * CACHE_ENTRIES];
 /// `BPF_F_MMAPABLE`: the loader writes these as memory.
 const MMAPABLE: usize = 1024;
 
-/// `BPF_F_NO_PREALLOC`: memory is taken when there is something to keep.
-const NO_PREALLOC: usize = 1;
+/// `BPF_F_NO_PREALLOC`: memory is taken when there is something to keep. Before Linux 6.1 programs
+/// of perf events may use no such maps.
+const NO_PREALLOC: usize = if cfg!(feature = "without_loop") { 0 } else { 1 };
 
 /// A chunk of the pool. An array and no structure: kernels up to 6.1 refuse to
 /// put maps whose value is a structure into a map.
@@ -111,9 +112,14 @@ pub static RULES: Array<[u32; RULES_MAX], 1, MMAPABLE> = Array::new();
 #[btf_map]
 pub static EXTENDED: Array<[u32; EXTENDED_MAX * 4], 1, MMAPABLE> = Array::new();
 
+/// In how many values the mappings of all processes lie, which are behind each other in memory.
+/// Linux 5.15 makes no values of more than 4 MiB (`KMALLOC_MAX_SIZE`), Linux 6.1 does.
+pub const MAPPINGS_PARTS: usize = if cfg!(feature = "without_loop") { 2 } else { 1 };
+
 /// The mappings of all processes, five words each.
 #[btf_map]
-pub static MAPPINGS: Array<[u64; MAPPINGS_MAX * 5], 1, MMAPABLE> = Array::new();
+pub static MAPPINGS: Array<[u64; MAPPINGS_MAX / MAPPINGS_PARTS * 5], MAPPINGS_PARTS, MMAPABLE> =
+    Array::new();
 
 /// Where a process's mappings are: tgid to `MappingList`.
 #[btf_map]
@@ -393,6 +399,16 @@ pub static WAIT_THROTTLES_OFFSET: Global<u32> = Global::new(0xfeed_0017);
 /// none.
 #[unsafe(no_mangle)]
 pub static TASK_FS_BASE_OFFSET: Global<u32> = Global::new(0xfeed_0018);
+
+/// Offset of `stack` in this kernel's `task_struct`.
+#[cfg(feature = "without_loop")]
+#[unsafe(no_mangle)]
+pub static TASK_STACK_OFFSET: Global<u32> = Global::new(0xfeed_0019);
+/// Offset of the registers in a thread's kernel stack with which it entered the kernel; 0 if it is
+/// not known.
+#[cfg(feature = "without_loop")]
+#[unsafe(no_mangle)]
+pub static ENTRY_REGISTERS_OFFSET: Global<u32> = Global::new(0xfeed_001a);
 
 /// Adds to a counter of this CPU.
 #[inline(always)]

@@ -6,6 +6,7 @@
 //! was there (`struct uprobe_task` in include/linux/uprobes.h), ours and others' probes
 //! alike.
 
+use super::current_task::current_task;
 use super::hit::return_address_at;
 use super::maps::{
     RETURN_ADDRESS_OFFSET, RETURN_NEXT_OFFSET, RETURN_STACK_OFFSET, STEPPED_ACTIVE_OFFSET,
@@ -43,9 +44,7 @@ fn replaced_address(ip: u64, sp: u64, exact: u64) -> u64 {
         return 0;
     }
     let pushed = words_pushed(ip, exact);
-    // SAFETY: a helper without arguments.
-    let task = unsafe { helpers::bpf_get_current_task_btf() } as u64;
-    let utask = kernel_word(task + offset as u64);
+    let utask = kernel_word(current_task() + offset as u64);
     if utask == 0 {
         return 0;
     }
@@ -79,10 +78,28 @@ pub extern "C" fn replaced_return(first: u64, slot: u64, above: u64) -> u64 {
         instance: first,
         found: 0,
     };
+    run(&mut search);
+    search.found
+}
+
+#[cfg(not(feature = "without_loop"))]
+#[inline(always)]
+fn run(search: &mut Search) {
     let body = one_instance as *mut c_void;
     // SAFETY: the helper runs `one_instance` with `search`, which outlives the call.
-    unsafe { helpers::bpf_loop(DEPTH_MAX, body, &raw mut search as *mut c_void, 0) };
-    search.found
+    unsafe { helpers::bpf_loop(DEPTH_MAX, body, search as *mut Search as *mut c_void, 0) };
+}
+
+/// A plain loop, which is verified once for each turn: some 4,000 instructions.
+#[cfg(feature = "without_loop")]
+#[inline(always)]
+fn run(search: &mut Search) {
+    for number in 0..DEPTH_MAX {
+        // SAFETY: `one_instance` takes its state from `search`.
+        if unsafe { one_instance(number, search as *mut Search as *mut c_void) } != 0 {
+            break;
+        }
+    }
 }
 
 /// How many words the kernel's code for the ends of calls has pushed when the thread is at

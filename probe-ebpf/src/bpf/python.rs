@@ -76,17 +76,7 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
             state.python.status = status::TOO_DEEP;
             thread_state = address;
             state.python.next = innermost(address, layout_ref);
-            let mut place = Place { scratch, layout };
-            let body = one_frame as *mut c_void;
-            // SAFETY: the body takes its state from the maps that `place` points to.
-            unsafe {
-                helpers::bpf_loop(
-                    PYTHON_FRAMES_MAX as u32,
-                    body,
-                    &raw mut place as *mut c_void,
-                    0,
-                )
-            };
+            walk_frames(Place { scratch, layout });
         } else {
             state.python.status = told.otherwise;
         }
@@ -110,6 +100,61 @@ pub fn frames(scratch: *mut Scratch) -> u32 {
     // SAFETY: as above.
     unsafe { (*scratch).header.python = Summary::new(entries, status, lock).0 };
     0
+}
+
+#[cfg(not(feature = "without_loop"))]
+#[inline(always)]
+fn walk_frames(mut place: Place) {
+    let body = one_frame as *mut c_void;
+    // SAFETY: the body takes its state from the maps that `place` points to.
+    unsafe {
+        helpers::bpf_loop(
+            PYTHON_FRAMES_MAX as u32,
+            body,
+            &raw mut place as *mut c_void,
+            0,
+        )
+    };
+}
+
+#[cfg(feature = "without_loop")]
+#[inline(always)]
+fn walk_frames(_place: Place) {
+    use super::without_loop::repeat_by_some;
+    repeat_by_some(PYTHON_FRAMES_MAX as u32, |left| python_some_frames(left));
+}
+
+/// Some frames of Python of the current thread.
+#[cfg(feature = "without_loop")]
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn python_some_frames(left: u64) -> u64 {
+    super::without_loop::take_some(left, || python_frame())
+}
+
+/// One frame of Python of the current thread.
+#[cfg(feature = "without_loop")]
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn python_frame() -> u64 {
+    in_place(one_frame)
+}
+
+/// Calls the body of a loop with the state of the walk, and the layout of the current process.
+#[cfg(feature = "without_loop")]
+#[inline(always)]
+fn in_place(body: unsafe extern "C" fn(u32, *mut c_void) -> i64) -> u64 {
+    let Some(scratch) = super::maps::SCRATCH.get_ptr_mut(0) else {
+        return 1;
+    };
+    // SAFETY: the pointer comes from the per-CPU map and was checked there.
+    let tgid = unsafe { (*scratch).header.tgid };
+    let Some(layout) = PYTHON_PROCESSES.get_ptr(&tgid) else {
+        return 1;
+    };
+    let mut place = Place { scratch, layout };
+    // SAFETY: the body takes its state from the maps that `place` points to.
+    unsafe { body(0, &raw mut place as *mut c_void) as u64 }
 }
 
 /// Where a thread's state is said to be, and by what it is known.

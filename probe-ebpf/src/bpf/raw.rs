@@ -83,11 +83,32 @@ pub fn ship() -> u32 {
         return 0;
     };
     find_end(raw);
+    ship_parts();
+    0
+}
+
+#[cfg(not(feature = "without_loop"))]
+#[inline(always)]
+fn ship_parts() {
     let body = ship_part as *mut c_void;
     // SAFETY: the body takes all its state from per-CPU maps. As a loop of the
     // language this would be verified for every number of parts.
     unsafe { helpers::bpf_loop(RAW_PARTS as u32, body, core::ptr::null_mut(), 0) };
-    0
+}
+
+#[cfg(feature = "without_loop")]
+#[inline(always)]
+fn ship_parts() {
+    super::without_loop::repeat(RAW_PARTS as u32, |number| ship_one_part(number));
+}
+
+/// Ships the part with that number.
+#[cfg(feature = "without_loop")]
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn ship_one_part(number: u64) -> u64 {
+    // SAFETY: the body takes all its state from per-CPU maps.
+    unsafe { ship_part(number as u32, core::ptr::null_mut()) as u64 }
 }
 
 /// Finds where the stack ends, or the mapping that it is in. In an interrupt the kernel answers
@@ -95,8 +116,7 @@ pub fn ship() -> u32 {
 #[inline(always)]
 fn find_end(raw: *mut RawScratch) {
     const TAIL: u64 = RAW_PARTS_TAIL as u64 * PART_MAX;
-    let body = note_end as *mut c_void;
-    // SAFETY: a per-CPU value of this CPU; the task is the current one.
+    // SAFETY: a per-CPU value of this CPU.
     unsafe {
         (*raw).next = 0;
         (*raw).tail = 0;
@@ -104,8 +124,7 @@ fn find_end(raw: *mut RawScratch) {
         let sp = (*raw).raw.registers.sp;
         // It is changed behind the compiler's back.
         end.write_volatile(0);
-        let task = helpers::bpf_get_current_task_btf();
-        helpers::bpf_find_vma(task, sp, body, core::ptr::null_mut(), 0);
+        ask_for_end(sp);
         let mapped = end.read_volatile();
         let told = goroutine::stack_end(sp);
         let end = if told != 0 && (told < mapped || mapped == 0) {
@@ -120,8 +139,26 @@ fn find_end(raw: *mut RawScratch) {
     }
 }
 
+/// Has the kernel call [`note_end`].
+#[cfg(not(feature = "without_loop"))]
+#[inline(always)]
+fn ask_for_end(sp: u64) {
+    let body = note_end as *mut c_void;
+    // SAFETY: the task is the current one, and the body takes its state from a per-CPU map.
+    unsafe {
+        let task = helpers::bpf_get_current_task_btf();
+        helpers::bpf_find_vma(task, sp, body, core::ptr::null_mut(), 0);
+    }
+}
+
+/// Kernels without `bpf_loop` have nothing that can be asked, so the end is not known.
+#[cfg(feature = "without_loop")]
+#[inline(always)]
+fn ask_for_end(_sp: u64) {}
+
 /// What the kernel calls with the mapping. `vm_start` and `vm_end` have always been
 /// the first two words of a `vm_area_struct`.
+#[cfg(not(feature = "without_loop"))]
 unsafe extern "C" fn note_end(_task: *mut c_void, mapping: *const u64, _: *mut c_void) -> i64 {
     if let Some(raw) = this_cpus() {
         // SAFETY: a per-CPU value of this CPU, and a structure of the kernel whose
@@ -230,16 +267,38 @@ fn choose(raw: &mut RawScratch, index: u64) -> bool {
 /// copied from `sp` to the end of its page.
 #[inline(always)]
 fn copy_part(raw: *mut RawScratch) -> u64 {
-    let body = copy_page as *mut c_void;
-    // SAFETY: the body takes all its state from the per-CPU map. As a loop of
-    // the language this would be verified for every number of pages. It changes
-    // the number behind the compiler's back, which takes it for 0 otherwise.
+    // SAFETY: a per-CPU value of this CPU. The loop changes the number behind the
+    // compiler's back, which takes it for 0 otherwise.
     unsafe {
         let copied = &raw mut (*raw).raw.stack_bytes;
         copied.write_volatile(0);
-        helpers::bpf_loop(RAW_PAGES as u32, body, core::ptr::null_mut(), 0);
+        copy_pages();
         copied.read_volatile()
     }
+}
+
+#[cfg(not(feature = "without_loop"))]
+#[inline(always)]
+fn copy_pages() {
+    let body = copy_page as *mut c_void;
+    // SAFETY: the body takes all its state from the per-CPU map. As a loop of
+    // the language this would be verified for every number of pages.
+    unsafe { helpers::bpf_loop(RAW_PAGES as u32, body, core::ptr::null_mut(), 0) };
+}
+
+#[cfg(feature = "without_loop")]
+#[inline(always)]
+fn copy_pages() {
+    super::without_loop::repeat(RAW_PAGES as u32, |_| copy_one_page());
+}
+
+/// Copies the next page.
+#[cfg(feature = "without_loop")]
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn copy_one_page() -> u64 {
+    // SAFETY: as above.
+    unsafe { copy_page(0, core::ptr::null_mut()) as u64 }
 }
 
 /// The loop's body: one page. Not exported: the kernel demands a static

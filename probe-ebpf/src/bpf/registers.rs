@@ -1,5 +1,6 @@
 //! The user registers of the current task, from which its stack is walked.
 
+use super::current_task::{are_of_entry, current_task, entry_registers};
 use super::hit;
 use super::maps::{Scratch, TASK_FLAGS_OFFSET, TASK_FS_BASE_OFFSET};
 use super::memory::kernel_word;
@@ -22,12 +23,15 @@ pub fn at_entry(scratch: *mut Scratch) -> u32 {
     // SAFETY: helpers made for this; every read is checked by the kernel, and the window is
     // longer than what is read.
     unsafe {
-        let task = helpers::bpf_get_current_task_btf();
-        let entry = helpers::bpf_task_pt_regs(task) as *const c_void;
+        let task = current_task();
+        let entry = entry_registers(task) as *const c_void;
         helpers::bpf_probe_read_kernel(room as *mut c_void, size_of::<pt_regs>() as u32, entry);
         interrupted(room, scratch);
         let walk = &mut (*scratch).walk;
-        if is_exiting(task as *const u8) {
+        if !are_of_entry(room) {
+            walk.status = status::NO_STACK;
+        }
+        if is_exiting(task) {
             walk.status = status::EXITING;
         }
         // A breakpoint is where the thread is while the kernel handles its hit.
@@ -53,12 +57,12 @@ pub fn thread_base() -> u64 {
 
 /// Whether the task has begun to end: then its stack may be gone already.
 #[inline(always)]
-fn is_exiting(task: *const u8) -> bool {
+fn is_exiting(task: u64) -> bool {
     /// `PF_EXITING` of include/linux/sched.h, the same since Linux 2.6.
     const EXITING: u64 = 4;
     let offset = TASK_FLAGS_OFFSET.load();
     if offset == 0 {
         return false;
     }
-    kernel_word(task as u64 + offset as u64) & EXITING != 0
+    kernel_word(task + offset as u64) & EXITING != 0
 }

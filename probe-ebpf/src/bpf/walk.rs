@@ -19,6 +19,7 @@ use probe_ebpf::{UserFrame, status};
 
 /// What the loop's body needs, on the program's stack: looking both up again
 /// for each frame costs a few percent.
+#[cfg(not(feature = "without_loop"))]
 #[repr(C)]
 struct Place {
     scratch: *mut Scratch,
@@ -52,6 +53,12 @@ pub fn walk(scratch: *mut Scratch, list: MappingList, cache: *mut RuleCache) {
     state.walk.links = 0;
     state.walk.status = status::CALLER;
     This::begin(&mut state.walk);
+    walk_frames(scratch, cache);
+}
+
+#[cfg(not(feature = "without_loop"))]
+#[inline(always)]
+fn walk_frames(scratch: *mut Scratch, cache: *mut RuleCache) {
     let mut place = Place { scratch, cache };
     let body = one_frame as *mut c_void;
     // SAFETY: the body takes all its state from the maps that `place` points to.
@@ -65,6 +72,43 @@ pub fn walk(scratch: *mut Scratch, list: MappingList, cache: *mut RuleCache) {
     };
 }
 
+/// There is one room and one cache for each CPU in that object, and `scratch` and `cache` are these.
+#[cfg(feature = "without_loop")]
+#[inline(always)]
+fn walk_frames(_scratch: *mut Scratch, _cache: *mut RuleCache) {
+    use super::without_loop::repeat_by_some;
+    use probe_ebpf::limits::USER_FRAMES_MAX;
+    // SAFETY: a helper without arguments.
+    let cpu = unsafe { helpers::bpf_get_smp_processor_id() } as u64;
+    let wanted = MAX_USER_FRAMES.load();
+    let frames = if wanted > USER_FRAMES_MAX as u32 {
+        USER_FRAMES_MAX as u32
+    } else {
+        wanted
+    };
+    repeat_by_some(frames, |left| walk_some_frames(cpu, left));
+}
+
+/// Some frames of the walk on this CPU.
+#[cfg(feature = "without_loop")]
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn walk_some_frames(cpu: u64, left: u64) -> u64 {
+    super::without_loop::take_some(left, || walk_frame(cpu))
+}
+
+/// One frame of the walk on this CPU.
+#[cfg(feature = "without_loop")]
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn walk_frame(cpu: u64) -> u64 {
+    let scratch = super::maps::SCRATCH.get_ptr_mut(0);
+    match (scratch, RULE_CACHE.get_ptr_mut(cpu as u32)) {
+        (Some(scratch), Some(cache)) => next_frame(scratch, cache) as u64,
+        _ => 1,
+    }
+}
+
 /// The mappings of a process, if they are published.
 #[inline(always)]
 pub fn mappings_of(tgid: u32) -> MappingList {
@@ -76,14 +120,21 @@ pub fn mappings_of(tgid: u32) -> MappingList {
 }
 
 /// The loop's body. Not exported: the kernel demands a static function.
+#[cfg(not(feature = "without_loop"))]
 unsafe extern "C" fn one_frame(_index: u32, place: *mut c_void) -> i64 {
     let place = place as *const Place;
     // SAFETY: `walk` passes its own `place`, which outlives the loop.
     let (scratch, cache) = unsafe { ((*place).scratch, (*place).cache) };
+    next_frame(scratch, cache) as i64
+}
+
+/// Goes on to the next frame. 1 if that was the last one.
+#[inline(always)]
+fn next_frame(scratch: *mut Scratch, cache: *mut RuleCache) -> u32 {
     match fast_frame(scratch, cache) {
         FAST_DONE => 0,
         FAST_END => 1,
-        _ => slow_frame(scratch, cache) as i64,
+        _ => slow_frame(scratch, cache),
     }
 }
 

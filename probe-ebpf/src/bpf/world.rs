@@ -1,6 +1,6 @@
 //! What a walk reads in BPF: the memory of the current task, and the maps.
 
-use super::maps::{CHUNKS, EXTENDED, MAPPINGS, RULES};
+use super::maps::{CHUNKS, EXTENDED, MAPPINGS, MAPPINGS_PARTS, RULES};
 use aya_ebpf::helpers::generated as helpers;
 use core::ffi::c_void;
 use probe_ebpf::rule::{Extended, Rule, special};
@@ -123,9 +123,15 @@ impl World for Current {
 
 #[inline(always)]
 fn mapping(number: u32) -> Option<*const u64> {
-    let mappings = MAPPINGS.get_ptr(0)?;
+    const PART: usize = MAPPINGS_MAX / MAPPINGS_PARTS;
+    let part = if MAPPINGS_PARTS == 1 {
+        0
+    } else {
+        number / PART as u32
+    };
+    let mappings = MAPPINGS.get_ptr(part)?;
     // SAFETY: the mask keeps the number inside the map's value.
-    Some(unsafe { (mappings as *const u64).add((number as usize & (MAPPINGS_MAX - 1)) * 5) })
+    Some(unsafe { (mappings as *const u64).add((number as usize & (PART - 1)) * 5) })
 }
 
 /// The words of one chunk: the mask is the bounds check.

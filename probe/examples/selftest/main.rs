@@ -9,8 +9,8 @@ mod wakers;
 
 use probe::machine::THIS;
 use probe::{
-    Batch, BpfSource, Config, Ending, EngineKind, Event, PerfSource, Source, Target, ThreadTotals,
-    WaitState,
+    Batch, BpfSource, Config, Counters, Ending, EngineKind, Error, Event, PerfSource, Source,
+    Target, ThreadTotals, WaitState,
 };
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -30,8 +30,6 @@ const WARM_UP_MAX: Duration = Duration::from_secs(60);
 /// A thread that sleeps, and how long each time.
 const SLEEPER: &str = "sleeper";
 const NAP: Duration = Duration::from_millis(50);
-/// The first kernel that has `bpf_loop`.
-const BPF_SINCE: (u32, u32) = (5, 17);
 
 fn main() -> ExitCode {
     own_machine::run(test)
@@ -79,14 +77,14 @@ fn test() -> ExitCode {
 }
 
 fn by_bpf(config: &Config) -> Result<(), String> {
-    let mut source = match BpfSource::start(config) {
-        Ok(source) => source,
-        Err(error) if kernel() < BPF_SINCE => {
-            println!("bpf: not on this kernel: {error}");
-            return Ok(());
-        }
-        Err(error) => return Err(error.to_string()),
-    };
+    let mut config = config.clone();
+    let mut started = BpfSource::start(&config);
+    if let Err(error @ Error::NoLoop) = started {
+        println!("bpf: no waits: {error}");
+        config.waits = false;
+        started = BpfSource::start(&config);
+    }
+    let mut source = started.map_err(|error| error.to_string())?;
     println!("verified: {:?}", source.verified_instructions());
     let over = source
         .verified_instructions()
@@ -95,7 +93,7 @@ fn by_bpf(config: &Config) -> Result<(), String> {
     if over {
         return Err("too much to verify".into());
     }
-    watch(&mut source)
+    watch(&mut source, config.waits)
 }
 
 fn by_perf(config: &Config) -> Result<(), String> {
@@ -105,16 +103,19 @@ fn by_perf(config: &Config) -> Result<(), String> {
         rate_hz: 49,
         ..config.clone()
     };
-    watch(&mut PerfSource::start(&config).map_err(|error| error.to_string())?)
+    let mut source = PerfSource::start(&config).map_err(|error| error.to_string())?;
+    // Waits of perf have a test of their own.
+    watch(&mut source, false)
 }
 
-fn watch(source: &mut dyn Source) -> Result<(), String> {
+fn watch(source: &mut dyn Source, has_waits: bool) -> Result<(), String> {
     let info = source.info();
     let engine = info.engine.map_or("", probe::EngineKind::label);
     println!("{engine}: notes: {:?}", info.notes);
     let lost_before = wait_for_tables(source, engine)?;
     let mut endings: BTreeMap<String, u64> = BTreeMap::new();
     let (mut samples, mut frames, mut deepest, mut lost) = (0, 0, 0, 0);
+    let (mut first, mut last) = (None, Counters::default());
     let mut waits = Waits::default();
     let mut wakers = Wakers::default();
     let begun = Instant::now();
@@ -146,13 +147,22 @@ fn watch(source: &mut dyn Source) -> Result<(), String> {
                 .or_default() += 1;
         }
         lost = batch.counters.lost;
+        first.get_or_insert(batch.counters);
+        last = batch.counters;
     }
+    let first = first.unwrap_or_default();
+    let taken = (last.taken - first.taken).max(1);
+    let spent_ns = last.kernel_ns - first.kernel_ns;
+    println!(
+        "{engine}: {} ns in the kernel for a sample",
+        spent_ns / taken
+    );
     println!("{engine}: samples {samples} frames {frames} lost {lost} endings {endings:?}",);
     let root = format!("{:?}", Ending::Root);
     let whole = endings.get(&root).copied().unwrap_or(0);
     println!("result: {engine} {whole} of {samples}, {lost} lost");
     // Before all else is looked at: they say what they found also where something else is wrong.
-    let of_waits = if info.engine == Some(EngineKind::Bpf) && THIS.has_probes {
+    let of_waits = if has_waits && THIS.has_probes {
         [waits.check(), wakers.check()].into_iter().collect()
     } else {
         Ok(())
@@ -263,13 +273,6 @@ impl Waits {
         }
         Ok(())
     }
-}
-
-/// `5.10.0-46-cloud-amd64` is 5.10.
-fn kernel() -> (u32, u32) {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let mut numbers = release.split('.').map_while(|part| part.parse().ok());
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 #[inline(never)]

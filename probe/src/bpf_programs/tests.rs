@@ -20,6 +20,8 @@ fn loaded() -> Option<(loader::Loaded, MutexGuard<'static, ()>)> {
         check_walks: false,
         calls: false,
         happening: None,
+        waits: false,
+        without_loop: false,
     };
     match loader::load(&settings, &Target::default()) {
         Ok(loaded) => Some((loaded, guard)),

@@ -2,6 +2,7 @@
 //! instructions and to make maps of one page.
 
 use super::Finding;
+use crate::machine::THIS;
 use aya::maps::MapType;
 use aya::programs::{ProgramError, ProgramType};
 use aya::sys::{
@@ -46,21 +47,23 @@ pub fn programs(may_try: bool) -> Vec<Finding> {
             "nothing can take samples",
             &is_program_supported(ProgramType::PerfEvent).map_err(cause_of_program),
         ));
-        for (id, name, loss, helper) in HELPERS {
+        let asked = |helper| {
             let answer = is_helper_supported(ProgramType::PerfEvent, helper);
-            findings.push(judge(id, name, loss, &answer.map_err(cause_of_program)));
+            answer.map_err(cause_of_program)
+        };
+        let has_loop = asked(BpfHelper::BPF_FUNC_loop);
+        findings.push(judge_loop(&has_loop, THIS.walks_without_loop));
+        // The programs for kernels without it do without these as well.
+        if !matches!(has_loop, Ok(false)) || !THIS.walks_without_loop {
+            for (id, name, loss, helper) in HELPERS {
+                findings.push(judge(id, name, loss, &asked(helper)));
+            }
         }
     }
     findings
 }
 
-const HELPERS: [(&str, &str, &str, BpfHelper); 3] = [
-    (
-        "bpf-loop",
-        "bpf_loop",
-        "user stacks cannot be walked in the kernel",
-        BpfHelper::BPF_FUNC_loop,
-    ),
+const HELPERS: [(&str, &str, &str, BpfHelper); 2] = [
     (
         "task",
         "bpf_get_current_task_btf",
@@ -74,6 +77,18 @@ const HELPERS: [(&str, &str, &str, BpfHelper); 3] = [
         BpfHelper::BPF_FUNC_task_pt_regs,
     ),
 ];
+
+/// `bpf_loop`, with which stacks are walked. `walks_without` is whether there are programs that can do
+/// without.
+fn judge_loop(answer: &Result<bool, io::Error>, walks_without: bool) -> Finding {
+    if matches!(answer, Ok(false)) && walks_without {
+        let what = "bpf_loop: not in this kernel: BPF samples the time on CPUs, but sees no waits (perf \
+                    does), no calls and no other events";
+        return Finding::warn("bpf-loop", what).fix(NEWER_KERNEL);
+    }
+    let loss = "user stacks cannot be walked in the kernel";
+    judge("bpf-loop", "bpf_loop", loss, answer)
+}
 
 fn judge_syscall(answer: &Result<bool, io::Error>) -> Finding {
     match answer {
@@ -132,10 +147,22 @@ mod tests {
 
     #[test]
     fn a_missing_helper_says_what_is_lost() {
-        let finding = judge("x", "bpf_loop", "no stacks", &Ok(false));
-        assert_eq!(finding.what, "bpf_loop: not in this kernel: no stacks");
+        let finding = judge("x", "bpf_task", "no stacks", &Ok(false));
+        assert_eq!(finding.what, "bpf_task: not in this kernel: no stacks");
         assert_eq!(finding.level, Level::Fail);
-        let unknown = judge("x", "bpf_loop", "no stacks", &Err(io::Error::other("?")));
+        let unknown = judge("x", "bpf_task", "no stacks", &Err(io::Error::other("?")));
+        assert_eq!(unknown.level, Level::Warn);
+    }
+
+    #[test]
+    fn without_loops_there_are_samples_where_there_are_programs_for_that() {
+        let older = judge_loop(&Ok(false), true);
+        assert_eq!(older.level, Level::Warn);
+        assert!(older.what.contains("samples the time on CPUs"));
+        assert!(older.fix.unwrap().contains("5.17"));
+        assert_eq!(judge_loop(&Ok(false), false).level, Level::Fail);
+        assert_eq!(judge_loop(&Ok(true), true).level, Level::Ok);
+        let unknown = judge_loop(&Err(io::Error::other("?")), true);
         assert_eq!(unknown.level, Level::Warn);
     }
 

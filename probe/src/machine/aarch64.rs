@@ -23,4 +23,5 @@ pub const AARCH64: Machine = Machine {
         },
     },
     has_probes: false,
+    walks_without_loop: false,
 };

@@ -19,4 +19,5 @@ pub const X86_64: Machine = Machine {
         },
     },
     has_probes: true,
+    walks_without_loop: true,
 };

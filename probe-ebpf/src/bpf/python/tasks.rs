@@ -25,10 +25,29 @@ pub fn add(scratch: *mut Scratch, layout: &Layout, thread: u64) {
         return;
     }
     begin(scratch, &layout.tasks, thread);
-    let mut place = Place { scratch, layout };
+    follow(Place { scratch, layout });
+}
+
+#[cfg(not(feature = "without_loop"))]
+#[inline(always)]
+fn follow(mut place: Place) {
     let body = one_step as *mut c_void;
     // SAFETY: the body takes its state from the maps that `place` points to.
     unsafe { helpers::bpf_loop(TASK_STEPS as u32, body, &raw mut place as *mut c_void, 0) };
+}
+
+#[cfg(feature = "without_loop")]
+#[inline(always)]
+fn follow(_place: Place) {
+    super::super::without_loop::repeat(TASK_STEPS as u32, |_| python_task());
+}
+
+/// One task or other future.
+#[cfg(feature = "without_loop")]
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn python_task() -> u64 {
+    super::in_place(one_step)
 }
 
 /// Finds the tasks that may be the one which the thread runs.

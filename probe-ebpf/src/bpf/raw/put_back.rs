@@ -1,6 +1,7 @@
 //! Return addresses in a copy of a stack that the kernel has replaced for probes at the ends of
 //! functions: whoever walks the copy knows nothing of them, and later nobody does.
 
+use super::super::current_task::current_task;
 use super::super::hit::return_address_at;
 use super::super::maps::{
     RETURN_ADDRESS_OFFSET, RETURN_NEXT_OFFSET, RETURN_STACK_OFFSET, RawScratch, TASK_UTASK_OFFSET,
@@ -28,22 +29,42 @@ pub extern "C" fn put_back_returns(copied: u64) -> u64 {
     if offset == 0 || copied < WORD {
         return 0;
     }
-    // SAFETY: a helper without arguments.
-    let task = unsafe { helpers::bpf_get_current_task_btf() } as u64;
-    let utask = kernel_word(task + offset as u64);
+    let utask = kernel_word(current_task() + offset as u64);
     if utask == 0 {
         return 0;
     }
-    let body = put_back_one as *mut c_void;
-    // SAFETY: a per-CPU value of this CPU, from which the body takes all its state.
+    // SAFETY: a per-CPU value of this CPU.
     unsafe {
         let slot = (*raw).raw.registers.sp;
         // Of the newest one the kernel has not noted yet what it replaced.
         put_back(raw, slot, return_address_at(slot));
         (*raw).instance = kernel_word(utask + UTASK_RETURNS_OFFSET.load() as u64);
-        helpers::bpf_loop(DEPTH_MAX, body, core::ptr::null_mut(), 0);
     }
+    put_back_all();
     0
+}
+
+#[cfg(not(feature = "without_loop"))]
+#[inline(always)]
+fn put_back_all() {
+    let body = put_back_one as *mut c_void;
+    // SAFETY: the body takes all its state from a per-CPU map.
+    unsafe { helpers::bpf_loop(DEPTH_MAX, body, core::ptr::null_mut(), 0) };
+}
+
+#[cfg(feature = "without_loop")]
+#[inline(always)]
+fn put_back_all() {
+    super::super::without_loop::repeat(DEPTH_MAX, |_| put_back_next());
+}
+
+/// Puts back the next of them.
+#[cfg(feature = "without_loop")]
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn put_back_next() -> u64 {
+    // SAFETY: the body takes all its state from a per-CPU map.
+    unsafe { put_back_one(0, core::ptr::null_mut()) as u64 }
 }
 
 /// The loop's body: one `return_instance` of the thread. 1 behind the last one. Not exported:
