@@ -95,6 +95,29 @@ struct Named {
     has_source: bool,
 }
 
+/// Whether the view may tell something of a frame that the file does not say.
+type HasNews = fn(&Named, &View) -> bool;
+
+/// Writes what is news of a frame, which has that number in the file.
+type AddNews<W> = fn(&mut Writer<W>, &View, (u32, Frame), &mut Named);
+
+impl Named {
+    /// Whether the view has a name for the frame, or the first reason for having none.
+    fn has_new_name(&self, view: &View) -> bool {
+        let tag = view.tables.names.tag(self.frame);
+        match self.state {
+            NameWritten::Pending => !tag.is_pending(),
+            NameWritten::Unnamed => !tag.is_pending() && tag.reason().is_none(),
+            NameWritten::Final => false,
+        }
+    }
+
+    /// Whether the view has the first chain of lines for the frame.
+    fn has_new_source(&self, view: &View) -> bool {
+        !self.has_source && !view.tables.sources.chain(self.frame).is_empty()
+    }
+}
+
 /// How much the file says of a frame's name. It only moves down this list: a reason is
 /// told once and may be followed by a name, after a name nothing more is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -755,10 +778,14 @@ impl<W: Write> Writer<W> {
         self.number_frames();
         let mut named = std::mem::take(&mut self.named);
         // Names first: their strings come one after the other then.
-        for add in [Self::add_name, Self::add_source] {
+        let passes: [(HasNews, AddNews<W>); 2] = [
+            (Named::has_new_name, Self::add_name),
+            (Named::has_new_source, Self::add_source),
+        ];
+        for (has_news, add) in passes {
             for (number, known) in (1u32..).zip(&mut named) {
-                // Nothing more can come for this frame.
-                if known.state == NameWritten::Final && known.has_source {
+                // Each append asks this of every frame of the file.
+                if !has_news(known, view) {
                     continue;
                 }
                 // The number may belong to another frame by now.
@@ -779,9 +806,6 @@ impl<W: Write> Writer<W> {
 
     /// Writes the name of a frame, or why it has none, if that is news to the file.
     fn add_name(&mut self, view: &View, (number, frame): (u32, Frame), known: &mut Named) {
-        if known.state == NameWritten::Final {
-            return;
-        }
         let (state, text, start) = match view.name_told(known.frame) {
             NameState::Named(name) => (NameWritten::Final, name, None),
             NameState::Unnamed(reason) if known.state == NameWritten::Pending => {
@@ -809,9 +833,6 @@ impl<W: Write> Writer<W> {
     /// empty chain means that it is not known yet, and is asked for again with the next
     /// append.
     fn add_source(&mut self, view: &View, (number, _): (u32, Frame), known: &mut Named) {
-        if known.has_source {
-            return;
-        }
         let tables = &*view.tables;
         let chain = tables.sources.chain(known.frame);
         let Some((_, inlined)) = chain.split_last() else {
