@@ -3,7 +3,8 @@
 //! work for, unless the filter says [`show:internals`](crate::filter::Clause::ShowInternals).
 
 use crate::filter::Clause;
-use crate::{Filter, FrameId, FrameKind, FunctionId, ModuleId, View};
+use crate::intern::RESERVED;
+use crate::{Filter, Frame, FrameId, FrameKind, FunctionId, ModuleId, View};
 use std::collections::HashMap;
 
 /// Which functions are an interpreter's own, and which are those that it runs.
@@ -24,30 +25,42 @@ enum Role {
 
 impl Internals {
     /// `None` if nothing is to be folded.
+    ///
+    /// It looks at every frame there is, with each selection: so nothing is looked up for a frame but
+    /// its module, where that is another one than of the frame before.
     pub(super) fn new(view: &View, filter: &Filter) -> Option<Self> {
         if filter.clauses().contains(&Clause::ShowInternals) {
             return None;
         }
-        let owners = view.tables.names.owners();
-        let is_run = |id: FrameId| {
-            let frame = view.frame(id);
-            frame.is_some_and(|frame| frame.kind == FrameKind::Python)
-        };
-        if !(0..owners.len() as u32).map(FrameId).any(is_run) {
+        let frames = &view.tables.frames;
+        if !frames.iter().any(|frame| frame.kind == FrameKind::Python) {
             return None;
         }
+        let mut last = None;
         let mut interpreters = HashMap::new();
-        let role = |id: FunctionId| {
-            let Some(frame) = view.frame(id).filter(|_| id.0 >= crate::intern::RESERVED) else {
-                return Role::Other;
-            };
-            match frame.kind {
-                FrameKind::Python => Role::Run,
-                FrameKind::User if is_own(view, id, frame.module, &mut interpreters) => Role::Own,
-                _ => Role::Other,
+        let mut is_in_one = |module: ModuleId| match last {
+            Some((known, answer)) if known == module => answer,
+            _ => {
+                let answer = *interpreters
+                    .entry(module)
+                    .or_insert_with(|| is_interpreter(&view.tables.modules.get(module).name));
+                last = Some((module, answer));
+                answer
             }
         };
-        let roles = (0..owners.len() as u32).map(FrameId).map(role).collect();
+        let role = |(number, frame): (u32, &Frame)| match frame.kind {
+            FrameKind::Python => Role::Run,
+            FrameKind::User if number >= RESERVED && is_in_one(frame.module) => {
+                let name = view.tables.names.name(FrameId(number));
+                if name.is_some_and(|name| is_of_memory(name)) {
+                    Role::Other
+                } else {
+                    Role::Own
+                }
+            }
+            _ => Role::Other,
+        };
+        let roles = (0..).zip(frames.iter()).map(role).collect();
         Some(Self { roles })
     }
 
@@ -62,19 +75,6 @@ impl Internals {
     pub(super) fn is_own(&self, function: FunctionId) -> bool {
         self.roles[function.0 as usize] == Role::Own
     }
-}
-
-fn is_own(
-    view: &View,
-    id: FunctionId,
-    module: ModuleId,
-    interpreters: &mut HashMap<ModuleId, bool>,
-) -> bool {
-    let tables = &*view.tables;
-    let is_interpreter = interpreters
-        .entry(module)
-        .or_insert_with(|| is_interpreter(&tables.modules.get(module).name));
-    *is_interpreter && !tables.names.name(id).is_some_and(|name| is_of_memory(name))
 }
 
 /// Whether a file of this name is CPython: `python3.12`, `libpython3.12.so.1.0`.
