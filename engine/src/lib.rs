@@ -31,7 +31,7 @@ pub use governor::{Budget, Frugality};
 pub use nearest::nearest;
 pub use sampler::MakeSource;
 pub use settings::{
-    AwaitNames, Command, Consent, Counted, FirstProbes, LineReading, Schedule, Settings,
+    AwaitNames, Command, Consent, Counted, FirstProbes, LineReading, Rows, Schedule, Settings,
 };
 pub use symbolize::demangle::shown;
 

@@ -30,7 +30,7 @@ use crate::ending::fields_behind_name;
 use crate::governor::{Budget, Governor};
 use crate::probes::ProbeOrder;
 use crate::sampler::{News, Wish};
-use crate::settings::{Command, LineReading, Schedule, Settings};
+use crate::settings::{Command, LineReading, Rows, Schedule, Settings};
 use crate::snapshot::{Asked, Comparison, Metered, Names, Run, Snapshot, Source, Waited};
 use crate::users::Users;
 use account::Account;
@@ -510,12 +510,13 @@ impl Model {
             .as_ref()
             .map(Waiting::kept_waiting)
             .and_then(|event| view.of_event(event));
-        let (mut report, offered, view) = self.report(&query, view, due);
+        let (mut report, offered, view) = self.report(&query, view);
         let (mut health, busy_cpus) = self.account.health(report.window, &self.modules, notes);
         health.own_memory = memory::by_part(&self.store, &self.workers);
         let bytes_max = self.settings.limits.memory_bytes;
         memory::bound(&mut self.store, &health.own_memory, bytes_max);
-        let waited = kept_waiting.map(|kept_waiting| {
+        let has_rows = self.settings.rows != Rows::Absent;
+        let waited = kept_waiting.filter(|_| has_rows).map(|kept_waiting| {
             let mut waited = Waited::told(&mut report, &view, &query);
             waited.learn_ends(&kept_waiting, &query);
             waited
@@ -573,23 +574,31 @@ impl Model {
     /// The report of a window, how many samples the filter had to choose from, and the view
     /// that it is of. On a screen the view counts time on CPUs, and has the other metrics
     /// beside; reports and recordings are of the one that was asked for.
-    fn report(&mut self, query: &Query, view: View, due: Due) -> (Report, u64, View) {
+    fn report(&self, query: &Query, view: View) -> (Report, u64, View) {
         let waits = self.waiting.as_ref().map(Waiting::event);
         let event = waits.or(self.happenings.as_ref().map(Happenings::event));
         let counted = match (event, &self.settings.schedule) {
             (Some(event), Schedule::Reports { .. }) => view.of_event(event),
             _ => None,
         };
-        if counted.is_none() && query.filter.is_empty() {
-            let report = self.store.report(due.window, due.end_ns);
-            let samples = report.samples;
-            return (report, samples, view);
-        }
         let counted = counted.unwrap_or(view);
+        let rows = self.settings.rows;
+        if rows == Rows::Absent {
+            let report = Report {
+                window: counted.window(query.window),
+                ..Report::default()
+            };
+            return (report, 0, counted);
+        }
         let selection = counted
             .select(query, &Cancel::new())
             .expect("nobody cancels it");
-        let (report, offered) = (selection.report(), selection.offered());
+        let report = if rows == Rows::WithTrends {
+            selection.report()
+        } else {
+            selection.report_without_trends()
+        };
+        let offered = selection.offered();
         (report, offered, counted)
     }
 

@@ -26,6 +26,8 @@ pub struct Settings {
     pub rate_hz: u32,
     /// What reports count.
     pub counted: Counted,
+    /// Which rows they have.
+    pub rows: Rows,
     /// What reports keep of the samples. All are sampled, and all are in the view.
     pub filter: Filter,
     /// The processes that were named, if any were.
@@ -40,6 +42,18 @@ pub struct Settings {
     pub lines: LineReading,
     /// What proftop may cost, in percent of one CPU; `None` for no limit.
     pub budget_percent: Option<f64>,
+}
+
+/// Which rows a report has: each costs a look at all samples of its window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Rows {
+    /// All of them, with their trends.
+    #[default]
+    WithTrends,
+    /// All of them, where nobody draws trends.
+    WithoutTrends,
+    /// None: it tells its window only. A recording is made of the view.
+    Absent,
 }
 
 /// When debug information is read for lines of source text and inlined functions, which takes
@@ -214,6 +228,7 @@ mod tests {
             cpus: Vec::new(),
             rate_hz: 99,
             counted: Counted::OnCpu,
+            rows: Rows::default(),
             filter: Filter::default(),
             pids: pids.to_vec(),
             reach: Reach::default(),

@@ -87,6 +87,17 @@ impl Condition {
         let text = text.into();
         Ok(Condition { what, text })
     }
+
+    /// Whether it looks at what single processes take.
+    pub fn is_of_a_process(&self) -> bool {
+        matches!(
+            self.what,
+            What::Above {
+                gauge: Gauge::Process(_),
+                ..
+            }
+        )
+    }
 }
 
 /// Reads a gauge, its limit, and perhaps the time behind them.

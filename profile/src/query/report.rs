@@ -29,12 +29,20 @@ impl Store {
 }
 
 impl Selection {
-    /// All rows at once, for the screen and batch output.
+    /// All rows at once, for the screen.
     pub fn report(&self) -> Report {
-        let trends = Trends::collect(self);
-        let functions = functions::rows(self, &trends);
+        self.report_with(&Trends::collect(self))
+    }
+
+    /// As [`Selection::report`], where nobody draws trends, which take a second look at samples.
+    pub fn report_without_trends(&self) -> Report {
+        self.report_with(&Trends::none())
+    }
+
+    fn report_with(&self, trends: &Trends) -> Report {
+        let functions = functions::rows(self, trends);
         let name = |function| functions.name(function);
-        let People { processes, threads } = threads::rows(self, name, &trends);
+        let People { processes, threads } = threads::rows(self, name, trends);
         Report {
             generation: 0,
             window: self.window(),

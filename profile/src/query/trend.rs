@@ -52,6 +52,15 @@ impl Trends {
         }
     }
 
+    /// Of nothing: every row has zeros.
+    pub(super) fn none() -> Self {
+        Self {
+            functions: Table::new(0),
+            threads: Table::new(0),
+            processes: HashMap::new(),
+        }
+    }
+
     /// Self samples of a function, one count a second; zeros if it has none.
     pub(super) fn function(&self, id: FunctionId) -> Trend {
         self.functions.get(id.0)
@@ -150,9 +159,9 @@ impl Table {
     }
 
     fn get(&self, number: u32) -> Trend {
-        match self.places[number as usize] {
-            0 => Trend::default(),
-            place => self.trends[place as usize - 1],
+        match self.places.get(number as usize) {
+            None | Some(0) => Trend::default(),
+            Some(place) => self.trends[*place as usize - 1],
         }
     }
 

@@ -4,12 +4,15 @@
 use super::Subject;
 use super::reach;
 use super::sampler::{self, Sampler, probe_target};
-use crate::cli::{Config, Mode};
+use crate::cli::{Config, Mode, RingConfig};
+use crate::condition::Condition;
 use crate::failure::Failure;
 use crate::target::Target;
 use crate::values::Percent;
 use engine::snapshot::Snapshot;
-use engine::{Command, Consent, Engine, FirstProbes, LineReading, MakeSource, Schedule, Settings};
+use engine::{
+    Command, Consent, Engine, FirstProbes, LineReading, MakeSource, Rows, Schedule, Settings,
+};
 use probe::child::{HeldCommand, RunningCommand, StartError};
 use probe::confine::{self, Duty};
 use probe::memory::room::Room;
@@ -34,6 +37,19 @@ impl Sampling {
     pub fn give_up_rights(self) -> Self {
         confine::thread(Duty::Showing);
         self
+    }
+}
+
+/// Which rows of reports somebody looks at.
+fn rows(config: &Config, schedule: &Schedule) -> Rows {
+    let is_of_processes =
+        |ring: &RingConfig| ring.conditions.iter().any(Condition::is_of_a_process);
+    match (&config.mode, schedule) {
+        (Mode::Record(record), _) if !record.ring.as_ref().is_some_and(is_of_processes) => {
+            Rows::Absent
+        }
+        (_, Schedule::Live { .. }) => Rows::WithTrends,
+        (_, Schedule::Reports { .. }) => Rows::WithoutTrends,
     }
 }
 
@@ -68,12 +84,12 @@ pub fn start(
             keep: config.sample.keep,
             memory_bytes: room.own_bytes(config.sample.memory_bytes_max) as usize,
         },
-        schedule,
         room,
         scope: target.words.clone(),
         cpus: target.cpus.clone(),
         rate_hz: config.sample.rate_hz,
         counted: config.sample.counted.clone(),
+        rows: rows(config, &schedule),
         filter,
         pids: target.pids.clone(),
         reach: if probes.functions.is_empty() {
@@ -89,6 +105,7 @@ pub fn start(
             _ => LineReading::WithNames,
         },
         budget_percent: config.sample.budget.map(Percent::percent),
+        schedule,
     };
     let (ready, started) = release_when_ready(held);
     let (commands, received) = std::sync::mpsc::channel();

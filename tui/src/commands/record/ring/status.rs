@@ -82,7 +82,7 @@ impl Ring {
             version: 1,
             pid: std::process::id(),
             scope: run.scope.to_string(),
-            rate_hz: last.report.rate_hz,
+            rate_hz: last.source.rate_hz,
             since_unix: now
                 .unwrap_or_default()
                 .saturating_sub(run.elapsed)
