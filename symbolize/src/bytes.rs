@@ -3,18 +3,22 @@
 //! The record is an array, so that a place outside of it shows in the first
 //! test that runs.
 
+#[inline]
 pub(crate) fn u16_at<const N: usize>(record: &[u8; N], at: usize) -> u16 {
     u16::from_le_bytes(field(record, at))
 }
 
+#[inline]
 pub(crate) fn u32_at<const N: usize>(record: &[u8; N], at: usize) -> u32 {
     u32::from_le_bytes(field(record, at))
 }
 
+#[inline]
 pub(crate) fn u64_at<const N: usize>(record: &[u8; N], at: usize) -> u64 {
     u64::from_le_bytes(field(record, at))
 }
 
+#[inline]
 fn field<const N: usize, const LEN: usize>(record: &[u8; N], at: usize) -> [u8; LEN] {
     let mut bytes = [0; LEN];
     bytes.copy_from_slice(&record[at..at + LEN]);

@@ -11,6 +11,7 @@
 //! | `plt` | names for the stubs that call into other files |
 //! | `each` | every symbol by its name |
 //! | `lookup` | whether one symbol is offered to other files |
+//! | `near` | which functions decide what is at a few addresses |
 //! | `flatten` | functions, possibly nested, as ranges that are not |
 //! | `needed` | the libraries that are mapped with the file |
 //! | `strings` | string tables, read as far as names are asked for |
@@ -22,6 +23,7 @@ mod dynamic;
 mod each;
 mod flatten;
 mod lookup;
+mod near;
 mod needed;
 mod place;
 mod plt;
@@ -72,6 +74,14 @@ enum Whole {
     No,
 }
 
+/// Which functions of a file are kept.
+#[derive(Debug, Clone, Copy)]
+enum Kept<'a> {
+    All,
+    /// Those that decide what is at these addresses.
+    Near(&'a [LinkAddr]),
+}
+
 /// The functions of one file. What is kept are 24 bytes per function, and the
 /// names that were asked for.
 #[derive(Debug)]
@@ -109,36 +119,93 @@ impl ElfSymbols {
 
     /// Reads the symbol tables of a file that was opened before.
     pub fn from_object(object: Object) -> Result<ElfSymbols, OpenError> {
-        ElfSymbols::of(object, Whole::Yes)
+        ElfSymbols::all_of(object, Whole::Yes)
+    }
+
+    /// What tells of these places of a file with section headers, without a table of all its functions:
+    /// [`ElfSymbols::find`], [`ElfSymbols::same_function`] and [`ElfSymbols::function_start`]
+    /// of these places answer as those of the whole table. None if that takes the whole table.
+    pub(crate) fn near(
+        object: Object,
+        files: Option<&DebugFiles>,
+        places: &[FileOffset],
+    ) -> Result<Option<ElfSymbols>, OpenError> {
+        let addrs = links(object.segments(), places);
+        let kept = Kept::Near(&addrs);
+        let Some(symbols) = ElfSymbols::of(object, Whole::Yes, kept)? else {
+            return Ok(None);
+        };
+        match files {
+            Some(files) => symbols.find_separate(files, kept),
+            None => Ok(Some(symbols)),
+        }
     }
 
     /// The same for a stripped file whose symbols may be in a debug file, or
     /// inside of it, compressed. That they cannot be had is no failure.
     pub fn with_debug_files(object: Object, files: &DebugFiles) -> Result<ElfSymbols, OpenError> {
-        let mut symbols = ElfSymbols::from_object(object)?;
-        if !symbols.stripped {
-            return Ok(symbols);
+        let symbols = ElfSymbols::from_object(object)?;
+        let symbols = symbols.find_separate(files, Kept::All)?;
+        Ok(symbols.expect("all functions are kept"))
+    }
+
+    /// Takes the names of a debug file, if the file is stripped and there is one.
+    fn find_separate(
+        mut self,
+        files: &DebugFiles,
+        kept: Kept<'_>,
+    ) -> Result<Option<ElfSymbols>, OpenError> {
+        if !self.stripped {
+            return Ok(Some(self));
         }
-        let main = Arc::clone(&symbols.object);
-        let beside = files.separate(&main);
-        if beside.is_some_and(|found| symbols.add_separate(found, Origin::DebugFile)) {
-            return Ok(symbols);
+        let main = Arc::clone(&self.object);
+        if let Some(found) = files.separate(&main) {
+            match self.add_separate_of(found, Origin::DebugFile, kept) {
+                None => return Ok(None),
+                Some(true) => return Ok(Some(self)),
+                Some(false) => {}
+            }
         }
-        if let Ok(Some(inside)) = debug_file::mini(&main, files.files()) {
-            symbols.add_separate(inside, Origin::MiniDebugInfo);
+        if let Ok(Some(inside)) = debug_file::mini(&main, files.files())
+            && self
+                .add_separate_of(inside, Origin::MiniDebugInfo, kept)
+                .is_none()
+        {
+            return Ok(None);
         }
-        Ok(symbols)
+        Ok(Some(self))
     }
 
     /// Takes the names of a debug file first, if it has any; says whether it has.
     pub(crate) fn add_separate(&mut self, found: Object, origin: Origin) -> bool {
-        let symbols = ElfSymbols::of(found.belonging_to(&self.object), Whole::No).ok();
-        let Some(symbols) = symbols.filter(|symbols| !symbols.stripped) else {
-            return false;
+        self.add_separate_of(found, origin, Kept::All) == Some(true)
+    }
+
+    /// As [`ElfSymbols::add_separate`], of what [`ElfSymbols::near`] has kept for the same places; None
+    /// if that takes the whole table.
+    pub(crate) fn add_separate_near(
+        &mut self,
+        found: Object,
+        origin: Origin,
+        places: &[FileOffset],
+    ) -> Option<bool> {
+        let addrs = links(&self.segments, places);
+        self.add_separate_of(found, origin, Kept::Near(&addrs))
+    }
+
+    /// As [`ElfSymbols::add_separate`]; None if what is kept does not suffice.
+    fn add_separate_of(&mut self, found: Object, origin: Origin, kept: Kept<'_>) -> Option<bool> {
+        let found = found.belonging_to(&self.object);
+        let Ok(symbols) = ElfSymbols::of(found, Whole::No, kept) else {
+            return Some(false);
         };
+        let symbols = symbols?;
+        if symbols.stripped {
+            return Some(false);
+        }
         self.separate = Some(Box::new(symbols));
         self.origin = origin;
-        true
+        Some(true)
     }
 
     /// The debug file that has names, and of which kind it is; `None` if there is none.
@@ -147,11 +214,16 @@ impl ElfSymbols {
         Some((&separate.object, self.origin))
     }
 
-    fn of(object: Object, whole: Whole) -> Result<ElfSymbols, OpenError> {
+    fn all_of(object: Object, whole: Whole) -> Result<ElfSymbols, OpenError> {
+        let symbols = ElfSymbols::of(object, whole, Kept::All)?;
+        Ok(symbols.expect("all functions are kept"))
+    }
+
+    /// None if what is kept does not suffice, which is never so of all.
+    fn of(object: Object, whole: Whole, kept: Kept<'_>) -> Result<Option<ElfSymbols>, OpenError> {
         let id = object.file_id()?;
         let tables = tables::find(&object);
         let stripped = tables.full.is_none();
-        let mut functions = Vec::new();
         let mut stubs = plt::Stubs::default();
         let loaded = tables::load(&object, &tables)?;
 
@@ -159,9 +231,21 @@ impl ElfSymbols {
         // again when asked for: most never are.
         let object = Arc::new(object);
         let mut names = Names::new(&object, &tables);
-        candidates::collect(&object, tables.full, &loaded, &names, &mut functions)?;
+        let symbols = candidates::Symbols {
+            object: &object,
+            full: tables.full,
+            loaded: &loaded,
+            names: &names,
+        };
+        let mut functions = match kept {
+            Kept::All => symbols.functions()?,
+            Kept::Near(addrs) => match near::functions(&symbols, addrs)? {
+                Some(functions) => functions,
+                None => return Ok(None),
+            },
+        };
         functions.sort_unstable_by_key(candidates::Candidate::order);
-        if whole == Whole::Yes {
+        if whole == Whole::Yes && matches!(kept, Kept::All) {
             stubs.find(&object, &loaded, &names, &functions)?;
         }
         names.set_stubs(stubs.take_names());
@@ -174,7 +258,7 @@ impl ElfSymbols {
         let ranges = flattening.finish();
         names.forget();
 
-        Ok(ElfSymbols {
+        Ok(Some(ElfSymbols {
             id,
             segments: object.segments().clone(),
             ranges,
@@ -191,7 +275,7 @@ impl ElfSymbols {
             extents: OnceLock::new(),
             exceptions: OnceLock::new(),
             go: OnceLock::new(),
-        })
+        }))
     }
 
     /// The function at `offset`, or why there is none.
@@ -394,6 +478,19 @@ impl ElfSymbols {
             aliases,
         })
     }
+}
+
+/// What the symbol tables of a file take in it.
+pub(crate) fn table_bytes(object: &Object) -> u64 {
+    let tables = tables::find(object);
+    let sizes = [tables.full, tables.dynamic].map(|table| table.map_or(0, |t| t.symbols.size));
+    sizes[0].saturating_add(sizes[1])
+}
+
+/// The link addresses of places in a file, of those that have one.
+fn links(segments: &Segments, places: &[FileOffset]) -> Vec<LinkAddr> {
+    let links = places.iter().filter_map(|place| segments.to_link(*place));
+    links.collect()
 }
 
 const _: () = {

@@ -12,6 +12,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `first_looks` | questions about a large file before all of its functions are known |
 //! | `names` | what is known of places in a file |
 //! | `known` | the names of a file that were found already |
 //! | `opened` | a file, as whoever asks has it |
@@ -19,6 +20,7 @@
 //! | `answer` | what comes back, as bytes |
 
 mod answer;
+mod first_looks;
 mod known;
 pub mod names;
 pub(crate) mod opened;
@@ -34,6 +36,7 @@ use crate::object::Object;
 use crate::source::Source;
 use crate::{ElfSymbols, Files, Origin, Reason};
 
+use first_looks::FirstLooks;
 use order::{Beside, Question};
 
 /// Where the functions of files are, without their names: those of a compiler with its
@@ -47,12 +50,14 @@ const READ_NAMES_BYTES_MAX: usize = 128 << 10;
 #[derive(Debug)]
 pub struct Parser {
     symbols: Cache<u64, Result<Arc<Mutex<ElfSymbols>>, Reason>>,
+    first_looks: FirstLooks,
 }
 
 impl Default for Parser {
     fn default() -> Parser {
         Parser {
             symbols: Cache::with_bytes_max(BYTES_MAX),
+            first_looks: FirstLooks::default(),
         }
     }
 }
@@ -81,16 +86,23 @@ impl Parser {
             offsets,
         } = question;
         let is_unknown = matches!(beside, Beside::Unknown(_));
+        let answer = |symbols: &ElfSymbols| {
+            let separate = symbols.separate().filter(|_| is_unknown);
+            let names = names::of(symbols, &offsets);
+            Reply {
+                bytes: answer::write(&names, separate.map(|(_, origin)| origin)),
+                file: separate.and_then(|(object, _)| object.source().descriptor()),
+            }
+        };
+        let is_known = self.symbols.get(&number).is_some();
+        if !is_known && let Some(near) = self.first_looks.take(number, &file, &beside, &offsets) {
+            return Ok(answer(&near));
+        }
         let slot = self.symbols.slot(number);
         let symbols = slot.get_or_init(|| read(&file, beside).map(|s| Arc::new(Mutex::new(s))));
         let symbols = symbols.clone()?;
         let mut symbols = symbols.lock().unwrap_or_else(PoisonError::into_inner);
-        let separate = symbols.separate().filter(|_| is_unknown);
-        let names = names::of(&symbols, &offsets);
-        let reply = Reply {
-            bytes: answer::write(&names, separate.map(|(_, origin)| origin)),
-            file: separate.and_then(|(object, _)| object.source().descriptor()),
-        };
+        let reply = answer(&symbols);
         // Each name that was asked for has 16 KiB around it in memory, and is kept by who
         // asked.
         symbols.bound_names(READ_NAMES_BYTES_MAX);

@@ -47,55 +47,95 @@ pub enum Binding {
     Global,
 }
 
-pub fn collect(
-    object: &Object,
-    full: Option<TablePlace>,
-    loaded: &Loaded,
-    names: &Names,
-    out: &mut Vec<Candidate>,
-) -> Result<(), OpenError> {
-    if let Some(full) = full {
-        tables::read_pieces(object, full.symbols, |symbols| {
-            add(object, Table::Full, symbols, &[], names, out)
-        })?;
-    }
-    let (symbols, versions) = (&loaded.dynamic, &loaded.versions);
-    add(object, Table::Dynamic, symbols, versions, names, out)
+/// The symbols of one file.
+#[derive(Debug, Clone, Copy)]
+pub struct Symbols<'a> {
+    pub object: &'a Object,
+    /// Where `.symtab` is, if there is one.
+    pub full: Option<TablePlace>,
+    pub loaded: &'a Loaded,
+    pub names: &'a Names,
 }
 
-fn add(
-    object: &Object,
-    table: Table,
-    symbols: &[u8],
-    versions: &[u8],
-    names: &Names,
-    out: &mut Vec<Candidate>,
-) -> Result<(), OpenError> {
-    let (symbols, _) = symbols.as_chunks::<SYMBOL_BYTES>();
-    for (index, symbol) in symbols.iter().enumerate() {
-        let Some(mut candidate) = function(object, table, symbol) else {
-            continue;
-        };
-        if is_label(object, symbol, &candidate, names)? {
-            continue;
-        }
-        let version = versions
-            .get(index * 2..index * 2 + 2)
-            .map_or(0, |v| u16::from_le_bytes([v[0], v[1]]));
-        candidate.old_version = version & VERSION_HIDDEN != 0;
-        if out.len() == CANDIDATES_MAX {
-            return Err(OpenError::Refused("too many functions"));
-        }
-        out.push(candidate);
+impl Symbols<'_> {
+    /// All functions.
+    pub fn functions(&self) -> Result<Vec<Candidate>, OpenError> {
+        let mut all = Vec::new();
+        self.each(
+            |_, _| true,
+            |function| {
+                if all.len() == CANDIDATES_MAX {
+                    return Err(OpenError::Refused("too many functions"));
+                }
+                all.push(function);
+                Ok(())
+            },
+        )?;
+        Ok(all)
     }
-    Ok(())
+
+    /// Gives `take` the functions whose start and size are wanted. Nothing else of other symbols is
+    /// looked at.
+    pub fn each(
+        &self,
+        is_wanted: impl Fn(u64, u64) -> bool,
+        mut take: impl FnMut(Candidate) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
+        if let Some(full) = self.full {
+            tables::read_pieces(self.object, full.symbols, |symbols| {
+                self.each_of(Table::Full, symbols, &is_wanted, &mut take)
+            })?;
+        }
+        self.each_of(Table::Dynamic, &self.loaded.dynamic, &is_wanted, &mut take)
+    }
+
+    fn each_of(
+        &self,
+        table: Table,
+        symbols: &[u8],
+        is_wanted: &impl Fn(u64, u64) -> bool,
+        take: &mut impl FnMut(Candidate) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
+        let object = self.object;
+        // Set where the code of ARM is Thumb; no instruction lies there.
+        let thumb = u64::from(object.machine() == elf::EM_ARM.0);
+        let (symbols, _) = symbols.as_chunks::<SYMBOL_BYTES>();
+        for (index, symbol) in symbols.iter().enumerate() {
+            let (start, size) = (u64_at(symbol, 8) & !thumb, u64_at(symbol, 16));
+            if !is_wanted(start, size) {
+                continue;
+            }
+            let Some(mut candidate) = function(object, table, start, symbol) else {
+                continue;
+            };
+            if is_label(object, symbol, &candidate, self.names)? {
+                continue;
+            }
+            if table == Table::Dynamic {
+                candidate.old_version = self.version(index) & VERSION_HIDDEN != 0;
+            }
+            take(candidate)?;
+        }
+        Ok(())
+    }
+
+    /// The version of a dynamic symbol; 0 where the file tells of none.
+    fn version(&self, index: usize) -> u16 {
+        let version = self.loaded.versions.get(index * 2..index * 2 + 2);
+        version.map_or(0, |v| u16::from_le_bytes([v[0], v[1]]))
+    }
 }
 
 /// What the symbol's fields tell, without a look at its name.
-fn function(object: &Object, table: Table, symbol: &[u8; SYMBOL_BYTES]) -> Option<Candidate> {
+fn function(
+    object: &Object,
+    table: Table,
+    start: u64,
+    symbol: &[u8; SYMBOL_BYTES],
+) -> Option<Candidate> {
     let (info, section) = (symbol[4], u16_at(symbol, 6));
-    let mut candidate = Candidate {
-        start: u64_at(symbol, 8),
+    let candidate = Candidate {
+        start,
         size: u64_at(symbol, 16),
         name: Name {
             table,
@@ -114,10 +154,6 @@ fn function(object: &Object, table: Table, symbol: &[u8; SYMBOL_BYTES]) -> Optio
         elf::STT_NOTYPE => in_code_section(object, section),
         _ => false,
     };
-    if object.machine() == elf::EM_ARM.0 {
-        // Set where the code is Thumb; no instruction lies there.
-        candidate.start &= !1;
-    }
     let defined = section != elf::SHN_UNDEF.0 && candidate.start != 0;
     let named = candidate.name.offset != 0;
     let keep = code && defined && named;

@@ -18,7 +18,7 @@ use super::place::SYMBOL_BYTES;
 use super::strings::{Name, Names, Table};
 use super::tables::Loaded;
 use crate::bytes::{u32_at, u32_in};
-use crate::object::Object;
+use crate::object::{Object, Section};
 use crate::{LinkAddr, OpenError};
 
 use decode::Linkage;
@@ -124,15 +124,19 @@ struct Stub {
     target: Target,
 }
 
+/// The sections with stubs, and their numbers.
+pub fn sections(object: &Object) -> impl Iterator<Item = (u16, &Section)> {
+    (0..).zip(object.sections()).filter(|(_, section)| {
+        let name = object.section_name(section);
+        let is_plt = matches!(name, b".plt" | b".plt.sec" | b".plt.got" | b".iplt");
+        is_plt && section.is_executable()
+    })
+}
+
 fn decode_all(object: &Object, linkage: Linkage) -> Vec<Stub> {
     let mut stubs = Vec::new();
     let mut left = PLT_BYTES_MAX;
-    for (index, section) in (0..).zip(object.sections()) {
-        let name = object.section_name(section);
-        let is_plt = matches!(name, b".plt" | b".plt.sec" | b".plt.got" | b".iplt");
-        if !is_plt || !section.is_executable() {
-            continue;
-        }
+    for (index, section) in sections(object) {
         // A table that cannot be read only costs the names of its stubs.
         let Ok(code) = object.section_data(section, left, "linkage table") else {
             continue;
