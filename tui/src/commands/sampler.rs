@@ -78,7 +78,8 @@ impl Sampler {
             Self::Perf(because) => because,
             Self::Bpf | Self::BpfElsePerf => match BpfSource::start(config) {
                 Ok(source) => return Ok(Box::new(source)),
-                Err(error) if self == Self::Bpf => {
+                // Besides time perf counts nothing.
+                Err(error) if self == Self::Bpf || config.happening.is_some() => {
                     return Err(format!("{}{}", cannot(error), what_is_missing()));
                 }
                 Err(error) => Some(format!("sampling by perf, not BPF: {error}")),
