@@ -125,17 +125,22 @@ fn read(file: &File, beside: Beside) -> Result<ElfSymbols, Reason> {
         Beside::Unknown(files) => ElfSymbols::with_debug_files(object, &files),
         Beside::Nothing => ElfSymbols::from_object(object),
         Beside::Found(file, origin) => ElfSymbols::from_object(object).map(|mut symbols| {
-            let source = match origin {
-                Origin::MiniDebugInfo => Source::unpacked(file),
-                _ => Source::file(&file),
-            };
-            if let Ok(found) = source.and_then(Object::from_source) {
+            if let Some(found) = open_beside(&file, origin) {
                 symbols.add_separate(found, origin);
             }
             symbols
         }),
     };
     symbols.map_err(|error| error.reason())
+}
+
+/// A debug file of that kind, which was found before. None if it cannot be read any more.
+fn open_beside(file: &File, origin: Origin) -> Option<Object> {
+    let source = match origin {
+        Origin::MiniDebugInfo => Source::unpacked(file.try_clone().ok()?),
+        _ => Source::file(file),
+    };
+    source.and_then(Object::from_source).ok()
 }
 
 const _: () = {

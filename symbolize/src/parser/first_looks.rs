@@ -8,13 +8,13 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::open_beside;
 use super::order::Beside;
 use crate::elf;
 use crate::object::Object;
-use crate::source::Source;
-use crate::{ElfSymbols, FileOffset, Origin};
+use crate::{ElfSymbols, FileOffset};
 
 /// Looks at a file before its table is made.
 const LOOKS_MAX: u32 = 8;
@@ -70,7 +70,7 @@ impl FirstLooks {
     }
 
     /// No code panics while it holds the lock, and every state is consistent.
-    fn counts(&self) -> std::sync::MutexGuard<'_, HashMap<u64, u32>> {
+    fn counts(&self) -> MutexGuard<'_, HashMap<u64, u32>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -89,11 +89,7 @@ fn look(file: &File, beside: &Beside, places: &[FileOffset]) -> Option<ElfSymbol
         }
         Beside::Nothing if is_large(&object) => ElfSymbols::near(object, None, places).ok()??,
         Beside::Found(file, origin) => {
-            let source = match origin {
-                Origin::MiniDebugInfo => Source::unpacked(file.try_clone().ok()?),
-                _ => Source::file(file),
-            };
-            let found = source.and_then(Object::from_source).ok()?;
+            let found = open_beside(file, *origin)?;
             if !is_large(&object) && !is_large(&found) {
                 return None;
             }
