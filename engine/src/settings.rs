@@ -50,7 +50,7 @@ pub enum Rows {
     /// All of them, with their trends.
     #[default]
     WithTrends,
-    /// All of them, where nobody draws trends.
+    /// All of them, for reports that draw no trends.
     WithoutTrends,
     /// None: it tells its window only. A recording is made of the view.
     Absent,

@@ -34,7 +34,7 @@ impl Selection {
         self.report_with(&Trends::collect(self))
     }
 
-    /// As [`Selection::report`], where nobody draws trends, which take a second look at samples.
+    /// As [`Selection::report`] without trends, which take a second look at samples.
     pub fn report_without_trends(&self) -> Report {
         self.report_with(&Trends::none())
     }

@@ -200,7 +200,7 @@ mod tests {
         ElfSymbols::read(&File::open(path).unwrap()).unwrap()
     }
 
-    /// Asserts that some places alone are told of as by the whole table.
+    /// Asserts that what is found for some places alone is what the whole table has there.
     fn assert_alike(path: &Path, whole: &ElfSymbols, places: &[FileOffset]) {
         let object = Object::read(&File::open(path).unwrap()).unwrap();
         let near = ElfSymbols::near(object, None, places).unwrap();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn some_places_are_told_of_as_by_the_whole_table() {
+    fn some_places_have_what_the_whole_table_has() {
         let mut random = Random::new(11);
         for round in 0..test_support::cases(12) {
             let scratch = Scratch::new();
@@ -260,7 +260,7 @@ mod tests {
 
     /// This program itself: thousands of functions, among them some of several names.
     #[test]
-    fn a_real_program_is_told_of_as_by_its_whole_table() {
+    fn places_of_a_real_program_have_what_its_whole_table_has() {
         let path = std::env::current_exe().unwrap();
         let whole = whole(&path);
         let mut functions: Vec<LinkAddr> = whole.functions().map(|f| f.start).collect();

@@ -75,7 +75,7 @@ impl FirstLooks {
     }
 }
 
-/// None as well if the file cannot be read: whoever makes the table says why.
+/// None as well if the file cannot be read: making the table tells why.
 fn look(file: &File, beside: &Beside, places: &[FileOffset]) -> Option<ElfSymbols> {
     let object = Object::read(file).ok()?;
     // Without section headers all of its data is looked through for a table of Go's.

@@ -40,7 +40,7 @@ impl Sampling {
     }
 }
 
-/// Which rows of reports somebody looks at.
+/// Which rows of reports this run shows.
 fn rows(config: &Config, schedule: &Schedule) -> Rows {
     let is_of_processes =
         |ring: &RingConfig| ring.conditions.iter().any(Condition::is_of_a_process);

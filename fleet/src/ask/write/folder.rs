@@ -83,7 +83,7 @@ impl NewFolder {
         &self.part
     }
 
-    /// Gives the folder its name. All of it is on the disk then: whoever wrote it may remove what it was made of.
+    /// Gives the folder its name. All of it is on the disk then: the caller may remove what it was made of.
     pub fn finish(mut self) -> Result<(), Failure> {
         let name = shown(&self.path);
         self.rename()
@@ -149,7 +149,7 @@ fn lock(part: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Whether it is a folder that this user has made, and no link into a folder of somebody else: what is in it is
+/// Whether it is a folder that this user has made, and no link into the folder of another user: what is in it is
 /// removed. True if it is gone.
 fn is_ours(part: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();

@@ -19,7 +19,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Forgets everything if another day begins, if somebody has removed one of the files, or if it is too much.
+    /// Forgets everything if another day begins, if one of the files was removed, or if it is too much.
     pub fn begin(&mut self, date: &str) {
         let is_there = self.files.iter().all(|it| it.exists());
         let is_long = self.stacks.len() + self.frames.len() > NUMBERS_MAX;
