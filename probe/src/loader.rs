@@ -421,7 +421,7 @@ fn conditions(target: &Target) -> u32 {
 /// `probe/src/events/call/attach/multi.rs`.
 const MULTI_SINCE: (u32, u32) = (6, 12);
 
-/// What is told of a run on a kernel without `bpf_loop`.
+/// The note of a run on a kernel without `bpf_loop`: what BPF does and does not do there.
 const WITHOUT_LOOP: &str = "this kernel has no bpf_loop (Linux 5.17 and newer have it): BPF samples the \
     time on CPUs here, but counts no waits (--engine perf does) and no calls";
 

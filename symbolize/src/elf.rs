@@ -119,7 +119,8 @@ impl ElfSymbols {
 
     /// Reads the symbol tables of a file that was opened before.
     pub fn from_object(object: Object) -> Result<ElfSymbols, OpenError> {
-        ElfSymbols::all_of(object, Whole::Yes)
+        let symbols = ElfSymbols::of(object, Whole::Yes, Kept::All)?;
+        Ok(symbols.expect("all functions are kept"))
     }
 
     /// What tells of these places of a file with section headers, without a table of all its functions:
@@ -212,11 +213,6 @@ impl ElfSymbols {
     pub(crate) fn separate(&self) -> Option<(&Object, Origin)> {
         let separate = self.separate.as_ref()?;
         Some((&separate.object, self.origin))
-    }
-
-    fn all_of(object: Object, whole: Whole) -> Result<ElfSymbols, OpenError> {
-        let symbols = ElfSymbols::of(object, whole, Kept::All)?;
-        Ok(symbols.expect("all functions are kept"))
     }
 
     /// None if what is kept does not suffice, which is never so of all.

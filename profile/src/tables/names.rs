@@ -83,7 +83,6 @@ pub(crate) struct Names {
     letters: usize,
 }
 
-/// The part that views and reports share.
 /// The part that views and reports share: three tables that are copied only when a name
 /// comes while somebody holds them.
 #[derive(Debug, Clone, Default)]

@@ -11,7 +11,7 @@ use std::process::Command;
 const PROGRAM: &str = "proftop-fleet";
 
 /// Runs it in the place of this process, and returns only if it cannot be started. The one beside proftop
-/// is taken first: it is of the same version, and was put there by whoever put proftop there.
+/// is taken first: both were installed together, in the same version.
 pub fn run(words: &[OsString]) -> Failure {
     let beside = beside();
     let programs = beside.iter().map(|path| path.as_os_str());
