@@ -209,6 +209,8 @@ def wait():
         sum(range(10000))
 
 
+# A pattern's first use compiles it, in frames of no stack that is written down.
+re.compile("x")
 wait()
 other = threading.Thread(target=work, args=(SEED + 1,))
 other.start()
