@@ -507,34 +507,33 @@ fn name_one_by_one(request: &Request, workshop: &Workshop) -> (Vec<Answer>, Vec<
 
 /// Names from what the process tells; those without one may come later.
 fn name_jit(request: &Request, jit: &Jit, workshop: &Workshop) -> (Vec<Answer>, Vec<Asked>) {
-    jit.read(&workshop.jit, |mut names| {
-        // Nothing was written since the last look: the frames wait on, unless the
-        // process has told all that it will.
-        if request.again && !names.is_new {
-            let waiting = if names.are_all() {
-                Vec::new()
-            } else {
-                request.frames.clone()
-            };
-            return (Vec::new(), waiting);
+    let addresses: Vec<u64> = request.frames.iter().map(|(_, address)| *address).collect();
+    let told = jit.names(&workshop.jit, request.again, &addresses);
+    // Nothing was written since the last look: the frames wait on, unless the
+    // process has told all that it will.
+    if request.again && !told.is_new {
+        let waiting = if told.are_all {
+            Vec::new()
+        } else {
+            request.frames.clone()
+        };
+        return (Vec::new(), waiting);
+    }
+    let (mut answers, mut waiting) = (Vec::new(), Vec::new());
+    for ((frame, address), name) in request.frames.iter().zip(told.names) {
+        match name {
+            Ok(_) => request.module.comes_from(Origin::JitMap),
+            Err(_) => waiting.push((*frame, *address)),
         }
-        let (mut answers, mut waiting) = (Vec::new(), Vec::new());
-        for (frame, address) in &request.frames {
-            let name = names.find(*address);
-            match name {
-                Ok(_) => request.module.comes_from(Origin::JitMap),
-                Err(_) => waiting.push((*frame, *address)),
-            }
-            // That there is still no name is no news.
-            if name.is_ok() || !request.again {
-                answers.push(Answer {
-                    late_for: request.again.then_some((request.module.id, *address)),
-                    ..Answer::new(*frame, name.map(|name| shown(&name)))
-                });
-            }
+        // That there is still no name is no news.
+        if name.is_ok() || !request.again {
+            answers.push(Answer {
+                late_for: request.again.then_some((request.module.id, *address)),
+                ..Answer::new(*frame, name.map(|name| shown(&name)))
+            });
         }
-        (answers, waiting)
-    })
+    }
+    (answers, waiting)
 }
 
 /// This kernel's, for processes of the kind that the place says.

@@ -1,5 +1,6 @@
-//! The stage after names: lines of source text, and functions that were inlined. On a
-//! thread of its own that yields to everybody else.
+//! The stage after names: lines of source text, and functions that were inlined. A thread of its
+//! own asks for them; debug information is read by a process without rights, where there are
+//! such, and both yield to everybody else.
 //!
 //! Debug information is read in two ways. A question reads only the units that hold the
 //! frames asked for, which is fast the first time. When nobody has asked for a while,
@@ -14,8 +15,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use symbolize::demangle::shown;
-use symbolize::{FileOffset, Lines, Symbolizer, sanitize};
+use symbolize::parser::FileLines;
+use symbolize::parser::names::SourceLine;
+use symbolize::{FileOffset, Symbolizer};
 
 /// How long nothing may be asked before the tables of whole files are made.
 const QUIET: Duration = Duration::from_secs(2);
@@ -61,19 +63,11 @@ pub struct Source {
     /// What the frame was when it was asked for: its number may be another
     /// frame's by now.
     was: (ModuleId, u64),
-    chain: Vec<Link>,
-}
-
-/// A function at a place in source text; made safe to print.
-#[derive(Debug)]
-struct Link {
-    function: String,
-    file: String,
-    line: u32,
+    chain: Vec<SourceLine>,
 }
 
 impl Source {
-    fn new(module: &NamedModule, (frame, address): (FrameId, u64), chain: Vec<Link>) -> Self {
+    fn new(module: &NamedModule, (frame, address): (FrameId, u64), chain: Vec<SourceLine>) -> Self {
         Self {
             frame,
             was: (module.id(), address),
@@ -218,7 +212,7 @@ struct Worker {
     symbolizer: Arc<Symbolizer>,
     results: Sender<Vec<Source>>,
     /// Files of which lines were asked, without a whole table yet.
-    unfinished: Vec<Arc<Lines>>,
+    unfinished: Vec<FileLines>,
     /// When a table was made last, or one was wanted first.
     since: Instant,
     /// Debug information was read since the allocator was last asked to give
@@ -292,23 +286,25 @@ impl Worker {
     fn find_all(&mut self, request: &Request) -> Vec<Source> {
         let lines = request
             .module
-            .with_source(|source| self.symbolizer.lines(source));
+            .with_source(|source| self.symbolizer.file_lines(source));
         request.module.close_root();
         let Some(Ok(Some(lines))) = lines else {
             return without_lines(request);
         };
-        let is_known = self.unfinished.iter().any(|l| Arc::ptr_eq(l, &lines));
+        let offsets = request.frames.iter().map(|(_, offset)| FileOffset(*offset));
+        let Ok(chains) = lines.find_all(&offsets.collect::<Vec<_>>()) else {
+            return without_lines(request);
+        };
+        let is_known = self.unfinished.iter().any(|known| known.is(&lines));
         if !is_known && !lines.is_finished() && lines.unread_bytes() <= WHOLE_BYTES_MAX {
             if self.unfinished.is_empty() {
                 self.since = Instant::now();
             }
-            self.unfinished.push(lines.clone());
+            self.unfinished.push(lines);
         }
-        let find = |&(frame, offset): &(FrameId, u64)| {
-            let chain = chain(&lines, FileOffset(offset));
-            Source::new(&request.module, (frame, offset), chain)
-        };
-        request.frames.iter().map(find).collect()
+        let source =
+            |(asked, chain): (&(FrameId, u64), _)| Source::new(&request.module, *asked, chain);
+        request.frames.iter().zip(chains).map(source).collect()
     }
 
     /// Makes the table of one file, for the look-ups and the runs to come.
@@ -319,21 +315,8 @@ impl Worker {
         self.since = Instant::now();
         let tables = self.symbolizer.tables();
         // It fails for what is too large: then units go on being read.
-        _ = faults::catch("finding source lines", || lines.finish(tables, 1));
+        _ = faults::catch("finding source lines", || lines.finish(tables));
     }
-}
-
-/// What a table says of a place, innermost first.
-fn chain(lines: &Lines, offset: FileOffset) -> Vec<Link> {
-    let Some((table, addr)) = lines.find(offset) else {
-        return Vec::new();
-    };
-    let link = |frame: symbolize::table::SourceFrame<'_>| Link {
-        function: frame.function.map_or_else(String::new, shown),
-        file: sanitize(&frame.path()).into_owned(),
-        line: frame.line,
-    };
-    table.find(addr).map(link).collect()
 }
 
 /// The answer of a file that has no lines: every frame gets one, so that none is waited

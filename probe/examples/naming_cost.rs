@@ -1,11 +1,12 @@
-//! What naming functions of files costs, here and by processes without rights:
+//! What naming functions of files costs, and finding their lines, here and by processes without
+//! rights:
 //!
 //! ```text
-//! naming_cost here|parsers OFFSETS FILE…
+//! naming_cost here|parsers names|lines OFFSETS FILE…
 //! ```
 //!
 //! Prints the CPU time in microseconds, that of the other processes included, and how many
-//! places have a name. Each file is asked twice, as many threads' frames are.
+//! places have a name, or lines. Each file is asked twice, as many threads' frames are.
 
 use probe::files;
 use rustix::fs::{major, minor};
@@ -29,10 +30,14 @@ impl Proxy for ReadHere {
 }
 
 fn main() {
-    files::start_readers().expect("processes can be forked");
+    probe::start_readers().expect("processes can be forked");
     let args: Vec<_> = std::env::args().skip(1).collect();
-    let [mode, count, paths @ ..] = args.as_slice() else {
-        panic!("naming_cost here|parsers OFFSETS FILE…");
+    let [mode, wanted, count, paths @ ..] = args.as_slice() else {
+        panic!("naming_cost here|parsers names|lines OFFSETS FILE…");
+    };
+    let find = match wanted.as_str() {
+        "lines" => count_lines,
+        _ => count_names,
     };
     let count: u64 = count.parse().expect("a number");
     let way = match mode.as_str() {
@@ -44,15 +49,18 @@ fn main() {
     let mut named = 0;
     for round in 0..2 {
         for path in paths {
-            named += name(&symbolizer, Path::new(path), count, round);
+            named += ask(&symbolizer, Path::new(path), count, round, find);
         }
     }
     println!("{} {named}", (cpu_time() - begun).as_micros());
     files::end_readers();
 }
 
-/// All over the file, other places in each round.
-fn name(symbolizer: &Symbolizer, path: &Path, count: u64, round: u64) -> usize {
+/// Finds something out about places of a file, and returns of how many.
+type Find = fn(&Symbolizer, &FileSource<'_>, &[FileOffset]) -> usize;
+
+/// Asks all over the file, about other places in each round.
+fn ask(symbolizer: &Symbolizer, path: &Path, count: u64, round: u64, find: Find) -> usize {
     let metadata = std::fs::metadata(path).expect("a file");
     let source = FileSource {
         device: (major(metadata.dev()), minor(metadata.dev())),
@@ -64,7 +72,18 @@ fn name(symbolizer: &Symbolizer, path: &Path, count: u64, round: u64) -> usize {
     let offsets: Vec<_> = offsets
         .map(|at| FileOffset(at + round * step / 2))
         .collect();
-    let names = symbolizer.names(&source, &offsets).expect("an ELF file");
+    find(symbolizer, &source, &offsets)
+}
+
+fn count_lines(symbolizer: &Symbolizer, source: &FileSource<'_>, offsets: &[FileOffset]) -> usize {
+    let lines = symbolizer.file_lines(*source).expect("an ELF file");
+    let Some(lines) = lines else { return 0 };
+    let found = lines.find_all(offsets).expect("whole debug information");
+    found.iter().filter(|chain| !chain.is_empty()).count()
+}
+
+fn count_names(symbolizer: &Symbolizer, source: &FileSource<'_>, offsets: &[FileOffset]) -> usize {
+    let names = symbolizer.names(source, offsets).expect("an ELF file");
     let is_named = |name: &PlaceName| matches!(name, PlaceName::Named { .. });
     let places = names.places.iter();
     places.filter(|place| is_named(&place.name)).count()

@@ -44,6 +44,7 @@ mod spawner;
 use crate::confine::{self, Confined};
 use crate::privilege::UserRights;
 use handle::Handle;
+use parser::TableMaker;
 use parsers::Parsers;
 use pool::Pool;
 use std::io;
@@ -67,10 +68,9 @@ struct Processes {
 
 static PROCESSES: OnceLock<Processes> = OnceLock::new();
 
-/// From now on files are opened by processes of their own. To be called before anything
-/// else, while there is but one thread: it forks.
-pub fn start_readers() -> io::Result<()> {
-    let pool = Arc::new(Pool::new(spawner::start()?));
+/// From now on files are opened by processes of their own, see [`crate::start_readers`].
+pub(crate) fn start_readers(make_table: TableMaker) -> io::Result<()> {
+    let pool = Arc::new(Pool::new(spawner::start(make_table)?));
     let parsers = Arc::new(Parsers::new(pool.clone()));
     _ = PROCESSES.set(Processes { pool, parsers });
     confine::has_readers();
@@ -84,7 +84,7 @@ pub fn end_readers() {
     }
 }
 
-/// The way to files of targets. Without [`start_readers`] it is taken in the calling
+/// The way to files of targets. Without [`crate::start_readers`] it is taken in the calling
 /// thread.
 pub fn of_targets() -> Files {
     with_patience(PATIENCE)

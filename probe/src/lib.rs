@@ -95,6 +95,12 @@ pub use source::{EngineKind, RateError, Source, SourceError, SourceInfo};
 pub use target::{CgroupTarget, Target};
 pub use time::now_ns;
 
+/// From now on files are opened, and understood, by processes of their own. To be called before
+/// anything else, while there is but one thread: it forks.
+pub fn start_readers() -> std::io::Result<()> {
+    files::start_readers(tables::make_for_another)
+}
+
 /// For fuzzers: reads bytes as a record of each of the rings.
 #[doc(hidden)]
 pub fn decode_anything(bytes: &[u8]) {

@@ -42,7 +42,7 @@ mod reader;
 mod resting;
 mod stats;
 
-pub use build::{Content, Job};
+pub use build::{Content, Job, elsewhere::answer as make_for_another};
 pub use cache::Cache;
 pub use file_table::TableHandle;
 pub use layout::MappedRange;

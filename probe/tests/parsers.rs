@@ -1,17 +1,20 @@
 //! Processes that understand files are ended again and again while they do: names are as they
 //! are without, or there is none and it is said why.
 
-use probe::files;
+use probe::tables::{Content, Job, Limits, NoTable, TableMaps, Tables};
+use probe::{ModuleId, files};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, setrlimit};
 use std::fmt::Write as _;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
-use symbolize::parser::names::{FileNames, PlaceName, PlaceNames};
+use symbolize::parser::names::{FileNames, PlaceName, PlaceNames, SourceLine};
 use symbolize::{FileOffset, FileSource, Reason, RemoteFiles, Symbolizer};
-use test_support::{Random, compile};
+use test_support::{Random, compile, wait_until};
 
 /// How often a process is ended, in each way.
 const KILLS: usize = 100;
@@ -43,15 +46,17 @@ fn main() {
             maximum: Some(SHORT_OF_MEMORY),
         };
         setrlimit(Resource::As, at_most).expect("less is allowed");
-        files::start_readers().expect("processes can be forked");
+        probe::start_readers().expect("processes can be forked");
         out_of_memory_one_file_has_no_names_and_others_have(small.as_ref(), large.as_ref());
         files::end_readers();
         return;
     }
-    files::start_readers().expect("processes can be forked");
+    probe::start_readers().expect("processes can be forked");
     let folder = tempfile::tempdir().expect("a folder");
     if let Some(program) = program(folder.path()) {
         killed_at_any_moment(&program);
+        lines_while_they_are_killed(&program);
+        unwind_tables_while_they_are_killed(&program);
         let own = std::env::current_exe().expect("this test");
         let mut again = Command::new(own);
         let large = large(&program);
@@ -73,7 +78,7 @@ fn program(folder: &Path) -> Option<PathBuf> {
     }
     text.push_str("int main(void) { return function_0(1) - 2; }");
     fs::write(&source, text).expect("a file");
-    compile(&source, &program, ["-O0"])?;
+    compile(&source, &program, ["-O0", "-g"])?;
     Some(program)
 }
 
@@ -108,18 +113,10 @@ fn killed_at_any_moment(program: &Path) {
 
     // Undisturbed they are the same, and come from somebody who has no rights.
     assert_eq!(names(&parsed(), program, &offsets).as_ref(), Ok(&right));
-    let parsers = parsers();
-    assert!(!parsers.is_empty(), "somebody has read the file");
-    for parser in &parsers {
-        let status = fs::read_to_string(format!("/proc/{parser}/status")).expect("it is idle");
-        assert!(status.contains("CapPrm:\t0000000000000000"), "{status}");
-        assert!(status.contains("Seccomp:\t2"), "{status}");
-    }
+    all_are_confined();
 
-    let (killed, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (mut whole, mut refused) = (0, 0);
-    std::thread::scope(|scope| {
-        scope.spawn(|| kill(&killed, &is_over));
+    while_they_are_killed(KILLS, |killed| {
         while killed.load(Ordering::Relaxed) < KILLS {
             // Another symbolizer has read nothing yet, the same one all.
             let symbolizer = parsed();
@@ -138,12 +135,116 @@ fn killed_at_any_moment(program: &Path) {
                 }
             }
         }
-        is_over.store(true, Ordering::Relaxed);
     });
     println!("{KILLS} killed: {whole} times all names, {refused} times none");
     assert!(whole > 0);
     // Nothing of it lasts.
     assert_eq!(names(&parsed(), program, &offsets), Ok(right));
+}
+
+/// Lines are right or missing, and those who read them let others go first.
+fn lines_while_they_are_killed(program: &Path) {
+    let offsets: Vec<_> = all_over(program).into_iter().step_by(40).collect();
+    let plain = Symbolizer::new().with_files(RemoteFiles::Open);
+    let right = lines(&plain, program, &offsets).expect("it has lines");
+    assert!(right.iter().filter(|chain| !chain.is_empty()).count() > 20);
+    assert_eq!(lines(&parsed(), program, &offsets).as_ref(), Ok(&right));
+    all_are_confined();
+    let nice = parsers().into_iter().map(|parser| {
+        let stat = fs::read_to_string(format!("/proc/{parser}/stat")).expect("it is idle");
+        let behind_name = stat.rsplit(") ").next().expect("fields");
+        behind_name.split(' ').nth(16).expect("nice").to_owned()
+    });
+    assert!(nice.into_iter().any(|nice| nice == "19"));
+    let (mut whole, mut refused) = (0, 0);
+    while_they_are_killed(KILLS / 4, |killed| {
+        while killed.load(Ordering::Relaxed) < KILLS / 4 {
+            match lines(&parsed(), program, &offsets) {
+                Ok(lines) => {
+                    assert_eq!(lines, right, "a wrong line");
+                    whole += 1;
+                }
+                Err(reason) => {
+                    assert_eq!(reason, Reason::Refused);
+                    refused += 1;
+                }
+            }
+        }
+    });
+    println!(
+        "{} killed: {whole} times all lines, {refused} times none",
+        KILLS / 4
+    );
+    assert!(whole > 0);
+}
+
+/// Every file has its table, or it is said that it has none.
+fn unwind_tables_while_they_are_killed(program: &Path) {
+    let mut tables = Tables::new(TableMaps::in_memory(), &Limits::default()).expect("threads");
+    let file = fs::File::open(program).expect("it is there");
+    let file: Arc<OwnedFd> = Arc::new(file.into());
+    let mut make = |number: u32| {
+        let id = ModuleId(number);
+        tables.want(Job {
+            file: id,
+            content: Content::File {
+                file: file.clone(),
+                path: program.to_owned(),
+                root: None,
+            },
+            hotness: 1,
+            user: 0,
+            wanted_by: 0,
+        });
+        wait_until("the table is made", || {
+            tables.poll(0);
+            tables.table_of(id).is_some()
+        });
+        let rows = tables.stats().rows;
+        (tables.table_of(id).expect("it was made"), rows)
+    };
+    let (first, rows) = make(0);
+    assert!(first.is_ok() && rows > FUNCTIONS, "{first:?} {rows}");
+    all_are_confined();
+    let (mut whole, mut refused) = (1, 0);
+    let mut number = 0;
+    while_they_are_killed(KILLS / 4, |killed| {
+        while killed.load(Ordering::Relaxed) < KILLS / 4 {
+            number += 1;
+            let (made, all_rows) = make(number);
+            match made {
+                Ok(_) => whole += 1,
+                Err(reason) => {
+                    assert_eq!(reason, NoTable::TooLarge);
+                    refused += 1;
+                }
+            }
+            assert_eq!(all_rows, whole * rows, "a wrong table");
+        }
+    });
+    println!("{} killed: {whole} tables, {refused} times none", KILLS / 4);
+    assert!(whole > 1);
+}
+
+fn all_are_confined() {
+    let parsers = parsers();
+    assert!(!parsers.is_empty(), "somebody has read the file");
+    for parser in &parsers {
+        let status = fs::read_to_string(format!("/proc/{parser}/status")).expect("it is idle");
+        assert!(status.contains("CapPrm:\t0000000000000000"), "{status}");
+        assert!(status.contains("Seccomp:\t2"), "{status}");
+    }
+}
+
+/// Runs `work` while parsers are ended, and gives it how many were. Then it is over.
+fn while_they_are_killed(at_least: usize, work: impl FnOnce(&AtomicUsize)) {
+    let (killed, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| kill(&killed, &is_over));
+        work(&killed);
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(killed.load(Ordering::Relaxed) >= at_least);
 }
 
 /// Ends parsers, whatever they do.
@@ -193,15 +294,27 @@ fn names(
     path: &Path,
     offsets: &[FileOffset],
 ) -> Result<FileNames, Reason> {
+    symbolizer.names(&source(path), offsets)
+}
+
+fn lines(
+    symbolizer: &Symbolizer,
+    path: &Path,
+    offsets: &[FileOffset],
+) -> Result<Vec<Vec<SourceLine>>, Reason> {
+    let lines = symbolizer.file_lines(source(path))?;
+    lines.expect("it has some").find_all(offsets)
+}
+
+fn source(path: &Path) -> FileSource<'_> {
     use std::os::unix::fs::MetadataExt as _;
     let metadata = fs::metadata(path).expect("it is there");
-    let (device, inode) = (metadata.dev(), metadata.ino());
-    let source = FileSource {
+    let device = metadata.dev();
+    FileSource {
         device: (rustix::fs::major(device), rustix::fs::minor(device)),
-        inode,
+        inode: metadata.ino(),
         ..FileSource::new(path)
-    };
-    symbolizer.names(&source, offsets)
+    }
 }
 
 fn named(names: &FileNames) -> usize {

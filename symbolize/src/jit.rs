@@ -3,6 +3,8 @@
 //! | module | holds |
 //! |---|---|
 //! | `names` | the front door: one process, whatever it writes |
+//! | `written` | the files in which it does |
+//! | `maps` | what those tell |
 //! | `perf_map` | `/tmp/perf-PID.map`: lines of text, appended |
 //! | `code` | a piece of such code: where it is, and what is known of it |
 //! | `dump` | `jit-PID.dump`: records with times, lines and code |
@@ -14,12 +16,14 @@
 
 mod code;
 mod dump;
+pub(crate) mod maps;
 mod names;
 mod perf_map;
 mod spans;
 mod tail;
+pub(crate) mod written;
 
-pub use code::JitCode;
+pub use code::{JitCode, JitName};
 pub use dump::JitDump;
-pub use names::{JitName, JitNames};
+pub use names::JitNames;
 pub use perf_map::PerfMap;

@@ -35,11 +35,18 @@ impl Lines {
         cache: Option<&TableCache>,
         bytes_max: u64,
     ) -> Result<Option<Lines>, OpenError> {
-        let separate = if main.has_debug_info() {
-            None
-        } else {
-            files.separate(main)
-        };
+        let separate = separate(main, &files);
+        Lines::with_separate(main, separate, files, cache, bytes_max)
+    }
+
+    /// The same where it is known whether another file has the debug information, and which.
+    pub(crate) fn with_separate(
+        main: &Object,
+        separate: Option<Object>,
+        files: DebugFiles,
+        cache: Option<&TableCache>,
+        bytes_max: u64,
+    ) -> Result<Option<Lines>, OpenError> {
         let object = separate.as_ref().unwrap_or(main);
         let key = TableKey::new(main, object);
         let lines = |table, info| Lines {
@@ -103,11 +110,7 @@ impl Lines {
             return Ok(());
         };
         let key = self.key.as_ref().map_or(&[][..], TableKey::as_bytes);
-        let extras = Extras {
-            key,
-            segments: Some(&self.segments),
-            ..Extras::default()
-        };
+        let extras = self.extras(key);
         let mut stored = None;
         if let Some((cache, key)) = cache.zip(self.key.as_ref()) {
             let make = |file: &mut dyn Write| info.build_to(&extras, threads, file);
@@ -123,6 +126,22 @@ impl Lines {
         _ = self.table.set(Arc::new(table));
         *self.info.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
+    }
+
+    /// Writes the table of the whole file for somebody else, who keeps it under that key.
+    pub(crate) fn write_whole(&self, key: &[u8], file: &mut dyn Write) -> Result<(), OpenError> {
+        match self.info() {
+            Some(info) => info.build_to(&self.extras(key), 1, file),
+            None => Err(OpenError::Refused("a table that was made already")),
+        }
+    }
+
+    fn extras<'a>(&'a self, key: &'a [u8]) -> Extras<'a> {
+        Extras {
+            key,
+            segments: Some(&self.segments),
+            ..Extras::default()
+        }
     }
 
     /// Drops what was read of units, if nobody has asked for so long. Says whether nothing is
@@ -149,6 +168,14 @@ impl Lines {
         let info = self.info.lock().unwrap_or_else(PoisonError::into_inner);
         info.clone()
     }
+}
+
+/// The file that has the debug information of `main`, if it is another one.
+pub(crate) fn separate(main: &Object, files: &DebugFiles) -> Option<Object> {
+    if main.has_debug_info() {
+        return None;
+    }
+    files.separate(main)
 }
 
 const _: () = {

@@ -4,9 +4,12 @@
 //! ```text
 //! Symbolizer ── OpenedFile ── Order: open files, offsets ──► Parser (another process)
 //!            ◄── FileNames ◄────── Reply: names, lines ◄────
+//!            ── OpenedLines ─ Order: open files, offsets ──► debug information
+//! naming     ── OpenedJit ─── Order: maps, addresses ──────► maps of generated code
+//! unwinding  ── table_order ─ Order: an open file ─────────► a table, as a file in memory
 //! ```
 //!
-//! Both ends are here; what carries an [`Order`](crate::files::Order) from one to the other is
+//! Both ends are here, but for the form of unwind tables; what carries an [`Order`](crate::files::Order) from one to the other is
 //! a [`Proxy`](crate::files::Proxy). The answer comes from a process that may be a stranger's by
 //! then: it is read with a bound, and its texts are made safe.
 //!
@@ -16,19 +19,40 @@
 //! | `names` | what is known of places in a file |
 //! | `known` | the names of a file that were found already |
 //! | `opened` | a file, as whoever asks has it |
-//! | `order` | a question about a file, as bytes |
+//! | `order` | a question about names in a file, as bytes |
 //! | `answer` | what comes back, as bytes |
+//! | `chain` | the lines of a place, as bytes |
+//! | `lines_order` | questions about lines and their answers, as bytes |
+//! | `kept_lines` | the lines of files, as the process has them that reads debug information |
+//! | `opened_lines` | the lines of a file, as whoever asks has them |
+//! | `file_lines` | either of the two ways to lines |
+//! | `kept_maps` | maps of generated code, as the process has them that reads them |
+//! | `opened_jit` | the names of a process's generated code, as whoever asks has them |
+//! | `jit_order` | questions about such names and their answers, as bytes |
+//! | `code_names` | either of the two ways to such names |
+//! | `table_order` | a question for the unwind table of a file, as bytes |
 
 mod answer;
+mod chain;
+mod code_names;
+mod file_lines;
 mod first_looks;
+mod jit_order;
+mod kept_lines;
+mod kept_maps;
 mod known;
+mod lines_order;
 pub mod names;
 pub(crate) mod opened;
+mod opened_jit;
+pub(crate) mod opened_lines;
 mod order;
+pub mod table_order;
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::cache::Cache;
 use crate::files::{Reply, Work};
@@ -36,7 +60,14 @@ use crate::object::Object;
 use crate::source::Source;
 use crate::{ElfSymbols, Files, Origin, Reason};
 
+pub use code_names::CodeNames;
+pub use file_lines::FileLines;
 use first_looks::FirstLooks;
+use jit_order::JitQuestion;
+use kept_lines::KeptLines;
+use kept_maps::KeptMaps;
+use lines_order::LinesQuestion;
+pub use opened_jit::NewNames;
 use order::{Beside, Question};
 
 /// Where the functions of files are, without their names: those of a compiler with its
@@ -51,6 +82,8 @@ const READ_NAMES_BYTES_MAX: usize = 128 << 10;
 pub struct Parser {
     symbols: Cache<u64, Result<Arc<Mutex<ElfSymbols>>, Reason>>,
     first_looks: FirstLooks,
+    lines: KeptLines,
+    maps: KeptMaps,
 }
 
 impl Default for Parser {
@@ -58,6 +91,8 @@ impl Default for Parser {
         Parser {
             symbols: Cache::with_bytes_max(BYTES_MAX),
             first_looks: FirstLooks::default(),
+            lines: KeptLines::default(),
+            maps: KeptMaps::default(),
         }
     }
 }
@@ -73,10 +108,30 @@ impl Parser {
         message: &[u8],
         way: &Files,
     ) -> Result<Reply, Reason> {
-        let question = Question::read(message, files, way).ok_or(Reason::Refused)?;
         match work {
-            Work::Names => self.names(number, question),
+            Work::Names => {
+                let question = Question::read(message, files, way).ok_or(Reason::Refused)?;
+                self.names(number, question)
+            }
+            Work::Lines => {
+                let question = LinesQuestion::read(message, files, way).ok_or(Reason::Refused)?;
+                self.lines.answer(number, question)
+            }
+            Work::JitNames => {
+                let question = JitQuestion::read(message, files).ok_or(Reason::Refused)?;
+                Ok(self.maps.answer(number, &question))
+            }
+            // Their form is that of the walk, which this crate does not know.
+            Work::Tables | Work::WantedTables => Err(Reason::Refused),
         }
+    }
+
+    /// Drops debug information that was not asked for so long, and maps of generated code that
+    /// were not for ten times that. Says whether nothing is left to drop.
+    pub fn forget_unused(&self, unused_for: Duration) -> bool {
+        let are_lines_gone = self.lines.forget_units(unused_for);
+        let are_maps_gone = self.maps.forget_unused(10 * unused_for);
+        are_lines_gone && are_maps_gone
     }
 
     fn names(&self, number: u64, question: Question) -> Result<Reply, Reason> {

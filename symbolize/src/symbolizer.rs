@@ -11,9 +11,12 @@ use crate::error::io_reason;
 use crate::kernel::{BpfKernel, CurrentBpf, CurrentKernel, KernelFrame};
 use crate::object::Object;
 use crate::opener::FileSource;
+use crate::parser::FileLines;
 use crate::parser::names::{self, FileNames};
 use crate::parser::opened::OpenedFile;
+use crate::parser::opened_lines::OpenedLines;
 use crate::revision::Revision;
+use crate::table_cache::TableKey;
 use crate::{ElfSymbols, FileOffset, Files, Lines, Reason, TableCache};
 
 /// Debug information of one file that is held in memory, until its table is
@@ -32,6 +35,8 @@ pub struct Symbolizer {
     /// The same of those that are understood in another process.
     opened: Cache<Revision, Arc<OpenedFile>>,
     lines: Cache<Revision, Result<Option<Arc<Lines>>, Reason>>,
+    /// The same of those whose debug information another process reads.
+    opened_lines: Cache<Revision, Option<Arc<OpenedLines>>>,
     tables: Option<TableCache>,
     debug_bytes_max: Option<u64>,
     kernel: CurrentKernel,
@@ -88,8 +93,11 @@ impl Symbolizer {
     /// Keeps of the debug information of all files no more than this, but for that of the file
     /// that was asked for last.
     pub fn with_lines_bytes_max(self, bytes: usize) -> Symbolizer {
-        let lines = Cache::with_bytes_max(bytes);
-        Symbolizer { lines, ..self }
+        Symbolizer {
+            lines: Cache::with_bytes_max(bytes),
+            opened_lines: Cache::with_bytes_max(bytes),
+            ..self
+        }
     }
 
     /// Whom to ask for the places in BPF programs.
@@ -207,6 +215,33 @@ impl Symbolizer {
         lines.clone()
     }
 
+    /// The lines of a file; None if it has no debug information. Where there are processes without
+    /// rights, one of them reads it.
+    pub fn file_lines(&self, source: FileSource<'_>) -> Result<Option<FileLines>, Reason> {
+        if !self.way.has_parsers() {
+            let lines = self.lines(source)?;
+            return Ok(lines.map(FileLines::Here));
+        }
+        let (revision, opened) = self.opened(&source)?;
+        if let Some(Some(lines)) = self.opened_lines.get(&revision)
+            && lines.is_damaged()
+        {
+            self.reject_table(lines.key());
+            self.opened_lines.forget(&revision);
+        }
+        if let Some(lines) = self.opened_lines.get(&revision) {
+            return Ok(lines.map(FileLines::Elsewhere));
+        }
+        let places = DebugFiles::of(&source, &self.way);
+        let bytes_max = self.debug_bytes_max.unwrap_or(DEBUG_BYTES_MAX);
+        // What fails may do so for another reason than the file, and is tried again.
+        let lines = OpenedLines::open(opened, places, &self.way, self.tables.as_ref(), bytes_max)?;
+        let slot = self.opened_lines.slot(revision);
+        let lines = slot.get_or_init(|| lines.map(Arc::new)).clone();
+        self.opened_lines.trim(opened_lines_bytes);
+        Ok(lines.map(FileLines::Elsewhere))
+    }
+
     /// Whether a debug file of this file's would be news.
     pub fn lacks_debug_file(&self, source: FileSource<'_>) -> bool {
         let Ok((_, found)) = self.any(&source) else {
@@ -225,6 +260,7 @@ impl Symbolizer {
             let again = opened.again().ok_or(Reason::FileGone)?;
             self.opened.forget(&key);
             self.lines.forget(&key);
+            self.opened_lines.forget(&key);
             _ = self.opened.slot(key).set(Arc::new(again));
             return Ok(());
         }
@@ -258,10 +294,14 @@ impl Symbolizer {
             return;
         };
         if lines.is_damaged() {
-            if let Some((tables, key)) = self.tables.as_ref().zip(lines.key()) {
-                tables.reject(key);
-            }
+            self.reject_table(lines.key());
             self.lines.forget(key);
+        }
+    }
+
+    fn reject_table(&self, key: Option<&TableKey>) {
+        if let Some((tables, key)) = self.tables.as_ref().zip(key) {
+            tables.reject(key);
         }
     }
 
@@ -281,7 +321,7 @@ impl Symbolizer {
         let files = self
             .files
             .bytes(|symbols| symbols.as_ref().map_or(0, |s| s.heap_bytes()));
-        let lines = self.lines.bytes(lines_bytes);
+        let lines = self.lines.bytes(lines_bytes) + self.opened_lines.bytes(opened_lines_bytes);
         files + lines + self.known_names_bytes() + self.kernel.heap_bytes()
     }
 }
@@ -291,6 +331,10 @@ fn lines_bytes(lines: &Result<Option<Arc<Lines>>, Reason>) -> usize {
         Ok(Some(lines)) => lines.heap_bytes(),
         _ => 0,
     }
+}
+
+fn opened_lines_bytes(lines: &Option<Arc<OpenedLines>>) -> usize {
+    lines.as_ref().map_or(0, |lines| lines.heap_bytes())
 }
 
 const _: () = {

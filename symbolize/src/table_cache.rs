@@ -10,6 +10,7 @@ use std::path::Path;
 
 use crate::cache_directory::{BoundedDirectory, Directory, Proof};
 use crate::object::Object;
+use crate::source::Source;
 use crate::table::Table;
 use crate::{FileId, OpenError};
 
@@ -41,12 +42,17 @@ impl TableKey {
     /// for programs that are told apart by a part of their content only, and for those
     /// that must not be kept: see [`Proof`].
     pub fn new(main: &Object, debug: &Object) -> Option<TableKey> {
-        let (program, source) = (main.source().len(), debug.source().len());
+        TableKey::of(&main.file_id().ok()?, main.source(), debug.source())
+    }
+
+    /// The same where somebody else has read what identifies the program. If that is a lie, the
+    /// table is found for no file of other writers.
+    pub(crate) fn of(id: &FileId, main: &Source, debug: &Source) -> Option<TableKey> {
+        let (program, source) = (main.len(), debug.len());
         let proof = Proof::of(&[main, debug])?;
-        let id = main.file_id().ok()?;
         let text = format!("{id} {program} {source} {proof}");
         let hash = crc32fast::hash(text.as_bytes());
-        let name = match (&id, &proof) {
+        let name = match (id, &proof) {
             (FileId::Gnu(id), Proof::Writers) if id.as_bytes().len() >= 8 => {
                 format!("{id}-{program:x}-{source:x}")
             }

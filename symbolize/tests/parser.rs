@@ -10,10 +10,12 @@ use std::sync::{Arc, Mutex};
 
 use crate::support::compile;
 use symbolize::files::{Order, Proxy, Reply, Request};
-use symbolize::parser::Parser;
-use symbolize::parser::names::{FileNames, PlaceName};
-use symbolize::{FileOffset, FileSource, Files, Origin, Reason, RemoteFiles, Symbolizer};
-use test_support::run_tool;
+use symbolize::parser::names::{FileNames, PlaceName, SourceLine};
+use symbolize::parser::{CodeNames, FileLines, Parser};
+use symbolize::{
+    FileOffset, FileSource, Files, JitNames, Origin, Reason, RemoteFiles, Symbolizer, TableCache,
+};
+use test_support::{Process, run_tool};
 
 /// A parser in this process, and another one in its place whenever that is wanted.
 #[derive(Debug, Default)]
@@ -94,6 +96,74 @@ fn a_parser_says_what_is_said_without() {
     );
 }
 
+/// The lines of a file all over, and how they are found.
+fn lines(symbolizer: &Symbolizer, path: &Path) -> (FileLines, Vec<Vec<SourceLine>>) {
+    let file = OwnedFd::from(File::open(path).unwrap());
+    let source = FileSource {
+        file: Some(&file),
+        ..FileSource::new(path)
+    };
+    let lines = symbolizer.file_lines(source).unwrap().expect("it has some");
+    let found = find_all(&lines, path);
+    (lines, found)
+}
+
+fn find_all(lines: &FileLines, path: &Path) -> Vec<Vec<SourceLine>> {
+    let len = fs::metadata(path).unwrap().len();
+    let offsets: Vec<_> = (0..len).step_by(7).map(FileOffset).collect();
+    lines.find_all(&offsets).unwrap()
+}
+
+#[test]
+fn a_parser_finds_the_lines_that_are_found_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["-g", "-O1", "-Wl,--build-id=0x0102030405060708"];
+    let Some(program) = compile(folder.path(), "names.c", "program", &flags) else {
+        return;
+    };
+    let plain = Symbolizer::new().with_files(RemoteFiles::Skip);
+    let (_, right) = lines(&plain, &program);
+    assert!(
+        right
+            .iter()
+            .flatten()
+            .any(|line| line.function == "local_one" && line.line > 0)
+    );
+    let cache = || TableCache::open(folder.path(), 1 << 20).unwrap();
+    let here = Arc::new(Here::default());
+    let parsed = || {
+        let parsed = Symbolizer::new().with_files(Files::by(here.clone()));
+        parsed.with_tables(cache())
+    };
+    let symbolizer = parsed();
+    let (units, found) = lines(&symbolizer, &program);
+    assert!(matches!(units, FileLines::Elsewhere(_)) && !units.is_finished());
+    assert_eq!(found, right);
+    assert!(units.unread_bytes() > 0);
+    here.another();
+    assert_eq!(find_all(&units, &program), right);
+    // The table of the whole file is made there, and kept here.
+    units.finish(symbolizer.tables()).unwrap();
+    assert!(units.is_finished() && units.unread_bytes() == 0);
+    assert_eq!(find_all(&units, &program), right);
+    let (later, found) = lines(&parsed(), &program);
+    assert!(later.is_finished());
+    assert_eq!(found, right);
+}
+
+#[test]
+fn a_table_that_cannot_be_kept_is_of_use_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compile(folder.path(), "names.c", "program", &["-g"]) else {
+        return;
+    };
+    let parsed = Symbolizer::new().with_files(Files::by(Arc::new(Here::default())));
+    let (units, right) = lines(&parsed, &program);
+    units.finish(None).unwrap();
+    assert!(units.is_finished());
+    assert_eq!(find_all(&units, &program), right);
+}
+
 /// The debug file may be gone by then, as a container's is.
 #[test]
 fn a_parser_that_takes_the_place_of_another_has_the_same_debug_file() {
@@ -120,10 +190,57 @@ fn a_parser_that_takes_the_place_of_another_has_the_same_debug_file() {
     let parsed = Symbolizer::new().with_files(Files::by(here.clone()));
     let right = names(&parsed, &program, None);
     assert!(has(&right, "local_one") && right.origin == Origin::DebugFile);
+    let (units, right_lines) = lines(&parsed, &program);
+    assert!(right_lines.iter().any(|chain| !chain.is_empty()));
     fs::remove_file(&debug).unwrap();
     here.another();
     assert_eq!(names(&parsed, &program, None), right);
+    assert_eq!(find_all(&units, &program), right_lines);
     // Whoever looks for it anew does not find it.
     let later = Symbolizer::new().with_files(Files::by(here));
     assert!(!has(&names(&later, &program, None), "local_one"));
+}
+
+#[test]
+fn a_parser_reads_maps_of_generated_code_as_they_grow() {
+    let mut target = Process::start(Command::new("sleep").arg("60"));
+    let map = format!("/tmp/perf-{}.map", target.id());
+    let here = Arc::new(Here::default());
+    let process = Arc::new(JitNames::hold(target.id()).unwrap());
+    let mut names = CodeNames::new(process, Files::by(here.clone()));
+    assert!(matches!(names, CodeNames::Elsewhere(_)));
+    // More than are asked for at once, each of which has a name.
+    let addresses: Vec<u64> = (0..10_000).map(|number| 0x1000 + 16 * number).collect();
+    let told = names.names(true, false, &addresses);
+    assert!(!told.is_new && told.names.iter().all(|name| *name == Err(Reason::Jit)));
+
+    let mut text = String::new();
+    for address in &addresses {
+        text += &format!("{address:x} 10 f{address:x}\n");
+    }
+    fs::write(&map, text).unwrap();
+    let is_right = |(address, name): (&u64, &Result<Vec<u8>, Reason>)| {
+        name.as_deref() == Ok(format!("f{address:x}").as_bytes())
+    };
+    let told = names.names(true, true, &addresses);
+    let right = addresses
+        .iter()
+        .zip(&told.names)
+        .filter(|pair| is_right(*pair));
+    assert_eq!((told.is_new, right.count()), (true, addresses.len()));
+    assert!(names.heap_bytes() > 0 && !names.have_ended());
+    let told = names.names(true, true, &addresses);
+    assert!(!told.is_new && told.names.is_empty());
+
+    // Another parser reads all of it.
+    here.another();
+    target.kill().unwrap();
+    target.wait().unwrap();
+    fs::remove_file(&map).unwrap();
+    let told = names.names(true, false, &[0x1000, 0x10]);
+    assert_eq!(
+        told.names,
+        [Ok(b"f1000".to_vec()), Err(Reason::JitNotCovered)]
+    );
+    assert!(names.have_ended());
 }

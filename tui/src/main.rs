@@ -54,7 +54,7 @@ fn main() -> ExitCode {
     probe::memory::keep_small();
     // Started while there is only one thread. If that fails, files are opened in this
     // process.
-    _ = probe::files::start_readers();
+    _ = probe::start_readers();
     calendar::use_system_zone();
     let outcome = faults::catch("doing what was asked for", || {
         cli::parse(std::env::args_os(), config::load).and_then(commands::run)

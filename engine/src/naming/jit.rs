@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use symbolize::{JitNames, Reason};
+use symbolize::Reason;
+use symbolize::parser::{CodeNames, NewNames};
 
 use super::{Asked, NamedModule};
 
@@ -28,7 +29,7 @@ pub struct Jit(Mutex<JitState>);
 struct JitState {
     /// Who started the process.
     user: u32,
-    names: Option<JitNames>,
+    names: Option<CodeNames>,
     /// What the budget was told of it.
     counted: Option<(Arc<Budget>, usize)>,
 }
@@ -60,7 +61,7 @@ impl Jit {
     pub fn new(directory: Arc<OwnedFd>, user: u32) -> Self {
         Self(Mutex::new(JitState {
             user,
-            names: Some(JitNames::new(directory, probe::files::of_targets())),
+            names: Some(CodeNames::new(directory, probe::files::of_targets())),
             counted: None,
         }))
     }
@@ -74,48 +75,50 @@ impl Jit {
         }
     }
 
-    /// Reads what is new, then lets `work` look names up.
-    pub fn read<T>(&self, budget: &Arc<Budget>, work: impl FnOnce(Names<'_>) -> T) -> T {
+    /// Reads what is new, and looks up the names at these addresses: all of them, or if
+    /// `only_if_new` none unless something is new.
+    pub fn names(&self, budget: &Arc<Budget>, only_if_new: bool, addresses: &[u64]) -> JitAnswer {
         let mut state = self.0.lock().expect("nobody panics with it");
         let JitState {
             user,
             names,
             counted,
         } = &mut *state;
-        let mut is_new = false;
-        if let Some(names) = names
-            && budget.may_have_more(*user)
-        {
-            is_new = names.update();
+        let Some(names) = names else {
+            return JitAnswer {
+                is_new: false,
+                are_all: true,
+                names: vec![Err(Reason::Jit); addresses.len()],
+            };
+        };
+        let reads_on = budget.may_have_more(*user);
+        let NewNames {
+            is_new,
+            names: found,
+        } = names.names(reads_on, only_if_new, addresses);
+        if reads_on {
             let (_, before) = counted.take().unwrap_or((budget.clone(), 0));
             let bytes = names.heap_bytes();
             budget.change(*user, before, bytes);
             *counted = Some((budget.clone(), bytes));
         }
-        work(Names {
-            names: names.as_mut(),
+        JitAnswer {
             is_new,
-        })
+            are_all: names.have_ended(),
+            names: found,
+        }
     }
 }
 
-/// A map, up to date.
-pub struct Names<'n> {
-    names: Option<&'n mut JitNames>,
+/// What a process tells of addresses.
+pub struct JitAnswer {
     /// Whether anything is there that was not there before.
     pub is_new: bool,
-}
-
-impl Names<'_> {
-    /// The name at an address of a process.
-    pub fn find(&mut self, address: u64) -> Result<Vec<u8>, Reason> {
-        self.names.as_mut().ok_or(Reason::Jit)?.find(address)
-    }
-
     /// Whether nothing will come any more.
-    pub fn are_all(&self) -> bool {
-        self.names.as_ref().is_none_or(|names| names.has_ended())
-    }
+    pub are_all: bool,
+    /// The names in the order of the addresses; empty if they were asked for only if something
+    /// is new, and nothing is.
+    pub names: Vec<Result<Vec<u8>, Reason>>,
 }
 
 /// Addresses in one module.

@@ -155,6 +155,7 @@ impl Filter {
     pub fn without_files() -> io::Result<Filter> {
         let mut rules = allowed(ALWAYS.iter().chain(WITHOUT_FILES));
         rules.extend(memory_alone()?);
+        rules.insert(libc::SYS_setpriority, vec![of_this_process()?]);
         Filter::new(rules, refused(), SeccompAction::Allow)
     }
 
@@ -230,6 +231,12 @@ fn memory_alone() -> io::Result<[(i64, Vec<SeccompRule>); 2]> {
         (libc::SYS_mmap, vec![anonymous]),
         (libc::SYS_mprotect, vec![is_private(PROT_EXEC)?]),
     ])
+}
+
+/// A call whose first two arguments name the calling process alone, as those of setpriority(2) can.
+fn of_this_process() -> io::Result<SeccompRule> {
+    let conditions = vec![condition(0, -1, 0)?, condition(1, -1, 0)?];
+    SeccompRule::new(conditions).map_err(io::Error::other)
 }
 
 /// An argument of which some bits have a value.
@@ -316,6 +323,10 @@ mod tests {
             let mut read = [0; 4];
             memory.read_exact_at(&mut read, 0).unwrap();
             assert_eq!(&read, b"text");
+            // It may let others go first, and make nobody else do so.
+            rustix::process::setpriority_process(None, 19).unwrap();
+            let other = Some(rustix::process::Pid::INIT);
+            refused(rustix::process::setpriority_process(other, 19).map_err(io::Error::from));
             refused(File::open("/etc/passwd"));
             refused(TcpListener::bind("127.0.0.1:0"));
         });

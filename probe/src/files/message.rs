@@ -32,7 +32,13 @@ pub enum Word {
 }
 
 /// In what a parser can be caught at a mistake.
-const WORKS: [&str; 2] = [Work::Names.name(), "demangling a name"];
+const WORKS: [&str; 5] = [
+    Work::Names.name(),
+    "demangling a name",
+    Work::Lines.name(),
+    Work::Tables.name(),
+    Work::JitNames.name(),
+];
 
 /// What is said of an order, beside its files.
 #[derive(Debug, PartialEq, Eq)]

@@ -10,12 +10,19 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use symbolize::files::{Proxy, Reply, Request};
+use symbolize::files::{Proxy, Reply, Request, Work};
 use symbolize::parser::Parser;
 use symbolize::{Files, Reason, RemoteFiles};
 
 /// When nobody has asked for so long, memory that is free is given back.
 const QUIET: Duration = Duration::from_secs(2);
+
+/// What was read of debug information is dropped when nobody has asked for it for so long. Reading
+/// a large unit again takes a tenth of a second.
+const UNUSED: Duration = Duration::from_secs(30);
+
+/// Makes the table that an order asks for, in the form of the walk.
+pub type TableMaker = fn(&[u8], Vec<OwnedFd>, &Files) -> Result<Reply, Reason>;
 
 /// The other end, which gives orders and performs requests.
 #[derive(Debug)]
@@ -26,7 +33,7 @@ struct Giver {
 
 /// Until nobody gives orders any more, or a mistake was made: what it left behind is not
 /// relied upon.
-pub fn serve(socket: OwnedFd) {
+pub fn serve(socket: OwnedFd, make_table: TableMaker) {
     std::panic::set_hook(Box::new(faults::note_place));
     let giver = Arc::new(Giver {
         socket: socket.into(),
@@ -34,15 +41,22 @@ pub fn serve(socket: OwnedFd) {
     });
     let (parser, way) = (Parser::default(), Files::by(giver.clone()));
     let mut told: Vec<Fault> = Vec::new();
-    while let Some((message, files)) = giver.next() {
+    while let Some((message, files)) = giver.next(&parser) {
         let done = match read_order(&message) {
             Some(Task {
                 work,
                 file,
                 message,
-            }) => faults::catch(work.name(), || {
-                parser.perform(work, file, files, message, &way)
-            }),
+            }) => {
+                // A parser has orders for one kind of work only.
+                _ = rustix::process::setpriority_process(None, nice(work));
+                faults::catch(work.name(), || match work {
+                    Work::Names | Work::Lines | Work::JitNames => {
+                        parser.perform(work, file, files, message, &way)
+                    }
+                    Work::Tables | Work::WantedTables => make_table(message, files, &way),
+                })
+            }
             None => Ok(Err(Reason::Refused)),
         };
         let seen = faults::seen();
@@ -66,16 +80,33 @@ pub fn serve(socket: OwnedFd) {
     }
 }
 
+/// How far such work lets others go first, as the kernel counts.
+fn nice(work: Work) -> i32 {
+    match work {
+        // On a busy machine a process of low priority would take seconds for what takes a tenth
+        // of one.
+        Work::Names | Work::WantedTables | Work::JitNames => 0,
+        Work::Tables => 5,
+        Work::Lines => 19,
+    }
+}
+
 impl Giver {
-    /// The next order and its files; `None` if there will be none.
-    fn next(&self) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
+    /// The next order and its files; `None` if there will be none. Memory is given back while
+    /// there is none.
+    fn next(&self, parser: &Parser) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
-        match inbox.receive(&self.socket, Some(Instant::now() + QUIET)) {
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                memory::give_back();
-                inbox.receive(&self.socket, None).ok()
+        let mut wait = Some(QUIET);
+        loop {
+            let deadline = wait.map(|wait| Instant::now() + wait);
+            match inbox.receive(&self.socket, deadline) {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    let is_nothing_left = parser.forget_unused(UNUSED);
+                    memory::give_back();
+                    wait = (!is_nothing_left).then_some(UNUSED);
+                }
+                order => return order.ok(),
             }
-            order => order.ok(),
         }
     }
 

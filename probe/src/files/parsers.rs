@@ -16,10 +16,9 @@ use symbolize::files::{Order, Reply, Request, Work};
 use symbolize::{Reason, Writers};
 
 /// Parsers that wait for an order; beyond, the one that has waited longest is ended.
-const IDLE_MAX: usize = 6;
+const IDLE_MAX: usize = 8;
 
-/// How long a parser that performs another order is waited for, which knows most files
-/// already, before there is one more.
+/// How long a parser is waited for that knows most files already.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One of several for the same work that has had none for so long is ended: their memory holds
@@ -41,6 +40,9 @@ const CPU: Duration = Duration::from_secs(20);
 
 /// The same on a machine that has no time for it.
 const TIME: Duration = Duration::from_secs(120);
+
+/// The same of work that yields to everybody else.
+const TIME_BEHIND_OTHERS: Duration = Duration::from_secs(1200);
 
 /// How often it is looked how much CPU time an order has taken.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -149,7 +151,7 @@ impl Parsers {
         let is_it = |parser: &Parser| parser.work == order.work && parser.writers == order.writers;
         let knows = |parser: &Parser| is_it(parser) && parser.known.contains(&order.file);
         let kind = (order.work, order.writers);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience(order.work);
         let mut state = self.state();
         let idle = loop {
             let place = state
@@ -221,6 +223,24 @@ impl Parsers {
     }
 }
 
+/// How long an order for such work may take by the clock.
+fn time(work: Work) -> Duration {
+    match work {
+        Work::Names | Work::WantedTables | Work::JitNames => TIME,
+        Work::Tables | Work::Lines => TIME_BEHIND_OTHERS,
+    }
+}
+
+/// How long a parser is waited for that performs another order for the same work, before there is
+/// one more.
+fn patience(work: Work) -> Duration {
+    match work {
+        Work::Names | Work::Lines | Work::JitNames => PATIENCE,
+        // It keeps nothing of one file that would help with the next.
+        Work::Tables | Work::WantedTables => Duration::ZERO,
+    }
+}
+
 /// Whether a parser may have a file that it asked for: an ELF file, which holds no secrets
 /// unless it is what was left of a process, and one that those who can write to the file that
 /// it is asked for could read, or root's.
@@ -283,7 +303,7 @@ impl Parser {
         loop {
             let now = Instant::now();
             if now >= look {
-                if now - begun > TIME || cpu_time().saturating_sub(cpu_before) > CPU {
+                if now - begun > time(order.work) || cpu_time().saturating_sub(cpu_before) > CPU {
                     return Err(Failed::InTime);
                 }
                 look = now + LOOK_EVERY;

@@ -2,8 +2,9 @@
 //! that it never waits for anything but orders.
 
 use super::answer::{MORE, Waiting};
+use super::parser::{self, TableMaker};
+use super::reader;
 use super::socket::{Inbox, send};
-use super::{parser, reader};
 use crate::confine::{self, Filter};
 use crate::privilege::UserRights;
 use rustix::process::{
@@ -70,7 +71,7 @@ pub struct Spawned {
 }
 
 /// Forks the spawner.
-pub fn start() -> io::Result<Spawner> {
+pub fn start(make_table: TableMaker) -> io::Result<Spawner> {
     // Found out here once, and known to all that are forked: they start no programs.
     UserRights::current();
     let (ours, theirs) = UnixStream::pair()?;
@@ -92,7 +93,7 @@ pub fn start() -> io::Result<Spawner> {
             begin(&theirs, parent)?;
             // It can be relied upon from here on.
             send(&theirs, b"ready", &[])?;
-            apply(&theirs);
+            apply(&theirs, make_table);
             Ok(())
         }),
     }
@@ -171,17 +172,19 @@ struct Readers {
     /// Whose death was not seen yet.
     all: HashSet<Pid>,
     killed: HashSet<Pid>,
+    make_table: TableMaker,
 }
 
 /// Runs until the other end says that it is over, or is closed. An order is the pid of a
 /// reader to kill, or one of the numbers above.
-fn apply(orders: &UnixStream) {
+fn apply(orders: &UnixStream, make_table: TableMaker) {
     let mut inbox = Inbox::default();
     let mut readers = Readers {
         filter: Filter::of_reader(),
         without_files: Filter::without_files(),
         all: HashSet::new(),
         killed: HashSet::new(),
+        make_table,
     };
     loop {
         let wake = (!readers.killed.is_empty()).then(|| Instant::now() + REAP);
@@ -244,7 +247,7 @@ impl Readers {
                 For::Parsing => confine::parser(self.without_files.as_ref().ok()),
             }
             match for_whom {
-                For::Parsing => parser::serve(socket.into()),
+                For::Parsing => parser::serve(socket.into(), self.make_table),
                 For::Targets | For::User | For::Unpacking => reader::serve(&socket),
             }
             Ok(())

@@ -1,6 +1,8 @@
 //! Builds tables in the background, those of the hottest files of each user first, or
 //! finds them in the cache.
 
+pub mod elsewhere;
+mod make;
 mod queue;
 mod read;
 
@@ -18,6 +20,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Instant;
+use symbolize::files::Work;
 use symbolize::python::Trampoline;
 
 /// Building is short work: more threads would only take more memory at once.
@@ -45,6 +48,13 @@ impl Duty {
         match self {
             Duty::Wanted => 0,
             Duty::Any => 5,
+        }
+    }
+
+    fn work(self) -> Work {
+        match self {
+            Duty::Wanted => Work::WantedTables,
+            Duty::Any => Work::Tables,
         }
     }
 }
@@ -193,7 +203,8 @@ fn work(duty: Duty, shared: &Shared, sender: &SyncSender<Built>) {
         // Files come from strangers: should one of them find a way to make us
         // panic, it is that file which has no table.
         let read = faults::catch("reading unwind tables", || {
-            read::table(&content, cache, &files, shared.information_bytes)
+            let bytes_max = shared.information_bytes;
+            read::table(&content, cache, &files, bytes_max, duty.work())
         });
         let (table, new_key) = match read {
             Ok(Ok(found)) => (Ok(Arc::new(found.table)), found.new_key),

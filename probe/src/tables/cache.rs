@@ -6,7 +6,7 @@
 //! decides what profiles say.
 
 mod checksum;
-mod format;
+pub mod format;
 
 use super::file_table::FileTable;
 use std::io;
@@ -47,12 +47,17 @@ impl CacheKey {
             Proof::Writers => Self::by_id(&id, file_bytes),
             Proof::Revisions(_) => None,
         };
-        let proof = Proof::of(&[object])?;
+        let proof = Proof::of(&[object.source()])?;
         by_id(&proof).or_else(|| {
-            let text = format!("{id} {}", Proof::by_revisions(&[object])?);
+            let text = format!("{id} {}", Proof::by_revisions(&[object.source()])?);
             let name = format!("file-{:016x}", checksum::of(text.as_bytes()));
             Some(Self { name, text })
         })
+    }
+
+    /// In full.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// `None` for files that are told apart by a part of their content only.

@@ -1,7 +1,7 @@
 //! What proves that a file is the one of which something was kept. A build-id does
 //! not: anybody can give a file any.
 
-use crate::object::Object;
+use crate::source::Source;
 use rustix::process::geteuid;
 use std::fmt;
 
@@ -25,9 +25,9 @@ pub enum Proof {
 
 impl Proof {
     /// For what is made of these files; `None` if it must not be kept.
-    pub fn of(files: &[&Object]) -> Option<Proof> {
+    pub fn of(files: &[&Source]) -> Option<Proof> {
         // What is in memory is of this kernel.
-        let ours = |file: &&Object| file.source().writers().is_none_or(|w| w.are_root_or_us());
+        let ours = |file: &&Source| file.writers().is_none_or(|w| w.are_root_or_us());
         if files.iter().all(ours) {
             return Some(Proof::Writers);
         }
@@ -38,8 +38,8 @@ impl Proof {
     }
 
     /// For files without a build-id. `None` while one of them changes.
-    pub fn by_revisions(files: &[&Object]) -> Option<Proof> {
-        let revisions: Option<Vec<_>> = files.iter().map(|f| f.source().revision()).collect();
+    pub fn by_revisions(files: &[&Source]) -> Option<Proof> {
+        let revisions: Option<Vec<_>> = files.iter().map(|file| file.revision()).collect();
         let words: Vec<String> = revisions?.iter().map(ToString::to_string).collect();
         Some(Proof::Revisions(words.join("; ")))
     }
@@ -57,12 +57,11 @@ impl fmt::Display for Proof {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::source::Source;
     use std::fs::{File, Permissions};
     use std::os::unix::fs::{PermissionsExt as _, chown};
 
-    fn object(file: &File) -> Object {
-        Object::from_source(Source::file(file).unwrap()).unwrap()
+    fn source(file: &File) -> Source {
+        Source::file(file).unwrap()
     }
 
     #[test]
@@ -71,7 +70,7 @@ mod tests {
         std::fs::copy(std::env::current_exe().unwrap(), file.path()).unwrap();
         let mode = |mode| {
             std::fs::set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
-            Proof::of(&[&object(file.as_file())])
+            Proof::of(&[&source(file.as_file())])
         };
         assert_eq!(mode(0o755), Some(Proof::Writers));
         for others_can in [0o775, 0o757] {
@@ -90,12 +89,12 @@ mod tests {
         let own = std::env::current_exe().unwrap();
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::copy(&own, file.path()).unwrap();
-        let ours = object(file.as_file());
+        let ours = source(file.as_file());
         assert_eq!(Proof::of(&[&ours]), Some(Proof::Writers));
         chown(file.path(), Some(65534), None).unwrap();
-        let theirs = object(file.as_file());
+        let theirs = source(file.as_file());
         assert_eq!(Proof::of(&[&theirs]), None);
-        let own = object(&File::open(own).unwrap());
+        let own = source(&File::open(own).unwrap());
         assert_eq!(Proof::of(&[&own, &theirs]), None);
     }
 }

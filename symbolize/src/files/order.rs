@@ -12,16 +12,33 @@ pub const ORDER_FILES_MAX: usize = 4;
 pub enum Work {
     /// Names of functions.
     Names,
+    /// Lines of source text.
+    Lines,
+    /// Unwind tables that nobody waits for.
+    Tables,
+    /// Unwind tables that samples wait for.
+    WantedTables,
+    /// Names of code that was made at run time.
+    JitNames,
 }
 
 impl Work {
     /// Every kind of work, in the order of the enum.
-    pub const ALL: [Work; 1] = [Work::Names];
+    pub const ALL: [Work; 5] = [
+        Work::Names,
+        Work::Lines,
+        Work::Tables,
+        Work::WantedTables,
+        Work::JitNames,
+    ];
 
     /// What is done, for who reads of a mistake in it.
     pub const fn name(self) -> &'static str {
         match self {
             Work::Names => "reading symbols",
+            Work::Lines => "finding source lines",
+            Work::Tables | Work::WantedTables => "reading unwind tables",
+            Work::JitNames => "reading maps of generated code",
         }
     }
 }
@@ -39,6 +56,7 @@ pub struct Order<'a> {
     pub writers: Writers,
     /// The open files that the message speaks of, [`ORDER_FILES_MAX`] at most.
     pub files: &'a [BorrowedFd<'a>],
-    /// What to do, for [`Parser::perform`](crate::parser::Parser::perform).
+    /// What to do, for [`Parser::perform`](crate::parser::Parser::perform), or for who makes
+    /// unwind tables ([`table_order`](crate::parser::table_order)).
     pub message: &'a [u8],
 }

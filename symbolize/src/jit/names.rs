@@ -1,30 +1,23 @@
 //! The names of one process's run-time code.
 
-use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, open};
 
-use super::{JitCode, JitDump, PerfMap};
+use super::maps::CodeMaps;
+use super::written::Written;
+use super::{JitCode, JitName};
 use crate::Reason;
-use crate::files::{Files, has_ended};
-
-/// What a runtime calls a piece of its code: not safe to display.
-pub type JitName = Vec<u8>;
+use crate::files::Files;
 
 /// What one process tells of its code, read as far as it is written. What was
 /// read stays when the process has ended.
 #[derive(Debug)]
 pub struct JitNames {
-    files: Files,
-    process: Arc<OwnedFd>,
-    map: Option<PerfMap>,
-    dump: Option<JitDump>,
-    /// Why there is no map.
-    missing: Reason,
-    ended: bool,
+    written: Written,
+    maps: CodeMaps,
 }
 
 impl JitNames {
@@ -32,12 +25,8 @@ impl JitNames {
     /// process for ever, also when its pid is used again.
     pub fn new(process: Arc<OwnedFd>, files: Files) -> JitNames {
         JitNames {
-            files,
-            process,
-            map: None,
-            dump: None,
-            missing: Reason::Jit,
-            ended: false,
+            written: Written::new(process, files),
+            maps: CodeMaps::default(),
         }
     }
 
@@ -50,62 +39,36 @@ impl JitNames {
     /// Reads what the process has written since. True if there may be names
     /// that were not there before.
     pub fn update(&mut self) -> bool {
-        match self.files.perf_map(&self.process) {
-            Ok(file) => self.see_map(file),
-            Err(reason) => self.missing = reason,
+        self.written.look();
+        self.maps.take(self.written.files());
+        if !self.maps.has_dump() {
+            self.written.reject_dump();
         }
-        self.ended = has_ended(&self.process);
-        // A dump is mapped when the runtime starts: once there is a map, it is
-        // not looked for.
-        if self.map.is_none()
-            && self.dump.is_none()
-            && let Ok(file) = self.files.jit_dump(&self.process)
-        {
-            self.dump = JitDump::new(file).ok();
-        }
-        let map = self.map.as_mut().map(PerfMap::update);
-        let dump = self.dump.as_mut().map(JitDump::update);
-        let grown = |update: Option<io::Result<bool>>| matches!(update, Some(Ok(true)));
-        grown(map) | grown(dump)
+        self.maps.update()
     }
 
     /// The name of the code that was last at this address.
     pub fn find(&mut self, addr: u64) -> Result<JitName, Reason> {
-        let in_map = self.map.as_mut().and_then(|map| map.find(addr));
-        let name = in_map.or_else(|| self.dump.as_ref()?.find(addr));
-        name.ok_or(if self.map.is_some() || self.dump.is_some() {
-            Reason::JitNotCovered
-        } else {
-            self.missing
-        })
+        self.maps
+            .find(addr)
+            .ok_or_else(|| self.written.why_no_name())
     }
 
     /// The code that was last at this address.
     pub fn code(&mut self, addr: u64) -> Result<JitCode, Reason> {
-        let in_dump = self.dump.as_ref().and_then(|dump| dump.code(addr));
-        let found = in_dump.or_else(|| self.map.as_mut()?.code(addr));
-        found.ok_or(if self.map.is_some() || self.dump.is_some() {
-            Reason::JitNotCovered
-        } else {
-            self.missing
-        })
+        self.maps
+            .code(addr)
+            .ok_or_else(|| self.written.why_no_name())
     }
 
     /// Whether the process had ended at the last update: nothing follows.
     pub fn has_ended(&self) -> bool {
-        self.ended
+        self.written.has_ended()
     }
 
     /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
-        let map = self.map.as_ref().map_or(0, PerfMap::heap_bytes);
-        map + self.dump.as_ref().map_or(0, JitDump::heap_bytes)
-    }
-
-    fn see_map(&mut self, file: File) {
-        if !self.map.as_ref().is_some_and(|map| map.is(&file)) {
-            self.map = Some(PerfMap::new(file));
-        }
+        self.maps.heap_bytes()
     }
 }
 
@@ -117,6 +80,7 @@ const _: () = {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
     use std::fs::{Permissions, hard_link, remove_file, set_permissions, write};
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::process::Command;

@@ -2,7 +2,9 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
+
+use super::written::is_same;
 
 /// How much of what was read is compared before reading on. Text with
 /// addresses does not agree by chance.
@@ -38,8 +40,7 @@ impl Tail {
 
     /// Whether that is the same file, by device and inode.
     pub fn is(&self, other: &File) -> bool {
-        let id = |file: &File| file.metadata().ok().map(|m| (m.dev(), m.ino()));
-        id(&self.file).is_some_and(|own| Some(own) == id(other))
+        is_same(&self.file, other)
     }
 
     /// The same file, to be read from its start.

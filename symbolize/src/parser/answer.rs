@@ -5,12 +5,13 @@
 //! places: their number, and each:
 //!     a name, and the first byte of the file that has it and the one behind the last, or 0 and 0;
 //!     or why there is none; or why, and where the function starts
-//!     lines: their number, and each: function, file, line
+//!     its chain of lines
 //! ```
 
-use super::names::{FileNames, PlaceName, PlaceNames, SourceLine};
-use crate::wire::{Taken, put_bytes, put_u32, put_u64};
-use crate::{FileOffset, Origin, Reason, sanitize};
+use super::chain::{self, read_text, write_text};
+use super::names::{FileNames, PlaceName, PlaceNames};
+use crate::wire::{Taken, put_u32, put_u64};
+use crate::{FileOffset, Origin, Reason};
 use std::ops::Range;
 
 const NONE: u8 = u8::MAX;
@@ -20,16 +21,10 @@ const UNNAMED: u8 = 1;
 const UNNAMED_IN: u8 = 2;
 
 /// No more is answered in one message; the rest is asked for again.
-const BYTES_MAX: usize = 8 << 20;
+pub const BYTES_MAX: usize = 8 << 20;
 
 /// A symbol has 64 KiB at most, and each byte of it may become eight that are safe to print.
 const NAME_BYTES_MAX: usize = 512 << 10;
-
-/// Longer names of lines are cut: a message holds the most lines that a place may have.
-const TEXT_BYTES_MAX: usize = 16 << 10;
-
-/// Compilers inline no deeper than some dozens.
-const LINES_MAX: usize = 128;
 
 /// What is known of places, of as many from the first on as fit into a message, and the kind
 /// of the debug file that goes along.
@@ -88,13 +83,7 @@ fn write_place(out: &mut Vec<u8>, place: &PlaceNames) {
             put_u64(out, start.0);
         }
     }
-    let lines = &place.lines[..place.lines.len().min(LINES_MAX)];
-    put_u32(out, lines.len() as u32);
-    for line in lines {
-        write_text(out, &line.function, TEXT_BYTES_MAX);
-        write_text(out, &line.file, TEXT_BYTES_MAX);
-        put_u32(out, line.line);
-    }
+    chain::write(out, &place.lines);
 }
 
 fn read_place(bytes: &mut Taken<'_>) -> Option<PlaceNames> {
@@ -114,34 +103,13 @@ fn read_place(bytes: &mut Taken<'_>) -> Option<PlaceNames> {
         },
         _ => return None,
     };
-    let count = bytes.u32()?;
-    if count as usize > LINES_MAX {
-        return None;
-    }
-    let lines = (0..count)
-        .map(|_| {
-            Some(SourceLine {
-                function: read_text(bytes)?,
-                file: read_text(bytes)?,
-                line: bytes.u32()?,
-            })
-        })
-        .collect::<Option<_>>()?;
+    let lines = chain::read(bytes)?;
     Some(PlaceNames { name, lines })
-}
-
-fn write_text(out: &mut Vec<u8>, text: &str, max: usize) {
-    let end = text.floor_char_boundary(max);
-    put_bytes(out, &text.as_bytes()[..end]);
-}
-
-/// Whatever the bytes are, the text is safe to print.
-fn read_text(bytes: &mut Taken<'_>) -> Option<String> {
-    Some(sanitize(bytes.bytes()?).into_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::names::SourceLine;
     use super::*;
     use proptest::prelude::*;
 

@@ -1,6 +1,7 @@
 //! A file of which others are asked, as whoever asks has it: open, and with a number.
 
 use std::fs::File;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -9,7 +10,7 @@ use super::known::KnownNames;
 use super::names::{FileNames, PlaceName, PlaceNames};
 use super::order::{self, Beside, OFFSETS_MAX};
 use crate::debug_file::DebugFiles;
-use crate::files::{Order, Work};
+use crate::files::{Order, Reply, Work};
 use crate::{FileOffset, FileSource, Files, Origin, Reason, Writers};
 
 /// A file that processes have mapped, whose content is understood elsewhere.
@@ -28,9 +29,8 @@ pub struct OpenedFile {
 
 impl OpenedFile {
     pub fn new(file: File) -> OpenedFile {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         OpenedFile {
-            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            number: next_number(),
             writers: Writers::of(&file).unwrap_or(Writers::UNKNOWN),
             file,
             beside: OnceLock::new(),
@@ -123,6 +123,23 @@ impl OpenedFile {
         }
     }
 
+    /// Gives an order about the file.
+    pub fn order(
+        &self,
+        way: &Files,
+        work: Work,
+        files: &[BorrowedFd<'_>],
+        message: &[u8],
+    ) -> Result<Reply, Reason> {
+        way.parse(&Order {
+            work,
+            file: self.number,
+            writers: self.writers,
+            files,
+            message,
+        })
+    }
+
     fn some_names(
         &self,
         source: &FileSource<'_>,
@@ -139,13 +156,7 @@ impl OpenedFile {
             }
         };
         let (message, files) = order::write(&self.file, &beside, offsets);
-        let reply = way.parse(&Order {
-            work: Work::Names,
-            file: self.number,
-            writers: self.writers,
-            files: &files,
-            message: &message,
-        })?;
+        let reply = self.order(way, Work::Names, &files, &message)?;
         let (names, origin) = answer::read(&reply.bytes).ok_or(Reason::Refused)?;
         if matches!(beside, Beside::Unknown(_)) {
             let found = reply.file.map(File::from).zip(origin);
@@ -154,6 +165,12 @@ impl OpenedFile {
         }
         Ok(names)
     }
+}
+
+/// A number that nothing else has in this run of which processes without rights are asked.
+pub fn next_number() -> u64 {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Returns what is known of each of these places.

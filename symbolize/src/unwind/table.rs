@@ -7,7 +7,7 @@ use super::rule::{Register, UnwindRule};
 use super::{by_code, debug_frame, eh_frame, flatten, go, start_code, stubs};
 use crate::debug_file::DebugFiles;
 use crate::object::Object;
-use crate::{FileSource, Files, LinkAddr, OpenError};
+use crate::{LinkAddr, OpenError};
 
 /// Rows have 32 bits for an address.
 const ADDRESS_END: u64 = 1 << 32;
@@ -36,14 +36,12 @@ impl UnwindTable {
     /// not there.
     pub fn read_mapped(
         object: &Object,
-        source: &FileSource<'_>,
-        files: &Files,
+        files: &DebugFiles,
     ) -> Result<(UnwindTable, bool), OpenError> {
         let own = UnwindTable::read(object)?;
         if !own.lacks_most(object) {
             return Ok((own, true));
         }
-        let files = DebugFiles::of(source, files);
         let Some(debug) = files.separate(object) else {
             return Ok((own, false));
         };

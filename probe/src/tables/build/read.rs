@@ -1,6 +1,8 @@
-//! From a file to its table.
+//! From a file to its table: from the cache, or made anew by a process without rights, where there
+//! are such.
 
-use super::Content;
+use super::make::{Made, make, no_table};
+use super::{Content, elsewhere};
 use crate::machine::THIS;
 use crate::tables::cache::{Cache, CacheKey};
 use crate::tables::file_table::FileTable;
@@ -8,10 +10,11 @@ use crate::tables::no_table::NoTable;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use symbolize::debug_file::DebugFiles;
+use symbolize::files::Work;
 use symbolize::object::Object;
 use symbolize::python::Trampoline;
 use symbolize::source::Source;
-use symbolize::unwind::UnwindTable;
 use symbolize::{FileSource, Files, OpenError};
 
 /// A table, and what to keep it under if it is new.
@@ -27,6 +30,7 @@ pub fn table(
     cache: Option<&Cache>,
     files: &Files,
     information_bytes: u64,
+    work: Work,
 ) -> Result<Found, NoTable> {
     let source = match content {
         Content::Trampolines(kind) => {
@@ -57,18 +61,23 @@ pub fn table(
     if unwind_bytes(&object) > information_bytes {
         return Err(NoTable::TooLarge);
     }
-    let (unwind, is_complete) = match content {
-        Content::File { path, root, .. } => {
+    let made = match content {
+        Content::File { file, path, root } => {
             let source = FileSource {
                 root: root.as_deref(),
                 ..FileSource::new(path)
             };
-            UnwindTable::read_mapped(&object, &source, files)
+            let places = DebugFiles::of(&source, files);
+            if files.has_parsers() {
+                let key = key.as_ref().map_or("", CacheKey::text);
+                elsewhere::ask(file, &places, key, files, work)
+            } else {
+                make(&object, Some(&places))
+            }
         }
-        _ => UnwindTable::read(&object).map(|table| (table, true)),
-    }
-    .map_err(no_table)?;
-    let table = FileTable::build(unwind.rows(), unwind.rules(), object.segments())?;
+        Content::Bytes(_) | Content::Trampolines(_) => make(&object, None),
+    };
+    let Made { table, is_complete } = made?;
     Ok(Found {
         table,
         // What is missing may be there the next time.
@@ -91,13 +100,4 @@ fn of_file(file: &Arc<OwnedFd>) -> Result<Source, OpenError> {
         source,
     })?;
     Source::file(&File::from(file))
-}
-
-fn no_table(error: OpenError) -> NoTable {
-    match error {
-        OpenError::Read { .. } | OpenError::Write { .. } => NoTable::Unreadable,
-        OpenError::NotElf | OpenError::Damaged(_) => NoTable::Damaged,
-        OpenError::Unsupported => NoTable::UnsupportedMachine,
-        OpenError::Refused(_) => NoTable::TooLarge,
-    }
 }

@@ -4,6 +4,7 @@
 use object::read::{Object, ObjectSection, ReadCache};
 use std::fs::File;
 use symbolize::FileSource;
+use symbolize::debug_file::DebugFiles;
 use symbolize::unwind::UnwindTable;
 
 /// Where names of functions come from.
@@ -67,7 +68,8 @@ pub fn inspect_elf(file: &File, source: &FileSource<'_>) -> Result<ElfFacts, Str
 /// same table that sampling would use.
 fn walkable(file: &File, source: &FileSource<'_>) -> Result<f64, symbolize::OpenError> {
     let object = symbolize::object::Object::read(file)?;
-    let (table, _) = UnwindTable::read_mapped(&object, source, &probe::files::of_targets())?;
+    let debug_files = DebugFiles::of(source, probe::files::of_targets());
+    let (table, _) = UnwindTable::read_mapped(&object, &debug_files)?;
     let covered = table.covered_bytes();
     let code = code_bytes(file)?;
     Ok((covered as f64 / code.max(1) as f64).min(1.0))

@@ -1,0 +1,69 @@
+//! The names of a process's generated code for whoever asks again and again, wherever the maps
+//! are read.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use super::jit_order::How;
+use super::opened_jit::{NewNames, OpenedJit};
+use crate::jit::written::Written;
+use crate::{Files, JitNames};
+
+/// What one process tells of its code.
+#[derive(Debug)]
+pub enum CodeNames {
+    /// This process reads its maps.
+    Here(JitNames),
+    /// A process that has no rights reads them.
+    Elsewhere(OpenedJit),
+}
+
+impl CodeNames {
+    /// Of a process, by its directory in /proc ([`JitNames::hold`]). Where there are processes
+    /// without rights, one of them reads its maps.
+    pub fn new(process: Arc<OwnedFd>, way: Files) -> CodeNames {
+        if way.has_parsers() {
+            CodeNames::Elsewhere(OpenedJit::new(Written::new(process, way)))
+        } else {
+            CodeNames::Here(JitNames::new(process, way))
+        }
+    }
+
+    /// The names at these addresses. With `reads_on` what the process has written since is read
+    /// first, with `only_if_new` names are looked for only if that was something.
+    pub fn names(&mut self, reads_on: bool, only_if_new: bool, addresses: &[u64]) -> NewNames {
+        match self {
+            CodeNames::Here(names) => {
+                let is_new = reads_on && names.update();
+                let wanted = addresses.iter().filter(|_| is_new || !only_if_new);
+                NewNames {
+                    is_new,
+                    names: wanted.map(|address| names.find(*address)).collect(),
+                }
+            }
+            CodeNames::Elsewhere(names) => {
+                let how = How {
+                    reads_on,
+                    only_if_new,
+                };
+                names.names(how, addresses)
+            }
+        }
+    }
+
+    /// Whether the process had ended when its maps were last read: nothing follows.
+    pub fn have_ended(&self) -> bool {
+        match self {
+            CodeNames::Here(names) => names.has_ended(),
+            CodeNames::Elsewhere(names) => names.has_ended(),
+        }
+    }
+
+    /// Bytes of heap that the maps take, in whichever process that is.
+    pub fn heap_bytes(&self) -> usize {
+        match self {
+            CodeNames::Here(names) => names.heap_bytes(),
+            CodeNames::Elsewhere(names) => names.heap_bytes(),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The lines of a file for whoever asks again and again, wherever they are found.
+
+use std::sync::Arc;
+
+use super::kept_lines::lines_at;
+use super::names::SourceLine;
+use super::opened_lines::OpenedLines;
+use crate::{FileOffset, Lines, Reason, TableCache};
+
+/// The lines of one file.
+#[derive(Debug, Clone)]
+pub enum FileLines {
+    /// This process reads its debug information.
+    Here(Arc<Lines>),
+    /// A process that has no rights reads it.
+    Elsewhere(Arc<OpenedLines>),
+}
+
+impl FileLines {
+    /// The functions that each place stands for, innermost first; none without debug
+    /// information for it.
+    pub fn find_all(&self, offsets: &[FileOffset]) -> Result<Vec<Vec<SourceLine>>, Reason> {
+        match self {
+            FileLines::Here(lines) => {
+                let found = offsets.iter().map(|offset| lines_at(lines, *offset));
+                Ok(found.collect())
+            }
+            FileLines::Elsewhere(lines) => lines.find_all(offsets),
+        }
+    }
+
+    /// Whether there is the table of the whole file.
+    pub fn is_finished(&self) -> bool {
+        match self {
+            FileLines::Here(lines) => lines.is_finished(),
+            FileLines::Elsewhere(lines) => lines.is_finished(),
+        }
+    }
+
+    /// Bytes of debug information still to be read, at most, as far as that was told.
+    pub fn unread_bytes(&self) -> usize {
+        match self {
+            FileLines::Here(lines) => lines.unread_bytes(),
+            FileLines::Elsewhere(lines) => lines.unread_bytes(),
+        }
+    }
+
+    /// Makes the table of the whole file, and keeps it, on disk if that can be.
+    pub fn finish(&self, cache: Option<&TableCache>) -> Result<(), Reason> {
+        match self {
+            FileLines::Here(lines) => lines.finish(cache, 1).map_err(|error| error.reason()),
+            FileLines::Elsewhere(lines) => lines.finish(cache),
+        }
+    }
+
+    /// Whether they are the very same.
+    pub fn is(&self, other: &FileLines) -> bool {
+        match (self, other) {
+            (FileLines::Here(one), FileLines::Here(other)) => Arc::ptr_eq(one, other),
+            (FileLines::Elsewhere(one), FileLines::Elsewhere(other)) => Arc::ptr_eq(one, other),
+            (FileLines::Here(_), FileLines::Elsewhere(_))
+            | (FileLines::Elsewhere(_), FileLines::Here(_)) => false,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Maps of generated code, as the process has them that reads them.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::jit_order::{JitAnswer, JitQuestion};
+use crate::files::Reply;
+use crate::jit::maps::CodeMaps;
+
+/// Processes whose maps are kept; of more, those that were asked for longest ago are read again
+/// when they are asked for.
+const PROCESSES_MAX: usize = 256;
+
+/// The maps of processes, by the numbers that these were given.
+#[derive(Debug, Default)]
+pub struct KeptMaps(Mutex<HashMap<u64, Kept>>);
+
+#[derive(Debug)]
+struct Kept {
+    maps: CodeMaps,
+    asked: Instant,
+}
+
+impl KeptMaps {
+    /// Answers a question about the process of that number.
+    pub fn answer(&self, number: u64, question: &JitQuestion) -> Reply {
+        let mut all = self.lock();
+        let kept = all.entry(number).or_insert_with(|| Kept {
+            maps: CodeMaps::default(),
+            asked: Instant::now(),
+        });
+        kept.asked = Instant::now();
+        let maps = &mut kept.maps;
+        maps.take([question.map.as_ref(), question.dump.as_ref()]);
+        let is_new = question.how.reads_on && maps.update();
+        let are_named = is_new || !question.how.only_if_new;
+        let addresses = question.addresses.iter().filter(|_| are_named);
+        let answer = JitAnswer {
+            is_new,
+            is_dump: maps.has_dump(),
+            names: addresses.map(|address| maps.find(*address)).collect(),
+            heap_bytes: maps.heap_bytes() as u64,
+        };
+        bound(&mut all);
+        Reply {
+            bytes: answer.write(),
+            file: None,
+        }
+    }
+
+    /// Drops maps that were not asked for so long. Says whether nothing is left to drop.
+    pub fn forget_unused(&self, unused_for: Duration) -> bool {
+        let mut all = self.lock();
+        all.retain(|_, kept| kept.asked.elapsed() < unused_for);
+        all.is_empty()
+    }
+
+    /// No code panics while it holds the lock but by a mistake, after which this process ends.
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Kept>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn bound(all: &mut HashMap<u64, Kept>) {
+    if all.len() > PROCESSES_MAX {
+        let oldest = all.iter().min_by_key(|(_, kept)| kept.asked);
+        if let Some(number) = oldest.map(|(number, _)| *number) {
+            all.remove(&number);
+        }
+    }
+}
