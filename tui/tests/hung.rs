@@ -199,7 +199,10 @@ fn doctor_and_symbolize_say_what_cannot_be_read() {
     let pid = scene.with_tmp_on_it[0].pid().to_string();
     let said = text(&run(&mut proftop(&["doctor", "-p", &pid])).stdout);
     assert!(said.contains("no perf map"), "{said}");
-    assert_eq!(scene.fuse.unanswered(), NOBODY);
+    // A test beside this one may have a proftop that follows the whole machine.
+    let mut asked = scene.fuse.unanswered();
+    asked.retain(|request| request.contains("doctor"));
+    assert_eq!(asked, NOBODY);
 
     // What the user names is asked, and given up.
     let file = scene.fuse.program();
