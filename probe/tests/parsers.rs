@@ -272,6 +272,9 @@ fn out_of_memory_one_file_has_no_names_and_others_have(small: &Path, large: &Pat
         assert_eq!(names(&symbolizer, large, &[FileOffset(0x1000)]), refused);
         assert_eq!(names(&symbolizer, small, &offsets).as_ref(), Ok(&before));
     }
+    // Other work on that file goes on.
+    let lines = lines(&parsed(), large, &all_over(small));
+    assert!(lines.is_ok_and(|lines| lines.iter().any(|chain| !chain.is_empty())));
     let notes = files::notes();
     assert!(
         notes.iter().any(|note| note.starts_with("25 times")),

@@ -29,7 +29,7 @@ const SPARE: Duration = Duration::from_secs(10);
 /// memory was short for a moment.
 const TRIES: usize = 4;
 
-/// A file that no parser has survived is left alone for so long.
+/// Work on a file that no parser has survived is not tried for so long.
 const GIVEN_UP: Duration = Duration::from_secs(60);
 
 /// Files that are left alone; of more, the first are tried again sooner.
@@ -76,8 +76,8 @@ struct ParsersState {
     idle: Vec<Parser>,
     /// What is being done, each by a parser of its own.
     busy: Vec<(Work, Writers)>,
-    /// Files over which parsers have ended, and until when they are left alone.
-    given_up: VecDeque<(u64, Instant)>,
+    /// Files over which parsers for some work have ended, and until when that is not tried.
+    given_up: VecDeque<(Work, u64, Instant)>,
     /// How many orders came to nothing.
     failed: u64,
 }
@@ -105,7 +105,7 @@ impl Parsers {
         order: &Order<'_>,
         ask: &dyn Fn(&Request<'_>, &Terms) -> Result<Reply, Reason>,
     ) -> Result<Reply, Reason> {
-        if self.state().is_given_up(order.file) {
+        if self.state().is_given_up(order) {
             return Err(Reason::Refused);
         }
         for _ in 0..TRIES {
@@ -131,7 +131,7 @@ impl Parsers {
                 }
             }
         }
-        self.state().give_up(order.file, Instant::now());
+        self.state().give_up(order, Instant::now());
         Err(Reason::Refused)
     }
 
@@ -140,7 +140,7 @@ impl Parsers {
         let failed = self.state().failed;
         (failed > 0).then(|| {
             format!(
-                "{failed} times a file could not be understood within the bounds of time and memory: what was asked of it has no names"
+                "{failed} times a file could not be understood within the bounds of time and memory: names, lines or callers in it are missing"
             )
         })
     }
@@ -272,18 +272,21 @@ impl ParsersState {
         }
     }
 
-    fn is_given_up(&mut self, file: u64) -> bool {
+    fn is_given_up(&mut self, order: &Order<'_>) -> bool {
         let now = Instant::now();
-        self.given_up.retain(|(_, until)| now < *until);
-        self.given_up.iter().any(|(given_up, _)| *given_up == file)
+        self.given_up.retain(|(.., until)| now < *until);
+        let is_it =
+            |(work, file, _): &(Work, u64, Instant)| (*work, *file) == (order.work, order.file);
+        self.given_up.iter().any(is_it)
     }
 
-    fn give_up(&mut self, file: u64, now: Instant) {
+    fn give_up(&mut self, order: &Order<'_>, now: Instant) {
         self.failed += 1;
         if self.given_up.len() == GIVEN_UP_MAX {
             self.given_up.pop_front();
         }
-        self.given_up.push_back((file, now + GIVEN_UP));
+        self.given_up
+            .push_back((order.work, order.file, now + GIVEN_UP));
     }
 }
 
