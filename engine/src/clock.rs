@@ -43,6 +43,14 @@ pub struct Due {
     pub window: Duration,
 }
 
+/// What a screen has to show at the beginning of a run. Each is shown as soon as it is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Progress {
+    Nothing,
+    Samples,
+    Names,
+}
+
 /// Knows when snapshots are due.
 #[derive(Debug)]
 pub struct SnapshotClock {
@@ -56,6 +64,8 @@ pub struct SnapshotClock {
     reports: u64,
     /// When the time of the next report was over.
     report_over: Option<Instant>,
+    /// What the last snapshot of a screen had.
+    shown: Progress,
 }
 
 /// What the clock has to know.
@@ -66,6 +76,10 @@ pub struct ClockInput {
     /// Where the history begins.
     pub begin_ns: u64,
     pub names_outstanding: usize,
+    /// Whether anything was sampled.
+    pub has_samples: bool,
+    /// Whether any of it has a name.
+    pub has_names: bool,
     /// No more samples will come.
     pub ended: bool,
     /// The report is made at once with what is known: somebody ended the run, and waits.
@@ -81,6 +95,7 @@ impl SnapshotClock {
             report_start_ns: None,
             reports: 0,
             report_over: None,
+            shown: Progress::Nothing,
         }
     }
 
@@ -132,12 +147,16 @@ impl SnapshotClock {
         } else {
             refresh
         };
-        if self
-            .published
-            .is_some_and(|published| published.elapsed() < refresh)
-        {
+        let progress = match (state.has_samples, state.has_names) {
+            (_, true) => Progress::Names,
+            (true, false) => Progress::Samples,
+            (false, false) => Progress::Nothing,
+        };
+        let is_fresh = |published: Instant| published.elapsed() < refresh;
+        if progress <= self.shown && self.published.is_some_and(is_fresh) {
             return None;
         }
+        self.shown = self.shown.max(progress);
         self.published = Some(Instant::now());
         let window = match span {
             Span::Seconds(seconds) => Duration::from_secs(u64::from(seconds)),
@@ -220,6 +239,8 @@ mod tests {
             complete_until_ns,
             begin_ns: 5 * SECOND + 3,
             names_outstanding: 0,
+            has_samples: true,
+            has_names: true,
             ended: false,
             is_hurried: false,
         }
@@ -257,6 +278,33 @@ mod tests {
             ..state
         };
         assert!(clock.due(&named).is_some());
+    }
+
+    #[test]
+    fn a_screen_shows_the_first_samples_and_names_as_soon_as_they_are_there() {
+        let mut clock = SnapshotClock::new(Schedule::Live {
+            window: Span::Seconds(10),
+            refresh: Duration::from_secs(3600),
+        });
+        // Nothing is due for its age.
+        clock.started -= EARLY;
+        let mut is_due = |has_samples, has_names| {
+            let input = ClockInput {
+                has_samples,
+                has_names,
+                ..state(9 * SECOND)
+            };
+            clock.due(&input).is_some()
+        };
+        assert!(is_due(false, false), "an empty screen");
+        assert!(!is_due(false, false));
+        assert!(is_due(true, false));
+        assert!(!is_due(true, false));
+        assert!(is_due(true, true));
+        assert!(
+            !is_due(true, true),
+            "later names come with the next refresh"
+        );
     }
 
     #[test]

@@ -187,6 +187,7 @@ impl Model {
             }
             News::Batch(batch) => self.add_batch(&batch),
             News::Rate { info, from_ns } => self.sampling.change_rate(info, from_ns),
+            News::Noted(info) => self.sampling.set_source(info),
             News::RateKept(sentence) => self.sampling.keep_rate(sentence),
             News::Waits { info, since_ns } => self.begin_waiting(info, since_ns),
             News::WaitsRefused(sentence) => {
@@ -439,6 +440,8 @@ impl Model {
             complete_until_ns: self.course.complete_until_ns(),
             begin_ns: self.course.begin_ns(),
             names_outstanding: self.workers.outstanding(),
+            has_samples: self.course.has_samples(),
+            has_names: self.workers.has_names(),
             ended: self.course.is_over(),
             is_hurried: self.course.is_finishing(),
         };

@@ -329,13 +329,17 @@ impl Naming {
             jit: Arc::default(),
         });
         let workers = (0..WORKERS)
-            .filter_map(|_| {
+            .filter_map(|number| {
                 let queue = requests.clone();
                 let (results, workshop) = (results.clone(), workshop.clone());
                 thread::Builder::new()
                     .name("naming".into())
                     .spawn(move || {
                         confine::thread(Duty::Parsing);
+                        if number == 0 {
+                            // Nearly every run needs them, and sampling has not begun yet.
+                            workshop.symbolizer.kernel(&[]);
+                        }
                         work(&queue, &results, &workshop);
                     })
                     .ok()

@@ -72,6 +72,8 @@ pub enum News {
     },
     /// It could not be changed: a sentence.
     RateKept(String),
+    /// Something turned out that could not be had.
+    Noted(probe::SourceInfo),
     /// Waits are counted since a moment, on the clock of the samples.
     Waits {
         info: probe::SourceInfo,
@@ -121,8 +123,13 @@ pub fn sample(
                 Wish::Waits => wants_waits = true,
                 // Nobody waits for them if the run is ending.
                 Wish::Calls(keeper) => {
+                    let notes = source.info().notes.len();
                     let calls = source.calls().map(Box::new);
                     _ = keeper.send(Message::Calls(calls));
+                    let info = source.info();
+                    if info.notes.len() > notes && news.send(News::Noted(info)).is_err() {
+                        return;
+                    }
                 }
                 Wish::Ready => ready.held_until = None,
             }

@@ -3,7 +3,7 @@
 use crate::clocks::{Clocks, SETTLED_NS};
 use crate::decode::decode;
 use crate::error::Error;
-use crate::events::call::{CallMaps, Calls};
+use crate::events::call::Calls;
 use crate::events::happening::{Happening, Happenings, Told};
 use crate::events::wait::Waits;
 use crate::events::{Event, tick};
@@ -44,7 +44,7 @@ pub struct Config {
     pub check_walks: bool,
     /// Give away what stacks that are walked here were walked from; for tests.
     pub keep_walks: bool,
-    /// Be ready for probes of calls: see [`BpfSource::take_calls`].
+    /// Make room for probes of calls: see [`BpfSource::take_calls`].
     pub calls: bool,
     /// Follow the waits of threads, too.
     pub waits: bool,
@@ -85,7 +85,6 @@ pub struct BpfSource {
     undecodable: u64,
     info: SourceInfo,
     verified: Vec<(&'static str, u32)>,
-    calls: Option<Result<CallMaps, Error>>,
     waits: Option<Followed>,
     happenings: Option<Happenings>,
     target: Target,
@@ -159,7 +158,6 @@ impl BpfSource {
                 notes: notes.collect(),
             },
             verified: loaded.verified,
-            calls: loaded.calls,
             waits: None,
             happenings,
             target: config.target.clone(),
@@ -203,11 +201,13 @@ impl BpfSource {
         &self.verified
     }
 
-    /// The probes of calls, if [`Config::calls`] asked for them; once. Their samples come
-    /// with those of the clock.
+    /// Loads the programs of probes of calls, if [`Config::calls`] asked for them; once. Their
+    /// samples come with those of the clock.
     pub fn take_calls(&mut self) -> Result<Calls, Error> {
-        let maps = self.calls.take().ok_or(Error::NoCalls)??;
-        Calls::new(maps).map_err(Error::Uprobes)
+        let loaded = self.loaded.load_calls()?;
+        self.info.notes.extend(loaded.notes);
+        self.verified.extend(loaded.verified);
+        Calls::new(loaded.maps).map_err(Error::Uprobes)
     }
 
     /// How many CPUs are sampled.

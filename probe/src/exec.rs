@@ -5,16 +5,11 @@
 //! no user stack to walk. The side band tells of the new program only a little later,
 //! after what was the old one's has been taken down.
 
+use crate::kernel_symbols;
 use std::cell::OnceCell;
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::ops::Range;
 
-/// The function that everything of it is called from, since Linux 5.9.
-const FUNCTION: &str = "bprm_execve";
-
-/// The kernel's code for exec. It is looked for when it is first asked for: reading
-/// the kernel's symbols takes some milliseconds.
+/// The kernel's code for exec. It is looked for when it is first asked for.
 #[derive(Debug, Default)]
 pub struct ExecCode(OnceCell<Option<Range<u64>>>);
 
@@ -25,11 +20,7 @@ impl ExecCode {
         if kernel_stack.is_empty() {
             return false;
         }
-        let code = self.0.get_or_init(|| {
-            let symbols = File::open("/proc/kallsyms").ok()?;
-            extent(BufReader::new(symbols), FUNCTION)
-        });
-        let Some(code) = code else {
+        let Some(code) = self.0.get_or_init(kernel_symbols::exec) else {
             return false;
         };
         // Callers are known by the address behind their call.
@@ -39,49 +30,9 @@ impl ExecCode {
     }
 }
 
-/// From where to where a function goes by a list of symbols like `/proc/kallsyms`,
-/// which is in the order of addresses.
-fn extent(symbols: impl BufRead, function: &str) -> Option<Range<u64>> {
-    let mut start = None;
-    for line in symbols.lines() {
-        let line = line.ok()?;
-        let mut words = line.split(' ');
-        let (Some(address), Some(_), Some(name)) = (words.next(), words.next(), words.next())
-        else {
-            continue;
-        };
-        let address = u64::from_str_radix(address, 16).ok()?;
-        match start {
-            Some(start) if address > start => return Some(start..address),
-            None if name == function && address != 0 => start = Some(address),
-            _ => {}
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SYMBOLS: &[u8] = b"ffffffff81000000 T _text\n\
-        ffffffff81000100 t bprm_execve\n\
-        ffffffff81000100 t also_here\n\
-        ffffffff81000180 T kernel_execve\n";
-
-    #[test]
-    fn a_function_goes_up_to_the_next() {
-        let found = extent(SYMBOLS, FUNCTION);
-        assert_eq!(found, Some(0xffff_ffff_8100_0100..0xffff_ffff_8100_0180));
-        assert_eq!(
-            extent(SYMBOLS, "kernel_execve"),
-            None,
-            "its end is not known"
-        );
-        assert_eq!(extent(SYMBOLS, "nothing"), None);
-        let hidden = &b"0000000000000000 t bprm_execve\n0000000000000000 t next\n"[..];
-        assert_eq!(extent(hidden, FUNCTION), None);
-    }
 
     #[test]
     fn callers_are_known_by_the_address_behind_their_call() {

@@ -34,6 +34,7 @@ mod family;
 pub mod features;
 pub mod files;
 mod ids;
+pub mod kernel_symbols;
 mod lineage;
 mod loader;
 pub mod machine;

@@ -5,6 +5,7 @@
 //! away, and becomes a note; without any event there is nothing to sample, and that
 //! is an error.
 
+mod calls;
 mod interrupted;
 pub mod multi;
 mod objects;
@@ -15,24 +16,22 @@ use crate::btf::KernelTypes;
 use crate::cpus;
 use crate::error::Error;
 use crate::events::Event;
-use crate::events::call::{self, CallMaps, Points, Programs};
 use crate::events::happening::{self, Counter, Happening, PointMaps};
 use crate::events::wait;
-use crate::features::kernel_is_at_least;
 use crate::machine::THIS;
 use crate::python::PythonMaps;
 use crate::tables::BpfMaps;
 use crate::target::Target;
 use aya::Ebpf;
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
-use aya::programs::{PerfEvent, ProgramError, ProgramFd, RawTracePoint, UProbe};
+use aya::programs::{PerfEvent, ProgramError, ProgramFd, RawTracePoint};
+use multi::MadeMaps;
 use objects::BpfObject;
 use probe_ebpf::calls::{PROBES_MAX, starts};
 use probe_ebpf::limits::{COMMS_MAX, NUDGES_BYTES, TARGETS_MAX};
 use probe_ebpf::settings::filter;
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use waits::Waiting;
 
 /// The entries of a map that no program looks at in this run. (An LRU map needs a few for each CPU.)
@@ -46,7 +45,7 @@ pub struct Settings {
     pub ring_bytes: u32,
     /// Ship all stacks as well.
     pub check_walks: bool,
-    /// Be ready for probes of calls.
+    /// Make room for probes of calls, whose programs may be loaded later.
     pub calls: bool,
     /// Count this besides time.
     pub happening: Option<Happening>,
@@ -73,8 +72,6 @@ pub struct Loaded {
     pub tables: BpfMaps,
     /// Where the walk finds frames of Python.
     pub python: PythonMaps,
-    /// Of probes of calls, if that was asked for, or why they cannot be had.
-    pub calls: Option<Result<CallMaps, Error>>,
     /// What takes samples of what is counted besides time, if that was asked for.
     pub happening: Option<HappeningProgram>,
     /// What could not be had, in words.
@@ -97,6 +94,10 @@ pub struct Object {
     ebpf: Arc<Mutex<Ebpf>>,
     /// Why waits cannot be followed; `None` if they can, as far as the kernel's types tell.
     no_waits: Option<String>,
+    /// Why calls cannot be followed, or not any more; None if they can.
+    no_calls: Option<Error>,
+    /// All maps, if programs for links of calls may be loaded.
+    maps_for_links: Option<MadeMaps>,
 }
 
 /// Loads everything; nothing is sampled yet.
@@ -193,6 +194,11 @@ fn load_object(
         loader.map_max_entries(name, nudges_bytes);
     }
     let mut object = loader.load(object_bytes).map_err(Error::Load)?;
+    let no_calls = no_calls(settings, bpf_object);
+    let maps_for_links = match no_calls {
+        None => calls::maps_for_links(&object),
+        Some(_) => None,
+    };
     let mut parts = Parts::of(&mut object);
     let events = parts.events()?;
     parts.follow("follow_exec", "sched_process_exec");
@@ -207,15 +213,6 @@ fn load_object(
             parts.notes.push(format!("{lost}: {error}"));
         }
     }
-    let call_programs = settings.calls.then(|| {
-        if !THIS.has_probes {
-            return Err(Error::NotOnThisMachine);
-        }
-        if bpf_object.is_without_loop {
-            return Err(Error::NoLoop);
-        }
-        parts.calls(object_bytes)
-    });
     let happening = match &settings.happening {
         Some(happening) => Some(parts.happening(happening)?),
         None => None,
@@ -223,19 +220,6 @@ fn load_object(
     let Parts {
         notes, verified, ..
     } = parts;
-    let calls = match call_programs {
-        Some(Ok(programs)) => Some(Ok(CallMaps {
-            points: Points::default(),
-            programs,
-            orders: take(&mut object, "CALL_ORDERS")?,
-            tallies: take(&mut object, "CALL_TALLIES")?,
-            numbers: take(&mut object, "CALL_NUMBERS")?,
-            texts: take(&mut object, "CALL_TEXTS")?,
-            generations: [0; PROBES_MAX],
-        })),
-        Some(Err(error)) => Some(Err(error)),
-        None => None,
-    };
     let happening = match happening {
         Some((Happening::Counter(counter), program)) => {
             Some(HappeningProgram::Counter(counter, program))
@@ -246,9 +230,8 @@ fn load_object(
         })),
         None => None,
     };
-    let mut loaded = Loaded {
+    Ok(Loaded {
         events,
-        calls,
         happening,
         samples: take(&mut object, "SAMPLES")?,
         counters: take(&mut object, "COUNTERS")?,
@@ -273,17 +256,23 @@ fn load_object(
         object: Object {
             ebpf: Arc::new(Mutex::new(object)),
             no_waits,
+            no_calls,
+            maps_for_links,
         },
-    };
-    if let Some(Ok(calls)) = &mut loaded.calls {
-        let object = Arc::downgrade(&loaded.object.ebpf);
-        calls.points = Points::loaded_by(Box::new(move |place| {
-            let object = object.upgrade().ok_or(Error::Ended)?;
-            let mut object = object.lock().unwrap_or_else(PoisonError::into_inner);
-            load_point(&mut object, place)
-        }));
+    })
+}
+
+/// Why calls cannot be followed; None if they can.
+fn no_calls(settings: &Settings, object: &BpfObject) -> Option<Error> {
+    if !settings.calls {
+        Some(Error::NoCalls)
+    } else if !THIS.has_probes {
+        Some(Error::NotOnThisMachine)
+    } else if object.is_without_loop {
+        Some(Error::NoLoop)
+    } else {
+        None
     }
-    Ok(loaded)
 }
 
 /// Where the kernel keeps what a probe has replaced: see `probe-ebpf/src/bpf/probed.rs`.
@@ -417,10 +406,6 @@ fn conditions(target: &Target) -> u32 {
         | bit(target.children, filter::CHILDREN)
 }
 
-/// The first Linux whose links for several breakpoints count right: see
-/// `probe/src/events/call/attach/multi.rs`.
-const MULTI_SINCE: (u32, u32) = (6, 12);
-
 /// The note of a run on a kernel without `bpf_loop`: what BPF does and does not do there.
 const WITHOUT_LOOP: &str = "this kernel has no bpf_loop (Linux 5.17 and newer have it): BPF samples the \
     time on CPUs here, but counts no waits (--engine perf does) and no calls";
@@ -477,45 +462,6 @@ impl<'a> Parts<'a> {
         Ok(fd)
     }
 
-    /// Loads the programs of calls: for links if the kernel has them and they are right, else for
-    /// perf events.
-    fn calls(&mut self, object: &[u8]) -> Result<Programs, Error> {
-        if kernel_is_at_least(MULTI_SINCE) {
-            match multi::load(object, self.object, [call::BEGINS, call::ENDS]) {
-                Ok([begins, ends]) => {
-                    for (name, program) in [(call::BEGINS, &begins), (call::ENDS, &ends)] {
-                        let verified = call::verified_instructions(program.as_fd());
-                        self.verified.push((name, verified));
-                    }
-                    return Ok(Programs {
-                        begins,
-                        ends,
-                        are_multi: true,
-                    });
-                }
-                Err(error) => self
-                    .notes
-                    .push(format!("probes cost more than need be: {error}")),
-            }
-        }
-        Ok(Programs {
-            begins: self.load_call(call::BEGINS)?,
-            ends: self.load_call(call::ENDS)?,
-            are_multi: false,
-        })
-    }
-
-    fn load_call(&mut self, name: &'static str) -> Result<OwnedFd, Error> {
-        let program: &mut UProbe = program(self.object, name)?;
-        load_program(name, || program.load())?;
-        let fd = program
-            .fd()
-            .and_then(|fd| Ok(fd.as_fd().try_clone_to_owned()?))
-            .map_err(refused(name))?;
-        self.note_verified(name);
-        Ok(fd)
-    }
-
     /// Loads a program that follows processes, and attaches it to its tracepoint.
     fn follow(&mut self, name: &'static str, tracepoint: &str) {
         match attach(self.object, name, tracepoint) {
@@ -547,16 +493,6 @@ impl<'a> Parts<'a> {
         let verified = verified_instructions(self.object, name);
         self.verified.push((name, verified));
     }
-}
-
-/// Loads the program of a tracepoint: that at this place among them.
-fn load_point(object: &mut Ebpf, place: usize) -> Result<ProgramFd, Error> {
-    let name = call::POINTS.get(place);
-    let name = *name.ok_or(Error::Foreign("program for so many tracepoints"))?;
-    let program: &mut RawTracePoint = program(object, name)?;
-    load_program(name, || program.load())?;
-    let fd = program.fd().and_then(|fd| Ok(fd.try_clone()?));
-    fd.map_err(refused(name))
 }
 
 fn attach(object: &mut Ebpf, name: &'static str, tracepoint: &str) -> Result<(), Error> {

@@ -17,7 +17,7 @@ use crate::parser::opened::OpenedFile;
 use crate::parser::opened_lines::OpenedLines;
 use crate::revision::Revision;
 use crate::table_cache::TableKey;
-use crate::{ElfSymbols, FileOffset, Files, Lines, Reason, TableCache};
+use crate::{ElfSymbols, FileOffset, Files, KernelSymbols, Lines, Reason, TableCache};
 
 /// Debug information of one file that is held in memory, until its table is
 /// made. Browsers have more: their lines can be resolved ahead of time.
@@ -103,6 +103,12 @@ impl Symbolizer {
     /// Whom to ask for the places in BPF programs.
     pub fn with_bpf(self, bpf: Box<dyn BpfKernel>) -> Symbolizer {
         let kernel = self.kernel.with_bpf(CurrentBpf::new(bpf));
+        Symbolizer { kernel, ..self }
+    }
+
+    /// Whom to ask for the kernel's functions the first time that they are needed.
+    pub fn with_kernel_symbols(self, first: fn() -> Arc<KernelSymbols>) -> Symbolizer {
+        let kernel = self.kernel.with_first(first);
         Symbolizer { kernel, ..self }
     }
 

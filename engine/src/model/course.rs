@@ -26,6 +26,8 @@ pub struct Course {
     begin_ns: u64,
     /// Samples up to here have come in.
     complete_until_ns: u64,
+    /// Whether any have.
+    has_samples: bool,
 }
 
 /// The end of a target.
@@ -73,6 +75,11 @@ impl Course {
         self.is_finishing = true;
     }
 
+    /// Whether any samples have come in.
+    pub fn has_samples(&self) -> bool {
+        self.has_samples
+    }
+
     pub fn is_finishing(&self) -> bool {
         self.is_finishing
     }
@@ -88,6 +95,7 @@ impl Course {
     /// Notes how far samples have come in. Once the target is gone time stands still,
     /// so that what it did last stays in the window.
     pub fn advance(&mut self, batch: &Batch) {
+        self.has_samples |= !batch.samples.is_empty();
         if self.target != TargetState::Running || self.is_finishing {
             return;
         }

@@ -39,6 +39,8 @@ pub struct Workers {
     started: Instant,
     /// When names were asked for last.
     asked: Option<Instant>,
+    /// Whether any have come.
+    has_names: bool,
     sources: Sources,
     /// Frames with names whose lines were not asked for; `None` if they are at once.
     later: Option<VecDeque<FrameId>>,
@@ -56,6 +58,7 @@ impl Workers {
             naming: Naming::start(symbolizer.clone()),
             started: Instant::now(),
             asked: None,
+            has_names: false,
             sources: Sources::start(symbolizer.clone()),
             later: (lines == LineReading::WhenAsked).then(VecDeque::new),
             fetching: Fetching::start(symbolizer, consent),
@@ -73,6 +76,11 @@ impl Workers {
         if let Some(fetching) = &mut self.fetching {
             fetching.note(module);
         }
+    }
+
+    /// Whether any names have come.
+    pub fn has_names(&self) -> bool {
+        self.has_names
     }
 
     /// Number of frames that wait for a name or a line.
@@ -148,6 +156,7 @@ impl Workers {
         // In the order of the names: the hottest first.
         let mut named = Vec::new();
         for answer in self.naming.answers() {
+            self.has_names = true;
             if answer.is_for(store.frame(answer.frame)) {
                 let chain: Vec<SourceFrame<'_>> = answer.source.iter().map(source_frame).collect();
                 if chain.is_empty() {
@@ -253,6 +262,7 @@ fn symbolizer() -> Symbolizer {
         .with_files(probe::files::of_targets())
         .with_debug_bytes_max(DEBUG_BYTES_MAX)
         .with_lines_bytes_max(LINES_BYTES_MAX)
+        .with_kernel_symbols(probe::kernel_symbols::read)
         .with_bpf(Box::new(probe::BpfPrograms));
     match tables {
         Some(tables) => symbolizer.with_tables(tables),

@@ -10,7 +10,7 @@ use crate::error::Error;
 use aya::maps::{Map, MapData};
 use aya::{Ebpf, features};
 use aya_obj::Object;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 
 /// As in uapi/linux/bpf.h.
@@ -18,15 +18,30 @@ const PROG_LOAD: u32 = 5;
 const BTF_LOAD: u32 = 18;
 const KPROBE: u32 = 2;
 
+/// The maps of an object that aya has made.
+#[derive(Debug)]
+pub struct MadeMaps(HashMap<String, OwnedFd>);
+
+impl MadeMaps {
+    /// Holds the maps of an object, as long as it has all of them: later some are taken out.
+    pub fn of(object: &Ebpf) -> MadeMaps {
+        let held = |(name, map): (&str, &Map)| {
+            let held = data_of(map)?.fd().as_fd().try_clone_to_owned();
+            Some((name.to_string(), held.ok()?))
+        };
+        MadeMaps(object.maps().filter_map(held).collect())
+    }
+}
+
 /// Loads these programs of an object whose maps are there already. What is wrong is told as a
 /// refusal of the first one.
 pub fn load<const N: usize>(
     object: &[u8],
-    loaded: &Ebpf,
+    made: &MadeMaps,
     programs: [&'static str; N],
 ) -> Result<[OwnedFd; N], Error> {
     let refused = |program, reason| Error::Refused { program, reason };
-    let prepared = prepare(object, loaded).map_err(|reason| refused(programs[0], reason))?;
+    let prepared = prepare(object, made).map_err(|reason| refused(programs[0], reason))?;
     let loaded = programs.map(|name| prepared.load(name).map_err(|reason| refused(name, reason)));
     let loaded: Result<Vec<OwnedFd>, Error> = loaded.into_iter().collect();
     Ok(loaded?.try_into().expect("as many as there are names"))
@@ -39,17 +54,15 @@ struct Prepared {
     types: Option<OwnedFd>,
 }
 
-fn prepare(bytes: &[u8], loaded: &Ebpf) -> Result<Prepared, String> {
+fn prepare(bytes: &[u8], made: &MadeMaps) -> Result<Prepared, String> {
     let mut object = Object::parse(bytes).map_err(|error| error.to_string())?;
     let types = load_types(&mut object)?;
     let maps = std::mem::take(&mut object.maps);
     let mut placed: Vec<(&str, RawFd, &aya_obj::Map)> = Vec::new();
     for (name, map) in &maps {
-        let data = loaded
-            .map(name)
-            .and_then(data_of)
-            .ok_or_else(|| format!("the map {name} is not there"))?;
-        placed.push((name, data.fd().as_fd().as_raw_fd(), map));
+        let held = made.0.get(name);
+        let held = held.ok_or_else(|| format!("the map {name} is not there"))?;
+        placed.push((name, held.as_raw_fd(), map));
     }
     let sections: HashSet<usize> = object
         .functions

@@ -17,6 +17,8 @@ const WAIT_MAX: Duration = Duration::from_secs(256);
 #[derive(Debug, Default)]
 pub struct CurrentKernel {
     symbols: Mutex<Option<LastRead>>,
+    /// Has them the first time, if somebody else may have read them already.
+    first: Option<fn() -> Arc<KernelSymbols>>,
     /// If there is somebody who asks for programs.
     bpf: Option<CurrentBpf>,
 }
@@ -43,6 +45,12 @@ impl CurrentKernel {
     pub fn with_bpf(self, bpf: CurrentBpf) -> CurrentKernel {
         let bpf = Some(bpf);
         CurrentKernel { bpf, ..self }
+    }
+
+    /// One that has the functions from there the first time.
+    pub fn with_first(self, first: fn() -> Arc<KernelSymbols>) -> CurrentKernel {
+        let first = Some(first);
+        CurrentKernel { first, ..self }
     }
 
     /// What is at each of these addresses, or why it is not known.
@@ -104,7 +112,10 @@ impl CurrentKernel {
     ) -> Arc<KernelSymbols> {
         let mut guard = self.state();
         let state = guard.get_or_insert_with(|| LastRead {
-            symbols: Arc::new(load()),
+            symbols: match self.first {
+                Some(first) => first(),
+                None => Arc::new(load()),
+            },
             read: Instant::now(),
             wait: WAIT,
         });

@@ -89,6 +89,7 @@ impl KernelSymbols {
         let mut piece = vec![0; PIECE_BYTES];
         // Bytes of the piece that belong to a line whose end has not been read.
         let mut begun = 0;
+        let mut seen = 0;
         loop {
             let read = match text.read(&mut piece[begun..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -106,7 +107,10 @@ impl KernelSymbols {
                 piece.copy_within(whole..filled, 0);
                 begun = filled - whole;
             }
-            if read == 0 {
+            // Some of a thousand lines have addresses, or none has: where the kernel hides them, the
+            // rest is not worth its time.
+            seen += read;
+            if read == 0 || seen > PIECE_BYTES && !builder.addresses {
                 return Ok(builder.finish());
             }
         }

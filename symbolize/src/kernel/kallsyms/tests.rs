@@ -164,3 +164,12 @@ proptest! {
         KernelSymbols::parse(&bytes);
     }
 }
+
+#[test]
+fn hidden_addresses_are_not_read_to_the_end() {
+    let text = "0000000000000000 T hidden\n".repeat(100_000);
+    let mut left = text.as_bytes();
+    let symbols = KernelSymbols::read(&mut left).unwrap();
+    assert!(symbols.is_hidden());
+    assert!(left.len() > text.len() / 2);
+}

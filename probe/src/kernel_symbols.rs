@@ -1,0 +1,73 @@
+//! The kernel's functions, read once at the start for all threads that need them: the kernel takes
+//! 40 ms or more to list them.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use symbolize::KernelSymbols;
+
+/// The function that everything of exec is called from, since Linux 5.9.
+const EXEC: &str = "bprm_execve";
+
+static FIRST: Mutex<Option<First>> = Mutex::new(None);
+
+/// What is left of the first read.
+#[derive(Debug)]
+struct First {
+    /// Kept by what names functions.
+    symbols: Weak<KernelSymbols>,
+    exec: Option<Range<u64>>,
+}
+
+/// The functions as they were when they were first read, if they are still in use, else as they are
+/// now. A thread that asks while another one reads them waits for that one.
+pub fn read() -> Arc<KernelSymbols> {
+    let mut first = first();
+    let known = first.as_ref().and_then(|first| first.symbols.upgrade());
+    known.unwrap_or_else(|| read_now(&mut first))
+}
+
+/// The kernel's code for exec; None where the kernel keeps its addresses to itself.
+pub(crate) fn exec() -> Option<Range<u64>> {
+    let mut first = first();
+    if first.is_none() {
+        read_now(&mut first);
+    }
+    first.as_ref().and_then(|first| first.exec.clone())
+}
+
+fn read_now(first: &mut Option<First>) -> Arc<KernelSymbols> {
+    let symbols = Arc::new(KernelSymbols::load());
+    let exec = symbols.start_of(EXEC);
+    *first = Some(First {
+        symbols: Arc::downgrade(&symbols),
+        exec: exec.and_then(|start| symbols.extent(start)),
+    });
+    symbols
+}
+
+/// No code panics while it holds the lock, and every state is consistent.
+fn first() -> MutexGuard<'static, Option<First>> {
+    FIRST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_come_later_have_the_same() {
+        let symbols = read();
+        assert!(Arc::ptr_eq(&symbols, &read()));
+        if symbols.is_hidden() {
+            test_support::skip("the kernel's addresses are hidden");
+            assert_eq!(exec(), None);
+            return;
+        }
+        let code = exec().expect("the kernel has exec");
+        assert_eq!(symbols.find(code.start).unwrap().name, EXEC);
+        assert_eq!(
+            symbols.find(code.end - 1).map(|symbol| symbol.start),
+            Ok(code.start)
+        );
+    }
+}
