@@ -228,7 +228,7 @@ fn unwind_tables_while_they_are_killed(program: &Path) {
 
 fn all_are_confined() {
     let parsers = parsers();
-    assert!(!parsers.is_empty(), "somebody has read the file");
+    assert!(!parsers.is_empty(), "a parser has read the file");
     for parser in &parsers {
         let status = fs::read_to_string(format!("/proc/{parser}/status")).expect("it is idle");
         assert!(status.contains("CapPrm:\t0000000000000000"), "{status}");

@@ -128,7 +128,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Writes the table of the whole file for somebody else, who keeps it under that key.
+    /// Writes the table of the whole file for another process, which keeps it under that key.
     pub(crate) fn write_whole(&self, key: &[u8], file: &mut dyn Write) -> Result<(), OpenError> {
         match self.info() {
             Some(info) => info.build_to(&self.extras(key), 1, file),

@@ -24,10 +24,10 @@
 //! | `chain` | the lines of a place, as bytes |
 //! | `lines_order` | questions about lines and their answers, as bytes |
 //! | `kept_lines` | the lines of files, as the process has them that reads debug information |
-//! | `opened_lines` | the lines of a file, as whoever asks has them |
+//! | `opened_lines` | the lines of a file, as the process has them that asks |
 //! | `file_lines` | either of the two ways to lines |
 //! | `kept_maps` | maps of generated code, as the process has them that reads them |
-//! | `opened_jit` | the names of a process's generated code, as whoever asks has them |
+//! | `opened_jit` | the names of a process's generated code, as the process has them that asks |
 //! | `jit_order` | questions about such names and their answers, as bytes |
 //! | `code_names` | either of the two ways to such names |
 //! | `table_order` | a question for the unwind table of a file, as bytes |

@@ -45,7 +45,7 @@ impl TableKey {
         TableKey::of(&main.file_id().ok()?, main.source(), debug.source())
     }
 
-    /// The same where somebody else has read what identifies the program. If that is a lie, the
+    /// The same where another process has read what identifies the program. If that is a lie, the
     /// table is found for no file of other writers.
     pub(crate) fn of(id: &FileId, main: &Source, debug: &Source) -> Option<TableKey> {
         let (program, source) = (main.len(), debug.len());

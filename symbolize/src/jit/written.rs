@@ -37,7 +37,7 @@ impl Written {
     /// Looks for files that are new.
     pub fn look(&mut self) {
         match self.way.perf_map(&self.process) {
-            // The one that is open stays: whoever reads it knows how far.
+            // The one that is open stays: it has been read up to some place.
             Ok(file) if self.map.as_ref().is_some_and(|map| is_same(map, &file)) => {}
             Ok(file) => self.map = Some(file),
             Err(reason) => self.missing = reason,

@@ -17,7 +17,7 @@ const WAIT_MAX: Duration = Duration::from_secs(256);
 #[derive(Debug, Default)]
 pub struct CurrentKernel {
     symbols: Mutex<Option<LastRead>>,
-    /// Has them the first time, if somebody else may have read them already.
+    /// Gives them the first time, if another part of the program may have read them already.
     first: Option<fn() -> Arc<KernelSymbols>>,
     /// If there is somebody who asks for programs.
     bpf: Option<CurrentBpf>,

@@ -1,5 +1,4 @@
-//! The names of a process's generated code for whoever asks again and again, wherever the maps
-//! are read.
+//! The names of a process's generated code, whether this process reads its maps or another one.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The lines of a file for whoever asks again and again, wherever they are found.
+//! The lines of a file, whether this process finds them or another one.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl FileLines {
         }
     }
 
-    /// Bytes of debug information still to be read, at most, as far as that was told.
+    /// Bytes of debug information still to be read, at most, by the last answer.
     pub fn unread_bytes(&self) -> usize {
         match self {
             FileLines::Here(lines) => lines.unread_bytes(),

@@ -44,7 +44,7 @@ pub struct JitQuestion {
     pub addresses: Vec<u64>,
 }
 
-/// What is told of addresses, of as many from the first on as fit into a message.
+/// The answer about addresses: those from the first on whose names fit into a message.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct JitAnswer {
     /// Whether there may be names that were not there before.

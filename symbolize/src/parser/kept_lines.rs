@@ -47,7 +47,7 @@ impl KeptLines {
             Wanted::WholeTable => {
                 let key = question.key.clone();
                 let table = whole_table(&*self.lines(number, question)?, &key)?;
-                // Whoever has asked looks into the table from now on.
+                // The process that has asked looks into the table from now on.
                 self.0.forget(&number);
                 Ok(Reply {
                     file: Some(table.into()),

@@ -1,5 +1,4 @@
-//! The names of a process's generated code, as whoever asks has them whose maps another process
-//! reads.
+//! The names of a process's generated code, in the process that asks another one for them.
 
 use std::fs::File;
 
@@ -19,7 +18,7 @@ pub struct OpenedJit {
     heap_bytes: usize,
 }
 
-/// What is told of addresses.
+/// The answer about addresses.
 #[derive(Debug)]
 pub struct NewNames {
     /// Whether there may be names that were not there before.

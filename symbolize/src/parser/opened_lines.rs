@@ -1,4 +1,4 @@
-//! The lines of a file, as whoever asks has them whose files are understood elsewhere.
+//! The lines of a file, in the process that asks another one for them.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
@@ -36,7 +36,7 @@ pub struct OpenedLines {
     key: Option<TableKey>,
     /// Of the whole file.
     table: OnceLock<Arc<Table>>,
-    /// What was told last.
+    /// By the last answer.
     unread_bytes: AtomicU64,
 }
 

@@ -1,5 +1,5 @@
 //! A question for the unwind table of a file, as bytes. The form of tables, and so of answers, is
-//! that of the walk: whoever asks knows it, and who is asked.
+//! that of the walk, which `probe` knows at both ends.
 //!
 //! ```text
 //! what the table is kept under; the places where the file's debug files may lie

@@ -138,7 +138,7 @@ impl Proxy for Here {
 }
 
 #[test]
-fn a_table_is_the_same_whoever_makes_it() {
+fn a_table_made_elsewhere_is_the_same() {
     let table = |content: &Content, way: &Files| {
         let found = read::table(content, None, way, u64::MAX, Work::Tables);
         found.map(|found| found.table)
