@@ -2,7 +2,7 @@
 //! by the table of the whole file, which a later run finds on disk.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::address::Segments;
@@ -10,16 +10,14 @@ use crate::debug_file::DebugFiles;
 use crate::dwarf::DebugInfo;
 use crate::object::Object;
 use crate::table::{Extras, Table};
-use crate::table_cache::{TableCache, TableKey};
+use crate::table_cache::{TableCache, TableKey, WholeTable};
 use crate::{FileOffset, LinkAddr, OpenError};
 
 /// Where the lines of a file come from.
 #[derive(Debug)]
 pub struct Lines {
     segments: Segments,
-    key: Option<TableKey>,
-    /// Of the whole file.
-    table: OnceLock<Arc<Table>>,
+    table: WholeTable,
     /// Until there is such a table.
     info: Mutex<Option<Arc<DebugInfo>>>,
     /// When it was last asked for what that tells.
@@ -48,27 +46,28 @@ impl Lines {
         bytes_max: u64,
     ) -> Result<Option<Lines>, OpenError> {
         let object = separate.as_ref().unwrap_or(main);
-        let key = TableKey::new(main, object);
-        let lines = |table, info| Lines {
+        let table = WholeTable::find(TableKey::new(main, object), cache);
+        let info = if table.is_there() {
+            None
+        } else {
+            let Some(info) = DebugInfo::read(object, files, bytes_max)? else {
+                return Ok(None);
+            };
+            Some(Arc::new(info))
+        };
+        Ok(Some(Lines {
             segments: main.segments().clone(),
-            key: key.clone(),
             table,
             info: Mutex::new(info),
             asked: Mutex::new(Instant::now()),
-        };
-        let cached = cache.zip(key.as_ref());
-        if let Some(table) = cached.and_then(|(cache, key)| cache.load(key)) {
-            return Ok(Some(lines(OnceLock::from(Arc::new(table)), None)));
-        }
-        let info = DebugInfo::read(object, files, bytes_max)?;
-        Ok(info.map(|info| lines(OnceLock::new(), Some(Arc::new(info)))))
+        }))
     }
 
     /// The table that tells of the code at `offset`, and its address there.
     /// Reads a unit if that is needed, and no more.
     pub fn find(&self, offset: FileOffset) -> Option<(Arc<Table>, LinkAddr)> {
         let addr = self.segments.to_link(offset)?;
-        if let Some(table) = self.table.get().filter(|table| !table.is_damaged()) {
+        if let Some(table) = self.table.get() {
             return Some((Arc::clone(table), addr));
         }
         let info = self.info()?;
@@ -79,23 +78,22 @@ impl Lines {
     /// The table of the whole file. Reads all units, if that was not done.
     pub fn whole(&self, threads: usize) -> Result<Option<Arc<Table>>, OpenError> {
         self.finish(None, threads)?;
-        let table = self.table.get().filter(|table| !table.is_damaged());
-        Ok(table.cloned())
+        Ok(self.table.get().cloned())
     }
 
     /// Whether there is the table of the whole file.
     pub fn is_finished(&self) -> bool {
-        self.table.get().is_some()
+        self.table.is_there()
     }
 
     /// Whether the table turned out not to be what was written.
     pub fn is_damaged(&self) -> bool {
-        self.table.get().is_some_and(|table| table.is_damaged())
+        self.table.is_damaged()
     }
 
     /// What the table is kept under, if it can be.
     pub fn key(&self) -> Option<&TableKey> {
-        self.key.as_ref()
+        self.table.key()
     }
 
     /// Bytes of debug information still to be read, at most.
@@ -109,21 +107,13 @@ impl Lines {
         let Some(info) = self.info().filter(|_| !self.is_finished()) else {
             return Ok(());
         };
-        let key = self.key.as_ref().map_or(&[][..], TableKey::as_bytes);
-        let extras = self.extras(key);
-        let mut stored = None;
-        if let Some((cache, key)) = cache.zip(self.key.as_ref()) {
-            let make = |file: &mut dyn Write| info.build_to(&extras, threads, file);
-            if cache.store(key, make)? {
-                stored = cache.load(key);
-            }
-        }
-        let table = match stored {
-            // Of it only what is asked for is in memory.
+        let extras = self.extras(self.table.key_bytes());
+        let make = |file: &mut dyn Write| info.build_to(&extras, threads, file);
+        let table = match self.table.keep(cache, make)? {
             Some(table) => table,
             None => Table::from_bytes(info.build(&extras, threads)?)?,
         };
-        _ = self.table.set(Arc::new(table));
+        self.table.set(table);
         *self.info.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
     }
@@ -160,8 +150,7 @@ impl Lines {
 
     /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
-        let table = self.table.get().map_or(0, |table| table.heap_bytes());
-        table + self.info().map_or(0, |info| info.heap_bytes())
+        self.table.heap_bytes() + self.info().map_or(0, |info| info.heap_bytes())
     }
 
     fn info(&self) -> Option<Arc<DebugInfo>> {

@@ -7,6 +7,7 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 use crate::cache_directory::{BoundedDirectory, Directory, Proof};
 use crate::object::Object;
@@ -66,6 +67,72 @@ impl TableKey {
     /// In full, to be compared when the name is only a hash.
     pub fn as_bytes(&self) -> &[u8] {
         self.text.as_bytes()
+    }
+}
+
+/// The table of a whole file, once there is one, and what it is kept under.
+#[derive(Debug)]
+pub(crate) struct WholeTable {
+    key: Option<TableKey>,
+    table: OnceLock<Arc<Table>>,
+}
+
+impl WholeTable {
+    /// The table that an earlier run has kept, if there is one.
+    pub(crate) fn find(key: Option<TableKey>, cache: Option<&TableCache>) -> WholeTable {
+        let kept = cache.zip(key.as_ref());
+        let table = kept.and_then(|(cache, key)| cache.load(key));
+        let table = table.map_or_else(OnceLock::new, |table| OnceLock::from(Arc::new(table)));
+        WholeTable { key, table }
+    }
+
+    /// The table, if it is still what was written.
+    pub(crate) fn get(&self) -> Option<&Arc<Table>> {
+        self.table.get().filter(|table| !table.is_damaged())
+    }
+
+    /// The table was made. Of two that were the first one stays.
+    pub(crate) fn set(&self, table: Table) {
+        _ = self.table.set(Arc::new(table));
+    }
+
+    /// What the table is kept under, if it can be.
+    pub(crate) fn key(&self) -> Option<&TableKey> {
+        self.key.as_ref()
+    }
+
+    /// The same in full; empty if it cannot be kept.
+    pub(crate) fn key_bytes(&self) -> &[u8] {
+        self.key.as_ref().map_or(&[], TableKey::as_bytes)
+    }
+
+    /// Whether there is the table, damaged or not.
+    pub(crate) fn is_there(&self) -> bool {
+        self.table.get().is_some()
+    }
+
+    /// Whether it turned out not to be what was written.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.table.get().is_some_and(|table| table.is_damaged())
+    }
+
+    /// Keeps the table for later runs, if that can be done, as it is made, and gives the one that was
+    /// kept: of it only what is asked for is in memory.
+    pub(crate) fn keep(
+        &self,
+        cache: Option<&TableCache>,
+        make: impl FnOnce(&mut dyn Write) -> Result<(), OpenError>,
+    ) -> Result<Option<Table>, OpenError> {
+        let Some((cache, key)) = cache.zip(self.key.as_ref()) else {
+            return Ok(None);
+        };
+        let is_kept = cache.store(key, make)?;
+        Ok(is_kept.then(|| cache.load(key)).flatten())
+    }
+
+    /// Bytes of heap in use.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.table.get().map_or(0, |table| table.heap_bytes())
     }
 }
 

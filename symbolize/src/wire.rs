@@ -11,6 +11,12 @@ pub(crate) fn put_u64(out: &mut Vec<u8>, number: u64) {
     out.extend(number.to_le_bytes());
 }
 
+/// Appends how many numbers there are, and each.
+pub(crate) fn put_u64s(out: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u64>) {
+    put_u32(out, numbers.len() as u32);
+    numbers.for_each(|number| put_u64(out, number));
+}
+
 /// Appends bytes with their number.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_u32(out, bytes.len() as u32);
@@ -32,6 +38,11 @@ impl<'b> Taken<'b> {
 
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
+    }
+
+    pub(crate) fn u64s(&mut self) -> Option<Vec<u64>> {
+        let count = self.u32()?;
+        (0..count).map(|_| self.u64()).collect()
     }
 
     pub(crate) fn bytes(&mut self) -> Option<&'b [u8]> {
@@ -58,12 +69,15 @@ mod tests {
         put_u32(&mut out, 8);
         put_u64(&mut out, u64::MAX);
         put_bytes(&mut out, b"text");
+        put_u64s(&mut out, [3, 5].into_iter());
         let mut taken = Taken(&out);
         assert_eq!(taken.u8(), Some(7));
         assert_eq!(taken.u32(), Some(8));
         assert_eq!(taken.u64(), Some(u64::MAX));
         assert_eq!(taken.bytes(), Some(&b"text"[..]));
+        assert_eq!(taken.u64s(), Some(vec![3, 5]));
         assert_eq!(taken.u8(), None);
         assert_eq!(Taken(&[9, 0, 0, 0, 1]).bytes(), None);
+        assert_eq!(Taken(&[255, 255, 255, 255, 1]).u64s(), None);
     }
 }

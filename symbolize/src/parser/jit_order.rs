@@ -13,7 +13,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use super::answer::BYTES_MAX;
 use crate::jit::JitName;
-use crate::wire::{Taken, put_bytes, put_u32, put_u64};
+use crate::wire::{Taken, put_bytes, put_u32, put_u64, put_u64s};
 
 /// Addresses of one question.
 pub const ADDRESSES_MAX: usize = 4096;
@@ -70,10 +70,7 @@ pub fn write<'a>(
         (how.only_if_new, ONLY_IF_NEW),
     ];
     let mut out = vec![join(flags)];
-    put_u32(&mut out, addresses.len() as u32);
-    for address in addresses {
-        put_u64(&mut out, *address);
-    }
+    put_u64s(&mut out, addresses.iter().copied());
     let files = [map, dump].into_iter().flatten();
     (out, files.map(|file| file.as_fd()).collect())
 }
@@ -95,7 +92,6 @@ impl JitQuestion {
         } else {
             None
         };
-        let count = message.u32()?;
         Some(JitQuestion {
             how: How {
                 reads_on: has(READS_ON),
@@ -103,7 +99,7 @@ impl JitQuestion {
             },
             map,
             dump,
-            addresses: (0..count).map(|_| message.u64()).collect::<Option<_>>()?,
+            addresses: message.u64s()?,
         })
     }
 }

@@ -19,7 +19,7 @@ use super::answer::BYTES_MAX;
 use super::chain;
 use super::names::SourceLine;
 use crate::debug_file::DebugFiles;
-use crate::wire::{Taken, put_bytes, put_u32, put_u64};
+use crate::wire::{Taken, put_bytes, put_u32, put_u64, put_u64s};
 use crate::{FileId, FileOffset, Files};
 
 /// Places of one question: each may be in a unit that has to be read.
@@ -88,10 +88,7 @@ pub fn write<'a>(
     let mut files = vec![subject.file.as_fd()];
     files.extend(subject.separate.map(File::as_fd));
     files.extend(subject.places.write(&mut out));
-    put_u32(&mut out, offsets.len() as u32);
-    for offset in offsets {
-        put_u64(&mut out, offset.0);
-    }
+    put_u64s(&mut out, offsets.iter().map(|offset| offset.0));
     (out, files)
 }
 
@@ -112,8 +109,7 @@ impl LinesQuestion {
         };
         let roots = files.map(OwnedFd::from).collect();
         let places = DebugFiles::told(&mut message, roots, way)?;
-        let count = message.u32()?;
-        let offsets = (0..count).map(|_| message.u64().map(FileOffset));
+        let offsets = message.u64s()?;
         Some(LinesQuestion {
             wanted,
             bytes_max,
@@ -121,7 +117,7 @@ impl LinesQuestion {
             file,
             separate,
             places,
-            offsets: offsets.collect::<Option<_>>()?,
+            offsets: offsets.into_iter().map(FileOffset).collect(),
         })
     }
 }

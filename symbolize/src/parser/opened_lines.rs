@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use super::kept_lines::source_line;
 use super::lines_order::{self, PLACES_MAX, Subject, Wanted};
@@ -14,7 +14,7 @@ use crate::error::io_reason;
 use crate::files::{Reply, Work};
 use crate::source::Source;
 use crate::table::Table;
-use crate::table_cache::{TableCache, TableKey};
+use crate::table_cache::{TableCache, TableKey, WholeTable};
 use crate::{FileOffset, Files, OpenError, Reason};
 
 /// Larger tables are refused: a parser cannot write more either.
@@ -33,9 +33,7 @@ pub struct OpenedLines {
     way: Files,
     /// How much debug information may be held at once.
     bytes_max: u64,
-    key: Option<TableKey>,
-    /// Of the whole file.
-    table: OnceLock<Arc<Table>>,
+    table: WholeTable,
     /// By the last answer.
     unread_bytes: AtomicU64,
 }
@@ -56,8 +54,7 @@ impl OpenedLines {
             places,
             way: way.clone(),
             bytes_max,
-            key: None,
-            table: OnceLock::new(),
+            table: WholeTable::find(None, None),
             unread_bytes: AtomicU64::new(0),
         };
         let reply = lines.ask(Wanted::DebugFile, &[])?;
@@ -69,18 +66,15 @@ impl OpenedLines {
         let source = |file: &File| Source::file(file).map_err(|error| error.reason());
         let main = source(lines.opened.file())?;
         let separate = lines.separate.as_ref().map(source).transpose()?;
-        lines.key = TableKey::of(&id, &main, separate.as_ref().unwrap_or(&main));
-        let cached = cache.zip(lines.key.as_ref());
-        if let Some(table) = cached.and_then(|(cache, key)| cache.load(key)) {
-            _ = lines.table.set(Arc::new(table));
-        }
+        let key = TableKey::of(&id, &main, separate.as_ref().unwrap_or(&main));
+        lines.table = WholeTable::find(key, cache);
         Ok(Some(lines))
     }
 
     /// The functions that each place stands for, innermost first; none without debug
     /// information for it.
     pub fn find_all(&self, offsets: &[FileOffset]) -> Result<Vec<Vec<SourceLine>>, Reason> {
-        if let Some(table) = self.table.get().filter(|table| !table.is_damaged()) {
+        if let Some(table) = self.table.get() {
             let lines = |offset: &FileOffset| {
                 let addr = table.to_link(*offset);
                 addr.map_or_else(Vec::new, |addr| table.find(addr).map(source_line).collect())
@@ -106,17 +100,17 @@ impl OpenedLines {
 
     /// Whether there is the table of the whole file.
     pub fn is_finished(&self) -> bool {
-        self.table.get().is_some()
+        self.table.is_there()
     }
 
     /// Whether the table turned out not to be what was written.
     pub fn is_damaged(&self) -> bool {
-        self.table.get().is_some_and(|table| table.is_damaged())
+        self.table.is_damaged()
     }
 
     /// What the table is kept under, if it can be.
     pub fn key(&self) -> Option<&TableKey> {
-        self.key.as_ref()
+        self.table.key()
     }
 
     /// Bytes of debug information still to be read, at most.
@@ -132,27 +126,23 @@ impl OpenedLines {
         let reply = self.ask(Wanted::WholeTable, &[])?;
         let bytes = read_table(reply.file.ok_or(Reason::Refused)?.into())
             .map_err(|error| io_reason(&error))?;
-        let cached = cache.zip(self.key.as_ref()).and_then(|(cache, key)| {
-            let write = |file: &mut dyn io::Write| {
-                let written = file.write_all(&bytes);
-                written.map_err(|source| OpenError::Write { source })
-            };
-            let is_stored = cache.store(key, write).is_ok_and(|is_stored| is_stored);
-            // Of it only what is asked for is in memory.
-            is_stored.then(|| cache.load(key)).flatten()
-        });
-        let table = match cached {
-            Some(table) => table,
-            None => Table::from_bytes(bytes).map_err(|error| error.reason())?,
+        let write = |file: &mut dyn io::Write| {
+            let written = file.write_all(&bytes);
+            written.map_err(|source| OpenError::Write { source })
         };
-        _ = self.table.set(Arc::new(table));
+        let table = match self.table.keep(cache, write) {
+            Ok(Some(table)) => table,
+            // What cannot be kept is of use all the same.
+            Ok(None) | Err(_) => Table::from_bytes(bytes).map_err(|error| error.reason())?,
+        };
+        self.table.set(table);
         self.unread_bytes.store(0, Ordering::Relaxed);
         Ok(())
     }
 
     /// Bytes of heap in use.
     pub fn heap_bytes(&self) -> usize {
-        self.table.get().map_or(0, |table| table.heap_bytes())
+        self.table.heap_bytes()
     }
 
     fn ask(&self, wanted: Wanted, offsets: &[FileOffset]) -> Result<Reply, Reason> {
@@ -161,7 +151,7 @@ impl OpenedLines {
             separate: self.separate.as_ref(),
             places: &self.places,
             bytes_max: self.bytes_max,
-            key: self.key.as_ref().map_or(&[], TableKey::as_bytes),
+            key: self.table.key_bytes(),
         };
         let (message, files) = lines_order::write(wanted, subject, offsets);
         self.opened.order(&self.way, Work::Lines, &files, &message)

@@ -12,7 +12,7 @@ use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use crate::debug_file::DebugFiles;
-use crate::wire::{Taken, put_u32, put_u64};
+use crate::wire::{Taken, put_u64s};
 use crate::{FileOffset, Files, Origin};
 
 const UNKNOWN: u8 = u8::MAX;
@@ -60,10 +60,7 @@ pub fn write<'a>(
             files.push(found.as_fd());
         }
     }
-    put_u32(&mut out, offsets.len() as u32);
-    for offset in offsets {
-        put_u64(&mut out, offset.0);
-    }
+    put_u64s(&mut out, offsets.iter().map(|offset| offset.0));
     (out, files)
 }
 
@@ -78,10 +75,7 @@ impl Question {
             NOTHING => Beside::Nothing,
             origin => Beside::Found(files.next()?.into(), *Origin::ALL.get(usize::from(origin))?),
         };
-        let count = message.u32()?;
-        let offsets = (0..count)
-            .map(|_| message.u64().map(FileOffset))
-            .collect::<Option<_>>()?;
+        let offsets = message.u64s()?.into_iter().map(FileOffset).collect();
         Some(Question {
             file,
             beside,
