@@ -49,7 +49,9 @@ pub fn serve(socket: OwnedFd, make_table: TableMaker) {
                 message,
             }) => {
                 // A parser has orders for one kind of work only.
-                _ = rustix::process::setpriority_process(None, nice(work));
+                if let Some(nice) = nice(work) {
+                    _ = rustix::process::setpriority_process(None, nice);
+                }
                 faults::catch(work.name(), || match work {
                     Work::Names | Work::Lines | Work::JitNames => {
                         parser.perform(work, file, files, message, &way)
@@ -80,14 +82,14 @@ pub fn serve(socket: OwnedFd, make_table: TableMaker) {
     }
 }
 
-/// How far such work lets others go first, as the kernel counts.
-fn nice(work: Work) -> i32 {
+/// How far such work lets others go first, as the kernel counts. None: as far as we were started.
+fn nice(work: Work) -> Option<i32> {
     match work {
         // On a busy machine a process of low priority would take seconds for what takes a tenth
         // of one.
-        Work::Names | Work::WantedTables | Work::JitNames => 0,
-        Work::Tables => 5,
-        Work::Lines => 19,
+        Work::Names | Work::WantedTables | Work::JitNames => None,
+        Work::Tables => Some(5),
+        Work::Lines => Some(19),
     }
 }
 
