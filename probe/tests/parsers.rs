@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use symbolize::parser::names::{FileNames, PlaceName, PlaceNames, SourceLine};
 use symbolize::{FileOffset, FileSource, Reason, RemoteFiles, Symbolizer};
 use test_support::{Random, compile, wait_until};
@@ -112,11 +112,13 @@ fn killed_at_any_moment(program: &Path) {
     assert!(named(&right) >= FUNCTIONS / 2, "{}", named(&right));
 
     // Undisturbed they are the same, and come from somebody who has no rights.
+    let begin = Instant::now();
     assert_eq!(names(&parsed(), program, &offsets).as_ref(), Ok(&right));
+    let undisturbed = begin.elapsed();
     all_are_confined();
 
     let (mut whole, mut refused) = (0, 0);
-    while_they_are_killed(KILLS, |killed| {
+    while_they_are_killed(KILLS, undisturbed, |killed| {
         while killed.load(Ordering::Relaxed) < KILLS {
             // Another symbolizer has read nothing yet, the same one all.
             let symbolizer = parsed();
@@ -148,7 +150,9 @@ fn lines_while_they_are_killed(program: &Path) {
     let plain = Symbolizer::new().with_files(RemoteFiles::Open);
     let right = lines(&plain, program, &offsets).expect("it has lines");
     assert!(right.iter().filter(|chain| !chain.is_empty()).count() > 20);
+    let begin = Instant::now();
     assert_eq!(lines(&parsed(), program, &offsets).as_ref(), Ok(&right));
+    let undisturbed = begin.elapsed();
     all_are_confined();
     let nice = parsers().into_iter().map(|parser| {
         let stat = fs::read_to_string(format!("/proc/{parser}/stat")).expect("it is idle");
@@ -157,7 +161,7 @@ fn lines_while_they_are_killed(program: &Path) {
     });
     assert!(nice.into_iter().any(|nice| nice == "19"));
     let (mut whole, mut refused) = (0, 0);
-    while_they_are_killed(KILLS / 4, |killed| {
+    while_they_are_killed(KILLS / 4, undisturbed, |killed| {
         while killed.load(Ordering::Relaxed) < KILLS / 4 {
             match lines(&parsed(), program, &offsets) {
                 Ok(lines) => {
@@ -203,12 +207,14 @@ fn unwind_tables_while_they_are_killed(program: &Path) {
         let rows = tables.stats().rows;
         (tables.table_of(id).expect("it was made"), rows)
     };
+    let begin = Instant::now();
     let (first, rows) = make(0);
+    let undisturbed = begin.elapsed();
     assert!(first.is_ok() && rows > FUNCTIONS, "{first:?} {rows}");
     all_are_confined();
     let (mut whole, mut refused) = (1, 0);
     let mut number = 0;
-    while_they_are_killed(KILLS / 4, |killed| {
+    while_they_are_killed(KILLS / 4, undisturbed, |killed| {
         while killed.load(Ordering::Relaxed) < KILLS / 4 {
             number += 1;
             let (made, all_rows) = make(number);
@@ -236,22 +242,25 @@ fn all_are_confined() {
     }
 }
 
-/// Runs `work` while parsers are ended, and gives it how many were. Then it is over.
-fn while_they_are_killed(at_least: usize, work: impl FnOnce(&AtomicUsize)) {
+/// Runs `work` while parsers are ended, and gives it how many were. Then it is over. `undisturbed`
+/// is how long one round of the work takes: some rounds come to their end on any machine, and
+/// others do not.
+fn while_they_are_killed(at_least: usize, undisturbed: Duration, work: impl FnOnce(&AtomicUsize)) {
     let (killed, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        scope.spawn(|| kill(&killed, &is_over));
+        scope.spawn(|| kill(&killed, &is_over, 3 * undisturbed));
         work(&killed);
         is_over.store(true, Ordering::Relaxed);
     });
     assert!(killed.load(Ordering::Relaxed) >= at_least);
 }
 
-/// Ends parsers, whatever they do.
-fn kill(killed: &AtomicUsize, is_over: &AtomicBool) {
+/// Ends parsers, whatever they do, after pauses of up to `longest_pause`.
+fn kill(killed: &AtomicUsize, is_over: &AtomicBool, longest_pause: Duration) {
     let mut random = Random::new(7);
+    let longest_us = longest_pause.as_micros() as u64;
     while !is_over.load(Ordering::Relaxed) {
-        std::thread::sleep(Duration::from_micros(random.below(40_000)));
+        std::thread::sleep(Duration::from_micros(random.below(longest_us)));
         for parser in parsers() {
             let pid = Pid::from_raw(parser.cast_signed()).expect("a process");
             let is_ended = kill_process(pid, Signal::KILL).is_ok();

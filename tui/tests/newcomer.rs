@@ -29,7 +29,8 @@ impl Newcomer {
         let postgres = Postgres::start()?;
         let folder = tempfile::tempdir().expect("a folder");
         terminal.type_line(&format!("cd {}", folder.path().display()));
-        terminal.start("");
+        // What else the machine does would be in the first rows.
+        terminal.start(&format!("-p {}", postgres.pid()));
         terminal.wait("samples of it", |screen| {
             screen.contains("postgres") && screen.lines().any(|line| line.starts_with('>'))
         });

@@ -50,9 +50,11 @@ while True:
     time.sleep(0.01)
 ";
 
-/// A screen on all of it, and how many keys its tasks took.
+/// A screen on these programs, and how many keys its tasks took.
 struct Tasks {
     terminal: Terminal,
+    /// What is looked at: what else the machine does would be in the first rows.
+    pids: RefCell<Vec<u32>>,
     told: RefCell<Vec<String>>,
 }
 
@@ -85,7 +87,7 @@ impl Tasks {
         screen
     }
 
-    /// Back to where every task begins: all functions of everything.
+    /// Back to where every task begins: all functions of all programs.
     fn begin(&self) {
         self.terminal.keys(&["q"]);
         self.terminal.wait_for_shell();
@@ -93,7 +95,9 @@ impl Tasks {
     }
 
     fn start(&self) {
-        self.terminal.start("--fresh");
+        let pids: Vec<String> = self.pids.borrow().iter().map(u32::to_string).collect();
+        self.terminal
+            .start(&format!("--fresh -p {}", pids.join(",")));
         // Names and the first samples have to be there before anything is found among them.
         self.terminal.wait("functions of all programs", |screen| {
             screen.contains("[1 Func]") && screen.contains("churn")
@@ -151,7 +155,7 @@ fn ten_tasks_take_few_keys_each() {
         return;
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let (Some(_postgres), Some(_service), Some(script), Some(_python)) = (
+    let (Some(postgres), Some(service), Some(script), Some(python)) = (
         Postgres::start_at(1000),
         service(folder.path()),
         node(folder.path(), &[], "app.js"),
@@ -162,6 +166,12 @@ fn ten_tasks_take_few_keys_each() {
     terminal.type_line(&format!("cd {}", folder.path().display()));
     let tasks = Tasks {
         terminal,
+        pids: RefCell::new(vec![
+            postgres.pid(),
+            service.pid(),
+            python.pid(),
+            script.pid(),
+        ]),
         told: RefCell::default(),
     };
     tasks.start();
@@ -207,9 +217,11 @@ fn ten_tasks_take_few_keys_each() {
     });
     assert!(screen.contains("type: node"), "{screen}");
     drop(script);
-    let Some(_script) = node(folder.path(), &["--perf-basic-prof"], "named.js") else {
+    let Some(script) = node(folder.path(), &["--perf-basic-prof"], "named.js") else {
         return;
     };
+    tasks.pids.borrow_mut().pop();
+    tasks.pids.borrow_mut().push(script.pid());
     tasks.begin();
     tasks.terminal.wait_for("spinHot");
     tasks.ask("the name is there then", "/spinHot<Enter>", |screen| {
