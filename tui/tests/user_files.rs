@@ -350,3 +350,31 @@ fn pipes_and_terminals_are_written_to() {
     assert!(run(&mut world.proftop(&args)).status.success());
     assert_eq!(reader.join().unwrap(), expected);
 }
+
+#[test]
+fn what_only_root_may_read_is_a_recording_or_is_not_shown() {
+    let Some(world) = World::new() else { return };
+    // A file of root that would be taken for folded stacks.
+    let folded = world.roots.join("lines");
+    fs::write(&folded, "main;a_secret_of_root 42\n").unwrap();
+    let report = |file: &Path| {
+        let args = ["report", file.to_str().unwrap()];
+        run(&mut world.proftop(&args))
+    };
+    // As anybody may read it, the user may.
+    let shown = report(&folded);
+    assert!(text(&shown.stdout).contains("a_secret_of_root"));
+    fs::set_permissions(&folded, Permissions::from_mode(0o600)).unwrap();
+    let refused = report(&folded);
+    assert!(text(&refused.stderr).contains("Permission denied"));
+    assert!(!text(&refused.stdout).contains("a_secret_of_root"));
+    assert_eq!(refused.status.code(), Some(1));
+    // Also through a link of the user's own.
+    let link = world.own.join("mine");
+    symlink(&folded, &link).unwrap();
+    assert_eq!(report(&link).status.code(), Some(1));
+
+    // What the recorder has written as root is opened.
+    fs::set_permissions(&world.recording, Permissions::from_mode(0o600)).unwrap();
+    assert!(report(&world.recording).status.success());
+}

@@ -1,10 +1,12 @@
 //! The file that is read: its name, its bytes, and what it may take in memory.
 
 use crate::failure::{Exit, Failure};
+use crate::user_files::UserFiles;
+use probe::privilege::UserRights;
 use profile::Limits;
-use profile::formats::FormatError;
+use profile::formats::{FormatError, pft};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,15 +14,36 @@ use std::time::Duration;
 /// the deepest stacks. If there are more, the oldest are left out.
 const MEMORY_MAX: usize = 2 << 30;
 
-/// Opens a recording; `-` is standard input.
+/// Opens a recording with the rights of the user who called proftop; `-` is standard input.
+///
+/// A file that only proftop itself may read has to be a recording of proftop, as its recorder
+/// writes them as root. Of any other file lines could be shown as if they were names.
 pub fn input(path: &Path) -> Result<Box<dyn Read>, Failure> {
     if is_stdin(path) {
         return Ok(Box::new(io::stdin()));
     }
-    match File::open(path) {
+    let opened = UserRights::current().run(|| File::open(path));
+    let opened = match opened {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            own_recording(path).ok_or(error)
+        }
+        opened => opened,
+    };
+    match opened {
         Ok(file) => Ok(Box::new(file)),
         Err(error) => Err(unreadable(path, &error)),
     }
+}
+
+/// Opens a file with our own rights. `None` if it cannot be opened, or is no recording of proftop.
+fn own_recording(path: &Path) -> Option<File> {
+    let mut file = UserFiles::of(&UserRights::own())
+        .open(path, u64::MAX)
+        .ok()?;
+    let mut start = [0; pft::MAGIC.len()];
+    file.read_exact(&mut start).ok()?;
+    file.rewind().ok()?;
+    (start == pft::MAGIC).then_some(file)
 }
 
 /// Returns an error if there is nothing at the path, without opening it: what is there may
