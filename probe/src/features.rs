@@ -10,6 +10,7 @@ mod place;
 
 use crate::privilege::{Capability, Rights};
 
+pub use event::level_that_keeps_clocks;
 pub use kernel::{kernel_is_at_least, kernel_release, max_sample_rate, perf_event_paranoid};
 pub use place::{in_host_cgroup_namespace, in_host_pid_namespace};
 

@@ -48,6 +48,15 @@ pub fn clocks(may_try: bool) -> Vec<Finding> {
     ]
 }
 
+/// The level of `kernel.perf_event_paranoid`, if that is why the kernel opens no clock for us although
+/// we have the right to sample: Debian's and Ubuntu's kernels have levels above 2, at which
+/// `CAP_PERFMON` does not count.
+pub fn level_that_keeps_clocks() -> Option<i32> {
+    let level = kernel::perf_event_paranoid().filter(|level| *level > 2)?;
+    let error = open(TYPE_SOFTWARE, SOFTWARE_CPU_CLOCK).err()?;
+    matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)).then_some(level)
+}
+
 /// A software clock is a timer, and no timer interrupts while interrupts are off.
 const CLOCK_IS_THERE: &str = "CPU clock: opened on CPU 0; work with interrupts off is counted \
      where they come on again (_raw_spin_unlock_irqrestore, finish_task_switch)";

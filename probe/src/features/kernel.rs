@@ -81,8 +81,18 @@ fn judge_paranoid(level: Option<i32>, rights: &Rights) -> Finding {
         Some(level) => format!("kernel.perf_event_paranoid = {level}"),
         None => return Finding::warn("paranoid", "kernel.perf_event_paranoid: cannot be read"),
     };
-    if rights.allow(Capability::Perfmon) {
+    // What the kernel itself knows ends at 2; Debian and Ubuntu have levels of their own.
+    let is_of_a_distribution = level.is_some_and(|level| level > 2);
+    if rights.allow(Capability::SysAdmin)
+        || rights.allow(Capability::Perfmon) && !is_of_a_distribution
+    {
         Finding::ok("paranoid", format!("{text}; CAP_PERFMON is above it"))
+    } else if rights.allow(Capability::Perfmon) {
+        Finding::warn(
+            "paranoid",
+            format!("{text}; above 2, CAP_PERFMON may not be enough"),
+        )
+        .fix("sudo sysctl kernel.perf_event_paranoid=2")
     } else {
         Finding::ok(
             "paranoid",
@@ -246,6 +256,7 @@ fn parse_release(release: &str) -> Option<(u32, u32)> {
 mod tests {
     use super::super::Level;
     use super::*;
+    use crate::privilege::Capabilities;
 
     #[test]
     fn versions_are_compared_as_numbers() {
@@ -255,6 +266,21 @@ mod tests {
         for release in ["6.9.3", "5.15.0-91-generic", "", "vendor", "6"] {
             assert!(!is_at_least(release, (6, 12)), "{release}");
         }
+    }
+
+    #[test]
+    fn levels_of_distributions_are_above_a_capability() {
+        let with = |capability: Capability| Rights {
+            euid: 1000,
+            effective: Capabilities(1 << capability as u8),
+            in_user_namespace: false,
+        };
+        let level = |level, capability| judge_paranoid(Some(level), &with(capability)).level;
+        assert_eq!(level(2, Capability::Perfmon), Level::Ok);
+        assert_eq!(level(3, Capability::Perfmon), Level::Warn);
+        assert_eq!(level(4, Capability::SysAdmin), Level::Ok);
+        let finding = judge_paranoid(Some(3), &with(Capability::Perfmon));
+        assert!(finding.fix.is_some_and(|fix| fix.contains("sysctl")));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! before the screen opens, as far as that can be known by then.
 
 use crate::choices::EngineChoice;
-use crate::failure::rights::{Invocation, cannot_sample, not_even_by_perf};
+use crate::failure::rights::{Invocation, cannot_open_clocks, cannot_sample, not_even_by_perf};
 use crate::failure::{Exit, Failure};
 use crate::target::{Target, processes_of};
 use engine::Counted;
@@ -137,6 +137,11 @@ fn may_use_bpf(target: &probe::Target, needs_bpf: bool) -> Result<(), WithoutBpf
         let failure = cannot_sample(&missing, paranoid, &Invocation::current(), needs_bpf);
         WithoutBpf(Box::new(failure), missing.to_string())
     })?;
+    if let Some(level) = features::level_that_keeps_clocks() {
+        let failure = cannot_open_clocks(level, &Invocation::current());
+        let why = failure.message.clone();
+        return Err(WithoutBpf(Box::new(failure), why));
+    }
     same_numbers_as_the_kernel(target)
 }
 

@@ -161,8 +161,23 @@ pub fn cannot_sample(
     let [first, second] = FILE_CAPABILITIES;
     failure.remedy(again, "this run").remedy(
         format!("sudo setcap \"{first} \\\n  {second}\" \\\n  {file}"),
-        "every run of this binary",
+        "every run, whoever starts it",
     )
+}
+
+/// Returns the message for a user with the capabilities to sample on a kernel that opens clocks for
+/// root only, by this level of `kernel.perf_event_paranoid`.
+pub fn cannot_open_clocks(level: i32, invocation: &Invocation) -> Failure {
+    Failure::new(
+        Exit::NotPossible,
+        format!("cannot sample: kernel.perf_event_paranoid = {level} keeps CPU clocks for root"),
+    )
+    .detail("levels above 2 are this distribution's own: CAP_PERFMON does not count there")
+    .remedy(
+        "sudo sysctl kernel.perf_event_paranoid=2",
+        "until the next boot",
+    )
+    .remedy(format!("sudo {invocation}"), "this run")
 }
 
 /// Returns what works without rights. With `kernel.perf_event_paranoid` up to 2, users may
@@ -235,11 +250,24 @@ proftop: cannot sample: no right to load BPF programs and open CPU clocks
     sudo ./target/release/proftop -p 12           this run
     sudo setcap \"cap_bpf,cap_perfmon,cap_syslog+ep \\
       cap_sys_ptrace,cap_dac_read_search,cap_checkpoint_restore+ep\" \\
-      ./target/release/proftop                    every run of this binary
+      ./target/release/proftop                    every run, whoever starts it
   Works without rights: proftop doctor, proftop -- COMMAND, -p PID of your own
 ";
         assert_eq!(text, expected);
         assert!(text.lines().all(|line| line.chars().count() <= 80));
+    }
+
+    #[test]
+    fn a_level_above_those_of_the_kernel_is_named() {
+        let run = invocation("/usr/bin/proftop", &["-p", "12"]);
+        let expected = "\
+proftop: cannot sample: kernel.perf_event_paranoid = 3 keeps CPU clocks for root
+  levels above 2 are this distribution's own: CAP_PERFMON does not count there
+  Any one of these is enough:
+    sudo sysctl kernel.perf_event_paranoid=2      until the next boot
+    sudo proftop -p 12                            this run
+";
+        assert_eq!(cannot_open_clocks(3, &run).to_string(), expected);
     }
 
     #[test]
