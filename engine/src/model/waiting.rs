@@ -15,8 +15,11 @@
 //! by state for every thread. They are read some times a second, and what each thread did
 //! between two readings goes into the store's log of states, beside who waited for whom.
 
+mod hands;
+
 use super::runners::Runners;
 use crate::settings::Counted;
+use hands::Hands;
 use probe::{Batch, RawWait, ThreadTotals, WaitCounters, WaitState, Waker};
 use profile::{
     Delays, DoingThen, EventId, Frame, FrameKind, Held, HeldBy, Metric, ModuleId, NameState,
@@ -62,8 +65,10 @@ pub struct Waiting {
     /// not known who did.
     ended_ns: u64,
     ended_unknown_ns: u64,
-    /// Time waited for locks that another thread had when the wait began than the one that ended
-    /// it.
+    /// Through whose hands locks go for which others wait.
+    hands: Hands,
+    /// Time waited for locks that one thread had when the wait began, and another one as far as
+    /// `hands` can tell.
     handed_on_ns: u64,
 }
 
@@ -108,6 +113,7 @@ impl Waiting {
             kept_ns: 0,
             ended_ns: 0,
             ended_unknown_ns: 0,
+            hands: Hands::default(),
             handed_on_ns: 0,
         })
     }
@@ -167,8 +173,9 @@ impl Waiting {
             )
         });
         let waker = self.waker_of(wait);
+        let first = self.hands.take_first(sample.tid);
         if let (Some((_, owner)), Some(Waker::Thread { tid, .. })) = (wait.owner, waker)
-            && owner != tid
+            && owner != first.unwrap_or(tid)
         {
             self.handed_on_ns = self.handed_on_ns.saturating_add(wait.waited_ns);
         }
@@ -209,18 +216,62 @@ impl Waiting {
         wait.waker
     }
 
-    /// Counts a wait for the thread that ended it: the sample is of that one.
+    /// Counts a wait for the thread that ended it, which the sample is of; one for a lock for all
+    /// through whose hands that went meanwhile.
     pub fn add_wake(&mut self, sample: NewSample<'_>, wait: RawWait, store: &mut Store) {
         self.kept_ns = self.kept_ns.saturating_add(wait.waited_ns);
         let sample = self.runners.without(sample);
-        let frames = below_state(wait.state, sample.frames, store);
+        let (WaitState::Lock | WaitState::Gil, Some(Waker::Thread { tid: waiter, .. })) =
+            (wait.state, wait.waker)
+        else {
+            let part = part_of(wait, wait.state);
+            return self.add_kept(sample, wait.state, wait.waited_ns, part, store);
+        };
+        // A short wait stands for more than itself, and so does each part of it.
+        let scaled = |ns: u64| {
+            let ns = u128::from(ns) * u128::from(wait.waited_ns) / u128::from(wait.away_ns.max(1));
+            u64::try_from(ns).unwrap_or(u64::MAX)
+        };
+        for part in self.hands.divide(waiter, wait.away_ns, &sample) {
+            let whole = WaitPart::whole(part.ns.max(1));
+            self.add_kept(
+                part.sample(sample),
+                wait.state,
+                scaled(part.ns),
+                whole,
+                store,
+            );
+        }
+    }
+
+    /// Counts that a thread let others wait. Where memory is short, the store may have forgotten
+    /// modules of a stack that was taken some time ago: that counts as none.
+    fn add_kept(
+        &self,
+        sample: NewSample<'_>,
+        state: WaitState,
+        ns: u64,
+        part: WaitPart,
+        store: &mut Store,
+    ) {
+        let is_known = |frame: &Frame| store.has_module(frame.module);
+        let sample = if sample.frames.iter().all(is_known) {
+            sample
+        } else {
+            NewSample {
+                frames: &[],
+                kernel_frames: 0,
+                ..sample
+            }
+        };
+        let frames = below_state(state, sample.frames, store);
         let sample = NewSample {
             frames: &frames,
             kernel_frames: sample.kernel_frames + 1,
-            weight: wait.waited_ns,
+            weight: ns,
             ..sample
         };
-        store.add_wait_of(self.kept_waiting, sample, part_of(wait, wait.state));
+        store.add_wait_of(self.kept_waiting, sample, part);
     }
 
     /// Names those of `frames` that say what was waited for, and returns the others.
@@ -293,7 +344,7 @@ impl Waiting {
         });
         let handed_on = 100.0 * self.handed_on_ns as f64 / self.ended_ns.max(1) as f64;
         let handed_on = (handed_on >= HANDED_ON_PERCENT).then(|| {
-            format!("in kept-waiting, {handed_on:.0}% of the time of this run counts for a thread that had the lock last: when the wait began another one had it, which Threads names")
+            format!("in kept-waiting, {handed_on:.0}% of the time of this run counts in part for another thread than had the lock when the wait began, which Threads names: it is not known through whose hands the lock went")
         });
         let (switches, is_lost) = (counters.switches_lost, counters.switches_lost > 0);
         let switches = is_lost.then(|| {
@@ -615,6 +666,64 @@ mod tests {
         assert_eq!(waited(&store, 6, 10).holders, []);
         let note = waiting.notes().last().unwrap();
         assert!(note.starts_with("in kept-waiting,"), "{note}");
+    }
+
+    #[test]
+    fn a_wait_counts_for_all_through_whose_hands_the_lock_went() {
+        let mut store = Store::new(profile::Limits::default());
+        let mut waiting = Waiting::new(&Counted::OffCpu, &mut store).unwrap();
+        store.add_module(ModuleId(1), "program", "/bin/program");
+        store.add_process(profile::ProcessId(1), 1, "program");
+        let mut woken = |tid: u32, by: u32, since: u64, until: u64, address: u64| {
+            let frames = [Frame {
+                module: ModuleId(1),
+                address,
+                kind: FrameKind::User,
+            }];
+            let sample = NewSample {
+                time_ns: until,
+                cpu: 0,
+                process: profile::ProcessId(1),
+                tid: by,
+                comm: "program",
+                frames: &frames,
+                kernel_frames: 0,
+                ending: profile::Ending::Root,
+                weight: 1,
+            };
+            let wait = RawWait {
+                state: WaitState::Lock,
+                waited_ns: until - since,
+                queued_ns: 0,
+                away_ns: until - since,
+                waker: Some(Waker::Thread { pid: 1, tid }),
+                owner: None,
+                told_ns: 0,
+                is_open: false,
+            };
+            waiting.add_wake(sample, wait, &mut store);
+            let owned = RawWait {
+                waker: Some(Waker::Thread { pid: 1, tid: by }),
+                owner: Some((1, 1)),
+                ..wait
+            };
+            waiting.add_wait(NewSample { tid, ..sample }, owned, &mut store);
+        };
+        // Thread 1 keeps the lock for long, at 4096; 2 has it only for a moment, at 8192.
+        woken(2, 1, 5 * SECOND, 6 * SECOND, 4096);
+        woken(3, 2, 5 * SECOND, 6 * SECOND + 1000, 8192);
+        let view = store.view().of_event(waiting.kept_waiting()).unwrap();
+        let selected = view.select(&profile::Query::default(), &profile::Cancel::new());
+        let report = selected.unwrap().report();
+        let total = |name: &str| {
+            let mut rows = report.functions.iter();
+            let row = rows.find(|row| *row.name == *name).unwrap();
+            (row.total_samples, row.waits.unwrap().count)
+        };
+        assert_eq!(total("program+0x1000"), (2 * SECOND, 2));
+        assert_eq!(total("program+0x2000"), (1000, 1));
+        // Nothing counts for another thread than had the lock.
+        assert_eq!(waiting.handed_on_ns, 0);
     }
 
     #[test]
