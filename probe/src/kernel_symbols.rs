@@ -1,9 +1,10 @@
 //! The kernel's functions, read once at the start for all threads that need them: the kernel takes
-//! 40 ms or more to list them.
+//! 40 ms or more to list them, so they are kept on disk as well, for later runs.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use symbolize::KernelSymbols;
+use symbolize::cache_directory::{self, Directory};
 
 /// The function that everything of exec is called from, since Linux 5.9.
 const EXEC: &str = "bprm_execve";
@@ -36,13 +37,23 @@ pub(crate) fn exec() -> Option<Range<u64>> {
 }
 
 fn read_now(first: &mut Option<First>) -> Arc<KernelSymbols> {
-    let symbols = Arc::new(KernelSymbols::load());
+    let directory = directory();
+    let symbols = directory
+        .as_ref()
+        .map_or_else(KernelSymbols::load, KernelSymbols::load_or_keep);
+    let symbols = Arc::new(symbols);
     let exec = symbols.start_of(EXEC);
     *first = Some(First {
         symbols: Arc::downgrade(&symbols),
         exec: exec.and_then(|start| symbols.extent(start)),
     });
     symbols
+}
+
+/// Where they are kept; None if that cannot be.
+fn directory() -> Option<Directory> {
+    let base = cache_directory::default_base()?;
+    Directory::open(&base, &["proftop", "kernel"]).ok()
 }
 
 /// No code panics while it holds the lock, and every state is consistent.

@@ -60,7 +60,10 @@ const STARTING_MAX: usize = 1024;
 /// For how long a program that was executed is expected to map files.
 const EXPECTED_FOR: Duration = Duration::from_millis(50);
 
-/// How soon the next turn is while one of them is about to run Python.
+/// For how long after the start first samples are expected, which a user waits for.
+const FIRST_EXPECTED_FOR: Duration = Duration::from_millis(300);
+
+/// How soon the next turn is while something is expected, or a process is about to run Python.
 const STARTING_TURN: Duration = Duration::from_millis(10);
 
 /// What has been read and not been told yet, and all that is known of processes.
@@ -92,7 +95,8 @@ pub struct Timeline {
     housekeeping: Instant,
     /// When something was last told of a process.
     last_event: Instant,
-    /// Until then a process maps files that was not there before.
+    /// Until then turns follow each other soon: first samples are expected, or a process that was
+    /// not there before maps files.
     expected_until: Instant,
 }
 
@@ -120,7 +124,7 @@ impl Timeline {
             adopted_again: false,
             housekeeping: Instant::now(),
             last_event: Instant::now(),
-            expected_until: Instant::now(),
+            expected_until: Instant::now() + FIRST_EXPECTED_FOR,
         }
     }
 
@@ -273,8 +277,8 @@ impl Timeline {
 
     /// How soon the next turn is to come: after `wait` at most, and earlier
     ///
-    /// - after [`STARTING_TURN`] while a process is about to run Python, or a program was executed
-    ///   a moment ago;
+    /// - after [`STARTING_TURN`] in the first moments, and while a process is about to run Python or
+    ///   a program was executed a moment ago;
     /// - after [`LIVELY`] while something happens to processes, or samples are held.
     ///
     /// When answers come, it is earlier still ([`Self::answers`]).

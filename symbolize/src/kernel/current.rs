@@ -111,13 +111,18 @@ impl CurrentKernel {
         load: impl Fn() -> KernelSymbols,
     ) -> Arc<KernelSymbols> {
         let mut guard = self.state();
-        let state = guard.get_or_insert_with(|| LastRead {
-            symbols: match self.first {
-                Some(first) => first(),
-                None => Arc::new(load()),
-            },
-            read: Instant::now(),
-            wait: WAIT,
+        let state = guard.get_or_insert_with(|| {
+            let symbols = self.first.map_or_else(|| Arc::new(load()), |first| first());
+            LastRead {
+                // What an earlier run has kept is not from now.
+                wait: if symbols.is_of_earlier_run() {
+                    Duration::ZERO
+                } else {
+                    WAIT
+                },
+                symbols,
+                read: Instant::now(),
+            }
         });
         let is_missing = |addr| state.symbols.find(addr) == Err(Reason::NotCovered);
         if state.read.elapsed() >= state.wait
@@ -127,7 +132,7 @@ impl CurrentKernel {
             state.read = Instant::now();
             state.wait = match state.symbols.find(missing) {
                 Ok(_) => WAIT,
-                Err(_) => (state.wait * 2).min(WAIT_MAX),
+                Err(_) => (state.wait * 2).clamp(WAIT, WAIT_MAX),
             };
         }
         state.symbols.clone()

@@ -1,6 +1,7 @@
 //! `/proc/kallsyms`: the kernel's functions, those of modules and BPF programs
 //! included, with their addresses and without their sizes.
 
+mod kept;
 mod line;
 
 use std::collections::HashMap;
@@ -50,6 +51,8 @@ pub struct KernelSymbols {
     names: String,
     modules: Vec<Box<str>>,
     hidden: bool,
+    /// They were kept on disk, without code that comes and goes.
+    is_of_earlier_run: bool,
 }
 
 /// An address from which on a function, or none, has the code.
@@ -158,6 +161,11 @@ impl KernelSymbols {
     /// Whether the kernel keeps the addresses to itself.
     pub fn is_hidden(&self) -> bool {
         self.hidden
+    }
+
+    /// Whether they were kept on disk by an earlier run, and lack code that comes and goes.
+    pub fn is_of_earlier_run(&self) -> bool {
+        self.is_of_earlier_run
     }
 
     /// The number of functions.
@@ -304,6 +312,7 @@ impl Builder {
             names: self.names,
             modules: self.modules,
             hidden: !self.addresses,
+            is_of_earlier_run: false,
         }
     }
 }
