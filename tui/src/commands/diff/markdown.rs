@@ -9,6 +9,13 @@ use profile::diff::DiffRow;
 /// What was compared may take one part in this many of the text.
 const SIDES_PART: usize = 3;
 
+/// How many changes are shown that could be chance: whoever asks what changed has little use for
+/// them, and pays for each line.
+const CHANCE_MAX: usize = 10;
+
+/// The smallest change that does not look like none, as it is printed.
+const VISIBLE_MIN: f64 = 0.05;
+
 /// Returns the difference, which has no more than so many tokens. Whole lines are left out at
 /// the end of a section that has no room.
 pub fn render(compared: &Compared<'_>, tokens_max: usize) -> String {
@@ -29,8 +36,15 @@ pub fn render(compared: &Compared<'_>, tokens_max: usize) -> String {
     if let Some(limit) = compared.limit {
         lines.push(&verdict(compared, limit));
     }
-    rows(compared, "Surely changed", &sure, &mut lines);
-    rows(compared, "Could be chance", &rest, &mut lines);
+    let count = sure.len();
+    rows(compared, ("Surely changed", count), &sure, &mut lines);
+    let count = rest.len();
+    let visible = rest
+        .into_iter()
+        .filter(|row| change(compared, row).abs() >= VISIBLE_MIN)
+        .take(CHANCE_MAX)
+        .collect::<Vec<_>>();
+    rows(compared, ("Could be chance", count), &visible, &mut lines);
     lines.into_text() + &how.into_text()
 }
 
@@ -79,24 +93,34 @@ fn verdict(compared: &Compared<'_>, limit: f64) -> String {
 }
 
 /// Writes a section of functions, as many as were asked for and there is room for, and how
-/// many are left out.
-fn rows(compared: &Compared<'_>, head: &str, all: &[&DiffRow], lines: &mut Lines) {
-    if all.is_empty() || !lines.head(head) {
+/// many of all that belong to it are left out.
+fn rows(
+    compared: &Compared<'_>,
+    (head, count): (&str, usize),
+    rows: &[&DiffRow],
+    lines: &mut Lines,
+) {
+    if rows.is_empty() || !lines.head(head) {
         return;
     }
-    let shown = &all[..all.len().min(compared.rows_max)];
+    let shown = &rows[..rows.len().min(compared.rows_max)];
     let numbered = shown.iter().enumerate();
     let rows = numbered.map(|(at, function)| format!("{}. {}", at + 1, row(compared, function)));
-    lines.list(rows, all.len() - shown.len(), |left| {
+    lines.list(rows, count - shown.len(), |left| {
         format!("- {left} more are left out")
     });
+}
+
+/// Returns how much more a function itself takes, in what is compared.
+fn change(compared: &Compared<'_>, row: &DiffRow) -> f64 {
+    compared.diff.sides().change(row.a_self, row.b_self)
 }
 
 /// Returns how much a function took before and takes now.
 fn row(compared: &Compared<'_>, row: &DiffRow) -> String {
     let diff = compared.diff;
     let sides = diff.sides();
-    let change = sides.change(row.a_self, row.b_self);
+    let change = change(compared, row);
     let (a, b) = (
         sides.amount(&diff.a, row.a_self),
         sides.amount(&diff.b, row.b_self),
@@ -191,6 +215,8 @@ mod tests {
         let first = text.lines().nth(1).unwrap();
         assert_eq!(first, "No difference: whatever changed could be chance.");
         assert!(text.contains("Within the limit"), "{text}");
+        // Two equal sides have no change to show.
+        assert!(!text.contains("Could be chance"), "{text}");
     }
 
     #[test]
