@@ -70,6 +70,7 @@ impl Desk {
                 "pidof",
                 "[ $1 = orders ] && exec cat orders.pid; echo $SERVER",
             ),
+            ("pgrep", "echo $SERVER"),
             ("ssh", SSH_HERE),
         ] {
             let script = directory.write(format!("bin/{name}"), format!("#!/bin/sh\n{body}\n"));

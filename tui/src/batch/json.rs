@@ -538,7 +538,7 @@ mod tests {
     use crate::batch::Format;
     use crate::batch::fixture::{Fixture, hostile};
     use crate::fixture::json_fields;
-    use profile::Ending;
+    use profile::{Ending, NoName};
     use serde_json::Value;
     use std::collections::BTreeSet;
 
@@ -574,6 +574,22 @@ mod tests {
             let is_left_out = text.contains("Not part of `user_stacks`.");
             assert_eq!(is_left_out, !ending.is_user_stack(), "{word}");
         }
+    }
+
+    #[test]
+    fn the_document_has_every_reason_without_a_name() {
+        let (_, section) = DOCUMENT
+            .split_once("### Why frames have no name")
+            .expect("a section");
+        let documented: BTreeSet<&str> = section
+            .split("\n### ")
+            .next()
+            .unwrap_or_default()
+            .lines()
+            .filter_map(|line| line.strip_prefix("- `")?.split('`').next())
+            .collect();
+        let all = NoName::ALL.iter().map(|reason| reason.label());
+        assert_eq!(documented, all.collect());
     }
 
     #[test]
