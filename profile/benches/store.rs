@@ -1,6 +1,5 @@
-//! How fast samples go in and how long a report takes, at the size that the
-//! store is designed for: a million samples, a hundred thousand stacks of 10 to
-//! 49 frames, eight thousand functions.
+//! How fast samples are added and how long a report takes, at the size that the store is designed
+//! for: a million samples, a hundred thousand stacks of 10 to 49 frames, eight thousand functions.
 //!
 //! Prints figures and asserts none: run it alone on a quiet machine with
 //! `cargo bench -p profile --bench store`.
@@ -28,7 +27,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 fn main() {
     let mut random = Random::new(0x2545_f491_4f6c_dd1d);
     let stacks: Vec<Vec<Frame>> = (0..STACKS).map(|_| stack(&mut random)).collect();
-    // Each stack at least once, in an order that a cache does not foresee.
+    // Each stack at least once, in an order that the cache cannot predict.
     let order: Vec<usize> = (0..SAMPLES as usize)
         .map(|i| {
             if i < STACKS {
@@ -175,9 +174,8 @@ fn print(what: &str, mut work: impl FnMut()) {
     println!("{what:31} {}", ms(took[2]));
 }
 
-/// Adds the samples, and gives the time spent in the store. The frames come
-/// from a small buffer, as they do from a decoder: copying them there, from
-/// tens of megabytes, is not what is measured.
+/// Adds the samples, and returns the time spent in the store. The frames come from a small buffer,
+/// as they do from a decoder: copying them there, from tens of megabytes, is not measured.
 fn feed(store: &mut Store, stacks: &[Vec<Frame>], order: &[usize], first: u64) -> Duration {
     const BATCH: usize = 64;
     let mut buffer: Vec<Vec<Frame>> = vec![Vec::new(); BATCH];

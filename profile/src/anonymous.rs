@@ -1,17 +1,17 @@
-//! A view *without the names of people and machines*, to be given away: it tells
-//! which code ran, not whose it was.
+//! A view *without the names of people and machines*, so that a recording can be given away: it
+//! shows which code ran, but not on whose machine or for which user.
 //!
-//! Commands, users, control groups, machines and directories get numbers; what had one name
-//! still has one, so that whatever is grouped by it adds up as before. The
-//! machine's name, the scope and the notes go. What stays is code: names of
-//! functions and files, numbers of processes, build-ids.
+//! Commands, users, control groups, machines and directories are replaced by numbers. Each distinct
+//! name gets its own number, so that everything grouped by it adds up as before. The machine's
+//! name, the scope and the notes are removed. Code is kept: names of functions and files, process
+//! numbers, build-ids.
 
 use crate::{Host, Info, ProcessDetails, View};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Directories that are alike on every machine: what lies there tells nothing of
-/// this one.
+/// Directories that exist on every machine: a path below one of them reveals nothing about this
+/// machine.
 const COMMON: [&str; 14] = [
     "/bin/",
     "/sbin/",
@@ -30,7 +30,8 @@ const COMMON: [&str; 14] = [
 ];
 
 impl View {
-    /// The same samples, and none of those names.
+    /// Returns a view with the same samples in which the names of people and machines are replaced
+    /// by numbers.
     pub fn anonymous(&self) -> View {
         let tables = &*self.tables;
         let mut commands = Aliases::new("command-");
@@ -65,13 +66,13 @@ impl View {
     }
 }
 
-/// What is known of the recording, without the machine's name, the scope and the notes.
+/// Returns the description of the recording without the machine's name, the scope and the notes.
 fn anonymous(info: &Info) -> Info {
     let mut notes = vec!["names of processes, users, machines and directories were hidden; those of files with code \
          and of functions were not"
             .into()];
     if !info.notes.is_empty() {
-        // They may have such a name in the middle of a sentence.
+        // Notes may contain such a name in the middle of a sentence, so only their number is kept.
         notes.push(match info.notes.len() {
             1 => "a note of the recording was left out".into(),
             count => format!("{count} notes of the recording were left out"),
@@ -88,7 +89,7 @@ fn anonymous(info: &Info) -> Info {
     }
 }
 
-/// What each name is called instead, in the order in which they are met.
+/// The replacement of each name, numbered in the order in which the names are met.
 struct Aliases {
     stem: &'static str,
     known: HashMap<Arc<str>, Arc<str>>,
@@ -102,7 +103,7 @@ impl Aliases {
         }
     }
 
-    /// What has no name gets none.
+    /// Returns the replacement of `name`; an empty name stays empty.
     fn of(&mut self, name: &Arc<str>) -> Arc<str> {
         if name.is_empty() {
             return Arc::clone(name);
@@ -112,11 +113,11 @@ impl Aliases {
         Arc::clone(self.known.entry(Arc::clone(name)).or_insert_with(alias))
     }
 
-    /// The file's own name stays, and so does what is no path on this machine:
-    /// `[kernel]`, `src/main.rs`.
+    /// Replaces the directory of a path and keeps the file's own name. What is not a path on this
+    /// machine is kept whole: `[kernel]`, `src/main.rs`.
     fn of_path(&mut self, path: &Arc<str>) -> Arc<str> {
         let is_common = COMMON.iter().any(|start| path.starts_with(start));
-        // From such a directory `..` leads anywhere.
+        // `..` can lead from such a directory to anywhere.
         let is_common = is_common && !path.contains("/../");
         match path.rsplit_once('/') {
             Some((directory, name)) if path.starts_with('/') && !is_common => {

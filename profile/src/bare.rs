@@ -1,14 +1,15 @@
-//! A view *without names of functions*, or *without build-ids*, to be given away: it
-//! tells where in which file the CPUs were, and who has the files can find the names
-//! again (`proftop resolve`); without build-ids it does not tell which build they were.
+//! A view *without names of functions*, or *without build-ids*, so that a recording can be given
+//! away. It shows where in which file the CPUs were; whoever has the files can add the names again
+//! (`proftop resolve`). Without build-ids it also does not reveal which build of a file ran.
 
 use crate::tables::Tag;
 use crate::{Info, NoName, Selection, View};
 use std::sync::Arc;
 
 impl View {
-    /// The same samples. Each function is called by one of its places, inlined ones are
-    /// not told from those that they were inlined in, and nothing is known of source text.
+    /// Returns a view with the same samples and no symbol names. Each function is named after one
+    /// of its addresses, inlined functions are merged into the function that contains them, and
+    /// source locations are dropped.
     pub fn without_symbols(&self) -> View {
         let tables = &*self.tables;
         let place = |function| {
@@ -26,7 +27,8 @@ impl View {
         }
     }
 
-    /// The same samples, of files that nobody can tell from other builds.
+    /// Returns a view with the same samples and no build-ids: builds of a file cannot be told
+    /// apart.
     pub fn without_build_ids(&self) -> View {
         View {
             tables: Arc::new(crate::tables::Tables {
@@ -36,7 +38,7 @@ impl View {
         }
     }
 
-    /// The same tables, whose info says in a note what was left out.
+    /// Returns a copy of the tables with `note` added to its info; the note says what was left out.
     fn noted(&self, note: &str) -> crate::tables::Tables {
         let tables = &*self.tables;
         let mut info = Info::clone(&tables.info);
@@ -49,18 +51,20 @@ impl View {
 }
 
 impl Selection {
-    /// The same samples, also of what was chosen by names: [`View::without_symbols`].
+    /// Returns the same selection of samples, names removed as in [`View::without_symbols`].
+    /// Samples that a filter selected by name stay selected.
     pub fn without_symbols(mut self) -> Self {
         self.view = self.view.without_symbols();
         self.drop_inlined();
-        // All that was counted by a name, or by the reason for having none.
+        // The counts by tag depend on names, and on the reasons why names are missing: now every
+        // frame has no name because names were left out.
         let frames = self.tags.iter().sum();
         self.tags = [0; Tag::COUNT];
         self.tags[Tag::unnamed(NoName::LeftOut).index()] = frames;
         self
     }
 
-    /// The same samples: [`View::without_build_ids`].
+    /// Returns the same selection of samples, build-ids removed as in [`View::without_build_ids`].
     pub fn without_build_ids(mut self) -> Self {
         self.view = self.view.without_build_ids();
         self

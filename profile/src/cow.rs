@@ -5,14 +5,14 @@
 use crate::growth;
 use std::sync::Arc;
 
-/// The table, to be changed in place.
+/// Returns the table for writing in place; copies it first if a view still shares it.
 #[inline]
 pub(crate) fn write<T: Clone>(table: &mut Arc<Vec<T>>) -> &mut Vec<T> {
     Arc::make_mut(table)
 }
 
-/// The table with room for `more` entries: a copy is made with that room, not
-/// grown afterwards.
+/// Returns the table for writing, with room for `more` entries. If the table has to be copied, the
+/// copy is allocated with that room instead of growing later.
 pub(crate) fn grow<T: Clone>(table: &mut Arc<Vec<T>>, more: usize) -> &mut Vec<T> {
     if Arc::get_mut(table).is_none() {
         let mut copy = Vec::with_capacity(growth::with_room(table.len(), more));

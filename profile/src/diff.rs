@@ -1,14 +1,14 @@
-//! *Diff*: what takes more time in one selection than in another, and whether
-//! that could be chance.
+//! *Diff*: which functions take more time in one selection than in another, and whether the
+//! difference could be chance.
 //!
-//! A function is the same in both if build-id and name are equal, else if
-//! module and name are, else if the names are and the modules are taken for one program
-//! whose file was renamed ([`Renamed`]). Shares of self samples are compared by the
-//! two-proportion z-test, and where time is compared, rates by the test of two
-//! rates. Both take into account that samples are not independent of each other, by how much
-//! they vary within each side ([`spread`]). As many functions are compared at once, what is
-//! called *sure* is corrected by Benjamini and Hochberg: of all that is called
-//! so, one in twenty is expected to be chance.
+//! A function is considered the same on both sides if build-id and name are equal, else if module
+//! and name are equal, else if the names are equal and the modules were recognized as one program
+//! whose file was renamed ([`Renamed`]). Shares of self samples are compared by the two-proportion
+//! z-test; where time is compared, rates are compared by the test of two rates. Both tests take
+//! into account that samples are not independent of each other, using how much they vary within
+//! each side ([`spread`]). As many functions are tested at once, significance is corrected by the
+//! procedure of Benjamini and Hochberg: of all changes called *sure*, one in twenty is expected to
+//! be chance.
 
 mod apart;
 mod binomial;
@@ -29,57 +29,58 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The share of the changes called sure that may be chance.
+/// The expected fraction of false findings among the changes that are called sure.
 pub const FALSE_RATE: f64 = 0.05;
 
 /// With fewer samples on both sides together nothing is sure: the test needs
 /// counts that are nearly normal.
 pub const SAMPLES_MIN: f64 = 10.0;
 
-/// As much as this others may have had of busy CPUs without a word: proftop itself, and what a
-/// system does always.
+/// CPU time in percent that other programs may use before a side counts as crowded. proftop itself
+/// and the usual system activity stay below it.
 const OTHERS_PERCENT: f64 = 5.0;
 
 /// Two selections compared.
 #[derive(Debug, Clone)]
 pub struct Diff {
-    /// The earlier selection, which the other is compared with.
+    /// The earlier selection, the baseline of the comparison.
     pub a: Side,
     /// The later selection.
     pub b: Side,
-    /// First what surely grew, by how much its self share changed, most first; then what
-    /// surely fell, and then what may be chance. Of one busy CPU all shares are parts: what
-    /// grew makes others fall, and is what somebody who compares looks for.
+    /// The compared functions, in this order: significant growth of the self share, largest first;
+    /// then significant decreases; then changes that may be chance. Growth is first because all
+    /// shares are parts of one whole: a function that grew makes the others fall, and the growth is
+    /// what one looks for.
     pub rows: Vec<DiffRow>,
-    /// What is tested is how much time each takes, and not which share.
+    /// Whether the time that each function takes is tested, instead of its share.
     tests_time: bool,
-    /// What the correction makes of the chances that were tested.
+    /// The tested p-values and their corrected values.
     corrected: Corrected,
-    /// How much more the samples of all functions together vary than independent ones, for what
-    /// is no function.
+    /// How much more the samples of all functions together vary than independent samples would.
+    /// Used for values that do not belong to one function.
     spreads: Spreads,
-    /// Functions that were told to be the same by the build-id of their module.
+    /// Number of functions that were matched by the build-id of their module.
     pub same_by_build_id: usize,
-    /// Functions that were told to be the same by the name of their module.
+    /// Number of functions that were matched by the name of their module.
     pub same_by_module: usize,
-    /// Files that are called otherwise in B, and were taken for the same program.
+    /// Files that have another name in B and were recognized as the same program.
     pub renamed: Vec<Renamed>,
 }
 
-/// What one side's numbers are shares of.
+/// One side of the comparison: the totals that its shares and rates refer to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Side {
     /// Samples that count on this side.
     pub samples: u64,
-    /// Length of its window.
+    /// Length of its window in seconds.
     pub seconds: f64,
-    /// 0 if it is not known.
+    /// Samples per second of one busy CPU; 0 if unknown.
     pub rate_hz: u32,
-    /// How busy the CPUs were in the whole recording, as far as that is known.
+    /// How busy the CPUs were in the whole recording, as far as known.
     pub busy: Busy,
-    /// CPUs that were sampled; 0 if that is not known, or if samples are not of time on CPUs.
+    /// Number of sampled CPUs; 0 if unknown, or if samples do not measure CPU time.
     cpus: u32,
-    /// What one of them tells: less than one sample, where the rate changed.
+    /// Weight of one sample as statistical evidence: less than 1 where the sampling rate changed.
     evidence: f64,
 }
 
@@ -108,13 +109,13 @@ impl Side {
         }
     }
 
-    /// Samples that one busy CPU would have.
+    /// Number of samples that one CPU busy for the whole window would have.
     fn ticks(&self) -> f64 {
         f64::from(self.rate_hz) * self.seconds * self.evidence
     }
 
-    /// Whether what else ran decided how much CPU time this side has: hardly any was left, and
-    /// others had a part of it.
+    /// Whether other programs limited the CPU time of this side: the CPUs were nearly all busy, and
+    /// others used more than `OTHERS_PERCENT` of that time, or an unknown part of it.
     pub fn is_crowded(&self) -> bool {
         self.busy.is_crowded()
             && self
@@ -122,38 +123,37 @@ impl Side {
                 .is_none_or(|part| part > OTHERS_PERCENT)
     }
 
-    /// How much of the time of the CPUs other programs had than those of this side; `None` if that
-    /// is not known.
+    /// CPU time of other programs in percent of all CPU time; `None` if unknown.
     fn others_percent(&self) -> Option<f64> {
         let own_cpus = self.cpu_ms_per_s(self.samples)? / 1000.0;
         let own = (self.cpus > 0).then(|| own_cpus * 100.0 / f64::from(self.cpus));
         Some(self.busy.percent()? - own?)
     }
 
-    /// In percent of this side.
+    /// `samples` in percent of this side.
     pub fn share(&self, samples: u64) -> f64 {
         crate::percent(samples, self.samples)
     }
 
-    /// Milliseconds of CPU per second: what makes sides of different length and
-    /// load comparable. `None` where rate or time are not known.
+    /// CPU time of `samples` in milliseconds per second, which makes sides of different length and
+    /// load comparable. `None` if the rate or the duration is unknown.
     pub fn cpu_ms_per_s(&self, samples: u64) -> Option<f64> {
         let is_known = self.rate_hz > 0 && self.seconds > 0.0;
         is_known.then(|| samples as f64 * 1000.0 / f64::from(self.rate_hz) / self.seconds)
     }
 }
 
-/// Both of what is compared.
+/// The two sides of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sides {
-    /// The earlier one.
+    /// The earlier side.
     pub a: Side,
-    /// The later one.
+    /// The later side.
     pub b: Side,
 }
 
 impl Sides {
-    /// What the numbers of two selections are shares of; `b` is the later one.
+    /// Returns the totals of two selections; `b` is the later one.
     pub fn of(a: &Selection, b: &Selection) -> Self {
         Self {
             a: Side::of(a),
@@ -161,28 +161,28 @@ impl Sides {
         }
     }
 
-    /// Whether both know how much CPU time a sample stands for, and it was not others who decided
-    /// how much there was ([`Side::is_crowded`]): only then do sides of different length and load
-    /// compare in time.
+    /// Whether the sides can be compared in time instead of in shares. Both must know how much CPU
+    /// time a sample stands for, and neither may have been limited by other programs
+    /// ([`Side::is_crowded`]).
     pub fn have_time(&self) -> bool {
         let knows = |side: &Side| side.cpu_ms_per_s(0).is_some();
         knows(&self.a) && knows(&self.b) && !self.are_crowded()
     }
 
-    /// Whether what else ran decided how much CPU time one of the two has.
+    /// Whether other programs limited the CPU time of at least one side.
     pub fn are_crowded(&self) -> bool {
         self.a.is_crowded() || self.b.is_crowded()
     }
 
-    /// Whether it is not known of one of the two how many samples it was made of: no change is
-    /// sure then.
+    /// Whether the number of samples of at least one side is unknown. Then no change is called
+    /// sure.
     pub fn hide_samples(&self) -> bool {
         let hides = |side: &Side| side.samples > 0 && side.evidence == 0.0;
         hides(&self.a) || hides(&self.b)
     }
 
-    /// So many samples of one side in milliseconds of CPU per second, or, where
-    /// time is not known of both, in percent of the side.
+    /// Converts a number of samples of one side to milliseconds of CPU per second, or to percent of
+    /// the side if the time of one of the sides is unknown.
     pub fn amount(&self, side: &Side, samples: u64) -> f64 {
         match side.cpu_ms_per_s(samples) {
             Some(time) if self.have_time() => time,
@@ -190,24 +190,24 @@ impl Sides {
         }
     }
 
-    /// By how much that became more.
+    /// Difference between `now` and `before`, each in the unit of [`Sides::amount`].
     pub fn change(&self, before: u64, now: u64) -> f64 {
         self.amount(&self.b, now) - self.amount(&self.a, before)
     }
 }
 
-/// The function of a selection that is this one of another: by name and module, as
-/// its number may be another there.
+/// Finds the function of `selection` that matches `function` of another selection, by name and
+/// module: function numbers differ between selections.
 pub fn same_function(selection: &Selection, function: &Function) -> Option<FunctionId> {
     let rows = selection.functions().into_iter();
     let mut same = rows.filter(|row| row.name == function.name && row.module == function.module);
     same.next().map(|row| row.id)
 }
 
-/// One function on both sides.
+/// One function and its samples on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiffRow {
-    /// In B; `None` if it is gone.
+    /// The function's number in B; `None` if B has no sample of it.
     pub id: Option<FunctionId>,
     /// Its name, or `module+0xoffset` while it has none.
     pub name: Arc<str>,
@@ -221,12 +221,12 @@ pub struct DiffRow {
     pub b_self: u64,
     /// Samples in B with it anywhere on the stack.
     pub b_total: u64,
-    /// How likely such a difference of self samples is by chance alone.
+    /// The p-value of the difference of self samples: how likely it is by chance alone.
     pub chance: f64,
-    /// Whether the change of its self samples is significant: of the rows that are called
-    /// so, one in twenty is expected to be so by chance.
+    /// Whether the change of its self samples is significant: of all rows marked so, one in twenty
+    /// is expected to be chance.
     pub sure: bool,
-    /// How much more its samples vary than independent ones.
+    /// How much more its samples vary than independent samples would.
     spreads: Spreads,
 }
 
@@ -247,7 +247,7 @@ impl Diff {
     pub fn new(a: &Selection, b: &Selection) -> Self {
         let mut before: Vec<Option<Known>> = known(a).into_iter().map(Some).collect();
         let after = known(b);
-        // Two files may share a name, and so may functions in them.
+        // Lists, not single entries: two files may share a name, and so may functions in them.
         let mut by_build_id: HashMap<BuildKey, Vec<usize>> = HashMap::new();
         let mut by_module: HashMap<ModuleKey, Vec<usize>> = HashMap::new();
         for (at, function) in before.iter().flatten().enumerate() {
@@ -261,7 +261,8 @@ impl Diff {
         let mut matched: Vec<Option<usize>> = vec![None; after.len()];
         let mut taken = vec![false; before.len()];
         let mut same = [0, 0];
-        // All that build-ids tell first: a module's name may be that of two.
+        // Build-ids are used for all functions before module names are: two modules can have the
+        // same name.
         for pass in [0, 1] {
             for (function, found) in after.iter().zip(&mut matched) {
                 let candidates = match pass {
@@ -333,9 +334,9 @@ impl Diff {
         }
     }
 
-    /// Compares the time that each function takes, where both sides know time, and no
-    /// longer its share: what is called sure is then a change of what is shown. The order of
-    /// rows is that of [`Diff::rows`], by this change.
+    /// Switches the comparison from shares to the time that each function takes, if both sides know
+    /// their time; *sure* then refers to the change of time. Rows are sorted as described at
+    /// [`Diff::rows`], by this change.
     pub fn compare_time(&mut self) {
         let sides = self.sides();
         if sides.have_time() {
@@ -355,8 +356,8 @@ impl Diff {
         order(&mut self.rows, |row| sides.change(row.a_self, row.b_self));
     }
 
-    /// Whether so many samples of A against so many of B, of whatever, are as sure
-    /// a change as that of a function that is called so.
+    /// Whether a change from `a` samples in A to `b` samples in B, of anything countable, is as
+    /// significant as a function's change must be to be called sure.
     pub fn is_sure(&self, a: u64, b: u64) -> bool {
         self.is_tested(a, b) && self.corrected(self.chance(a, b)) <= FALSE_RATE
     }
@@ -366,8 +367,8 @@ impl Diff {
         is_enough(self.a.counted(a), self.b.counted(b))
     }
 
-    /// A chance corrected for how many functions were tested at once: what is at most
-    /// [`FALSE_RATE`] is called sure.
+    /// Corrects a p-value for the number of functions that were tested at once; at most
+    /// [`FALSE_RATE`] means sure.
     pub fn corrected(&self, chance: f64) -> f64 {
         self.corrected.of(chance)
     }
@@ -377,8 +378,9 @@ impl Diff {
         self.corrected.0.len()
     }
 
-    /// How likely such a difference is by chance alone, of anything that varies as functions do
-    /// in the mean. That of a function is [`DiffRow::chance`], by how much it varies itself.
+    /// P-value of a change from `a` to `b` samples, for anything that varies as functions do on
+    /// average. For a single function use [`DiffRow::chance`], which uses the function's own
+    /// variation.
     pub fn chance(&self, a: u64, b: u64) -> f64 {
         self.chance_spread(a, b, self.spreads)
     }
@@ -396,13 +398,13 @@ impl Diff {
         }
     }
 
-    /// Whether what is tested is time, and not shares.
+    /// Whether time is tested, instead of shares.
     pub fn tests_time(&self) -> bool {
         self.tests_time
     }
 }
 
-/// A function and what it is known by.
+/// A function and the keys by which it is matched.
 struct Known {
     row: FunctionRow,
     build_id: Arc<[u8]>,
@@ -416,8 +418,8 @@ impl Known {
         (!self.build_id.is_empty()).then(|| (self.build_id.clone(), self.row.name.clone()))
     }
 
-    /// A place without a name is the same only in the same build, as far as that
-    /// can be told.
+    /// Key of module and name. A place without a name matches only within the same build, as far as
+    /// builds can be told apart.
     fn module_key(&self) -> Option<ModuleKey> {
         let is_named = self.row.name_state == RowName::Named;
         (is_named || self.build_id.is_empty())
@@ -434,9 +436,8 @@ fn known(selection: &Selection) -> Vec<Known> {
     .collect()
 }
 
-/// The row of a function that is in at least one side. It is called as in the newer one
-/// if it is there. Whether the difference is sure is decided later, when all rows are
-/// known.
+/// Builds the row of a function that at least one side has. Its name is the one of the newer side
+/// if it is there. Significance is decided later, when all rows are known.
 fn row(a: Option<&FunctionRow>, b: Option<&FunctionRow>) -> DiffRow {
     let shown = b.or(a);
     DiffRow {
@@ -453,7 +454,7 @@ fn row(a: Option<&FunctionRow>, b: Option<&FunctionRow>) -> DiffRow {
     }
 }
 
-/// Returns the spread of all functions together, and that of each pair.
+/// Returns the spread of all functions together, and the spread of each pair.
 fn measure_spreads(
     a: &Selection,
     b: &Selection,
@@ -471,8 +472,8 @@ fn measure_spreads(
     (all.spreads(&all), of_pairs.collect())
 }
 
-/// The chances that were tested, in rising order, each with what Benjamini and Hochberg's
-/// correction makes of it: the smallest rate of false findings at which it is one.
+/// The tested p-values in rising order, each with its value corrected by Benjamini and Hochberg:
+/// the smallest rate of false findings at which it counts as a finding.
 #[derive(Debug, Clone, Default)]
 struct Corrected(Vec<(f64, f64)>);
 
@@ -492,8 +493,8 @@ impl Corrected {
         Self(corrected)
     }
 
-    /// What is made of a chance; one that was not tested counts as one test more, and is no
-    /// less sure than the next larger that was.
+    /// Returns the corrected value of a p-value. One that was not among the tested ones counts as
+    /// one additional test, and is never less sure than the next larger tested value.
     fn of(&self, chance: f64) -> f64 {
         let at = self.0.partition_point(|(tested, _)| *tested < chance);
         let next = self.0.get(at);
@@ -505,8 +506,8 @@ impl Corrected {
     }
 }
 
-/// Puts rows into the order of [`Diff::rows`], by this change of each. Rows that changed as
-/// much keep their order.
+/// Sorts rows as described at [`Diff::rows`], by `change`. Rows with the same change keep their
+/// order.
 fn order(rows: &mut [DiffRow], change: impl Fn(&DiffRow) -> f64) {
     let part = |row: &DiffRow| match (row.sure, change(row) > 0.0) {
         (true, true) => 0,
@@ -519,7 +520,7 @@ fn order(rows: &mut [DiffRow], change: impl Fn(&DiffRow) -> f64) {
     });
 }
 
-/// Marks the rows whose corrected chance is small enough.
+/// Marks the tested rows whose corrected p-value is small enough, and returns the corrected values.
 fn mark_sure(rows: &mut [DiffRow], tested: impl Fn(&DiffRow) -> bool) -> Corrected {
     let chances = rows.iter().filter(|row| tested(row));
     let corrected = Corrected::new(chances.map(|row| row.chance).collect());
@@ -538,7 +539,7 @@ mod tests {
         let corrected = Corrected::new(vec![0.04, 0.5, 0.001, 0.03]);
         let of = |chance| (corrected.of(chance) * 1e6).round() / 1e6;
         assert_eq!(of(0.001), 0.004);
-        // That of a smaller chance is never larger.
+        // The corrected value of a smaller p-value is never larger.
         assert_eq!([of(0.03), of(0.04)], [0.053333, 0.053333]);
         assert_eq!(of(0.5), 0.5);
         // One test more, of five: the second, the first, and the last.

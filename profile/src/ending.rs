@@ -1,17 +1,17 @@
 //! How the walk of a stack ended: at the thread's root, or short of it and why.
 
-/// How the walk of one user stack ended. `.pft` files have the numbers: one that was
-/// given is never given to another.
+/// How the walk of one user stack ended. `.pft` files store these numbers, so a number is never
+/// reused for another ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Ending {
     /// The thread's first function.
     Root = 0,
-    /// A kernel thread, or a sample taken where no user stack exists. Not a
-    /// user stack at all: counted apart.
+    /// A kernel thread, or a sample taken where no user stack exists. There is no user stack to
+    /// walk, so such samples are counted apart.
     NoUserStack = 1,
-    /// The sampled function keeps no frame pointer, and nothing else is known
-    /// of how to leave it.
+    /// The sampled function keeps no frame pointer, and there is no other information about how to
+    /// find its caller.
     NoFramePointer = 2,
     /// A frame pointer led somewhere no frame can be: not upwards, or not
     /// aligned.
@@ -22,30 +22,30 @@ pub enum Ending {
     TooDeep = 5,
     /// No mapping of the process holds that address.
     NoMapping = 6,
-    /// A 32-bit task: only what it ran is known.
+    /// A 32-bit task: only the function that was running is known.
     Compat32 = 7,
-    /// In the midst of exec: the old program's stack is gone, the new one has
-    /// none yet. Not a user stack either.
+    /// In the middle of exec: the old program's stack is gone, the new one has none yet. Not a user
+    /// stack either.
     Exec = 8,
-    /// The file's unwind information says there what is not supported.
+    /// The file's unwind information uses a rule there that is not supported.
     Unsupported = 9,
-    /// The file's unwind information leads downwards: it lies.
+    /// The file's unwind information leads downwards on the stack, so it must be wrong.
     Stuck = 10,
     /// The stack is longer than the copy of it that was walked.
     CopyCut = 11,
-    /// The frames above are on another stack, and where that is cannot be told.
+    /// The outer frames are on another stack whose address is unknown.
     StackSwitch = 12,
-    /// The rules that were used there were those of what had been mapped before.
+    /// The unwind rules used there belonged to a file that was mapped there before.
     Remapped = 13,
     /// The task was ending, and its memory with it. Not a user stack.
     Exiting = 14,
-    /// The process, or its user's processes together, had more mappings than their share
-    /// of the room: it was not walked.
+    /// The process, or its user's processes together, had more mappings than their share of the
+    /// table space: the stack was not walked.
     OverShare = 15,
-    /// The walk needed the unwind table of a file, and that was not read yet.
+    /// The walk needed the unwind table of a file that had not been read yet.
     TablesLate = 16,
-    /// The process is outside of the container that proftop runs in: where its code is from
-    /// cannot be told.
+    /// The process is outside of the container that proftop runs in, so the files of its code
+    /// cannot be found.
     Outside = 17,
 }
 
@@ -72,17 +72,17 @@ impl Ending {
         Ending::Outside,
     ];
 
-    /// The number by which files know it.
+    /// The number that stands for it in files.
     pub const fn number(self) -> u8 {
         self as u8
     }
 
-    /// The ending of that number; `None` if there is none.
+    /// The ending with that number; `None` if no ending has it.
     pub fn of_number(number: u8) -> Option<Ending> {
         Self::ALL.get(usize::from(number)).copied()
     }
 
-    /// The word that scripts see; part of the JSON schema.
+    /// The identifier for scripts; part of the JSON schema.
     pub fn label(self) -> &'static str {
         match self {
             Ending::Root => "root",
@@ -106,7 +106,7 @@ impl Ending {
         }
     }
 
-    /// One sentence for a person.
+    /// Explains the ending to a person in one sentence.
     pub fn explain(self) -> &'static str {
         match self {
             Ending::Root => "the walk reached the thread's first function",
@@ -155,7 +155,7 @@ impl Ending {
     }
 }
 
-// What finds an ending by its number looks at that index.
+// `of_number` uses the number as the index into `ALL`.
 const _: () = {
     let mut at = 0;
     while at < Ending::ALL.len() {

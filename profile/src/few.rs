@@ -1,35 +1,35 @@
-//! Sorting where there is little to sort.
+//! Sorting of short lists with little machine code.
 //!
-//! The standard library's sort is made anew for each kind of things, 4 to 8 kB each time; here
-//! what decides the order is there once for all of them, and only what moves things is made
-//! anew. It takes some nanoseconds more for each comparison. It is for rows that a person or
-//! a report looks at; what goes through samples is sorted by the standard library.
+//! The standard library's sort is compiled again for each element type, 4 to 8 kB each time. Here
+//! the code that determines the order is compiled once for all types, and only the code that moves
+//! elements is generic. Each comparison takes some nanoseconds more. It is meant for rows that a
+//! person or a report looks at; whatever iterates over samples uses the standard library's sort.
 
 use std::cmp::Ordering;
 
-/// Sorts as `sort_by` of a slice does: equal things keep their order.
+/// Sorts as `slice::sort_by` does: equal elements keep their order.
 pub fn sort_by<T>(things: &mut [T], mut compare: impl FnMut(&T, &T) -> Ordering) {
     let order = order(things.len(), &mut |a, b| compare(&things[a], &things[b]));
     put_in_order(things, order);
 }
 
-/// Sorts as `sort_by_key` of a slice does: equal things keep their order.
+/// Sorts as `slice::sort_by_key` does: equal elements keep their order.
 pub fn sort_by_key<T, K: Ord>(things: &mut [T], mut key: impl FnMut(&T) -> K) {
     sort_by(things, |a, b| key(a).cmp(&key(b)));
 }
 
-/// Returns which thing comes first, second and so on.
+/// Returns the index of the element that comes first, second and so on.
 fn order(len: usize, compare: &mut dyn FnMut(usize, usize) -> Ordering) -> Vec<usize> {
     let mut order: Vec<usize> = (0..len).collect();
     order.sort_by(|a, b| compare(*a, *b));
     order
 }
 
-/// Puts the thing that was at `order[0]` first, and so on.
+/// Moves the element at `order[0]` to the front, and so on.
 fn put_in_order<T>(things: &mut [T], mut order: Vec<usize>) {
     for start in 0..order.len() {
-        // A thing goes to the place of the one that comes here, until the first is home. Places
-        // that are done name themselves.
+        // Follows one cycle of the permutation: each place receives its element until the cycle
+        // closes. Finished places contain their own index.
         let mut at = start;
         while order[at] != start {
             let from = order[at];

@@ -39,7 +39,7 @@ pub use text::Text;
 
 use std::str::FromStr;
 
-/// What samples must pass, and what is taken out of their stacks.
+/// Which samples pass, and which frames are removed from their stacks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
     clauses: Vec<Clause>,
@@ -48,48 +48,48 @@ pub struct Filter {
 /// One step of a filter.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Clause {
-    /// About the thread or CPU of a sample.
+    /// A test of the thread or CPU of a sample.
     Sample {
-        /// What is asked of the sample.
+        /// What is tested.
         test: SampleTest,
         /// Whether those that pass the test are dropped instead of kept.
         negated: bool,
     },
-    /// About the frames of a stack.
+    /// A test of the frames of a stack.
     Stack {
         /// What is done with stacks or frames that pass the test.
         action: Action,
-        /// What is asked of each frame.
+        /// What is tested of each frame.
         test: FrameTest,
     },
-    /// A function that calls itself is one frame: the repeated ones are taken out.
+    /// Merges recursion: repeated frames of one function are removed from a stack.
     FoldRecursion,
-    /// Functions of an interpreter itself stay on the stacks of those that it runs, and on
-    /// stacks that wait those by which libraries and the kernel wait.
+    /// Keeps an interpreter's own functions on the stacks of the functions that it runs, and keeps
+    /// on waiting stacks the functions with which libraries and the kernel wait.
     ShowInternals,
 }
 
-/// What a filter does by a [`FrameTest`].
+/// What a filter does with the frames that pass a [`FrameTest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Keeps the stacks that have such a frame.
     Focus,
     /// Drops the stacks that have such a frame.
     Exclude,
-    /// Takes such frames out of stacks: their samples count for their callers.
+    /// Removes such frames from stacks: their samples count for their callers.
     Hide,
-    /// Takes all other frames out of stacks.
+    /// Removes all other frames from stacks.
     Only,
 }
 
-/// A question about a frame.
+/// A test of a frame.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FrameTest {
-    /// Is its function called so?
+    /// Does its function's name match?
     Name(Text),
-    /// Is its module called so? A library's name also matches without its version.
+    /// Does its module's name match? A library's name also matches without its version.
     Module(Text),
-    /// Is its source file called so?
+    /// Does its source file's name match?
     File(Text),
     /// Is it in the kernel?
     Kernel,
@@ -103,24 +103,24 @@ pub enum FrameTest {
     Inlined,
 }
 
-/// A question about the thread or the CPU of a sample.
+/// A test of the thread or the CPU of a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SampleTest {
-    /// Is the number of its process among these?
+    /// Is its pid in these ranges?
     Pid(Ranges),
-    /// Is the number of its thread among these?
+    /// Is its tid in these ranges?
     Tid(Ranges),
-    /// Is the number of its CPU among these?
+    /// Is its CPU number in these ranges?
     Cpu(Ranges),
-    /// Is its thread called so?
+    /// Does its thread's name match?
     Comm(Text),
     /// Does the path of its control group match?
     Cgroup(Text),
-    /// Does its process run as the user of that name?
+    /// Does the name of its process's user match?
     User(Text),
-    /// The name of the machine, in a profile of several.
+    /// Does the name of its machine match? Only profiles of several machines have one.
     Host(Text),
-    /// Is what its thread did one of these?
+    /// Was its thread in one of these states?
     State(States),
 }
 
@@ -147,36 +147,37 @@ impl Filter {
         self.clauses.is_empty()
     }
 
-    /// Whether it begins with all steps of `other`: what passes it passes that one, too.
+    /// Whether it begins with all steps of `other`: then every sample that passes it also passes
+    /// `other`.
     pub fn extends(&self, other: &Filter) -> bool {
         self.clauses.starts_with(&other.clauses)
     }
 
-    /// Whether some step is about threads or CPUs, and not about stacks.
+    /// Whether some step tests threads or CPUs, and not only stacks.
     pub(crate) fn asks_of_samples(&self) -> bool {
         let is_of_sample = |clause: &Clause| matches!(clause, Clause::Sample { .. });
         self.clauses.iter().any(is_of_sample)
     }
 
-    /// Adds a step behind all others.
+    /// Adds a step at the end.
     pub fn push(&mut self, clause: Clause) {
         self.clauses.push(clause);
     }
 
-    /// Takes one clause back, wherever it stands; false if it is not there.
+    /// Removes one clause, wherever it stands; returns false if it is not there.
     pub fn remove(&mut self, clause: &Clause) -> bool {
         let at = self.clauses.iter().rposition(|each| each == clause);
         at.map(|at| self.clauses.remove(at)).is_some()
     }
 
-    /// Takes the last clause back.
+    /// Removes the last clause.
     pub fn pop(&mut self) -> Option<Clause> {
         self.clauses.pop()
     }
 }
 
 impl Clause {
-    /// About exactly that function.
+    /// A clause for exactly the function of this name.
     pub fn function(action: Action, name: &str) -> Self {
         Clause::Stack {
             action,
@@ -184,7 +185,7 @@ impl Clause {
         }
     }
 
-    /// About exactly that module.
+    /// A clause for exactly the module of this name.
     pub fn module(action: Action, name: &str) -> Self {
         Clause::Stack {
             action,

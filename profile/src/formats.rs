@@ -1,9 +1,8 @@
-//! *File formats*: the same profile, as others write and read it.
+//! *File formats*: reading and writing profiles as files of proftop and of other tools.
 //!
 //! Reading gives a [`Store`](crate::Store), whatever the format; writing takes a
-//! [`View`](crate::View) (everything) or a [`Selection`](crate::Selection)
-//! (what a query asks for). What a format cannot hold it says with
-//! [`Format::loses`] before anything is written.
+//! [`View`](crate::View) (everything) or a [`Selection`](crate::Selection) (the result of a query).
+//! [`Format::loses`] says in advance what a format cannot hold.
 //!
 //! - [`wire`]: numbers and strings as bytes, and reading them from strangers
 //! - [`pft`]: ours; everything, written while recording
@@ -77,7 +76,7 @@ impl Format {
         Format::Svg,
     ];
 
-    /// The word for it on a command line.
+    /// The name of the format on a command line.
     pub fn word(self) -> &'static str {
         match self {
             Format::Pft => "pft",
@@ -91,7 +90,8 @@ impl Format {
         }
     }
 
-    /// By the end of a file's name, perhaps with `.gz` or `.zst` behind it.
+    /// The format that the end of a file's name stands for, also with `.gz` or `.zst` behind it;
+    /// `None` if no format has this ending.
     pub fn of_path(path: &Path) -> Option<Format> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let packing = Packing::of_path(path);
@@ -104,7 +104,7 @@ impl Format {
         Format::ALL.into_iter().find(ends)
     }
 
-    /// What it cannot hold.
+    /// What the format cannot hold, in words for the user.
     pub fn loses(self) -> &'static [&'static str] {
         match self {
             Format::Pft => &[],
@@ -165,8 +165,8 @@ impl Format {
 }
 
 impl Format {
-    /// Whether it holds what each thread did; else it can be asked to, in the place
-    /// of what all threads of a name did.
+    /// Whether the format holds each thread separately. If not, it groups stacks by thread name,
+    /// and can be made to group by thread instead ([`GroupBy`]).
     pub fn has_threads(self) -> bool {
         match self {
             Format::Pft | Format::Pprof | Format::Firefox | Format::Trace => true,
@@ -174,7 +174,7 @@ impl Format {
         }
     }
 
-    /// Whether it holds what probes counted.
+    /// Whether the format holds the counts of probes.
     pub fn has_probes(self) -> bool {
         match self {
             Format::Pft | Format::Pprof | Format::Firefox | Format::Trace => true,
@@ -182,7 +182,7 @@ impl Format {
         }
     }
 
-    /// Whether its files are bytes that no terminal shows, and not text.
+    /// Whether its files are binary and cannot be shown on a terminal.
     pub fn is_bytes(self) -> bool {
         match self {
             Format::Pft | Format::Pprof => true,
@@ -195,7 +195,7 @@ impl Format {
         }
     }
 
-    /// Whether it tells which build of each file it was.
+    /// Whether the format holds the build-id of each file.
     pub fn has_build_ids(self) -> bool {
         match self {
             Format::Pft | Format::Pprof | Format::Firefox => true,
@@ -205,17 +205,18 @@ impl Format {
         }
     }
 
-    /// Writes what a query asks for; of `.pft` everything.
+    /// Writes the result of a query; `.pft` always holds the whole view.
     pub fn write(self, selection: &Selection, mut out: impl Write) -> Result<(), FormatError> {
         self.write_by(GroupBy::Comm, selection, &mut out)
     }
 
-    /// As [`Format::write`]; what has no threads tells stacks apart by `by`.
+    /// Writes as [`Format::write`] does; formats without threads group stacks by `by`.
     fn write_by(
         self,
         by: GroupBy,
         selection: &Selection,
-        // All formats are there once, and not once for each place that is written to.
+        // Takes `dyn Write`, so that all formats are compiled once and not once for each kind of
+        // output.
         out: &mut dyn Write,
     ) -> Result<(), FormatError> {
         match self {
@@ -230,7 +231,7 @@ impl Format {
         }
     }
 
-    /// As [`Format::write`], packed for a name that ends in `.gz` or `.zst`.
+    /// Writes as [`Format::write`] does, packed if the file name ends in `.gz` or `.zst`.
     pub fn write_as(
         self,
         path: &Path,
@@ -244,7 +245,7 @@ impl Format {
             GroupBy::Comm
         };
         match Packing::of_path(path) {
-            // pprof is packed by itself, as its readers expect it.
+            // pprof files are gzipped by their own writer, as their readers expect.
             Some(Packing::Gzip) if self == Format::Pprof => self.write_by(by, selection, &mut out),
             Some(packing) => {
                 let mut bytes = Vec::new();
@@ -255,7 +256,7 @@ impl Format {
         }
     }
 
-    /// How the names of its files end: the usual end first.
+    /// The endings of its file names, the usual one first.
     pub fn endings(self) -> &'static [&'static str] {
         match self {
             Format::Pft => &[".pft"],
@@ -270,7 +271,7 @@ impl Format {
     }
 }
 
-/// How a whole file is made smaller, told by the end of its name.
+/// How a whole file is compressed, as the end of its name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
     /// `.gz`
@@ -280,7 +281,7 @@ pub enum Packing {
 }
 
 impl Packing {
-    /// `None` if the file is to be written as it is.
+    /// The packing that the end of a file's name asks for; `None` if the file is written unpacked.
     pub fn of_path(path: &Path) -> Option<Packing> {
         let end = path.extension()?.to_str()?.to_ascii_lowercase();
         let all = [Packing::Gzip, Packing::Zstd];
@@ -295,7 +296,7 @@ impl Packing {
         }
     }
 
-    /// Packs bytes that are all there and writes them.
+    /// Packs `bytes`, a complete file, and writes the result.
     fn write(self, bytes: &[u8], mut out: impl Write) -> Result<(), FormatError> {
         match self {
             Packing::Gzip => {
@@ -303,7 +304,7 @@ impl Packing {
                 packed.write_all(bytes)?;
                 packed.finish()?.flush()?;
             }
-            // It panics where it cannot write, and memory it always can.
+            // `compress_to_vec` panics on write errors; writing to memory has none.
             Packing::Zstd => out.write_all(&compress_to_vec(bytes, CompressionLevel::Fastest))?,
         }
         Ok(())
@@ -313,28 +314,30 @@ impl Packing {
 /// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    /// Reading or writing failed below us.
+    /// Reading or writing the underlying file failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// There is no byte in it.
+    /// The file is empty.
     #[error("it is empty")]
     Empty,
-    /// The first bytes are of no format that is read.
+    /// The first bytes belong to no format that can be read.
     #[error("it is not a profile that proftop can read")]
     Unknown,
-    /// A later version of `.pft`: the file's, and the newest that is read.
+    /// The file was written by a later version of `.pft`: the file's version, and the newest that
+    /// can be read.
     #[error("made by a newer proftop: version {0} of the format, this one reads up to {1}")]
     Newer(u16, u16),
-    /// With where.
+    /// The file is damaged; the text says where.
     #[error("damaged: {0}")]
     Damaged(String),
-    /// It says what it is, and that is not read.
+    /// The format was recognized, but it cannot be read; the text names it.
     #[error("{0}")]
     Unsupported(&'static str),
-    /// A bound was reached; the text says which.
+    /// The file exceeds a limit; the text says which.
     #[error("too large: {0}")]
     TooLarge(&'static str),
-    /// Which was wanted, and those that there are.
+    /// The file does not count the wanted metric: its name, and the names of the metrics that the
+    /// file has.
     #[error("it does not count {0}, but {1}")]
     NoMetric(String, String),
 }
@@ -346,13 +349,13 @@ impl FormatError {
     }
 }
 
-/// A file that may count several things, read by one of them.
+/// The contents of a file that may count several metrics, read by one of them.
 #[derive(Debug)]
 pub struct Metered {
-    /// The samples, in the metric that was asked for.
+    /// The samples, weighted by the chosen metric.
     pub store: Store,
-    /// What was left out, in sentences.
+    /// Sentences about what was left out.
     pub notes: Vec<String>,
-    /// The names of all that it counts, at least one.
+    /// The names of all metrics of the file, at least one.
     pub metrics: Vec<String>,
 }

@@ -1,38 +1,38 @@
-//! A *function* of a profile: what its frames and their names make it.
+//! A *function* of a profile: a group of frames with the same module and name.
 
 use crate::intern::{NO_STACK, RESERVED, stopped};
 use crate::{Ending, FrameId, FrameKind, NoName};
 use std::sync::Arc;
 
-/// A function in this profile: every frame with the same module and name, or
-/// one frame that has no name. It is called by one of its frames.
+/// A function in this profile: every frame with the same module and name, or one frame that has no
+/// name. It is identified by one of its frames.
 ///
-/// When a name arrives, frames join a function; whoever holds a function by a
-/// frame finds it again with [`Report::find_function`](crate::Report::find_function).
+/// When a name arrives, frames join a function, and its number may change; the caller finds the
+/// function of a frame again with [`Report::find_function`](crate::Report::find_function).
 pub type FunctionId = FrameId;
 
-/// What is known of a function but its counts.
+/// The description of a function, without its counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// The number that it has in this profile by now.
+    /// Its current number in this profile.
     pub id: FunctionId,
     /// Its name, or `module+0xoffset` while it has none.
     pub name: Arc<str>,
-    /// Short: the file's last path part, `[kernel]`, `[vdso]`.
+    /// The short name of its module: the file's last path component, `[kernel]`, `[vdso]`.
     pub module: Arc<str>,
-    /// Long: the whole path where there is one.
+    /// The whole path of its module, if it has one.
     pub module_path: Arc<str>,
-    /// Empty if there is none, or it is not known.
+    /// The build-id of its module; empty if there is none, or if it is unknown.
     pub build_id: Arc<[u8]>,
     /// On which side of the kernel boundary its code is.
     pub kind: FrameKind,
-    /// An address of it that was sampled, inside the module.
+    /// One of its sampled addresses, relative to the module.
     pub address: u64,
     /// Whether `name` is final.
     pub name_state: RowName,
-    /// Where that address lies in source text, if it is known.
+    /// The source file of that address, if known.
     pub file: Option<Arc<str>>,
-    /// 0 if it is not known.
+    /// The line of that address; 0 if unknown.
     pub line: u32,
     /// Whether it is a function of a program, or stands for something that is missing.
     pub role: Role,
@@ -56,14 +56,14 @@ pub enum Role {
 pub enum RowName {
     /// It has its name.
     Named,
-    /// On its way.
+    /// Its name is still being looked up.
     Pending,
-    /// There is none, and why.
+    /// There is no name, for this reason.
     Unnamed(NoName),
 }
 
 impl Role {
-    /// What the function of that number stands for.
+    /// Returns what the function with this number stands for.
     pub fn of(id: FunctionId) -> Self {
         if id.0 >= RESERVED {
             return Role::Function;
@@ -77,14 +77,14 @@ impl Role {
     }
 }
 
-/// What a module is called on a screen: a library without its version,
-/// `libpython3.11` of `libpython3.11.so.1.0`, and without the hash that Rust's build adds,
-/// `librustc_driver` of `librustc_driver-6108105cd7e839cf.so`.
+/// Returns a module's name as displayed: a library without its version, `libpython3.11` for
+/// `libpython3.11.so.1.0`, and without the hash that Rust's build adds, `librustc_driver` for
+/// `librustc_driver-6108105cd7e839cf.so`.
 pub fn short_module(name: &str) -> &str {
     let is_digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let is_library = |version: &str| match version {
         "" => name.starts_with("lib"),
-        // As in `libLLVM.so.22.1-rust-1.95.0-stable`: who built it.
+        // As in `libLLVM.so.22.1-rust-1.95.0-stable`: the suffix names the builder.
         _ if name.starts_with("lib") => {
             let (numbers, builder) = version.split_once('-').unwrap_or((version, ""));
             let is_word = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
@@ -105,7 +105,7 @@ pub fn short_module(name: &str) -> &str {
     }
 }
 
-/// A library's name without `-6108105cd7e839cf`.
+/// Returns a library's name without a hash such as `-6108105cd7e839cf`.
 fn without_hash(name: &str) -> &str {
     let is_hash = |hash: &str| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit());
     match name.rsplit_once('-') {

@@ -1,7 +1,7 @@
-//! Growing a large table by a quarter instead of to the double: one of a
-//! hundred megabytes should not sit on a hundred more.
+//! Growth of large tables by a quarter of their size instead of doubling: a table of a hundred
+//! megabytes should not reserve a hundred more.
 
-/// Small tables grow by at least so many entries.
+/// Small tables grow by at least this many entries.
 const STEP_MIN: usize = 1024;
 
 /// Makes room for `more` entries.
@@ -12,7 +12,7 @@ pub(crate) fn reserve<T>(table: &mut Vec<T>, more: usize) {
     }
 }
 
-/// The capacity that a table of `len` grows to if it wants `more` entries.
+/// Returns the new capacity of a table of `len` entries that needs room for `more`.
 pub(crate) fn with_room(len: usize, more: usize) -> usize {
     len + len / 4 + more + STEP_MIN
 }

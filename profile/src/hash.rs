@@ -1,15 +1,15 @@
 //! The hash that interning uses: a seeded, folded 64x64 to 128 bit multiply.
 //!
-//! Addresses come from strangers' programs, so a fixed multiplicative hash (as
-//! FxHash is) would let a hostile binary choose addresses that all collide. The
-//! seed is random per store, as in the standard library's maps, which makes
-//! that a guess at 64 bits; the multiply itself costs about a nanosecond, where
-//! SipHash would cost some twenty for a frame. Where collisions happen all the
-//! same, they only cost time: every hit is compared in full.
+//! Addresses come from programs that are not trusted, so a fixed multiplicative hash (as FxHash is)
+//! would let a hostile binary choose addresses that all collide. The seed is random for each store,
+//! as in the standard library's maps, so an attacker has to guess 64 bits. The multiply itself
+//! costs about a nanosecond; SipHash would cost about twenty for a frame. Collisions that happen
+//! all the same only cost time: every match is compared in full.
 
 use crate::Frame;
 use std::hash::{BuildHasher, RandomState};
 
+/// The random seed of one store's hashes.
 #[derive(Debug, Clone)]
 pub(crate) struct Seed {
     start: u64,
@@ -17,6 +17,7 @@ pub(crate) struct Seed {
 }
 
 impl Seed {
+    /// A seed from the operating system's randomness.
     pub(crate) fn random() -> Self {
         let source = RandomState::new();
         Self {
@@ -25,10 +26,12 @@ impl Seed {
         }
     }
 
+    /// Hash of a frame, for [`Index`](crate::index::Index).
     pub(crate) fn hash_frame(&self, frame: &Frame) -> u32 {
         top_half(self.mix(self.start, frame))
     }
 
+    /// Hash of a stack's frames in their order, for [`Index`](crate::index::Index).
     pub(crate) fn hash_stack(&self, frames: &[Frame]) -> u32 {
         let hash = frames
             .iter()
@@ -42,8 +45,8 @@ impl Seed {
     }
 }
 
-/// The high and the low half of the product, joined: every bit of both factors
-/// reaches every bit of the result's middle.
+/// Combines the high and the low half of the product: every bit of both factors reaches every bit
+/// of the result's middle.
 fn fold(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64

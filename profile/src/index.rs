@@ -1,17 +1,17 @@
-//! A hash index: from a hash to numbers of things that are stored elsewhere.
+//! A hash index: maps a hash to the numbers of things that are stored elsewhere.
 //!
-//! The standard map would need the key inside (24 B for a frame, a slice for a
-//! stack) although the table next to it holds the very same bytes. Here an entry
-//! is eight bytes: the thing's number and its 32-bit hash, which tells nearly
-//! all strangers apart before the thing itself is looked at, and lets the index
-//! grow without asking for hashes again. Open addressing, linear probing, at
-//! most three quarters full.
+//! The standard map would need the key inside (24 B for a frame, a slice for a stack) although the
+//! table next to it holds the very same bytes. Here an entry has eight bytes: the number of the
+//! thing and its 32-bit hash. The hash rejects nearly all different things before the thing itself
+//! is compared, and the index can grow without computing hashes again. Open addressing, linear
+//! probing, at most three quarters full.
 
 const SLOTS_MIN: usize = 64;
 
+/// A map from hashes to numbers; see the module.
 #[derive(Debug, Clone)]
 pub(crate) struct Index {
-    /// `hash << 32 | number + 1`; 0 is free. The length is a power of two.
+    /// Entries `hash << 32 | number + 1`; 0 marks a free slot. The length is a power of two.
     slots: Vec<u64>,
     len: usize,
 }
@@ -24,7 +24,7 @@ impl Index {
         }
     }
 
-    /// The number stored under `hash` for which `is_it` holds.
+    /// Returns the number stored under `hash` for which `is_it` returns true.
     #[inline]
     pub(crate) fn find(&self, hash: u32, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let mask = self.slots.len() - 1;
@@ -44,8 +44,7 @@ impl Index {
         }
     }
 
-    /// Adds a number that [`Index::find`] did not find. `number` must be below
-    /// `u32::MAX`.
+    /// Adds a number that [`Index::find`] did not find. `number` must be below `u32::MAX`.
     pub(crate) fn insert(&mut self, hash: u32, number: u32) {
         if (self.len + 1) * 4 > self.slots.len() * 3 {
             self.resize(self.slots.len() * 2);
@@ -54,10 +53,9 @@ impl Index {
         self.len += 1;
     }
 
-    /// Keeps only what `is_live` says, and gives back the room.
+    /// Keeps only the numbers for which `is_live` returns true, and frees the remaining memory.
     ///
-    /// Things leave in bulk only, which is why there is no removal of one entry
-    /// and no tombstone.
+    /// Things are removed in bulk only, so there is no removal of a single entry and no tombstone.
     pub(crate) fn retain(&mut self, mut is_live: impl FnMut(u32) -> bool) {
         self.slots
             .iter_mut()

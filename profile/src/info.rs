@@ -1,18 +1,18 @@
-//! Where and how a profile was taken: what its numbers mean.
+//! Where and how a profile was taken, and what its numbers mean.
 
 use crate::time::{Pause, STAMP_NS};
 
 /// What the samples of a profile count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metric {
-    /// As in `cpu`, `offcpu`, `alloc_space`.
+    /// Name of the metric, such as `cpu`, `offcpu`, `alloc_space`.
     pub name: String,
-    /// Of one unit of weight: `samples`, `nanoseconds`, `bytes`.
+    /// Unit of a sample's weight: `samples`, `nanoseconds`, `bytes`.
     pub unit: String,
 }
 
 impl Metric {
-    /// Time that threads were on no CPU, in nanoseconds, as this library's users take it.
+    /// Time that threads were on no CPU, in nanoseconds, as the users of this library record it.
     pub fn off_cpu() -> Self {
         Self {
             name: "off-cpu".into(),
@@ -20,7 +20,7 @@ impl Metric {
         }
     }
 
-    /// Time on CPUs and on none, in nanoseconds.
+    /// Time on CPUs and off CPUs, in nanoseconds.
     pub fn wall() -> Self {
         Self {
             name: "wall".into(),
@@ -28,8 +28,8 @@ impl Metric {
         }
     }
 
-    /// How often something happened that is called so: each sample stands for as often as it
-    /// happened since the one before.
+    /// Number of occurrences of the event `name`: each sample stands for all occurrences since the
+    /// sample before.
     pub fn happening(name: &str) -> Self {
         Self {
             name: name.into(),
@@ -37,13 +37,14 @@ impl Metric {
         }
     }
 
-    /// Whether samples stand for how often something happened, each for as often as it did since
-    /// the one before.
+    /// Whether samples stand for numbers of events, each for all occurrences since the sample
+    /// before.
     pub fn counts_events(&self) -> bool {
         self.unit == EVENTS
     }
 
-    /// Time that threads waited until others ended that, by who did, in nanoseconds.
+    /// Time that a thread made other threads wait, in nanoseconds, charged to the thread that ended
+    /// the wait.
     pub fn kept_waiting() -> Self {
         Self {
             name: "kept-waiting".into(),
@@ -51,37 +52,37 @@ impl Metric {
         }
     }
 
-    /// Whether each unit of weight is a sample, unless samples were taken at several rates.
+    /// Whether the unit of weight is one sample (unless samples were taken at several rates).
     pub fn counts_samples(&self) -> bool {
         self.unit == SAMPLES || (self.name == SAMPLES && self.unit == COUNT)
     }
 
-    /// Whether waiting is in it.
+    /// Whether the metric includes waiting time.
     pub fn is_waiting(&self) -> bool {
         *self == Self::off_cpu() || *self == Self::wall() || *self == Self::kept_waiting()
     }
 
-    /// How much of it makes a second of a thread; 0 if a rate tells that, or nothing does:
+    /// Number of units in one second of a thread. 0 if the rate tells that, or if it is unknown:
     /// what other tools count in nanoseconds may be anything.
     pub fn per_second(&self) -> u32 {
         if self.is_waiting() { 1_000_000_000 } else { 0 }
     }
 }
 
-/// The unit of samples, and what pprof calls a metric that counts them.
+/// The unit of samples, and pprof's name for a metric that counts them.
 const SAMPLES: &str = "samples";
 
-/// The unit of whatever pprof's metrics count.
+/// The unit of pprof's metrics that are counts.
 const COUNT: &str = "count";
 
-/// The unit of what happens.
+/// The unit of events.
 const EVENTS: &str = "events";
 
 /// The unit of times.
 const NANOSECONDS: &str = "nanoseconds";
 
 impl Default for Metric {
-    /// Ticks of a clock on the CPUs.
+    /// Clock ticks on the CPUs.
     fn default() -> Self {
         Self {
             name: "cpu".into(),
@@ -90,45 +91,45 @@ impl Default for Metric {
     }
 }
 
-/// About a whole profile. What is not known is empty or 0.
+/// Properties of a whole profile. Unknown ones are empty or 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Info {
     /// What one unit of a sample's weight is.
     pub metric: Metric,
     /// The machine that was sampled.
     pub host: Host,
-    /// How often a busy CPU was sampled.
+    /// Sampling rates of a busy CPU.
     pub rates: Rates,
     /// What was sampled, in words: `system`, `postgres[4121]`.
     pub scope: String,
-    /// The wall clock where the clock of the samples is 0, in ms since 1970.
+    /// Wall clock time at which the clock of the samples is 0, in ms since 1970.
     pub epoch_unix_ms: i64,
-    /// When nothing was sampled, between recordings that were put together: in the order of
-    /// time, and apart from each other.
+    /// Periods in which nothing was sampled, between merged recordings: in the order of time, and
+    /// not overlapping.
     pub pauses: Vec<Pause>,
-    /// Samples lost because a buffer was full.
+    /// Number of samples lost because a buffer was full.
     pub lost: u64,
-    /// Sentences: what the source could not give, and why.
+    /// Sentences about what the source could not provide, and why.
     pub notes: Vec<String>,
 }
 
-/// A machine. What is not known of it is empty or 0.
+/// A machine. Unknown properties are empty or 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Host {
-    /// As in `db-01`.
+    /// Host name, such as `db-01`.
     pub name: String,
     /// The kernel's release, as in `6.18.44`.
     pub kernel: String,
-    /// As in `x86-64`.
+    /// Architecture, such as `x86-64`.
     pub arch: String,
     /// Number of CPUs online.
     pub cpus: u32,
-    /// The numbers of the only CPUs that are sampled, rising; empty: all of them.
+    /// Numbers of the sampled CPUs, rising; empty if all CPUs are sampled.
     pub sampled_cpus: Vec<u16>,
 }
 
 impl Host {
-    /// Number of CPUs that are sampled: what samples are compared with.
+    /// Number of sampled CPUs, to which sample counts are related.
     pub fn cpus_sampled(&self) -> u32 {
         match self.sampled_cpus.len() {
             0 => self.cpus,
@@ -136,37 +137,36 @@ impl Host {
         }
     }
 
-    /// Whether samples of that CPU are taken.
+    /// Whether samples of this CPU are taken.
     pub fn is_sampled(&self, cpu: u16) -> bool {
         self.sampled_cpus.is_empty() || self.sampled_cpus.contains(&cpu)
     }
 }
 
-/// How much of the time of the CPUs that were sampled something ran on them, be it of what was
-/// sampled or not.
+/// How much of the time the sampled CPUs were running anything, whether it was sampled or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Busy {
-    /// The time in which something ran, of all CPUs together.
+    /// Busy time of all CPUs together, in ms.
     pub busy_ms: u64,
-    /// The time that there was, of all CPUs together; 0 if nothing is known.
+    /// Available time of all CPUs together, in ms; 0 if unknown.
     pub of_ms: u64,
 }
 
 impl Busy {
-    /// In percent; `None` if nothing is known.
+    /// Busy time in percent; `None` if unknown.
     pub fn percent(&self) -> Option<f64> {
-        // The kernel counts in ticks, and a file may say anything.
+        // The kernel counts in ticks, and a file may contain any number.
         let busy_ms = self.busy_ms.min(self.of_ms);
         (self.of_ms > 0).then(|| busy_ms as f64 * 100.0 / self.of_ms as f64)
     }
 
-    /// Whether so little was left that programs that wanted more had to wait for each other.
+    /// Whether CPUs were so busy that programs had to wait for each other.
     pub fn is_crowded(&self) -> bool {
         self.percent()
             .is_some_and(|percent| percent >= CROWDED_PERCENT)
     }
 
-    /// That of two recordings together.
+    /// Sums of two recordings.
     pub fn and(self, other: Self) -> Self {
         Self {
             busy_ms: self.busy_ms.saturating_add(other.busy_ms),
@@ -175,33 +175,33 @@ impl Busy {
     }
 }
 
-/// From so much on, in the mean of a recording, CPUs were all busy for many moments of it.
+/// Average busy time of a recording, in percent, from which on all CPUs were busy for many moments.
 const CROWDED_PERCENT: f64 = 90.0;
 
-/// The rates of a profile, in samples per second of a busy CPU: the first one, and
-/// each change since.
+/// The sampling rates of a profile, in samples per second of a busy CPU: the first one and its
+/// changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rates {
-    /// The rate in the beginning; 0 if it is not known.
+    /// The rate at the beginning; 0 if unknown.
     pub first_hz: u32,
-    /// What it was changed to, in the order of time.
+    /// The changes of the rate, in the order of time.
     pub changes: Vec<RateChange>,
 }
 
-/// A change of the rate: from this moment on it is another.
+/// A change of the rate at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateChange {
-    /// On the clock of the samples.
+    /// When the rate changed, on the clock of the samples.
     pub from_ns: u64,
     /// Samples per second of a busy CPU.
     pub hz: u32,
 }
 
-/// More than somebody changes by hand while a history is kept.
+/// Maximum number of changes that are kept, more than anyone makes by hand within a history.
 const CHANGES_MAX: usize = 10_000;
 
 impl Rates {
-    /// One rate that never changes; 0 if it is not known.
+    /// One rate that never changes; 0 if unknown.
     pub fn always(hz: u32) -> Self {
         Self {
             first_hz: hz,
@@ -209,10 +209,9 @@ impl Rates {
         }
     }
 
-    /// Notes that the rate is another from a moment on. That moment is later than
-    /// those of all changes before.
+    /// Records that the rate changes at `from_ns`, which must be later than all changes before.
     pub fn change(&mut self, from_ns: u64, hz: u32) {
-        // Of one hundredth of a second only the last counts.
+        // If the rate changes several times within a hundredth of a second, the last change counts.
         let is_later = |change: &mut RateChange| change.from_ns / STAMP_NS >= from_ns / STAMP_NS;
         self.changes.pop_if(is_later);
         if self.at(from_ns) != hz {
@@ -223,7 +222,7 @@ impl Rates {
         }
     }
 
-    /// Forgets the rates of the time before a moment.
+    /// Forgets the rates of the time before `ns`.
     pub fn forget_before(&mut self, ns: u64) {
         let gone = self.changes.partition_point(|c| c.from_ns <= ns);
         if let Some(last) = self.changes.drain(..gone).next_back() {
@@ -231,7 +230,7 @@ impl Rates {
         }
     }
 
-    /// The rate at a moment on the clock of the samples.
+    /// Returns the rate at a moment on the clock of the samples.
     pub fn at(&self, ns: u64) -> u32 {
         let before = self.changes.partition_point(|c| c.from_ns <= ns);
         match before.checked_sub(1) {

@@ -1,8 +1,8 @@
 //! *Interning*: each frame and each stack is stored once and has a number.
 //!
-//! - [`arena`]: the words of all stacks, shared with views
-//! - [`frames`]: a place in a program, by a number that outlives its samples
-//! - [`stacks`]: a chain of frames, by a number that only samples hold
+//! - [`arena`]: storage for the frame numbers of all stacks, shared with views
+//! - [`frames`]: the table of frames; a frame's number outlives its samples
+//! - [`stacks`]: the table of stacks; only samples refer to a stack's number
 
 mod arena;
 mod frames;

@@ -1,16 +1,15 @@
 //! A CPU profile as data.
 //!
-//! A *profile* here is a bounded history of samples. Each sample is of one event, as a
-//! rule a tick of a clock that found a thread on a CPU, with the stack it had and how
-//! the walk of that stack ended. Frames, stacks, names, processes and threads are
-//! interned, and samples are kept in one-second buckets. A [`View`] is what the
-//! store holds at one moment; it never changes and can be asked on any thread.
-//! A [`Query`] (scope, window, filter) gives a [`Selection`] of samples, and
-//! that the functions, call trees, flame graphs and all other shapes, with an
-//! account of everything that is missing.
+//! A *profile* here is a bounded history of samples. Each sample records one event, usually a clock
+//! tick that found a thread on a CPU, with the stack of the thread and how the walk of that stack
+//! ended. Frames, stacks, names, processes and threads are interned, and samples are kept in
+//! one-second buckets. A [`View`] is an immutable copy of the store's contents at one moment and
+//! can be queried on any thread. A [`Query`] (scope, window, filter) gives a [`Selection`] of
+//! samples, from which functions, call trees, flame graphs and all other results are computed,
+//! together with an account of everything that is missing.
 //!
-//! The crate knows no kernel, no ELF and no terminal: what goes in are numbers
-//! and strings, what comes out are numbers and strings.
+//! The crate does not depend on the kernel, on ELF or on a terminal: its input and output are
+//! numbers and strings.
 
 #![warn(missing_docs)]
 

@@ -1,5 +1,5 @@
-//! A profile of several machines that are sampled at the same time, each by a proftop of its
-//! own whose recording is read here as it is made.
+//! A profile of several machines that are sampled at the same time. On each of them runs a proftop
+//! whose recording is read here while it is made.
 
 use crate::formats::FormatError;
 use crate::formats::pft::Reader;
@@ -12,12 +12,12 @@ use std::io::Read;
 #[derive(Debug)]
 pub struct Machines {
     store: Store,
-    /// What each says of itself, by number; None until it does.
+    /// The description of each machine, by number; `None` until its recording has one.
     infos: Vec<Option<Info>>,
 }
 
 impl Machines {
-    /// A profile without samples yet, whose clock was 0 at that time.
+    /// An empty profile for `count` machines, whose clock is 0 at `epoch_unix_ms`.
     pub fn new(count: usize, limits: Limits, epoch_unix_ms: i64) -> Self {
         let mut store = Store::new(limits);
         store.join_equal_modules();
@@ -31,8 +31,8 @@ impl Machines {
         }
     }
 
-    /// Adds the block that was waited for; `now_ns` is the time on the profile's clock. `false`
-    /// if no more comes.
+    /// Adds the block that was waited for; `now_ns` is the time on the profile's clock. Returns
+    /// `false` if there are no more blocks.
     pub fn add_block<R: Read>(
         &mut self,
         number: usize,
@@ -53,21 +53,21 @@ impl Machines {
         Ok(goes_on)
     }
 
-    /// What was read so far.
+    /// A view of all samples read so far.
     pub fn view(&self) -> View {
         self.store.view()
     }
 
-    /// The store that all are in.
+    /// The store with the samples of all machines.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Puts together what the machines say of themselves. Their CPUs add up, as they are
-    /// sampled at the same time.
+    /// Joins the descriptions of the machines. Their CPUs are added up, as they are sampled at the
+    /// same time.
     fn update_info(&mut self) {
         let told: Vec<Info> = self.infos.iter().flatten().cloned().collect();
-        // The reader refuses a recording that counts another thing than those before.
+        // Cannot fail: the reader refuses a recording that counts another metric than those before.
         let Ok(mut info) = merged_info(&told) else {
             return;
         };

@@ -1,18 +1,16 @@
-//! Several recordings as one: of several machines, or of one at several times.
+//! Merges several recordings into one: of several machines, or of one machine at several times.
 //!
-//! Modules are the same if path and build-id are, functions if they have one
-//! name in one module. A process that is in two recordings is two: a pid comes
-//! again with other programs, and a recording does not say when a process started.
-//! Joining by pid and name would add up strangers. Each process says of which machine
-//! it is.
-//! (Call trees below each name, and filters, take them together.) Times are put
-//! on one clock where it is known when a recording began. In whatever order and
-//! by however many steps recordings are put together, every question gets the
-//! same answer.
+//! Modules are the same if path and build-id are equal, functions if they have one name in one
+//! module. A process that is in two recordings becomes two processes: a pid is reused by other
+//! programs, and a recording does not say when a process started, so joining by pid and name would
+//! merge different processes. Each process is marked with its machine. (Call trees below each name,
+//! and filters, join them.) Times are put on one clock if it is known when a recording began. Every
+//! query gives the same result in whatever order and in however many steps recordings are merged.
 //!
-//! That is why recordings of different rates get none together, and no weights: those
-//! that a step would round would be rounded again by the next, and how much a sample
-//! tells (what bands go by) is not kept in a weight. The merged one says so.
+//! That is why a merge of recordings with different rates has no rate and does not change weights.
+//! Weights that one step would round would be rounded again by the next, and the statistical
+//! evidence of a sample (which confidence bands depend on) is not stored in a weight. The merged
+//! recording has a note about it.
 
 use crate::TimeRange;
 use crate::formats::FormatError;
@@ -27,27 +25,27 @@ use crate::{
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Why recordings cannot be put together.
+/// Why recordings cannot be merged.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// They count different things: the name and unit of either.
+    /// They count different metrics: name and unit of the two.
     #[error("one counts {0}, another {1}: these do not add up")]
     Metrics(String, String),
-    /// Together they reach a bound.
+    /// Together they exceed a limit.
     #[error(transparent)]
     TooLarge(#[from] FormatError),
 }
 
-/// What stands between the names of several machines.
+/// Separator between the names of several machines.
 const LIST: &str = ", ";
 
-/// What a merged recording says if they are not of one rate.
+/// The note of a merged recording whose parts have different rates.
 const RATES_DIFFER: &str = "recordings of different rates, or of unknown ones, were put \
     together: shares are of samples, not of time";
 
-/// Puts recordings together.
+/// Merges recordings.
 ///
-/// The steps have to be in this order:
+/// The order of the steps matters:
 ///
 /// 1. the info, as times are shifted to its epoch
 /// 2. numbers of processes, which count on through all recordings
@@ -65,12 +63,12 @@ pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
         .collect();
     info.pauses = pauses(&parts);
     import.store.set_info(info);
-    // Of which a part does not know, nothing is known.
+    // If the value is unknown for one part, it is unknown for the whole.
     if views.iter().all(|view| view.busy().of_ms > 0) {
         let all = views.iter().map(View::busy);
         import.store.set_busy(all.fold(Busy::default(), Busy::and));
     }
-    // Those without samples have no end, and so no time of which anything is known.
+    // A part without samples has no end, so its time span is unknown.
     let begin = |part: &MergedPart<'_>| part.end_ns().and(part.begin_ns());
     let begun = parts.iter().filter_map(begin).min();
     if let Some(begin) = begun.or(parts.iter().filter_map(MergedPart::begin_ns).min()) {
@@ -83,8 +81,8 @@ pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
     for part in &mut parts {
         part.number_processes(&mut processes);
     }
-    // Frames without a name are called by their addresses, so they have them
-    // first; those of another name at the same place are found by that.
+    // Frames without a name are identified by their addresses, so they are added first. A frame
+    // with another name at the same address then gets another place.
     for is_named in [false, true] {
         for part in &mut parts {
             part.add_frames(is_named, &mut import)?;
@@ -98,9 +96,9 @@ pub fn merge(views: &[View], limits: Limits) -> Result<Store, MergeError> {
     Ok(import.finish())
 }
 
-/// What the recordings say of themselves, as one: texts that differ are listed, counts
-/// that lack something are added up. The order of the recordings makes no difference,
-/// as lists are sorted, and the list of a merged recording is taken apart again.
+/// Joins the descriptions of the recordings: differing texts are listed, counts of missing things
+/// are added up. The order of the recordings makes no difference, as lists are sorted, and the list
+/// in an already merged recording is taken apart again.
 pub(crate) fn merged_info(infos: &[Info]) -> Result<Info, MergeError> {
     let Some((first, others)) = infos.split_first() else {
         return Ok(Info::default());
@@ -131,7 +129,7 @@ pub(crate) fn merged_info(infos: &[Info]) -> Result<Info, MergeError> {
             merged.host.sampled_cpus = Vec::new();
         }
         merged.epoch_unix_ms = match (merged.epoch_unix_ms, info.epoch_unix_ms) {
-            // 0 means that it is not known.
+            // 0 means unknown.
             (0, other) | (other, 0) => other,
             (a, b) => a.min(b),
         };
@@ -151,8 +149,8 @@ pub(crate) fn merged_info(infos: &[Info]) -> Result<Info, MergeError> {
     Ok(merged)
 }
 
-/// When none of the recordings was sampling, between the first and the last of them: such
-/// time is no sampled time, in which nothing would have run.
+/// Returns the periods between the first and the last recording in which none of them was sampling:
+/// such time must not look like time in which nothing ran.
 fn pauses(parts: &[MergedPart<'_>]) -> Vec<Pause> {
     let mut sampled: Vec<(u64, u64)> = parts.iter().flat_map(MergedPart::sampled).collect();
     sampled.sort_unstable();
@@ -170,7 +168,7 @@ fn pauses(parts: &[MergedPart<'_>]) -> Vec<Pause> {
     pauses
 }
 
-/// As a recording is counted: at the highest of its rates.
+/// Returns the description of a recording with its highest rate, by which its samples are counted.
 fn counted_info(view: &View) -> Info {
     Info {
         rates: Rates::always(Weighing::new(&view.info().rates, TimeRange::ALL).hz()),
@@ -178,19 +176,19 @@ fn counted_info(view: &View) -> Info {
     }
 }
 
-/// One of the recordings.
+/// One of the recordings to be merged.
 struct MergedPart<'a> {
     view: &'a View,
-    /// How much later than the merged clock this recording's began, in whole stamps:
-    /// what is added to its times.
+    /// The offset that is added to its times, in whole stamps: how much later than the merged clock
+    /// its own clock began.
     shift_ns: u64,
-    /// The machine of each process for which the recording names no machine. None if the
-    /// recording is of several machines, or does not name its own.
+    /// The machine of the processes for which the recording names no machine. `None` if the
+    /// recording is of several machines, or if its machine is unknown.
     host: Option<Arc<str>>,
-    /// Numbers in the merged store, by those of this recording.
+    /// Process numbers in the merged store, by their numbers in this recording.
     processes: HashMap<ProcessId, ProcessId>,
-    /// By number of a frame here: what it is in the merged store. `None` for frames that
-    /// were released, and those that stand for something missing.
+    /// Frames in the merged store, by their numbers in this recording. `None` for frames that were
+    /// released, and for those that stand for something missing.
     frames: Vec<Option<Frame>>,
 }
 
@@ -200,7 +198,7 @@ impl<'a> MergedPart<'a> {
             0 => 0,
             epoch => u64::try_from(epoch.saturating_sub(epoch_ms)).unwrap_or(0),
         };
-        // Samples stay in their stamps.
+        // Whole stamps, so that samples stay in their stamps.
         let shift_ns = behind_ms.saturating_mul(1_000_000) / STAMP_NS * STAMP_NS;
         let host = &view.info().host.name;
         let is_one = !host.is_empty() && !host.contains(LIST);
@@ -221,7 +219,7 @@ impl<'a> MergedPart<'a> {
         Some(self.view.begin_ns()?.saturating_add(self.shift_ns))
     }
 
-    /// The stretches of time in which it was sampled, as start and end on the merged clock.
+    /// Returns the periods in which it was sampled, as start and end on the merged clock.
     fn sampled(&self) -> Vec<(u64, u64)> {
         let (Some(begin), Some(end)) = (self.begin_ns(), self.end_ns()) else {
             return Vec::new();
@@ -236,7 +234,7 @@ impl<'a> MergedPart<'a> {
         sampled
     }
 
-    /// Gives each process a number of its own; `count` goes on from part to part.
+    /// Gives each process a new number; `count` continues from part to part.
     fn number_processes(&mut self, count: &mut u32) {
         for (id, _) in self.view.tables.processes.by_number() {
             self.processes.insert(id, ProcessId(*count));
@@ -244,7 +242,7 @@ impl<'a> MergedPart<'a> {
         }
     }
 
-    /// Tells the merged store frames that have names, or those that have none.
+    /// Adds the frames that have names to the merged store, or those that have none.
     fn add_frames(&mut self, is_named: bool, import: &mut Import) -> Result<(), FormatError> {
         let mut modules: HashMap<ModuleId, ModuleId> = HashMap::new();
         let tables = &*self.view.tables;
@@ -287,8 +285,8 @@ impl<'a> MergedPart<'a> {
         Ok(())
     }
 
-    /// The chain of a frame as texts; that of a frame of which no source is known has
-    /// one link, its name.
+    /// Returns the chain of a frame as texts. If its source is unknown, the chain has one link, its
+    /// name.
     fn chain(
         &self,
         id: FrameId,
@@ -321,12 +319,13 @@ impl<'a> MergedPart<'a> {
         Ok(chain)
     }
 
-    /// Adds all samples, on the common clock, as they are weighed where the rate was
+    /// Adds all samples on the common clock, with the weights that they have where the rate was
     /// changed.
     fn add_samples(&self, import: &mut Import) -> Result<(), FormatError> {
         let tables = &*self.view.tables;
         let mut frames = Vec::new();
-        // Told with their first sample: the store forgets who has none.
+        // A process is described with its first sample, because the store forgets processes without
+        // samples.
         let mut told = HashSet::new();
         let weighing = Weighing::new(&self.view.info().rates, TimeRange::ALL);
         for bucket in tables.history.buckets() {

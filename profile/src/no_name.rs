@@ -1,9 +1,9 @@
 //! Why a frame has no name.
 
-/// Declares the reasons, each with its word, in one list.
+/// Declares the reasons, each with its identifier, in one list.
 macro_rules! reasons {
     ($($(#[$doc:meta])+ $name:ident = $label:literal,)+) => {
-        /// Why a frame has no name: a fixed set, so that frames can be counted by it.
+        /// Why a frame has no name: a fixed set, so that frames can be counted by reason.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum NoName {
             $($(#[$doc])+ $name,)+
@@ -13,7 +13,7 @@ macro_rules! reasons {
             /// Every reason, in the order of the enum.
             pub const ALL: [NoName; [$($label),+].len()] = [$(NoName::$name),+];
 
-            /// The word that scripts and files see.
+            /// The identifier used in files and for scripts.
             pub fn label(self) -> &'static str {
                 match self {
                     $(NoName::$name => $label,)+
@@ -26,9 +26,9 @@ macro_rules! reasons {
 reasons! {
     /// The sample has no stack at all, so there is nothing to name.
     NoStack = "no stack",
-    /// A name was given, and it is empty.
+    /// The name is empty.
     EmptyName = "empty name",
-    /// The file was stripped and exports nothing here.
+    /// The file was stripped and exports no symbol here.
     Stripped = "stripped",
     /// The file has symbols, and none covers the address.
     NotCovered = "not_covered",
@@ -44,34 +44,34 @@ reasons! {
     NoPermission = "no_permission",
     /// Code made at run time, without a map of it.
     Jit = "jit",
-    /// Code made at run time that its map does not have.
+    /// Code made at run time that is not in its map.
     JitNotCovered = "jit_not_covered",
-    /// The map of code made at run time could be somebody else's.
+    /// The map of code made at run time could have been written by another user.
     JitMapRefused = "jit_map_refused",
     /// No mapping of the process holds the address.
     Unmapped = "unmapped",
     /// The kernel hides its symbols.
     KernelHidden = "kernel_hidden",
-    /// A file of a machine that is not read.
+    /// A file for a machine architecture that is not supported.
     Unsupported = "unsupported",
     /// The file is on a network filesystem, which could stall its reader.
     Remote = "remote",
-    /// A function of Python that was gone when its name was read, or too many were new.
+    /// A Python function that was freed before its name was read, or there were too many new ones.
     CodeGone = "code_gone",
-    /// proftop itself made a mistake while it looked for the name.
+    /// An error in proftop itself while it looked for the name.
     Mistake = "mistake",
-    /// The file that the profile was read from gives no name.
+    /// The file that the profile was read from has no name for it.
     NotTold = "not_told",
     /// Names were left out of the recording on purpose.
     LeftOut = "left_out",
     /// The recording ended before the name was found.
     NotFoundInTime = "the recording ended before its name was found",
-    /// A reason that this version does not know: a newer one wrote the file.
+    /// A reason that this version does not know, from a file of a newer version.
     Other = "other",
 }
 
 impl NoName {
-    /// The reason with that word in a file; [`NoName::Other`] if none has it.
+    /// Returns the reason with that identifier; [`NoName::Other`] if it is unknown.
     pub fn from_label(label: &str) -> Self {
         let found = NoName::ALL.into_iter().find(|it| it.label() == label);
         found.unwrap_or(NoName::Other)

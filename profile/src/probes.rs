@@ -1,11 +1,11 @@
-//! *Probes*: what breakpoints on functions counted, second by second: calls, how long they
-//! took, with which values, from where and by which threads.
+//! *Probes*: counts from breakpoints on functions, second by second: calls, their durations, values
+//! that were read, callers and threads.
 //!
-//! Samples say where time goes, probes how often and how long. Both are kept side by side in
-//! a store and in a recording, and neither needs the other.
+//! Samples show where time goes, probes how often and how long a function runs. Both are stored
+//! side by side in a store and in a recording, and are independent of each other.
 //!
-//! - [`about`]: what a probe was, and where
-//! - [`tally`]: what was counted in some time
+//! - [`about`]: the description of a probe
+//! - [`tally`]: the counts of some period
 //! - [`log`]: all probes of a run, with the counts of each second
 
 mod about;

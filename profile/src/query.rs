@@ -1,15 +1,14 @@
 //! *Queries*: which samples count, and the shapes in which they are counted.
 //!
-//! A [`Query`] is scope × window × filter; each is independent of the others.
-//! Asked of a [`View`](crate::View) it gives a [`Selection`]: the samples, each
-//! stack expanded to functions and filtered. All results come from a selection:
-//! functions, processes, threads, CPUs and control groups, call trees in both
-//! directions, the page of one function, flame graphs, heat maps.
+//! A [`Query`] is scope × window × filter; each is independent of the others. Applied to a
+//! [`View`](crate::View) it gives a [`Selection`]: the samples, with each stack expanded to
+//! functions and filtered. All results are computed from a selection: functions, processes,
+//! threads, CPUs and control groups, call trees in both directions, the page of one function, flame
+//! graphs, heat maps.
 //!
-//! Samples are looked at a few times and each stack once, however many samples
-//! share it, which is what makes a million samples a matter of tens of
-//! milliseconds. Nothing here starts a thread; what takes long looks at a
-//! [`Cancel`] flag.
+//! Each query goes over the samples only a few times, and over each stack once, however many
+//! samples share it. That is why a million samples take only tens of milliseconds. Nothing here
+//! starts a thread; long computations check a [`Cancel`] flag.
 //!
 //! - [`cancel`]: ending a query early
 //! - [`scope`]: which threads and CPUs
@@ -19,7 +18,7 @@
 //! - [`functions`]: self, total, names
 //! - [`threads`]: processes and threads, each with its top function
 //! - [`runs`]: samples in the order of groups of threads
-//! - [`activity`]: what threads did, told by others
+//! - [`activity`]: what threads did, from another source than samples
 //! - [`groups`]: by CPU, control group, user
 //! - [`trend`]: the last ten seconds, second by second
 //! - [`report`]: all of these rows at once
@@ -76,13 +75,13 @@ pub use tree::{CallTree, Direction, GroupBy, Node, NodeKind, Pair};
 
 use crate::{Filter, TimeRange};
 
-/// What is counted.
+/// Which samples are counted.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
-    /// Whose samples.
+    /// The threads and CPUs whose samples count.
     pub scope: Scope,
-    /// Samples of which time.
+    /// The time range of the samples.
     pub window: TimeRange,
-    /// Which of these, and which frames of their stacks.
+    /// Which of these samples count, and which frames of their stacks.
     pub filter: Filter,
 }

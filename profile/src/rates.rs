@@ -1,39 +1,38 @@
-//! *Rates*: how often a busy CPU was sampled, where that changed while it was.
+//! *Rates*: how samples are weighed if the sampling rate was changed during a recording.
 //!
-//! A sample stands for the time to the next tick: at 99 Hz for ten times as much
-//! as at 999 Hz. Samples of a time with several rates are counted as if all of it
-//! had been sampled at the highest of them: each of the others counts as many times
-//! as it would have come then. So shares and CPU time are right whatever the window,
-//! nothing of what was taken is left out, and a time of one rate is counted as it is.
+//! A sample stands for the time to the next tick: at 99 Hz for ten times as much as at 999 Hz.
+//! Samples of a time range with several rates are counted as if all of it had been sampled at the
+//! highest of them: each sample at a lower rate counts as often as it would have occurred at the
+//! highest rate. So shares and CPU time are right whatever the window, no sample is left out, and a
+//! time range with one rate is counted as it is.
 //!
-//! Counts are whole numbers. Where one sample is 10.09 of the others, most count
-//! as 10 and every eleventh as 11: which of them depends on nothing but its place
-//! in its second, so every query counts it the same.
+//! Counts are whole numbers. If one sample stands for 10.09 of the others, most count as 10 and
+//! every eleventh as 11. Which ones do depends only on their position in their second, so every
+//! query counts them the same.
 
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND, Stamps, TimeRange};
 use crate::{Metric, Rates};
 
-/// How the samples of a time are weighed against each other.
+/// How the samples of a time range are weighed against each other.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Weighing {
-    /// The rate at which all of them are counted; 0 if it is not known.
+    /// The rate at which all samples are counted; 0 if unknown.
     hz: u32,
-    /// From which stamp on which rate was, rising. Empty if it never changed.
+    /// The rates, each with its first stamp, rising. Empty if the rate never changed.
     stretches: Vec<(u64, u32)>,
 }
 
-/// Within one second.
-/// Made by [`Weighing::in_second`], for a second that has samples of another rate than
-/// the highest.
+/// The weighing within one second. Made by [`Weighing::in_second`], for a second that has samples
+/// of another rate than the highest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InSecond<'a> {
     weighing: &'a Weighing,
-    /// Where in the pattern of roundings the second begins: a hash of its number.
+    /// Where the second begins in the pattern of roundings: a hash of its number.
     phase: u64,
 }
 
 impl Weighing {
-    /// At the highest rate that there was in `range`.
+    /// Weighs samples to the highest rate within `range`.
     pub(crate) fn new(rates: &Rates, range: TimeRange) -> Self {
         let changes = rates.changes.iter();
         let is_known = |hz: u32| hz > 0;
@@ -49,8 +48,9 @@ impl Weighing {
         let mut stretches = vec![(0, rates.first_hz)];
         let mut before = rates.first_hz;
         for change in changes {
-            // The hundredth that has both is of the higher one: a sample of the other
-            // that counts once in it is a smaller mistake than many that count more.
+            // A hundredth of a second with both rates is counted at the higher one: too low a
+            // weight for one slow sample is a smaller error than too high a weight for many fast
+            // ones.
             let from = if change.hz > before {
                 change.from_ns / STAMP_NS
             } else {
@@ -85,7 +85,7 @@ impl Weighing {
         self.rates(stamp, stamp).last().unwrap_or(self.hz)
     }
 
-    /// `None` if the samples of that second are counted as they are.
+    /// The weighing within a second; `None` if its samples are counted as they are.
     #[inline]
     pub(crate) fn in_second(&self, second: u64) -> Option<InSecond<'_>> {
         if self.stretches.is_empty() {
@@ -100,7 +100,7 @@ impl Weighing {
         })
     }
 
-    /// How many times a sample of then counts.
+    /// The factor by which a sample with that stamp counts.
     pub(crate) fn factor(&self, stamp: u64) -> f64 {
         if self.stretches.is_empty() {
             1.0
@@ -111,8 +111,8 @@ impl Weighing {
 }
 
 impl InSecond<'_> {
-    /// How much the sample with that stamp counts, the `at`th of its second, that
-    /// had this weight.
+    /// Returns the weighed count of a sample with that stamp, which is number `at` of its second
+    /// and was stored with `weight`.
     #[inline]
     pub(crate) fn weigh(&self, at: usize, stamp: u64, weight: u64) -> u64 {
         let own = u64::from(self.weighing.rate_at(stamp));
@@ -120,38 +120,38 @@ impl InSecond<'_> {
         if own == hz {
             return weight;
         }
-        // The seconds begin at different places of the pattern, or each would
-        // round the same way.
+        // The seconds begin at different places of the pattern, as otherwise each would round the
+        // same way.
         let phase = self.phase % own;
-        // What the first `at` samples count together. Differences of it are whole
-        // numbers whose sum is never off by more than one.
+        // The sum of the first `at` samples. Its differences are whole numbers, and their sum is
+        // never off by more than one.
         let until = |at: u64| (at * hz + phase) / own;
         let at = at as u64;
         weight.saturating_mul(until(at + 1) - until(at))
     }
 }
 
-/// Samples that do not all count alike: they were taken at several rates and are counted
-/// as if at one, or stand for different numbers of events.
+/// Statistics of samples that do not all count the same: they were taken at several rates and are
+/// counted at one, or they stand for different numbers of events.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reweighed {
-    /// How many there are in truth.
+    /// Number of samples that were really taken.
     pub taken: u64,
-    /// How many samples, each as good as the other, would tell as much as one that
-    /// is counted: what bands and tests go by. Kish's effective size of a sample.
+    /// Number of equally weighted samples that are as much evidence as one counted sample; used by
+    /// tests. Kish's effective sample size.
     pub evidence: f64,
-    /// As `evidence`, of what chance has drawn alone: what bands go by. Infinite where nothing
-    /// was drawn, as every wait gave its stack.
+    /// Like `evidence`, but only for samples that were drawn at random; used by bands. Infinite if
+    /// nothing was drawn at random, because the stack of every wait was taken.
     pub drawn: f64,
 }
 
 impl Reweighed {
-    /// The same if some of the squares of what samples stand for are of waits that chance had
-    /// less to do with: `squares` of them, of which it made `by_chance`. `sum` is what all
-    /// samples stand for.
+    /// Returns the statistics for samples of which some are of waits, where chance had a smaller
+    /// part: `squares` is the part of the sum of squares that belongs to waits, `by_chance` the
+    /// part of it that is due to chance. `sum` is what all samples stand for.
     pub(crate) fn with_waits(self, sum: f64, squares: f64, by_chance: f64) -> Self {
         let rest = (sum / self.evidence - squares).max(0.0);
-        // What rounding leaves of a difference of two large sums is nothing.
+        // A remainder that small is a rounding error of the difference of two large sums.
         let rest = if rest < squares * 1e-9 { 0.0 } else { rest };
         Self {
             drawn: sum / (rest + by_chance),
@@ -160,33 +160,32 @@ impl Reweighed {
     }
 }
 
-/// What samples that do not all count alike tell, while they are counted.
+/// Collects the statistics for [`Reweighed`] while samples are counted.
 pub(crate) struct Evidence<'a> {
-    /// `None` if they do.
+    /// Why samples do not all count the same; `None` if they do.
     unlike: Option<Unlike<'a>>,
-    /// Samples that count.
+    /// Number of samples that count.
     taken: u64,
-    /// What they count together.
+    /// Sum of their weights.
     sum: f64,
-    /// Each as often as it counts, once more as often.
+    /// Sum of the squares of their weights.
     squares: f64,
 }
 
-/// Why samples do not count alike.
+/// Why samples do not count the same.
 enum Unlike<'a> {
     /// They were taken at several rates.
     Rates(&'a Weighing),
-    /// Each stands for as many events as there were since the one before, or for as long as
-    /// a thread waited. (What is counted in other units was put together from samples that
-    /// nobody knows.)
+    /// Each stands for all events since the one before, or for the time that a thread waited.
+    /// (Weights in other units are sums of unknown samples.)
     Events,
-    /// Their weights are times, bytes or whatever else is counted, and how many samples were put
-    /// together in each is not known.
+    /// Their weights are times, bytes or something else, and the number of samples in each is
+    /// unknown.
     Unknown,
 }
 
 impl<'a> Evidence<'a> {
-    /// Nothing is added up where samples count alike, which is nearly always.
+    /// Starts collecting. If samples count the same, which is nearly always, nothing is added up.
     pub(crate) fn new(weighing: &'a Weighing, metric: &Metric) -> Self {
         let unlike = if metric.counts_events() || metric.is_waiting() {
             Some(Unlike::Events)
@@ -205,9 +204,8 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Takes one sample with what it counts. Where the rate changed, `weight` is the
-    /// factor rounded to a whole number, so the factor itself is what its square goes
-    /// by.
+    /// Adds one sample. If the rate changed, `weight` is the factor rounded to a whole number, so
+    /// its square is computed from the factor itself.
     #[inline]
     pub(crate) fn add(&mut self, stamp: u64, weight: u64) {
         let Some(unlike) = &self.unlike else {
@@ -224,12 +222,13 @@ impl<'a> Evidence<'a> {
             };
     }
 
-    /// Whether nothing is known of the number of samples.
+    /// Whether the number of samples is unknown.
     pub(crate) fn is_unknown(&self) -> bool {
         matches!(self.unlike, Some(Unlike::Unknown))
     }
 
-    /// Kish's effective size is sum² / squares, of `sum` samples: sum / squares each.
+    /// The statistics. Kish's effective size is sum² / squares for `sum` samples, so sum / squares
+    /// for each.
     pub(crate) fn reweighed(&self) -> Option<Reweighed> {
         (self.squares != self.sum && !self.is_unknown()).then_some(Reweighed {
             taken: self.taken,

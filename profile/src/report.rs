@@ -1,6 +1,5 @@
-//! A *report* is the answer to "what burned the CPUs in this window?": plain
-//! rows, computed once and never changed, for the screen, batch output and
-//! files alike.
+//! A *report* answers "what used the CPUs in this window?": rows that are computed once and never
+//! change, for the screen, batch output and files.
 
 use crate::rates::Reweighed;
 use crate::time::Window;
@@ -10,11 +9,11 @@ use crate::{
 };
 use std::sync::{Arc, OnceLock};
 
-/// The seconds of trend kept per row.
+/// Number of seconds in the trend of each row.
 pub const TREND_LEN: usize = 10;
 
-/// The largest count of any second of any row's trend. Each is found when it is first asked
-/// for, and kept: a screen asks for it with every frame, and there may be 100,000 threads.
+/// The largest count of any second in any row's trend. Each is computed on first use and cached: a
+/// screen needs it for every frame, and there may be 100,000 threads.
 #[derive(Debug, Clone, Default)]
 pub struct TrendPeaks {
     functions: OnceLock<u64>,
@@ -22,96 +21,94 @@ pub struct TrendPeaks {
     threads: OnceLock<u64>,
 }
 
-/// Everything one query found.
+/// The result of one query.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Counts up by one with each report of a run.
+    /// Number of the report within a run, rising by one.
     pub generation: u64,
-    /// The time that it covers, as far as history goes.
+    /// The time that it covers, limited to the history.
     pub window: Window,
-    /// Samples in the window: the base of every percentage here.
+    /// Number of samples in the window: the base of every percentage here.
     pub samples: u64,
-    /// Samples per second of a busy CPU, as they are counted here; 0 if that is not
-    /// known.
+    /// Samples per second of a busy CPU, as they are counted here; 0 if unknown.
     pub rate_hz: u32,
-    /// If the rate changed within the window.
+    /// Statistics of the weights, if the rate changed within the window.
     pub reweighed: Option<Reweighed>,
-    /// Whether it is not known how many samples there were, only what they count together.
+    /// Whether the number of samples is unknown, because only their total weight is stored.
     pub hides_samples: bool,
-    /// Samples in all of the history that is kept.
+    /// Number of samples in the whole history.
     pub samples_kept: u64,
-    /// Seconds that the history goes back from its newest one.
+    /// Number of seconds that the history goes back from its newest one.
     pub kept_seconds: f64,
-    /// What is missing of the stacks and names that were counted.
+    /// What is missing in the counted stacks and names.
     pub completeness: Completeness,
-    /// By self samples, falling; ties by total, then name.
+    /// Functions by self samples, falling; ties by total, then name.
     pub functions: Vec<FunctionRow>,
     /// The function of each frame, by frame number.
     pub owners: Arc<Vec<FunctionId>>,
-    /// By samples, falling.
+    /// Processes by samples, falling.
     pub processes: Vec<ProcessRow>,
-    /// By samples, falling.
+    /// Threads by samples, falling.
     pub threads: Vec<ThreadRow>,
-    /// By number; only those with samples.
+    /// CPUs that have samples, by number.
     pub cpus: Vec<CpuRow>,
-    /// See [`Report::peak_of_functions`] and its neighbours. Rows must not change after those
-    /// were asked.
+    /// Cached peaks, see [`Report::peak_of_functions`] and its neighbours. Rows must not change
+    /// after these were called.
     pub peaks: TrendPeaks,
 }
 
-/// What the window's stacks and names lack.
+/// What the stacks and names of a window lack.
 #[derive(Debug, Clone, Default)]
 pub struct Completeness {
-    /// Samples that had a user stack to walk.
+    /// Number of samples that had a user stack to walk.
     pub user_stacks: u64,
-    /// Those that reached the thread's root.
+    /// Number of these that reached the thread's root.
     pub whole: u64,
-    /// Samples by how their walk ended; only what occurred.
+    /// Samples by the way their walk ended; only endings that occurred.
     pub endings: Vec<(Ending, u64)>,
-    /// Frames of all samples in the window, each occurrence counted.
+    /// Number of frames of all samples in the window, each occurrence counted.
     pub frames: u64,
     /// Frames that have a name.
     pub named: u64,
-    /// Frames whose name is on its way.
+    /// Frames whose name is still being looked up.
     pub pending: u64,
-    /// Frames without a name, by reason, falling.
+    /// Frames without a name by reason, most first.
     pub unnamed: Vec<(NoName, u64)>,
 }
 
 /// One function.
 #[derive(Debug, Clone)]
 pub struct FunctionRow {
-    /// The number that it has in this profile by now.
+    /// Its current number in this profile.
     pub id: FunctionId,
-    /// Its name, or `module+0xoffset` while it has none: where it starts, if
-    /// that is known, else where it was sampled.
+    /// Its name, or `module+0xoffset` while it has none: the offset of its start if that is known,
+    /// else the sampled one.
     pub name: Arc<str>,
-    /// Short: the file's last path part, `[kernel]`, `[vdso]`.
+    /// The short name of its module: the file's last path component, `[kernel]`, `[vdso]`.
     pub module: Arc<str>,
-    /// Long: the whole path where there is one.
+    /// The whole path of its module, if it has one.
     pub module_path: Arc<str>,
     /// On which side of the kernel boundary its code is.
     pub kind: FrameKind,
-    /// An address of it that was sampled, inside the module.
+    /// One of its sampled addresses, relative to the module.
     pub address: u64,
     /// Whether `name` is final.
     pub name_state: RowName,
-    /// The source file of the place where most of its own samples hit, or of
-    /// some place of it where none did, if known.
+    /// The source file at which most of its self samples hit; without self samples, that of any of
+    /// its places. `None` if unknown.
     pub file: Option<Arc<str>>,
-    /// The line there; 0 if it is not known.
+    /// The line there; 0 if unknown.
     pub line: u32,
-    /// Whether it was only found inlined into other functions.
+    /// Whether it was found only as inlined into other functions.
     pub inlined: bool,
-    /// Addresses that are counted in it because they are code that no map names; 0 if it is
-    /// a function.
+    /// Number of addresses counted in it because they are code that is in no map; 0 if it is a
+    /// function.
     pub addresses: u32,
-    /// Samples with it on top of the stack.
+    /// Number of samples with it on top of the stack.
     pub self_samples: u64,
-    /// Samples with it anywhere on the stack; recursion counts once.
+    /// Number of samples with it anywhere on the stack; recursion counts once.
     pub total_samples: u64,
-    /// The waits among `total_samples`; `None` if there are none, or if nothing tells how
-    /// long each was.
+    /// The waits among `total_samples`; `None` if there are none, or if their lengths are unknown.
     pub waits: Option<Waits>,
     /// Self samples of the ten seconds before the window's end, oldest first,
     /// even if the window is shorter.
@@ -121,31 +118,31 @@ pub struct FunctionRow {
 /// One process.
 #[derive(Debug, Clone)]
 pub struct ProcessRow {
-    /// The number of this one life of a process.
+    /// The number of one life of a process.
     pub id: ProcessId,
-    /// The number that the system gave it; others may have had it before.
+    /// Its pid; other processes may have had it before.
     pub pid: u32,
     /// Its name.
     pub comm: Arc<str>,
-    /// Samples of all its threads.
+    /// Number of samples of all its threads.
     pub samples: u64,
-    /// Samples that hit while it was in the kernel.
+    /// Number of samples that hit in the kernel.
     pub kernel_samples: u64,
-    /// Threads with at least one sample.
+    /// Number of threads with at least one sample.
     pub threads: u32,
-    /// Self samples of the function that burned most here.
+    /// Name of the function that has most of its self samples; `None` without a sample.
     pub top_function: Option<Arc<str>>,
-    /// What that function waited for most, as the frame for it is called; `None` where it ran, or
-    /// where waits are not counted.
+    /// The most frequent wait of that function, as its frame is named; `None` if the function ran,
+    /// or if waits are not counted.
     pub top_wait: Option<Arc<str>>,
     /// Whether it has ended.
     pub exited: bool,
-    /// Whose it is, and as what it was started.
+    /// Its owner and how it was started.
     pub details: ProcessDetails,
     /// Samples of the ten seconds before the window's end, oldest first, even if the window
     /// is shorter.
     pub trend: [u64; TREND_LEN],
-    /// What its threads did together; `None` if that was not told for this window.
+    /// What its threads did together; `None` if it is unknown for this window.
     pub activity: Option<Activity>,
 }
 
@@ -154,25 +151,25 @@ pub struct ProcessRow {
 pub struct ThreadRow {
     /// The process that it belongs to.
     pub process: ProcessId,
-    /// The number that the system gave that process.
+    /// The pid of that process.
     pub pid: u32,
-    /// The number that the system gave the thread.
+    /// The thread's tid.
     pub tid: u32,
     /// The thread's own name.
     pub comm: Arc<str>,
-    /// Samples that count.
+    /// Number of samples that count.
     pub samples: u64,
-    /// Samples that hit while it was in the kernel.
+    /// Number of samples that hit in the kernel.
     pub kernel_samples: u64,
-    /// Name of the function that has most self samples here; `None` without a sample.
+    /// Name of the function that has most of its self samples; `None` without a sample.
     pub top_function: Option<Arc<str>>,
-    /// What that function waited for most, as the frame for it is called; `None` where it ran, or
-    /// where waits are not counted.
+    /// The most frequent wait of that function, as its frame is named; `None` if the function ran,
+    /// or if waits are not counted.
     pub top_wait: Option<Arc<str>>,
     /// Samples of the ten seconds before the window's end, oldest first, even if the window
     /// is shorter.
     pub trend: [u64; TREND_LEN],
-    /// What it did; `None` if that was not told for this window.
+    /// What it did; `None` if it is unknown for this window.
     pub activity: Option<Activity>,
 }
 
@@ -181,83 +178,85 @@ pub struct ThreadRow {
 pub struct CpuRow {
     /// Its number.
     pub cpu: u16,
-    /// Samples that were taken on it.
+    /// Number of samples that were taken on it.
     pub samples: u64,
     /// Samples that hit in the kernel.
     pub kernel_samples: u64,
 }
 
-/// Samples of a run whose stacks ended for one cause in one module.
+/// Samples of a run whose stack walks ended for one cause in one module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
     /// How the walks ended.
     pub cause: Ending,
-    /// The module of the last frame that was found; `-` where there was none.
+    /// The module of the last frame that was found; `-` if there was none.
     pub module: Arc<str>,
-    /// Samples of the whole run.
+    /// Number of samples of the whole run.
     pub samples: u64,
 }
 
-/// Samples of a run in programs of a language whose functions are found beside the native ones.
+/// Samples of a run in programs of a language whose functions are found separately from the native
+/// ones, such as Python.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LanguageStacks {
-    /// As a person would write it: `Python`.
+    /// Name of the language as displayed: `Python`.
     pub language: &'static str,
-    /// Samples with all functions of that language.
+    /// Number of samples with all functions of that language.
     pub whole: u64,
-    /// Samples that lack some or all, by the reason, which goes behind the number: `were taken
-    /// before the thread was known`.
+    /// Number of samples that lack some or all of them, by reason; the reason is displayed after
+    /// the number: `were taken before the thread was known`.
     pub lacking: Vec<(&'static str, u64)>,
-    /// Samples on a CPU of which it is known whether the thread had the lock that one thread of
-    /// a process has at a time to run that language, as Python's GIL.
+    /// Number of samples on a CPU for which it is known whether the thread held the language's
+    /// global lock, such as Python's GIL, which one thread of a process can hold at a time.
     pub lock_known: u64,
-    /// Those of `lock_known` whose thread had it.
+    /// Number of those in `lock_known` whose thread held it.
     pub lock_held: u64,
 }
 
 impl LanguageStacks {
-    /// Samples in programs of that language.
+    /// Number of samples in programs of that language.
     pub fn samples(&self) -> u64 {
         self.whole + self.lacking.iter().map(|(_, samples)| samples).sum::<u64>()
     }
 }
 
-/// What proftop takes memory for, in bytes. What is not told apart is code, what is shared
-/// with the kernel, reports, and what the allocator has.
+/// Memory used by proftop, in bytes, by purpose. The rest, which is not broken down, is code,
+/// memory shared with the kernel, reports, and the allocator's reserve.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OwnMemory {
     /// Samples with their stacks and names.
     pub samples: u64,
-    /// Symbols and debug information that were read and may be asked again.
+    /// Symbols and debug information that were read and are cached.
     pub symbols: u64,
-    /// The processes that read files. It is theirs, and no part of what is resident.
+    /// The processes that parse files. They have their own memory, which is not part of proftop's
+    /// resident memory.
     pub helpers: u64,
 }
 
-/// What the sampler says of itself; the profile only carries it.
+/// What the sampler reports about itself; the profile only carries it.
 #[derive(Debug, Clone, Default)]
 pub struct Health {
-    /// Samples lost in the window because a buffer was full.
+    /// Number of samples lost in the window because a buffer was full.
     pub lost: u64,
-    /// Samples taken in this run so far.
+    /// Number of samples taken in this run so far.
     pub taken_run: u64,
-    /// Samples lost in this run so far.
+    /// Number of samples lost in this run so far.
     pub lost_run: u64,
-    /// Percent of one CPU that proftop itself costs, kernel part included.
+    /// CPU use of proftop itself, kernel part included, in percent of one CPU.
     pub own_cpu_percent: f64,
-    /// Memory of proftop that is resident, in bytes.
+    /// Resident memory of proftop, in bytes.
     pub own_rss_bytes: u64,
-    /// What memory is taken for.
+    /// That memory by purpose.
     pub own_memory: OwnMemory,
-    /// Kernel memory that holds unwind tables.
+    /// Kernel memory of the unwind tables, in bytes.
     pub table_bytes: u64,
-    /// Where the walks of this run stopped that did not reach the root, by cause
-    /// and module, falling; the most frequent ones.
+    /// Where stack walks of this run stopped before the root, by cause and module, most frequent
+    /// first; rare ones are left out.
     pub stops: Vec<Stop>,
-    /// How complete the stacks of this run are by language, where one has functions beside
-    /// the native ones and something ran that is written in it.
+    /// How complete the stacks of this run are, for each language whose functions are found
+    /// separately and that ran.
     pub languages: Vec<LanguageStacks>,
-    /// Sentences: what this source cannot give, what was degraded and why.
+    /// Sentences about what this source cannot provide, and what was degraded and why.
     pub notes: Vec<String>,
 }
 
@@ -280,9 +279,9 @@ impl Report {
         *self.peaks.threads.get_or_init(|| peak(trends()))
     }
 
-    /// The `±` of `count` in `samples`, in percentage points, as much as they tell; 0 only where
-    /// chance had no part in it, as every wait gave its stack. `None` where it is not known how
-    /// many samples there were.
+    /// The `±` of `count` in `samples`, in percentage points, using the evidence of the samples. 0
+    /// only if chance had no part in it, because the stack of every wait was taken. `None` if the
+    /// number of samples is unknown.
     pub fn band_points(&self, count: u64, samples: u64) -> Option<f64> {
         if self.hides_samples {
             return None;
@@ -295,8 +294,8 @@ impl Report {
         Some(crate::band_points(as_good_as(count), as_good_as(samples)))
     }
 
-    /// Digits behind the point that percents of so many samples have earned, as much as
-    /// they tell; one where it is not known how many there were.
+    /// Number of digits after the point for percentages of `samples`, using their evidence; one if
+    /// the number of samples is unknown.
     pub fn percent_digits(&self, samples: u64) -> usize {
         if self.hides_samples {
             return 1;
@@ -305,7 +304,7 @@ impl Report {
         crate::percent_digits((samples as f64 * evidence).round() as u64)
     }
 
-    /// The row of the function that `frame` belongs to by now.
+    /// Returns the index of the row of the function that `frame` currently belongs to.
     pub fn find_function(&self, frame: FrameId) -> Option<usize> {
         let owner = self.owners.get(frame.0 as usize).copied().unwrap_or(frame);
         self.functions.iter().position(|row| row.id == owner)

@@ -1,9 +1,9 @@
-//! The *log of states*: what each thread did as time went on, and for whom it waited. Where
-//! time waited is counted it is kept beside the samples, in a store and in a recording.
+//! The *log of states*: what each thread did over time, and for whom it waited. If waiting time is
+//! counted, the log is kept together with the samples, in a store and in a recording.
 //!
-//! It is made of *stretches*: parts of a thread's life, each with the time in every state.
-//! They follow each other without a gap. One in a single state is as long as that lasted, up
-//! to [`STRETCH_MAX_NS`]; others are of about a second.
+//! It consists of *stretches*: parts of a thread's life, each with the time in every state. They
+//! follow each other without a gap. A stretch with a single state is as long as the state lasted,
+//! up to [`STRETCH_MAX_NS`]; others are about a second long.
 //!
 //! ```text
 //!   thread 7   ├─ run 0.2 s, lock 0.8 s ─┼────── lock ──────┼────── lock ─ ─ ─ it may grow
@@ -15,32 +15,34 @@ use crate::wait::{DELAY_SLOTS, Delays, STATE_COUNT};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A stretch of one state ends when it is so long: a recording that is cut off lacks no more.
+/// Maximum length of a stretch with one state: a recording that is cut off lacks no more than this.
 const STRETCH_MAX_NS: u64 = 10 * SECOND_NS;
 
-/// A stretch of several states ends when it is so long.
+/// Maximum length of a stretch with several states.
 const MIXED_MAX_NS: u64 = SECOND_NS;
 
-/// How far what a thread did last is taken to go on: sums are read once a second or more often.
+/// How long the last known state of a thread is assumed to continue: sums are read once a second or
+/// more often.
 const GOES_ON_MAX_NS: u64 = 3 * SECOND_NS / 2;
 
-/// Stretches that are kept, some 120 bytes each; of more, the oldest seconds leave.
+/// Maximum number of stretches that are kept, some 120 bytes each; beyond it the oldest seconds are
+/// dropped.
 pub(crate) const STRETCHES_MAX: usize = 1 << 18;
 
-/// Threads whose last stretch may grow; further ones are left out.
+/// Maximum number of threads whose last stretch may still grow; further threads are left out.
 pub(crate) const LIVING_MAX: usize = 1 << 16;
 
-/// Pairs of a waiting thread and who it waited for, second by second; of more, the oldest
-/// seconds leave.
+/// Maximum number of pairs of a waiting thread and the thread it waited for, counted in every
+/// second; beyond it the oldest seconds are dropped.
 pub(crate) const HELD_MAX: usize = 1 << 16;
 
-/// How far back from the end of a window it is told what threads did most, where the window
-/// itself is shorter.
+/// How far back from the end of a window the course of a thread reaches, if the window itself is
+/// shorter.
 const COURSE_NS: u64 = 130 * SECOND_NS;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// A thread, from when it was seen first.
+/// A thread, identified also by when it was first seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateThread {
     /// Its process.
@@ -49,40 +51,40 @@ pub struct StateThread {
     pub tid: u32,
     /// Its name.
     pub comm: Arc<str>,
-    /// When it was seen first, on the clock of the samples.
+    /// When it was first seen, on the clock of the samples.
     pub since_ns: u64,
 }
 
-/// What a thread was doing at some moment.
+/// The state of a thread at some moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DoingThen {
-    /// Its place in [`STATES`](crate::STATES).
+    /// Index in [`STATES`](crate::STATES).
     pub state: usize,
-    /// Since when, on the clock of the samples.
+    /// Since when the thread has been in it, on the clock of the samples.
     pub since_ns: u64,
-    /// The thread that has the lock which it waited for; `None` where that is not known.
+    /// The thread that holds the lock that it waits for; `None` if unknown.
     pub owner: Option<u32>,
 }
 
 /// A part of a thread's life.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateStretch {
-    /// Whose.
+    /// The thread.
     pub thread: Arc<StateThread>,
     /// When it begins, on the clock of the samples.
     pub start_ns: u64,
     /// When it ends.
     pub end_ns: u64,
-    /// What the thread was doing at its end; `None` if it ended there itself.
+    /// The thread's state at the end of the stretch; `None` if the thread ended there.
     pub then: Option<DoingThen>,
-    /// The states that it was in, rising, with nanoseconds.
+    /// Nanoseconds in each state that occurred, by rising state.
     ns: Box<[(u8, u64)]>,
-    /// Slots of times in the queue, rising, with how many.
+    /// Number of waits in the queue in each slot of lengths that occurred, by rising slot.
     delays: Box<[(u8, u32)]>,
 }
 
 impl StateStretch {
-    /// `None` if these sums cannot be those of such a stretch.
+    /// Makes a stretch; `None` if these sums are not possible for a stretch of that length.
     pub fn new(
         thread: &Arc<StateThread>,
         (start_ns, end_ns): (u64, u64),
@@ -105,17 +107,17 @@ impl StateStretch {
         })
     }
 
-    /// The states that there was time in, each with its place in [`STATES`](crate::STATES).
+    /// The states that occurred, each as index in [`STATES`](crate::STATES) and nanoseconds.
     pub(crate) fn states(&self) -> &[(u8, u64)] {
         &self.ns
     }
 
-    /// How often a time in the queue was in each slot.
+    /// Number of waits in the queue in each slot.
     pub(crate) fn delays(&self) -> &[(u8, u32)] {
         &self.delays
     }
 
-    /// The only state that it is in; `None` if it is in several.
+    /// The only state that occurred; `None` if there were several.
     fn only_state(&self) -> Option<u8> {
         match self.ns[..] {
             [(state, _)] if self.delays.is_empty() => Some(state),
@@ -134,7 +136,7 @@ impl StateStretch {
         (ns, delays)
     }
 
-    /// This one and the one that follows as one; `None` if they are kept apart.
+    /// Joins this stretch with the following one; `None` if they have to stay separate.
     fn with(&self, next: &StateStretch) -> Option<StateStretch> {
         let is_next = self.thread == next.thread && self.end_ns == next.start_ns;
         let only = self.only_state();
@@ -156,7 +158,7 @@ impl StateStretch {
         StateStretch::new(&self.thread, span, &ns, &delays, next.then)
     }
 
-    /// What it did most.
+    /// The state with most time.
     fn most(&self) -> Option<usize> {
         let most = self.ns.iter().max_by_key(|(_, ns)| *ns)?;
         Some(most.0.into())
@@ -166,47 +168,47 @@ impl StateStretch {
 /// How it is known for whom a thread waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HeldBy {
-    /// The lock said that this thread had it when the wait began.
+    /// The lock named this thread as its owner when the wait began.
     Owner,
     /// This thread ended the wait.
     Waker,
-    /// A timer ended the wait, and no thread: such as that of a wait with a timeout.
+    /// A timer ended the wait and not a thread, such as the timeout of a wait.
     Timer,
-    /// Another interrupt ended the wait, and no thread: such as that of a network device.
+    /// Another interrupt ended the wait and not a thread, such as that of a network device.
     Interrupt,
 }
 
 impl HeldBy {
-    /// Whether it was a thread that was waited for.
+    /// Whether the waiter waited for a thread.
     pub fn is_thread(self) -> bool {
         matches!(self, HeldBy::Owner | HeldBy::Waker)
     }
 }
 
-/// How long one thread waited for another, by the stacks that were taken.
+/// How long one thread waited for another, from the stacks that were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
     /// The thread that waited.
     pub waiter: u32,
-    /// The process of the one that it waited for; 0 if no thread ended the wait.
+    /// Process of the thread that it waited for; 0 if no thread ended the wait.
     pub holder: u32,
-    /// That thread, likewise.
+    /// The thread that it waited for; 0 if no thread ended the wait.
     pub holder_thread: u32,
     /// How that is known.
     pub by: HeldBy,
-    /// What it waited for: its place in [`STATES`](crate::STATES).
+    /// What it waited for, as index in [`STATES`](crate::STATES).
     pub state: usize,
-    /// Nanoseconds.
+    /// Time waited, in nanoseconds.
     pub ns: u64,
-    /// How many waits were seen to end.
+    /// Number of waits that ended.
     pub waits: u64,
 }
 
-/// The waiter, who it waited for, how that is known, and the state.
+/// Waiter, the thread it waited for, how that is known, and the state.
 type PairKey = (u32, u32, HeldBy, usize);
 
 impl Held {
-    /// What tells one pair from another.
+    /// The key that identifies a pair.
     fn pair(&self) -> PairKey {
         (self.waiter, self.holder_thread, self.by, self.state)
     }
@@ -222,44 +224,44 @@ impl Held {
 pub struct ThreadDid {
     /// Which thread.
     pub thread: Arc<StateThread>,
-    /// Nanoseconds in each of [`STATES`](crate::STATES). Of a thread that lived all the time
-    /// they add up to the window.
+    /// Nanoseconds in each of [`STATES`](crate::STATES). For a thread that lived all the time they
+    /// add up to the window.
     pub ns: [u64; STATE_COUNT],
-    /// How often it was so long in the queue. Of a stretch that the window cuts they are in
-    /// proportion.
+    /// Number of waits in the queue by length. For a stretch that the window cuts, a proportional
+    /// part is counted.
     pub delays: Delays,
-    /// What it was doing at the end of the window; `None` if it had ended, or that is not
-    /// known.
+    /// Its state at the end of the window; `None` if it had ended, or if the state is unknown.
     pub then: Option<DoingThen>,
-    /// Stretches of its life, rising, each with its beginning, its end and what there was most
-    /// of in it. They reach further back than a short window.
+    /// Stretches of its life, rising, each with its beginning, its end and the state with most
+    /// time. They reach further back than a short window.
     pub course: Vec<(u64, u64, usize)>,
 }
 
-/// What threads did as time went on, and for whom they waited.
+/// What threads did over time, and for whom they waited.
 ///
-/// It costs little to clone: seconds that are over are shared.
+/// Cloning is cheap: the data of past seconds is shared.
 #[derive(Debug, Clone, Default)]
 pub struct StateLog {
-    /// By thread: the last stretch of each that lives.
+    /// The last stretch of each living thread, by thread.
     living: BTreeMap<u32, StateStretch>,
-    /// By the second in which they end.
+    /// Finished stretches by the second in which they end.
     seconds: BTreeMap<u64, Arc<Vec<StateStretch>>>,
     stretches: usize,
-    /// How many left because there was no room, or found none.
+    /// Number of stretches that were dropped because there was no room.
     forgotten: u64,
-    /// By second. Not a list: a file may tell of very many in one.
+    /// Who waited for whom, by second. A map and not a list, as a file may have very many pairs in
+    /// one second.
     held: BTreeMap<u64, Arc<BTreeMap<PairKey, Held>>>,
     pairs: usize,
 }
 
 impl StateLog {
-    /// Whether nothing is known of any thread.
+    /// Whether the log has nothing about any thread.
     pub fn is_empty(&self) -> bool {
         self.living.is_empty() && self.seconds.is_empty() && self.held.is_empty()
     }
 
-    /// Adds what a thread did behind what was added of it before.
+    /// Adds a thread's next stretch, which follows those that were added before.
     pub fn add(&mut self, stretch: StateStretch) {
         let tid = stretch.thread.tid;
         let before = self.living.remove(&tid);
@@ -277,7 +279,7 @@ impl StateLog {
         }
     }
 
-    /// A stretch that does not grow any more.
+    /// Stores a stretch that does not grow any more.
     fn close(&mut self, stretch: StateStretch) {
         let second = self.seconds.entry(stretch.end_ns / SECOND_NS).or_default();
         Arc::make_mut(second).push(stretch);
@@ -290,12 +292,12 @@ impl StateLog {
         }
     }
 
-    /// How many stretches are missing because there was no room for them.
+    /// Number of stretches that are missing because there was no room for them.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// Adds that a thread waited for another one.
+    /// Records that a thread waited for another one.
     pub fn add_held(&mut self, second: u64, held: Held) {
         let pairs = Arc::make_mut(self.held.entry(second).or_default());
         let before = pairs.len();
@@ -309,7 +311,7 @@ impl StateLog {
         }
     }
 
-    /// Lets go of what ended before a second.
+    /// Drops everything that ended before a second.
     pub(crate) fn forget_before(&mut self, second: u64) {
         self.seconds = self.seconds.split_off(&second);
         self.stretches = self.seconds.values().map(|all| all.len()).sum();
@@ -319,20 +321,20 @@ impl StateLog {
             .retain(|_, stretch| stretch.end_ns / SECOND_NS >= second);
     }
 
-    /// The first second that something is known of.
+    /// The first second that the log has anything about.
     pub(crate) fn oldest_second(&self) -> Option<u64> {
         let first = [self.seconds.keys().next(), self.held.keys().next()];
         first.into_iter().flatten().min().copied()
     }
 
-    /// Stretches that do not grow any more, by the second in which they end. Those of a second
-    /// only become more.
+    /// Stretches that do not grow any more, by the second in which they end. Stretches may be added
+    /// to a second later, but not removed.
     pub(crate) fn closed(&self) -> impl Iterator<Item = (u64, &[StateStretch])> {
         let seconds = self.seconds.iter();
         seconds.map(|(second, stretches)| (*second, &stretches[..]))
     }
 
-    /// The last stretch of each thread that lives.
+    /// The last stretch of each living thread.
     pub(crate) fn living(&self) -> impl Iterator<Item = &StateStretch> {
         self.living.values()
     }
@@ -345,7 +347,7 @@ impl StateLog {
         seconds.map(|(second, pairs)| (*second, pairs.values()))
     }
 
-    /// The same of threads that are called otherwise.
+    /// Returns the log with other names for threads.
     pub(crate) fn renamed(&self, mut comm: impl FnMut(&Arc<str>) -> Arc<str>) -> StateLog {
         let mut renamed = |stretch: &StateStretch| StateStretch {
             thread: Arc::new(StateThread {
@@ -369,8 +371,8 @@ impl StateLog {
         }
     }
 
-    /// What threads did in a window, rising by number, and by when they were seen first where
-    /// several had a number.
+    /// Returns what threads did in a window, by rising thread number and, if several had the same
+    /// number, by when they were first seen.
     pub fn between(&self, start_ns: u64, end_ns: u64) -> Vec<ThreadDid> {
         let course_ns = start_ns.min(end_ns.saturating_sub(COURSE_NS));
         let mut all: BTreeMap<(u32, u64), ThreadDid> = BTreeMap::new();
@@ -388,7 +390,7 @@ impl StateLog {
                 course: Vec::new(),
             });
             did.thread = Arc::clone(&stretch.thread);
-            // What began by then is known to be what it was doing.
+            // A state that began before the end of the window is the state at its end.
             did.then = stretch.then.filter(|then| then.since_ns < end_ns);
             did.add(stretch, start_ns, end_ns);
             if let (Some(then), 1..) = (stretch.then, goes_on_ns) {
@@ -417,13 +419,14 @@ impl StateLog {
                 },
             );
         }
-        // Who did nothing in the window is only part of its past.
+        // A thread that did nothing in the window has only its past in the result, so it is left
+        // out.
         let did = all.into_values();
         did.filter(|did| did.ns.iter().any(|ns| *ns > 0)).collect()
     }
 
-    /// Who waited for whom in the seconds that begin in a window, the longest first. The
-    /// second in which the window begins belongs to it.
+    /// Returns who waited for whom in the seconds that begin in a window, longest first. The second
+    /// in which the window begins is included.
     pub fn held_between(&self, start_ns: u64, end_ns: u64) -> Vec<Held> {
         let mut sums: BTreeMap<_, Held> = BTreeMap::new();
         let seconds = self
@@ -437,8 +440,8 @@ impl StateLog {
                 .or_insert(*held);
         }
         let mut all: Vec<Held> = sums.into_values().collect();
-        // A wait is told as a whole some time after it began: no thread waited for longer than
-        // there was time.
+        // A wait is recorded as a whole some time after it began, so its time is limited to the
+        // length of the window.
         let most_ns = end_ns.saturating_sub(start_ns);
         all.iter_mut()
             .for_each(|held| held.ns = held.ns.min(most_ns));
@@ -448,7 +451,7 @@ impl StateLog {
 }
 
 impl ThreadDid {
-    /// Adds a stretch, of its sums as much as lies in the window.
+    /// Adds a stretch; its sums are cut to the part that lies in the window.
     fn add(&mut self, stretch: &StateStretch, start_ns: u64, end_ns: u64) {
         if let Some(most) = stretch.most() {
             self.course.push((stretch.start_ns, stretch.end_ns, most));
@@ -489,7 +492,8 @@ mod tests {
         })
     }
 
-    /// A stretch between two milliseconds, at whose end it waits for a lock since `since`.
+    /// A stretch between two times in milliseconds, at whose end the thread waits for a lock since
+    /// `since`.
     fn stretch(
         tid: u32,
         (start, end): (u64, u64),
@@ -516,7 +520,8 @@ mod tests {
             .collect()
     }
 
-    /// A thread that runs and waits for a second, and then waits, read four times a second.
+    /// A thread that runs and waits for a second, and then waits; its sums are read four times a
+    /// second.
     fn log() -> StateLog {
         let mut log = StateLog::default();
         for quarter in 0..4 {
@@ -533,12 +538,13 @@ mod tests {
     #[test]
     fn a_thread_that_waits_is_told_in_few_stretches_and_sums_are_those_of_the_window() {
         let log = log();
-        // One of several states, two whole ones of ten seconds, and what may still grow.
+        // One stretch of several states, two whole ones of ten seconds, and one that may still
+        // grow.
         assert_eq!((log.stretches, log.living.len()), (3, 1));
         assert_eq!(did(&log, 0, 30_000), [(7, 800, 29_200)]);
         assert_eq!(did(&log, 500, 2_500), [(7, 400, 1_600)]);
         assert_eq!(did(&log, 12_345, 12_346), [(7, 0, 1)]);
-        // What it did last goes on for a while, as long as no newer sums could have come.
+        // The last state is assumed to continue as long as no newer sums could have arrived.
         assert_eq!(did(&log, 29_000, 31_000), [(7, 0, 2_000)]);
         assert_eq!(did(&log, 30_500, 31_000), [(7, 0, 500)]);
         assert_eq!(did(&log, 29_000, 40_000), [(7, 0, 1_000)]);
@@ -549,7 +555,7 @@ mod tests {
                 .map(|then| then.since_ns / MS)
         };
         assert_eq!((at(30_000), at(5_000)), (Some(1000), Some(1000)));
-        // In the middle of a second of many things it is not known.
+        // In the middle of a second with several states it is unknown.
         assert_eq!(at(500), None);
     }
 

@@ -1,10 +1,10 @@
-//! The *store* is the bounded history of a run: what is fed in is interned and
-//! kept for a while, and reports are drawn from it at any time.
+//! The *store* is the bounded history of a run: samples that are added are interned and kept for a
+//! while, and reports can be made at any time.
 //!
-//! - [`naming`]: which frames want a name, and the answers
+//! - [`naming`]: which frames need a name, and setting names
 //! - [`reclaim`]: keeping within the bounds
 //!
-//! The clock is that of the samples; the store never asks for the time.
+//! All times are on the clock of the samples; the store never reads a clock.
 
 mod naming;
 mod reclaim;
@@ -25,13 +25,13 @@ use naming::Naming;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How much history is kept; whichever bound is reached first.
+/// How much history is kept; the bound that is reached first applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// How long a sample is kept.
     pub keep: Duration,
-    /// Looked at every few hundred samples, so a table that grows between two
-    /// looks may exceed it for a moment, by a tenth or so.
+    /// Memory bound. It is checked every few hundred samples, so a table that grows between two
+    /// checks may exceed it for a moment, by about a tenth.
     pub memory_bytes: usize,
 }
 
@@ -44,7 +44,7 @@ impl Default for Limits {
     }
 }
 
-/// One event that happened to a thread, as a rule a tick that found it on a CPU.
+/// One event that happened to a thread, usually a tick that found it on a CPU.
 #[derive(Debug, Clone, Copy)]
 pub struct NewSample<'a> {
     /// When it was taken, on the clock of the samples.
@@ -53,63 +53,62 @@ pub struct NewSample<'a> {
     pub cpu: u16,
     /// The process of the thread, which was added before.
     pub process: ProcessId,
-    /// The number of the thread.
+    /// The thread's tid.
     pub tid: u32,
     /// The thread's name.
     pub comm: &'a str,
-    /// Innermost first, kernel frames before user frames.
+    /// Frames, innermost first, kernel frames before user frames.
     pub frames: &'a [Frame],
-    /// How many of them are the kernel's; any says that the tick hit there.
+    /// Number of kernel frames among them; if not 0, the tick hit in the kernel.
     pub kernel_frames: usize,
     /// How the walk of the user stack ended.
     pub ending: Ending,
-    /// How many samples it stands for: one, unless it comes from a file that
-    /// says otherwise.
+    /// Number of samples that it stands for: one, unless it comes from a file that says otherwise.
     pub weight: u64,
 }
 
-/// A stack that a sample had; it may have left since.
+/// Handle of a stack that a sample had; the stack may have been dropped since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KnownStack {
     stack: StackId,
     serial: u32,
 }
 
-/// What came of a sample.
+/// The result of adding a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Added {
-    /// What to know its stack as, the next time.
+    /// It was stored; the handle can be used for the next sample with this stack.
     Kept(KnownStack),
-    /// [`Store::stats`] counts why.
+    /// It was refused; [`Store::stats`] counts the reasons.
     Refused,
-    /// The stack that was known has left: its frames have to be told again.
+    /// The stack of the given handle was dropped: the sample has to be added again with its frames.
     Forgotten,
 }
 
-/// What the store holds, and what it had to refuse.
+/// What the store holds, and what it refused.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StoreStats {
-    /// Samples kept, of all events.
+    /// Number of stored samples, of all events.
     pub samples: u64,
-    /// Seconds that have samples, of the event that has most of them.
+    /// Number of seconds that have samples, for the event that has most of them.
     pub seconds: usize,
-    /// Different stacks.
+    /// Number of different stacks.
     pub stacks: usize,
-    /// Different frames.
+    /// Number of different frames.
     pub frames: usize,
-    /// Functions that have a name.
+    /// Number of functions that have a name.
     pub functions: usize,
-    /// Modules that have a frame.
+    /// Number of modules that have a frame.
     pub modules: usize,
-    /// Lives of processes.
+    /// Number of processes, each life counted.
     pub processes: usize,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Memory that all of it takes, nearly.
+    /// Approximate memory of everything, in bytes.
     pub memory_bytes: usize,
-    /// Samples refused because their time had already left the history.
+    /// Number of samples refused because their time is before the history.
     pub refused_late: u64,
-    /// Samples refused because one second alone reached the memory bound.
+    /// Number of samples refused because one second alone reached the memory bound.
     pub refused_memory: u64,
 }
 
@@ -125,28 +124,28 @@ pub struct Store {
     pub(crate) modules: Modules,
     pub(crate) processes: Processes,
     naming: Naming,
-    /// When the history begins: the first sample or [`Store::begin`], later the
-    /// first second that is still kept.
+    /// When the history begins: the time given to [`Store::begin`] or else the first sample; later
+    /// the first second that is still kept.
     begin_ns: Option<u64>,
-    /// See [`Store::end`].
+    /// When sampling ended, see [`Store::end`].
     end_ns: Option<u64>,
-    /// The latest time seen, in seconds.
+    /// The latest second seen.
     newest_second: u64,
-    /// The first second that did not have to leave yet.
+    /// The first second that was not dropped yet.
     first_second: u64,
-    /// Samples until the memory is looked at again.
+    /// Number of samples until the memory is checked again.
     until_check: u32,
     is_full: bool,
     refused_late: u64,
     refused_memory: u64,
     generation: u64,
     info: Arc<Info>,
-    /// What probes counted, which has a bound of its own.
+    /// What probes counted; it has its own bound.
     probes: Arc<ProbeLog>,
-    /// What threads did, which has bounds of its own.
+    /// What threads did; it has its own bounds.
     states: Arc<StateLog>,
     busy: Busy,
-    /// The frame numbers of a new stack, kept for its room.
+    /// The frame numbers of a new stack, kept to reuse its allocation.
     scratch: Vec<FrameId>,
 }
 
@@ -166,7 +165,7 @@ impl Store {
             limits,
             histories: Histories::default(),
             stacks: Stacks::new(seed.clone()),
-            // A quarter: beside it live as many names, and the rest is samples.
+            // A quarter: names take as much again, and the rest is for samples.
             frames: Frames::new(seed, limits.memory_bytes / 4),
             names,
             sources: Sources::new(),
@@ -190,40 +189,40 @@ impl Store {
         }
     }
 
-    /// Says when sampling began, so that a window that reaches further back is
-    /// cut there. Without it, history begins with the first sample.
+    /// Sets when sampling began, so that a window that reaches further back is cut there. Without
+    /// it, history begins with the first sample.
     pub fn begin(&mut self, time_ns: u64) {
         self.begin_ns.get_or_insert(time_ns);
     }
 
-    /// Says when sampling ended, if that is known: else history goes to the end
-    /// of the second of the newest sample.
+    /// Sets when sampling ended, if that is known. Without it, history goes to the end of the
+    /// second of the newest sample.
     pub fn end(&mut self, time_ns: u64) {
         self.end_ns = Some(time_ns);
     }
 
-    /// Describes a module: `name` is short (`libc.so.6`, `[kernel]`), `path`
-    /// long. Saying it again changes the description.
+    /// Describes a module: `name` is short (`libc.so.6`, `[kernel]`), `path` long. A second call
+    /// changes the description.
     pub fn add_module(&mut self, id: ModuleId, name: &str, path: &str) {
         self.modules.add(id, name, path);
     }
 
-    /// Whether a module's description is still here. Under memory pressure the
-    /// description leaves with the module's last frame.
+    /// Whether a module's description is still stored. Under memory pressure it is dropped with the
+    /// module's last frame.
     pub fn has_module(&self, id: ModuleId) -> bool {
         self.modules.contains(id)
     }
 
-    /// The build-id of a module that was described; what makes it the same
-    /// module in another recording.
+    /// Sets the build-id of a module that was described; it identifies the same module in another
+    /// recording.
     pub fn set_build_id(&mut self, id: ModuleId, build_id: &[u8]) {
         self.modules.set_build_id(id, build_id);
     }
 
-    /// From now on a module is taken for the same as another one of the same path and build-id,
-    /// as on several machines: functions of both are counted together. Each keeps its own
-    /// frames, which are named by what its own machine tells, so that no machine renames what
-    /// runs on another. Modules are joined when their build-id is told, be it empty.
+    /// From now on a module is treated as equal to another one with the same path and build-id, as
+    /// on several machines: functions of both are counted together. Each keeps its own frames,
+    /// whose names come only from their own machine, so that no machine can rename what runs on
+    /// another. Modules are joined when their build-id is set, even to an empty one.
     pub fn join_equal_modules(&mut self) {
         self.modules.join_equal();
     }
@@ -233,53 +232,53 @@ impl Store {
         self.add_process_of(None, id, pid, comm);
     }
 
-    /// As [`Store::add_process`], of a process on this machine, in a profile of several. The same
-    /// pid on two machines is two processes.
+    /// Adds a process as [`Store::add_process`] does, on this machine, in a profile of several. The
+    /// same pid on two machines is two processes.
     pub fn add_process_of(&mut self, host: Option<&Arc<str>>, id: ProcessId, pid: u32, comm: &str) {
         self.processes.add(id, host, pid, comm, self.newest_second);
     }
 
-    /// Says what else is known of a process that was added. The machine that it was added with
+    /// Sets what else is known of a process that was added. The machine that it was added with
     /// stays.
     pub fn set_process_details(&mut self, id: ProcessId, details: ProcessDetails) {
         self.processes.set_details(id, details);
     }
 
-    /// Notes that a process has ended. It is forgotten when its samples have left.
+    /// Records that a process has ended. It is dropped after its samples.
     pub fn process_exited(&mut self, id: ProcessId) {
         self.processes.exit(id, self.newest_second);
     }
 
-    /// Keeps a sample; `false` if it was refused, which [`Store::stats`] counts.
+    /// Adds a sample; `false` if it was refused, which [`Store::stats`] counts.
     pub fn add_sample(&mut self, sample: NewSample<'_>) -> bool {
         self.add_sample_of(EventId::FIRST, sample)
     }
 
-    /// Says that another event is counted, whose weights are in that metric; `None` if
-    /// there are too many.
+    /// Adds another event, whose sample weights are in that metric; `None` if there are too many
+    /// events.
     pub fn add_event(&mut self, metric: Metric) -> Option<EventId> {
         self.histories.add_event(metric, None)
     }
 
-    /// As [`Store::add_event`], of an event that is counted since a moment of the history, so that a
-    /// window of it that reaches further back is cut there.
+    /// Adds another event as [`Store::add_event`] does, which is counted from a moment of the
+    /// history on, so that a window of it that reaches further back is cut there.
     pub fn add_event_since(&mut self, metric: Metric, since_ns: u64) -> Option<EventId> {
         self.histories.add_event(metric, Some(since_ns))
     }
 
-    /// Keeps a sample of an event that was [added](Store::add_event); `false` if it was
-    /// refused, which [`Store::stats`] counts.
+    /// Adds a sample of an event from [`Store::add_event`]; `false` if it was refused, which
+    /// [`Store::stats`] counts.
     pub fn add_sample_of(&mut self, event: EventId, sample: NewSample<'_>) -> bool {
         self.add_wait_of(event, sample, WaitPart::NONE)
     }
 
-    /// As [`Store::add_sample_of`], for a sample that is of a wait.
+    /// Adds a sample of a wait, as [`Store::add_sample_of`] does.
     pub fn add_wait_of(&mut self, event: EventId, sample: NewSample<'_>, wait: WaitPart) -> bool {
         matches!(self.add(event, sample, wait, None), Added::Kept(_))
     }
 
-    /// As [`Store::add_wait_of`], of the first event. Who has told the same frames before, and knows
-    /// as what, may leave them out: they are not looked at then.
+    /// Adds a sample of the first event, as [`Store::add_wait_of`] does. A caller that has the
+    /// handle of the same frames may leave the frames out: they are not looked at then.
     pub(crate) fn add_sample_with(
         &mut self,
         sample: NewSample<'_>,
@@ -289,9 +288,9 @@ impl Store {
         self.add(EventId::FIRST, sample, wait, known)
     }
 
-    /// Keeps a sample. It is refused, and counted, if it is too old or if there is no
-    /// room. Of frames beyond [`STACK_DEPTH_MAX`] the outermost are cut, and the ending
-    /// says so.
+    /// Adds a sample. It is refused, and counted, if it is too old or if there is no room. If there
+    /// are more frames than [`STACK_DEPTH_MAX`], the outermost ones are cut, and the ending says
+    /// so.
     fn add(
         &mut self,
         event: EventId,
@@ -305,7 +304,7 @@ impl Store {
         }
         let stamp = sample.time_ns / STAMP_NS;
         let second = stamp / STAMPS_PER_SECOND;
-        // Before anything is stored: a new second makes room.
+        // Done before anything is stored, because a new second makes room.
         if second > self.newest_second {
             self.enter_second(second);
         }
@@ -358,7 +357,7 @@ impl Store {
         Added::Kept(KnownStack { stack, serial })
     }
 
-    /// Everything that is here now, to be queried on any thread.
+    /// Returns an immutable view of the current contents, to be queried on any thread.
     pub fn view(&self) -> View {
         View {
             tables: Arc::new(Tables {
@@ -384,48 +383,48 @@ impl Store {
         }
     }
 
-    /// The number of the next report, from one on.
+    /// Returns the number of the next report, from one on.
     pub(crate) fn next_generation(&mut self) -> u64 {
         self.generation += 1;
         self.generation
     }
 
-    /// What was said last of where and how.
+    /// The info that was set last.
     pub(crate) fn info(&self) -> &Info {
         &self.info
     }
 
-    /// Says where and how the samples are taken.
+    /// Sets where and how the samples are taken.
     pub fn set_info(&mut self, info: Info) {
         self.info = Arc::new(info);
     }
 
-    /// Says how busy the CPUs were so far, in the place of what was said before.
+    /// Sets how busy the CPUs were so far; replaces the previous value.
     pub fn set_busy(&mut self, busy: Busy) {
         self.busy = busy;
     }
 
-    /// Says what probes have counted so far, in the place of what was said before.
+    /// Sets what probes have counted so far; replaces the previous value.
     pub fn set_probes(&mut self, probes: Arc<ProbeLog>) {
         self.probes = probes;
     }
 
-    /// What is known of what threads did.
+    /// The log of what threads did.
     pub fn states(&self) -> &StateLog {
         &self.states
     }
 
-    /// What is known of what threads did, to add to it.
+    /// The log of what threads did, for adding to it.
     pub fn states_mut(&mut self) -> &mut StateLog {
         Arc::make_mut(&mut self.states)
     }
 
-    /// What probes have counted so far, to add to it.
+    /// The counts of probes, for adding to them.
     pub fn probes_mut(&mut self) -> &mut ProbeLog {
         Arc::make_mut(&mut self.probes)
     }
 
-    /// The frame of a number that the store gave out.
+    /// Returns the frame of a number that the store assigned.
     pub fn frame(&self, id: FrameId) -> Option<Frame> {
         self.frames.get(id)
     }
@@ -436,13 +435,13 @@ impl Store {
         (module.path, module.build_id)
     }
 
-    /// The number of a frame, if a stack has it.
+    /// Returns the number of a frame, if a stack has it.
     pub fn find_frame(&self, frame: &Frame) -> Option<FrameId> {
         self.frames.find(frame)
     }
 
-    /// An end before the newest second is none: more has come since. Without any sample it is
-    /// the end of what probes counted.
+    /// The end of the history. An end that was set before the newest second is ignored, as samples
+    /// were added since. Without any sample it is the end of what probes counted.
     fn end_of_history(&self) -> Option<u64> {
         const SECOND_NS: u64 = STAMP_NS * STAMPS_PER_SECOND;
         let newest = self
@@ -455,17 +454,17 @@ impl Store {
         Some(told.unwrap_or((newest + 1).saturating_mul(SECOND_NS)))
     }
 
-    /// When the history begins, if it has.
+    /// When the history begins; `None` while it is empty.
     pub fn begin_ns(&self) -> Option<u64> {
         self.begin_ns
     }
 
-    /// When sampling ended, as [`Store::end`] was told: also where there is no sample.
+    /// When sampling ended, as set by [`Store::end`], even if there are no samples.
     pub fn told_end_ns(&self) -> Option<u64> {
         self.end_ns
     }
 
-    /// How much history there is.
+    /// Length of the history in seconds.
     pub fn kept_seconds(&self) -> f64 {
         let Some(end_ns) = self.end_of_history() else {
             return 0.0;
@@ -473,12 +472,12 @@ impl Store {
         end_ns.saturating_sub(self.begin_ns.unwrap_or(end_ns)) as f64 / 1e9
     }
 
-    /// Changes how much memory may be taken from now on.
+    /// Changes the memory bound.
     pub fn set_memory_bytes_max(&mut self, bytes: usize) {
         self.limits.memory_bytes = bytes;
     }
 
-    /// An estimate of all memory held here, cheap enough for each refresh.
+    /// Estimates the memory of the store in bytes; cheap enough for each refresh.
     pub fn memory_bytes(&self) -> usize {
         self.histories.memory_bytes()
             + self.stacks.memory_bytes()
@@ -490,7 +489,7 @@ impl Store {
             + self.naming.memory_bytes()
     }
 
-    /// How much is kept, and what was refused.
+    /// Counts what is stored, and what was refused.
     pub fn stats(&self) -> StoreStats {
         StoreStats {
             samples: self.histories.samples(),
@@ -507,8 +506,8 @@ impl Store {
         }
     }
 
-    /// The number of a stack, which is stored if it is new; `None` if there is no room.
-    /// An empty one is the stack of the one frame [`NO_STACK`].
+    /// Returns the number of a stack, which is stored if it is new; `None` if there is no room. An
+    /// empty stack becomes the stack of the one frame [`NO_STACK`].
     fn intern_stack(&mut self, frames: &[Frame]) -> Option<StackId> {
         let hash = self.stacks.hash(frames);
         let known = if frames.is_empty() {
@@ -522,11 +521,11 @@ impl Store {
         known.or_else(|| self.add_stack(hash, frames))
     }
 
-    /// Stores a new stack and interns its frames. If one of them wants a name, the
-    /// stack is remembered for [`Store::frames_to_name`].
+    /// Stores a new stack and interns its frames. If one of them needs a name, the stack is
+    /// remembered for [`Store::frames_to_name`].
     fn add_stack(&mut self, hash: u32, frames: &[Frame]) -> Option<StackId> {
-        // Before any frame of this stack is interned: those that are new have no stack
-        // yet, and would be released.
+        // Done before any frame of this stack is interned: its new frames are on no stack yet, and
+        // would be released.
         if self.frames.is_full() {
             self.release_frames();
         }
@@ -554,10 +553,10 @@ impl Store {
     }
 }
 
-/// What samples without any frame are charged to.
+/// The name of the function that samples without any frame are charged to.
 const NO_STACK_NAME: &str = "[no stack]";
 
-/// What samples are charged to of which a filter hides all frames.
+/// The name of the function that samples are charged to if a filter hides all their frames.
 const HIDDEN_NAME: &str = "[hidden]";
 
 #[cfg(test)]
@@ -569,7 +568,7 @@ pub(crate) mod tests {
         Store::new(Limits::default())
     }
 
-    /// What an event counts that is no tick.
+    /// The metric of an event that is not a clock tick.
     pub(crate) fn waiting() -> Metric {
         Metric {
             name: "offcpu".into(),
@@ -617,7 +616,7 @@ pub(crate) mod tests {
         assert_eq!((view.kept_seconds(), waited.kept_seconds()), (10.0, 3.0));
         let last = crate::TimeRange::last(std::time::Duration::from_secs(5), 10 * SECOND);
         assert_eq!((seconds(&view, last), seconds(&waited, last)), (5.0, 3.0));
-        // It lies before it was counted.
+        // The window lies before the event was counted.
         let before = crate::TimeRange::between(2 * SECOND, 6 * SECOND);
         assert_eq!(
             (seconds(&view, before), seconds(&waited, before)),

@@ -1,14 +1,14 @@
-//! The *tables* of a profile: what a store fills and its views share.
+//! The *tables* of a profile: filled by a store and shared with its views.
 //!
-//! Each comes in two halves: a table that never changes while somebody else holds
-//! it, and what the store needs beside it to add to the table and to forget.
+//! Each has two parts: a table that is never changed while a view holds it, and the data that the
+//! store needs in addition to extend the table and to remove entries.
 //!
 //! - [`history`]: the kept samples, in one-second buckets
-//! - [`histories`]: those of each event
-//! - [`processes`]: processes and threads, as long as they matter
-//! - [`modules`]: what frames lie in
-//! - [`names`]: names of frames, and the functions that they make
-//! - [`sources`]: where frames lie in source text
+//! - [`histories`]: the kept samples of each event
+//! - [`processes`]: processes and threads, as long as they are needed
+//! - [`modules`]: the files that frames lie in
+//! - [`names`]: names of frames, and the functions that they form
+//! - [`sources`]: source locations of frames
 
 mod histories;
 mod history;
@@ -31,23 +31,24 @@ use crate::states::StateLog;
 use crate::{Busy, Frame, Info};
 use std::sync::Arc;
 
-/// Everything that a store held at one moment. Cheap to clone, for a view that
-/// differs in one of them.
+/// Everything that a store held at one moment. Cloning is cheap; used to make a view that differs
+/// in one of the tables.
 #[derive(Debug, Clone)]
 pub(crate) struct Tables {
     pub(crate) history: History,
-    /// The events that `history` is not of.
+    /// The other events, whose samples are not in `history`.
     pub(crate) others: Arc<[Counted]>,
     pub(crate) stacks: StackTable,
+    /// Samples of the event that the view counts, as a rule the first one.
     pub(crate) frames: Arc<Vec<Frame>>,
     pub(crate) names: NameTable,
     pub(crate) sources: SourceTable,
     pub(crate) modules: ModuleTable,
     pub(crate) processes: ProcessTable,
     pub(crate) info: Arc<Info>,
-    /// What probes counted beside the samples.
+    /// What probes counted, in addition to the samples.
     pub(crate) probes: Arc<ProbeLog>,
-    /// What threads did, where time waited is counted.
+    /// What threads did, if waiting time is counted.
     pub(crate) states: Arc<StateLog>,
     pub(crate) busy: Busy,
     pub(crate) begin_ns: Option<u64>,

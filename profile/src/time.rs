@@ -1,15 +1,14 @@
-//! Time on the clock of the samples: stamps, and stretches between two moments.
+//! Times on the clock of the samples: stamps, and ranges between two moments.
 //!
-//! A *stamp* is a moment in hundredths of a second: fine enough for a heat map,
-//! and no finer.
+//! A *stamp* is a time in hundredths of a second: fine enough for a heat map, and no finer.
 
 use std::time::Duration;
 
-/// Nanoseconds of one stamp.
+/// Nanoseconds in one stamp.
 pub(crate) const STAMP_NS: u64 = 10_000_000;
 pub(crate) const STAMPS_PER_SECOND: u64 = 100;
 
-/// A stretch of time in stamps, both ends included.
+/// A range of stamps, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamps {
     pub(crate) first: u64,
@@ -23,8 +22,8 @@ impl Stamps {
     }
 }
 
-/// A stretch of time that is asked for; it may begin or end outside of what is
-/// kept. It is counted in steps of 10 ms.
+/// A requested time range; it may begin or end outside of the history. It has a resolution of 10
+/// ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeRange {
     pub(crate) start_ns: Option<u64>,
@@ -38,7 +37,7 @@ impl Default for TimeRange {
 }
 
 impl TimeRange {
-    /// All that is kept.
+    /// The whole history.
     pub const ALL: TimeRange = TimeRange {
         start_ns: None,
         end_ns: None,
@@ -69,27 +68,26 @@ impl TimeRange {
     }
 }
 
-/// The part of a [`TimeRange`] that history covers.
+/// The part of a [`TimeRange`] that the history covers.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Window {
     /// Where it begins, on the clock of the samples.
     pub start_ns: u64,
     /// Where it ends, on the clock of the samples.
     pub end_ns: u64,
-    /// How much of it lies between recordings that were put together, where nothing was
-    /// sampled.
+    /// Sum of the pauses in it: time between merged recordings, in which nothing was sampled.
     pub paused_ns: u64,
 }
 
 impl Window {
-    /// How long it was sampled: its length without pauses.
+    /// How long it was sampled: its length without pauses, in seconds.
     pub fn seconds(&self) -> f64 {
         let length_ns = self.end_ns.saturating_sub(self.start_ns);
         length_ns.saturating_sub(self.paused_ns) as f64 / 1e9
     }
 }
 
-/// A stretch of time in which nothing was sampled, on the clock of the samples.
+/// A period in which nothing was sampled, on the clock of the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pause {
     /// Where it begins.
@@ -99,7 +97,7 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// How much of it lies in a stretch of time.
+    /// Nanoseconds of the pause that lie between two moments.
     pub(crate) fn within(self, start_ns: u64, end_ns: u64) -> u64 {
         let (start, end) = (self.start_ns.max(start_ns), self.end_ns.min(end_ns));
         end.saturating_sub(start)

@@ -1,7 +1,6 @@
-//! A *view* is everything a store held at one moment. It never changes, costs
-//! little to take and less to clone, and can be queried on any thread while
-//! the store goes on: the two share their tables, and the store copies what it
-//! changes.
+//! A *view* is everything a store held at one moment. It never changes, costs little to make and
+//! less to clone, and can be queried on any thread while the store goes on: the two share their
+//! tables, and the store copies a table before it changes it.
 
 use crate::intern::RESERVED;
 use crate::probes::ProbeLog;
@@ -22,12 +21,12 @@ pub struct View {
 }
 
 impl View {
-    /// The same stacks, with the weights and in the metric of `other`: one and the same
-    /// file, read by another of the things that it counts. `None` if the two are not
-    /// as much alike as that.
+    /// Returns the stacks of this view with the weights and the metric of `other`, which must be
+    /// the same file, read by another of its metrics. `None` if the two do not have the same
+    /// stacks.
     pub fn counting(&self, other: &View) -> Option<View> {
         let (tables, theirs) = (&*self.tables, &*other.tables);
-        // Inlined functions that were found since come after all places.
+        // Inlined functions that were found later come after all places.
         let is_alike = tables.frames.starts_with(&theirs.frames)
             && tables.stacks.len() == theirs.stacks.len()
             && tables.history.seconds() == theirs.history.seconds()
@@ -46,8 +45,8 @@ impl View {
         })
     }
 
-    /// The events that samples were taken of, what each counts, and how many samples
-    /// there are: first the one that this view counts.
+    /// The events that samples were taken of, with metric and number of samples: first the one that
+    /// this view counts.
     pub fn events(&self) -> impl Iterator<Item = (EventId, &Metric, u64)> {
         let tables = &*self.tables;
         let first = (
@@ -62,9 +61,9 @@ impl View {
         std::iter::once(first).chain(others)
     }
 
-    /// The samples of one of the [`events`](View::events), which is the only one of the
-    /// view that this gives, and whose history begins when the event was counted first. Places and
-    /// stacks have the same numbers as here.
+    /// Returns a view of one of the [`events`](View::events). It is the only event of the new view,
+    /// whose history begins when counting the event began. Places and stacks have the same numbers
+    /// as here.
     pub fn of_event(&self, event: EventId) -> Option<View> {
         let tables = &*self.tables;
         let Some(index) = event.index() else {
@@ -83,7 +82,7 @@ impl View {
                 kept_seconds: (tables.kept_seconds - later_ns as f64 / 1e9).max(0.0),
                 info: Arc::new(Info {
                     metric: counted.metric.clone(),
-                    // No clock takes them.
+                    // No clock takes its samples.
                     rates: Rates::default(),
                     ..Info::clone(&tables.info)
                 }),
@@ -92,28 +91,27 @@ impl View {
         })
     }
 
-    /// Samples in all of the history kept.
+    /// Number of samples in the whole history.
     pub fn samples(&self) -> u64 {
         self.tables.history.samples()
     }
 
-    /// How many seconds the history goes back from the end of its last one.
+    /// Number of seconds that the history goes back from the end of its last one.
     pub fn kept_seconds(&self) -> f64 {
         self.tables.kept_seconds
     }
 
-    /// When the history begins, if it has.
+    /// When the history begins; `None` if it is empty.
     pub fn begin_ns(&self) -> Option<u64> {
         self.tables.begin_ns
     }
 
-    /// When it ended, if there is a sample: else the end of the newest second
-    /// with one.
+    /// When the recording ended; if that is unknown, the end of the newest second with a sample.
     pub fn end_ns(&self) -> Option<u64> {
         self.tables.end_ns
     }
 
-    /// The part of a stretch of time that history covers.
+    /// The part of a range that the history covers.
     pub fn window(&self, range: TimeRange) -> Window {
         let TimeRange { start_ns, end_ns } = range;
         let end_ns = end_ns.or(self.end_ns()).unwrap_or(0);
@@ -127,51 +125,51 @@ impl View {
         }
     }
 
-    /// The part of a stretch of time that has samples.
+    /// The part of a range that has samples.
     pub(crate) fn reach(&self, range: TimeRange) -> TimeRange {
         let window = self.window(range);
         TimeRange::between(window.start_ns, window.end_ns)
     }
 
-    /// Where and how it was sampled.
+    /// Where and how the samples were taken.
     pub fn info(&self) -> &Arc<Info> {
         &self.tables.info
     }
 
-    /// How busy the CPUs were, as far as that is known.
+    /// How busy the CPUs were, as far as known.
     pub fn busy(&self) -> Busy {
         self.tables.busy
     }
 
-    /// What probes counted beside the samples.
+    /// What probes counted, in addition to the samples.
     pub fn probes(&self) -> &Arc<ProbeLog> {
         &self.tables.probes
     }
 
-    /// What threads did and for whom they waited; empty where time waited is not counted.
+    /// What threads did and for whom they waited; empty if waiting time is not counted.
     pub fn states(&self) -> &Arc<StateLog> {
         &self.tables.states
     }
 
-    /// Whether a process has ended: it was told so, or nothing is known of it any more.
+    /// Whether a process has ended: its end was reported, or it is not in the view any more.
     pub fn has_ended(&self, process: ProcessId) -> bool {
         let process = self.tables.processes.get(process);
         process.is_none_or(|process| process.exited)
     }
 
-    /// The place that a number stands for; `None` if it is of another store.
+    /// Returns the place that a number stands for; `None` if it is from another store.
     pub fn frame(&self, id: FrameId) -> Option<Frame> {
         self.tables.frames.get(id.0 as usize).copied()
     }
 
-    /// What was told of a frame's name, as it can be told again.
+    /// Returns a frame's name in the form in which it can be set in another store.
     pub(crate) fn name_told(&self, frame: FrameId) -> NameState {
         let names = &self.tables.names;
         let state = names.state(frame);
         let NameState::Unnamed(reason) = state else {
             return state;
         };
-        // As the store calls it: `module+0xstart`.
+        // The store's name for it: `module+0xstart`.
         let place = names.name(self.function_of(frame));
         let start = place.and_then(|place| place.rsplit_once("+0x"));
         match start.map(|(_, start)| u64::from_str_radix(start, 16)) {
@@ -180,15 +178,14 @@ impl View {
         }
     }
 
-    /// The function that a frame belongs to, in this view.
+    /// Returns the function that a frame belongs to, in this view.
     pub fn function_of(&self, frame: FrameId) -> FunctionId {
         let owners = self.tables.names.owners();
         owners.get(frame.0 as usize).copied().unwrap_or(frame)
     }
 
-    /// By function, the first file of source text that a frame of it is from:
-    /// who tells functions apart by their files wants one for those frames, too,
-    /// whose place is not known.
+    /// The first source file of each function, over all its frames: a format that identifies
+    /// functions by their files needs one also for frames whose location is unknown.
     pub(crate) fn files(&self) -> HashMap<FunctionId, &str> {
         let sources = &self.tables.sources;
         let mut files = HashMap::new();
@@ -207,7 +204,7 @@ impl View {
         files
     }
 
-    /// Everything about a function but its counts.
+    /// Returns the description of a function, without its counts.
     pub fn function(&self, id: FunctionId) -> Function {
         let module = match self.frame(id) {
             Some(frame) if id.0 >= RESERVED => self.tables.modules.get(frame.module),
@@ -216,8 +213,8 @@ impl View {
         self.describe(id, id, module)
     }
 
-    /// As [`View::function`], with the place in source text of `place`, a frame
-    /// of it.
+    /// Returns the description of a function as [`View::function`] does, with the source location
+    /// of `place`, one of its frames.
     pub(crate) fn describe(&self, id: FunctionId, place: FrameId, module: Module) -> Function {
         let tables = &*self.tables;
         let frame = self.frame(id);

@@ -1,79 +1,78 @@
-//! A *wait*: a stretch of time in which a thread was on no CPU, and what is counted of
-//! many of them.
+//! A *wait*: a period in which a thread was on no CPU; and the statistics of many waits.
 //!
-//! A thread that is woken may have to wait once more, in the queue for a CPU. Both are
-//! parts of one wait, and have a sample each, as they are time in two states:
+//! A thread that is woken may have to wait once more, in the queue for a CPU. Both are parts of one
+//! wait, and each has its own sample, as they are time in two states:
 //!
 //! ```text
 //!   ├──────── for a lock: WaitPart::first ────────┤── in the queue: WaitPart::second ──┤
 //!   ├───────────────────────────────── one wait ──────────────────────────────────────┤
 //! ```
 //!
-//! Long waits are told before they end ([`WaitPart::open`]), a piece at a time. Their time counts
-//! as it passes, and the wait itself when it ends.
+//! Long waits are reported before they end ([`WaitPart::open`]), a piece at a time. Their time
+//! counts as it passes, the wait itself when it ends.
 
-/// How many [`STATES`] there are.
+/// Number of [`STATES`].
 pub const STATE_COUNT: usize = 11;
 
-/// What a thread can be doing, in a word each: it is on a CPU, waits for one, for a lock, a
-/// disk, a socket or pipe, a timer, a page of memory, was stopped, waits for something else,
-/// for the global lock of Python, for CPU time that its control group may use.
+/// The states of a thread, one word each: on a CPU; waiting for a CPU, a lock, a disk, a socket or
+/// pipe, a timer, a page of memory; stopped; waiting for something else; waiting for the global
+/// lock of Python; waiting for CPU time that its control group may use.
 pub const STATES: [&str; STATE_COUNT] = [
     "run", "queue", "lock", "disk", "net", "sleep", "fault", "stopped", "other", "gil", "quota",
 ];
 
-/// The place of running in [`STATES`].
+/// Index of running in [`STATES`].
 pub(crate) const RUN: usize = 0;
 
-/// The place of waiting for a CPU.
+/// Index of waiting for a CPU in [`STATES`].
 const QUEUE: usize = 1;
 
-/// The module of the frames on top of stacks that wait: each says for what.
+/// The module of the frames on top of waiting stacks: each says what the thread waits for.
 pub const WAITING_MODULE: &str = "[waiting]";
 
-/// The name of the frame on top of a stack that waits in a state.
+/// The name of the frame on top of a stack that waits in this state.
 pub fn waiting_name(state: &str) -> String {
     format!("[waiting: {state}]")
 }
 
-/// What a thread did in a window, or the threads of a process together: every moment was in
-/// one of [`STATES`].
+/// What a thread, or the threads of a process together, did in a window: every moment was in one of
+/// [`STATES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Activity {
     /// Nanoseconds in each state.
     pub ns: [u64; STATE_COUNT],
-    /// How long it was ready before it ran.
+    /// How long it waited for a CPU each time.
     pub delays: Delays,
-    /// What the thread did at the end of the window; `None` for several threads.
+    /// The thread's state at the end of the window; `None` for several threads.
     pub now: Option<Now>,
 }
 
-/// How many slots times in the queue are counted in.
+/// Number of slots in which waits for a CPU are counted.
 pub const DELAY_SLOTS: usize = 16;
 
-/// Times in the queue for a CPU: how many lie in each slot. The first slot ends at 4,096 ns,
-/// each other one at twice the end of the one before, the last one never.
+/// Number of waits for a CPU in each slot of lengths. The first slot ends at 4,096 ns, each other
+/// one at twice the end of the one before; the last one has no end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Delays(pub [u32; DELAY_SLOTS]);
 
-/// How long a time in the queue was, as far as the slots tell.
+/// Length of a wait for a CPU, as exactly as the slots tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delay {
-    /// The end of its slot, in nanoseconds; of the last slot the double of its beginning.
+    /// The end of its slot, in nanoseconds; for the last slot twice its beginning.
     pub ns: u64,
-    /// It is in the last slot: it may have been longer.
+    /// Whether it is in the last slot, so that it may have been longer.
     pub has_no_end: bool,
 }
 
 impl Delays {
-    /// Adds what another thread had.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: &Delays) {
         for (sum, count) in self.0.iter_mut().zip(other.0) {
             *sum = sum.saturating_add(count);
         }
     }
 
-    /// The time that so many percent did not exceed; `None` if there was none.
+    /// The length that `percent` of the waits did not exceed; `None` if there was no wait.
     pub fn percentile(&self, percent: u64) -> Option<Delay> {
         let all: u64 = self.0.iter().map(|count| u64::from(*count)).sum();
         let wanted = (all * percent).div_ceil(100).max(1);
@@ -89,22 +88,23 @@ impl Delays {
     }
 }
 
-/// What a thread does now.
+/// The current state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
-    /// Its place in [`STATES`].
+    /// Index in [`STATES`].
     pub state: usize,
-    /// For how long it has been doing that, in nanoseconds.
+    /// Time in that state so far, in nanoseconds.
     pub for_ns: u64,
-    /// It did so already when it was seen first: for longer than `for_ns`.
+    /// Whether it was in that state when it was first seen, so that the time is longer than
+    /// `for_ns`.
     pub is_longer: bool,
-    /// The thread that has the lock which it waits for; `None` if it waits for none, or that
-    /// is not known.
+    /// The thread that holds the lock that it waits for; `None` if it does not wait for a lock, or
+    /// if the holder is unknown.
     pub owner: Option<u32>,
 }
 
 impl Activity {
-    /// Adds what another thread did.
+    /// Adds the activity of another thread.
     pub fn add(&mut self, other: &Activity) {
         for (sum, ns) in self.ns.iter_mut().zip(other.ns) {
             *sum = sum.saturating_add(ns);
@@ -112,64 +112,64 @@ impl Activity {
         self.delays.add(&other.delays);
     }
 
-    /// The states that there was time in, each with its place in [`STATES`].
+    /// The states that occurred, each as index in [`STATES`] and nanoseconds.
     pub fn states(&self) -> impl Iterator<Item = (usize, u64)> {
         self.ns.into_iter().enumerate().filter(|(_, ns)| *ns > 0)
     }
 
-    /// What the thread waits for, and since how long, if that is no CPU.
+    /// The state and its time, if the thread is waiting for something other than a CPU.
     pub fn open_wait(&self) -> Option<Now> {
         self.now.filter(|now| now.state > QUEUE)
     }
 }
 
-/// What one sample tells of a wait, beside the time that it stands for.
+/// What one sample tells about a wait, in addition to the time that it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WaitPart {
-    /// 0 for a sample that is of no wait.
+    /// Length of this part; 0 for a sample that is not of a wait.
     length_ns: u64,
-    /// How long the other part was: above zero the one before this, below zero the one
-    /// behind it; 0 if this is the whole wait. [`OPEN`] if the wait is not over.
+    /// Length of the other part: positive if it was before this one, negative if after; 0 if this
+    /// is the whole wait. [`OPEN`] if the wait is not over.
     other_ns: i64,
 }
 
-/// The other part of a wait that is not over: no wait is so long.
+/// Marks a wait that is not over; no real length has this value.
 const OPEN: i64 = i64::MIN;
 
-/// Every wait of this length or longer gives its stack when it ends, and may have been told in
-/// part before. Whoever samples draws only among shorter ones.
+/// Every wait of this length or longer gives its stack when it ends, and pieces of it may have been
+/// reported before. Only shorter waits are sampled at random.
 const TOLD_NS: u64 = 1_400_000_000;
 
 impl WaitPart {
-    /// A sample that is of no wait.
+    /// A sample that is not of a wait.
     pub const NONE: WaitPart = WaitPart {
         length_ns: 0,
         other_ns: 0,
     };
 
-    /// A whole wait, which really was so long.
+    /// A whole wait of that length.
     pub fn whole(length_ns: u64) -> Self {
         Self::of(length_ns, 0)
     }
 
-    /// The part of a wait before its thread was woken, if it then had to wait on.
+    /// The part of a wait before its thread was woken, if the thread then had to wait for a CPU.
     pub fn first(length_ns: u64, second_ns: u64) -> Self {
         let second_ns = i64::try_from(second_ns).unwrap_or(i64::MAX);
         Self::of(length_ns, -second_ns)
     }
 
-    /// The part of a wait behind that.
+    /// The part of a wait after its thread was woken.
     pub fn second(length_ns: u64, first_ns: u64) -> Self {
         Self::of(length_ns, i64::try_from(first_ns).unwrap_or(i64::MAX))
     }
 
-    /// A piece of a wait that is not over and has been as long as this by now.
+    /// A piece of a wait that is not over and has lasted this long.
     pub fn open(length_ns: u64) -> Self {
         Self::of(length_ns, OPEN)
     }
 
-    /// How many of so many nanoseconds that a sample stands for chance has added: none of a wait
-    /// that always gives its stack, all of a sample that is of no wait.
+    /// How much of the `weight_ns` that a sample stands for is due to random sampling: 0 for a wait
+    /// that always gives its stack, all of it for a sample that is not of a wait.
     pub(crate) fn by_chance_ns(self, weight_ns: u64) -> u64 {
         let whole_ns = self.length_ns.saturating_add(self.other_ns.unsigned_abs());
         match self {
@@ -179,7 +179,7 @@ impl WaitPart {
         }
     }
 
-    /// As a recording has it.
+    /// Converts from the numbers stored in a recording.
     pub(crate) fn of(length_ns: u64, other_ns: i64) -> Self {
         Self {
             length_ns,
@@ -187,34 +187,33 @@ impl WaitPart {
         }
     }
 
-    /// What [`WaitPart::of`] makes it from.
+    /// The numbers that [`WaitPart::of`] converts from.
     pub(crate) fn numbers(self) -> (u64, i64) {
         (self.length_ns, self.other_ns)
     }
 }
 
-/// What is known of many waits.
+/// Statistics of many waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Waits {
-    /// How many ended. A stack that was drawn by chance, as its wait was short, stands
-    /// for all the waits that were as likely to be drawn.
+    /// Number of waits that ended. A stack that was sampled at random, because its wait was short,
+    /// stands for all waits that were equally likely to be sampled.
     pub count: u64,
-    /// How many of them gave their stack.
+    /// Number of waits whose stack was taken.
     pub drawn: u64,
-    /// Whether some of those stand for more than themselves, so that `count` is an estimate.
+    /// Whether some of these stand for more than themselves, so that `count` is an estimate.
     pub is_estimate: bool,
     /// Nanoseconds in all of them, from their beginning on.
     pub ns: u64,
-    /// The longest that gave its stack, in nanoseconds; of one that is not over as long as it
-    /// was by then.
+    /// The longest wait whose stack was taken, in nanoseconds; the length so far if it is not over.
     pub longest_ns: u64,
-    /// The longest is not over: it is longer than that.
+    /// Whether the longest wait is not over, and so longer than that.
     pub longest_is_open: bool,
 }
 
 impl Waits {
-    /// Nanoseconds of one wait; `None` if none has ended. The number of waits is rounded: a
-    /// wait of 4 ms that stands for 5 ms counts as one, and no wait was of 5 ms.
+    /// Mean nanoseconds of one wait; `None` if none has ended. The number of waits is rounded: a
+    /// wait of 4 ms that stands for 5 ms counts as one, although no wait took 5 ms.
     pub fn mean_ns(&self) -> Option<u64> {
         let mean_ns = self.ns.checked_div(self.count)?;
         Some(if self.longest_is_open {
@@ -224,35 +223,35 @@ impl Waits {
         })
     }
 
-    /// Whether every wait was seen, so that the count is no estimate.
+    /// Whether every wait was seen, so that the count is not an estimate.
     pub fn is_exact(&self) -> bool {
         !self.is_estimate
     }
 }
 
-/// By such a share of it a sum of many quotients may be off.
+/// Relative error that a sum of many quotients may have.
 const ROUNDING: f64 = 1e-9;
 
-/// A sum of waits while it is counted.
+/// Sums up waits.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct WaitSum {
     whole: Counted,
     first: Counted,
     second: Counted,
     ns: u64,
-    /// Samples of waits that are not over.
+    /// Number of samples of waits that are not over.
     open: u64,
     longest_part_ns: u64,
-    /// With the first part, where it is a second one.
+    /// The longest wait, including the first part for a second part.
     longest_ns: u64,
-    /// Of those that are not over.
+    /// The longest wait among those that are not over.
     longest_open_ns: u64,
 }
 
-/// Waits, and how many samples tell of them.
+/// Number of waits, and of the samples that they were counted from.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counted {
-    /// A part of a wait counts too: a wait of 3 ms that stands for 5 ms is 1.67.
+    /// Number of waits. It has fractions: a wait of 3 ms that stands for 5 ms is 1.67.
     waits: f64,
     drawn: u64,
 }
@@ -265,7 +264,7 @@ impl Counted {
 }
 
 impl WaitSum {
-    /// Adds a sample that stands for so many nanoseconds.
+    /// Adds a sample that stands for `weight_ns` nanoseconds.
     pub(crate) fn add_part(&mut self, part: WaitPart, weight_ns: u64) {
         let length_ns = part.length_ns;
         if length_ns == 0 {
@@ -277,7 +276,7 @@ impl WaitSum {
             return;
         }
         self.longest_part_ns = self.longest_part_ns.max(length_ns);
-        // Some of it may have been told before.
+        // Some of it may have been reported before.
         let whole_ns = match length_ns.saturating_add(part.other_ns.unsigned_abs()) {
             TOLD_NS.. => length_ns,
             _ => weight_ns,
@@ -308,9 +307,9 @@ impl WaitSum {
         self.longest_open_ns = self.longest_open_ns.max(other.longest_open_ns);
     }
 
-    /// What it comes to; `None` if no sample was of a wait. As a rule both parts of a wait
-    /// are here, or those of one kind alone: who looks at the queue wants to know how often
-    /// threads were in it.
+    /// The resulting statistics; `None` if no sample was of a wait. Usually both parts of each wait
+    /// are included, or those of one kind alone: for the queue, one wants to know how often threads
+    /// were in it.
     pub(crate) fn waits(&self) -> Option<Waits> {
         let is_paired = self.first.drawn >= self.second.drawn;
         let mut counted = if is_paired { self.first } else { self.second };
@@ -321,7 +320,7 @@ impl WaitSum {
             self.longest_part_ns
         };
         (counted.drawn > 0 || self.open > 0).then(|| Waits {
-            // Those that are known to have been are the least.
+            // At least the number of waits that are known to have occurred.
             count: (counted.waits.round() as u64).max(counted.drawn),
             drawn: counted.drawn,
             is_estimate: counted.waits > counted.drawn as f64 * (1.0 + ROUNDING),
@@ -369,7 +368,7 @@ mod tests {
         let waits = queue.waits().unwrap();
         assert_eq!((waits.count, waits.mean_ns()), (3, Some(8 * MS)));
         assert_eq!(waits.longest_ns, 10 * MS);
-        // With the parts before it is the waits that count.
+        // Together with the first parts, it is the waits that are counted.
         let mut all = WaitSum::default();
         all.add_part(WaitPart::first(30 * MS, 10 * MS), 30 * MS);
         all.add_part(WaitPart::first(30 * MS, 8 * MS), 30 * MS);
@@ -387,7 +386,7 @@ mod tests {
         let open = sum.waits().unwrap();
         assert_eq!((open.count, open.mean_ns()), (0, None));
         assert_eq!((open.longest_ns, open.longest_is_open), (4000 * MS, true));
-        // Most of it was told before.
+        // Most of it was reported before.
         sum.add_part(WaitPart::first(4500 * MS, 10 * MS), 500 * MS);
         sum.add_part(WaitPart::second(10 * MS, 4500 * MS), 10 * MS);
         let over = sum.waits().unwrap();
@@ -437,7 +436,7 @@ mod tests {
     fn a_short_wait_stands_for_many() {
         let mut sum = WaitSum::default();
         for _ in 0..3 {
-            // Drawn as one of forty, and so counted as a whole period of 10 ms.
+            // Sampled as one of forty, and so counted as a whole period of 10 ms.
             sum.add_part(WaitPart::whole(MS / 4), 10 * MS);
         }
         let waits = sum.waits().unwrap();

@@ -1,5 +1,5 @@
-//! What is given away without names: not one of them is in any file, and every
-//! number is as it was.
+//! Recordings without names of people and machines: none of these names is in any file, and every
+//! number is unchanged.
 
 use profile::formats::{self, Format};
 use profile::{
@@ -8,7 +8,7 @@ use profile::{
 };
 use std::path::Path;
 
-/// Whatever tells whose it was.
+/// All names that must not occur in the output.
 const SECRETS: [&str; 10] = [
     "ledgerd",
     "matcher",

@@ -1,5 +1,5 @@
-//! What is given away without names of functions, or without build-ids: they are in no
-//! file, every number is as it was, and names can be found again.
+//! Recordings without names of functions, or without build-ids: these are in no file, every number
+//! is unchanged, and names can be found again.
 
 use profile::formats::{self, Format};
 use profile::{

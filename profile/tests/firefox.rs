@@ -1,6 +1,6 @@
-//! Does the Firefox Profiler understand what is written for it? Its makers'
-//! command-line tool is the viewer's own code without a browser: it upgrades a
-//! file to its newest version and counts. Who has it not is told so.
+//! Checks that the Firefox Profiler reads our files correctly. Its makers' command-line tool is the
+//! viewer's own code without a browser: it upgrades a file to its newest version and counts. If the
+//! tool is missing, the test says so and is skipped.
 
 use crate::common::{Given, select, store};
 use profile::Selection;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use test_support::{Process, Scratch, wait_until};
 
-/// Its server, which has read a file, and is asked about it.
+/// The tool's server, which has read a file and answers queries about it.
 struct Viewer {
     script: PathBuf,
     folder: Scratch,
@@ -20,7 +20,8 @@ struct Viewer {
 }
 
 impl Viewer {
-    /// With what is written of a selection, or nothing, and why.
+    /// Starts it with a file written from a selection; `None`, with a message, if that is not
+    /// possible.
     fn open(selection: &Selection) -> Option<Viewer> {
         let Some(package) = std::env::var_os("PROFTOP_FIREFOX").map(PathBuf::from) else {
             test_support::skip(
@@ -54,8 +55,8 @@ impl Viewer {
         Some(viewer)
     }
 
-    /// It answers when it has started, and says that it is still reading. Who
-    /// asks before it listens takes it for dead, and makes it so.
+    /// Waits until the server has read the file. It answers when it has started and says that it is
+    /// still reading. A client that connects before it listens takes it for dead, and kills it.
     fn await_ready(&self) {
         wait_until("the viewer listens", || {
             let is_told = self.folder.join("x.json").exists();
@@ -82,8 +83,7 @@ impl Viewer {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// By name and library: self and total, of all threads; and how many rows
-    /// had them.
+    /// Self and total by name and library, over all threads; and the number of rows with them.
     fn functions(&self) -> BTreeMap<(String, String), (u64, u64)> {
         let mut sums = BTreeMap::new();
         let threads = self.ask(&["thread", "list", "--limit", "0", "--json"]);
@@ -127,7 +127,7 @@ fn given(count: u64) -> Vec<Given> {
     (0..count).map(sample).collect()
 }
 
-/// What our own functions have, called as the viewer calls them.
+/// Self and total of our own functions, under the viewer's names for them.
 fn ours(selection: &Selection) -> BTreeMap<(String, String), (u64, u64)> {
     let mut sums = BTreeMap::new();
     for row in selection.functions() {

@@ -1,5 +1,5 @@
-//! Do other tools' own readers understand what is written for them? Those that
-//! need no browser are asked; who has them not is told so.
+//! Checks that other tools' own readers read our files correctly, as far as they need no browser.
+//! If a tool is missing, the test says so and is skipped.
 
 use crate::common::{self, Given, select, store};
 use profile::formats::Format;
@@ -23,7 +23,7 @@ fn given() -> Vec<Given> {
     (0..300u64).map(sample).collect()
 }
 
-/// What speedscope's own importers make of files, or nothing, and why.
+/// Reads files with speedscope's own importers; `None`, with a message, if that is not possible.
 fn speedscope(selection: &Selection, formats: &[Format]) -> Option<Vec<Value>> {
     let Some(package) = std::env::var_os("PROFTOP_SPEEDSCOPE").map(PathBuf::from) else {
         test_support::skip(
@@ -61,7 +61,7 @@ fn speedscope(selection: &Selection, formats: &[Format]) -> Option<Vec<Value>> {
     )
 }
 
-/// By name: self and total, of all profiles of a group.
+/// Self and total by name, over all profiles of a group.
 fn by_name(group: &Value) -> BTreeMap<String, (f64, f64)> {
     let mut sums = BTreeMap::new();
     let profiles = group["profiles"].as_array().expect("it was understood");

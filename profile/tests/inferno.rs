@@ -1,5 +1,5 @@
-//! inferno, the flame graph tools in Rust: it counts what we write as we do, and
-//! we count what it folds as what it was folded from.
+//! Compares with inferno, the flame graph tools in Rust: it counts our files as we do, and we count
+//! its folded stacks like the input that they were made from.
 
 use crate::common::{self, Given, given, limits, select, stacks, store};
 use inferno::collapse::Collapse as _;
@@ -38,7 +38,7 @@ fn drawn(folded: &str) -> Boxes {
     boxes
 }
 
-/// The same, counted in the store.
+/// The same counts, made by the store.
 fn counted(selection: &Selection) -> Boxes {
     let tree = selection
         .tree(Direction::TopDown, GroupBy::Comm, &Cancel::new())

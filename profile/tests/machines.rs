@@ -1,4 +1,4 @@
-//! Recordings of several machines that come at the same time, in one profile.
+//! Recordings of several machines that arrive at the same time, in one profile.
 
 use crate::common::{frame, limits};
 use profile::formats::pft::{self, Machine, Reader};

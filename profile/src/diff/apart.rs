@@ -1,4 +1,4 @@
-//! What sets a part of a selection *apart* from the rest of it.
+//! Finds what sets a *part* of a selection apart from the rest of it.
 
 use super::SAMPLES_MIN;
 use super::chance::{Counted, is_enough, of_shares};
@@ -8,37 +8,38 @@ use crate::{FunctionId, Selection};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A function that takes another share of the part than of the rest.
+/// A function whose share of the part differs from its share of the rest.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Apart {
     /// Its name, or `module+0xoffset` while it has none.
     pub name: Arc<str>,
     /// The short name of its module.
     pub module: Arc<str>,
-    /// Its share of self samples in the part less that in the rest, in points.
+    /// Its share of self samples in the part minus its share in the rest, in percentage points.
     pub points: f64,
 }
 
-/// Tells of anything that is counted in a part and in the rest whether it is surely
-/// another share of the one than of the other: of all the functions there are, less
-/// than one in twenty parts is expected to have one that is called so by chance.
+/// Decides whether anything that is counted in a part and in the rest has a significantly different
+/// share in the part. Over all functions together, less than one in twenty parts is expected to
+/// have a function called so by chance.
 #[derive(Debug, Clone, Copy)]
 pub struct PartTest {
     part: u64,
     rest: u64,
-    /// What a sample of the part tells, and one of the rest.
+    /// Statistical weight of one sample of the part, and of one of the rest.
     evidence: (f64, f64),
     limit: f64,
 }
 
 impl PartTest {
-    /// `part` has to be [of the samples](Selection::part) of `whole`.
+    /// Prepares the test. `part` has to consist [of samples](Selection::part) of `whole`.
     pub fn new(part: &Selection, whole: &Selection) -> Self {
         Self::of(part, whole, &own_samples(whole))
     }
 
-    /// `all` are the self samples of each function of the whole. The limit of chance is
-    /// shared by all functions that have enough samples to be tested (Bonferroni).
+    /// Prepares the test; `all` holds the self samples of each function of the whole. The
+    /// significance limit is divided by the number of functions that have enough samples to be
+    /// tested (Bonferroni).
     fn of(part: &Selection, whole: &Selection, all: &HashMap<FunctionId, u64>) -> Self {
         let evidence = (part.evidence(), whole.evidence());
         let is_tested = |samples: &&u64| **samples as f64 * evidence.1 >= SAMPLES_MIN;
@@ -51,7 +52,8 @@ impl PartTest {
         }
     }
 
-    /// Whether so many samples of the part against so many of the rest are.
+    /// Whether `here` samples of the part against `there` samples of the rest are a significant
+    /// difference.
     pub fn is_sure(&self, here: u64, there: u64) -> bool {
         let counted = |samples: u64, of_all: u64, evidence: f64| Counted {
             samples: samples as f64 * evidence,
@@ -68,9 +70,9 @@ fn own_samples(selection: &Selection) -> HashMap<FunctionId, u64> {
     rows.map(|row| (row.id, row.self_samples)).collect()
 }
 
-/// The functions by how much they differ, most first, of those that surely do:
-/// less than one in twenty of such lists is expected to have one by chance.
-/// `part` has to be [of the samples](Selection::part) of `whole`.
+/// Returns the functions whose share differs significantly, largest difference first. Less than one
+/// in twenty of such lists is expected to contain a function by chance. `part` has to be [of the
+/// samples](Selection::part) of `whole`.
 pub fn apart(part: &Selection, whole: &Selection) -> Vec<Apart> {
     let rest = whole.samples().saturating_sub(part.samples());
     if part.samples() == 0 || rest == 0 {

@@ -1,15 +1,15 @@
 //! How likely a number of successes is, exactly: for the few samples of a short time, where
 //! the normal approximation is wrong.
 
-/// More are not added up: with so many, another approximation holds.
+/// Largest number of trials that is computed exactly; above it the normal approximation holds.
 const TRIALS_MAX: f64 = 1e6;
 
-/// The two-sided p-value of `hits` of `trials` that each hit with the probability `p`: twice
-/// the smaller tail. Parts of a sample, which weights give, are rounded.
+/// The two-sided p-value of `hits` successes in `trials`, each with the probability `p`: twice the
+/// smaller tail. Weighted samples can be fractional; they are rounded.
 pub fn chance(hits: f64, trials: f64, p: f64) -> f64 {
     let (hits, trials) = (hits.round(), trials.round().min(TRIALS_MAX));
     let is_more = hits > trials * p;
-    // Both tails are added up from the number found, away from what is expected.
+    // The tail is summed from the observed number away from the expected one.
     let tail = if is_more {
         tail(hits, trials, p)
     } else {
@@ -18,7 +18,8 @@ pub fn chance(hits: f64, trials: f64, p: f64) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
-/// The probability of at least `hits` of `trials`, which are more than expected.
+/// The probability of at least `hits` successes in `trials`, where `hits` is above the expected
+/// number.
 fn tail(hits: f64, trials: f64, p: f64) -> f64 {
     if hits <= 0.0 || p >= 1.0 {
         return 1.0;

@@ -1,28 +1,30 @@
-//! How likely a difference of two sides is by *chance* alone: of shares, and of rates.
+//! How likely a difference between two sides is by *chance* alone, for shares and for rates.
 
 use super::spread::Spread;
 use super::{SAMPLES_MIN, binomial, student};
 
-/// How many of all samples of a side count. Each sample tells as much as any other.
+/// A count within the samples of one side. All samples have the same statistical weight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {
+    /// Samples of the function, or of whatever is tested.
     pub(super) samples: f64,
+    /// All samples of the side.
     pub(super) of_all: f64,
 }
 
-/// The normal approximation holds if at least this many samples are expected on the side where
-/// fewer are expected.
+/// The normal approximation is used if at least this many samples are expected on the side with the
+/// smaller expectation.
 const EXPECTED_MIN: f64 = 5.0;
 
-/// Whether there is enough to test.
+/// Whether there are enough samples to test.
 pub(super) fn is_enough(a: Counted, b: Counted) -> bool {
     a.samples + b.samples >= SAMPLES_MIN
 }
 
 /// The two-sided p-value of the pooled two-proportion z-test. Where one side is so short that
-/// hardly a sample is expected there, the normal approximation calls one sample sure: there
-/// the samples of one side, of those of both, are counted as [binomial]. Each sample counts so
-/// much less as `spread` says.
+/// hardly a sample is expected there, the normal approximation would call a single sample
+/// significant; there the split of the samples between the sides is tested as [binomial]. `spread`
+/// reduces the weight of each sample.
 pub(super) fn of_shares(a: Counted, b: Counted, spread: Spread) -> f64 {
     if a.of_all <= 0.0 || b.of_all <= 0.0 || !is_enough(a, b) {
         return 1.0;
@@ -43,10 +45,10 @@ pub(super) fn of_shares(a: Counted, b: Counted, spread: Spread) -> f64 {
     student::chance(z, spread.known)
 }
 
-/// The two-sided p-value of two rates being the same. Each rate is a number of samples and the
-/// number of ticks in which they were taken. Given how many there are on both sides together, those of one side are
-/// binomial (Przyborowski and Wilenski 1940); by its normal approximation where that holds. Each
-/// sample counts so much less as `spread` says.
+/// The two-sided p-value for two rates being the same. Each rate is a number of samples and the
+/// number of ticks in which they were taken. Given the total of both sides, the samples of one side
+/// are binomially distributed (Przyborowski and Wilenski 1940); the normal approximation is used
+/// where it holds. `spread` reduces the weight of each sample.
 pub(super) fn of_rates((a, a_ticks): (f64, f64), (b, b_ticks): (f64, f64), spread: Spread) -> f64 {
     if a + b < SAMPLES_MIN || a_ticks <= 0.0 || b_ticks <= 0.0 {
         return 1.0;
@@ -74,7 +76,7 @@ mod tests {
         let too_few = of_shares(of(0.0, 100.0), of(5.0, 100.0), Spread::NONE);
         assert_eq!(too_few, 1.0, "too few to tell");
         assert_eq!(of_shares(of(0.0, 0.0), of(50.0, 100.0), Spread::NONE), 1.0);
-        // Four such samples that tell as much as one: z is half of it.
+        // Four such samples carry the evidence of one: z is halved.
         let spread = Spread {
             factor: 4.0,
             known: f64::INFINITY,
@@ -88,7 +90,7 @@ mod tests {
         // z = (539 - 486) / sqrt(972 / 4) = 3.40.
         let p = of_rates((433.0, 990.0), (539.0, 990.0), Spread::NONE);
         assert!((p - 0.000_674).abs() < 1e-5, "{p}");
-        // As many in a window of twice the length is half the rate.
+        // The same count in a window of twice the length is half the rate.
         assert!(of_rates((500.0, 990.0), (500.0, 1_980.0), Spread::NONE) < 1e-6);
         assert_eq!(of_rates((100.0, 990.0), (100.0, 990.0), Spread::NONE), 1.0);
         assert_eq!(

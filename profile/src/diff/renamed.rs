@@ -1,5 +1,5 @@
-//! Programs whose files are called otherwise on the other side, such as `server-1.2` and
-//! `server-1.3`: by build-id and by name all of their functions would be gone and new.
+//! Programs whose file has another name on the other side, such as `server-1.2` and `server-1.3`.
+//! Matched by build-id and module name alone, all of their functions would be gone and new.
 //!
 //! Two files are taken for one program if
 //!
@@ -8,7 +8,7 @@
 //! 3. on each side, these have at least half of the samples that named functions of the
 //!    file have themselves.
 //!
-//! Where a file could be paired with several, the pair with most samples is.
+//! If a file could be paired with several others, the pair with most samples is taken.
 
 use super::Known;
 use crate::RowName;
@@ -17,18 +17,19 @@ use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A file on each side that was taken for the same program.
+/// A file on each side, recognized as the same program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renamed {
-    /// Its short name in A.
+    /// Short name of the file in A.
     pub a: Arc<str>,
-    /// Its short name in B.
+    /// Short name of the file in B.
     pub b: Arc<str>,
-    /// How many functions have the same names in both.
+    /// Number of function names that both files have.
     pub functions: usize,
 }
 
-/// A function of so many files says nothing: `main` and `_init` are in every one.
+/// A function name that occurs in more files than this proves nothing: `main` and `_init` are in
+/// every one.
 const FILES_MAX: usize = 8;
 const FUNCTIONS_MIN: usize = 2;
 
@@ -37,20 +38,20 @@ const FUNCTIONS_MIN: usize = 2;
 struct File {
     name: Arc<str>,
     self_samples: u64,
-    /// Places in the list of all functions, with how many samples each has itself.
+    /// Index in the list of all functions, and self samples, by function name.
     functions: HashMap<Arc<str>, (usize, u64)>,
 }
 
-/// What two files have in common.
+/// What two files have in common: the functions with equal names.
 #[derive(Default, Clone, Copy)]
 struct Common {
     functions: usize,
-    /// Samples of these functions themselves.
+    /// Self samples of these functions in A.
     a: u64,
     b: u64,
 }
 
-/// The files that were renamed, and the places of their functions in `before` and `after`.
+/// Returns the renamed files, and the indexes of their matching functions in `before` and `after`.
 pub(super) fn find(before: &[&Known], after: &[Known]) -> (Vec<Renamed>, Vec<(usize, usize)>) {
     let after: Vec<&Known> = after.iter().collect();
     let (a, b) = (only_here(before, &after), only_here(&after, before));
@@ -80,7 +81,7 @@ pub(super) fn find(before: &[&Known], after: &[Known]) -> (Vec<Renamed>, Vec<(us
         let is_most = both.a * 2 >= a[*a_at].self_samples && both.b * 2 >= b[*b_at].self_samples;
         both.functions >= FUNCTIONS_MIN && both.a > 0 && both.b > 0 && is_most
     });
-    // Of equal ones those that come first, so that the answer is the same each time.
+    // Ties are broken by position, so that the answer is the same each time.
     few::sort_by_key(&mut pairs, |(at, both)| (Reverse(both.a + both.b), *at));
     let (mut a_taken, mut b_taken) = (HashSet::new(), HashSet::new());
     let (mut renamed, mut places) = (Vec::new(), Vec::new());
@@ -104,8 +105,8 @@ pub(super) fn find(before: &[&Known], after: &[Known]) -> (Vec<Renamed>, Vec<(us
     (renamed, places)
 }
 
-/// The files of one side that the other has not, in the order of their first functions. Of two
-/// functions of one name in a file the first counts.
+/// The files of one side that the other side does not have, in the order of their first functions.
+/// If a file has two functions of one name, the first counts.
 fn only_here(here: &[&Known], there: &[&Known]) -> Vec<File> {
     let others: HashSet<&str> = there.iter().map(|known| &*known.row.module).collect();
     let mut files: Vec<File> = Vec::new();
@@ -194,14 +195,14 @@ mod tests {
         // Another program that has a main.
         let other = [known("b", "main", 50), known("b", "other", 50)];
         assert_eq!(found(&before, &other).0, [""; 0]);
-        // What is the same is little of it.
+        // The functions that are the same have only a small part of the samples.
         let other = [
             known("b", "main", 1),
             known("b", "work", 1),
             known("b", "other", 50),
         ];
         assert_eq!(found(&before, &other).0, [""; 0]);
-        // It is there on both sides under its own name.
+        // The file exists on both sides under its own name.
         let both = [
             known("a", "main", 1),
             known("b", "main", 50),

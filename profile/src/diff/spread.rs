@@ -1,84 +1,89 @@
-//! The *spread* of a function's samples: by how much more they vary from part to part of the
-//! window than independent samples would.
+//! The *spread* of a function's samples: how much more they vary between parts of the window than
+//! independent samples would.
 //!
-//! Samples of a program are not independent of each other. While it collects garbage for a second,
-//! or another program has the CPU for three, each sample is like the one before and tells little
-//! more. A test that takes all of them for independent finds differences between two runs of one
-//! program. So the window is divided into parts, the method of *batch means* (Schmeiser, "Batch
-//! size effects", 1982), and by how much more the parts vary than those of independent samples
-//! would, so much less each sample counts, as in surveys that ask whole households (Rao and
+//! Samples of a program are not independent of each other. While a program collects garbage for a
+//! second, or another program has the CPU for three, each sample is like the one before and adds
+//! little evidence. A test that treats all of them as independent finds differences between two
+//! runs of one program. So the window is divided into parts (the method of *batch means*;
+//! Schmeiser, "Batch size effects", 1982). The more the parts vary compared with independent
+//! samples, the less each sample counts, as in surveys that interview whole households (Rao and
 //! Scott, 1984):
 //!
-//! 1. For each part, the square of what it has more or less than expected: their sum, over
-//!    what that would be of independent samples.
-//! 2. If a part is like the one before, what disturbs lasts longer than a part, and the whole
-//!    varies more than the parts tell: by (1 + r) / (1 - r), where r is the correlation of
-//!    neighbouring parts.
-//! 3. One function has few such numbers. So each is a mean of its own and that of all functions
-//!    together, which counts as much as [`PRIOR`] parts.
+//! 1. Variance: the sum over all parts of the squared deviation from the expected number of
+//!    samples, divided by the value this sum has for independent samples.
+//! 2. Correlation: if a part is like the one before, the disturbance lasts longer than a part, and
+//!    the whole varies more than the parts show, by (1 + r) / (1 - r), where r is the correlation
+//!    of neighbouring parts.
+//! 3. Shrinkage: one function has few such numbers. So each result is a mean of the function's own
+//!    value and the value of all functions together, which counts as much as [`PRIOR`] parts.
 //!
-//! The result is never less than one: a clock that ticks evenly may draw a busy program more
-//! evenly than chance would, and the next run not.
+//! The result is never less than one: an evenly ticking clock may sample a busy program more evenly
+//! than chance would, but the next run may not repeat that.
 //!
-//! What changes more slowly than the window is long, no part of it can tell.
+//! A change slower than the window cannot be seen by comparing parts of the window.
 
 use crate::query::Parts;
 use crate::{FunctionId, Selection};
 
-/// How many parts a window is divided into: more would hardly be known better, and have fewer
-/// samples each.
+/// Number of parts that a window is divided into. More parts would have fewer samples each and
+/// hardly improve the estimate.
 pub(super) const PARTS: usize = 20;
 
-/// Of a shorter part too few samples could be told from chance: at 99 Hz it has five.
+/// Shortest part. Shorter ones have too few samples to tell variation from chance: at 99 Hz this
+/// length has five.
 const PART_NS_MIN: u64 = 50_000_000;
 
-/// How much the spread of all functions counts, in parts.
+/// Weight of the spread of all functions, in parts.
 const PRIOR: f64 = 10.0;
 
-/// The highest correlation of neighbours that is reckoned with: it is not known well from so few
-/// parts, and near one the factor would be anything.
+/// Upper limit for the correlation of neighbours: it is poorly known from so few parts, and near 1
+/// the factor (1 + r) / (1 - r) would explode.
 const CORRELATION_MAX: f64 = 0.8;
 
-/// How much more samples vary than independent ones: 1 if they do not.
+/// How much more samples vary than independent ones; a factor of 1 means not at all.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spread {
-    /// By what the variance is larger.
+    /// Factor by which the variance is larger.
     pub(super) factor: f64,
-    /// How well that is known: the degrees of freedom. Infinite if nothing was estimated.
+    /// Degrees of freedom of that estimate; infinite if nothing was estimated.
     pub(super) known: f64,
 }
 
 impl Spread {
-    /// Independent samples.
+    /// The spread of independent samples.
     pub(super) const NONE: Self = Self {
         factor: 1.0,
         known: f64::INFINITY,
     };
 }
 
-/// Of shares, and of amounts of time: what disturbs all functions alike leaves shares alone.
+/// Two spreads of one thing: of its share, and of its amount of time. A disturbance of all
+/// functions alike changes their times but not their shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spreads {
+    /// Spread of the share of all samples.
     pub(super) shares: Spread,
+    /// Spread of the amount of time.
     pub(super) time: Spread,
 }
 
 impl Spreads {
+    /// The spreads of independent samples.
     pub(super) const NONE: Self = Self {
         shares: Spread::NONE,
         time: Spread::NONE,
     };
 }
 
-/// Sums of squares of one function or of several.
+/// Sums of squared deviations of one function or of several.
 #[derive(Debug, Clone, Copy, Default)]
 struct Squares {
     found: f64,
-    /// Of independent samples.
+    /// Value that the sum of squares would have for independent samples.
     expected: f64,
-    /// Of each part with the next one.
+    /// Sum of products of neighbouring residuals (lag-1 autocovariance).
     neighbours: f64,
-    /// Parts, less one for each mean.
+    /// Number of parts minus one for each estimated mean.
     freedom: f64,
 }
 
@@ -90,8 +95,8 @@ impl Squares {
         self.freedom = self.freedom.max(other.freedom);
     }
 
-    /// Adds a side. `residuals` are what each part has more than expected, `variance` is what the
-    /// mean of their squares would be of independent samples.
+    /// Adds one side. `residuals` are the differences of each part from its expectation, `variance`
+    /// is the expected mean of their squares for independent samples.
     fn add_side(&mut self, residuals: &[f64], variance: f64) {
         let freedom = residuals.len() as f64 - 1.0;
         self.found += residuals.iter().map(|r| r * r).sum::<f64>();
@@ -115,11 +120,11 @@ impl Squares {
         if self.found <= 0.0 {
             return 0.0;
         }
-        // Residuals of n numbers without any correlation have one of -1 / n.
+        // The residuals of n uncorrelated numbers have a correlation of -1 / n.
         self.neighbours / self.found + 1.0 / PARTS as f64
     }
 
-    /// The spread of a function, drawn towards that of all.
+    /// The spread of a function, shrunk towards the spread of all functions.
     fn spread(&self, all: &Self) -> Spread {
         if self.freedom <= 0.0 {
             return Spread::NONE;
@@ -134,18 +139,18 @@ impl Squares {
         }
         Spread {
             factor,
-            // Parts that are like each other tell less.
+            // Correlated parts carry less information.
             known: (self.freedom / longer).max(1.0),
         }
     }
 }
 
-/// The parts of both sides.
+/// The parts of both sides of a comparison.
 pub(super) struct BothParts {
     sides: [Option<(Parts, f64)>; 2],
 }
 
-/// What is known of a function, or of all.
+/// The sums measured for one function, or for all functions.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Measured {
     shares: Squares,
@@ -153,12 +158,13 @@ pub(super) struct Measured {
 }
 
 impl Measured {
+    /// Adds the sums of another function.
     pub(super) fn add(&mut self, other: &Self) {
         self.shares.add(&other.shares);
         self.time.add(&other.time);
     }
 
-    /// The spreads of what was measured, drawn towards those of all.
+    /// The spreads of the measured function, shrunk towards the spreads of all functions.
     pub(super) fn spreads(&self, all: &Self) -> Spreads {
         Spreads {
             shares: self.shares.spread(&all.shares),
@@ -168,6 +174,7 @@ impl Measured {
 }
 
 impl BothParts {
+    /// Divides the windows of both selections into parts.
     pub(super) fn of(a: &Selection, b: &Selection) -> Self {
         let parts = |side: &Selection| {
             let parts = side.parts(PARTS, PART_NS_MIN)?;
@@ -178,7 +185,7 @@ impl BothParts {
         }
     }
 
-    /// Measures a function, by its number on each side.
+    /// Measures a function, given its number on each side (`None` if a side does not have it).
     pub(super) fn measure(&self, ids: [Option<FunctionId>; 2]) -> Measured {
         let mut measured = Measured::default();
         for (side, id) in self.sides.iter().zip(ids) {
@@ -198,7 +205,7 @@ impl BothParts {
                     .map(|(own, all)| (*own as f64 - expected(*all as f64)) * evidence)
                     .collect()
             };
-            // The variance of the samples of one part, if they were independent.
+            // The variance that the samples of one part would have if they were independent.
             let variance = mean * evidence;
             measured.time.add_side(&residuals(&|_| mean), variance);
             let by_share = residuals(&|all| all * share);

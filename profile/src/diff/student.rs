@@ -1,5 +1,5 @@
-//! The two-sided chance of a number of standard deviations that were themselves estimated:
-//! Student's distribution, and the normal one where nothing was estimated.
+//! The two-sided probability of a deviation, in standard deviations that were themselves estimated:
+//! Student's distribution, or the normal distribution where nothing was estimated.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -13,8 +13,8 @@ pub fn chance(z: f64, freedom: f64) -> f64 {
     incomplete_beta(x, freedom / 2.0, 0.5).clamp(0.0, 1.0)
 }
 
-/// The regularized incomplete beta function, by its continued fraction (Numerical Recipes,
-/// section 6.4), which converges fast below the mean: above it the other side is taken.
+/// The regularized incomplete beta function, by its continued fraction (Numerical Recipes, section
+/// 6.4). The fraction converges fast below the mean; above it the complement is computed.
 fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
@@ -30,7 +30,7 @@ fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     }
 }
 
-/// By Lentz's method.
+/// Evaluates the continued fraction by Lentz's method.
 fn continued_fraction(x: f64, a: f64, b: f64) -> f64 {
     const STEPS_MAX: u32 = 300;
     const ENOUGH: f64 = 1e-12;
@@ -57,8 +57,8 @@ fn continued_fraction(x: f64, a: f64, b: f64) -> f64 {
     fraction
 }
 
-/// The logarithm of the gamma function of what is above zero: Lanczos's approximation with
-/// g = 5 and six terms, to 2e-10.
+/// The logarithm of the gamma function for positive arguments: Lanczos's approximation with g = 5
+/// and six terms, to 2e-10.
 fn ln_gamma(x: f64) -> f64 {
     const TERMS: [f64; 6] = [
         76.180_091_729_471_46,
@@ -77,8 +77,8 @@ fn ln_gamma(x: f64) -> f64 {
     (x + 0.5) * base.ln() - base + ((2.0 * PI).sqrt() * sum / x).ln()
 }
 
-/// The complementary error function, to 1.2e-7 of itself: W. J. Cody's idea in
-/// the Chebyshev form of Numerical Recipes, section 6.2.
+/// The complementary error function, to a relative error of 1.2e-7: W. J. Cody's idea in the
+/// Chebyshev form of Numerical Recipes, section 6.2.
 fn erfc(x: f64) -> f64 {
     const C: [f64; 10] = [
         -1.26551223,

@@ -1,16 +1,16 @@
-//! A program's *own code*: not its libraries, not the runtime of its language, not the kernel.
-//! What these take is charged to the function of its own that asked for it, because that is
-//! the one that somebody can change.
+//! A program's *own code*: not its libraries, not the runtime of its language, not the kernel. The
+//! time of these is charged to the program's own function that called them, because that is the
+//! code its developer can change.
 //!
-//! Whether code is a program's own is guessed from the folder of its file and the beginning of
-//! its name: a library that was copied into a program's folder counts as its own.
+//! Own code is recognized by the folder of its file and the beginning of its name. This is a guess:
+//! a library copied into a program's folder counts as own code.
 
 use super::{Action, Clause, FrameTest, Text};
 use std::sync::LazyLock;
 
-/// Files that are no program's own: what is no file (code made at run time is one's own),
-/// libraries of the system, libraries of C and of compilers wherever they lie, and interpreters,
-/// whose programs are what they run.
+/// Modules that are not own code: libraries of the system, libraries of C and of compilers wherever
+/// they lie, interpreters (a Python program's own code is what the interpreter runs), and the
+/// pseudo-files `[vdso]` and `[waiting]`. Code made at run time is own code, so it is not listed.
 const MODULES: [&str; 6] = [
     r"^\[(vdso|waiting)",
     r"^/(usr/)?(local/)?lib(32|64|x32)?/.*\.so[.0-9]*$",
@@ -20,27 +20,27 @@ const MODULES: [&str; 6] = [
     r"/lib(python|node|jvm|ruby|perl)[^/]*\.so",
 ];
 
-/// Sources of standard libraries, and of packages that were fetched.
+/// Source paths of standard libraries and of fetched packages.
 const SOURCES: [&str; 3] = [
     r"^/rustc/|/rustlib/src/|/\.cargo/registry/|^/usr/(include|src|share)/",
     r"^/usr/(local/|lib/)go[^/]*/src/|/go/pkg/mod/|/lib/python[.0-9]+/|^<frozen",
     r"^node:|/node_modules/|/sysdeps/",
 ];
 
-/// The same by name, for programs without debug information: C++ and Rust, node, C, then
+/// Names of library functions, for programs without debug information: C++ and Rust, node, C, then
 /// the packages of Go.
 const NAMES: [&str; 6] = [
     r"^<?&?(mut )?(std|core|alloc|__gnu_cxx)::|^__(rust|cxa|gxx)_|@plt$",
-    // Parts of Rust's library that are there for every type, and those of its own types.
+    // Generic parts of Rust's library, and implementations for the library's own types.
     r"^<([A-Z]|&?str|bool|char|[uif](8|16|32|64|128|size)|\[.*\]) as |^<(\[.*\]|str|[uif][0-9]+)>::",
     r"^Builtins_",
-    // Of a libc that is linked in.
+    // Functions of a statically linked libc.
     r"^_*(pthread_[a-z_]+|(clock_)?nanosleep|epoll_p?wait2?|futex_?wait|lll_lock_wait|syscall)(@.*)?$",
     r"^(runtime|reflect|sync|syscall|strings|bytes|fmt|sort|strconv|bufio|io|os|net|time|math|regexp|errors|context)(/[a-z0-9/]+)?\.|^type:\.|^gogo$",
     r"^(internal|encoding|compress|crypto|hash|unicode|container|database|html|text)/[a-z0-9/]+\.",
 ];
 
-/// What holds for functions that are no program's own.
+/// The tests for code that is not own code, compiled once.
 static FOREIGN: LazyLock<Vec<FrameTest>> = LazyLock::new(|| {
     let text = |expression: &&str| Text::regex(expression).expect("a test reads it");
     let mut tests = vec![FrameTest::Kernel];
@@ -50,12 +50,12 @@ static FOREIGN: LazyLock<Vec<FrameTest>> = LazyLock::new(|| {
     tests
 });
 
-/// What holds for functions that are no program's own: one of these does.
+/// The tests for code that is not own code: a frame that passes one of them is foreign.
 pub(crate) fn foreign() -> &'static [FrameTest] {
     &FOREIGN
 }
 
-/// Steps of a filter that charge to its callers what is not a program's own code.
+/// Returns filter steps that charge foreign code to its callers.
 pub fn without_foreign() -> impl Iterator<Item = Clause> {
     foreign().iter().map(|test| Clause::Stack {
         action: Action::Hide,

@@ -1,4 +1,4 @@
-//! From text to clauses. An error says at which character it is.
+//! Parses a filter's text into clauses. An error gives the column where it is.
 //!
 //! ```text
 //! filter  = clause*                        separated by spaces
@@ -19,20 +19,20 @@ use super::{Action, Clause, FrameTest, Ranges, SampleTest, States, Text};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (at column {column})")]
 pub struct FilterError {
-    /// Counted in characters from 1.
+    /// Column of the error, counted in characters from 1.
     pub column: usize,
     /// What is wrong, as a sentence without the place.
     pub message: String,
 }
 
-/// Keys of frames, then those of samples.
+/// Known keys: first the keys that test frames, then the keys that test samples.
 const KEYS: [&str; 13] = [
     "fn", "mod", "file", "kind", "lang", "pid", "tid", "cpu", "comm", "cgroup", "user", "host",
     "state",
 ];
 const ACTIONS: [&str; 6] = ["focus", "exclude", "hide", "fold", "only", "show"];
 
-/// All clauses of a text, in its order; the first error ends it.
+/// Parses all clauses in their order; stops at the first error.
 pub(super) fn clauses(text: &str) -> Result<Vec<Clause>, FilterError> {
     let mut reader = Reader { text, at: 0 };
     let mut clauses = Vec::new();
@@ -45,10 +45,10 @@ pub(super) fn clauses(text: &str) -> Result<Vec<Clause>, FilterError> {
     }
 }
 
-/// Goes through the text once; each method takes what it reads off the front.
+/// Reads the text once from front to back; each method consumes what it reads.
 struct Reader<'a> {
     text: &'a str,
-    /// In bytes.
+    /// Current position in bytes.
     at: usize,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    /// An error at byte `at` of the text, told as a column of characters.
+    /// An error at byte `at` of the text; its column is counted in characters.
     fn error(&self, at: usize, message: impl Into<String>) -> FilterError {
         FilterError {
             column: self.text[..at].chars().count() + 1,
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads one clause, which begins here.
+    /// Reads the clause that begins at the current position.
     fn clause(&mut self) -> Result<Clause, FilterError> {
         let start = self.at;
         // A name that begins with `!` has to be quoted.
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
         if action == Some("show") {
             let at = self.at;
             return match &*self.value()? {
-                // `interpreter`: filters of earlier versions have it.
+                // `interpreter` is the name that filters of earlier versions use.
                 "internals" | "interpreter" => Ok(Clause::ShowInternals),
                 _ => Err(self.error(at, "`show:` takes the word `internals`")),
             };
@@ -111,15 +111,15 @@ impl<'a> Reader<'a> {
             let test = self.frame_test(at, key, operator)?;
             return Ok(self.stack(action, negated, test));
         }
-        // No key that is known. What looks like one is an error rather than a name, or
-        // a mistyped key would silently match nothing.
+        // No known key. A word that looks like a key is an error: taken as a name, a mistyped key
+        // would silently match nothing.
         self.check_unknown_key(at)?;
         let word = self.value()?;
         let test = FrameTest::Name(Text::word(&word));
         Ok(self.stack(action, negated, test))
     }
 
-    /// A clause about frames. Without an action it keeps stacks that have such a frame.
+    /// Builds a clause about frames. Without an action it keeps stacks that have such a frame.
     fn stack(&self, action: Option<&str>, negated: bool, test: FrameTest) -> Clause {
         let action = match action {
             _ if negated => Action::Exclude,
@@ -131,7 +131,7 @@ impl<'a> Reader<'a> {
         Clause::Stack { action, test }
     }
 
-    /// `fold:recursion`, or a module by its name.
+    /// Reads what follows `fold:`: the word `recursion`, or the name of a module.
     fn fold(&mut self) -> Result<Clause, FilterError> {
         let at = self.at;
         let action = Action::Hide;
@@ -150,14 +150,14 @@ impl<'a> Reader<'a> {
         Ok(Clause::Stack { action, test })
     }
 
-    /// Takes one letter if it is the next.
+    /// Consumes `c` if it is the next character, and returns whether it was.
     fn take(&mut self, c: char) -> bool {
         let found = self.rest().starts_with(c);
         self.at += if found { c.len_utf8() } else { 0 };
         found
     }
 
-    /// One of these words and the `:` or `~` after it.
+    /// Consumes one of the `known` words and the `:` or `~` after it.
     fn key(&mut self, known: &[&'static str]) -> Option<(&'static str, char)> {
         let rest = self.rest();
         for key in known {
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
     fn check_unknown_key(&self, at: usize) -> Result<(), FilterError> {
         let rest = self.rest();
         let word = rest.split(char::is_whitespace).next().unwrap_or_default();
-        // No function is called so, and other tools write it like this.
+        // No function has such a name, and other tools write a test like this.
         if let Some((key, value)) = word.split_once('=')
             && KEYS.iter().chain(&ACTIONS).any(|known| *known == key)
         {
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Up to the next space, or in quotes.
+    /// Reads a value up to the next space, or in quotes.
     fn value(&mut self) -> Result<String, FilterError> {
         let start = self.at;
         if !self.take('"') {
@@ -230,8 +230,7 @@ impl<'a> Reader<'a> {
         Err(self.error(start, "the quote is not closed"))
     }
 
-    /// A value to be compared with: a regular expression after `~`, else the text as it
-    /// is.
+    /// Reads a value to compare with: a regular expression after `~`, else the text as it is.
     fn text(&mut self, operator: char) -> Result<Text, FilterError> {
         let at = self.at;
         let value = self.value()?;
@@ -241,7 +240,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The test of a key of frames, which was read; the value comes next.
+    /// Reads the value of a frame test whose key was already read.
     fn frame_test(
         &mut self,
         at: usize,
@@ -277,7 +276,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `None` if the key is about frames.
+    /// Reads the value of a sample test; `None` if the key belongs to frames.
     fn sample_test(
         &mut self,
         at: usize,
@@ -308,7 +307,7 @@ impl<'a> Reader<'a> {
         Ok(Some(test))
     }
 
-    /// Numbers and ranges, `0-3,7`.
+    /// Reads numbers and ranges, `0-3,7`.
     fn ranges(&mut self) -> Result<Ranges, FilterError> {
         let start = self.at;
         let value = self.value()?;

@@ -3,31 +3,31 @@
 use crate::wait::STATES;
 use std::fmt;
 
-/// What threads do, as a filter chooses from it: on a CPU, or waiting for something.
+/// A set of thread states that a filter selects: on a CPU, or waiting for something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct States {
-    /// By place in [`STATES`], one bit each.
+    /// One bit for each index in [`STATES`].
     bits: u16,
     idle: bool,
     join: bool,
 }
 
-/// The word for waiting for work, which is no state of its own: see [`is_idle_call`].
+/// The word for waiting for work. It is not a state of its own: see [`is_idle_call`].
 const IDLE: &str = "idle";
 
-/// The word for waiting for the end of a thread, which is a part of `lock`: see
+/// The word for waiting for the end of a thread. Such waits are a part of `lock`: see
 /// [`is_join_call`].
 const JOIN: &str = "join";
 
 impl States {
-    /// Waits for work, by the calls that programs use for it.
+    /// Waits for work, recognized by the functions that programs call for it.
     pub const IDLE: States = States {
         bits: 0,
         idle: true,
         join: false,
     };
 
-    /// Reads words with commas between them; an error is one sentence.
+    /// Reads words separated by commas; an error is one sentence.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut states = Self::default();
         for word in text.split(',') {
@@ -46,17 +46,18 @@ impl States {
         Ok(states)
     }
 
-    /// Whether the state of this place in [`STATES`] is one of them.
+    /// Whether the state at this index in [`STATES`] is in the set.
     pub fn contains(self, state: usize) -> bool {
         state < STATES.len() && self.bits & 1 << state != 0
     }
 
-    /// Whether waits for work are among them.
+    /// Whether waits for work are in the set.
     pub fn has_idle(self) -> bool {
         self.idle
     }
 
-    /// Whether waits for the end of a thread are among them, whatever else is.
+    /// Whether the word `join` was given: waits for the end of a thread are then in the set, even
+    /// if `lock` is not.
     pub fn has_join(self) -> bool {
         self.join
     }
@@ -75,11 +76,11 @@ impl fmt::Display for States {
     }
 }
 
-/// Whether a function is one that waits for work: for any of several files, for a client,
-/// for a condition. A wait with such a function on its stack is taken to be *idle by
-/// design*; it may also be for an answer, as the call is the same.
+/// Whether a function waits for work: for any of several files, for a client, for a condition. A
+/// wait with such a function on its stack is taken to be *idle by design*. The guess can be wrong:
+/// the same calls also wait for an answer.
 pub fn is_idle_call(name: &str) -> bool {
-    /// Calls of C libraries and functions of the kernel, without leading underscores.
+    /// Functions of C libraries and of the kernel, without leading underscores.
     const CALLS: [&str; 34] = [
         "epoll_wait",
         "epoll_pwait",
@@ -104,8 +105,8 @@ pub fn is_idle_call(name: &str) -> bool {
         "pthread_cond_wait_common",
         "pthread_cond_timedwait64",
         "pthread_cond_clockwait64",
-        // Threads of Go that have no goroutine to run, that look after the others, or that wait
-        // for a signal. A lock of Go's runtime is taken elsewhere (`runtime.lock2`).
+        // Threads of Go that have no goroutine to run, that monitor the others, or that wait for a
+        // signal. Locks of Go's runtime have a function of their own (`runtime.lock2`).
         "runtime.findRunnable",
         "runtime.findrunnable",
         "runtime.stopm",
@@ -118,15 +119,15 @@ pub fn is_idle_call(name: &str) -> bool {
         "runtime.netpoll",
         "os/signal.signal_recv",
     ];
-    /// Parts of names in Rust's standard library.
+    /// Parts of function names in Rust's standard library.
     const PARTS: [&str; 2] = ["::condvar::", "std::thread::park"];
     let (name, bare) = without_marks(name);
     CALLS.contains(&bare) || PARTS.iter().any(|part| name.contains(part))
 }
 
-/// Whether a function waits for the end of a thread. To the kernel that is a lock as any other.
+/// Whether a function waits for the end of a thread. To the kernel that is a lock like any other.
 pub fn is_join_call(name: &str) -> bool {
-    /// Calls of C libraries, without leading underscores.
+    /// Functions of C libraries, without leading underscores.
     const CALLS: [&str; 6] = [
         "pthread_join",
         "pthread_timedjoin_np",
@@ -145,8 +146,8 @@ pub fn is_join_call(name: &str) -> bool {
     CALLS.contains(&bare) || PARTS.iter().any(|part| name.contains(part))
 }
 
-/// A name without the version of a symbol, and that without what C libraries put before names of
-/// their own.
+/// Returns a name without its symbol version, and without the prefix that C libraries give to
+/// internal names.
 fn without_marks(name: &str) -> (&str, &str) {
     let name = name.split('@').next().unwrap_or_default();
     let bare = name.trim_start_matches('_');

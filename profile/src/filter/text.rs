@@ -1,24 +1,26 @@
-//! How a filter matches text: as a whole, by a regular expression, or as a part.
+//! How a filter compares text: with the whole text, with a part of it, or by a regular expression.
 
 use regex::{Regex, RegexBuilder};
 
-/// Memory that one expression may take.
+/// Limit of the memory of one compiled regular expression.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
 /// A test of text.
 #[derive(Debug, Clone)]
 pub struct Text {
+    /// The text as the user wrote it.
     pub(super) source: String,
+    /// The kind of comparison, with what it needs.
     pub(super) how: How,
 }
 
-/// How a text is held against another.
+/// The kind of comparison.
 #[derive(Debug, Clone)]
 pub(super) enum How {
-    /// It is the whole of it.
+    /// The whole text is equal.
     Is,
     Regex(Regex),
-    /// Contains it; in whatever case if it has no capital.
+    /// The text contains the word. Case is ignored if the word has no capital letter.
     Word {
         any_case: bool,
     },
@@ -40,14 +42,14 @@ impl Text {
         }
     }
 
-    /// An error is one sentence.
+    /// Matches a regular expression; an error is one sentence.
     pub fn regex(expression: &str) -> Result<Self, String> {
         let regex = RegexBuilder::new(expression)
             .size_limit(REGEX_BYTES_MAX)
             .build()
             .map_err(|error| match error {
                 regex::Error::CompiledTooBig(_) => "the expression is too large".to_string(),
-                // The last line of its drawing says what is wrong.
+                // The last line of the regex error message says what is wrong.
                 error => {
                     let text = error.to_string();
                     let last = text.lines().last().unwrap_or_default();
@@ -69,7 +71,7 @@ impl Text {
         }
     }
 
-    /// Whether a text is what is looked for.
+    /// Whether a text matches.
     pub fn matches(&self, text: &str) -> bool {
         match &self.how {
             How::Is => self.source == text,
@@ -81,8 +83,8 @@ impl Text {
         }
     }
 
-    /// As [`Text::matches`]; a whole path also stands for those that it leads
-    /// or ends, by whole parts.
+    /// Whether a path matches. Unlike [`Text::matches`], a whole path also matches the paths that
+    /// begin or end with it, by whole components.
     pub(crate) fn matches_path(&self, path: &str) -> bool {
         if self.matches(path) {
             return true;

@@ -1,4 +1,4 @@
-//! A filter as text: what is written here, [`super::parse`] reads as the same.
+//! Writes a filter as text that [`super::parse`] reads back as the same filter.
 
 use super::parse::clauses;
 use super::text::How;
@@ -83,12 +83,12 @@ impl fmt::Display for Ranges {
 }
 
 impl Text {
-    /// Whether it is a bare word: a part of a name, without a key.
+    /// Whether the test is a bare word: a part of a function name, without a key.
     fn is_word(&self) -> bool {
         matches!(self.how, How::Word { .. })
     }
 
-    /// Writes the text behind its key, so that it is read as the same text again.
+    /// Writes the text after its key, so that it is parsed as the same text again.
     fn write(&self, f: &mut fmt::Formatter<'_>, key: &str) -> fmt::Result {
         let source = Quoted(&self.source);
         match &self.how {
@@ -103,8 +103,8 @@ impl Text {
     }
 }
 
-/// Whether a word, written bare, is read as the same word, also behind `hide:`:
-/// with a colon in front of it that would be a name in C++.
+/// Whether a word, written without quotes, is parsed as the same word, also after `hide:`, where
+/// one more colon would make it a C++ name.
 fn is_plain_word(word: &str) -> bool {
     if word.starts_with(':') {
         return false;
@@ -114,9 +114,9 @@ fn is_plain_word(word: &str) -> bool {
     matches!(read.as_deref(), Ok([Clause::Stack { action: Action::Focus, test: FrameTest::Name(text) }]) if is_it(text))
 }
 
-/// In quotes if it needs them.
+/// A text for display: in quotes if it needs them.
 ///
-/// A quote and a backslash inside quotes have a backslash before them.
+/// Inside the quotes, `"` and `\` are escaped by a backslash.
 struct Quoted<'a>(&'a str);
 
 impl Quoted<'_> {
@@ -127,7 +127,7 @@ impl Quoted<'_> {
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Behind the colon of its key another one would make a name in C++ of it.
+        // A colon after the colon of the key would read as a C++ name.
         let is_plain = !self.0.is_empty()
             && !self.0.starts_with(['"', ':'])
             && !self.0.contains(char::is_whitespace);

@@ -1,5 +1,5 @@
-//! *Firefox Profiler*: the JSON of <https://profiler.firefox.com>, which samply
-//! and others write, too.
+//! *Firefox Profiler*: the JSON of <https://profiler.firefox.com>, which other tools such as samply
+//! write, too.
 //!
 //! `docs-developer/processed-profile-format.md` of
 //! `github.com/firefox-devtools/profiler` describes it. Its version 48 is
@@ -21,8 +21,8 @@ pub use writer::write;
 
 pub(super) use reader::read;
 
-/// Libraries are known there by the name that Breakpad gives a build-id: its
-/// first sixteen bytes as a GUID of little-endian words, and an age of 0.
+/// Returns the identifier that Breakpad makes of a build-id, by which libraries are known in the
+/// document: the first sixteen bytes as a GUID of little-endian words, and an age of 0.
 fn breakpad_id(build_id: &[u8]) -> String {
     let mut guid = [0u8; 16];
     for (to, from) in guid.iter_mut().zip(build_id) {

@@ -1,9 +1,8 @@
-//! *Folded stacks*: one line a stack, `comm;outermost;…;innermost COUNT`, as
-//! flame graph tools read it.
+//! *Folded stacks*: one line for each stack, `comm;outermost;…;innermost COUNT`, the input of flame
+//! graph tools.
 //!
-//! Kernel frames end in `_[k]`, inlined ones in `_[i]`, those of code made at
-//! run time in `_[j]`; a stack that was cut begins with `[stopped: cause]`
-//! after the name.
+//! Kernel frames end in `_[k]`, inlined ones in `_[i]`, frames of code made at run time in `_[j]`.
+//! A stack that was cut begins with `[stopped: cause]` after the name.
 
 use super::FormatError;
 use super::wire::clean;
@@ -15,7 +14,7 @@ use crate::{
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
 
-/// Writes the stacks of a selection, sorted, under the names of threads.
+/// Writes the stacks of a selection, sorted and grouped by thread name.
 ///
 /// There is one line for each stack; times, addresses and lines of source are lost.
 pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> {
@@ -38,7 +37,7 @@ pub fn write_by(
         .map(|(path, samples)| {
             let mut line = String::new();
             for (depth, kind) in path.into_iter().enumerate() {
-                // Also behind a name that is empty.
+                // The depth decides, not the text: a name may be empty.
                 if depth > 0 {
                     line.push(';');
                 }
@@ -46,7 +45,7 @@ pub fn write_by(
                 line.push_str(name);
             }
             if line.starts_with('#') {
-                // It would be a comment.
+                // The line would be read as a comment.
                 line.replace_range(..1, r"\x23");
             }
             (line, samples)
@@ -60,7 +59,7 @@ pub fn write_by(
     Ok(())
 }
 
-/// A step of a line: no `;` in it, which would be two.
+/// Returns one step of a line. Semicolons in names are replaced, as they separate steps.
 fn step(tree: &CallTree, kind: NodeKind) -> String {
     let mut name = tree.name(kind).replace(';', ":").replace(['\n', '\r'], " ");
     if let NodeKind::Function { id, inlined } = kind {
@@ -78,20 +77,20 @@ fn step(tree: &CallTree, kind: NodeKind) -> String {
     name
 }
 
-/// Stacks, lines and bytes of a line that are read.
+/// Longest line that is read as one, in bytes.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 const WEIGHT_MAX: u64 = 1 << 53;
 
-/// Counts that add up to more are no samples: a CPU would have to be sampled 10,000 times a second
-/// for more than a day.
+/// Largest count that is taken for samples: a CPU would have to be sampled 10,000 times a second
+/// for more than a day to exceed it.
 const SAMPLES_MAX: u64 = 1_000_000_000;
 
 /// The note of a file whose counts are too large for samples.
 const AMOUNTS: &str = "its counts are too large for samples, so they are times or bytes, of which \
     the file does not say what they are";
 
-/// Reads folded stacks, ours or another tool's. Each line is one sample of that
-/// weight, all at one time; the first step is the name of a thread.
+/// Reads folded stacks, written by proftop or by another tool. Each line becomes one sample with
+/// its count as weight, all at the same time; the first step is the name of a thread.
 pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatError> {
     let mut store = Store::new(limits);
     let mut names: HashMap<String, (u64, FrameKind, bool)> = HashMap::new();
@@ -114,7 +113,8 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        // Any text is read as this. What does not even begin like it is something else.
+        // Any text could be read as folded stacks. If even the first line does not look like one,
+        // it is another format.
         let damaged = |what: &str| {
             if has_begun {
                 FormatError::Damaged(format!("line {number}: {what}"))
@@ -141,7 +141,7 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
         let mut ending = Ending::Root;
         let mut frames: Vec<Frame> = Vec::new();
         for step in steps {
-            // What stands for a missing part is no frame.
+            // A step that stands for a missing part is not a frame.
             if let Some(cause) = stopped(step) {
                 ending = cause;
                 continue;
@@ -149,8 +149,8 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
             if step == "[no stack]" {
                 continue;
             }
-            // There are no addresses, so each name gets a number as one; equal names
-            // are one place, and with another mark of their kind another.
+            // There are no addresses, so each name gets a number in place of an address. Equal
+            // names become one place, unless their marks of the kind of code differ.
             let next = names.len() as u64 + 1;
             let (address, kind, _) = *names.entry(step.to_string()).or_insert_with(|| {
                 let (name, kind) = plain(step);
@@ -169,7 +169,7 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
             });
         }
         frames.reverse();
-        // Nor are there numbers of processes: each name is one, with one thread.
+        // There are no pids either: each name becomes a process with one thread.
         let next = comms.len() as u32 + 1;
         let tid = *comms.entry(comm.clone()).or_insert(next);
         if tid == next {
@@ -206,7 +206,7 @@ pub fn read(mut input: impl BufRead, limits: Limits) -> Result<Store, FormatErro
     Ok(store)
 }
 
-/// The ending of a step `[stopped: cause]`, if there is one of that cause.
+/// Returns the ending that a step `[stopped: cause]` stands for, if there is one with that cause.
 fn stopped(step: &str) -> Option<Ending> {
     let cause = step.strip_prefix("[stopped: ")?.strip_suffix(']')?;
     Ending::ALL
@@ -214,7 +214,7 @@ fn stopped(step: &str) -> Option<Ending> {
         .find(|ending| ending.label() == cause)
 }
 
-/// Without the mark of its kind.
+/// Splits a step into its name without the mark, and the kind of code that the mark stands for.
 fn plain(step: &str) -> (&str, FrameKind) {
     for (mark, kind) in [
         ("_[k]", FrameKind::Kernel),

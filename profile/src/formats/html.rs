@@ -1,7 +1,7 @@
-//! A *flame graph* as one HTML page with search and zoom. It asks no network
-//! for anything, and its content security policy would not let it.
+//! A *flame graph* as one HTML page with search and zoom. The page loads nothing from the network,
+//! and its content security policy forbids it to.
 //!
-//! The boxes are data, and the page's script draws those that can be seen.
+//! The boxes are stored as data; the page's script draws the visible ones.
 
 use super::FormatError;
 use super::json::Text;
@@ -10,16 +10,17 @@ use crate::{FrameKind, Role, Selection};
 use std::collections::HashMap;
 use std::io::Write;
 
-/// What everything together is wide.
+/// Width of the whole graph, in the units of the boxes.
 const WIDTH: u32 = 1_000_000;
-/// A fifty-thousandth: zooming goes no further, and a row has no more boxes.
+/// Width below which boxes are left out: a fifty-thousandth of the graph. It limits how far one can
+/// zoom in and how many boxes a row has.
 const NARROWEST: u32 = 20;
 const ROWS_MAX: usize = 512;
 
 const PAGE: &str = include_str!("html/page.html");
 const DATA: &str = "/*DATA*/";
 
-/// Writes the flame graph of a selection, under the threads or their names.
+/// Writes the flame graph of a selection, grouped by thread or by thread name.
 pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<(), FormatError> {
     let tree = selection
         .tree(Direction::TopDown, by, &Cancel::new())
@@ -72,7 +73,7 @@ fn write_data(
     Ok(())
 }
 
-/// Name, module and kind.
+/// Returns name, module and kind of a box, as shown.
 fn name(tree: &CallTree, kind: NodeKind) -> String {
     let name = tree.name(kind);
     let (module, word) = match kind {

@@ -1,11 +1,9 @@
-//! What reading other tools' files has in common: their names, modules and threads
-//! become numbers, and what was told of a place is kept until the store knows the
-//! stacks that it is on.
+//! The common part of reading other tools' files. Names, modules and threads become numbers, and
+//! descriptions of places are kept until the store has the stacks that contain them.
 //!
-//! A reader asks for numbers ([`Import::module`], [`Import::process`],
-//! [`Import::frame`]), says what it knows of frames ([`Import::set_chain`]), adds samples,
-//! and takes the store at the end. Everything that a file can make grow has a bound
-//! here.
+//! A reader obtains numbers ([`Import::module`], [`Import::process`], [`Import::frame`]), describes
+//! frames ([`Import::set_chain`]), adds samples, and takes the store at the end. Everything that a
+//! file can make grow has a bound here.
 
 use super::FormatError;
 use super::wire::clean;
@@ -16,44 +14,46 @@ use crate::{
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// All samples together weigh at most that: sums stay exact everywhere.
+/// Upper limit of the weight of all samples together: up to here sums are exact as `f64`.
 const WEIGHT_MAX: u64 = 1 << 53;
 
-/// Letters of all texts together, each counted once.
+/// Upper limit of the bytes of all texts together, each distinct text counted once.
 const LETTERS_MAX: usize = 256 << 20;
 
-/// Modules, processes and places of one file.
+/// Upper limit of the number of modules, of processes and of places of one file.
 const THINGS_MAX: usize = 8 << 20;
 
-/// Functions at one place that are kept.
+/// Number of functions at one place that are kept.
 const CHAIN_MAX: usize = 256;
 
-/// Places without an address count from here: no file is as long.
+/// Places without an address are numbered from here on: no file is that long.
 const NO_ADDRESS: u64 = 1 << 62;
 
-/// The kernel's name for a thread has fifteen letters; others are longer.
+/// Longest name of a thread that is kept, in bytes. The kernel's names have up to fifteen; other
+/// systems have longer ones.
 const COMM_MAX: usize = 256;
 
-/// A file on its way into a store.
-/// Made by most readers of other tools' files, and to put recordings together.
+/// A file that is being read into a store. Used by most readers of other tools' files, and to merge
+/// recordings.
 #[derive(Debug)]
 pub(crate) struct Import {
+    /// The store that the samples go into; its frames have no names before [`Import::finish`].
     pub(crate) store: Store,
-    /// All texts, cleaned of what could harm a terminal.
+    /// All distinct texts, cleaned of control characters that could harm a terminal.
     texts: HashSet<Arc<str>>,
-    /// Their bytes, at most [`LETTERS_MAX`].
+    /// Bytes of these texts, at most [`LETTERS_MAX`].
     letters: usize,
-    /// By path and build-id: a file that was replaced is another module.
+    /// Modules by path and build-id: a file that was replaced is another module.
     modules: HashMap<(Arc<str>, Vec<u8>), ModuleId>,
-    /// By pid and name, as formats without pids tell processes by names alone.
+    /// Processes by pid and name: in formats without pids only the name tells them apart.
     processes: HashMap<(u32, Arc<str>), ProcessId>,
-    /// By module, address (`u64::MAX` for none) and name: the frame that was given.
+    /// The frame given to each place, by module, address (`u64::MAX` for none) and name.
     places: HashMap<(ModuleId, u64, Option<Arc<str>>), Frame>,
-    /// Frames that some place has.
+    /// All frames given so far.
     taken: HashSet<Frame>,
-    /// What is known of a frame; the first that was told counts.
+    /// The description of each frame; the first one that was given counts.
     told: HashMap<Frame, Told>,
-    /// All weights so far.
+    /// Sum of all weights so far.
     weight: u64,
 }
 
@@ -66,11 +66,12 @@ pub(crate) struct Link {
     pub(crate) line: u32,
 }
 
-/// What a frame is called, or why it has no name.
+/// The names of a frame, or the reason why it has none.
 #[derive(Debug)]
 enum Told {
     Unnamed(NameState),
-    /// Innermost first; the last one is the function whose code it is.
+    /// The functions at the frame, innermost first; the last one is the function that contains the
+    /// code.
     Chain(Vec<Link>),
 }
 
@@ -89,7 +90,7 @@ impl Import {
         }
     }
 
-    /// A text as it may be shown, once for all that are equal.
+    /// Returns a text cleaned for display; equal texts share one allocation.
     pub(crate) fn text(&mut self, text: &str) -> Result<Arc<str>, FormatError> {
         let text = clean(text);
         if let Some(known) = self.texts.get(text.as_str()) {
@@ -104,7 +105,7 @@ impl Import {
         Ok(text)
     }
 
-    /// The module of a path; `[kernel]` and its like are paths, too.
+    /// Returns the module with that path and build-id. `[kernel]` and similar names count as paths.
     pub(crate) fn module(&mut self, path: &str, build_id: &[u8]) -> Result<ModuleId, FormatError> {
         let path = self.text(path)?;
         let build_id = &build_id[..build_id.len().min(64)];
@@ -126,7 +127,7 @@ impl Import {
         Ok(id)
     }
 
-    /// The process of that number and name.
+    /// Returns the process with that number and name.
     pub(crate) fn process(&mut self, pid: u32, name: &str) -> Result<ProcessId, FormatError> {
         let name = self.comm(name)?;
         let next = ProcessId(self.processes.len() as u32 + 1);
@@ -141,7 +142,7 @@ impl Import {
         Ok(id)
     }
 
-    /// The name of a thread or process.
+    /// Returns the name of a thread or process, shortened to the longest that is kept.
     pub(crate) fn comm(&mut self, name: &str) -> Result<Arc<str>, FormatError> {
         match name.char_indices().nth(COMM_MAX) {
             Some((end, _)) => self.text(&name[..end]),
@@ -149,8 +150,8 @@ impl Import {
         }
     }
 
-    /// The frame for a place in a module. Places of no address, or of one that
-    /// has another name already, get one that is nowhere.
+    /// Returns the frame for a place in a module. A place without an address, or with one that
+    /// already has another name, gets a frame at an address that no code has.
     pub(crate) fn frame(
         &mut self,
         module: ModuleId,
@@ -168,7 +169,7 @@ impl Import {
             address: address.unwrap_or(NO_ADDRESS),
             kind,
         };
-        // The number of places makes an address that no other has.
+        // The number of places gives an address that no other place has.
         if address.is_none() || (self.taken.contains(&frame) && name.is_some()) {
             frame.address = NO_ADDRESS + self.places.len() as u64;
         }
@@ -177,26 +178,28 @@ impl Import {
         Ok(frame)
     }
 
-    /// What a frame is called, with what is inlined there, innermost first.
+    /// Sets the names of a frame: its function with what is inlined there, innermost first.
     pub(crate) fn set_chain(&mut self, frame: Frame, mut chain: Vec<Link>) {
         if chain.len() > CHAIN_MAX {
-            // The innermost stay, and the last one, whose code it is.
+            // If there are too many, the innermost ones and the last one, which contains the code,
+            // are kept.
             chain.drain(CHAIN_MAX - 1..chain.len() - 1);
         }
         self.told.entry(frame).or_insert(Told::Chain(chain));
     }
 
-    /// Why a frame has no name.
+    /// Sets the reason why a frame has no name.
     pub(crate) fn tell_unnamed(&mut self, frame: Frame, reason: NoName) {
         self.tell_state(frame, NameState::Unnamed(reason));
     }
 
-    /// As [`Import::tell_unnamed`], with where its function starts.
+    /// Sets why a frame has no name, as [`Import::tell_unnamed`] does, and where its function
+    /// starts.
     pub(crate) fn tell_state(&mut self, frame: Frame, state: NameState) {
         self.told.entry(frame).or_insert(Told::Unnamed(state));
     }
 
-    /// Adds a sample; one that weighs nothing is left out.
+    /// Adds a sample; one with weight 0 is left out.
     pub(crate) fn sample(&mut self, sample: NewSample<'_>) -> Result<(), FormatError> {
         match sample.weight {
             0 => Ok(()),
@@ -204,7 +207,7 @@ impl Import {
         }
     }
 
-    /// As [`Import::sample`], with what the sample tells of a wait.
+    /// Adds a sample as [`Import::sample`] does, with details of a wait.
     pub(crate) fn wait(
         &mut self,
         sample: NewSample<'_>,
@@ -216,8 +219,8 @@ impl Import {
         }
     }
 
-    /// Adds a sample, also one that weighs nothing: it may count by another metric of
-    /// the file, and stacks shall have the same numbers by each.
+    /// Adds a sample, even one with weight 0. It may count by another metric of the same file, and
+    /// stacks must have the same numbers whichever metric is read.
     pub(crate) fn sample_of_any(&mut self, sample: NewSample<'_>) -> Result<(), FormatError> {
         self.add(sample, WaitPart::NONE)
     }
@@ -233,7 +236,7 @@ impl Import {
         Ok(())
     }
 
-    /// The store, its frames named.
+    /// Returns the store after naming its frames.
     ///
     /// Names come last because a store takes them only for frames that a kept stack
     /// has.
@@ -265,7 +268,7 @@ impl Import {
     }
 }
 
-/// An error where one more thing would exceed [`THINGS_MAX`].
+/// Returns an error if adding one more thing would exceed [`THINGS_MAX`].
 fn room(len: usize) -> Result<(), FormatError> {
     if len < THINGS_MAX {
         Ok(())
@@ -274,7 +277,7 @@ fn room(len: usize) -> Result<(), FormatError> {
     }
 }
 
-/// On which side of the kernel boundary a module's code is, by its name.
+/// Returns the kind of code of a module, by its name.
 pub(crate) fn kind_of(module: &str) -> FrameKind {
     let name = module.rsplit('/').next().unwrap_or_default();
     let is_module = name.ends_with(".ko") || name.contains(".ko.");
@@ -284,15 +287,15 @@ pub(crate) fn kind_of(module: &str) -> FrameKind {
         }
         _ if name.starts_with("vmlinux") || is_module => FrameKind::Kernel,
         "[anon]" | "//anon" => FrameKind::Jit,
-        // Maps and images of run-time code that perf knows: `/tmp/perf-PID.map` and the
-        // files that `perf inject --jit` makes.
+        // Files of run-time code that perf writes: `/tmp/perf-PID.map`, and the images made by
+        // `perf inject --jit`.
         _ if name.starts_with("perf-") && name.ends_with(".map") => FrameKind::Jit,
         _ if name.starts_with("jitted-") && name.ends_with(".so") => FrameKind::Jit,
         _ => FrameKind::User,
     }
 }
 
-/// How a walk ended of which nothing is told.
+/// The ending of a walk for which the file gives none.
 ///
 /// A stack whose outermost frame is the kernel's has no user side; any other is taken
 /// to be whole.
@@ -303,8 +306,8 @@ pub(crate) fn plain_ending(frames: &[Frame]) -> Ending {
     }
 }
 
-/// A build-id, from its letters.
-/// Ends at the first pair that is no hexadecimal number.
+/// Converts the hexadecimal text of a build-id to bytes; stops at the first pair that is not a
+/// hexadecimal number.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
     let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
     let pairs = text.as_bytes().chunks_exact(2);

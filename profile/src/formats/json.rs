@@ -1,5 +1,5 @@
-//! JSON: writing strings that are safe anywhere, and reading what strangers
-//! wrote without taking more memory than a few times the file.
+//! JSON: writes strings that are safe anywhere, and reads untrusted documents using no more memory
+//! than a few times the file's size.
 
 mod columns;
 mod text;
@@ -11,10 +11,10 @@ use super::FormatError;
 use serde::de::DeserializeOwned;
 use std::io::Read;
 
-/// Longer files are refused: they are read as a whole.
+/// Largest document that is read, in bytes: it is held in memory as a whole.
 const BYTES_MAX: u64 = 256 << 20;
 
-/// A whole document.
+/// Reads a whole document into memory.
 pub(super) fn load(input: impl Read) -> Result<Vec<u8>, FormatError> {
     load_up_to(input, BYTES_MAX)
 }
@@ -29,9 +29,10 @@ fn load_up_to(input: impl Read, max: u64) -> Result<Vec<u8>, FormatError> {
     }
 }
 
+/// Parses a document; the error says where it is damaged.
 pub(super) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, FormatError> {
     serde_json::from_slice(text).map_err(|error| {
-        // Its words may quote the file.
+        // The parser's message may quote the file.
         FormatError::Damaged(super::wire::clean(&error.to_string()))
     })
 }

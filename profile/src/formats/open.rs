@@ -1,4 +1,4 @@
-//! Reading a file of whatever format: told by its first bytes, not by its name.
+//! Reads a file of any format, recognized by its first bytes and not by its name.
 //!
 //! Formats are tried from the surest sign to the weakest:
 //!
@@ -20,27 +20,27 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-/// What a packed file may unpack to: more than any recording, and an end for
-/// files that unpack for ever.
+/// Largest size that a packed file may unpack to: more than any recording, and a limit for files
+/// that unpack endlessly.
 const UNPACKED_MAX: u64 = 4 << 30;
 
-/// Enough of a text to see what it is.
+/// Number of bytes at the beginning that are enough to recognize a text format.
 const HEAD: u64 = 1 << 16;
 
-/// What packed files begin with: RFC 1952, RFC 8878 (0xFD2FB528, little-endian).
+/// First bytes of packed files: RFC 1952, RFC 8878 (0xFD2FB528, little-endian).
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// A file that was read.
 #[derive(Debug)]
 pub struct Opened {
-    /// The samples, as far as they could be read.
+    /// The samples that could be read.
     pub store: Store,
-    /// What is missing of it, in sentences.
+    /// Sentences about what is missing.
     pub notes: Vec<String>,
-    /// What it turned out to be: `.pft`, `pprof`.
+    /// The name of the recognized format: `.pft`, `pprof`.
     pub format: &'static str,
-    /// The names of all that it counts.
+    /// The names of all metrics that the file counts.
     pub metrics: Vec<String>,
 }
 
@@ -49,8 +49,8 @@ pub fn read<'a>(input: impl Read + 'a, limits: Limits) -> Result<Opened, FormatE
     read_metric(input, limits, None)
 }
 
-/// As [`read`]; of a file that counts several things, what is wanted. By whichever of
-/// them it is read, places and stacks have the same numbers: [`View::counting`].
+/// Reads as [`read`] does; from a file that counts several metrics it takes `wanted`. Places and
+/// stacks have the same numbers whichever metric is read: [`View::counting`].
 ///
 /// [`View::counting`]: crate::View::counting
 pub fn read_metric<'a>(
@@ -59,7 +59,8 @@ pub fn read_metric<'a>(
     wanted: Option<&str>,
 ) -> Result<Opened, FormatError> {
     let mut head = Vec::new();
-    // Of a pipe that is being written, no more than says what comes.
+    // If the input is a pipe that is still being written, reads no more than is needed to recognize
+    // the format.
     (&mut input).take(8).read_to_end(&mut head)?;
     if head.is_empty() {
         return Err(FormatError::Empty);
@@ -87,7 +88,8 @@ pub fn read_metric<'a>(
     })
 }
 
-/// Unpacks zstd as it is read. An error here means that not even its head is right.
+/// Unpacks zstd while it is read. An error here means that the head of the stream is already
+/// invalid.
 fn unzstd<'a>(input: impl Read + 'a) -> Result<Box<dyn Read + 'a>, FormatError> {
     match ruzstd::decoding::StreamingDecoder::new(BufReader::new(input)) {
         Ok(decoder) => Ok(Box::new(decoder)),
@@ -95,10 +97,10 @@ fn unzstd<'a>(input: impl Read + 'a) -> Result<Box<dyn Read + 'a>, FormatError> 
     }
 }
 
-/// Ends with an error where there is more than it may be.
+/// A reader that returns an error when there is more input than allowed.
 struct Bounded<R> {
     input: R,
-    /// Bytes that it may still give.
+    /// Bytes that may still be read.
     left: u64,
 }
 
@@ -113,13 +115,12 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// What the ticks of a clock count, as it is chosen when it is recorded and as files call it.
+/// The metric of clock ticks, as named on the command line and in files.
 const ON_CPU: &str = "on-cpu";
 const CPU: &str = "cpu";
 
-/// Most formats count one thing.
-///
-/// A metric that is wanted and not there is an error that names those that are there.
+/// Reads a format that counts one metric, as most formats do. If another metric is wanted, returns
+/// an error that names the available one.
 fn read_one(
     input: &mut dyn Read,
     limits: Limits,
@@ -138,9 +139,9 @@ fn read_one(
     }
 }
 
-/// Reads a file that is not packed, by the first sign that fits: see above.
+/// Reads a file that is not packed, by the first matching rule of the list above.
 ///
-/// All formats are there once, and not once for each kind of input.
+/// Takes a `dyn` reader, so that all formats are compiled once and not once for each kind of input.
 fn read_plain(
     input: &mut dyn Read,
     limits: Limits,
@@ -179,14 +180,14 @@ fn read_plain(
             let (store, notes) = perf_script::read(whole, limits)?;
             Ok(opened(store, notes, "perf script"))
         }
-        // No text has it.
+        // A text has no zero byte.
         _ if head.contains(&0) => Err(FormatError::Unknown),
         _ => read_text(whole, limits),
     }
 }
 
-/// Not so: stacks that begin with `<T as Trait>::function`.
-/// Whether a text is HTML or SVG, in whatever case its first word is written.
+/// Whether a text is HTML or SVG, in whatever case its first word is written. Stacks that begin
+/// with `<T as Trait>::function` are not.
 fn is_page(head: &[u8]) -> bool {
     let start = head.trim_ascii_start();
     let is_it = |word: &[u8]| {
@@ -217,7 +218,7 @@ fn metered(read: Metered, format: &'static str) -> Opened {
     }
 }
 
-/// The keys by which JSON of one tool is told from that of another.
+/// The keys that tell the JSON of one tool from that of another.
 #[derive(Deserialize)]
 struct Keys {
     meta: Option<IgnoredAny>,
@@ -227,8 +228,8 @@ struct Keys {
     trace_events: Option<IgnoredAny>,
 }
 
-/// Reads JSON, which has to be whole in memory. Keys are looked at first, in one pass
-/// that keeps nothing.
+/// Reads JSON, which has to be in memory as a whole. A first pass looks only at the keys and keeps
+/// nothing.
 fn read_json(input: impl BufRead, limits: Limits) -> Result<Opened, FormatError> {
     let text = json::load(input)?;
     let keys: Keys = json::parse(&text)?;

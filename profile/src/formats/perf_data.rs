@@ -1,4 +1,4 @@
-//! *perf.data*: what `perf record` writes, of little-endian machines.
+//! *perf.data*: the files that `perf record` writes on little-endian machines.
 //!
 //! `tools/perf/Documentation/perf.data-file-format.txt` of Linux describes it:
 //! a header, attributes of the events, records as the kernel wrote them, and
@@ -7,12 +7,13 @@
 //! they were, addresses of the kernel differences to its `_text`.
 //!
 //! Stacks that it only copied (`--call-graph dwarf`) are not walked: those keep
-//! one frame.
+//! Stacks that perf only copied (`--call-graph dwarf`) are not walked: such a sample keeps one
+//! frame.
 //!
 //! - [`header`]: where things are, and features
 //! - [`attributes`]: what was sampled, and how records are laid out
 //! - [`cursor`]: little-endian numbers
-//! - [`events`]: those of a file: their names, and which of them counts
+//! - [`events`]: the events of a file: their names, and which of them counts
 //! - [`record`]: records, one by one
 //! - [`packed`]: records that perf packed
 //! - [`machine`]: processes and what they had mapped
@@ -29,9 +30,10 @@ mod record;
 
 pub(super) use reader::read;
 
+/// First eight bytes of a little-endian file.
 pub(super) const MAGIC: [u8; 8] = *b"PERFILE2";
-/// Of machines with the other order of bytes.
+/// First eight bytes of a file from a big-endian machine, which is refused.
 pub(super) const MAGIC_SWAPPED: [u8; 8] = *b"2ELIFREP";
 
-/// The module of addresses of the kernel, as differences to its `_text`.
+/// The module of kernel addresses, which are stored relative to the kernel's `_text`.
 pub const KERNEL: &str = "[kernel.kallsyms]";

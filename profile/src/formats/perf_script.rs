@@ -1,9 +1,9 @@
-//! *perf script*: the text that `perf script` prints, as far as it is of
-//! samples: a head (thread, time, event), then a line a frame, innermost first.
+//! *perf script*: the samples in the text that `perf script` prints: a head (thread, time, event),
+//! then one line for each frame, innermost first.
 //!
-//! A thread's name may hold anything, so heads are read by what follows it.
-//! Inlined functions say `(inlined)` where others name their file, and come
-//! before the one whose code it is.
+//! A thread's name may contain anything, so heads are recognized by what follows the name. Inlined
+//! functions say `(inlined)` where others name their file, and come before the function that
+//! contains them.
 
 use super::FormatError;
 use super::import::{Import, Link, kind_of, plain_ending};
@@ -14,10 +14,10 @@ use regex::Regex;
 use std::io::BufRead;
 use std::sync::LazyLock;
 
-/// A line that is longer is read as several.
+/// Longest line that is read as one, in bytes.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// The head of a sample; what is in brackets may be missing:
+/// Matches the head of a sample; parts in brackets may be missing:
 ///
 /// ```text
 /// comm  pid[/tid]  [CPU]  seconds.fraction:  [period]  [event: [first frame]]
@@ -30,18 +30,18 @@ static HEAD: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(head).expect("it is one")
 });
 
-/// The line under a frame that says where it is in source text, `file:line`.
+/// Matches the line under a frame that names its source location, `file:line`.
 static SOURCE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"^\s+(?<file>\S.*):(?<line>\d+)$").expect("it is one"));
 
-/// Whether a text begins as that of `perf script` does.
+/// Whether a text begins like the output of `perf script`.
 pub(super) fn is_start(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim_end);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
     first.is_some_and(|line| HEAD.is_match(line))
 }
 
-/// Reads a text to its end; the sentences say what was left out of it.
+/// Reads a text to its end; the returned sentences say what was left out.
 pub(super) fn read(
     mut input: impl BufRead,
     limits: Limits,
@@ -69,14 +69,15 @@ pub(super) fn read(
     reader.finish()
 }
 
-/// What is known while a text is read, line by line.
+/// The state of reading a text, line by line.
 struct Reader {
     import: Import,
-    /// The first one; those of others are other things.
+    /// The first event of the text; samples of other events are not counted.
     event: Option<String>,
-    /// Of a clock, from the period of its last sample; 0 if it is not known.
+    /// Samples per second, if the event is a clock, from the period of its last sample; 0 if
+    /// unknown.
     rate_hz: u32,
-    /// The one whose frames come now.
+    /// The sample whose frames are being read.
     sample: Option<Sample>,
     /// Samples of other events than the first.
     other_events: u64,
@@ -96,20 +97,20 @@ struct Sample {
     time_ns: u64,
     weight: u64,
     frames: Vec<Frame>,
-    /// Of the next frame, innermost first.
+    /// Inlined functions of the next frame, innermost first.
     inlined: Vec<Link>,
-    /// The frame that was told last, for its line of source text.
+    /// The frame that was read last, kept because a line with its source may follow.
     last: Option<(Frame, Vec<Link>)>,
 }
 
 impl Reader {
-    /// Takes a line, tried in this order:
+    /// Handles a line, by the first rule that fits:
     ///
     /// 1. empty: the sample ends
     /// 2. `#`: a comment
     /// 3. indented, within a sample: a frame, or the source of the frame before
     /// 4. a head: the sample before ends, if no empty line did, and another begins
-    /// 5. something else, which is counted
+    /// 5. anything else is counted as not understood
     fn add_line(&mut self, line: &str) -> Result<(), FormatError> {
         self.lines += 1;
         if line.is_empty() {
@@ -130,7 +131,7 @@ impl Reader {
                 self.end_sample()?;
                 self.begin_sample(&head)
             }
-            // Registers, raw data and events of other kinds.
+            // Not a frame: registers, raw data or events of other kinds.
             None => {
                 self.not_understood += u64::from(self.sample.is_some() || self.event.is_none());
                 Ok(())
@@ -138,12 +139,12 @@ impl Reader {
         }
     }
 
-    /// Begins a sample, if it is of the first event that the text has. Where there is
-    /// no call chain, its one frame stands behind the event.
+    /// Begins a sample, if its event is the first one of the text. Without a call chain, its one
+    /// frame is on the same line behind the event.
     fn begin_sample(&mut self, head: &regex::Captures<'_>) -> Result<(), FormatError> {
         let number = |name: &str| head.name(name).and_then(|text| text.as_str().parse().ok());
         let event = head.name("event").map_or("", |event| event.as_str());
-        // With `--show-mmap-events` and its like: no samples.
+        // Printed with `--show-mmap-events` and similar options: these are not samples.
         if event.starts_with("PERF_RECORD_") {
             return Ok(());
         }
@@ -163,7 +164,7 @@ impl Reader {
         }
         let digits = &head["f"];
         let fraction: u64 = digits.parse().unwrap_or(0);
-        // Microseconds as a rule, nanoseconds with `--ns`.
+        // The fraction has microseconds as a rule, nanoseconds with `--ns`.
         let fraction = fraction * 10u64.pow(9 - digits.len() as u32);
         let seconds: u64 = head["s"].parse().unwrap_or(0);
         let pid = number("pid").unwrap_or(0);
@@ -185,10 +186,10 @@ impl Reader {
         Ok(())
     }
 
-    /// `  ffffffff81000000 name+0x10 (module)`
+    /// Reads the line of a frame, such as `  ffffffff81000000 name+0x10 (module)`.
     ///
-    /// `false` if the line is none. The offset behind the name is dropped, as the
-    /// address says more. A frame is told to `import` when the one after it comes,
+    /// Returns `false` if the line is not a frame. The offset behind the name is dropped, as the
+    /// address is more exact. A frame is added to `import` only when the next line is known,
     /// because a line with its source may follow.
     fn add_frame(&mut self, line: &str) -> Result<bool, FormatError> {
         let Some(sample) = &mut self.sample else {
@@ -218,7 +219,7 @@ impl Reader {
             return Ok(true);
         }
         let is_unknown = name == "[unknown]" || name.is_empty();
-        // The upper half of addresses is the kernel's.
+        // The upper half of the address space belongs to the kernel.
         let kind = match kind_of(module) {
             FrameKind::User if module == "[unknown]" && address >> 63 == 1 => FrameKind::Kernel,
             kind => kind,
@@ -242,7 +243,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// What `-F +srcline` puts under a frame.
+    /// Reads the source location that `-F +srcline` prints under a frame.
     fn add_source(&mut self, line: &str) -> Result<bool, FormatError> {
         let Some(found) = SOURCE.captures(line) else {
             return Ok(false);
@@ -262,7 +263,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Gives the sample that was being read to the store.
+    /// Adds the sample that was being read to the store.
     fn end_sample(&mut self) -> Result<(), FormatError> {
         let Some(sample) = self.sample.take() else {
             return Ok(());
@@ -289,7 +290,7 @@ impl Reader {
         })
     }
 
-    /// Ends the last sample. A text without any is none of `perf script`.
+    /// Ends the last sample. Returns an error if the text has none.
     fn finish(mut self) -> Result<(Store, Vec<String>), FormatError> {
         self.end_sample()?;
         let Some(event) = self.event else {
@@ -327,13 +328,14 @@ impl Reader {
     }
 }
 
-/// Ticks of a clock: each sample is one.
+/// Whether the event is a clock, so that each sample is one tick.
 pub(super) fn is_clock(event: &str) -> bool {
     let event = event.split([':', '/']).next().unwrap_or_default();
     matches!(event, "" | "cpu-clock" | "task-clock")
 }
 
-/// The last thing in parentheses, which may have some itself: `(/tmp/x (deleted))`.
+/// Splits off the last text in parentheses, which may contain parentheses itself: `(/tmp/x
+/// (deleted))`.
 fn split_module(text: &str) -> Option<(&str, &str)> {
     let inside = text.strip_suffix(')')?;
     let mut open = 1;

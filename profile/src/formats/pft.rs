@@ -1,16 +1,17 @@
-//! `.pft`, our own format: everything a store has, written while it records,
-//! readable up to the last whole block whatever happened to the writer.
+//! `.pft`, proftop's own format. It holds everything that a store has, is written while recording,
+//! and can be read up to the last whole block, whatever happened to the writer.
 //! `docs/pft.md` describes the bytes.
 //!
-//! - [`block`]: blocks, packed and checked
-//! - [`columns`]: what is in them and comes once
-//! - [`writer`]: what a view has that the file has not yet
-//! - [`reader`]: block by block into a store
-//! - [`place`]: a store of its own, or one with other machines, for the reader
-//! - [`tables`]: what a file has defined so far, for the reader
-//! - [`naming`]: names and sources, for the reader
-//! - [`probes`]: what probes counted, both ways
-//! - [`states`]: what threads did, both ways
+//! - [`block`]: blocks, compressed and with checksums
+//! - [`columns`]: the contents of blocks that are written only once
+//! - [`writer`]: writes what a view has and the file does not have yet
+//! - [`reader`]: reads block by block into a store
+//! - [`place`]: where the reader puts samples: a store of their own, or one shared with other
+//!   machines
+//! - [`tables`]: the definitions that the reader has read so far
+//! - [`naming`]: reads names and sources
+//! - [`probes`]: writes and reads the counts of probes
+//! - [`states`]: writes and reads what threads did
 
 mod block;
 mod columns;
@@ -30,16 +31,17 @@ use super::FormatError;
 use crate::{Limits, Store, View};
 use std::io::{Read, Write};
 
-/// What a file begins with. As with PNG, a transfer that changes line ends or
-/// strips the eighth bit shows at once.
+/// The first bytes of a file. As with PNG, a transfer that changes line ends or strips the eighth
+/// bit damages them visibly.
 pub const MAGIC: [u8; 8] = *b"\x89PFT\r\n\x1a\n";
 
-/// Files of a higher one cannot be read.
+/// The major version that is written. Files of a higher one cannot be read.
 pub(super) const VERSION: u16 = 2;
-/// Sections that are not known are left out.
+/// The minor version that is written. Files of a higher one can be read: their unknown sections are
+/// skipped.
 pub(super) const VERSION_MINOR: u16 = 10;
 
-/// What a block consists of: parts, each with its tag and length.
+/// Tags of the sections of a block. Each section has its tag and length in front.
 pub(super) mod section {
     pub(crate) const INFO: u64 = 1;
     pub(crate) const STRINGS: u64 = 2;
@@ -52,31 +54,31 @@ pub(super) mod section {
     pub(crate) const SOURCES: u64 = 9;
     pub(crate) const SAMPLES: u64 = 10;
     pub(crate) const END: u64 = 11;
-    /// These in the place of those of version 1.
+    /// Sections 12 to 16 replace sections 6, 7, 8, 9 and 10 of version 1.
     pub(crate) const FRAME_RUNS: u64 = 12;
     pub(crate) const STACK_COLUMNS: u64 = 13;
     pub(crate) const NAME_COLUMNS: u64 = 14;
     pub(crate) const SOURCE_COLUMNS: u64 = 15;
     pub(crate) const SAMPLE_COLUMNS: u64 = 16;
-    /// Since 2.2, and only if the rate was changed.
+    /// Since 2.2, written only if the rate was changed.
     pub(crate) const RATES: u64 = 17;
-    /// Since 2.3, and only if not all of them were sampled.
+    /// Since 2.3, written only if not all CPUs were sampled.
     pub(crate) const SAMPLED_CPUS: u64 = 18;
-    /// Since 2.4, and only if there were probes.
+    /// Since 2.4, written only if there were probes.
     pub(crate) const PROBES: u64 = 19;
-    /// Since 2.4, and only if recordings of different times were put together.
+    /// Since 2.4, written only if recordings of different times were merged.
     pub(crate) const PAUSES: u64 = 21;
-    /// Since 2.4, and only if time waited is counted.
+    /// Since 2.4, written only if waiting time is counted.
     pub(crate) const WAITS: u64 = 20;
-    /// Since 2.5, and only if time waited is counted.
+    /// Since 2.5, written only if waiting time is counted.
     pub(crate) const STATES: u64 = 22;
-    /// Since 2.8, and only if it is known. The last one counts.
+    /// Since 2.8, written only if known; a later section replaces an earlier one.
     pub(crate) const BUSY: u64 = 23;
-    /// Since 2.9, and only if there are processes of several machines.
+    /// Since 2.9, written only if there are processes of several machines.
     pub(crate) const HOSTS: u64 = 24;
 }
 
-/// Writes all of a view as one finished file.
+/// Writes a whole view as one finished file.
 pub fn write(view: &View, out: impl Write) -> Result<(), FormatError> {
     let mut writer = Writer::new(out)?;
     writer.append(view, None)?;
@@ -84,7 +86,7 @@ pub fn write(view: &View, out: impl Write) -> Result<(), FormatError> {
     Ok(())
 }
 
-/// Reads a whole file; the sentences say what is missing of it.
+/// Reads a whole file; the returned sentences say what is missing.
 pub fn read(input: impl Read, limits: Limits) -> Result<(Store, Vec<String>), FormatError> {
     let mut store = Store::new(limits);
     let mut reader = Reader::new(input)?;

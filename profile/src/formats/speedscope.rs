@@ -1,5 +1,5 @@
-//! *speedscope*: one JSON document for <https://www.speedscope.app>, a viewer
-//! that runs in the browser and sends nothing anywhere.
+//! *speedscope*: one JSON document for <https://www.speedscope.app>, a viewer that runs in the
+//! browser and uploads nothing.
 //!
 //! `speedscope/src/lib/file-format-spec.ts` of `github.com/jlfwong/speedscope`
 //! describes it. There is one profile for each thread or thread name, the busiest first;

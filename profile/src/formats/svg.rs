@@ -1,5 +1,5 @@
-//! A *flame graph* as one picture that browsers show with search and zoom, and
-//! anything else as it is. It asks no network for anything.
+//! A *flame graph* as one SVG picture. Browsers offer search and zoom, other programs show the
+//! picture only. It loads nothing from the network.
 
 use super::FormatError;
 use crate::query::{CallTree, Cancel, Direction, FlameBox, GroupBy, NodeKind};
@@ -7,24 +7,25 @@ use crate::{FrameKind, Role, Selection, percent};
 use std::fmt;
 use std::io::Write;
 
-/// What everything together is wide, in cells.
+/// Width of the whole graph, in cells.
 const CELLS: u32 = 1_000_000;
-/// A ten-thousandth: a row has no more boxes.
+/// Width below which boxes are left out: a ten-thousandth of the graph. It limits the number of
+/// boxes in a row.
 const NARROWEST: u32 = 100;
-/// Deeper functions are not drawn.
+/// Functions in deeper rows are not drawn.
 const ROWS_MAX: usize = 512;
 
-/// In pixels.
+/// Width of the picture in pixels.
 const WIDTH: f64 = 1200.0;
 const ROW: usize = 16;
-/// Above the first row.
+/// Height of the part above the first row, in pixels.
 const HEAD: usize = 40;
-/// What a letter of the font is wide, nearly: by it names are cut to their boxes.
+/// Approximate width of a letter of the font; names are cut to the width of their boxes by it.
 const LETTER: f64 = 7.0;
 
 const SCRIPT: &str = include_str!("svg/script.js");
 
-/// Writes the flame graph of a selection, under the threads or their names.
+/// Writes the flame graph of a selection, grouped by thread or by thread name.
 ///
 /// The first row is at the top, and callees lie below their callers.
 pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<(), FormatError> {
@@ -59,15 +60,14 @@ pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<
             write_box(&tree, shown, depth, all, &mut out)?;
         }
     }
-    // The script has no name in it: all data is in the picture.
+    // The script contains no names; they are only in the picture.
     writeln!(out, "</g>\n<script><![CDATA[\n{SCRIPT}]]></script>\n</svg>")?;
     out.flush()?;
     Ok(())
 }
 
-/// Writes a box as a group of a rectangle and its text. Attributes `data-…` say where
-/// it lies in [`CELLS`], for zoom and search in the script; the tooltip has the whole
-/// name.
+/// Writes a box as a group of a rectangle and its text. Attributes `data-…` hold its position in
+/// [`CELLS`], for zoom and search in the script; the tooltip has the whole name.
 fn write_box(
     tree: &CallTree,
     shown: &FlameBox,
@@ -113,7 +113,7 @@ fn write_box(
     Ok(())
 }
 
-/// Name, module and color of a box.
+/// Returns name, module and color of a box.
 fn told(tree: &CallTree, kind: NodeKind) -> (String, String, &'static str) {
     let name = tree.name(kind).to_string();
     let NodeKind::Function { id, inlined } = kind else {
@@ -135,7 +135,7 @@ fn told(tree: &CallTree, kind: NodeKind) -> (String, String, &'static str) {
     (name, module, color)
 }
 
-/// A text that is no markup. Names come from strangers' binaries.
+/// A text with all markup escaped. Names come from binaries that are not trusted.
 struct Xml<'a>(&'a str);
 
 impl fmt::Display for Xml<'_> {
@@ -147,7 +147,7 @@ impl fmt::Display for Xml<'_> {
                 '>' => f.write_str("&gt;")?,
                 '"' => f.write_str("&quot;")?,
                 '\'' => f.write_str("&#39;")?,
-                // No document may have these, not even escaped.
+                // These characters are forbidden in a document, even escaped.
                 c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {
                     f.write_str("\u{fffd}")?;
                 }

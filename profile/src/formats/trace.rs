@@ -1,10 +1,10 @@
 //! *Trace events*: what ran when, as JSON for <https://ui.perfetto.dev>,
 //! `chrome://tracing` and speedscope.
 //!
-//! "Trace Event Format" of the Chromium project describes it. Samples have no
-//! length: a function that two neighbouring samples of a thread have on their
-//! stacks is taken to have run between them, and one sample stands for a tick of
-//! the clock. What probes counted is a counter of each second.
+//! "Trace Event Format" of the Chromium project describes it. Samples have no length: a function
+//! that two neighbouring samples of a thread have on their stacks is taken to have run between
+//! them, and one sample stands for a tick of the clock. The count of a probe is written as one
+//! counter value for each second.
 
 use super::FormatError;
 use super::json::Text;
@@ -16,10 +16,10 @@ use std::io::Write;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What one sample lasts where the rate is not known.
+/// Length of one sample if the rate is unknown.
 const TICK_NS: u64 = 10_000_000;
 
-/// Writes the samples of a selection, thread after thread.
+/// Writes the samples of a selection, one thread after the other.
 pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> {
     let info = selection.info();
     let mut writer = Writer {
@@ -55,9 +55,8 @@ pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> 
     Ok(())
 }
 
-/// Writes one thread after the other, as pairs of events: `B` where a function begins
-/// and `E` where it ends. For each sample only what differs from the one before is
-/// written:
+/// Writes one thread after the other, as pairs of events: `B` where a function begins and `E` where
+/// it ends. For each sample only the difference to the one before is written:
 ///
 /// ```text
 /// stacks:   a b c │ a b d │ a        each sample outermost first
@@ -66,28 +65,28 @@ pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> 
 struct Writer<'a, W> {
     selection: &'a Selection,
     out: W,
-    /// What a sample lasts.
+    /// Length of a sample.
     tick_ns: u64,
-    /// Where times count from.
+    /// The time that becomes 0 in the file.
     begin_ns: u64,
-    /// Places in `texts`, by function and whether it was inlined.
+    /// Index of each name in `texts`, by function and whether it was inlined.
     names: HashMap<(FunctionId, bool), u32>,
-    /// Of each name: itself and its module, as JSON.
+    /// Each name with its module, as JSON.
     texts: Vec<String>,
-    /// By stack and ending: names, outermost first.
+    /// The names on each stack, outermost first, by stack and ending.
     paths: HashMap<(u32, u8), Vec<u32>>,
-    /// Whether no event was written yet: then there is no comma before the next.
+    /// Whether no event was written yet: then no comma precedes the next one.
     is_first: bool,
 }
 
-/// A stretch of time in which a thread had one stack.
+/// A period in which a thread had one stack.
 struct Stretch {
     start_ns: u64,
     end_ns: u64,
 }
 
 impl<W: Write> Writer<'_, W> {
-    /// Writes the events of one thread, whose samples come in the order of time.
+    /// Writes the events of one thread; the samples are in the order of time.
     fn add_thread(&mut self, samples: &[Timed]) -> Result<(), FormatError> {
         let people = &self.selection.view().tables.processes;
         let thread = people.thread(samples[0].trace.thread);
@@ -105,7 +104,7 @@ impl<W: Write> Writer<'_, W> {
         for (at, sample) in samples.iter().enumerate() {
             let stretch = self.stretch(sample, samples.get(at + 1), last_end);
             let path = self.path(sample);
-            // After a gap nothing runs on: the thread was not on a CPU between.
+            // Nothing continues over a gap: the thread was not on a CPU in between.
             let is_gap = stretch.start_ns > last_end;
             let shared = if is_gap {
                 0
@@ -125,8 +124,8 @@ impl<W: Write> Writer<'_, W> {
         self.close(&mut open, 0, last_end, &who)
     }
 
-    /// Writes what probes counted as counters of a process of their own: of each second the
-    /// calls, and how long half and most of them took. Single calls are not recorded.
+    /// Writes the counts of probes as counters of a separate process: for each second the number of
+    /// calls, the median of their times, and a high quantile. Single calls are not recorded.
     fn add_probes(&mut self) -> Result<(), FormatError> {
         let log = self.selection.view().probes();
         if log.is_empty() {
@@ -151,7 +150,7 @@ impl<W: Write> Writer<'_, W> {
                     let args = format!("{{\"p50_us\":{p50},\"p99_us\":{p99}}}");
                     self.event(&format!("{head},\"name\":{time},\"args\":{args}"))?;
                 }
-                // A counter stays as it is until it is told anew.
+                // A counter keeps its value until the next one is written.
                 if !seconds.contains_key(&(second + 1)) {
                     let at = self.time((second + 1).saturating_mul(SECOND_NS));
                     self.event(&format!(
@@ -163,7 +162,7 @@ impl<W: Write> Writer<'_, W> {
         Ok(())
     }
 
-    /// A sample lasts to the next one, if that comes when it is due.
+    /// Returns the stretch of a sample, which lasts to the next one if that comes when it is due.
     fn stretch(&self, sample: &Timed, next: Option<&Timed>, last_end: u64) -> Stretch {
         let start_ns = sample.time_ns.max(last_end);
         let length = self
@@ -171,8 +170,8 @@ impl<W: Write> Writer<'_, W> {
             .saturating_mul(sample.trace.samples)
             .min(1 << 60);
         let due = start_ns.saturating_add(length);
-        // Half a tick and one stamp late is still due, as ticks are not even and times
-        // of samples are rounded to stamps.
+        // Half a tick and one stamp late still counts as due, as ticks are not exactly even and
+        // sample times are rounded to stamps.
         let latest = due
             .saturating_add(self.tick_ns / 2)
             .saturating_add(STAMP_NS);
@@ -185,7 +184,7 @@ impl<W: Write> Writer<'_, W> {
         Stretch { start_ns, end_ns }
     }
 
-    /// Ends all functions but the outermost `keep`, innermost first.
+    /// Ends all functions except the outermost `keep`, innermost first.
     fn close(
         &mut self,
         open: &mut Vec<u32>,
@@ -196,20 +195,20 @@ impl<W: Write> Writer<'_, W> {
         while open.len() > keep {
             let name = open.pop().unwrap_or_default() as usize;
             let (time, text) = (self.time(at_ns), &self.texts[name]);
-            // By their names readers sort what ends and begins at one time.
+            // Readers use the names to order ends and begins at the same time.
             let event = format!("\"ph\":\"E\",{who},\"ts\":{time},{text}");
             self.event(&event)?;
         }
         Ok(())
     }
 
-    /// In microseconds since the beginning.
+    /// Formats a time in microseconds since the beginning.
     fn time(&self, ns: u64) -> String {
         let ns = ns.saturating_sub(self.begin_ns);
         format!("{}.{:03}", ns / 1000, ns % 1000)
     }
 
-    /// The stack of a sample as names, outermost first.
+    /// Returns the stack of a sample as names, outermost first.
     fn path(&mut self, sample: &Timed) -> Vec<u32> {
         let key = (sample.trace.stack.0, sample.trace.ending as u8);
         if let Some(known) = self.paths.get(&key) {
@@ -221,7 +220,7 @@ impl<W: Write> Writer<'_, W> {
         path
     }
 
-    /// The number of a function's name, which is made when it is first met.
+    /// Returns the number of a function's name, which is created when it is first met.
     fn name(&mut self, step: (FunctionId, bool)) -> u32 {
         let next = self.texts.len() as u32;
         let number = *self.names.entry(step).or_insert(next);

@@ -1,10 +1,10 @@
-//! Numbers and strings as bytes: LEB128, and lengths before contents. Reading
-//! is from strangers: every length is checked before room is made for it.
+//! Numbers and strings as bytes: LEB128 numbers, and lengths before contents. Input is not trusted:
+//! every length is checked before memory is allocated for it.
 
 use super::FormatError;
 
-/// Writes an unsigned LEB128 number: seven bits a byte, lowest first, the eighth bit
-/// says that more follow. Ten bytes at most.
+/// Writes an unsigned LEB128 number: seven bits in each byte, lowest first; the eighth bit says
+/// that more bytes follow. Ten bytes at most.
 pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -13,18 +13,18 @@ pub(super) fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// The sign goes to the lowest bit, so that small numbers stay small.
+/// Writes a signed number. The sign goes to the lowest bit, so that small numbers stay small.
 pub(super) fn put_signed(out: &mut Vec<u8>, number: i64) {
     put(out, (number << 1 ^ number >> 63) as u64);
 }
 
-/// Writes a length as a number, then so many bytes.
+/// Writes the length as a number, then the bytes.
 pub(super) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
 
-/// What is left of a run of bytes.
+/// The bytes that were not read yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bytes<'a>(pub(super) &'a [u8]);
 
@@ -37,6 +37,7 @@ impl<'a> Bytes<'a> {
         self.0.is_empty()
     }
 
+    /// Reads one byte; an error at the end.
     pub(super) fn byte(&mut self) -> Result<u8, FormatError> {
         let (first, rest) = self
             .0
@@ -46,8 +47,8 @@ impl<'a> Bytes<'a> {
         Ok(*first)
     }
 
-    /// Reads what [`put`] wrote. An error at the end of the bytes, and for more than 64
-    /// bits.
+    /// Reads a number that [`put`] wrote. Returns an error at the end of the bytes, and for more
+    /// than 64 bits.
     pub(super) fn number(&mut self) -> Result<u64, FormatError> {
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
@@ -64,18 +65,18 @@ impl<'a> Bytes<'a> {
         Err(damaged("a number of more than 64 bits"))
     }
 
-    /// Reads what [`put_signed`] wrote.
+    /// Reads a number that [`put_signed`] wrote.
     pub(super) fn signed(&mut self) -> Result<i64, FormatError> {
         let number = self.number()?;
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// A number that has to fit into 32 bits.
+    /// Reads a number that has to fit into 32 bits.
     pub(super) fn u32(&mut self) -> Result<u32, FormatError> {
         u32::try_from(self.number()?).map_err(|_| damaged("a number of more than 32 bits"))
     }
 
-    /// A count of things of which each takes at least one byte.
+    /// Reads a count of things, each of which takes at least one byte: a larger count is an error.
     pub(super) fn count(&mut self) -> Result<usize, FormatError> {
         let count = self.number()?;
         match usize::try_from(count) {
@@ -84,7 +85,7 @@ impl<'a> Bytes<'a> {
         }
     }
 
-    /// The next `len` bytes; they stay where they are.
+    /// Returns the next `len` bytes without copying them.
     pub(super) fn take(&mut self, len: usize) -> Result<&'a [u8], FormatError> {
         if len > self.0.len() {
             return Err(damaged("it ends too soon"));
@@ -94,23 +95,23 @@ impl<'a> Bytes<'a> {
         Ok(taken)
     }
 
-    /// Reads what [`put_bytes`] wrote.
+    /// Reads bytes that [`put_bytes`] wrote.
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], FormatError> {
         let len = self.count()?;
         self.take(len)
     }
 
-    /// Text of a stranger: what is not UTF-8 is replaced, and nothing in it can
-    /// move a terminal's cursor.
+    /// Reads a text that is not trusted: invalid UTF-8 is replaced, and characters that could
+    /// control a terminal are removed.
     pub(super) fn text(&mut self) -> Result<String, FormatError> {
         Ok(clean(&String::from_utf8_lossy(self.bytes()?)))
     }
 }
 
-/// Longer names are cut: nobody reads them, and a file may hold a million.
+/// Longest text that is kept, in bytes; a file may hold a million names.
 const TEXT_MAX: usize = 8192;
 
-/// Without control characters and those that turn the direction of writing.
+/// Removes control characters, and those that change the direction of writing.
 pub(super) fn clean(text: &str) -> String {
     let is_harmful = |c: char| {
         c.is_control()

@@ -1,17 +1,20 @@
-//! The words of all stacks, in chunks that views share. What is written last
-//! lies in the last chunk, so a store that goes on after a view was taken
-//! copies one chunk and not all.
+//! Storage for the words of all stacks, in chunks that are shared with views. New words are written
+//! to the last chunk, so when the store continues after a view was taken it copies one chunk and
+//! not all.
 
 use std::sync::Arc;
 
-/// Bits of a place inside its chunk: 256 KiB each.
+/// Number of bits of a position inside its chunk; chunks have 256 KiB.
 const CHUNK_BITS: u32 = 16;
+/// Words in one chunk.
 pub(super) const CHUNK_WORDS: usize = 1 << CHUNK_BITS;
 
-/// Where a run of words begins: the chunk above, the word in it below.
+/// Position where a run of words begins: the number of the chunk in the upper bits, the word in it
+/// in the lower.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RunStart(u32);
 
+/// The chunks with the words of all stacks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Arena {
     chunks: Vec<Arc<Vec<u32>>>,
@@ -19,19 +22,20 @@ pub(super) struct Arena {
 }
 
 impl Arena {
+    /// Number of words in all chunks.
     pub(super) fn words(&self) -> usize {
         self.words
     }
 
-    /// From a place to the end of its chunk.
+    /// Returns the words from `place` to the end of its chunk.
     #[inline]
     pub(super) fn at(&self, place: RunStart) -> &[u32] {
         let chunk = &self.chunks[(place.0 >> CHUNK_BITS) as usize];
         &chunk[place.0 as usize % CHUNK_WORDS..]
     }
 
-    /// Stores `words` side by side; `None` if there are too many of them, or no
-    /// place is left to be named.
+    /// Stores `words` side by side and returns where; `None` if they do not fit into one chunk, or
+    /// if no position is left.
     pub(super) fn push(&mut self, words: &[&[u32]]) -> Option<RunStart> {
         let len: usize = words.iter().map(|part| part.len()).sum();
         if len > CHUNK_WORDS {
@@ -55,11 +59,12 @@ impl Arena {
         Some(place)
     }
 
+    /// The used part of each chunk, in the order in which they were filled.
     pub(super) fn chunks(&self) -> impl Iterator<Item = &[u32]> {
         self.chunks.iter().map(|chunk| &***chunk)
     }
 
-    /// Takes the chunks out, to be written again one by one.
+    /// Takes all chunks out, so that the caller can write their live parts again one by one.
     pub(super) fn take_chunks(&mut self) -> Vec<Arc<Vec<u32>>> {
         self.words = 0;
         std::mem::take(&mut self.chunks)

@@ -1,16 +1,15 @@
 //! The table of frames.
 //!
-//! A frame's number is held outside: by the selection on the screen, by a
-//! request for its name that is under way. So numbers are not given to another
-//! frame while there is room: a frame that nothing uses any more is *released*,
-//! which means that it can no longer be found by its address, and its number is
-//! put at the end of a queue. Only when the table has grown to twice the frames that are in
-//! use, or to its share of the memory, is the number at the front of the queue used again, which is the one
-//! released longest ago.
+//! A frame's number is used outside of the table: for the selected line on the screen, in a symbol
+//! look-up that is running. So numbers are not given to another frame while there is room. A frame
+//! that nothing uses any more is *released*: it can no longer be found by its address, and its
+//! number is put at the end of a queue. Only when the table has grown to twice the frames that are
+//! in use, or to its share of the memory, is the number at the front of the queue reused, which is
+//! the one released longest ago.
 //!
-//! On a machine whose programs come and go, frames that nothing uses would fill the table up
-//! to there. So they are released when the table has doubled, and half of its numbers at most
-//! are those of released frames.
+//! On a machine whose programs come and go, unused frames would fill the table up to that limit. So
+//! they are released when the table has doubled, and at most half of its numbers belong to released
+//! frames.
 
 use crate::cow;
 use crate::hash::Seed;
@@ -22,52 +21,54 @@ use std::sync::Arc;
 /// The frame that stands for "this sample has no frame at all".
 pub(crate) const NO_STACK: FrameId = FrameId(0);
 
-/// The one that stands for stacks of which a filter hides every frame.
+/// The frame that stands for stacks of which a filter hides every frame.
 pub(crate) const HIDDEN: FrameId = FrameId(1);
 
-/// The one that stands for what is missing of a stack that ended so.
+/// The frame that stands for the missing part of a stack that ended this way.
 pub(crate) const fn stopped(ending: Ending) -> FrameId {
     FrameId(2 + ending as u32)
 }
 
-/// Numbers below are no places in programs.
+/// Frame numbers below this one are not places in programs.
 pub(crate) const RESERVED: u32 = 2 + Ending::ALL.len() as u32;
 
-/// What one frame costs here and in the index, and in the table of names if
-/// its name is no other frame's.
+/// Memory of one frame here and in the index, and in the table of names if its name is used by no
+/// other frame.
 const BYTES_PER_FRAME: usize = 160;
 
-/// Below this, saving is not worth the trouble.
+/// Smaller tables are never searched for unused frames; it would not save enough.
 const FRAMES_MIN: usize = 4096;
 
-/// A table that is smaller keeps what nothing uses, within its share of the memory.
+/// A smaller table keeps unused frames, within its share of the memory.
 const SMALL_MAX: usize = 16_384;
 
+/// All frames, with the numbers that may be reused.
 #[derive(Debug)]
 pub(crate) struct Frames {
     seed: Seed,
     index: Index,
-    /// Shared with views.
+    /// Frames by number; shared with views.
     frames: Arc<Vec<Frame>>,
-    /// Numbers that may be used again, the longest released first.
+    /// Numbers that may be reused, the longest released first.
     released: VecDeque<FrameId>,
     /// Frames that stand for inlined functions and are not in the index.
     inlined: Vec<FrameId>,
-    /// How many frames there may be before numbers are used again.
+    /// Number of frames at which numbers are reused.
     wanted_max: usize,
-    /// What that may grow to while there are frames to release.
+    /// Upper limit of `wanted_max` while there are frames to release.
     share_max: usize,
 }
 
-/// What interning a frame came to.
+/// The result of interning a frame.
 pub(crate) struct Interned {
+    /// The frame's number.
     pub(crate) id: FrameId,
-    /// Whether it was not there before.
+    /// Whether the frame was added just now.
     pub(crate) is_new: bool,
 }
 
 impl Frames {
-    /// A table that starts to use numbers again at `budget_bytes`.
+    /// An empty table that may use `budget_bytes` before it reuses numbers.
     pub(crate) fn new(seed: Seed, budget_bytes: usize) -> Self {
         let reserved = Frame {
             module: ModuleId(u32::MAX),
@@ -78,7 +79,7 @@ impl Frames {
         Self {
             seed,
             index: Index::new(),
-            // Not in the index: no sample can name them.
+            // Reserved frames are not in the index, as no sample may refer to them.
             frames: Arc::new(vec![reserved; RESERVED as usize]),
             released: VecDeque::new(),
             inlined: Vec::new(),
@@ -87,27 +88,29 @@ impl Frames {
         }
     }
 
-    /// How many numbers there are, those of released frames included.
+    /// Number of frame numbers, including those of released frames.
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
     }
 
+    /// The frames by number, for a view to share.
     pub(crate) fn table(&self) -> &Arc<Vec<Frame>> {
         &self.frames
     }
 
-    /// How many frames are in use: not released, and places in programs.
+    /// Number of frames in use: not released, and places in programs.
     pub(crate) fn used(&self) -> usize {
         self.frames.len() - self.released.len() - RESERVED as usize
     }
 
-    /// The frame of a number; of a released one what it was.
+    /// Returns the frame with that number, also if it was released; `None` if the number was never
+    /// used.
     #[inline]
     pub(crate) fn get(&self, id: FrameId) -> Option<Frame> {
         self.frames.get(id.0 as usize).copied()
     }
 
-    /// The number of a frame that is not released.
+    /// Returns the number of a frame that is not released.
     pub(crate) fn find(&self, frame: &Frame) -> Option<FrameId> {
         let hash = self.seed.hash_frame(frame);
         let frames = &self.frames;
@@ -115,7 +118,7 @@ impl Frames {
         found.map(FrameId)
     }
 
-    /// The number of a frame, which is added if it is new.
+    /// Returns the number of a frame, which is added if it is new.
     pub(crate) fn intern(&mut self, frame: &Frame) -> Interned {
         let hash = self.seed.hash_frame(frame);
         let frames = &self.frames;
@@ -131,8 +134,8 @@ impl Frames {
         Interned { id, is_new: true }
     }
 
-    /// A number for a function that occurs inlined in `frame`. No stack holds
-    /// it and no address finds it.
+    /// Returns a new number for a function that occurs inlined in `frame`. It is on no stack and
+    /// cannot be found by address.
     pub(crate) fn add_inlined(&mut self, frame: Frame) -> FrameId {
         let id = self.next_id();
         cow::write(&mut self.frames)[id.0 as usize] = frame;
@@ -140,18 +143,18 @@ impl Frames {
         id
     }
 
-    /// Whether the table is at its bound and nothing is left to use again: time
-    /// to look for frames to release.
+    /// Whether the table is at its limit and no number can be reused: time to look for frames to
+    /// release.
     pub(crate) fn is_full(&self) -> bool {
         self.frames.len() >= self.wanted_max && self.released.is_empty()
     }
 
-    /// Releases all frames but those that `is_live` keeps; gives those released.
+    /// Releases all frames for which `is_live` returns false, and returns the released ones.
     ///
-    /// The next time is when there are twice the frames that are in use now, or as many as
-    /// their share of the memory holds. Where little was found there, the bound rises by an
-    /// eighth: the frames are all in use then, and looking again at each new one would be in
-    /// vain.
+    /// The next release is due when the table has twice the frames that are in use now, or as many
+    /// as its share of the memory holds. If few were released at that limit, the limit rises by an
+    /// eighth: nearly all frames are in use then, and searching again for each new frame would be
+    /// in vain.
     pub(crate) fn release(&mut self, is_live: impl Fn(FrameId) -> bool) -> Vec<FrameId> {
         let mut gone = Vec::new();
         self.index.retain(|id| {
@@ -179,8 +182,8 @@ impl Frames {
         gone
     }
 
-    /// From now on a released number is used before a new one is made: memory
-    /// is short.
+    /// Called when memory is short: from now on a released number is reused before a new one is
+    /// created.
     pub(crate) fn stop_growing(&mut self) {
         self.wanted_max = self.wanted_max.min(self.frames.len()).max(FRAMES_MIN);
         self.share_max = self.wanted_max;
@@ -192,7 +195,7 @@ impl Frames {
             + self.index.memory_bytes()
     }
 
-    /// A number for a new frame: one that was released, if the table is at its bound.
+    /// Returns a number for a new frame: a released one if the table is at its limit.
     fn next_id(&mut self) -> FrameId {
         if self.frames.len() >= self.wanted_max
             && let Some(id) = self.released.pop_front()
@@ -238,7 +241,7 @@ mod tests {
         for round in 0..100 {
             for n in 0..10_000 {
                 if frames.is_full() {
-                    // Those of the last two rounds are in use.
+                    // Frames of the last two rounds are in use.
                     let table = Arc::clone(frames.table());
                     let used = |id: FrameId| table[id.0 as usize].address >> 32;
                     frames.release(|id| used(id) + 1 >= round);

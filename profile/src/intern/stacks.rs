@@ -1,16 +1,15 @@
 //! The table of stacks.
 //!
-//! A *stack* here is a chain of frame numbers, innermost first. All of them lie
-//! one after the other in one arena, so a stack costs its frames and some thirty
-//! bytes, whatever its depth, and counting over all of them reads memory in
-//! order. Sharing callers in a tree would be smaller still, but a full tree of
-//! 100,000 stacks has two million nodes to look up, at seconds per build.
+//! A *stack* here is a chain of frame numbers, innermost first. All stacks lie one after the other
+//! in one arena, so a stack costs its frames and some thirty bytes, whatever its depth, and
+//! counting over all of them reads memory in order. Sharing callers in a tree would be smaller
+//! still, but a full tree of 100,000 stacks has two million nodes to look up, which takes seconds
+//! to build.
 //!
-//! A stack counts the kept samples that use it. At zero it is *dead*: still
-//! there, and alive again if it comes again, which is likely. When more than
-//! half of the arena is dead, [`Stacks::compact`] slides the live ones together.
-//! Only samples hold a stack's number, and it does not change as long as one
-//! does, so samples need no rewriting.
+//! Each stack counts the kept samples that use it. At zero it is *dead*: still stored, and alive
+//! again if it is sampled again, which is likely. When more than half of the arena is dead,
+//! [`Stacks::compact`] moves the live ones together. Only samples refer to a stack's number, and it
+//! does not change as long as one does, so samples need no rewriting.
 //!
 //! The arena and the table of numbers are shared with views.
 
@@ -23,65 +22,64 @@ use crate::{Frame, FrameId};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The deepest stack that is kept whole: far more than any sampler walks, and a
-/// bound for what a file from a stranger can ask for.
+/// Maximum depth of a stack that is kept whole: far more than any sampler walks, and a limit for
+/// files that are not trusted.
 pub const STACK_DEPTH_MAX: usize = 4096;
 
 /// The number of an interned stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct StackId(pub(crate) u32);
 
-/// Two words precede the frames: the stack's own number and its depth, so that
-/// the arena can be walked, and compacted, without a second table.
+/// Number of words before the frames: the stack's own number and its depth, so that the arena can
+/// be walked, and compacted, without a second table.
 const HEADER: usize = 2;
 
 const _: () = assert!(STACK_DEPTH_MAX + HEADER <= CHUNK_WORDS);
 
-/// Not worth compacting below this.
+/// Dead words below which compacting is not worthwhile.
 const DEAD_WORDS_MIN: usize = 16 * 1024;
 
-/// The table of stacks: the part that views share, and what only the store has.
+/// The table of stacks: a part that is shared with views, and a part that only the store has.
 #[derive(Debug)]
 pub(crate) struct Stacks {
     seed: Seed,
     index: Index,
     table: StackTable,
-    /// Kept samples with each stack.
+    /// Number of kept samples with each stack.
     uses: Vec<u32>,
-    /// Numbers without a stack.
+    /// Free stack numbers.
     free: Vec<StackId>,
     dead_words: usize,
-    /// Of the next stack.
+    /// Serial of the next new stack.
     serial: u32,
 }
 
-/// The part that views share.
+/// The part of the table that is shared with views.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StackTable {
     arena: Arena,
     slots: Arc<Vec<Slot>>,
 }
 
-/// What is known of a stack by its number. A free number has the slot of the stack that
-/// had it last.
+/// The entry of a stack number. A free number keeps the entry of its last stack.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    /// Of the header.
+    /// Position of the header.
     place: RunStart,
-    /// The innermost frame, once more: half of all questions are for it alone,
-    /// and the arena is too large to stay in a cache.
+    /// The innermost frame, stored twice: half of all look-ups need only it, and the arena is too
+    /// large to stay in a cache.
     leaf: FrameId,
-    /// Tells a stack from a later one that got the same number.
+    /// Distinguishes a stack from a later one with the same number.
     serial: u32,
 }
 
 impl StackTable {
-    /// Numbers ever given at the same time: the length of a table by [`StackId`].
+    /// Length of a table indexed by [`StackId`]: the highest number ever in use, plus one.
     pub(crate) fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// The numbers of its frames, innermost first; never empty.
+    /// Returns the frame numbers of a stack, innermost first; never empty.
     #[inline]
     pub(crate) fn frames(&self, id: StackId) -> &[u32] {
         let words = self.arena.at(self.slots[id.0 as usize].place);
@@ -94,12 +92,13 @@ impl StackTable {
         self.slots[id.0 as usize].leaf
     }
 
-    /// The same number and serial stand for the same frames, in every view.
+    /// Returns the serial of a stack: the same number and serial stand for the same frames, in
+    /// every view.
     pub(crate) fn serial(&self, id: StackId) -> u32 {
         self.slots[id.0 as usize].serial
     }
 
-    /// Every stack that is stored, dead ones included.
+    /// Iterates over all stored stacks, including dead ones.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (StackId, &[u32])> {
         self.arena.chunks().flat_map(stacks_in)
     }
@@ -130,7 +129,7 @@ impl Stacks {
         &self.table
     }
 
-    /// Stacks stored, dead ones included.
+    /// Number of stored stacks, including dead ones.
     pub(crate) fn stored(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -139,11 +138,11 @@ impl Stacks {
         self.seed.hash_stack(frames)
     }
 
-    /// The stack of these frames, if it is known. `hash` is theirs, and
-    /// `frame_is` says whether a number stands for the frame at that depth.
+    /// Returns the stack with these frames, if it is stored. `hash` is their hash, and `frame_is`
+    /// says whether a number stands for the frame at that depth.
     ///
-    /// Looking for the whole stack first saves looking for each frame: nearly
-    /// every sample has a stack that was seen before.
+    /// Looking up the whole stack first saves looking up each frame: nearly every sample has a
+    /// stack that was seen before.
     #[inline]
     pub(crate) fn find(
         &self,
@@ -162,8 +161,8 @@ impl Stacks {
         self.index.find(hash, is_it).map(StackId)
     }
 
-    /// Stores a stack that [`Stacks::find`] did not find. It is dead until it
-    /// is used. `None` if it has no frame, or if the arena is full.
+    /// Stores a stack that [`Stacks::find`] did not find. It is dead until [`Stacks::add_use`].
+    /// `None` if it has no frame, or if the arena is full.
     pub(crate) fn insert(&mut self, hash: u32, frames: &[FrameId]) -> Option<StackId> {
         let leaf = frames.first().copied()?;
         let id = self
@@ -192,16 +191,18 @@ impl Stacks {
         Some(id)
     }
 
-    /// Whether that number is in use for that very stack.
+    /// Whether the number still stands for the stack with that serial.
     pub(crate) fn is_still(&self, id: StackId, serial: u32) -> bool {
         let at = id.0 as usize;
         at < self.slots.len() && self.slots[at].serial == serial && self.uses[at] > 0
     }
 
+    /// Number of kept samples with this stack.
     pub(crate) fn uses(&self, id: StackId) -> u32 {
         self.uses[id.0 as usize]
     }
 
+    /// Counts one more kept sample with this stack.
     #[inline]
     pub(crate) fn add_use(&mut self, id: StackId) {
         if self.uses[id.0 as usize] == 0 {
@@ -210,6 +211,7 @@ impl Stacks {
         self.uses[id.0 as usize] += 1;
     }
 
+    /// Counts one kept sample less; at 0 the stack is dead.
     #[inline]
     pub(crate) fn drop_use(&mut self, id: StackId) {
         self.uses[id.0 as usize] -= 1;
@@ -218,21 +220,22 @@ impl Stacks {
         }
     }
 
+    /// Whether more than half of the arena is dead, and enough of it to be worth compacting.
     pub(crate) fn is_half_dead(&self) -> bool {
         self.dead_words > DEAD_WORDS_MIN && self.dead_words * 2 > self.table.arena.words()
     }
 
-    /// The same for a quarter, however few there are.
+    /// Whether more than a quarter of the arena is dead, however small it is.
     pub(crate) fn is_quarter_dead(&self) -> bool {
         self.dead_words * 4 > self.table.arena.words()
     }
 
-    /// Throws the dead stacks away. Their numbers may be given again.
+    /// Removes the dead stacks. Their numbers may be reused.
     pub(crate) fn compact(&mut self) {
         let uses = &self.uses;
         self.index.retain(|id| uses[id as usize] > 0);
         let slots = cow::write(&mut self.table.slots);
-        // Chunk by chunk, so that what no view holds is given back on the way.
+        // Done chunk by chunk, so that memory that no view shares is freed on the way.
         for chunk in self.table.arena.take_chunks() {
             for (id, frames) in stacks_in(&chunk) {
                 if self.uses[id.0 as usize] == 0 {
@@ -256,12 +259,12 @@ impl Stacks {
             + self.index.memory_bytes()
     }
 
-    /// What [`Stacks::compact`] would give back, roughly.
+    /// Approximate number of bytes that [`Stacks::compact`] would free.
     pub(crate) fn dead_bytes(&self) -> usize {
         self.dead_words * size_of::<u32>()
     }
 
-    /// Forgets free numbers at the end of the table, so that it shrinks, too.
+    /// Drops free numbers at the end of the table, so that it shrinks, too.
     fn drop_free_tail(&mut self) {
         self.free.sort_unstable();
         let slots = cow::write(&mut self.table.slots);

@@ -1,29 +1,29 @@
-//! All probes of a run, with what each counted in every second.
+//! All probes of a run, with their counts of every second.
 //!
-//! A log only grows at its ends, and what has a number keeps it, so that who writes it to a
-//! file knows what is new. Only when it has grown to its bound do the oldest seconds leave.
+//! A log only grows at its ends, and numbers never change, so a writer can tell what is new. The
+//! oldest seconds are dropped only when the log has reached its limit.
 
 use super::{CallTally, ProbeAbout};
 use crate::TimeRange;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Probes of one run. 64 can be in place at a time.
+/// Maximum number of probes in one run. 64 can be in place at a time.
 pub const PROBES_MAX: usize = 4_096;
-/// Different frames in the stacks of all probes.
+/// Maximum number of different frames in the stacks of all probes.
 pub const FRAMES_MAX: usize = 1 << 20;
-/// Different stacks of one probe.
+/// Maximum number of different stacks of one probe.
 pub const STACKS_MAX: usize = 4_096;
-/// Different threads of one probe.
+/// Maximum number of different threads of one probe.
 pub const THREADS_MAX: usize = 4_096;
-/// Different texts that the values of one probe had.
+/// Maximum number of different texts that the values of one probe had.
 pub const TEXTS_MAX: usize = 32_768;
 
-/// Stacks, threads and texts of all probes, and frames of all these stacks.
+/// Maximum sum of stacks, threads and texts of all probes, and of the frames of all these stacks.
 const NUMBERED_MAX: usize = 1 << 20;
 const STACK_WORDS_MAX: usize = 16 << 20;
 
-/// What the counts of all seconds may take. A second of a busy probe takes some 2 KiB.
+/// Maximum memory of the counts of all seconds. A second of a busy probe takes some 2 KiB.
 const COUNTS_BYTES_MAX: usize = 64 << 20;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -33,9 +33,9 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub struct ProbeLog {
     probes: Vec<ProbeRecord>,
     frames: Vec<ProbeFrame>,
-    /// Of all counts, nearly.
+    /// Approximate memory of all counts.
     bytes: usize,
-    /// How many stacks, threads and texts there are, and frames in all these stacks.
+    /// Number of stacks, threads and texts, plus the frames in all these stacks.
     numbered: usize,
     stack_words: usize,
 }
@@ -45,13 +45,13 @@ pub struct ProbeLog {
 pub struct ProbeFrame {
     /// The short name of its file.
     pub module: Arc<str>,
-    /// The place in the file.
+    /// Address in the file.
     pub address: u64,
-    /// Its function; `None` until that is known.
+    /// Name of its function; `None` until known.
     pub name: Option<Arc<str>>,
 }
 
-/// A thread that called.
+/// A thread that called a probed function.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProbeThread {
     /// Its name.
@@ -60,32 +60,32 @@ pub struct ProbeThread {
     pub tid: u32,
 }
 
-/// When and why a probe went.
+/// When and why a probe was removed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ProbeEnd {
-    /// On the clock of the samples.
+    /// Time of the removal, on the clock of the samples.
     pub at_ns: u64,
-    /// Words that follow "taken away:".
+    /// The reason, in words that follow "taken away:".
     pub why: Arc<str>,
 }
 
-/// One probe.
+/// One probe with its counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeRecord {
     about: Arc<ProbeAbout>,
-    /// Numbers of frames, the caller first.
+    /// Stacks as numbers of frames, the caller first.
     stacks: Vec<Arc<[u32]>>,
     threads: Vec<ProbeThread>,
     texts: Vec<Arc<str>>,
-    /// By rising seconds; a second may come more than once.
+    /// Counts by rising seconds; a second may occur more than once.
     counts: VecDeque<(u64, Arc<CallTally>)>,
-    /// Counts that have left because there was no room.
+    /// Number of counts that were dropped because there was no room.
     forgotten: u64,
     end: Option<ProbeEnd>,
 }
 
 impl ProbeRecord {
-    /// What it was, and where.
+    /// The description of the probe.
     pub fn about(&self) -> &ProbeAbout {
         &self.about
     }
@@ -105,19 +105,19 @@ impl ProbeRecord {
         &self.texts
     }
 
-    /// When and why it went; `None` while it is in place, or if the recording ended before.
+    /// When and why it was removed; `None` while it is in place, or if the recording ended before.
     pub fn end(&self) -> Option<&ProbeEnd> {
         self.end.as_ref()
     }
 
-    /// What it counted, by the second, in the order of time.
+    /// Its counts by second, in the order of time.
     pub fn counts(&self) -> impl DoubleEndedIterator<Item = (u64, &CallTally)> {
         self.counts
             .iter()
             .map(|(second, tally)| (*second, &**tally))
     }
 
-    /// What it counted in each second of a stretch of time that has counts.
+    /// Its counts of each second in `range`; seconds without counts are missing.
     pub fn seconds(&self, range: TimeRange) -> BTreeMap<u64, CallTally> {
         let mut seconds: BTreeMap<u64, CallTally> = BTreeMap::new();
         for (second, tally) in self.counts().filter(|(second, _)| is_in(*second, range)) {
@@ -126,13 +126,13 @@ impl ProbeRecord {
         seconds
     }
 
-    /// How many counts have left because there was no room.
+    /// Number of counts that were dropped because there was no room.
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// What it counted in the seconds that begin in a stretch of time. The second in which
-    /// the stretch begins belongs to it.
+    /// The sum of its counts in all seconds that `range` touches, including the one in which the
+    /// range begins.
     pub fn total(&self, range: TimeRange) -> CallTally {
         let mut sum = CallTally::default();
         for (_, tally) in self.counts().filter(|(second, _)| is_in(*second, range)) {
@@ -160,7 +160,7 @@ impl ProbeLog {
         &self.frames
     }
 
-    /// The name of a frame, or its file and place there.
+    /// Returns the name of a frame, or its file and address if it has none.
     pub fn frame_name(&self, number: u32) -> Arc<str> {
         let Some(frame) = self.frames.get(number as usize) else {
             return "[unknown]".into();
@@ -171,18 +171,18 @@ impl ProbeLog {
         }
     }
 
-    /// The last second in which something was counted.
+    /// The last second that has counts.
     pub fn newest_second(&self) -> Option<u64> {
         let last = |probe: &ProbeRecord| probe.counts.back().map(|(second, _)| *second);
         self.probes.iter().filter_map(last).max()
     }
 
-    /// The moment when the first probe was placed.
+    /// When the first probe was placed.
     pub fn begin_ns(&self) -> Option<u64> {
         self.probes.iter().map(|probe| probe.about.placed_ns).min()
     }
 
-    /// Adds a probe and gives its number; `None` if there are [`PROBES_MAX`].
+    /// Adds a probe and returns its number; `None` if there are [`PROBES_MAX`].
     pub fn add_probe(&mut self, about: ProbeAbout) -> Option<usize> {
         if self.probes.len() >= PROBES_MAX {
             return None;
@@ -199,21 +199,21 @@ impl ProbeLog {
         Some(self.probes.len() - 1)
     }
 
-    /// Adds a frame and gives its number; `None` if there are [`FRAMES_MAX`].
+    /// Adds a frame and returns its number; `None` if there are [`FRAMES_MAX`].
     pub fn add_frame(&mut self, frame: ProbeFrame) -> Option<u32> {
         push(&mut self.frames, frame, FRAMES_MAX)
     }
 
-    /// Says what function a frame is in; an empty name is none. False if there is no such
-    /// frame.
+    /// Sets the name of the function that a frame is in; an empty name is ignored. Returns false if
+    /// there is no such frame.
     pub fn set_frame_name(&mut self, number: u32, name: Arc<str>) -> bool {
         let frame = self.frames.get_mut(number as usize);
         let name = (!name.is_empty()).then_some(name);
         frame.map(|frame| frame.name = name).is_some()
     }
 
-    /// Adds a stack of a probe and gives its number; `None` if the probe has [`STACKS_MAX`],
-    /// or a frame is not known.
+    /// Adds a stack of a probe and returns its number; `None` if the probe has [`STACKS_MAX`], or
+    /// if a frame is unknown.
     pub fn add_stack(&mut self, probe: usize, frames: &[u32]) -> Option<u32> {
         let is_known = |frame: &u32| (*frame as usize) < self.frames.len();
         let words = self.stack_words + frames.len();
@@ -230,19 +230,18 @@ impl ProbeLog {
         Some(number)
     }
 
-    /// Adds a thread of a probe and gives its number; `None` if the probe has
-    /// [`THREADS_MAX`].
+    /// Adds a thread of a probe and returns its number; `None` if the probe has [`THREADS_MAX`].
     pub fn add_thread(&mut self, probe: usize, thread: ProbeThread) -> Option<u32> {
         self.number(probe, THREADS_MAX, |record| &mut record.threads, thread)
     }
 
-    /// Adds a text that values of a probe had and gives its number; `None` if the probe has
+    /// Adds a text that values of a probe had and returns its number; `None` if the probe has
     /// [`TEXTS_MAX`]. The text has to be safe to print.
     pub fn add_text(&mut self, probe: usize, text: Arc<str>) -> Option<u32> {
         self.number(probe, TEXTS_MAX, |record| &mut record.texts, text)
     }
 
-    /// Adds to a table of a probe and gives the number; `None` where there is no room.
+    /// Adds an entry to a table of a probe and returns its number; `None` if there is no room.
     fn number<T>(
         &mut self,
         probe: usize,
@@ -258,14 +257,14 @@ impl ProbeLog {
         Some(number)
     }
 
-    /// Adds what a probe counted in a second. Nothing is added for a probe that is not
-    /// there; where there is no more room, the oldest counts of all probes leave.
+    /// Adds the counts of a probe for one second. Ignored if there is no such probe. If there is no
+    /// room, the oldest counts of all probes are dropped.
     pub fn count(&mut self, probe: usize, second: u64, tally: CallTally) {
         let Some(record) = self.probes.get_mut(probe) else {
             return;
         };
         self.bytes += tally.bytes();
-        // Seconds rise, so that what is oldest is in front.
+        // Seconds rise, so that the oldest counts are in front.
         let last = record.counts.back().map_or(0, |(last, _)| *last);
         record.counts.push_back((second.max(last), Arc::new(tally)));
         while self.bytes > COUNTS_BYTES_MAX {
@@ -273,15 +272,15 @@ impl ProbeLog {
         }
     }
 
-    /// Says when and why a probe went.
+    /// Records when and why a probe was removed.
     pub fn set_end(&mut self, probe: usize, end: ProbeEnd) {
         if let Some(record) = self.probes.get_mut(probe) {
             record.end = Some(end);
         }
     }
 
-    /// The same log with other words for whose calls count, for threads and for frames'
-    /// modules, and without values: they are data of the programs.
+    /// Returns the log with other names for processes, threads and modules, and without values:
+    /// these are data of the programs.
     pub(crate) fn anonymous(&self, mut comm: impl FnMut(&Arc<str>) -> Arc<str>) -> Self {
         let mut log = self.clone();
         for probe in &mut log.probes {
@@ -301,7 +300,7 @@ impl ProbeLog {
         log
     }
 
-    /// The same log without names of functions: each is called by its place.
+    /// Returns the log without names of functions: each function is named by its address.
     pub(crate) fn without_symbols(&self) -> Self {
         let mut log = self.clone();
         for probe in &mut log.probes {
@@ -314,7 +313,7 @@ impl ProbeLog {
         log
     }
 
-    /// Adds all probes of another log, whose clock is that much behind. Those for which
+    /// Adds all probes of another log, whose times are shifted by `shift_ns`. Probes for which
     /// there is no room are left out.
     pub(crate) fn add_all(&mut self, other: &ProbeLog, shift_ns: u64) {
         let mut frames = Vec::with_capacity(other.frames.len());
@@ -348,7 +347,7 @@ impl ProbeLog {
         }
     }
 
-    /// Lets the oldest counts go.
+    /// Drops the oldest counts.
     fn forget_oldest(&mut self) {
         let oldest =
             |probe: &&mut ProbeRecord| probe.counts.front().map_or(u64::MAX, |(second, _)| *second);
@@ -365,14 +364,14 @@ impl ProbeLog {
     }
 }
 
-/// Whether a second belongs to a stretch of time: the one in which it begins does.
+/// Whether a second belongs to a range: the second in which the range begins does.
 fn is_in(second: u64, range: TimeRange) -> bool {
     let first = range.start_ns.map_or(0, |ns| ns / SECOND_NS);
     let end = range.end_ns.unwrap_or(u64::MAX);
     second >= first && second.saturating_mul(SECOND_NS) < end
 }
 
-/// Adds to a table and gives the number; `None` if it is full.
+/// Adds an entry to a table and returns its number; `None` if it is full.
 fn push<T>(table: &mut Vec<T>, entry: T, max: usize) -> Option<u32> {
     if table.len() >= max {
         return None;
@@ -426,7 +425,7 @@ mod tests {
         assert!(log.bytes <= COUNTS_BYTES_MAX);
         let kept = |probe: usize| log.probes()[probe].total(TimeRange::ALL).calls;
         let forgotten = both.map(|probe| log.probes()[probe].forgotten());
-        // Both lose alike, as both are as old.
+        // Both probes lose the same number, as their counts are equally old.
         assert!(forgotten[0].abs_diff(forgotten[1]) <= 1, "{forgotten:?}");
         assert_eq!(
             both.map(|probe| kept(probe) + forgotten[probe]),

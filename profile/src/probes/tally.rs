@@ -1,54 +1,54 @@
-//! What was counted of a probe in some time: a second, a window, or all of it.
+//! The counts of a probe in some period: a second, a window, or the whole run.
 
 use std::collections::BTreeMap;
 
-/// Calls of a probed function in some time. All sums are saturating: what comes from a file
-/// may be any number.
+/// Calls of a probed function in some period. All sums are saturating, as a file may contain any
+/// number.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CallTally {
-    /// Calls that began.
+    /// Number of calls that began.
     pub calls: u64,
-    /// Calls that ended, of those that began while the probe was there.
+    /// Number of calls that ended, of those that began while the probe was there.
     pub returns: u64,
-    /// Ends of calls that began before the probe did.
+    /// Number of ends of calls that began before the probe was placed.
     pub strangers: u64,
-    /// Calls that ended and were shorter than was asked for.
+    /// Number of calls that ended and were shorter than the requested minimum.
     pub short: u64,
-    /// Hits of processes that are no targets.
+    /// Number of hits by processes that are not targets.
     pub others: u64,
-    /// Hits of a tracepoint that are in no other count: the kernel left them out, as it was
-    /// running the probe's program on that CPU already.
+    /// Number of hits of a tracepoint that are in no other count: the kernel skipped them, as it
+    /// was already running the probe's program on that CPU.
     pub missed: u64,
-    /// Stacks that were taken.
+    /// Number of stacks that were taken.
     pub stacks: u64,
-    /// Stacks that were due and could not be taken, or not be kept.
+    /// Number of stacks that were due and could not be taken, or not be stored.
     pub stacks_lost: u64,
-    /// Values for which there was no room.
+    /// Number of values for which there was no room.
     pub values_lost: u64,
-    /// How long the calls that ended took, all together.
+    /// Sum of the durations of the calls that ended.
     pub sum_ns: u64,
-    /// The longest of them.
+    /// Duration of the longest of them.
     pub max_ns: u64,
-    /// Samples of the clock that had the function on their stack.
+    /// Number of samples of the clock that had the function on their stack.
     pub cpu_samples: u64,
-    /// The CPU time that these stand for.
+    /// CPU time that these samples stand for.
     pub cpu_ns: u64,
-    /// Calls by how long they took: from, below, in nanoseconds.
+    /// Calls by duration: from, below, in nanoseconds.
     pub buckets: BTreeMap<(u64, u64), u64>,
-    /// What was read, in the order of [`values`](super::ProbeAbout::values).
+    /// The values that were read, in the order of [`values`](super::ProbeAbout::values).
     pub values: Vec<ValueTally>,
-    /// How often each stack was taken, by its number in the record.
+    /// Number of times each stack was taken, by its number in the record.
     pub callers: BTreeMap<u32, u64>,
-    /// How many of the stacks each thread had, by its number in the record.
+    /// Number of stacks taken in each thread, by its number in the record.
     pub threads: BTreeMap<u32, u64>,
 }
 
-/// What was read of one value in some time.
+/// Readings of one value in some period.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ValueTally {
-    /// How often it could not be read.
+    /// Number of times it could not be read.
     pub unreadable: u64,
-    /// How often it was which text, by the number of the text in the record.
+    /// Number of times it had each text, by the number of the text in the record.
     pub texts: BTreeMap<u32, u64>,
 }
 
@@ -60,7 +60,7 @@ fn add_counts<K: Ord + Copy>(sum: &mut BTreeMap<K, u64>, more: &BTreeMap<K, u64>
     }
 }
 
-/// What of `now` is not in `before`.
+/// Returns the counts of `now` minus those of `before`.
 fn fresh_counts<K: Ord + Copy>(
     now: &BTreeMap<K, u64>,
     before: &BTreeMap<K, u64>,
@@ -73,7 +73,7 @@ fn fresh_counts<K: Ord + Copy>(
 }
 
 impl CallTally {
-    /// Whether not one thing was counted, with however many values.
+    /// Whether nothing was counted, whatever the number of values.
     pub fn is_nothing(&self) -> bool {
         let is_empty = |value: &ValueTally| *value == ValueTally::default();
         let without_values = CallTally {
@@ -83,9 +83,8 @@ impl CallTally {
         self.values.iter().all(is_empty) && without_values == Self::default()
     }
 
-    /// What was counted since another moment, of two counts since the same beginning. How
-    /// long the longest call was is known as exactly as its bucket, unless it is the longest
-    /// of all.
+    /// Returns the counts since another moment; both tallies must start at the same time. The
+    /// longest call is known only as exactly as its bucket, unless it is the longest of all.
     pub fn since(&self, before: &CallTally) -> CallTally {
         let buckets = fresh_counts(&self.buckets, &before.buckets);
         let longest = buckets.keys().next_back().map_or(0, |(_, below)| *below);
@@ -122,7 +121,7 @@ impl CallTally {
         }
     }
 
-    /// Adds what was counted in another time.
+    /// Adds the counts of another period.
     pub fn add(&mut self, more: &CallTally) {
         let sums = [
             (&mut self.calls, more.calls),
@@ -155,8 +154,8 @@ impl CallTally {
         }
     }
 
-    /// The bucket in which the call is that is not shorter than this share of all: from and
-    /// below, in nanoseconds. `None` before a call has ended.
+    /// The bucket of the call at this quantile: from and below, in nanoseconds; `share` is between
+    /// 0 and 1. `None` before a call has ended.
     pub fn quantile(&self, share: f64) -> Option<(u64, u64)> {
         let all = self
             .buckets
@@ -171,20 +170,20 @@ impl CallTally {
         found.map(|(bounds, _)| *bounds)
     }
 
-    /// A quantile as one number: the middle of its bucket, but nothing beyond the longest call.
+    /// A quantile as one number: the middle of its bucket, but at most the longest call.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let (from, below) = self.quantile(share)?;
         Some((from + below.saturating_sub(from) / 2).min(self.max_ns.max(from)))
     }
 
-    /// Calls that began and did not end in that time.
+    /// Number of calls that began and did not end in this period.
     pub fn unreturned(&self) -> u64 {
         self.calls.saturating_sub(self.returns)
     }
 
-    /// Bytes that it takes, nearly.
+    /// Approximate memory in bytes.
     pub(super) fn bytes(&self) -> usize {
-        // A leaf of such a tree has eleven places, of which some are empty.
+        // A leaf node of such a tree has eleven entries, of which some are unused.
         let of = |entries: usize, each: usize| entries * each * 3 / 2;
         let values = self.values.iter().map(|value| of(value.texts.len(), 12));
         size_of::<Self>()

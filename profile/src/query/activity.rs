@@ -1,5 +1,5 @@
-//! What threads did, as whoever followed them counted it: put into the rows of a report, and
-//! rows made for threads that waited all the time, of which there is no sample.
+//! Adds to a report what threads did, as counted by another part that followed them. Threads that
+//! waited all the time have no sample; rows are added for them.
 
 use super::Scope;
 use super::threads::{process_row_of, thread_row_of};
@@ -9,12 +9,12 @@ use crate::{Activity, Metric, ProcessId, ProcessRow, Report, ThreadRow, View};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a thread did in the window of a report.
+/// The activity of one thread in the window of a report.
 #[derive(Debug, Clone)]
 pub struct Doing {
     /// Its process.
     pub pid: u32,
-    /// Its number.
+    /// Its tid.
     pub tid: u32,
     /// Its name.
     pub comm: Arc<str>,
@@ -23,9 +23,9 @@ pub struct Doing {
 }
 
 impl Report {
-    /// Tells the rows of threads what they did, and those of processes what their threads
-    /// did together. Threads without a sample get a row if the scope is of whole threads and
-    /// `with_others` wants them, as far as the view knows their processes.
+    /// Sets the activity in the rows of threads, and in the rows of processes the sum of their
+    /// threads. Threads without a sample get a row if the scope is of whole threads and
+    /// `with_others` is set, as far as the view knows their processes.
     pub fn add_activities(
         &mut self,
         view: &View,
@@ -54,7 +54,7 @@ impl Report {
             *waiting += 1;
             match row {
                 Some(at) => {
-                    // Another thread may have had the number before.
+                    // Another thread may have had the tid before.
                     let before = self.threads[*at].activity.replace(doing.activity);
                     if let (Some(before), Some(sum)) = (before, &mut self.threads[*at].activity) {
                         sum.add(&before);
@@ -80,8 +80,8 @@ impl Report {
         }
     }
 
-    /// Bounds what rows count by what was followed: of short waits some are drawn by chance, and
-    /// what they stand for may be more than the window is long.
+    /// Limits the counts of rows to the followed activity: only some of the short waits are sampled
+    /// at random, and what they stand for may exceed the length of the window.
     fn bound_by_activities(&mut self, metric: &Metric) {
         let bounded = |samples: u64, activity: &Option<Activity>| {
             let followed = activity
@@ -116,8 +116,8 @@ impl Report {
     }
 }
 
-/// The part of what a thread did that a metric counts, in nanoseconds; None if it counts something
-/// else.
+/// The part of a thread's activity that a metric counts, in nanoseconds; `None` if it counts
+/// something else.
 fn counted_ns(activity: &Activity, metric: &Metric) -> Option<u64> {
     let all: u64 = activity.ns.iter().sum();
     if *metric == Metric::wall() {
@@ -129,14 +129,14 @@ fn counted_ns(activity: &Activity, metric: &Metric) -> Option<u64> {
     }
 }
 
-/// Processes that have not ended, by the number that the system gave them.
+/// Running processes by pid.
 fn living_by_pid(view: &View) -> HashMap<u32, ProcessId> {
     let processes = view.tables.processes.by_number();
     let living = processes.into_iter().filter(|(_, process)| !process.exited);
     living.map(|(id, process)| (process.pid, id)).collect()
 }
 
-/// Whether a whole thread is in a scope. Of control groups and machines it is not asked.
+/// Whether a whole thread is in a scope. Control groups and machines are not checked.
 fn is_in(view: &View, scope: &Scope, process: ProcessId, tid: u32) -> bool {
     let of_family = || {
         let known = view.tables.processes.get(process);

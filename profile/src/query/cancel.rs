@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that ends a query early, from another thread.
+/// A flag that ends a query early; it is set from another thread.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
-/// A query was cancelled; there is no result.
+/// The error of a query that was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("cancelled")]
 pub struct Cancelled;
@@ -18,7 +18,7 @@ impl Cancel {
         Self::default()
     }
 
-    /// Ends the queries that look at this flag, soon.
+    /// Sets the flag: queries that use it end soon.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -28,7 +28,7 @@ impl Cancel {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Fails if the flag is set; to be asked every few thousand steps.
+    /// Fails if the flag is set; to be called every few thousand steps.
     pub(crate) fn check(&self) -> Result<(), Cancelled> {
         if self.is_cancelled() {
             Err(Cancelled)

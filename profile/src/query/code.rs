@@ -1,9 +1,9 @@
-//! The *code of one function*: which of its addresses samples hit, and which of
-//! them call.
+//! The *code of one function*: which of its addresses samples hit, and which of its addresses call
+//! other functions.
 //!
-//! A sample hits the code of a function if the innermost place on its stack is
-//! there: as the function itself, or as one that was inlined into it. Both are
-//! counted at each address; the first add up to the function's self samples.
+//! A sample hits the code of a function if the innermost place on its stack is there: in the
+//! function itself, or in one that was inlined into it. Both are counted at each address; the first
+//! kind adds up to the function's self samples.
 
 use super::selection::{Entry, STEP, Selection};
 use super::shape::Step;
@@ -17,15 +17,15 @@ use std::sync::Arc;
 /// The samples of a function by address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FunctionCode {
-    /// With it on top of the stack.
+    /// Samples with the function on top of the stack.
     pub self_samples: u64,
-    /// With something on top that was inlined into it.
+    /// Samples with a function on top that was inlined into it.
     pub inlined_samples: u64,
-    /// With it anywhere on the stack.
+    /// Samples with the function anywhere on the stack.
     pub total_samples: u64,
-    /// By module and address.
+    /// Its sampled addresses, by module and address.
     pub addresses: Vec<CodeAddress>,
-    /// Processes that have it on a stack: those that run first, then by samples.
+    /// Processes that have it on a stack: running ones first, then by samples.
     pub pids: Vec<u32>,
 }
 
@@ -36,41 +36,40 @@ pub struct CodeAddress {
     pub frame: FrameId,
     /// The module that it is in.
     pub module: ModuleId,
-    /// Where in the module, inside an instruction.
+    /// Address in the module, inside an instruction.
     pub address: u64,
     /// On which side of the kernel boundary it is.
     pub kind: FrameKind,
-    /// Whose code it is: another function where this one is inlined.
+    /// The function that contains the code: another one where this one is inlined.
     pub host: FunctionId,
     /// Samples that hit there, in the function's own code.
     pub self_samples: u64,
     /// Samples that hit there, in something that was inlined into the function.
     pub inlined_samples: u64,
-    /// Samples that hit there, or something that is called from there; each
-    /// once, however often the function is on its stack.
+    /// Samples that hit there, or in something that is called from there. A sample counts once,
+    /// however often the function is on its stack.
     pub total_samples: u64,
-    /// Where in source text it is, as a place of this function.
+    /// Source location of this function there.
     pub place: Option<CodePlace>,
-    /// What was inlined there into this function, innermost first.
+    /// Functions that were inlined there into this function, innermost first.
     pub inlined: Vec<(FunctionId, Option<CodePlace>)>,
 }
 
-/// What a part of a function's code has in all: an instruction, a line.
+/// The counts of a part of a function's code: an instruction, a line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CodeGroup {
-    /// Samples that hit there, or something that is called from there; each
-    /// once.
+    /// Samples that hit there, or in something that is called from there; each sample counts once.
     pub total_samples: u64,
-    /// What is called from there, by samples, falling.
+    /// Functions called from there, with their samples, most first.
     pub calls: Vec<(FunctionId, u64)>,
 }
 
 /// A line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodePlace {
-    /// `None` where it is not known.
+    /// Path of the file; `None` if unknown.
     pub file: Option<Arc<str>>,
-    /// 0 where it is not known.
+    /// Line; 0 if unknown.
     pub line: u32,
 }
 
@@ -81,8 +80,8 @@ impl CodeAddress {
     }
 }
 
-/// What one frame of the function has: samples of its own code, of functions inlined
-/// there, and of all that it is on the stack of.
+/// The counts of one frame of the function: samples of its own code, of functions inlined there,
+/// and of all stacks that it is on.
 #[derive(Debug, Default)]
 struct Count {
     own: u64,
@@ -90,13 +89,13 @@ struct Count {
     total: u64,
 }
 
-/// Processes that are named at most.
+/// Maximum number of processes in the result.
 const PIDS_MAX: usize = 8;
 
 impl Selection {
-    /// Where the function that `frame` belongs to has its samples. The filter
-    /// decides which stacks count and whom they are charged to; places it hides
-    /// are found all the same.
+    /// Counts the samples of the function that `frame` belongs to, by address. The filter decides
+    /// which stacks count and which function they are charged to; addresses that it hides are found
+    /// all the same.
     pub fn code(&self, frame: FrameId, cancel: &Cancel) -> Result<FunctionCode, Cancelled> {
         let function = self.view.function_of(frame);
         let mut found = FunctionCode::default();
@@ -110,8 +109,8 @@ impl Selection {
             let mut top_is_found = false;
             seen.clear();
             for frame in self.frames(entry) {
-                // The innermost frame that has the function to which the stack is
-                // charged. Frames inside of it are hidden by the filter.
+                // Finds the innermost frame of the function to which the stack is charged. Frames
+                // inside of it are hidden by the filter.
                 if !top_is_found && let Some(at) = self.position(frame, leaf, 0) {
                     top_is_found = true;
                     if self.position(frame, function, at).is_some() {
@@ -123,7 +122,7 @@ impl Selection {
                         count.inlined += if is_own { 0 } else { samples };
                     }
                 }
-                // Recursion goes through a frame several times, and counts once.
+                // A recursive stack contains a frame several times, but counts once.
                 if self.position(frame, function, 0).is_some() && !seen.contains(&frame) {
                     seen.push(frame);
                     counts.entry(frame).or_default().total += samples;
@@ -141,9 +140,9 @@ impl Selection {
         Ok(found)
     }
 
-    /// What parts of a function's code have, and what is called from each. `parts` says
-    /// to which part a frame belongs, by the part's number; frames that are not in it
-    /// are left out. A sample counts once in each part that it has a frame of.
+    /// Counts the parts of a function's code and the functions called from each. `parts` maps a
+    /// frame to the number of its part; other frames are ignored. A sample counts once in each part
+    /// that it has a frame of.
     pub fn code_groups(
         &self,
         frame: FrameId,
@@ -162,8 +161,7 @@ impl Selection {
             called.clear();
             let mut callee = None;
             for frame in self.frames(entry) {
-                // What this frame called is the frame seen before it, as they come
-                // innermost first.
+                // Frames come innermost first, so this frame called the frame of the previous step.
                 let above = callee.replace(self.view.function_of(frame));
                 let Some(part) = parts.get(&frame).copied() else {
                     continue;
@@ -195,7 +193,7 @@ impl Selection {
         Ok(groups)
     }
 
-    /// The entries that have a function, with a look at the flag now and then.
+    /// The entries that have a function; checks the cancel flag now and then.
     fn entries_with<'a>(
         &'a self,
         function: FunctionId,
@@ -212,13 +210,13 @@ impl Selection {
         })
     }
 
-    /// Innermost first, whatever the filter hides of them.
+    /// The frames of an entry, innermost first, including those that the filter hides.
     fn frames(&self, entry: &Entry) -> impl Iterator<Item = FrameId> {
         let frames = self.view.tables.stacks.frames(entry.stack);
         frames.iter().copied().map(FrameId)
     }
 
-    /// Where in the chain of a frame, from `start` on, a function is.
+    /// Position of a function in the chain of a frame, searched from `start` on.
     fn position(&self, frame: FrameId, function: FunctionId, start: usize) -> Option<usize> {
         let inlined = self.view.tables.sources.inlined_in(frame);
         let own = [self.view.function_of(frame)];
@@ -231,7 +229,7 @@ impl Selection {
         steps.find(|(_, step)| *step == function).map(|(at, _)| at)
     }
 
-    /// A frame that has the function in its chain, with what was counted for it.
+    /// The address of a frame that has the function in its chain, with its counts.
     fn code_address(&self, function: FunctionId, id: FrameId, count: Count) -> Option<CodeAddress> {
         let sources = &self.view.tables.sources;
         let frame = self.view.frame(id)?;
@@ -260,7 +258,7 @@ impl Selection {
         })
     }
 
-    /// At most [`PIDS_MAX`] pids of processes that have the function on a stack.
+    /// Pids of processes that have the function on a stack, at most [`PIDS_MAX`].
     fn pids_with(&self, function: FunctionId, cancel: &Cancel) -> Result<Vec<u32>, Cancelled> {
         cancel.check()?;
         let table = &self.view.tables.processes;
@@ -276,8 +274,8 @@ impl Selection {
         for (slot, samples) in threads.filter(|(_, samples)| *samples > 0) {
             if let Some(process) = table.get(table.thread(slot).process) {
                 let sum = processes.entry(process.pid).or_insert((true, 0));
-                // A pid may have had several lives: it is ended only if all of them
-                // are.
+                // Several processes may have had the same pid: it counts as ended only if all of
+                // them have.
                 sum.0 &= process.exited;
                 sum.1 += samples;
             }

@@ -1,10 +1,9 @@
-//! A *flame graph* laid out in cells: what is at least a cell wide, and no more
-//! work than that.
+//! A *flame graph* laid out in cells. Boxes narrower than a cell are not computed.
 
 use super::tree::{CallTree, Node, NodeKind};
 use std::sync::Arc;
 
-/// Rows that a layout has at most.
+/// Maximum number of rows of a layout.
 const ROWS_MAX: usize = 4096;
 
 /// The layout of a tree below one node; the first row is that node.
@@ -17,25 +16,24 @@ pub struct Flame {
 /// One box of a row.
 #[derive(Debug, Clone)]
 pub struct FlameBox {
-    /// In cells.
+    /// Left edge in cells.
     pub start: u32,
-    /// In cells; at least 1.
+    /// Width in cells; at least 1.
     pub width: u32,
-    /// Samples of its node, or of all the nodes that were merged into it.
+    /// Samples of its node, or of all nodes that were merged into it.
     pub samples: u64,
-    /// `None` for siblings that are too narrow, merged into one box.
+    /// Its node; `None` for narrow siblings that were merged into one box.
     pub node: Option<Node>,
-    /// Where in the row above the box's parent is.
+    /// Index of the parent's box in the row above.
     pub parent: usize,
-    /// What its node is called; empty for merged siblings.
+    /// Name of its node; empty for merged siblings.
     pub name: Arc<str>,
 }
 
 impl CallTree {
-    /// Lays out what is below `node` in so many cells. Boxes narrower than
-    /// `narrowest` cells are merged with their neighbours. The order of
-    /// siblings is that of their names, so it does not change from one layout
-    /// to the next.
+    /// Lays out the tree below `node` in `width` cells. Boxes narrower than `narrowest` cells are
+    /// merged with their neighbours. Siblings are sorted by name, so their order is the same in
+    /// every layout.
     pub fn flame(&self, node: &Node, width: u32, narrowest: u32, rows_max: usize) -> Flame {
         let mut flame = Flame::default();
         if node.samples == 0 || width == 0 {
@@ -45,7 +43,7 @@ impl CallTree {
             samples: node.samples,
             width,
         };
-        // With where each box begins, in samples.
+        // Nodes of the row with their left edge in samples.
         let mut row = vec![(
             0,
             FlameBox {
@@ -70,8 +68,8 @@ impl CallTree {
         flame
     }
 
-    /// The node at the end of a path from the root, and how many samples are to
-    /// the left of it in the layout of the root.
+    /// Returns the node at the end of a path from the root, and the number of samples to the left
+    /// of it in the layout of the root.
     pub fn place(&self, path: &[NodeKind]) -> Option<(u64, Node)> {
         path.iter()
             .try_fold((0, self.root()), |(begin, node), kind| {
@@ -82,7 +80,7 @@ impl CallTree {
             })
     }
 
-    /// The children of a node with their names, in the order of these.
+    /// The children of a node with their names, sorted by name.
     fn children_by_name(&self, node: &Node) -> Vec<(Arc<str>, Node)> {
         let children = self.children_unsorted(node).into_iter();
         let mut children: Vec<(Arc<str>, Node)> = children
@@ -92,9 +90,8 @@ impl CallTree {
         children
     }
 
-    /// Appends the boxes of a node's children to the row below. Edges are rounded from
-    /// sums of samples, not from widths, so that no gap opens and no box leaves its
-    /// parent.
+    /// Appends the boxes of a node's children to the row below. Edges are rounded from sums of
+    /// samples, not from widths, so that there are no gaps and no box exceeds its parent.
     fn lay_out(
         &self,
         node: &Node,
@@ -105,7 +102,7 @@ impl CallTree {
         row: &mut Vec<(u64, FlameBox)>,
     ) {
         let children = self.children_by_name(node);
-        // Neighbours too narrow to be seen: where they begin, and their samples.
+        // Neighbours that are too narrow to be seen: their left edge, and their samples.
         let mut narrow: Option<(u64, u64)> = None;
         for (name, child) in children {
             let (from, to) = (scale.cell(begin), scale.cell(begin + child.samples));
@@ -150,7 +147,7 @@ fn merge(begin: u64, samples: u64, parent: usize, scale: Scale, row: &mut Vec<(u
     }
 }
 
-/// From samples to cells: `samples` of them fill `width`.
+/// The conversion from samples to cells: `samples` of them fill `width`.
 #[derive(Clone, Copy)]
 struct Scale {
     samples: u64,

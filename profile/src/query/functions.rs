@@ -1,4 +1,4 @@
-//! Self and total of every function in a selection.
+//! Counts self and total samples of every function in a selection.
 
 use super::selection::Selection;
 use super::shape::Step;
@@ -10,40 +10,40 @@ use crate::{FrameId, FrameKind, FunctionId, FunctionRow, ModuleId, View};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What one function has; together, because all are touched at once.
+/// The counts of one function, in one struct because all are updated at once.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cell {
     self_samples: u64,
     total_samples: u64,
-    /// The last entry that counted here, plus one: recursion counts once.
+    /// The last entry that was counted here, plus one: a recursive function counts once.
     mark: u32,
-    /// Whether it was found as the function whose code it is.
+    /// Whether the function occurred out of line, and not only inlined.
     out_of_line: bool,
-    /// The frame whose place in source text is shown, and the self samples
-    /// that chose it.
+    /// The frame whose source location is shown, and its number of self samples.
     place: FrameId,
     place_samples: u64,
 }
 
-/// The rows, and where to find one.
+/// The rows of functions, and the index of each function's row.
 pub(super) struct Functions {
+    /// Rows, sorted by self samples.
     pub(super) rows: Vec<FunctionRow>,
-    /// By the owner's number; those without a row have [`NO_ROW`].
+    /// Index of the row by the function's number; [`NO_ROW`] if it has none.
     row_of: Vec<u32>,
 }
 
 const NO_ROW: u32 = u32::MAX;
 
 impl Selection {
-    /// Self and total of every function, by self samples, falling.
+    /// Returns self and total of every function, by self samples, falling.
     pub fn functions(&self) -> Vec<FunctionRow> {
         rows(self, &Trends::collect(self)).rows
     }
 }
 
-/// Goes through all stacks once: every function on a stack gets its samples as total,
-/// the innermost one also as self. The frame that most self samples of a function hit
-/// becomes its place in source text.
+/// Goes through all stacks once: every function on a stack gets its samples as total, the innermost
+/// one also as self. The source location of a function is the one of the frame that has most of its
+/// self samples.
 fn count(selection: &Selection) -> Vec<Cell> {
     let tables = &*selection.view.tables;
     let mut cells = vec![Cell::default(); tables.names.owners().len()];
@@ -62,7 +62,7 @@ fn count(selection: &Selection) -> Vec<Cell> {
         cells[leaf.0 as usize].self_samples += entry.samples;
         hits[tables.stacks.leaf(entry.stack).0 as usize] += entry.samples;
     }
-    // A frame's samples are those of its innermost inlined function, if there is one.
+    // The samples of a frame belong to its innermost inlined function, if there is one.
     for (frame, samples) in (0..).map(FrameId).zip(hits).filter(|(_, n)| *n > 0) {
         let inlined = tables.sources.inlined_in(frame).first();
         let function = inlined.map_or(selection.view.function_of(frame), |link| link.function);
@@ -74,8 +74,8 @@ fn count(selection: &Selection) -> Vec<Cell> {
     cells
 }
 
-/// The waits of every function: each stack has its own, and so have all functions on it,
-/// once however often they are.
+/// Returns the waits of every function: the waits of a stack count for each function on it, once
+/// even if it is recursive.
 fn count_waits(selection: &Selection) -> HashMap<FunctionId, WaitSum> {
     let mut sums: HashMap<FunctionId, WaitSum> = HashMap::new();
     for (stack, waits) in &selection.waits {
@@ -91,8 +91,8 @@ fn count_waits(selection: &Selection) -> HashMap<FunctionId, WaitSum> {
     sums
 }
 
-/// The rows of all functions that have samples: by self, then total, both falling, then
-/// by name, so that the order is the same each time.
+/// Returns the rows of all functions that have samples: by self, then total, both falling, then by
+/// name, so that the order is the same each time.
 pub(super) fn rows(selection: &Selection, trends: &Trends) -> Functions {
     let mut modules = ModuleCache::new(&selection.view);
     let cells = count(selection);
@@ -120,7 +120,7 @@ pub(super) fn rows(selection: &Selection, trends: &Trends) -> Functions {
     Functions { rows, row_of }
 }
 
-/// Says of each row of code in no map how many addresses it stands for.
+/// Sets, for each row of code in no map, how many addresses the row stands for.
 fn count_addresses(selection: &Selection, rows: &mut [FunctionRow]) {
     let is_sum = |row: &&mut FunctionRow| row.kind == FrameKind::Jit && *row.name == *UNMAPPED_CODE;
     let mut sums: HashMap<FunctionId, &mut FunctionRow> = HashMap::new();
@@ -135,8 +135,8 @@ fn count_addresses(selection: &Selection, rows: &mut [FunctionRow]) {
     }
 }
 
-/// A row from what was counted, but for its waits. Without self samples its place is that of the
-/// function's owner.
+/// Makes a row from the counts, without its waits. Without self samples its source location is that
+/// of the function's first frame.
 fn row(
     selection: &Selection,
     id: FunctionId,
@@ -170,20 +170,21 @@ fn row(
 }
 
 impl Functions {
-    /// How a function is called that has samples.
+    /// Returns the name of a function that has samples.
     pub(super) fn name(&self, function: FunctionId) -> Arc<str> {
         let row = self.row_of[function.0 as usize];
         Arc::clone(&self.rows[row as usize].name)
     }
 }
 
-/// Rows of one module share its name.
+/// Caches module names, which many rows share.
 pub(super) struct ModuleCache<'a> {
     view: &'a View,
     modules: HashMap<ModuleId, Module>,
 }
 
 impl<'a> ModuleCache<'a> {
+    /// A cache without entries.
     pub(super) fn new(view: &'a View) -> Self {
         Self {
             view,

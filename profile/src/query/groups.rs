@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The processes that share a control group or a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupRow {
-    /// `None` for the processes of which it is not known.
+    /// Name of the group or user; `None` for processes of which it is unknown.
     pub name: Option<Arc<str>>,
     /// Samples of all these processes.
     pub samples: u64,
@@ -21,7 +21,7 @@ pub struct GroupRow {
 }
 
 impl Selection {
-    /// By number.
+    /// Rows of the CPUs, by number.
     pub fn cpus(&self) -> Vec<CpuRow> {
         let row = |(cpu, tally): (&u16, &Tally)| CpuRow {
             cpu: *cpu,
@@ -31,17 +31,17 @@ impl Selection {
         self.cpus.iter().map(row).collect()
     }
 
-    /// By samples, falling.
+    /// Rows of the control groups, by samples, falling.
     pub fn cgroups(&self) -> Vec<GroupRow> {
         self.group(|details| details.cgroup.clone())
     }
 
-    /// By samples, falling.
+    /// Rows of the users, by samples, falling.
     pub fn users(&self) -> Vec<GroupRow> {
         self.group(|details| details.user.clone())
     }
 
-    /// Sums threads by process, then processes by `key`.
+    /// Sums the samples of threads by process, then of processes by `key`.
     fn group(&self, key: impl Fn(&crate::ProcessDetails) -> Option<Arc<str>>) -> Vec<GroupRow> {
         let table = &self.view.tables.processes;
         let mut processes: HashMap<crate::ProcessId, Tally> = HashMap::new();

@@ -1,7 +1,6 @@
-//! The *heat map*: seconds from left to right; from top to bottom the place
-//! inside the second, CPUs, or threads.
+//! The *heat map*. Columns are seconds; rows are parts of a second, CPUs, or threads.
 
-/// What the rows are.
+/// The rows of a heat map.
 mod rows;
 
 pub use rows::{HeatBy, HeatRow, HeatRows};
@@ -13,13 +12,13 @@ use crate::time::STAMPS_PER_SECOND;
 /// Samples by second and row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HeatMap {
-    /// Of the first column, on the clock of the samples.
+    /// Second of the first column, on the clock of the samples.
     pub first_second: u64,
-    /// Rows of each column.
+    /// Number of rows of each column.
     pub rows: usize,
-    /// Samples per second of a busy CPU, as they are counted in all cells.
+    /// Samples per second of a busy CPU, as counted in all cells.
     pub rate_hz: u32,
-    /// Column after column, `rows` cells each.
+    /// Sample counts, column after column, `rows` cells each.
     pub cells: Vec<u64>,
 }
 
@@ -34,18 +33,18 @@ impl HeatMap {
         self.cells[column * self.rows + row]
     }
 
-    /// Samples of the cell that has most; 0 if there is none.
+    /// Samples of the fullest cell; 0 if there is none.
     pub fn max(&self) -> u64 {
         self.cells.iter().copied().max().unwrap_or(0)
     }
 }
 
-/// Columns that a map has at most; the newest are kept.
+/// Maximum number of columns of a map; the newest are kept.
 const SECONDS_MAX: u64 = 24 * 3600;
 
 impl Selection {
-    /// A map of these rows. With a function, only the samples that have it on
-    /// their stack.
+    /// Makes a map with these rows. If `function` is given, only samples that have it on their
+    /// stack count.
     pub fn heat(&self, rows: &HeatRows, function: Option<FrameId>) -> HeatMap {
         let window = self.window();
         let last = self.view.tables.history.newest_second().unwrap_or(0);
@@ -72,7 +71,7 @@ impl Selection {
         map
     }
 
-    /// By stack: whether it has that function.
+    /// Returns for each stack whether it has the function of `frame`.
     pub(super) fn stacks_with(&self, frame: FrameId) -> Vec<bool> {
         let function = self.view.function_of(frame);
         let mut found = vec![false; self.shape_of.len()];

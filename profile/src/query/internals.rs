@@ -1,16 +1,16 @@
-//! What an interpreter does itself: its own functions on a stack that has functions of the
-//! language that it runs. They are folded, which is to say charged to the function that they
-//! work for, unless the filter says [`show:internals`](crate::filter::Clause::ShowInternals).
+//! The internals of an interpreter: its own functions on a stack that also has functions of the
+//! language that it runs. They are folded, that is charged to the function that they work for,
+//! unless the filter says [`show:internals`](crate::filter::Clause::ShowInternals).
 
 use crate::filter::Clause;
 use crate::intern::RESERVED;
 use crate::{Filter, Frame, FrameId, FrameKind, FunctionId, ModuleId, View};
 use std::collections::HashMap;
 
-/// Which functions are an interpreter's own, and which are those that it runs.
+/// Which functions are an interpreter's own, and which ones it runs.
 #[derive(Debug)]
 pub(super) struct Internals {
-    /// By function.
+    /// Role of each function, by number.
     roles: Vec<Role>,
 }
 
@@ -24,10 +24,10 @@ enum Role {
 }
 
 impl Internals {
-    /// `None` if nothing is to be folded.
+    /// Classifies all functions; `None` if nothing is to be folded.
     ///
-    /// It looks at every frame there is, with each selection: so nothing is looked up for a frame but
-    /// its module, where that is another one than of the frame before.
+    /// It visits every frame of the view for each selection. So the only look-up for a frame is its
+    /// module, and only if that differs from the module of the frame before.
     pub(super) fn new(view: &View, filter: &Filter) -> Option<Self> {
         if filter.clauses().contains(&Clause::ShowInternals) {
             return None;
@@ -64,9 +64,8 @@ impl Internals {
         Some(Self { roles })
     }
 
-    /// Whether some function of a stack is one that an interpreter runs: only there its own
-    /// are folded. What it does before the first and after the last has nobody else to
-    /// be charged to.
+    /// Whether a stack has a function that an interpreter runs: only there its own functions are
+    /// folded. Before the first and after the last one there is no other function to charge.
     pub(super) fn fold_in(&self, mut functions: impl Iterator<Item = FunctionId>) -> bool {
         functions.any(|id| self.roles[id.0 as usize] == Role::Run)
     }
@@ -84,13 +83,13 @@ fn is_interpreter(name: &str) -> bool {
         return false;
     };
     let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-    // Builds without the global lock, and those for debugging.
+    // Suffixes of builds without the global lock, and of debug builds.
     let rest = rest.trim_start_matches(['t', 'd']);
     rest.is_empty() || rest.starts_with(".so")
 }
 
-/// Whether a function of CPython collects garbage: that is work for no function in particular,
-/// and what a user can do something about.
+/// Whether a function of CPython collects garbage. Such work belongs to no function in particular,
+/// and a user can reduce it, so it is not folded.
 fn is_of_memory(name: &str) -> bool {
     name.starts_with("gc_collect_") || name.starts_with("_PyGC_Collect")
 }

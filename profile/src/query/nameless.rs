@@ -9,39 +9,39 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The frames of one module that have no name for one reason.
+/// The frames of one module that have no name for the same reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nameless {
     /// The module's number.
     pub module_id: ModuleId,
-    /// Short: the file's last path part.
+    /// Short name of the module: the file's last path component.
     pub module: Arc<str>,
-    /// The whole path where there is one.
+    /// The whole path of the module, if it has one.
     pub path: Arc<str>,
-    /// Empty if there is none, or it is not known.
+    /// Build-id of the module; empty if there is none, or if it is unknown.
     pub build_id: Arc<[u8]>,
     /// On which side of the kernel boundary its code is.
     pub kind: FrameKind,
     /// Why the frames have no name.
     pub reason: NoName,
-    /// Frames of samples, each occurrence counted.
+    /// Number of frames of samples, each occurrence counted.
     pub frames: u64,
-    /// The process with most of them, of those that run if there is one.
+    /// The process with most of them; a running one if there is any.
     pub pid: Option<u32>,
-    /// What that process is called.
+    /// Name of that process.
     pub comm: Arc<str>,
 }
 
-/// Where frames are counted, by number.
+/// Key by which frames are counted, by number of the module.
 type Key = (ModuleId, NoName);
 
 impl Selection {
-    /// Where frames have no name, those with most of them first. They add up to what
-    /// [`Completeness::unnamed`](crate::Completeness) says.
+    /// Returns the frames without names by module and reason, most frames first. They add up to
+    /// [`Completeness::unnamed`](crate::Completeness).
     pub fn nameless(&self, cancel: &Cancel) -> Result<Vec<Nameless>, Cancelled> {
         let mut numbers: HashMap<Key, usize> = HashMap::new();
         let mut rows: Vec<Nameless> = Vec::new();
-        // By stack: which of the rows it has frames of, and how many.
+        // For each stack, the rows it has frames of, and how many.
         let mut of_stack: Vec<Vec<(usize, u64)>> = vec![Vec::new(); self.shape_of.len()];
         for (at, entry) in self.entries.iter().enumerate() {
             if at.is_multiple_of(STEP) {
@@ -84,14 +84,14 @@ impl Selection {
         frames.filter_map(move |frame| {
             let reason = tags[*frame as usize].reason()?;
             let id = FrameId(*frame);
-            // What stands for a missing stack is no frame.
+            // What stands for a missing stack does not count as a frame.
             let is_frame = !(is_missing && id == crate::intern::NO_STACK);
             let module_id = tables.frames.get(*frame as usize)?.module;
             is_frame.then_some((Row { module_id, reason }, id))
         })
     }
 
-    /// A row with nothing counted yet; its kind is that of the first frame met.
+    /// An empty row; its kind is that of the first frame met.
     fn describe_nameless(&self, row: Row, frame: FrameId) -> Nameless {
         let module = self.view.tables.modules.get(row.module_id);
         Nameless {
@@ -107,7 +107,7 @@ impl Selection {
         }
     }
 
-    /// Counts frames, and in which processes they are.
+    /// Counts the frames of each row, and finds the process that has most of them.
     fn count_nameless(&self, of_stack: &[Vec<(usize, u64)>], rows: &mut [Nameless]) {
         let mut by_thread: HashMap<(usize, u32), u64> = HashMap::new();
         self.visit(self.stamps, |sample| {
@@ -122,7 +122,8 @@ impl Selection {
             let process = table.thread(ThreadSlot(thread)).process;
             *by_process.entry((row, process)).or_default() += frames;
         }
-        // Of equals the one with the lowest number, so that it is the same each time.
+        // Among equal processes the one with the lowest number, so that the result is the same each
+        // time.
         let mut best: Vec<Option<(bool, u64, Reverse<u32>)>> = vec![None; rows.len()];
         for ((row, id), frames) in by_process {
             let Some(process) = table.get(id) else {
@@ -138,7 +139,7 @@ impl Selection {
     }
 }
 
-/// What tells one row from another.
+/// The key that identifies a row.
 struct Row {
     module_id: ModuleId,
     reason: NoName,

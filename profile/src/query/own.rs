@@ -1,6 +1,6 @@
-//! Which function a wait is charged to where one alone is named: the innermost of the
-//! program's own. Else every thread that waits would be in one of the ten frames that say
-//! for what.
+//! Which function a wait is charged to in views that name a single function: the innermost one of
+//! the program's own code. Otherwise every waiting thread would be shown in one of the ten frames
+//! that say what it waits for.
 
 use super::selection::{Selection, ShapeAt};
 use super::shape::{Step, matches};
@@ -10,9 +10,9 @@ use crate::{FunctionId, View};
 use std::collections::HashMap;
 
 impl View {
-    /// Whether a function is of a program's own code: not of its libraries, not of the runtime of
-    /// its language, not of the kernel. It is told by where its file lies and what its name begins
-    /// with.
+    /// Whether a function is a program's own code: not of its libraries, not of the runtime of its
+    /// language, not of the kernel. The decision depends on the path of its file and the beginning
+    /// of its name.
     pub(super) fn is_own_code(&self, id: FunctionId) -> bool {
         id.0 >= crate::intern::RESERVED && !foreign().iter().any(|test| matches(self, test, id))
     }
@@ -25,7 +25,7 @@ impl View {
     }
 }
 
-/// Answers for the stacks of one selection; a function is looked at once.
+/// Decides for the stacks of one selection; the result of each function is cached.
 struct OwnCode<'a> {
     view: &'a View,
     known: HashMap<FunctionId, bool>,
@@ -37,7 +37,7 @@ impl OwnCode<'_> {
         *self.known.entry(id).or_insert_with(|| view.is_own_code(id))
     }
 
-    /// A function of a program, be it of a library.
+    /// Whether a function is of a program or library, and not of the kernel.
     fn is_of_user(&self, id: FunctionId) -> bool {
         let frame = self.view.frame(id);
         id.0 >= crate::intern::RESERVED
@@ -45,18 +45,18 @@ impl OwnCode<'_> {
     }
 }
 
-/// Which function each stack is charged to where one alone is named.
+/// The function that each stack is charged to in views that name a single one.
 pub(super) struct Named {
-    /// By stack: the function, or the number of a pair where waits are counted; 0 for stacks that
-    /// do not count.
+    /// For each stack the function or, where waits are counted, the number of a pair; 0 for stacks
+    /// that do not count.
     pub(super) of_stack: Vec<u32>,
-    /// Where waits are counted: a function, and what stands on top of its stack, which says what it
+    /// Where waits are counted: the function, and the frame on top of its stack, which says what it
     /// waited for.
     pub(super) pairs: Vec<(FunctionId, FunctionId)>,
 }
 
 impl Named {
-    /// The function of a value of `of_stack`.
+    /// Returns the function that a value of `of_stack` stands for.
     #[inline]
     pub(super) fn function(&self, value: u32) -> FunctionId {
         self.pairs
@@ -65,8 +65,8 @@ impl Named {
     }
 }
 
-/// Finds the functions that are named for the samples of each stack. Of what ran that is the
-/// leaf.
+/// Finds the function to name for the samples of each stack. For samples of running threads it is
+/// the innermost one.
 pub(super) fn named_leaves(selection: &Selection) -> Named {
     let leaves = selection.leaves();
     if !selection.view().info().metric.is_waiting() {
@@ -93,7 +93,7 @@ pub(super) fn named_leaves(selection: &Selection) -> Named {
             .or_else(|| functions.find(|id| own.is_of_user(*id)))
             .unwrap_or(leaf)
     };
-    // Pair 0 is that of stacks that do not count.
+    // Pair 0 is for stacks that do not count.
     let mut pairs = vec![(crate::FrameId(0), crate::FrameId(0))];
     let mut numbers = HashMap::from([(pairs[0], 0)]);
     let stacks = selection.shape_of.iter().zip(leaves);

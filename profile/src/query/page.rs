@@ -1,8 +1,8 @@
 //! The *page of one function*: who calls it, and what it calls.
 //!
-//! Every sample counts once on each side, so both sides add up to the whole:
-//! the caller is that of the outermost occurrence on the stack, the callee that
-//! of the innermost one. What happens between two occurrences is recursion.
+//! Every sample counts once on each side, so both sides add up to the whole: the caller is taken at
+//! the outermost occurrence on the stack, the callee at the innermost one. What happens between two
+//! occurrences is recursion.
 
 use super::selection::Selection;
 use super::shape::Step;
@@ -12,14 +12,14 @@ use crate::{Ending, FrameId, FunctionId, FunctionRow};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-/// One function with its neighbours.
+/// One function with its callers and callees.
 #[derive(Debug, Clone)]
 pub struct FunctionPage {
-    /// Of the samples that have it on their stack.
+    /// The row of the function, counted from the samples that have it on their stack.
     pub function: FunctionRow,
-    /// By samples, falling; they add up to the function's total.
+    /// Its callers by samples, falling; they add up to the function's total.
     pub callers: Vec<Neighbour>,
-    /// With the function's own samples among them.
+    /// Its callees by samples, falling, including the function's own samples.
     pub callees: Vec<Neighbour>,
     /// The stack with most of its samples, root first, and those samples.
     pub heaviest: Vec<FunctionId>,
@@ -32,26 +32,26 @@ pub struct FunctionPage {
 pub struct Neighbour {
     /// Which one it is.
     pub kind: NeighbourKind,
-    /// Samples in which it stands there.
+    /// Samples in which it is the caller or callee.
     pub samples: u64,
 }
 
-/// What stands beside a function on a stack.
+/// What stands next to a function on a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NeighbourKind {
     /// Another function.
     Function(FunctionId),
     /// Not called at all: the thread begins there.
     Root,
-    /// Called by something that is missing, and why.
+    /// Called by a function that is missing, for this reason.
     Stopped(Ending),
     /// Calls nothing: the function itself.
     Own,
 }
 
 impl Selection {
-    /// The page of the function that `frame` belongs to; `None` if no selected
-    /// sample has it.
+    /// Computes the page of the function that `frame` belongs to; `None` if no selected sample has
+    /// it.
     pub fn page(&self, frame: FrameId, cancel: &Cancel) -> Result<Option<FunctionPage>, Cancelled> {
         let function = self.view.function_of(frame);
         let mut callers: HashMap<NeighbourKind, u64> = HashMap::new();

@@ -1,5 +1,5 @@
-//! What functions have themselves in *parts* of the window, each as long as the other: by how
-//! much that varies from part to part tells how far a sum can be trusted.
+//! Self samples of functions in *parts* of the window, which are equally long. How much they vary
+//! from part to part tells how far a sum can be trusted.
 
 use super::Selection;
 use crate::FunctionId;
@@ -7,18 +7,18 @@ use crate::time::{Pause, STAMP_NS, Window};
 
 /// The samples of a selection by part of its window.
 pub(crate) struct Parts {
-    /// Of all functions together, one number a part.
+    /// Self samples of all functions together, one number for each part.
     pub(crate) all: Vec<u64>,
-    /// Of each function that has some, one behind the other.
+    /// Self samples of each function that has some, one function after the other.
     own: Vec<u64>,
-    /// Which of these is a function's, by its number; [`NO_ROW`] if it has none.
+    /// Position of a function's numbers in `own`, by its number; [`NO_ROW`] if it has none.
     row_of: Vec<u32>,
 }
 
 const NO_ROW: u32 = u32::MAX;
 
 impl Parts {
-    /// The self samples of a function, one number a part; `None` if it has none.
+    /// Returns the self samples of a function, one number for each part; `None` if it has none.
     pub(crate) fn of(&self, function: FunctionId) -> Option<&[u64]> {
         let row = self.row_of.get(function.0 as usize)?;
         let count = self.all.len();
@@ -28,9 +28,9 @@ impl Parts {
 }
 
 impl Selection {
-    /// Divides the time that was sampled into so many parts. `None` if each would be shorter
-    /// than `shortest_ns`, or if all samples are in one of them: then they are of a file that
-    /// does not tell when each was taken.
+    /// Divides the sampled time into `count` parts. `None` if each would be shorter than
+    /// `shortest_ns`, or if all samples are in one part: then they are from a file that does not
+    /// store the time of each sample.
     pub(crate) fn parts(&self, count: usize, shortest_ns: u64) -> Option<Parts> {
         let window = self.window();
         let length_ns = window.end_ns.saturating_sub(window.start_ns);
@@ -65,8 +65,8 @@ impl Selection {
     }
 }
 
-/// When each of so many parts of a window ends: between two ends as much time was sampled as
-/// between the next two. The last one is the end of the window.
+/// Returns the end of each of `count` parts of a window: each part has the same amount of sampled
+/// time. The last end is the end of the window.
 fn ends(window: &Window, pauses: &[Pause], count: usize) -> Vec<u64> {
     let length_ns = window.end_ns.saturating_sub(window.start_ns);
     let sampled_ns = length_ns.saturating_sub(window.paused_ns);
@@ -77,7 +77,7 @@ fn ends(window: &Window, pauses: &[Pause], count: usize) -> Vec<u64> {
     let (mut at_ns, mut passed_ns) = (window.start_ns, 0);
     (1..=count as u128)
         .map(|part| {
-            // No larger than what was sampled.
+            // At most the time that was sampled.
             let until_ns = (u128::from(sampled_ns) * part / count as u128) as u64;
             while let Some(pause) = pauses.peek() {
                 let before_ns = pause.start_ns.saturating_sub(at_ns);

@@ -1,6 +1,7 @@
-//! How a wait is made: the functions between the one that waits and the scheduler, of the C
-//! library, of the runtime of a language and of the kernel. They are folded, so that the row of a
-//! wait is the program's own function or the call that it made, such as `pthread_cond_wait`:
+//! The *plumbing* of a wait: the functions between the waiting function and the scheduler, in the C
+//! library, the runtime of a language and the kernel. They are folded, so that the innermost
+//! function shown is the program's own function or the call that it made, such as
+//! `pthread_cond_wait`:
 //!
 //! ```text
 //! [waiting: lock]                  [waiting: lock]
@@ -12,42 +13,42 @@
 //! take_order                       take_order
 //! ```
 //!
-//! They are shown by [`show:internals`](crate::filter::Clause::ShowInternals), as an
-//! interpreter's own are.
+//! They are shown by [`show:internals`](crate::filter::Clause::ShowInternals), like an
+//! interpreter's internals.
 
 use super::state::is_wait;
 use crate::filter::Clause;
 use crate::{Filter, FrameId, FrameKind, FunctionId, Metric, View};
 use std::ops::Range;
 
-/// What functions have to do with waits.
+/// The role of each function in waits.
 #[derive(Debug)]
 pub(super) struct Plumbing {
-    /// By function.
+    /// Role of each function, by number.
     roles: Vec<Role>,
-    /// The stacks are of threads that end waits: all of them begin in what wakes.
+    /// Whether the stacks are of threads that end waits: all of them begin in functions that wake.
     is_of_wakers: bool,
 }
 
-/// What a function has to do with waits.
+/// The role of a function in waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     /// A function of a program or a library.
     Other,
-    /// The frame that says what is waited for.
+    /// The frame that says what the thread waits for.
     Wait,
     /// A function of the kernel that gives the CPU to another thread.
     Scheduler,
-    /// A function of the kernel by which the whole call is known to do nothing but wait.
+    /// A kernel function which shows that the whole call does nothing but wait.
     WaitCall,
     /// Another function of the kernel.
     Kernel,
-    /// A function of a library by which it asks the kernel to wait or to wake.
+    /// A library function that asks the kernel to wait or to wake.
     Library,
 }
 
 impl Plumbing {
-    /// None if nothing is to be folded.
+    /// Assigns the roles; `None` if nothing is to be folded.
     pub(super) fn new(view: &View, filter: &Filter) -> Option<Self> {
         let metric = &view.info().metric;
         if !metric.is_waiting() || filter.clauses().contains(&Clause::ShowInternals) {
@@ -61,7 +62,7 @@ impl Plumbing {
         })
     }
 
-    /// Which of the functions of a stack, innermost first, are folded.
+    /// Returns which functions of a stack, given innermost first, are folded.
     pub(super) fn folded(&self, functions: impl Iterator<Item = FunctionId>) -> Range<usize> {
         let roles = functions.map(|id| self.roles[id.0 as usize]);
         folded(roles, self.is_of_wakers)
@@ -82,7 +83,8 @@ fn role(view: &View, id: FunctionId) -> Role {
     }
 }
 
-/// See [`Plumbing::folded`]. Nothing is folded if nothing would be left to charge it to.
+/// Computes [`Plumbing::folded`] from the roles of the functions. Nothing is folded if no function
+/// would be left that the wait could be charged to.
 fn folded(roles: impl Iterator<Item = Role>, is_of_wakers: bool) -> Range<usize> {
     let mut roles = roles.peekable();
     let mut count = |is: &dyn Fn(Role) -> bool| {
@@ -101,7 +103,8 @@ fn folded(roles: impl Iterator<Item = Role>, is_of_wakers: bool) -> Range<usize>
     let (kernel, is_wait_call) = count(&is_kernel);
     let has_more_kernel = kernel > 0 && !is_wait_call && !is_of_wakers;
     if has_more_kernel {
-        // What it waited for in there says something: a file, a socket, a page.
+        // The kernel functions say something about the wait: a file, a socket, a page. Only the
+        // scheduler is folded.
         return start..start + scheduler;
     }
     let (library, _) = count(&|role| role == Role::Library);
@@ -112,7 +115,7 @@ fn folded(roles: impl Iterator<Item = Role>, is_of_wakers: bool) -> Range<usize>
     }
 }
 
-/// The role of a function of the kernel.
+/// Returns the role of a kernel function.
 fn role_in_kernel(name: &str) -> Role {
     const SCHEDULER: [&str; 6] = [
         "schedule",
@@ -122,8 +125,8 @@ fn role_in_kernel(name: &str) -> Role {
         "cond_resched",
         "wait_woken",
     ];
-    /// Of waiting for a lock, for one of several files, for a timer, and of leaving the kernel
-    /// when another thread is due.
+    /// Kernel functions that wait for a lock, for one of several files, for a timer, and those that
+    /// leave the kernel when another thread is due.
     const CALLS: [&str; 14] = [
         "futex_",
         "do_futex",
@@ -149,8 +152,8 @@ fn role_in_kernel(name: &str) -> Role {
     }
 }
 
-/// Whether a function is one by which a C library, Rust's library or Go's runtime asks the
-/// kernel to wait or to wake: nobody calls it in a program's source text.
+/// Whether a function is one with which a C library, Rust's library or Go's runtime asks the kernel
+/// to wait or to wake. Such functions are not called in a program's source text.
 fn is_of_library(name: &str) -> bool {
     const BEGINS: [&str; 6] = [
         "futex_",
@@ -174,7 +177,7 @@ fn is_of_library(name: &str) -> bool {
         "runtime.notewakeup",
         "runtime.notetsleep_internal",
     ];
-    // The version of a symbol stands behind it.
+    // The symbol's version comes after it.
     let whole = name.split('@').next().unwrap_or_default();
     let bare = whole.trim_start_matches('_');
     let bare = bare
@@ -228,7 +231,7 @@ mod tests {
             "k:futex_wait",
             "__pthread_clockjoin_ex",
         ];
-        // Nobody is left to be charged with it.
+        // There is no function left to be charged.
         assert_eq!(shown(&join, false), join);
         let joined = [&join[..], &["std::sys::thread::Thread::join"]].concat();
         assert_eq!(shown(&joined, false), [joined[0], joined[4]]);
@@ -260,7 +263,7 @@ mod tests {
             "work",
         ];
         assert_eq!(shown(&queue, false), [queue[0], queue[4]]);
-        // What ran has no wait on top.
+        // A thread that ran has no wait frame on top.
         let ran = ["k:futex_wake", "k:do_syscall_64", "lll_lock_wake", "work"];
         assert_eq!(shown(&ran, false), ran);
     }
@@ -279,7 +282,7 @@ mod tests {
         assert_eq!(shown(&wake, true), wake[5..]);
         let send = ["k:sock_def_readable", "k:tcp_sendmsg", "send", "answer"];
         assert_eq!(shown(&send, true), send[2..]);
-        // A thread that was interrupted, with nothing of the program below.
+        // A thread that was interrupted, with no function of the program below.
         let alone = ["k:try_to_wake_up", "k:hrtimer_wakeup"];
         assert_eq!(shown(&alone, true), alone);
     }

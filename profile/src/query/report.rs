@@ -1,4 +1,4 @@
-//! All rows of a selection at once, as a [`Report`].
+//! Computes all rows of a selection at once, as a [`Report`].
 
 use super::selection::Selection;
 use super::threads::{self, People};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Store {
-    /// What burned the CPUs in the last `window` before `now_ns`.
+    /// Reports what used the CPUs in the last `window` before `now_ns`.
     pub fn report(&mut self, window: Duration, now_ns: u64) -> Report {
         let generation = self.next_generation();
         let query = Query {
@@ -29,12 +29,13 @@ impl Store {
 }
 
 impl Selection {
-    /// All rows at once, for the screen.
+    /// Computes all rows, for the screen.
     pub fn report(&self) -> Report {
         self.report_with(&Trends::collect(self))
     }
 
-    /// As [`Selection::report`] without trends, which take a second look at samples.
+    /// Computes all rows like [`Selection::report`], but without trends, which need a second pass
+    /// over the samples.
     pub fn report_without_trends(&self) -> Report {
         self.report_with(&Trends::none())
     }
@@ -62,9 +63,9 @@ impl Selection {
         }
     }
 
-    /// What the selected stacks and their names lack.
+    /// What the selected stacks lack, and how many of their frames have names.
     ///
-    /// Frames that are pending are those that have neither a name nor a reason.
+    /// A frame is pending if it has neither a name nor a reason for having none.
     pub fn completeness(&self) -> Completeness {
         let by_tag = |tag: Tag| self.tags[tag.index()];
         let mut unnamed: Vec<(NoName, u64)> = NoName::ALL

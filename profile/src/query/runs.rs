@@ -1,34 +1,33 @@
-//! The samples of a selection, in the order of the groups of their threads: a
-//! counting sort. What is counted group after group then needs one row of
-//! counters, which stays in a cache; a row for each group, all at once, would
-//! be too much for any, and mostly empty.
+//! The samples of a selection, sorted by the groups of their threads with a counting sort. Counting
+//! group by group then needs only one row of counters, which stays in a cache. One row of counters
+//! for each group at the same time would not fit into any cache, and would be mostly empty.
 
 use super::selection::Selection;
 use crate::tables::{Sample, ThreadSlot};
 
-/// One value for each sample, those of a group one after the other.
+/// One value for each sample; the values of a group are adjacent.
 pub(super) struct Runs {
     values: Vec<u32>,
-    /// Empty if every sample weighs one.
+    /// Weight of each sample; empty if all are one.
     weights: Vec<u64>,
-    /// By group: where its run ends.
+    /// End of each group's run.
     ends: Vec<u32>,
 }
 
 impl Runs {
-    /// Two passes: tallies say how many samples each group has, and so where its run
-    /// begins; then each sample is put at the next free place of its group.
+    /// Sorts in two passes: the tallies give the number of samples of each group, and so the
+    /// beginning of its run; then each sample is put at the next free place of its group.
     pub(super) fn collect(
         selection: &Selection,
         groups: usize,
         group_of: impl Fn(ThreadSlot) -> u32,
         value_of: impl Fn(&Sample) -> u32,
     ) -> Self {
-        // Where the next one of each group goes; in the end, where it ends.
+        // The place of each group's next sample; after the loop, the end of its run.
         let mut ends = vec![0u32; groups];
         for (slot, tally) in (0..).map(ThreadSlot).zip(&selection.threads) {
             if tally.stored > 0 {
-                // As stored, not as weighed: each sample takes one place.
+                // The stored number, not the weighed one: each sample takes one place.
                 ends[group_of(slot) as usize] += tally.stored;
             }
         }
@@ -54,7 +53,7 @@ impl Runs {
         }
     }
 
-    /// The values of a group's samples, and what these weigh.
+    /// The value and the weight of each sample of a group.
     #[inline]
     pub(super) fn of(&self, group: u32) -> impl ExactSizeIterator<Item = (u32, u64)> {
         let start = match group.checked_sub(1) {

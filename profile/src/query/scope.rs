@@ -1,34 +1,34 @@
-//! *Scope*: whose samples count. Decided per thread and CPU, before any stack
-//! is looked at.
+//! *Scope*: the processes, threads, CPUs and functions whose samples count. It is evaluated for
+//! each thread and CPU before any stack is looked at.
 
 use crate::filter::{Clause, Filter, SampleTest};
 use crate::tables::{ProcessTable, ThreadSlot};
 use crate::{Family, FrameId, ProcessId, View};
 use std::sync::Arc;
 
-/// Whose samples count. Kinds combine with "and", values of one kind with "or";
-/// none of a kind means all.
+/// Which samples count. Different kinds combine with "and", values of one kind with "or"; an empty
+/// list means all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Processes, by the number of one life of each.
+    /// Processes, each with the number of one life.
     pub processes: Vec<ProcessId>,
-    /// Processes with all that they have started, those that are started later as well.
+    /// Processes with all their descendants, including those started later.
     pub families: Vec<Family>,
-    /// Threads: their process and their number.
+    /// Threads: process and tid.
     pub threads: Vec<(ProcessId, u32)>,
-    /// CPUs, by their numbers.
+    /// CPU numbers.
     pub cpus: Vec<u16>,
-    /// Paths of control groups; one stands for those below it, too.
+    /// Paths of control groups, each including the groups below it.
     pub cgroups: Vec<String>,
-    /// The names of machines, in a profile of several.
+    /// Names of machines, in a profile of several machines.
     pub hosts: Vec<Arc<str>>,
-    /// Samples with any of these functions on the stack, each told by a frame.
+    /// Functions, each given by one of its frames: samples with any of them on the stack count.
     pub functions: Vec<FrameId>,
 }
 
 impl Scope {
-    /// Whether whatever is in this scope is in `other` as well, as far as the two tell
-    /// without looking at who is in them.
+    /// Whether everything in this scope is also in `other`, as far as that can be decided without
+    /// looking up processes.
     pub fn is_within(&self, other: &Scope) -> bool {
         let of_threads = || {
             !self.threads.is_empty()
@@ -47,26 +47,27 @@ impl Scope {
     }
 }
 
-/// Whether each of the wanted ones is also among the others; none means all.
+/// Whether each of the wanted values is among the others; an empty list means all.
 fn is_part<T: PartialEq>(wanted: &[T], others: &[T]) -> bool {
     others.is_empty() || !wanted.is_empty() && wanted.iter().all(|one| others.contains(one))
 }
 
-/// Which threads and CPUs are in.
+/// Which threads and CPUs pass.
 ///
-/// Tests of the filter that are about samples are decided here as well. What remains
-/// for a sample are two looks into tables.
+/// The tests of the filter that are about samples are evaluated here as well. For each sample only
+/// two table look-ups remain.
 #[derive(Debug)]
 pub(super) struct Admission {
-    /// By [`ThreadSlot`].
+    /// Whether each thread passes, by [`ThreadSlot`].
     threads: Vec<bool>,
-    /// By number of a CPU; `None` if all are in.
+    /// Whether each CPU passes, by number; `None` if all do.
     cpus: Option<Vec<bool>>,
-    /// Nothing is left out.
+    /// Whether all threads and CPUs pass.
     is_open: bool,
 }
 
 impl Admission {
+    /// Evaluates scope and sample tests for all threads and CPUs of the view.
     pub(super) fn new(view: &View, scope: &Scope, filter: &Filter) -> Self {
         let table = &view.tables.processes;
         let tests: Vec<(&SampleTest, bool)> = filter
@@ -81,7 +82,7 @@ impl Admission {
             .map(ThreadSlot)
             .map(|slot| {
                 let of_thread = |(test, negated): &(&SampleTest, bool)| {
-                    // A test of CPUs or stacks says nothing of threads, negated or not.
+                    // A test of CPUs or stacks does not apply to threads, negated or not.
                     let held = admits(test, table, slot);
                     held.is_none_or(|held| held != *negated)
                 };
@@ -96,6 +97,7 @@ impl Admission {
         }
     }
 
+    /// Whether a sample of this thread on this CPU passes.
     #[inline]
     pub(super) fn admits(&self, thread: ThreadSlot, cpu: u16) -> bool {
         self.is_open
@@ -104,7 +106,7 @@ impl Admission {
     }
 }
 
-/// Which CPUs pass scope and filter; `None` if neither says anything of CPUs.
+/// The CPUs that pass scope and filter; `None` if neither restricts CPUs.
 fn cpus(scope: &Scope, tests: &[(&SampleTest, bool)]) -> Option<Vec<bool>> {
     let mut cpus: Option<Vec<bool>> = None;
     let mut keep = |wanted: &dyn Fn(u16) -> bool| {
@@ -124,8 +126,8 @@ fn cpus(scope: &Scope, tests: &[(&SampleTest, bool)]) -> Option<Vec<bool>> {
     cpus
 }
 
-/// Whether a thread passes the scope. A control group is in if its path is one that is
-/// wanted or lies below it.
+/// Whether a thread passes the scope. A control group passes if its path equals a given one or lies
+/// below it.
 fn is_in_scope(scope: &Scope, table: &ProcessTable, slot: ThreadSlot) -> bool {
     let thread = table.thread(slot);
     let process = table.get(thread.process);
@@ -143,7 +145,7 @@ fn is_in_scope(scope: &Scope, table: &ProcessTable, slot: ThreadSlot) -> bool {
         && (scope.hosts.is_empty() || host.is_some_and(|host| scope.hosts.contains(host)))
 }
 
-/// Whether a thread passes a test; `None` if that is not for threads to say.
+/// Whether a thread passes a test; `None` if the test is not about threads.
 fn admits(test: &SampleTest, table: &ProcessTable, slot: ThreadSlot) -> Option<bool> {
     let thread = table.thread(slot);
     let process = table.get(thread.process);

@@ -1,4 +1,4 @@
-//! A *selection*: the samples that a query asks for, counted by stack.
+//! A *selection*: the samples of a query, counted by stack.
 
 use super::internals::Internals;
 use super::plumbing::Plumbing;
@@ -14,56 +14,56 @@ use crate::{Ending, Filter, FrameId, Info, Rates, Reweighed, View, Window};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Stacks between two looks at the flag that cancels.
+/// Number of stacks between two checks of the cancel flag.
 pub(super) const STEP: usize = 4096;
 
-/// The samples that a query asks for. It never changes and holds its view.
+/// The samples of a query. It never changes and owns its view.
 ///
-/// It is made in three passes, each of which can be cancelled: samples per stack, the
-/// shape of each stack that has some, then everything that depends on whether a stack
-/// is kept. A fourth one is for the seconds that have waits.
+/// It is computed in three passes, each of which can be cancelled: samples per stack; the shape of
+/// each stack that has samples; everything that depends on whether a stack is kept. A fourth pass
+/// handles the seconds that have waits.
 #[derive(Debug)]
 pub struct Selection {
     pub(crate) view: View,
     pub(super) query: Query,
     /// The window of the query in stamps.
     pub(super) stamps: Stamps,
-    /// How samples count where the rate was changed.
+    /// How samples are weighed where the rate was changed.
     pub(super) weighing: Weighing,
     /// Which threads and CPUs are in scope.
     pub(super) admission: Admission,
-    /// Samples that the filter keeps.
+    /// Number of samples that the filter keeps.
     pub(super) samples: u64,
     /// Whether some sample stands for more than one, or for none.
     pub(super) is_weighted: bool,
-    /// If samples do not all count alike.
+    /// Set if samples do not all count the same.
     reweighed: Option<Reweighed>,
-    /// How many samples there were is not known, only what they count together.
+    /// Whether the number of samples is unknown, because only their total weight is stored.
     hides_samples: bool,
-    /// Samples in scope and window, before the filter.
+    /// Number of samples in scope and window, before the filter.
     offered: u64,
-    /// Each stack and ending that has samples, once.
+    /// One entry for each combination of stack and ending that has samples.
     pub(super) entries: Vec<Entry>,
-    /// The waits of each stack that has some, by rising stacks.
+    /// The waits of each stack that has some, by rising stack numbers.
     pub(super) waits: Vec<(StackId, WaitSum)>,
-    /// The shapes of all kept stacks, one behind the other.
+    /// The shapes of all kept stacks, one after the other.
     pub(super) shapes: Vec<u32>,
-    /// By stack.
+    /// Position of each stack's shape, by stack number.
     pub(super) shape_of: Vec<ShapeAt>,
-    /// What is folded on them of an interpreter, and of how waits are made; `None` where nothing
-    /// is.
+    /// What is folded of interpreters; `None` if nothing is.
     pub(super) internals: Option<Internals>,
+    /// What is folded of waits; `None` if nothing is.
     pub(super) plumbing: Option<Plumbing>,
-    /// By [`ThreadSlot`](crate::tables::ThreadSlot).
+    /// Counts of each thread, by [`ThreadSlot`](crate::tables::ThreadSlot).
     pub(super) threads: Vec<Tally>,
     pub(super) cpus: BTreeMap<u16, Tally>,
-    /// Samples by how their walk ended.
+    /// Samples by the way their walk ended.
     pub(super) endings: [u64; Ending::ALL.len()],
-    /// Occurrences of frames, by the tag of their name.
+    /// Number of frame occurrences, by the tag of the frame's name.
     pub(crate) tags: [u64; Tag::COUNT],
 }
 
-/// The samples with one stack that ended in one way.
+/// The samples with one stack and one ending.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) stack: StackId,
@@ -72,32 +72,33 @@ pub(super) struct Entry {
     pub(super) shape: ShapeAt,
 }
 
-/// Where a stack's shape is.
+/// Position of a stack's shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ShapeAt {
-    /// In `shapes`.
+    /// Index in `shapes`.
     start: u32,
     len: u32,
 }
 
 impl ShapeAt {
-    /// Of a stack that no sample in scope and window has.
+    /// Marks a stack that no sample in scope and window has.
     pub(super) const UNSEEN: ShapeAt = ShapeAt { start: 0, len: 0 };
-    /// Of one that the filter drops.
+    /// Marks a stack that the filter drops.
     const DROPPED: ShapeAt = ShapeAt { start: 1, len: 0 };
 
+    /// Whether the filter keeps the stack.
     pub(super) fn is_kept(self) -> bool {
         self.len > 0
     }
 }
 
-/// What a thread or a CPU has.
+/// The counts of a thread or a CPU.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Tally {
     pub(super) samples: u64,
-    /// How many samples are stored, whatever they weigh.
+    /// Number of stored samples, whatever their weights.
     pub(super) stored: u32,
-    /// Of `samples`: those that hit in the kernel.
+    /// The part of `samples` that hit in the kernel.
     pub(super) in_kernel: u64,
 }
 
@@ -110,7 +111,7 @@ impl Tally {
 }
 
 impl View {
-    /// Everything that a query asks for; an error if it was cancelled.
+    /// Selects the samples of a query; returns an error if it was cancelled.
     pub fn select(&self, query: &Query, cancel: &Cancel) -> Result<Selection, Cancelled> {
         let weighing = Weighing::new(&self.info().rates, self.reach(query.window));
         Selection::new(self, query, weighing, cancel)
@@ -155,14 +156,14 @@ impl Selection {
         Ok(selection)
     }
 
-    /// What another query asks for, counted as this is: a part of it that is to be
-    /// held against the rest.
+    /// Selects the samples of another query with the same weighing, so that the result, a part of
+    /// this selection, can be compared with the rest.
     pub fn part(&self, query: &Query, cancel: &Cancel) -> Result<Self, Cancelled> {
         Self::new(&self.view, query, self.weighing.clone(), cancel)
     }
 
-    /// The same samples, and [none of the names](View::anonymous) by which some of
-    /// them may have been chosen.
+    /// Returns the same samples, [anonymized](View::anonymous). Samples that were selected by a
+    /// name stay selected.
     pub fn anonymous(self) -> Self {
         Self {
             view: self.view.anonymous(),
@@ -170,40 +171,40 @@ impl Selection {
         }
     }
 
-    /// The view it was made from.
+    /// The view that it was made from.
     pub fn view(&self) -> &View {
         &self.view
     }
 
-    /// What was asked for.
+    /// The query that it is the result of.
     pub fn query(&self) -> &Query {
         &self.query
     }
 
-    /// Samples that count: the base of every percentage.
+    /// Number of samples that count: the base of every percentage.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Samples per second of a busy CPU, as they are counted here: the highest rate
-    /// that there was in the window. 0 if it is not known.
+    /// Samples per second of a busy CPU, as they are counted here: the highest rate within the
+    /// window. 0 if unknown.
     pub fn rate_hz(&self) -> u32 {
         self.weighing.hz()
     }
 
-    /// `None` if all of the samples count as they were taken.
+    /// How samples were weighed; `None` if all count as they were taken.
     pub fn reweighed(&self) -> Option<Reweighed> {
         self.reweighed
     }
 
-    /// Whether it is not known how many samples there were, as the file that was read has only
-    /// what those with equal stacks count together: then no band is known either.
+    /// Whether the number of samples is unknown, because the file stores only the sum for equal
+    /// stacks: then no confidence band can be given.
     pub fn hides_samples(&self) -> bool {
         self.hides_samples
     }
 
-    /// How many samples, each as good as the other, would tell as much as one that
-    /// is counted here; 0 where that is not known.
+    /// Number of equally weighted samples that would be as much evidence as one sample counted
+    /// here; 0 if unknown.
     pub(crate) fn evidence(&self) -> f64 {
         if self.hides_samples {
             return 0.0;
@@ -211,7 +212,7 @@ impl Selection {
         self.reweighed.map_or(1.0, |reweighed| reweighed.evidence)
     }
 
-    /// Where and how it was sampled, at the one rate that is counted in.
+    /// Description of the recording, with the one rate at which samples are counted.
     pub fn info(&self) -> Info {
         Info {
             rates: Rates::always(self.rate_hz()),
@@ -219,12 +220,12 @@ impl Selection {
         }
     }
 
-    /// Samples in scope and window; the filter keeps [`Selection::samples`].
+    /// Number of samples in scope and window, of which the filter keeps [`Selection::samples`].
     pub fn offered(&self) -> u64 {
         self.offered
     }
 
-    /// The part of the window that history covers.
+    /// The part of the query's window that the history covers.
     pub fn window(&self) -> Window {
         self.view.window(self.query.window)
     }
@@ -244,11 +245,12 @@ impl Selection {
             });
     }
 
-    /// From now on nobody is told of functions that were inlined.
+    /// Removes inlined functions from all shapes.
     pub(crate) fn drop_inlined(&mut self) {
         let mut shapes = Vec::with_capacity(self.shapes.len());
         let entries = self.entries.iter_mut().map(|entry| &mut entry.shape);
-        // Stacks and entries share shapes, so each is copied once, by where it was.
+        // Stacks and entries share shapes, so each shape is copied once; the key is its old
+        // position.
         let mut moved: HashMap<u32, ShapeAt> = HashMap::new();
         for at in self.shape_of.iter_mut().chain(entries) {
             if !at.is_kept() {
@@ -279,16 +281,16 @@ impl Selection {
         Step(self.shapes[at.start as usize]).function()
     }
 
-    /// The function that samples are charged to, by stack, for those who ask for all of
-    /// them: a look at the shape of each would miss the cache. 0 for stacks that do not
-    /// count.
+    /// The function that the samples of each stack are charged to, by stack number; 0 for stacks
+    /// that do not count. For callers that need all of them: looking at each stack's shape would
+    /// miss the cache.
     pub(super) fn leaves(&self) -> Vec<u32> {
         let leaf = |at: &ShapeAt| if at.is_kept() { self.leaf(*at).0 } else { 0 };
         self.shape_of.iter().map(leaf).collect()
     }
 
-    /// Samples by stack, in scope and window. This and the last pass go through all
-    /// samples, and most of a query's time is here.
+    /// Counts the samples of each stack, in scope and window. This and the last pass go through all
+    /// samples and take most of a query's time.
     fn count_stacks(&mut self, cancel: &Cancel) -> Result<Vec<u64>, Cancelled> {
         let mut counts = vec![0u64; self.shape_of.len()];
         let history = &self.view.tables.history;
@@ -304,8 +306,8 @@ impl Selection {
         Ok(counts)
     }
 
-    /// Samples in scope and window, whatever the filter says. `counts` is of those whose
-    /// thread and CPU pass the filter: if it asks for neither, these are all.
+    /// Counts the samples in scope and window before the filter. `counts` has only those whose
+    /// thread and CPU pass the filter; if the filter tests neither, these are all.
     fn count_offered(&self, counts: &[u64], cancel: &Cancel) -> Result<u64, Cancelled> {
         if !self.query.filter.asks_of_samples() {
             return Ok(counts.iter().sum());
@@ -325,8 +327,8 @@ impl Selection {
         Ok(offered)
     }
 
-    /// Makes the shape of each stack that has samples, counts what the filter keeps,
-    /// and how many of its frames have names.
+    /// Builds the shape of each stack that has samples, and counts the kept samples and how many of
+    /// their frames have names.
     fn shape_stacks(&mut self, counts: &[u64], cancel: &Cancel) -> Result<(), Cancelled> {
         let view = self.view.clone();
         let tables = &*view.tables;
@@ -349,7 +351,7 @@ impl Selection {
                 self.tags[tags[*frame as usize].index()] += samples;
             }
             if tables.stacks.leaf(stack) == crate::intern::NO_STACK {
-                // The stand-in for a missing stack is no frame.
+                // What stands for a missing stack does not count as a frame.
                 self.tags[tags[crate::intern::NO_STACK.0 as usize].index()] -= samples;
             }
         }
@@ -357,9 +359,9 @@ impl Selection {
         Ok(())
     }
 
-    /// By thread, CPU and ending; entries are made here.
+    /// Counts samples by thread, CPU and ending, and creates the entries.
     fn count_samples(&mut self, counts: Vec<u64>, cancel: &Cancel) -> Result<(), Cancelled> {
-        // Nearly every stack ends in one way only; the others are few.
+        // Nearly every stack has only one ending; further ones are kept in a map.
         const NONE: u8 = u8::MAX;
         let mut ending_of = vec![NONE; counts.len()];
         let mut others: HashMap<(StackId, Ending), u64> = HashMap::new();
@@ -421,7 +423,7 @@ impl Selection {
         Ok(())
     }
 
-    /// What the samples that count tell of waits, stack by stack.
+    /// Counts the waits of the samples that count, by stack.
     fn count_waits(&mut self, cancel: &Cancel) -> Result<(), Cancelled> {
         let mut sums: BTreeMap<StackId, WaitSum> = BTreeMap::new();
         let (mut squares, mut by_chance) = (0.0, 0.0);
@@ -444,8 +446,8 @@ impl Selection {
                 Ok(())
             })?;
         if self.view.info().metric.is_waiting() && !self.view.tables.history.has_waits() {
-            // Other formats have the time of waits with equal stacks only, and not how many they
-            // were.
+            // Other formats store only the total waiting time of equal stacks, and not the number
+            // of waits.
             self.hides_samples = true;
             self.reweighed = None;
         }

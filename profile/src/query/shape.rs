@@ -1,9 +1,9 @@
-//! The *shape* of a stack: its functions, innermost first, inlined ones among them,
-//! after the filter has dropped, hidden and folded what it should.
+//! The *shape* of a stack: its functions, innermost first, including inlined ones, after the filter
+//! has removed and folded some of them.
 //!
-//! Clauses are decided once for every function, so that a stack costs a look into a
-//! table for each of its steps. They apply in the order in which they are written: what
-//! an earlier one hid is not there for a later one.
+//! Each clause is evaluated once for every function, so a stack costs one table look-up for each of
+//! its steps. Clauses apply in the order in which they are written: functions that an earlier
+//! clause hid do not exist for a later one.
 
 use super::Scope;
 use super::internals::Internals;
@@ -15,7 +15,7 @@ use crate::intern::{HIDDEN, NO_STACK, StackId};
 use crate::{FrameId, FrameKind, FunctionId, View};
 use std::ops::Range;
 
-/// A function on a stack, in a word; the highest bit is left to trees.
+/// A function on a stack, packed into a word; the highest bit is reserved for trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Step(pub(super) u32);
 
@@ -31,32 +31,33 @@ impl Step {
     }
 }
 
-/// Makes shapes.
+/// Builds shapes.
 ///
-/// Made by a selection, for the stacks that have samples in scope and window, and by
-/// trends, for those that have some before it.
+/// Used by a selection for the stacks that have samples in scope and window, and by trends for
+/// those that have samples before the window.
 #[derive(Debug)]
 pub(super) struct Shaper<'a> {
     view: &'a View,
-    /// Which samples count by what their threads did.
+    /// The tests of the filter on the state of the thread.
     states: Vec<StateTest>,
     rules: Vec<Rule>,
-    /// What is folded after all rules: a rule may be about it.
+    /// What is folded after all rules, as a rule may test these functions.
     internals: Option<Internals>,
     plumbing: Option<Plumbing>,
-    /// The functions of which a stack must have one, by number.
+    /// The functions of which a stack must have at least one, by number; `None` if the scope does
+    /// not require any.
     wanted: Option<Vec<bool>>,
 }
 
-/// A clause of the filter, decided for every function.
+/// A clause of the filter, evaluated for every function.
 #[derive(Debug)]
 enum Rule {
-    /// Drops stacks that have such a function, or that have none.
+    /// Drops stacks that have such a function, or stacks that have none.
     Stacks {
         functions: Test,
         keep: bool,
     },
-    /// Takes functions out of stacks.
+    /// Removes functions from stacks.
     Frames {
         functions: Test,
         hide: bool,
@@ -64,7 +65,7 @@ enum Rule {
     FoldRecursion,
 }
 
-/// Which functions match, by number, and whether being inlined decides.
+/// Which functions match, by number, or whether a step matches by being inlined.
 #[derive(Debug)]
 enum Test {
     Functions(Vec<bool>),
@@ -137,16 +138,16 @@ impl<'a> Shaper<'a> {
         }
     }
 
-    /// What is folded of an interpreter, and of waits; `None` where nothing is.
+    /// What is folded of interpreters, and of waits; `None` if nothing is.
     pub(super) fn into_folded(self) -> (Option<Internals>, Option<Plumbing>) {
         (self.internals, self.plumbing)
     }
 
-    /// Appends a stack's shape to `arena`; `false`, and nothing is appended, if
-    /// the filter drops the stack.
+    /// Appends a stack's shape to `arena`. Returns `false`, and appends nothing, if the filter
+    /// drops the stack.
     pub(super) fn append(&self, stack: StackId, arena: &mut Vec<u32>) -> bool {
         let tables = &*self.view.tables;
-        // By the stack as it was taken, whatever is hidden of it.
+        // Tests the stack as it was sampled, before anything is hidden.
         let is_in_state = |test: &StateTest| test.holds(tables.stacks.frames(stack));
         if !self.states.iter().all(is_in_state) {
             return false;
@@ -154,8 +155,7 @@ impl<'a> Shaper<'a> {
         let owners = tables.names.owners().as_slice();
         let start = arena.len();
         for frame in tables.stacks.frames(stack) {
-            // Inlined functions are on the stack, though they have no frame of their
-            // own.
+            // Inlined functions are steps of the stack, though they have no frame of their own.
             for link in tables.sources.inlined_in(FrameId(*frame)) {
                 arena.push(link.function.0 | INLINED);
             }
@@ -179,7 +179,7 @@ impl<'a> Shaper<'a> {
         }
         if !kept {
             arena.truncate(start);
-        // Its samples count, so it must be something: a row that says it is hidden.
+        // The samples count, so they need a function: a row that says that everything is hidden.
         } else if arena.len() == start {
             arena.push(HIDDEN.0);
         }
@@ -188,7 +188,7 @@ impl<'a> Shaper<'a> {
 }
 
 impl Rule {
-    /// Whether the stack stays; changes what is of it in the arena.
+    /// Applies all rules to the stack at the end of the arena; returns whether the stack is kept.
     fn apply(&self, arena: &mut Vec<u32>, start: usize) -> bool {
         match self {
             Rule::Stacks { functions, keep } => {
@@ -207,7 +207,7 @@ impl Rule {
     }
 }
 
-/// Keeps the steps from `start` on that `keep` wants, in their order and in place.
+/// Keeps the steps from `start` on for which `keep` returns true, in their order and in place.
 fn retain(arena: &mut Vec<u32>, start: usize, keep: impl Fn(Step) -> bool) {
     let mut to = start;
     for from in start..arena.len() {
@@ -219,12 +219,12 @@ fn retain(arena: &mut Vec<u32>, start: usize, keep: impl Fn(Step) -> bool) {
     arena.truncate(to);
 }
 
-/// A function that calls itself, however far round, is one step: a→b→a→c
-/// becomes a→c.
+/// Folds recursion, direct or indirect, to one step: a→b→a→c becomes a→c.
 fn fold_recursion(arena: &mut Vec<u32>, start: usize) {
     let mut folded: Vec<u32> = Vec::with_capacity(arena.len() - start);
     let mut seen: std::collections::HashMap<u32, usize> = std::collections::HashMap::new();
-    // From the root: when a function comes again, everything since it came first goes.
+    // From the root on: when a function occurs again, everything since its first occurrence is
+    // removed.
     for step in arena[start..].iter().rev() {
         let function = Step(*step).function().0;
         if let Some(at) = seen.get(&function) {
@@ -240,7 +240,7 @@ fn fold_recursion(arena: &mut Vec<u32>, start: usize) {
     arena.extend(folded.into_iter().rev());
 }
 
-/// Decides a test for every function.
+/// Evaluates a test for every function.
 fn matching(view: &View, test: &FrameTest) -> Test {
     if matches!(test, FrameTest::Inlined) {
         return Test::Inlined;
@@ -251,7 +251,7 @@ fn matching(view: &View, test: &FrameTest) -> Test {
     Test::Functions(functions.map(holds).collect())
 }
 
-/// Whether a test holds for a function; of inlining a function alone says nothing.
+/// Whether a test holds for a function; a test for inlining cannot be decided for a function alone.
 pub(super) fn matches(view: &View, test: &FrameTest, id: FunctionId) -> bool {
     let tables = &*view.tables;
     let Some(frame) = view.frame(id) else {
@@ -268,7 +268,7 @@ pub(super) fn matches(view: &View, test: &FrameTest, id: FunctionId) -> bool {
         },
         FrameTest::Module(text) => {
             let module = tables.modules.get(frame.module);
-            // Users write what they see.
+            // Users write the name that they see.
             let names = [&*module.name, &*module.path, short_module(&module.name)];
             id.0 >= crate::intern::RESERVED && names.iter().any(|name| text.matches(name))
         }

@@ -1,6 +1,5 @@
-//! Sorting sequences of words: each word is looked at once or twice, whatever
-//! the depth, where comparing whole sequences would look at common beginnings
-//! again and again.
+//! Sorts sequences of words. Each word is looked at once or twice, whatever the depth; comparing
+//! whole sequences would compare common beginnings again and again.
 
 use super::{Cancel, Cancelled};
 
@@ -18,17 +17,17 @@ impl Span {
     }
 }
 
-/// Below this, whole sequences are compared.
+/// Smaller groups are sorted by comparing whole sequences.
 const SMALL: usize = 24;
 
-/// Sorts `spans` by their words, a beginning before what goes on from it.
-/// `payload` is carried along.
+/// Sorts `spans` by their words; a sequence comes before its continuations. `payload` is moved
+/// along with its span.
 pub(super) fn sort<P: Copy>(
     arena: &[u32],
     items: &mut [(Span, P)],
     cancel: &Cancel,
 ) -> Result<(), Cancelled> {
-    // Groups that agree in their first `depth` words.
+    // Groups of spans that agree in their first `depth` words.
     let mut groups = vec![(0, items.len(), 0usize)];
     let mut keys: Vec<(u64, u32)> = Vec::new();
     let mut moved: Vec<(Span, P)> = Vec::new();
@@ -45,7 +44,7 @@ pub(super) fn sort<P: Copy>(
                 .sort_unstable_by(|a, b| a.0.words(arena)[depth..].cmp(&b.0.words(arena)[depth..]));
             continue;
         }
-        // 0 is the end of a sequence.
+        // 0 stands for the end of a sequence.
         let key = |span: Span| {
             span.words(arena)
                 .get(depth)

@@ -1,5 +1,5 @@
-//! *Stacks by process*: the selected samples as whole stacks, for programs that keep profiles in a form
-//! of their own.
+//! *Stacks by process*: the selected samples as whole stacks, for programs that store profiles in
+//! their own format.
 
 use super::selection::Selection;
 use super::traces::TraceFrame;
@@ -8,56 +8,55 @@ use crate::tables::Module;
 use crate::{Ending, Frame, FrameId, NameState, View};
 use std::sync::Arc;
 
-/// The selected samples of one process with one stack.
+/// The selected samples of one process that have the same stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessStack {
-    /// The number of the process, by which [`Selection::process_stacks`] lists them.
+    /// Index of the process in the list that [`Selection::process_stacks`] returns.
     pub process: usize,
-    /// Innermost first.
+    /// The frames of the stack, innermost first.
     pub frames: Arc<[StackFrame]>,
-    /// How many samples, or whatever the profile's metric counts.
+    /// Number of samples, or amount of what the profile's metric counts.
     pub samples: u64,
 }
 
 /// One place on a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StackFrame {
-    /// As it was sampled, with all that is inlined there: [`View::frame_module`],
-    /// [`View::frame_name`] and [`View::frame_sources`] tell more of it.
+    /// A frame as it was sampled, with everything that is inlined there: see
+    /// [`View::frame_module`], [`View::frame_name`] and [`View::frame_sources`].
     Frame(FrameId),
-    /// No place in a program, but something that a profile says of itself:
-    /// [`View::function`] has its name.
+    /// A remark of the profile instead of a place in a program: [`View::function`] has its text.
     Note(FrameId),
 }
 
 /// A process that has samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackProcess {
-    /// Its number; that of the thread where the process is not known.
+    /// Its pid; the tid of the thread if the process is unknown.
     pub pid: u32,
     /// Its name.
     pub comm: Arc<str>,
-    /// Its control group; `None` if that is not known.
+    /// Its control group; `None` if unknown.
     pub cgroup: Option<Arc<str>>,
-    /// The name of its user; `None` if that is not known.
+    /// The name of its user; `None` if unknown.
     pub user: Option<Arc<str>>,
 }
 
-/// The file that a frame's code is in.
+/// The file that contains a frame's code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameModule {
-    /// Its name, without folders.
+    /// File name without directories.
     pub name: Arc<str>,
-    /// Its path; empty if it has none.
+    /// Path of the file; empty if it has none.
     pub path: Arc<str>,
-    /// Empty if it has none, or if that is not known.
+    /// Build-id; empty if it has none, or if unknown.
     pub build_id: Arc<[u8]>,
 }
 
 impl Selection {
-    /// The selected samples by process and stack, and the processes, in an order that depends on the
-    /// store only. At the end of a stack whose walk did not reach the root stands a note that says
-    /// why.
+    /// Returns the selected samples by process and stack, and the processes, in an order that
+    /// depends on the store only. If the walk of a stack did not reach the root, a note at its end
+    /// says why.
     pub fn process_stacks(&self) -> (Vec<StackProcess>, Vec<ProcessStack>) {
         let people = &self.view.tables.processes;
         let mut processes: Vec<StackProcess> = Vec::new();
@@ -68,7 +67,7 @@ impl Selection {
             let thread = people.thread(trace.thread);
             let process = people.get(thread.process);
             let number = *number_of.entry(thread.process).or_insert_with(|| {
-                // A thread whose process is not known counts as one of its own.
+                // A thread of an unknown process counts as a process of its own.
                 let (pid, comm) =
                     process.map_or((thread.tid, &thread.comm), |it| (it.pid, &it.comm));
                 let details = process.map(|it| &it.details);
@@ -105,7 +104,7 @@ impl Selection {
 }
 
 impl View {
-    /// The file that a frame's code is in.
+    /// Returns the file that contains a frame's code.
     pub fn frame_module(&self, frame: &Frame) -> FrameModule {
         let Module {
             name,
@@ -119,19 +118,19 @@ impl View {
         }
     }
 
-    /// What is known of a frame's name.
+    /// Returns what is known about a frame's name.
     pub fn frame_name(&self, frame: FrameId) -> NameState {
         self.name_told(frame)
     }
 
-    /// The functions that a frame stands for, innermost first; the last one is that whose code it
-    /// is. Empty where places in source text are not known.
+    /// Returns the functions at a frame, innermost first; the last one is the function that
+    /// contains the code. Empty if the source location is unknown.
     pub fn frame_sources(&self, frame: FrameId) -> Vec<SourceFrame<'_>> {
         let (sources, names) = (&self.tables.sources, &self.tables.names);
         let inlined = sources.inlined_in(frame).len();
         let chain = sources.chain(frame).iter().enumerate();
         let source = chain.map(|(at, link)| {
-            // What is not inlined there is called as the frame is.
+            // A function that is not inlined there has the name of the frame.
             let function = if at < inlined {
                 link.function
             } else {
@@ -216,7 +215,8 @@ mod tests {
         );
         assert_eq!(view.frame_name(inner), NameState::Pending);
         assert_eq!(view.frame_sources(inner), []);
-        // The function that has the code is called as the frame is, whatever its debug information says.
+        // The function that contains the code has the name of the frame, whatever its debug
+        // information says.
         store.set_name(inner, NameState::Named("memcpy@GLIBC".into()));
         let link = |function, line| crate::SourceFrame {
             function,

@@ -1,21 +1,21 @@
-//! What the thread of a stack did: the frame on top of it says what it waited for; without
-//! one it was on a CPU.
+//! The state of a stack's thread: the frame on top says what the thread waited for; without such a
+//! frame it was on a CPU.
 
 use crate::filter::{States, is_idle_call, is_join_call};
 use crate::wait::{RUN, STATES, WAITING_MODULE, waiting_name};
 use crate::{FrameId, FunctionId, ModuleId, View};
 
-/// The test of a filter on states, decided for every function.
+/// A filter's test of thread states, evaluated for every function.
 #[derive(Debug)]
 pub(super) struct StateTest {
     states: States,
     negated: bool,
-    /// The state of frames that say what is waited for, by frame; [`NO_STATE`] for others.
+    /// The state that each frame stands for, by frame; [`NO_STATE`] if it is not a waiting frame.
     state_of: Vec<u8>,
-    /// Whether a frame is of a call that waits for work; empty if that is not asked.
+    /// Whether each frame is in a call that waits for work; empty if no test needs it.
     is_idle: Vec<bool>,
-    /// Whether a frame is of a call that waits for the end of a thread; empty if that is not
-    /// asked.
+    /// Whether each frame is in a call that waits for the end of a thread; empty if no test needs
+    /// it.
     is_join: Vec<bool>,
 }
 
@@ -39,7 +39,7 @@ impl StateTest {
         }
     }
 
-    /// Whether samples with a stack of these frames count, innermost first.
+    /// Whether samples with these frames, innermost first, pass.
     pub(super) fn holds(&self, frames: &[u32]) -> bool {
         let leaf = frames
             .first()
@@ -59,16 +59,17 @@ impl StateTest {
     }
 }
 
-/// Whether the frames of a module say what is waited for.
+/// Whether the frames of a module say what a thread waits for.
 pub(super) fn is_wait(view: &View, module: ModuleId) -> bool {
     *view.tables.modules.get(module).name == *WAITING_MODULE
 }
 
-/// Whether each frame, or a function that is inlined there, has such a name.
+/// For each frame, whether its function or one that is inlined there has a name that `is_it`
+/// accepts.
 fn frames_called(view: &View, is_it: fn(&str) -> bool) -> Vec<bool> {
     let tables = &*view.tables;
     let owners = tables.names.owners();
-    // Most functions have many frames.
+    // Cached by function: most functions have many frames.
     let mut known = vec![None; owners.len()];
     let mut is_called = |function: FunctionId| {
         let name = || tables.names.name(function);
@@ -85,7 +86,8 @@ fn frames_called(view: &View, is_it: fn(&str) -> bool) -> Vec<bool> {
         .collect()
 }
 
-/// Whether waits in a state can be for work. Who stands in the queue has got some.
+/// Whether waits in a state can be waits for work. A thread in the queue for a CPU already has
+/// work.
 fn is_for_work(state: u8) -> bool {
     matches!(
         STATES[usize::from(state)],
@@ -93,8 +95,8 @@ fn is_for_work(state: u8) -> bool {
     )
 }
 
-/// The state that each frame tells: by its name, or by its number where a file was read up
-/// to its names only.
+/// The state that each frame stands for: by its name or, if a file was read up to its names only,
+/// by its number.
 fn states_of_frames(view: &View) -> Vec<u8> {
     let tables = &*view.tables;
     let names = STATES.map(waiting_name);

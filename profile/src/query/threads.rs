@@ -1,9 +1,9 @@
-//! Processes and threads in a window, each with the function that burned most.
+//! The rows of processes and threads in a window, each with the function that has most of its
+//! samples.
 //!
-//! A count per thread and function could need as many counters as there are
-//! samples. So the samples are taken thread after thread, and the threads in the
-//! order of their processes; then one row of counters, used again and again,
-//! does for all.
+//! Counting by thread and function could need as many counters as there are samples. So samples are
+//! processed thread by thread, in the order of their processes, and one row of counters is reused
+//! for all.
 
 use super::own::named_leaves;
 use super::runs::Runs;
@@ -16,7 +16,7 @@ use crate::{FrameId, FunctionId, ProcessId, ProcessRow, ThreadRow, View};
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// What waiting for a CPU is called.
+/// The state of waiting for a CPU.
 const QUEUE: &str = "queue";
 
 /// The rows of processes and of threads that have samples, most samples first.
@@ -35,7 +35,7 @@ impl Selection {
     }
 }
 
-/// `name` says how a function is called.
+/// Computes the rows; `name` returns the name of a function.
 pub(super) fn rows(
     selection: &Selection,
     mut name: impl FnMut(FunctionId) -> Arc<str>,
@@ -49,7 +49,8 @@ pub(super) fn rows(
     let owners = selection.view.tables.names.owners();
     let mut of_thread = Top::new(owners.len());
     let mut of_process = Top::new(owners.len());
-    // The same of pairs: what a function waited for most is that of its own stacks.
+    // Counts pairs of function and wait in the same way: what a function waited for most is taken
+    // from its own stacks.
     let mut pairs_of_thread = Top::new(named.pairs.len());
     let mut pairs_of_process = Top::new(named.pairs.len());
     let view = &selection.view;
@@ -57,8 +58,8 @@ pub(super) fn rows(
     let wait_of = |pairs: &Top, function: FunctionId| {
         let leaf_of = |pair: FrameId| named.pairs[pair.0 as usize].1;
         let is_of = |pair: FrameId| named.function(pair.0) == function;
-        // A function waits for a CPU wherever it was interrupted or woken: what else it waited for
-        // says more.
+        // Any function can wait for a CPU after it was interrupted or woken, so its other waits are
+        // more informative.
         let is_queue = |pair: FrameId| *view.function(leaf_of(pair)).name == *queue;
         let pair = pairs
             .most_of(|pair| is_of(pair) && !is_queue(pair))
@@ -110,7 +111,7 @@ pub(super) fn rows(
     people
 }
 
-/// The threads that have samples, those of one process side by side.
+/// The threads that have samples, grouped by process.
 fn threads_by_process(selection: &Selection) -> Vec<ThreadSlot> {
     let mut order: Vec<ThreadSlot> = (0..)
         .map(ThreadSlot)
@@ -126,8 +127,8 @@ fn process_of(selection: &Selection, slot: ThreadSlot) -> ProcessId {
     selection.view.tables.processes.thread(slot).process
 }
 
-/// A row without its function and trend. A thread whose process is not known counts as
-/// one of its own.
+/// A row without its function and trend. A thread of an unknown process counts as a process of its
+/// own.
 fn thread_row(selection: &Selection, slot: ThreadSlot, counts: Tally) -> ThreadRow {
     let table = &selection.view.tables.processes;
     let thread = table.thread(slot);
@@ -184,10 +185,10 @@ pub(super) fn process_row_of(view: &View, id: ProcessId) -> ProcessRow {
     }
 }
 
-/// Finds the most frequent function of a run, then of the next one.
+/// Finds the most frequent function of a run of samples, and is then reused for the next run.
 struct Top {
     counts: Vec<u64>,
-    /// Functions whose count is not zero: clearing costs what was counted, and no more.
+    /// Functions whose count is not zero: only these have to be cleared.
     seen: Vec<FunctionId>,
 }
 
@@ -208,13 +209,13 @@ impl Top {
         *count += samples;
     }
 
-    /// The most frequent one of those that `is_one` picks out.
+    /// Returns the most frequent function among those that `is_one` accepts.
     fn most_of(&self, is_one: impl Fn(FunctionId) -> bool) -> Option<FunctionId> {
         let seen = self.seen.iter().copied().filter(|one| is_one(*one));
         seen.max_by_key(|one| (self.counts[one.0 as usize], Reverse(*one)))
     }
 
-    /// The most frequent one; all counts are told, and zero again afterwards.
+    /// Returns the most frequent function, calls `tell` with all counts, and resets them to zero.
     fn take(&mut self, mut tell: impl FnMut(FunctionId, u64)) -> Option<FunctionId> {
         let counts = &mut self.counts;
         let count_of = |f: &FunctionId| (counts[f.0 as usize], Reverse(*f));

@@ -1,5 +1,5 @@
-//! *Traces*: the selected samples as whole stacks, counted by thread. What
-//! files are written from that hold more than names.
+//! *Traces*: the selected samples as whole stacks, counted by thread. Used to write files in
+//! formats that hold more than names.
 
 use super::selection::Selection;
 use crate::intern::{RESERVED, StackId, stopped};
@@ -8,7 +8,7 @@ use crate::tables::ThreadSlot;
 use crate::time::STAMP_NS;
 use crate::{Ending, FrameId, FunctionId};
 
-/// The selected samples of one thread with one stack that ended in one way.
+/// The selected samples of one thread with one stack and one ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Trace {
     pub(crate) thread: ThreadSlot,
@@ -17,7 +17,7 @@ pub(crate) struct Trace {
     pub(crate) samples: u64,
 }
 
-/// One selected sample with its time. Its trace counts what it weighs.
+/// One selected sample with its time. The count of its trace is the sample's weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Timed {
     pub(crate) trace: Trace,
@@ -28,14 +28,14 @@ pub(crate) struct Timed {
 /// One place on a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum TraceFrame {
-    /// As it was sampled, with all that is inlined there.
+    /// A frame as it was sampled, with everything that is inlined there.
     Frame(FrameId),
-    /// Of a stack that the filter changed, or of none.
+    /// A function, where the filter changed the stack, or where there is no stack.
     Function(FunctionId),
 }
 
 impl Selection {
-    /// In an order that depends on the store only.
+    /// Returns all traces, in an order that depends on the store only.
     pub(crate) fn traces(&self) -> Vec<Trace> {
         let mut all: Vec<(u64, u8, u64)> = Vec::new();
         self.visit(self.stamps, |sample| {
@@ -53,8 +53,8 @@ impl Selection {
         .collect()
     }
 
-    /// Every sample by itself, thread after thread, in the order of time. Those
-    /// of one stamp are spread over it, as nothing finer is kept.
+    /// Returns every sample by itself, thread by thread, in the order of time. Samples of one stamp
+    /// are spread evenly over it, as stored times are not finer.
     pub(crate) fn timed(&self) -> Vec<Timed> {
         let mut all = Vec::new();
         self.visit(self.stamps, |sample| {
@@ -79,8 +79,8 @@ impl Selection {
         .collect()
     }
 
-    /// The functions of a trace, outermost first, and which of them are inlined;
-    /// before them why the walk did not reach the root.
+    /// The functions of a trace, outermost first, and whether each is inlined; before them, if the
+    /// walk did not reach the root, the reason.
     pub(crate) fn functions_of(&self, trace: &Trace) -> Vec<(FunctionId, bool)> {
         let is_cut = trace.ending.is_user_stack() && !trace.ending.is_whole();
         let cut = is_cut.then(|| (stopped(trace.ending), false));
@@ -93,7 +93,8 @@ impl Selection {
         cut.into_iter().chain(steps).collect()
     }
 
-    /// Innermost first; at the end why the walk did not reach the root.
+    /// The frames of a trace, innermost first; after them, if the walk did not reach the root, the
+    /// reason.
     pub(crate) fn places(&self, trace: &Trace) -> Vec<TraceFrame> {
         let tables = &*self.view.tables;
         let frames = tables.stacks.frames(trace.stack);
@@ -118,7 +119,7 @@ impl Selection {
             let inlined = tables.sources.inlined_in(frame).iter();
             inlined.map(|link| link.function).chain([owner(frame)])
         });
-        // Nothing but what is folded is missing.
+        // The filter removed nothing except what is folded.
         let is_whole = steps.eq(shape.iter().map(|step| Step(*step).function()));
         let mut places: Vec<TraceFrame> = if is_whole {
             shown.map(place).collect()

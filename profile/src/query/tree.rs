@@ -1,9 +1,8 @@
 //! *Call trees* as ranges of sorted stacks.
 //!
-//! A node is a range of stacks that begin alike, so a tree costs nothing but the sorted
-//! stacks, and a node's children are found when it is opened. The full tree of 100,000
-//! stacks would have two million nodes and take seconds to build; here opening any node
-//! takes microseconds.
+//! A node is a range of stacks that begin alike, so a tree consists of nothing but the sorted
+//! stacks, and a node's children are found when it is opened. The full tree of 100,000 stacks would
+//! have two million nodes and take seconds to build; here opening any node takes microseconds.
 //!
 //! ```text
 //! span   stack      samples   sums       node "a" is spans 0 to 3:
@@ -34,17 +33,17 @@ use std::sync::Arc;
 /// Which end of the stacks the tree begins at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
-    /// Callees under their callers.
+    /// Callees below their callers.
     #[default]
     TopDown,
-    /// Callers under their callees: the first level is what was on top.
+    /// Callers below their callees: the first level has the functions on top of stacks.
     BottomUp,
 }
 
 /// What the first level of a tree is, above all functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GroupBy {
-    /// There is no such level: the first one is of functions.
+    /// No such level: the first one has functions.
     #[default]
     None,
     /// By the name of threads.
@@ -59,47 +58,46 @@ pub enum GroupBy {
 #[derive(Debug)]
 pub struct CallTree {
     view: View,
-    /// The stacks as words, see [`NodeKind::of_word`], from the root of the tree on;
-    /// spans say where each begins and ends.
+    /// The stacks as words, see [`NodeKind::of_word`], from the root of the tree on; spans hold
+    /// where each begins and ends.
     words: Vec<u32>,
-    /// Sorted: what begins alike is side by side, group after group.
+    /// The sorted stacks, group by group: stacks that begin alike are adjacent.
     spans: Vec<Span>,
-    /// By span: the word that comes before its own. Empty without groups.
+    /// The word of each span's group, which comes before its own words. Empty without groups.
     first_words: Vec<u32>,
-    /// Samples before each span, and at the end all.
+    /// Sum of the samples before each span, and at the end the sum of all.
     sums: Vec<u64>,
     /// Names of groups, by number.
     groups: HashMap<u32, Arc<str>>,
     direction: Direction,
 }
 
-/// One place in the tree: valid for the tree that gave it.
+/// One place in the tree. It is valid only for the tree that returned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     /// What it stands for.
     pub kind: NodeKind,
-    /// Samples here and below.
+    /// Samples of this node and of all nodes below.
     pub samples: u64,
-    /// Samples whose stack ends here. Bottom-up these are the samples of stacks whose
-    /// outermost function this is.
+    /// Samples whose stack ends at this node. Bottom-up, these are the samples of stacks whose
+    /// outermost function is this one.
     pub own: u64,
-    /// 0 for the root.
+    /// Depth below the root, which has 0.
     pub depth: u32,
-    /// The spans whose stacks go through the node: from here up to `end`.
+    /// The first span whose stack goes through the node; the last one is before `end`.
     first: u32,
     end: u32,
 }
 
-/// What a node stands for. The path of these from the root is the node's
-/// identity from one tree to the next.
+/// What a node stands for. The path of kinds from the root identifies a node in different trees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NodeKind {
-    /// All samples of the tree.
+    /// The root, with all samples of the tree.
     Root,
-    /// A thread, process or name; see [`CallTree::group_name`]. That of a thread or
+    /// A thread, process or thread name; see [`CallTree::group_name`]. The number of a thread or
     /// process is the same in all trees of one store.
     Group(u32),
-    /// A function, or one of the honest rows that [`Function::role`] tells.
+    /// A function, or a row for something missing, as [`Function::role`] says.
     Function {
         /// The function, or the row.
         id: FunctionId,
@@ -108,11 +106,11 @@ pub enum NodeKind {
     },
 }
 
-/// A word with this bit is a group. Bit 30 says that a function was inlined.
+/// Marks a word that is a group. Bit 30 marks an inlined function.
 const GROUP: u32 = 1 << 31;
 
 impl NodeKind {
-    /// What a word of a stack stands for.
+    /// Returns what a word of a stack stands for.
     fn of_word(word: u32) -> Self {
         if word & GROUP != 0 {
             return NodeKind::Group(word & !GROUP);
@@ -125,7 +123,7 @@ impl NodeKind {
 }
 
 impl Selection {
-    /// The call tree of all selected samples.
+    /// Builds the call tree of all selected samples.
     pub fn tree(
         &self,
         direction: Direction,
@@ -140,7 +138,7 @@ impl Selection {
             builder.push(self, direction, entry, at);
         }
         sort::sort(&builder.words, &mut builder.items, cancel)?;
-        // Entries in the order of their stacks.
+        // Entries in the order of their sorted stacks.
         let ranked: Vec<u32> = builder.items.iter().map(|(_, entry)| *entry).collect();
         let mut tree = CallTree {
             view: self.view.clone(),
@@ -177,11 +175,11 @@ impl Selection {
         Ok(tree)
     }
 
-    /// The group of each thread, and for each group its number and name.
+    /// The group of each thread, and the number and name of each group.
     fn group_threads(&self, group_by: GroupBy) -> (Vec<u32>, Vec<(u32, Arc<str>)>) {
         let table = &self.view.tables.processes;
         let mut names: Vec<(u32, Arc<str>)> = Vec::new();
-        // By process, thread and name, of which a group has what it goes by.
+        // Groups by process, thread and name; parts that do not distinguish groups are left empty.
         let mut known: HashMap<(u32, u32, Arc<str>), u32> = HashMap::new();
         let group_of = (0..)
             .map(ThreadSlot)
@@ -224,15 +222,15 @@ impl Selection {
 #[derive(Default)]
 struct Builder {
     words: Vec<u32>,
-    /// With the number of the entry.
+    /// The words of each entry, with the number of the entry.
     items: Vec<(Span, u32)>,
 }
 
 impl Builder {
-    /// An entry's way from the root of the tree.
+    /// Adds an entry's path from the root of the tree.
     fn push(&mut self, selection: &Selection, direction: Direction, entry: &Entry, number: u32) {
         let start = self.words.len() as u32;
-        // Why the walk did not reach the root stands where the root would be.
+        // If the walk did not reach the root, the reason takes the place of the root.
         let is_cut = entry.ending.is_user_stack() && !entry.ending.is_whole();
         let cut = is_cut.then(|| stopped(entry.ending).0);
         let shape = selection.shape(entry.shape);
@@ -252,7 +250,7 @@ impl Builder {
 }
 
 impl CallTree {
-    /// Whether callers are above their callees, or below them.
+    /// Whether callers are above or below their callees.
     pub fn direction(&self) -> Direction {
         self.direction
     }
@@ -269,14 +267,14 @@ impl CallTree {
         }
     }
 
-    /// The nodes below, by samples, falling.
+    /// The nodes directly below `node`, by samples, falling.
     pub fn children(&self, node: &Node) -> Vec<Node> {
         let mut children = self.children_unsorted(node);
         children.sort_by_key(|child| Reverse(child.samples));
         children
     }
 
-    /// In an order that does not depend on counts.
+    /// The nodes directly below `node`, in an order that does not depend on counts.
     pub(super) fn children_unsorted(&self, node: &Node) -> Vec<Node> {
         let mut children = Vec::new();
         let mut first = self.end_of_own(node);
@@ -298,12 +296,12 @@ impl CallTree {
         children
     }
 
-    /// Whether anything is below.
+    /// Whether there are nodes below `node`.
     pub fn has_children(&self, node: &Node) -> bool {
         self.end_of_own(node) < node.end
     }
 
-    /// The node at the end of a path from the root, if it is there.
+    /// Returns the node at the end of a path from the root, if there is one.
     pub fn find(&self, path: &[NodeKind]) -> Option<Node> {
         path.iter().try_fold(self.root(), |node, kind| {
             let mut children = self.children_unsorted(&node).into_iter();
@@ -311,8 +309,8 @@ impl CallTree {
         })
     }
 
-    /// From a node down, always to the heaviest child, while that has at least
-    /// `share` of the node's samples.
+    /// Returns the path from a node down to the heaviest child, repeated while the child has at
+    /// least `share` of the node's samples.
     pub fn hot_path(&self, node: &Node, share: f64) -> Vec<Node> {
         let mut path = Vec::new();
         let mut at = *node;
@@ -325,8 +323,7 @@ impl CallTree {
         path
     }
 
-    /// The single stack below a node that has most samples, root first, and its
-    /// samples.
+    /// Returns the stack below a node that has most samples, root first, and its samples.
     pub fn heaviest_stack(&self, node: &Node) -> Option<(Vec<NodeKind>, u64)> {
         let mut best: Option<(u32, u64)> = None;
         for (at, end) in self.runs(node.first, node.end) {
@@ -339,14 +336,13 @@ impl CallTree {
         Some((self.path(at), samples))
     }
 
-    /// Every stack from the root, in sorted order, with its samples: what files
-    /// are written from.
+    /// All stacks from the root, in sorted order, with their samples; used to write files.
     pub fn stacks(&self) -> impl Iterator<Item = (Vec<NodeKind>, u64)> {
         let runs = self.runs(0, self.spans.len() as u32);
         runs.map(|(at, end)| (self.path(at), self.sum(at, end)))
     }
 
-    /// Runs of equal stacks: where they begin and end.
+    /// Runs of equal stacks, each as its first span and its end.
     fn runs(&self, first: u32, end: u32) -> impl Iterator<Item = (u32, u32)> {
         let mut at = first;
         std::iter::from_fn(move || {
@@ -362,15 +358,15 @@ impl CallTree {
         })
     }
 
-    /// Whether two spans are the same stack of the same group: entries that differ only
-    /// in how they ended may be.
+    /// Whether two spans are the same stack of the same group: entries that differ only in their
+    /// ending can be.
     fn is_same(&self, a: u32, b: u32) -> bool {
         let (a, b) = (a as usize, b as usize);
         self.first_words.get(a) == self.first_words.get(b)
             && self.spans[a].words(&self.words) == self.spans[b].words(&self.words)
     }
 
-    /// The way from the root to the end of a span's stack.
+    /// The path from the root to the end of a span's stack.
     fn path(&self, span: u32) -> Vec<NodeKind> {
         let first = self.first_words.get(span as usize);
         let words = self.spans[span as usize].words(&self.words);
@@ -381,14 +377,14 @@ impl CallTree {
             .collect()
     }
 
-    /// What a function node stands for.
+    /// Returns the description of a function node.
     pub fn function(&self, id: FunctionId) -> Function {
         self.view.function(id)
     }
 
-    /// Whether time waited is counted, and a node stands for a function of a program's own code.
-    /// In such a tree that is what one looks for: the frames around it, of libraries and of the
-    /// kernel, are much the same for all waits.
+    /// Whether waiting time is counted and a node stands for a function of a program's own code.
+    /// Callers show such a node even where they shorten a path: the frames of libraries and of the
+    /// kernel around it are much the same for all waits.
     pub fn waits_in_own_code(&self, kind: NodeKind) -> bool {
         let NodeKind::Function { id, .. } = kind else {
             return false;
@@ -401,7 +397,7 @@ impl CallTree {
         self.groups.get(&group)
     }
 
-    /// What a node is called.
+    /// The displayed name of a node.
     pub fn name(&self, kind: NodeKind) -> Arc<str> {
         match kind {
             NodeKind::Root => "all".into(),
@@ -410,18 +406,18 @@ impl CallTree {
         }
     }
 
-    /// Samples of the spans from `first` up to `end`, by one subtraction.
+    /// Sum of the samples of the spans from `first` up to `end`, by one subtraction.
     fn sum(&self, first: u32, end: u32) -> u64 {
         self.sums[end as usize] - self.sums[first as usize]
     }
 
-    /// Of the next span.
+    /// Adds the sum for the next span.
     fn add_sum(&mut self, samples: u64) {
         let before = self.sums.last().copied().unwrap_or(0);
         self.sums.push(before + samples);
     }
 
-    /// Words before those of the spans.
+    /// Number of words before the words of the spans.
     fn ahead(&self) -> u32 {
         u32::from(!self.first_words.is_empty())
     }
@@ -435,15 +431,15 @@ impl CallTree {
         }
     }
 
-    /// Where the stacks that end in the node end: they are sorted first.
+    /// The end of the stacks that end at the node: they are sorted first.
     fn end_of_own(&self, node: &Node) -> u32 {
         let spans = &self.spans[node.first as usize..node.end as usize];
         let ahead = self.ahead();
         node.first + spans.partition_point(|span| span.len + ahead <= node.depth) as u32
     }
 
-    /// The end of the run of spans that have `word` at `depth`: doubling steps,
-    /// then halving ones.
+    /// Returns the end of the run of spans that have `word` at `depth`, by doubling steps and then
+    /// a binary search.
     fn run_end(&self, first: u32, end: u32, depth: u32, word: u32) -> u32 {
         let mut step = 1;
         let mut low = first;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 type Trend = [u64; TREND_LEN];
 
-/// Made with a report, for the rows of functions, threads and processes.
+/// The trends for the rows of functions, threads and processes of one report.
 pub(super) struct Trends {
     functions: Table,
     threads: Table,
@@ -22,7 +22,7 @@ pub(super) struct Trends {
 }
 
 impl Trends {
-    /// Goes through the samples of the last [`TREND_LEN`] seconds of the window.
+    /// Counts the samples of the last [`TREND_LEN`] seconds of the window.
     pub(super) fn collect(selection: &Selection) -> Self {
         let view = &selection.view;
         let mut functions = Table::new(view.tables.names.owners().len());
@@ -52,7 +52,7 @@ impl Trends {
         }
     }
 
-    /// Of nothing: every row has zeros.
+    /// Empty trends: every row has zeros.
     pub(super) fn none() -> Self {
         Self {
             functions: Table::new(0),
@@ -61,25 +61,28 @@ impl Trends {
         }
     }
 
-    /// Self samples of a function, one count a second; zeros if it has none.
+    /// Self samples of a function, one count for each second; zeros if it has none.
     pub(super) fn function(&self, id: FunctionId) -> Trend {
         self.functions.get(id.0)
     }
 
+    /// Samples of a thread, one count for each second.
     pub(super) fn thread(&self, slot: ThreadSlot) -> Trend {
         self.threads.get(slot.0)
     }
 
+    /// Samples of all threads of a process, one count for each second.
     pub(super) fn process(&self, id: ProcessId) -> Trend {
         self.processes.get(&id).copied().unwrap_or_default()
     }
 }
 
-/// What samples are charged to, those outside of the window included.
+/// The function that samples are charged to, also for samples outside of the window.
 struct Leaves<'a> {
     selection: &'a Selection,
     shaper: Shaper<'a>,
-    /// Of stacks that have no sample in the window.
+    /// The function of stacks that have no sample in the window; `None` if the filter drops the
+    /// stack.
     others: HashMap<StackId, Option<FunctionId>>,
     scratch: Vec<u32>,
 }
@@ -95,7 +98,7 @@ impl<'a> Leaves<'a> {
         }
     }
 
-    /// `None` if the filter drops the sample's stack.
+    /// Returns the function that a sample is charged to; `None` if the filter drops its stack.
     #[inline]
     fn of(&mut self, sample: &Sample) -> Option<FunctionId> {
         let at = self.selection.shape_of[sample.stack.0 as usize];
@@ -111,7 +114,8 @@ impl<'a> Leaves<'a> {
     }
 }
 
-/// All threads' trends, not only those with a row: the window may be shorter.
+/// Sums the trends of all threads by process, including threads without a row: the window may be
+/// shorter than the trend.
 fn sum_by_process(selection: &Selection, threads: &Table) -> HashMap<ProcessId, Trend> {
     let mut processes: HashMap<ProcessId, Trend> = HashMap::new();
     for (slot, trend) in threads.iter() {
@@ -129,10 +133,9 @@ fn sum_by_process(selection: &Selection, threads: &Table) -> HashMap<ProcessId, 
     processes
 }
 
-/// Trends by number: most numbers have none, so the trends themselves lie in a
-/// table of their own.
+/// Trends by number. Most numbers have none, so the trends are stored in a separate table.
 struct Table {
-    /// Where in `trends`, plus one; 0 is none.
+    /// Index in `trends` plus one; 0 if there is no trend.
     places: Vec<u32>,
     trends: Vec<Trend>,
 }
@@ -145,8 +148,7 @@ impl Table {
         }
     }
 
-    /// Counts in one second of the trend of that number; stops at the highest count
-    /// there is.
+    /// Adds to one second of the trend with that number; stops at the largest count.
     #[inline]
     fn add(&mut self, number: u32, second: usize, weight: u64) {
         let place = &mut self.places[number as usize];

@@ -1,9 +1,9 @@
-//! Which frames want a name, hottest first, and the answers.
+//! Selects the frames that need a name, hottest first, and stores the names.
 //!
-//! Weights are not kept per frame, which would cost thirty additions for each
-//! sample. Instead the stacks that had an unasked frame when they were new are
-//! remembered: every unasked frame lies on one of these, and after a minute of
-//! sampling there are few, so the weights are found when somebody asks.
+//! Weights are not kept per frame, which would cost thirty additions for each sample. Instead, each
+//! new stack with a frame whose name was not requested yet is remembered: every such frame lies on
+//! one of these stacks. After a minute of sampling there are few of them, so weights are computed
+//! when names are requested.
 
 use super::Store;
 use crate::growth;
@@ -13,33 +13,34 @@ use crate::{Frame, FrameId, FunctionId, ModuleId, NameState, NoName, SourceFrame
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// How much more a sample counts for its innermost frame: that is what the
-/// list of functions shows first.
+/// Factor by which a sample counts more for its innermost frame: the list of functions shows that
+/// one first.
 const LEAF_WEIGHT: u64 = 8;
 
-/// Both lists may hold what was asked for meanwhile; each asking cleans them.
+/// The work list. Both lists may contain frames that were requested meanwhile; each request cleans
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct Naming {
-    /// Stacks that had a frame nobody asked for when they were stored.
+    /// Stacks that had a frame without a request when they were stored.
     fresh: Vec<StackId>,
-    /// Frames whose request was given back.
+    /// Frames whose request was returned unanswered.
     again: Vec<FrameId>,
 }
 
 impl Naming {
-    /// Notes a new stack of which a frame wants a name.
+    /// Remembers a new stack with a frame that needs a name.
     pub(super) fn add_stack(&mut self, stack: StackId) {
         growth::reserve(&mut self.fresh, 1);
         self.fresh.push(stack);
     }
 
-    /// Forgets the stacks that are about to be thrown away.
+    /// Drops the stacks that are about to be removed.
     pub(super) fn retain(&mut self, is_live: impl Fn(StackId) -> bool) {
         self.fresh.retain(|stack| is_live(*stack));
         self.fresh.shrink_to(self.fresh.len() * 2);
     }
 
-    /// Forgets frames that were released.
+    /// Drops frames that were released.
     pub(super) fn forget_frame(&mut self, is_gone: impl Fn(FrameId) -> bool) {
         self.again.retain(|frame| !is_gone(*frame));
     }
@@ -50,14 +51,14 @@ impl Naming {
 }
 
 impl Store {
-    /// Up to `limit` frames that nobody asked for yet, hottest first. They
-    /// count as asked from now on; each wants one [`Store::set_name`].
+    /// Returns up to `limit` frames that need a name, hottest first, and marks them as requested.
+    /// The caller has to call [`Store::set_name`] once for each.
     pub fn frames_to_name(&mut self, limit: usize) -> Vec<FrameId> {
         self.frames_to_name_if(limit, |_| true)
     }
 
-    /// Those of [`Store::frames_to_name`] that may be asked for now, as `may` says of each,
-    /// hottest first. The others are left for later.
+    /// Returns frames as [`Store::frames_to_name`] does, but only those for which `may` returns
+    /// true. The others stay on the list.
     pub fn frames_to_name_if(
         &mut self,
         limit: usize,
@@ -76,23 +77,23 @@ impl Store {
         chosen
     }
 
-    /// Answers for one frame. A name is final; a reason for having none only
-    /// gives way to a name. What else comes second is ignored.
-    /// [`NameState::Pending`] gives the request back, to be asked again.
+    /// Sets the name of one frame, or the reason why it has none. A name is final; a reason can
+    /// only be replaced by a name. Other second answers are ignored. [`NameState::Pending`] returns
+    /// the request, so that the frame is requested again.
     pub fn set_name(&mut self, frame: FrameId, state: NameState) {
         let Some(at) = self.frames.get(frame) else {
             return;
         };
         let tag = self.names.tag(frame);
         let is_name = matches!(state, NameState::Named(_));
-        // What is no place in a program is called what it is for ever.
+        // What is not a place in a program has a fixed name.
         let is_late_name = is_name && frame.0 >= RESERVED && self.names.has_reason(frame);
         if !tag.is_pending() && !is_late_name {
             return;
         }
         match state {
             NameState::Pending => {
-                // An unasked one still is on a fresh stack.
+                // A frame without a request is still on a remembered stack.
                 if !self.names.tag(frame).is_new() {
                     self.names.set_unasked(frame);
                     self.naming.again.push(frame);
@@ -103,7 +104,7 @@ impl Store {
                 let whole = self.modules.whole(at.module);
                 self.names.set_named(frame, whole, name);
             }
-            // Hundreds of addresses that tell nobody anything are one function.
+            // Hundreds of addresses that mean nothing to a user become one function.
             NameState::Unnamed(NoName::Jit) => {
                 let function = self.unmapped_code(at);
                 self.names.set_unnamed_of(frame, NoName::Jit, function);
@@ -117,9 +118,9 @@ impl Store {
         }
     }
 
-    /// Names a frame that had a reason for having no name, and with it all others of a
-    /// function that was known by its place. Such a function stays without a name where frames
-    /// of several machines are in it: one of them would name what runs on the others.
+    /// Names a frame that had a reason for having no name, and with it all other frames of a
+    /// function that was identified by its start. Such a function stays without a name if frames of
+    /// several machines are in it: one machine would name what runs on the others.
     fn name_late(&mut self, frame: FrameId, at: Frame, name: Arc<str>) {
         let function = self.names.owners()[frame.0 as usize];
         let known_as = self.names.name(function);
@@ -132,8 +133,8 @@ impl Store {
         }
     }
 
-    /// The module in which functions without a name are told apart by their places: that of
-    /// other machines, too, if its build-id proves that it is the same file.
+    /// The module within which functions without a name are identified by their start. It is shared
+    /// with other machines if its build-id proves that it is the same file.
     fn place_module(&self, module: ModuleId) -> ModuleId {
         if self.modules.get(module).build_id.is_empty() {
             module
@@ -142,11 +143,10 @@ impl Store {
         }
     }
 
-    /// Says where a frame lies in source text, and what was inlined there: a
-    /// chain of functions, innermost first, the last one being the function
-    /// whose code it is. Told after the frame's name, which stays what it was;
-    /// a frame still without an answer is named by the chain. Each inlined
-    /// function is a function like others from now on. Final: a second chain is
+    /// Sets the source location of a frame, and what was inlined there: a chain of functions,
+    /// innermost first, the last one being the function that contains the code. Called after the
+    /// frame's name is set, which does not change; a frame without an answer is named by the chain.
+    /// Each inlined function becomes a function like others. The chain is final: a second one is
     /// ignored, and the frame's number never changes.
     pub fn set_source(&mut self, frame: FrameId, chain: &[SourceFrame<'_>]) {
         let Some(at) = self.frames.get(frame) else {
@@ -163,7 +163,7 @@ impl Store {
             let whole = self.modules.whole(at.module);
             self.names.set_named(frame, whole, own.function.into());
         }
-        // Room is left for the function whose code it is.
+        // One place is reserved for the function that contains the code.
         let kept = &inlined[..inlined.len().min(CHAIN_MAX - 1)];
         let mut links: Vec<_> = kept
             .iter()
@@ -177,7 +177,7 @@ impl Store {
         self.sources.set(frame, links.into_iter());
     }
 
-    /// The function of that name in the frame's module; a new one if need be.
+    /// Returns the function of that name in the frame's module; a new one if there is none.
     fn inlined_function(&mut self, at: Frame, name: &str) -> FunctionId {
         let name: Arc<str> = name.into();
         let whole = self.modules.whole(at.module);
@@ -190,7 +190,7 @@ impl Store {
         })
     }
 
-    /// The function that stands for all code of a module that was made at run time and is
+    /// Returns the function that stands for all code of a module that was made at run time and is
     /// in no map.
     fn unmapped_code(&mut self, at: Frame) -> FunctionId {
         let name: Arc<str> = UNMAPPED_CODE.into();
@@ -203,12 +203,12 @@ impl Store {
         })
     }
 
-    /// What is known of a frame's name.
+    /// What is known about a frame's name.
     pub fn name(&self, frame: FrameId) -> NameState {
         self.names.state(frame)
     }
 
-    /// Every frame of a module that a sample has.
+    /// All frames of a module that a sample has.
     pub fn frames_in(&self, module: ModuleId) -> Vec<FrameId> {
         let frames = (RESERVED..self.frames.len() as u32).map(FrameId);
         let is_in = |id: &FrameId| {
@@ -218,7 +218,7 @@ impl Store {
         frames.filter(is_in).collect()
     }
 
-    /// Every frame that a sample has and that has no name, whatever the reason.
+    /// All frames that a sample has and that have no name, whatever the reason.
     pub fn frames_without_name(&self) -> Vec<FrameId> {
         let frames = (RESERVED..self.frames.len() as u32).map(FrameId);
         let has_none = |id: &FrameId| {
@@ -232,10 +232,9 @@ impl Store {
         frames.filter(has_none).collect()
     }
 
-    /// A table by frame number, not a map: while names are slow to come there
-    /// may be a million frames to add up.
-    /// Adds up, for each frame that nobody asked for, the samples of the stacks that it
-    /// is on.
+    /// Sums up, for each frame without a request, the samples of the stacks that it is on. The
+    /// result is a table by frame number and not a map: while names are slow to arrive, there may
+    /// be a million frames to sum up.
     fn weigh_unasked(&self) -> Vec<(Reverse<u64>, FrameId)> {
         let mut weights = vec![0u64; self.frames.len()];
         let mut found = Vec::new();
@@ -248,7 +247,7 @@ impl Store {
                 *sum += weight;
             }
         };
-        // Their stacks may be known no more; weight 1 puts them last, unless a fresh
+        // Their stacks may not be remembered any more; weight 1 puts them last, unless a fresh
         // stack has them.
         self.naming.again.iter().for_each(|frame| add(*frame, 1));
         for stack in &self.naming.fresh {
@@ -266,7 +265,7 @@ impl Store {
             .collect()
     }
 
-    /// Drops stacks and frames that have nothing left to ask for.
+    /// Drops stacks and frames that have nothing left to request.
     fn forget_what_is_asked(&mut self) {
         let (names, stacks) = (&self.names, &self.stacks);
         let is_new = |frame: FrameId| names.tag(frame).is_new();

@@ -1,24 +1,23 @@
-//! Keeping within the bounds: what leaves, and when.
+//! Keeps the store within its bounds: what is dropped, and when.
 //!
-//! Time first: a bucket leaves when it is older than `keep`. Memory next: the
-//! oldest buckets leave until the rest fits. With a bucket go its samples; with
-//! the last sample of a thread the thread, and with that an ended process.
-//! Stacks that no sample uses are thrown away when they are half of their
-//! table, or when memory is short. Frames stay longest, because their numbers
-//! are held outside (see [`crate::intern::Frames`]): they leave, with their
-//! names and modules, only when there are twice as many as are in use, or too
-//! many for the memory.
+//! Time first: a bucket is dropped when it is older than `keep`. Memory next: the oldest buckets
+//! are dropped until the rest fits. A bucket takes its samples with it; the last sample of a thread
+//! takes the thread, and the last thread an ended process. Stacks that no sample uses are removed
+//! when they are half of their table, or when memory is short. Frames stay longest, because their
+//! numbers are used outside of the store (see [`crate::intern::Frames`]): they are dropped, with
+//! their names and modules, only when there are twice as many as are in use, or too many for the
+//! memory.
 
 use super::Store;
 use crate::FrameId;
 use crate::time::{STAMP_NS, STAMPS_PER_SECOND};
 
-/// Samples between two looks at the memory: often enough that a bound of a few
-/// megabytes holds, rarely enough not to be seen in a profile.
+/// Number of samples between two checks of the memory: often enough that a bound of a few megabytes
+/// holds, rarely enough not to show in a profile.
 const CHECK_SAMPLES: u32 = 256;
 
 impl Store {
-    /// Time has reached a new second: lets go of what is too old by now.
+    /// Called when time has reached a new second: drops what is too old.
     pub(super) fn enter_second(&mut self, second: u64) {
         self.newest_second = self.newest_second.max(second);
         let oldest = self.oldest_wanted();
@@ -30,15 +29,15 @@ impl Store {
             self.states_mut().forget_before(oldest);
         }
         if self.is_full {
-            // One second alone had reached the bound; it goes as a whole.
+            // One second alone had reached the bound; it is dropped as a whole.
             self.drop_oldest_second();
             self.is_full = false;
         }
         self.check_memory();
     }
 
-    /// The first second that may still be kept: a sample from before would
-    /// leave a hole between itself and the rest.
+    /// The first second that may still be kept: a sample from before it would leave a gap between
+    /// itself and the rest.
     pub(super) fn oldest_wanted(&self) -> u64 {
         let keep = self.limits.keep.as_secs().max(1);
         (self.newest_second + 1)
@@ -46,7 +45,7 @@ impl Store {
             .max(self.first_second)
     }
 
-    /// Called for each sample; looks at the memory at every [`CHECK_SAMPLES`]th.
+    /// Called for each sample; checks the memory at every [`CHECK_SAMPLES`]th.
     pub(super) fn check_memory_sometimes(&mut self) {
         self.until_check = self.until_check.saturating_sub(1);
         if self.until_check == 0 {
@@ -55,16 +54,17 @@ impl Store {
         }
     }
 
-    /// Releases the frames that nothing uses: no stack, no request under way,
-    /// no living member of the function that they own.
+    /// Releases the frames that nothing uses: no stack, no running look-up, no living member of the
+    /// function that they own.
     pub(super) fn release_frames(&mut self) {
-        // A copy of all stacks: while few of them are dead, their frames stay as well.
+        // Compacting copies all stacks. While few of them are dead it is not done, and their frames
+        // stay as well.
         if self.stacks.is_quarter_dead() {
             self.compact_stacks();
         }
         let mut live = vec![false; self.frames.len()];
-        // A frame is used by a stack, as the owner of a function whose frame is used,
-        // or as a function that is inlined in one.
+        // A frame is used by a stack, as the owner of a function whose frame is used, or as a
+        // function that is inlined in one.
         for (_, stack) in self.stacks.iter() {
             for frame in stack {
                 live[*frame as usize] = true;
@@ -92,13 +92,11 @@ impl Store {
             .forget_frame(|frame| gone.binary_search(&frame).is_ok());
     }
 
-    /// Lets go of history until all fits, in this order:
+    /// Drops history until all fits, in this order:
     ///
     /// 1. stacks that no sample uses, if they are half of their table
-    /// 2. the oldest seconds, but for the last one, while samples and stacks are what takes
-    ///    the room
-    /// 3. frames that nothing uses, with their names, and more seconds where that is not
-    ///    enough
+    /// 2. the oldest seconds except the last one, while samples and stacks take most of the memory
+    /// 3. frames that nothing uses, with their names, and more seconds if that is not enough
     /// 4. if the newest second alone does not fit, its further samples are refused
     fn check_memory(&mut self) {
         if self.stacks.is_half_dead() {
@@ -110,9 +108,9 @@ impl Store {
         // A little more than needed: compacting for each sample would be slow.
         let target = self.limits.memory_bytes - self.limits.memory_bytes / 16;
         while self.histories.seconds() > 1
-            // Above it frames and names take the room, which step 3 is for.
+            // Otherwise frames and names take most of the memory, which step 3 handles.
             && self.tables_bytes() <= self.limits.memory_bytes / 2
-            // What dead stacks take comes back with the next line but one.
+            // The memory of dead stacks is freed by the compaction below.
             && self.memory_bytes() > target.saturating_add(self.stacks.dead_bytes())
         {
             self.drop_oldest_second();
@@ -123,11 +121,11 @@ impl Store {
             self.histories.seconds() <= 1 && self.memory_bytes() > self.limits.memory_bytes;
     }
 
-    /// Where frames and names are what takes the room, dropping samples alone
-    /// would not help: it only makes frames that can be released.
+    /// Used when frames and names take most of the memory. Dropping samples alone does not help
+    /// then: it only makes frames that can be released.
     ///
-    /// Each turn drops an eighth of the seconds, so that there are few turns: one looks
-    /// at every stack that is kept.
+    /// Each turn drops an eighth of the seconds, so that there are few turns: each of them visits
+    /// every kept stack.
     fn shrink_tables(&mut self, target: usize) {
         while self.memory_bytes() > target {
             self.release_frames();
@@ -140,7 +138,7 @@ impl Store {
         }
     }
 
-    /// What does not leave with samples.
+    /// Memory that is not freed together with samples.
     fn tables_bytes(&self) -> usize {
         self.frames.memory_bytes()
             + self.names.memory_bytes()
@@ -148,8 +146,8 @@ impl Store {
             + self.modules.memory_bytes()
     }
 
-    /// Drops the oldest second of all events. History then begins with the second after
-    /// it, and samples from before are refused.
+    /// Drops the oldest second of all events. History then begins with the second after it, and
+    /// samples from before are refused.
     fn drop_oldest_second(&mut self) {
         let Some(second) = self.histories.oldest_second() else {
             return;
@@ -167,7 +165,7 @@ impl Store {
         self.begin_ns = self.begin_ns.map(|begin| begin.max(next_ns));
     }
 
-    /// Throws unused stacks away, also from the queue of those that want names.
+    /// Removes unused stacks, also from the list of those that need names.
     fn compact_stacks(&mut self) {
         let stacks = &self.stacks;
         self.naming.retain(|stack| stacks.uses(stack) > 0);
@@ -198,7 +196,7 @@ mod tests {
         for second in 0..10 {
             let frames = [frame(second)];
             let sample = sample(second * SECOND, &frames);
-            // In turns, and both in one second.
+            // Events take turns, and both have a sample in one second.
             assert!(second % 2 == 0 || store.add_sample(sample));
             assert!(second % 3 != 0 || store.add_sample_of(waits, sample));
         }
@@ -233,7 +231,7 @@ mod tests {
             assert!(store.add_sample(sample(i * SECOND / 1000, &frames)));
             most = most.max(store.memory_bytes());
         }
-        // An index that doubles between two looks may go over it.
+        // An index that doubles between two checks may exceed the bound.
         assert!(most < BOUND * 12 / 10, "{most}");
         let kept = store.kept_seconds();
         assert!((5.0..199.0).contains(&kept), "{kept}");
@@ -254,8 +252,8 @@ mod tests {
         assert!(store.add_sample(sample(SECOND, &[frame(1)])), "and goes on");
     }
 
-    /// Feeds five minutes of two hundred short-lived processes a second; gives
-    /// the memory after two minutes and at the end.
+    /// Feeds five minutes of two hundred short-lived processes a second; returns the memory after
+    /// two minutes and at the end.
     fn feed_builds(store: &mut Store, binaries: u32) -> (usize, usize) {
         let mut after_two_minutes = 0;
         for n in 0..300 * 200u32 {
@@ -273,7 +271,7 @@ mod tests {
                 tid: n,
                 ..sample(u64::from(n) * SECOND / 200, &frames)
             });
-            // Every other end is told; the others show when the pid comes again.
+            // Every other end is reported; the others are noticed when the pid is used again.
             if n % 2 == 0 {
                 store.process_exited(ProcessId(n));
             }
@@ -301,7 +299,7 @@ mod tests {
         assert!(late < 20 << 20, "{late}");
     }
 
-    /// The same, but each process runs a binary that was never seen before.
+    /// Like `feed_builds`, but each process runs a binary that was never seen before.
     #[test]
     fn binaries_never_seen_again_leave_with_their_processes() {
         const BOUND: usize = 24 << 20;
@@ -313,7 +311,7 @@ mod tests {
         assert!(stats.samples > 5_000, "{stats:?}");
     }
 
-    /// Places that are never seen twice, as from code made at run time.
+    /// Places that are sampled only once, as in code made at run time.
     #[test]
     fn places_never_seen_again_are_forgotten() {
         const BOUND: usize = 2 << 20;
@@ -338,7 +336,7 @@ mod tests {
         let stats = store.stats();
         assert!(stats.memory_bytes < BOUND * 11 / 10, "{stats:?}");
         assert!(stats.frames < 30_000, "{stats:?}");
-        // The one that is still used kept its number, its name and its row.
+        // The frame that is still used kept its number, its name and its row.
         let held = held.expect("asked for");
         assert_eq!(store.frame(held), Some(frame(1)));
         assert_eq!(store.name(held), NameState::Named("main".into()));

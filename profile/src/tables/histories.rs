@@ -1,21 +1,20 @@
-//! The kept samples of all events, each in a [`History`] of its own: a query looks at
-//! one. They leave together, second by second.
+//! The kept samples of all events. Each event has its own [`History`], as a query uses only one.
+//! All are dropped together, second by second.
 //!
-//! The first event is always there; while it is the only one, the others cost
-//! nothing.
+//! The first event always exists; while it is the only one, the others cost nothing.
 
 use super::history::{Bucket, History, Sample};
 use crate::info::Metric;
 use crate::wait::WaitPart;
 use std::sync::Arc;
 
-/// An event that samples are of, by number; what its weights count is its [`Metric`].
+/// The number of an event that is sampled; what its weights count is its [`Metric`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EventId(u8);
 
 impl EventId {
-    /// What a store counts unless it is told of more: as a rule the ticks of a clock on
-    /// the CPUs.
+    /// The event that a store counts if no others are added: usually the ticks of a clock on the
+    /// CPUs.
     pub const FIRST: EventId = EventId(0);
 }
 
@@ -23,7 +22,7 @@ impl EventId {
 #[derive(Debug, Default)]
 pub(crate) struct Histories {
     first: History,
-    /// Of the events from number 1 on.
+    /// The events from number 1 on.
     others: Vec<Counted>,
 }
 
@@ -32,12 +31,12 @@ pub(crate) struct Histories {
 pub(crate) struct Counted {
     pub(crate) metric: Metric,
     pub(crate) history: History,
-    /// When it was counted first, if that was not from the beginning on.
+    /// When counting it began; `None` if it was counted from the beginning.
     pub(crate) since_ns: Option<u64>,
 }
 
 impl Histories {
-    /// Makes room for another event; `None` if there are 256 already.
+    /// Adds an event; `None` if there are 256 already.
     pub(crate) fn add_event(&mut self, metric: Metric, since_ns: Option<u64>) -> Option<EventId> {
         let number = u8::try_from(self.others.len() + 1).ok()?;
         self.others.push(Counted {
@@ -58,8 +57,7 @@ impl Histories {
         &self.others
     }
 
-    /// Stores a sample, and what it tells of a wait; one of an event that was never added
-    /// is not.
+    /// Stores a sample, and the details of its wait. Ignored if the event was never added.
     pub(crate) fn push(&mut self, event: EventId, sample: Sample, wait: WaitPart) {
         let history = match event.index() {
             None => Some(&mut self.first),
@@ -75,12 +73,12 @@ impl Histories {
         event.index().is_none_or(|index| index < self.others.len())
     }
 
-    /// Samples of all events.
+    /// Number of samples of all events.
     pub(crate) fn samples(&self) -> u64 {
         self.all().map(History::samples).sum()
     }
 
-    /// Seconds that have samples, of the event that has the most.
+    /// Number of seconds that have samples, for the event that has most of them.
     pub(crate) fn seconds(&self) -> usize {
         self.all().map(History::seconds).max().unwrap_or(0)
     }
@@ -97,7 +95,7 @@ impl Histories {
         self.all().map(History::memory_bytes).sum()
     }
 
-    /// Takes away one event's samples of the oldest second, if that is this one.
+    /// Removes one event's samples of the oldest second, if that is `second`.
     pub(crate) fn pop_oldest(&mut self, second: u64) -> Option<Arc<Bucket>> {
         let others = self.others.iter_mut().map(|other| &mut other.history);
         std::iter::once(&mut self.first)
@@ -112,7 +110,7 @@ impl Histories {
 }
 
 impl EventId {
-    /// Where it is among those that are not the first.
+    /// Index of the event among those that are not the first; `None` for the first.
     pub(crate) fn index(self) -> Option<usize> {
         usize::from(self.0).checked_sub(1)
     }

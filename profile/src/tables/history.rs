@@ -1,9 +1,8 @@
-//! The kept samples: one bucket per second, as columns.
+//! The kept samples, one bucket per second, stored as columns.
 //!
-//! A sample costs twelve bytes: a stamp (hundredths of the second), how the
-//! walk ended and whether it hit in the kernel, the CPU, the thread, the stack.
-//! Buckets leave whole, the oldest first. What samples tell of waits is a column of its
-//! own, which only seconds with waits have.
+//! A sample takes twelve bytes: a stamp (hundredths of the second), the ending of the walk and
+//! whether it hit in the kernel, the CPU, the thread, the stack. Whole buckets are dropped, the
+//! oldest first. Details of waits are a column of their own, which only seconds with waits have.
 
 use super::processes::ThreadSlot;
 use crate::Ending;
@@ -15,33 +14,33 @@ use crate::wait::WaitPart;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What one stored sample costs, its share of stacks and frames apart.
+/// Memory of one stored sample, without its share of stacks and frames.
 pub(crate) const BYTES_PER_SAMPLE: usize = 12;
 
 /// A sample as it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// When, as a stamp: see [`crate::time`].
+    /// When it was taken, as a stamp: see [`crate::time`].
     pub(crate) stamp: u64,
     pub(crate) cpu: u16,
     pub(crate) thread: ThreadSlot,
     pub(crate) stack: StackId,
     pub(crate) ending: Ending,
     pub(crate) in_kernel: bool,
-    /// How many samples it stands for.
+    /// Number of samples that it stands for.
     pub(crate) weight: u64,
 }
 
-/// Cheap to clone: a bucket is copied only if it grows after that.
+/// The samples of one event. Cloning is cheap: a bucket is copied only if it grows after that.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
-    /// By second, rising; seconds without a sample have none.
+    /// Buckets by rising second; seconds without a sample have none.
     buckets: VecDeque<Arc<Bucket>>,
     samples: u64,
 }
 
-/// The samples of one second, in the order in which they came. All columns but weights
-/// and waits are equally long; row n of each is the n-th sample.
+/// The samples of one second, in the order in which they were added. All columns except weights and
+/// waits have the same length; row n of each is the n-th sample.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bucket {
     second: u64,
@@ -51,13 +50,13 @@ pub(crate) struct Bucket {
     cpus: Vec<u16>,
     threads: Vec<ThreadSlot>,
     stacks: Vec<StackId>,
-    /// Empty as long as every sample weighs one.
+    /// Weights; empty as long as every sample weighs one.
     weights: Vec<u64>,
-    /// Empty as long as no sample is of a wait.
+    /// Details of waits; empty as long as no sample is of a wait.
     waits: Vec<WaitPart>,
 }
 
-/// An [`Ending`] with the highest bit saying "in the kernel".
+/// An [`Ending`], with the highest bit set if the sample hit in the kernel.
 #[derive(Debug, Clone, Copy)]
 struct How(u8);
 
@@ -95,8 +94,8 @@ impl History {
         Some(self.buckets.back()?.second)
     }
 
-    /// Stores a sample. Those of several CPUs come nearly, not quite, in order,
-    /// so a bucket that is no longer the last may still grow.
+    /// Stores a sample. Samples of several CPUs arrive nearly, but not exactly, in order, so a
+    /// bucket that is no longer the last may still grow.
     pub(crate) fn push(&mut self, sample: Sample, wait: WaitPart) {
         let second = sample.stamp / STAMPS_PER_SECOND;
         let at = match self.buckets.back() {
@@ -107,7 +106,7 @@ impl History {
         self.samples += 1;
     }
 
-    /// Takes the oldest bucket out; `None` if there is none.
+    /// Removes the oldest bucket and returns it; `None` if there is none.
     pub(crate) fn pop_oldest(&mut self) -> Option<Arc<Bucket>> {
         let bucket = self.buckets.pop_front()?;
         self.samples -= bucket.len() as u64;
@@ -119,12 +118,12 @@ impl History {
         self.buckets.iter()
     }
 
-    /// Whether any sample tells of a wait.
+    /// Whether any sample is of a wait.
     pub(crate) fn has_waits(&self) -> bool {
         self.buckets().any(|bucket| bucket.has_waits())
     }
 
-    /// Calls `look` with each sample in `stamps`, as it is weighed.
+    /// Calls `look` with each sample in `stamps`, with its weighed count.
     #[inline]
     pub(crate) fn visit(&self, stamps: Stamps, weighing: &Weighing, mut look: impl FnMut(Sample)) {
         let all: Result<(), std::convert::Infallible> = self.visit_buckets(stamps, |bucket| {
@@ -134,7 +133,7 @@ impl History {
         let Ok(()) = all;
     }
 
-    /// Calls `look` with each bucket that touches `stamps`, until it fails.
+    /// Calls `look` with each bucket that overlaps `stamps`, until it returns an error.
     pub(crate) fn visit_buckets<E>(
         &self,
         stamps: Stamps,
@@ -157,11 +156,11 @@ impl History {
         columns + self.buckets.capacity() * size_of::<Bucket>()
     }
 
-    /// The place of a second's bucket, which is made if there is none.
+    /// Returns the index of a second's bucket, which is created if there is none.
     fn find_or_open(&mut self, second: u64) -> usize {
         let at = self.buckets.partition_point(|b| b.second < second);
         if self.buckets.get(at).is_none_or(|b| b.second != second) {
-            // The one before is full now, but for a few late samples.
+            // The bucket before is complete now, except for a few late samples.
             if let Some(before) = at.checked_sub(1) {
                 Arc::make_mut(&mut self.buckets[before]).shrink();
             }
@@ -184,18 +183,18 @@ impl Bucket {
         self.second
     }
 
-    /// Calls `look` with each sample in `stamps`, as it is weighed.
+    /// Calls `look` with each sample in `stamps`, with its weighed count.
     #[inline]
     pub(crate) fn visit(&self, stamps: Stamps, weighing: &Weighing, look: impl FnMut(Sample)) {
         let is_in = |sample: &Sample| stamps.contains(sample.stamp);
         match weighing.in_second(self.second) {
-            // Nearly always: this loop is where a query's time goes.
+            // The usual case: most of a query's time is spent in this loop.
             None => self.iter().filter(is_in).for_each(look),
             Some(_) => self.weighed(weighing).filter(is_in).for_each(look),
         }
     }
 
-    /// All samples, as they are weighed.
+    /// All samples with their weighed counts.
     pub(crate) fn weighed(&self, weighing: &Weighing) -> impl Iterator<Item = Sample> {
         let weighing = weighing.in_second(self.second);
         self.iter().enumerate().map(move |(at, mut sample)| {
@@ -206,7 +205,7 @@ impl Bucket {
         })
     }
 
-    /// All samples in the order in which they came, weighed as they were stored.
+    /// All samples in the order in which they were added, with their stored weights.
     #[inline]
     pub(crate) fn iter(&self) -> impl Iterator<Item = Sample> {
         let when = self.centis.iter().zip(&self.hows);
@@ -225,7 +224,8 @@ impl Bucket {
         )
     }
 
-    /// What each sample in `stamps` tells of a wait. Nothing if none is of one.
+    /// Calls `look` with the wait of each sample in `stamps`. Does nothing if no sample is of a
+    /// wait.
     pub(crate) fn visit_waits(&self, stamps: Stamps, mut look: impl FnMut(Sample, WaitPart)) {
         for (sample, wait) in self.iter().zip(&self.waits) {
             if stamps.contains(sample.stamp) {
@@ -234,12 +234,12 @@ impl Bucket {
         }
     }
 
-    /// Whether a sample of it tells of a wait.
+    /// Whether any of its samples is of a wait.
     pub(crate) fn has_waits(&self) -> bool {
         !self.waits.is_empty()
     }
 
-    /// What a sample tells of a wait.
+    /// The details of a sample's wait.
     pub(crate) fn wait(&self, at: usize) -> WaitPart {
         self.waits.get(at).copied().unwrap_or(WaitPart::NONE)
     }
@@ -255,7 +255,7 @@ impl Bucket {
         self.threads.push(sample.thread);
         self.stacks.push(sample.stack);
         if sample.weight != 1 || !self.weights.is_empty() {
-            // Those before weighed one each.
+            // The samples before this one have weight 1.
             self.weights.resize(self.stacks.len() - 1, 1);
             self.weights.push(sample.weight);
         }
@@ -265,7 +265,7 @@ impl Bucket {
         }
     }
 
-    /// Makes room in all columns at once, so that they keep one capacity.
+    /// Grows all columns at once, so that they keep the same capacity.
     fn grow(&mut self) {
         growth::reserve(&mut self.centis, 1);
         growth::reserve(&mut self.hows, 1);
@@ -274,7 +274,7 @@ impl Bucket {
         growth::reserve(&mut self.stacks, 1);
     }
 
-    /// Gives back the room that nothing will fill.
+    /// Frees capacity that will not be used.
     fn shrink(&mut self) {
         self.centis.shrink_to_fit();
         self.hows.shrink_to_fit();
@@ -284,7 +284,7 @@ impl Bucket {
     }
 
     fn memory_bytes(&self) -> usize {
-        // The columns grow in step, so one stands for all.
+        // The columns grow together, so the capacity of one stands for all.
         self.stacks.capacity() * BYTES_PER_SAMPLE
             + self.weights.capacity() * size_of::<u64>()
             + self.waits.capacity() * size_of::<WaitPart>()

@@ -1,4 +1,4 @@
-//! The modules that frames lie in: how they are called, short and long.
+//! The modules that frames lie in, with their short and long names.
 
 use crate::ModuleId;
 use crate::few;
@@ -6,19 +6,19 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What is known of a file, or of the kernel, that code lies in.
+/// The description of a file, or of the kernel, that contains code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Module {
-    /// Short, as rows show it: `libc.so.6`, `[kernel]`.
+    /// Short name, as rows show it: `libc.so.6`, `[kernel]`.
     pub(crate) name: Arc<str>,
-    /// Where the file was, as its process saw it.
+    /// Path of the file, as its process saw it.
     pub(crate) path: Arc<str>,
-    /// Empty if there is none, or it is not known.
+    /// Build-id; empty if there is none, or if unknown.
     pub(crate) build_id: Arc<[u8]>,
 }
 
 impl Module {
-    /// The module of what is no place in a program: nameless.
+    /// The module without a name, of frames that are not places in programs.
     pub(crate) fn none() -> Self {
         Self {
             name: Arc::default(),
@@ -28,12 +28,12 @@ impl Module {
     }
 }
 
-/// The part that views share.
+/// The part that is shared with views.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ModuleTable(Arc<HashMap<ModuleId, Module>>);
 
 impl ModuleTable {
-    /// The description of a module; a stand-in if there is none.
+    /// Returns the description of a module; a placeholder if there is none.
     pub(crate) fn get(&self, id: ModuleId) -> Module {
         self.0.get(&id).cloned().unwrap_or_else(|| Module {
             name: UNKNOWN.into(),
@@ -46,7 +46,7 @@ impl ModuleTable {
         self.0.contains_key(&id)
     }
 
-    /// The same modules, which cannot be told from others of their names any more.
+    /// Returns the modules without build-ids, so that builds of a file cannot be told apart.
     pub(crate) fn without_build_ids(&self) -> Self {
         let bare = self.0.iter().map(|(id, module)| {
             let build_id = Arc::default();
@@ -61,9 +61,9 @@ impl ModuleTable {
         Self(Arc::new(bare.collect()))
     }
 
-    /// The same modules, with their files at other places.
+    /// Returns the modules with their paths replaced by `path`.
     pub(crate) fn moved(&self, mut path: impl FnMut(&Arc<str>) -> Arc<str>) -> Self {
-        // In an order that is the same each time.
+        // Sorted, so that the order is the same each time.
         let mut all: Vec<(&ModuleId, &Module)> = self.0.iter().collect();
         few::sort_by_key(&mut all, |(id, _)| **id);
         let moved = all.into_iter().map(|(id, module)| {
@@ -77,28 +77,27 @@ impl ModuleTable {
     }
 }
 
-/// The path and the build-id of a file, by which it is the same on several machines.
+/// Path and build-id of a file, which identify it on several machines.
 type FileKey = (Arc<str>, Arc<[u8]>);
 
-/// The part that only the store has: what says when a description may leave.
+/// The part that only the store has; it decides when a description may be dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
     table: ModuleTable,
-    /// Frames in the table of frames, by module, described or not.
+    /// Number of frames in the table of frames, by module, described or not.
     frames: HashMap<ModuleId, u32>,
-    /// The first module of each path and build-id, if modules that are equal in both are
-    /// joined; else None.
+    /// The first module with each path and build-id; `None` if equal modules are not joined.
     firsts: Option<HashMap<FileKey, ModuleId>>,
-    /// Modules whose functions are counted as those of the first one that is equal, and that
-    /// one itself. An entry stays when its module leaves: frames of it may come again.
+    /// For each joined module the module whose functions it shares; the first one is in it, too. An
+    /// entry stays when its module is dropped: frames of it may occur again.
     joined: HashMap<ModuleId, ModuleId>,
     letters: usize,
 }
 
-/// What an entry costs beside its letters.
+/// Memory of an entry in addition to its text.
 const BYTES_PER_MODULE: usize = 128;
 
-/// Shown for a module that nobody described.
+/// The name shown for a module without a description.
 const UNKNOWN: &str = "[unknown]";
 
 impl Modules {
@@ -117,7 +116,7 @@ impl Modules {
         }
     }
 
-    /// Of a module that was described.
+    /// Sets the build-id of a module that was described.
     pub(crate) fn set_build_id(&mut self, id: ModuleId, build_id: &[u8]) {
         if let Some(module) = Arc::make_mut(&mut self.table.0).get_mut(&id) {
             module.build_id = build_id.into();
@@ -125,17 +124,17 @@ impl Modules {
         }
     }
 
-    /// From now on the functions of modules of one path and build-id are counted together.
+    /// From now on the functions of modules with equal path and build-id are counted together.
     pub(crate) fn join_equal(&mut self) {
         self.firsts.get_or_insert_default();
     }
 
-    /// The module whose functions those of this module are: itself, unless it was joined.
+    /// Returns the module whose functions this module shares: itself, unless it was joined.
     pub(crate) fn whole(&self, id: ModuleId) -> ModuleId {
         self.joined.get(&id).copied().unwrap_or(id)
     }
 
-    /// Whether other modules may have the functions of this one.
+    /// Whether the functions of this module may belong to other modules, too.
     pub(crate) fn is_joined(&self, id: ModuleId) -> bool {
         self.joined.contains_key(&id)
     }
@@ -156,13 +155,13 @@ impl Modules {
         }
     }
 
-    /// A frame of a module is new.
+    /// Counts a new frame of a module.
     pub(crate) fn add_frame(&mut self, id: ModuleId) {
         *self.frames.entry(id).or_default() += 1;
     }
 
-    /// A frame was released. With a module's last one its description leaves;
-    /// one that never had a frame stays, as its samples may be on their way.
+    /// Counts a released frame. With a module's last frame its description is dropped; a module
+    /// that never had a frame stays, as its samples may still arrive.
     pub(crate) fn drop_frame(&mut self, id: ModuleId) {
         let Some(frames) = self.frames.get_mut(&id) else {
             return;

@@ -1,12 +1,11 @@
-//! The names of frames, and the functions that names make of them.
+//! The names of frames, and the functions that they form.
 //!
-//! A *function* is every frame of one module with the same name; a frame
-//! without a name is a function of its own, or one of those that start at the
-//! same place, if that is known. A function is called by its
-//! *owner*, the first frame that had the name. Ownership only ever changes from
-//! "itself" to "the first of that name", once, and once more for frames that
-//! were known by their place when that gets a name; whoever holds a frame finds
-//! its function by one look at the table of owners.
+//! A *function* is every frame of one module with the same name. A frame without a name is a
+//! function of its own, or belongs to the function of all frames with the same start, if the start
+//! is known. A function is identified by its *owner*, the first frame that had the name. The owner
+//! of a frame only ever changes from "itself" to "the first frame of that name", once, and once
+//! more for frames that were grouped by their start when that gets a name. So the function of a
+//! frame is always found by one look-up in the table of owners.
 
 use crate::cow;
 use crate::intern::RESERVED;
@@ -15,22 +14,22 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What is known of a frame's name, in a byte: the one thing about it that each
-/// query looks at for each frame of each stack.
+/// The state of a frame's name, in a byte. It is the only part that each query needs for each frame
+/// of each stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tag(u8);
 
 impl Tag {
-    /// Nobody has asked yet.
+    /// The name was not requested yet.
     const NEW: Tag = Tag(0);
-    /// Asked; the answer is on its way.
+    /// The name was requested; there is no answer yet.
     const ASKED: Tag = Tag(1);
     pub(crate) const NAMED: Tag = Tag(2);
-    /// Of a frame that was released: nothing, and no answer is taken.
+    /// The frame was released: it has no name, and answers are ignored.
     const RELEASED: Tag = Tag(3);
-    /// From here on: the reasons for having none.
+    /// Tags from here on are reasons for having no name.
     const REASONS: u8 = 4;
-    /// How many values a tag can have.
+    /// Number of values that a tag can have.
     pub(crate) const COUNT: usize = 256;
 
     pub(crate) fn index(self) -> usize {
@@ -58,7 +57,7 @@ impl Tag {
         Tag(Tag::REASONS + reason as u8)
     }
 
-    /// The reason that the tag stands for, if it stands for one.
+    /// The reason that the tag stands for; `None` if it is another tag.
     pub(crate) fn reason(self) -> Option<NoName> {
         let at = self.0.checked_sub(Tag::REASONS)?;
         NoName::ALL.get(usize::from(at)).copied()
@@ -67,11 +66,11 @@ impl Tag {
 
 const _: () = assert!(Tag::REASONS as usize + NoName::ALL.len() <= Tag::COUNT);
 
-/// What a function's name costs beside its letters: two counts, and its place
-/// in two maps.
+/// Memory of a function's name in addition to its text: two reference counts, and its entries in
+/// two maps.
 const BYTES_PER_NAME: usize = 96;
 
-/// What all code of a process is called that was made at run time and is in no map.
+/// The name of the function for all code of a process that was made at run time and is in no map.
 pub(crate) const UNMAPPED_CODE: &str = "[JIT, no map]";
 
 /// The part that only the store has: functions by their names, to find the owner.
@@ -79,48 +78,48 @@ pub(crate) const UNMAPPED_CODE: &str = "[JIT, no map]";
 pub(crate) struct Names {
     table: NameTable,
     by_name: HashMap<(ModuleId, Arc<str>), FunctionId>,
-    /// Of all names.
+    /// Bytes of all names.
     letters: usize,
 }
 
-/// The part that views and reports share: three tables that are copied only when a name
-/// comes while somebody holds them.
+/// The part that is shared with views and reports: three tables that are copied only when a name is
+/// set while one of them holds them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NameTable {
-    /// By frame, as `owners`.
+    /// Tags by frame; as long as `owners`.
     tags: Arc<Vec<Tag>>,
-    /// By frame: the function that it is part of, itself if it is the owner.
+    /// Function of each frame; the frame itself if it is the owner.
     owners: Arc<Vec<FunctionId>>,
-    /// By owner. A function that is known by its place has that in here as well, and its
-    /// frames have tags that say so.
+    /// Names by owner. A function that is grouped by its start has a name made of that here, and
+    /// the tags of its frames say so.
     names: Arc<HashMap<FunctionId, Arc<str>>>,
 }
 
 impl NameTable {
-    /// Of a frame that the table does not know, nobody has asked.
+    /// Returns the tag of a frame; that of an unknown frame means that its name was not requested.
     #[inline]
     pub(crate) fn tag(&self, frame: FrameId) -> Tag {
         let tag = self.tags.get(frame.0 as usize);
         tag.copied().unwrap_or(Tag::NEW)
     }
 
-    /// By frame: what is known of its name.
+    /// Tags by frame.
     pub(crate) fn tags(&self) -> &[Tag] {
         &self.tags
     }
 
-    /// By frame: its function.
+    /// The function of each frame, by frame.
     pub(crate) fn owners(&self) -> &Arc<Vec<FunctionId>> {
         &self.owners
     }
 
-    /// Of a function that has one.
+    /// Returns the name of a function, if it has one.
     pub(crate) fn name(&self, function: FunctionId) -> Option<&Arc<str>> {
         self.names.get(&function)
     }
 
-    /// What is known of a frame's name. A frame that was released, or asked for and not
-    /// answered, is pending.
+    /// Returns what is known about a frame's name. The name of a frame that was released, or
+    /// requested and not answered, is pending.
     pub(crate) fn state(&self, frame: FrameId) -> NameState {
         let Some(tag) = self.tags.get(frame.0 as usize) else {
             return NameState::Pending;
@@ -134,7 +133,7 @@ impl NameTable {
         }
     }
 
-    /// The function of every frame that is another one than the function's own.
+    /// The functions of all frames that are not owners.
     pub(crate) fn members(&self) -> impl Iterator<Item = FunctionId> {
         let frames = (0..).zip(self.owners.iter()).zip(self.tags.iter());
         frames
@@ -142,8 +141,8 @@ impl NameTable {
             .map(|((_, owner), _)| *owner)
     }
 
-    /// The same functions, called by a place in each, as frames that have no name for
-    /// that one reason. What is no place in a program keeps its name.
+    /// Returns the functions without names: each is named after one of its addresses, and its
+    /// frames have no name for that one reason. What is not a place in a program keeps its name.
     pub(crate) fn without_names(
         &self,
         reason: NoName,
@@ -190,7 +189,7 @@ impl Names {
         }
     }
 
-    /// Makes room for a frame, or resets the room of one that was released.
+    /// Adds an entry for a frame, or resets the entry of one that was released.
     pub(crate) fn add(&mut self, frame: FrameId) {
         let at = frame.0 as usize;
         let owners = cow::grow(&mut self.table.owners, 1);
@@ -203,33 +202,32 @@ impl Names {
         tags[at] = Tag::NEW;
     }
 
-    /// Notes that somebody looks for the frame's name: it is not released meanwhile.
+    /// Records that the frame's name was requested: the frame is not released meanwhile.
     pub(crate) fn set_asked(&mut self, frame: FrameId) {
         self.set_tag(frame, Tag::ASKED);
     }
 
-    /// Takes [`Names::set_asked`] back: nobody looks for the name any more.
+    /// Undoes [`Names::set_asked`]: the name is not being looked up any more.
     pub(crate) fn set_unasked(&mut self, frame: FrameId) {
         self.set_tag(frame, Tag::NEW);
     }
 
-    /// Says why a frame has no name; it is a function of its own then.
+    /// Sets why a frame has no name; the frame is a function of its own then.
     pub(crate) fn set_unnamed(&mut self, frame: FrameId, reason: NoName) {
         self.set_tag(frame, Tag::unnamed(reason));
     }
 
-    /// Names a frame, which becomes part of the function that is called so in its
-    /// module.
+    /// Names a frame, which becomes part of the function of that name in its module.
     pub(crate) fn set_named(&mut self, frame: FrameId, module: ModuleId, name: Arc<str>) {
         if name.is_empty() {
-            // It could not be told from a hole in the table.
+            // An empty name could not be told from a missing entry in the table.
             return self.set_unnamed(frame, NoName::EmptyName);
         }
         self.set_tag(frame, Tag::NAMED);
         self.join(frame, module, name);
     }
 
-    /// Of a frame without a name, in a function that is known by its place.
+    /// Sets why a frame has no name, and makes it part of the function with that start.
     pub(crate) fn set_unnamed_in(
         &mut self,
         frame: FrameId,
@@ -241,20 +239,19 @@ impl Names {
         self.join(frame, module, place);
     }
 
-    /// Of a frame without a name that is counted in a function with others.
+    /// Sets why a frame has no name, and counts it in the function `of`.
     pub(crate) fn set_unnamed_of(&mut self, frame: FrameId, reason: NoName, of: FunctionId) {
         self.set_unnamed(frame, reason);
         cow::write(&mut self.table.owners)[frame.0 as usize] = of;
     }
 
-    /// Whether the frame has a reason for having no name: it can still be given
-    /// one.
+    /// Whether the frame has a reason for having no name, so that a name can still be set.
     pub(crate) fn has_reason(&self, frame: FrameId) -> bool {
         self.tag(frame).reason().is_some()
     }
 
-    /// Names a frame that had a reason for having no name, and with it all
-    /// others in the function that was known by its place.
+    /// Names a frame that had a reason for having no name, and with it all other frames of its
+    /// function, if that was grouped by its start.
     pub(crate) fn set_named_late(&mut self, frame: FrameId, module: ModuleId, name: Arc<str>) {
         if name.is_empty() {
             return;
@@ -264,7 +261,7 @@ impl Names {
             .name(owner)
             .is_some_and(|name| **name == *UNMAPPED_CODE)
         {
-            // The others there are other functions.
+            // The other frames there belong to other functions.
             if owner != frame {
                 cow::write(&mut self.table.owners)[frame.0 as usize] = frame;
                 self.set_named(frame, module, name);
@@ -282,10 +279,10 @@ impl Names {
             .iter()
             .enumerate()
             .filter(|(_, of)| **of == owner);
-        // A look at all frames, which only names that come late need.
+        // Searches all frames; only names that are set late need it.
         let members: Vec<FrameId> = members.map(|(frame, _)| FrameId(frame as u32)).collect();
         self.set_named(owner, module, name);
-        // Another one than `owner`, if a frame had that name before.
+        // Differs from `owner` if a frame had that name before.
         let function = self.owners[owner.0 as usize];
         for member in members {
             if self.has_reason(member) {
@@ -295,7 +292,7 @@ impl Names {
         }
     }
 
-    /// Makes the frame one of the function that is called so.
+    /// Makes the frame part of the function with that name.
     fn join(&mut self, frame: FrameId, module: ModuleId, name: Arc<str>) {
         let key = (module, name);
         if let Some(owner) = self.by_name.get(&key) {
@@ -308,31 +305,31 @@ impl Names {
         }
     }
 
-    /// The function of that name, if a frame had it before.
+    /// Returns the function of that name, if a frame had it before.
     pub(crate) fn find(&self, module: ModuleId, name: &Arc<str>) -> Option<FunctionId> {
         self.by_name.get(&(module, Arc::clone(name))).copied()
     }
 
-    /// Forgets a frame that was released. If it owns a function, no frame of
-    /// that function may be left.
+    /// Removes a frame that was released. If it owns a function, no other frame of that function
+    /// may be left.
     pub(crate) fn forget(&mut self, frame: FrameId, module: ModuleId) {
         if let Some(name) = Arc::make_mut(&mut self.table.names).remove(&frame) {
             self.letters -= name.len();
             self.by_name.remove(&(module, name));
         }
-        // It keeps its owner: a selection that is held by a member of a
-        // function still finds the function, if that lives on.
+        // It keeps its owner: a selected line that refers to a member of a function still finds the
+        // function, if that is still in use.
         self.set_tag(frame, Tag::RELEASED);
     }
 
-    /// Gives back the room of what was forgotten.
+    /// Frees the memory of what was removed.
     pub(crate) fn shrink(&mut self) {
         self.by_name.shrink_to(self.by_name.len() * 2);
         let names = Arc::make_mut(&mut self.table.names);
         names.shrink_to(names.len() * 2);
     }
 
-    /// Names a frame that is no place in a program.
+    /// Names a frame that is not a place in a program.
     pub(crate) fn set_reserved(&mut self, frame: FrameId, name: Arc<str>) {
         self.add(frame);
         self.set_tag(frame, Tag::NAMED);
@@ -347,13 +344,12 @@ impl Names {
         &self.table
     }
 
-    /// Functions that are called something, those that are no place in a program
-    /// included.
+    /// Number of functions that have a name, including those that are not places in programs.
     pub(crate) fn functions(&self) -> usize {
         self.names.len()
     }
 
-    /// An estimate, without walking through the maps.
+    /// Estimates the memory without walking through the maps.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.tags.capacity()
             // Twice: a report may hold the copy from before the last name.

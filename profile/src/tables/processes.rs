@@ -1,8 +1,8 @@
-//! Who was sampled: processes and their threads.
+//! The sampled processes and their threads.
 //!
-//! A thread is here as long as a kept sample is its own. A process is here
-//! until it has ended *and* no thread of it is left, so two hundred short-lived
-//! processes a second cost what they are worth and no more.
+//! A thread is stored as long as a kept sample belongs to it. A process is stored until it has
+//! ended *and* has no thread left, so that two hundred short-lived processes a second do not
+//! accumulate.
 
 use crate::cow;
 use crate::few;
@@ -11,22 +11,23 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A place in the table of threads. Only samples hold it; it is used again once
-/// the last of them has left.
+/// An index in the table of threads. Only samples refer to it; it is reused after the last of them
+/// was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ThreadSlot(pub(crate) u32);
 
-/// How long a process without samples stays after its end: its last samples may
-/// still be on their way through the buffers when its end is told.
+/// How long a process without samples stays after its end: its last samples may still be in the
+/// buffers when its end is reported.
 const GRACE_SECONDS: u64 = 5;
 
-/// What an entry of a map and a small string cost beside their contents.
+/// Memory of a map entry and of a small string in addition to their contents.
 const OVERHEAD_BYTES: usize = 48;
 
-/// The part that views share.
+/// The part that is shared with views.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ProcessTable {
-    /// Both are copied only if a view still holds them when something changes.
+    /// Processes by number; copied, like the threads, only if a view holds them when something
+    /// changes.
     processes: Arc<HashMap<ProcessId, Process>>,
     threads: Arc<Vec<Thread>>,
 }
@@ -40,14 +41,14 @@ impl ProcessTable {
         &self.threads[slot.0 as usize]
     }
 
-    /// All processes, in the order of their numbers: the map has none.
+    /// All processes sorted by number, as the map has no order.
     pub(crate) fn by_number(&self) -> Vec<(ProcessId, &Process)> {
         let mut all: Vec<_> = self.processes.iter().map(|(id, p)| (*id, p)).collect();
         few::sort_by_key(&mut all, |(id, _)| *id);
         all
     }
 
-    /// The same processes and threads under other names.
+    /// Returns the processes and threads with other names.
     pub(crate) fn renamed(
         &self,
         mut comm: impl FnMut(&Arc<str>) -> Arc<str>,
@@ -72,7 +73,7 @@ impl ProcessTable {
         }
     }
 
-    /// The length of a table by [`ThreadSlot`].
+    /// Length of a table indexed by [`ThreadSlot`].
     pub(crate) fn thread_slots(&self) -> usize {
         self.threads.len()
     }
@@ -86,42 +87,42 @@ impl Deref for Processes {
     }
 }
 
-/// The part that only the store has: what finds a process or thread, and how long each
-/// has to stay.
+/// The part that only the store has: look-up tables, and how long each process and thread has to
+/// stay.
 #[derive(Debug, Default)]
 pub(crate) struct Processes {
     table: ProcessTable,
-    /// The latest process with each pid, on each machine.
+    /// The latest process with each pid on each machine.
     by_pid: HashMap<(Option<Arc<str>>, u32), ProcessId>,
     /// Ended processes by the second of their end.
     ended: VecDeque<(u64, ProcessId)>,
-    /// Kept samples of each thread.
+    /// Number of kept samples of each thread.
     samples: Vec<u32>,
     /// Threads that have a kept sample.
     by_tid: HashMap<(ProcessId, u32), ThreadSlot>,
-    /// Slots without a kept sample, to be used again.
+    /// Slots without a kept sample, to be reused.
     free: Vec<ThreadSlot>,
 }
 
-/// One life of a process: what is told of it, and what keeps it here.
+/// One life of a process: its description, and what keeps it in the table.
 #[derive(Debug, Clone)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
     pub(crate) comm: Arc<str>,
     pub(crate) details: ProcessDetails,
-    /// Whether it ended, as far as it was told.
+    /// Whether its end was reported.
     pub(crate) exited: bool,
-    /// Whether it was ever told of, or only seen in a sample.
+    /// Whether the process itself was reported, and not only seen in a sample.
     told: bool,
     /// Whether it is in the queue of those that ended lately.
     in_grace: bool,
-    /// Threads that have a kept sample.
+    /// Number of threads that have a kept sample.
     threads: u32,
 }
 
 impl Thread {
-    /// Whether both are one thread under one name. Names are compared by their place in
-    /// memory first, as they nearly always are the same one.
+    /// Whether both are the same thread with the same name. Names are compared by their address
+    /// first, as they nearly always share one allocation.
     pub(crate) fn is(&self, other: &Thread) -> bool {
         self.process == other.process
             && self.tid == other.tid
@@ -143,13 +144,13 @@ impl Process {
         Family::any_has(families, self.pid, &self.details)
     }
 
-    /// Whether the two are told in the same words.
+    /// Whether the descriptions of the two are equal.
     pub(crate) fn is_told_alike(&self, other: &Process) -> bool {
         (self.pid, &self.comm, self.exited, &self.details)
             == (other.pid, &other.comm, other.exited, &other.details)
     }
 
-    /// A process that nobody told of. It counts as ended, so that it leaves with its
+    /// A process that was only seen in a sample. It counts as ended, so that it is dropped with its
     /// samples.
     pub(crate) fn untold() -> Self {
         Self {
@@ -165,8 +166,7 @@ impl Process {
 }
 
 impl Processes {
-    /// Adds a process, or renames one that is there. `host` is its machine, which never
-    /// changes.
+    /// Adds a process, or renames an existing one. `host` is its machine, which never changes.
     pub(crate) fn add(
         &mut self,
         id: ProcessId,
@@ -181,12 +181,12 @@ impl Processes {
             }
             return;
         }
-        // A machine gives a pid again only after the end of whoever had it, whether or
-        // not that end was told.
+        // A machine reuses a pid only after the end of the process that had it, whether or not that
+        // end was reported.
         if let Some(before) = self.by_pid.insert((host.cloned(), pid), id) {
             self.exit(before, second);
         }
-        // A sample may have come before the process was told of.
+        // A sample may have arrived before the process was reported.
         let processes = Arc::make_mut(&mut self.table.processes);
         let process = processes.entry(id).or_insert_with(Process::untold);
         process.pid = pid;
@@ -196,7 +196,7 @@ impl Processes {
         process.exited = false;
     }
 
-    /// Notes that a process has ended; `second` is when. It stays for its grace, and as
+    /// Records that a process has ended; `second` is when. It stays for its grace period, and as
     /// long as a sample of it is kept.
     pub(crate) fn exit(&mut self, id: ProcessId, second: u64) {
         let Some(process) = self.processes.get(&id) else {
@@ -211,7 +211,7 @@ impl Processes {
         });
     }
 
-    /// What is known of a process beside its name. It stays on its machine.
+    /// Sets what else is known about a process. Its machine does not change.
     pub(crate) fn set_details(&mut self, id: ProcessId, mut details: ProcessDetails) {
         let Some(process) = self.get(id) else {
             return;
@@ -240,7 +240,7 @@ impl Processes {
         self.by_tid.len()
     }
 
-    /// The thread of one more sample. Its command name is the latest one seen.
+    /// Returns the thread of one more sample. Its command name is the latest one seen.
     pub(crate) fn add_sample(
         &mut self,
         process: ProcessId,
@@ -259,7 +259,7 @@ impl Processes {
         self.open_thread(process, tid, comm, second)
     }
 
-    /// A sample of a thread has left. With the last one the thread leaves, and with the
+    /// Counts a dropped sample of a thread. With the last one the thread is dropped, and with the
     /// last thread an ended process.
     pub(crate) fn drop_sample(&mut self, slot: ThreadSlot) {
         let samples = &mut self.samples[slot.0 as usize];
@@ -275,19 +275,19 @@ impl Processes {
         let Some(process) = self.processes.get(&id) else {
             return;
         };
-        // One whose grace is not over leaves when it is.
+        // A process whose grace period is not over is dropped when it is.
         if process.threads == 0 && process.exited && !process.in_grace {
             self.remove(id);
         }
     }
 
-    /// Lets go of the processes whose grace is over and who left no sample.
+    /// Drops the processes whose grace period is over and which have no samples.
     pub(crate) fn sweep(&mut self, second: u64) {
         while let Some((ended, id)) = self.ended.front().copied()
             && ended.saturating_add(GRACE_SECONDS) < second
         {
             self.ended.pop_front();
-            // Who was told to have started after all is no longer ended, and stays.
+            // A process that was reported as started after all is no longer ended, and stays.
             self.change(id, |process| process.in_grace = false);
             let Some(process) = self.processes.get(&id) else {
                 continue;
@@ -305,12 +305,12 @@ impl Processes {
             + self.by_tid.len() * 2 * OVERHEAD_BYTES
     }
 
-    /// A slot for a thread that has no kept sample yet.
+    /// Returns a slot for a thread that has no kept sample yet.
     fn open_thread(&mut self, id: ProcessId, tid: u32, comm: &str, second: u64) -> ThreadSlot {
         let processes = Arc::make_mut(&mut self.table.processes);
         let process = processes.entry(id).or_insert_with(|| {
-            // A straggler from a process that was never told of, or has left.
-            // Its thread's number is the best guess at its pid.
+            // A late sample of a process that was never reported, or was dropped. The number of its
+            // thread is the best guess for its pid.
             self.ended.push_back((second, id));
             Process {
                 pid: tid,
@@ -323,7 +323,7 @@ impl Processes {
         let thread = Thread {
             process: id,
             tid,
-            // Most threads are named as their process is.
+            // Most threads have the same name as their process.
             comm: if *process.comm == *comm {
                 Arc::clone(&process.comm)
             } else {
@@ -346,7 +346,7 @@ impl Processes {
         slot
     }
 
-    /// Forgets a process. Its pid may be another's by now.
+    /// Removes a process. Its pid may belong to another one by now.
     fn remove(&mut self, id: ProcessId) {
         let Some(process) = Arc::make_mut(&mut self.table.processes).remove(&id) else {
             return;

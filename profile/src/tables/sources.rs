@@ -1,9 +1,8 @@
-//! Where frames lie in source text, and which functions were inlined there.
+//! Source locations of frames, and which functions were inlined there.
 //!
-//! One machine address may stand for several functions: the one whose code it
-//! is, and those that the compiler copied into it. They form a *chain*,
-//! innermost first. A chain costs twelve bytes a link and eight a frame; the
-//! names of files are stored once.
+//! One machine address may stand for several functions: the one that contains the code, and those
+//! that the compiler copied into it. They form a *chain*, innermost first. A chain takes twelve
+//! bytes for each link and eight for each frame; file names are stored once.
 
 use crate::cow;
 use crate::{FrameId, FunctionId};
@@ -11,59 +10,59 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The longest chain that is kept: compilers stop long before. What is beyond
-/// is left out between the innermost and the function whose code it is.
+/// The longest chain that is kept: real ones are much shorter. Of a longer one the links between
+/// the innermost ones and the function that contains the code are left out.
 pub(crate) const CHAIN_MAX: usize = 64;
 
-/// Not worth compacting below this.
+/// Number of dead links below which compacting is not worthwhile.
 const DEAD_LINKS_MIN: usize = 4096;
 
-/// What a file's name costs beside its letters.
+/// Memory of a file's name in addition to its text.
 const BYTES_PER_FILE: usize = 64;
 
 /// One function of the chain of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// Of the last link: the frame itself, whose owner is the function.
+    /// The function; in the last link the frame itself, whose owner is the function.
     pub(crate) function: FunctionId,
     file: u32,
-    /// 0 if it is not known.
+    /// The line; 0 if unknown.
     pub(crate) line: u32,
 }
 
-/// A file of no name: not known.
+/// The number of the empty file name, which means unknown.
 const NO_FILE: u32 = 0;
 
-/// Where the chain of a frame is.
+/// The position of a frame's chain.
 #[derive(Debug, Clone, Copy, Default)]
 struct ChainRange {
     start: u32,
     len: u32,
 }
 
-/// The part that only the store has. Chains lie one after the other in `links`; those
-/// of forgotten frames remain there until half of the links are dead.
+/// The part that only the store has. Chains lie one after the other in `links`; those of removed
+/// frames stay there until half of the links are dead.
 #[derive(Debug)]
 pub(crate) struct Sources {
     table: SourceTable,
-    /// Links of forgotten frames.
+    /// Number of links of removed frames.
     dead_links: usize,
     by_file: HashMap<Arc<str>, u32>,
-    /// Bytes of all names of files.
+    /// Bytes of all file names.
     letters: usize,
 }
 
-/// The part that views share.
+/// The part that is shared with views.
 #[derive(Debug, Clone)]
 pub(crate) struct SourceTable {
-    /// By frame; those beyond its end have no chain.
+    /// Position of each frame's chain; frames beyond its end have no chain.
     places: Arc<Vec<ChainRange>>,
     links: Arc<Vec<Link>>,
     files: Arc<Vec<Arc<str>>>,
 }
 
 impl SourceTable {
-    /// Of nothing is known where it is.
+    /// A table in which no frame has a source location.
     pub(crate) fn empty() -> Self {
         Self {
             places: Arc::default(),
@@ -72,7 +71,7 @@ impl SourceTable {
         }
     }
 
-    /// The chain of a frame, innermost first; empty if none was told.
+    /// Returns the chain of a frame, innermost first; empty if none was set.
     #[inline]
     pub(crate) fn chain(&self, frame: FrameId) -> &[Link] {
         match self.places.get(frame.0 as usize) {
@@ -81,12 +80,12 @@ impl SourceTable {
         }
     }
 
-    /// The file of a link; `None` if it is not known.
+    /// Returns the file of a link; `None` if unknown.
     pub(crate) fn file(&self, link: Link) -> Option<&Arc<str>> {
         (link.file != NO_FILE).then(|| &self.files[link.file as usize])
     }
 
-    /// The same places in files that lie elsewhere.
+    /// Returns the locations with all file names replaced.
     pub(crate) fn moved(&self, file: impl FnMut(&Arc<str>) -> Arc<str>) -> Self {
         Self {
             files: Arc::new(self.files.iter().map(file).collect()),
@@ -126,7 +125,7 @@ impl Sources {
         &self.table
     }
 
-    /// Keeps the chain of a frame that has none: function, file, line each.
+    /// Sets the chain of a frame that has none: function, file and line of each link.
     pub(crate) fn set<'a>(
         &mut self,
         frame: FrameId,
@@ -155,7 +154,7 @@ impl Sources {
         cow::write(&mut self.table.places)[at] = ChainRange { start, len };
     }
 
-    /// Forgets the chain of a frame that was released.
+    /// Removes the chain of a frame that was released.
     pub(crate) fn forget(&mut self, frame: FrameId) {
         let at = frame.0 as usize;
         if self.places.get(at).is_some_and(|place| place.len > 0) {
@@ -165,7 +164,7 @@ impl Sources {
         }
     }
 
-    /// Throws away the chains of forgotten frames, and the files of those.
+    /// Removes the chains of released frames, and the file names that only these used.
     pub(crate) fn compact(&mut self) {
         if self.dead_links < DEAD_LINKS_MIN || self.dead_links * 2 < self.links.len() {
             return;
@@ -188,7 +187,7 @@ impl Sources {
             + self.letters
     }
 
-    /// The number of a file, which is added if it is new.
+    /// Returns the number of a file, which is added if it is new.
     fn intern_file(&mut self, file: &str) -> u32 {
         if file.is_empty() {
             return NO_FILE;

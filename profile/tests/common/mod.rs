@@ -1,4 +1,4 @@
-//! Profiles with everything in them that files can and cannot hold.
+//! Profiles that contain everything that files can and cannot hold.
 
 pub mod perf_file;
 
@@ -13,7 +13,7 @@ use std::process::Command;
 
 pub const HOSTILE: &str = "<img src=x onerror=\"a()\">\u{2028}&'];";
 
-/// As `perf script` writes it, with everything in it that is hard to read.
+/// Output of `perf script` with everything in it that is hard to parse.
 pub const TEXT_OF_PERF: &str = "\
 # ========
 # captured on    : Sat Nov 21 08:22:13 2026
@@ -131,13 +131,14 @@ pub fn select(store: &Store, filter: &str) -> Selection {
     store.view().select(&query, &Cancel::new()).unwrap()
 }
 
+/// The stacks of a selection in the folded format.
 pub fn stacks(selection: &Selection) -> String {
     let mut text = Vec::new();
     folded::write(selection, &mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 
-/// All that pprof can hold, as text.
+/// The contents of a selection that pprof can hold, as text.
 pub fn text(selection: &Selection) -> Vec<String> {
     let report = selection.report();
     let mut lines = vec![stacks(selection), format!("{:?}", report.completeness)];
@@ -168,8 +169,8 @@ pub fn unmarked(selection: &Selection) -> BTreeMap<String, u64> {
     counts
 }
 
-/// What the perf of this machine says; `None` where it is missing or fails, with a word
-/// about it.
+/// Runs the perf of this machine and returns its output; `None`, with a message, if perf is missing
+/// or fails.
 pub fn perf(arguments: &[&str]) -> Option<String> {
     let output = test_support::run_tool(Command::new("perf").args(arguments))?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())

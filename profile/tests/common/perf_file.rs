@@ -1,4 +1,4 @@
-//! perf.data, made by hand.
+//! Builds perf.data files by hand.
 
 const IP_TID_TIME_CHAIN_PERIOD: u64 = 1 | 1 << 1 | 1 << 2 | 1 << 5 | 1 << 8;
 const IDENTIFIER: u64 = 1 << 16;
@@ -9,7 +9,7 @@ pub const KERNEL_MARK: u64 = -128i64 as u64;
 pub const USER_MARK: u64 = -512i64 as u64;
 pub const TEXT: u64 = 0xffff_ffff_8100_0000;
 
-/// A file as perf writes it.
+/// A perf.data file under construction.
 pub struct File {
     /// Type and config of each event; their ids are 1, 2 and so on.
     pub events: Vec<(u32, u64)>,
@@ -40,7 +40,7 @@ impl File {
         out.extend(body);
     }
 
-    /// With the trailer that says whose it is and when.
+    /// Adds a record with the trailer that names its process and time.
     pub fn told(&mut self, kind: u32, misc: u16, time: u64, body: &[u8]) {
         let mut body = body.to_vec();
         body.resize(body.len().next_multiple_of(8), 0);

@@ -1,39 +1,45 @@
-//! The document as it is read: of each structure what matters here.
+//! The document as it is read. Each structure has only the fields that are used here.
 
 use crate::formats::json::{Column, Id, List, Times};
 use serde::Deserialize;
 
-/// Threads, libraries and categories of one document.
+/// Maximum number of threads, libraries and categories of one document, each.
 pub(super) const THREADS_MAX: usize = 1 << 16;
 
-/// Texts of one table.
+/// Maximum number of entries of one table.
 const TEXTS_MAX: usize = 4 << 20;
 
 /// The whole document.
 #[derive(Deserialize)]
 pub(super) struct Profile {
+    /// Start time, interval and everything else about the recording.
     pub(super) meta: Meta,
+    /// Libraries of all threads; up to version 40 threads have their own list.
     #[serde(default)]
     pub(super) libs: List<Lib, THREADS_MAX>,
     pub(super) threads: List<Thread, THREADS_MAX>,
-    /// From version 55 on, more and more tables are here and not in threads.
+    /// Tables shared by all threads: from version 55 on, more and more tables are here and not in
+    /// threads.
     #[serde(default)]
     pub(super) shared: Thread,
 }
 
-/// What holds for all threads.
+/// Properties of the whole recording.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Meta {
+    /// Version of the format; absent in documents that are not of the processed format.
     pub(super) preprocessed_profile_version: Option<u32>,
-    /// In ms.
+    /// Time between samples in ms.
     #[serde(default)]
     pub(super) interval: f64,
-    /// In ms since 1970.
+    /// Start of the recording, in ms since 1970.
     #[serde(default)]
     pub(super) start_time: f64,
+    /// What was recorded: a browser or another program.
     #[serde(default)]
     pub(super) product: String,
+    /// Operating system and CPU, as one text.
     pub(super) oscpu: Option<String>,
     #[serde(rename = "logicalCPUs")]
     pub(super) logical_cpus: Option<u32>,
@@ -52,11 +58,11 @@ pub(super) struct Lib {
     #[serde(default)]
     pub(super) name: String,
     pub(super) path: Option<String>,
-    /// Of ELF files the whole build-id.
+    /// Of ELF files the whole build-id as hexadecimal digits.
     pub(super) code_id: Option<String>,
 }
 
-/// A thread, or what all of them share: each table is here or there.
+/// The tables of a thread, or those that all threads share: each table is in one of the two.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Thread {
@@ -65,13 +71,13 @@ pub(super) struct Thread {
     pub(super) pid: Id,
     pub(super) tid: Id,
     pub(super) samples: Samples,
-    /// Up to version 40.
+    /// Libraries of the thread, up to version 40.
     pub(super) libs: List<Lib, THREADS_MAX>,
     pub(super) stack_table: Option<StackTable>,
     pub(super) frame_table: Option<FrameTable>,
     pub(super) func_table: Option<FuncTable>,
     pub(super) resource_table: Option<ResourceTable>,
-    /// Where functions are from, since version 57.
+    /// Source files of functions, since version 57.
     pub(super) sources: Option<SourceTable>,
     #[serde(alias = "stringTable")]
     pub(super) string_array: Option<List<String, TEXTS_MAX>>,
@@ -81,15 +87,17 @@ pub(super) struct Thread {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Samples {
     pub(super) stack: Column,
-    /// In ms since the start; newer ones tell the differences.
+    /// Time of each sample in ms since the start; newer versions have `time_deltas` instead.
     pub(super) time: Times,
+    /// Time between each sample and the one before, in ms.
     pub(super) time_deltas: Times,
+    /// Weight of each sample, in the unit `weight_type`; without weights each sample counts 1.
     pub(super) weight: Times,
     pub(super) weight_type: Option<String>,
 }
 
-/// By number of a stack: the stack of its caller, none for the outermost, and its
-/// frame.
+/// Stacks, indexed by number. Each row has the row of the caller (absent for the outermost frame)
+/// and the number of its frame.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct StackTable {
@@ -97,8 +105,8 @@ pub(super) struct StackTable {
     pub(super) frame: Column,
 }
 
-/// By number of a frame: where it is, and its function. Inlined frames have a depth
-/// from 1 on; -1 stands for no address.
+/// Frames, indexed by number. Each row has an address (-1 for none), the function, and the inline
+/// depth, which is above 0 for inlined frames.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct FrameTable {
@@ -109,20 +117,21 @@ pub(super) struct FrameTable {
     pub(super) line: Column,
 }
 
-/// By number of a function: its name and file as strings, and its resource.
+/// Functions, indexed by number: name and file as numbers of strings, and the resource.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct FuncTable {
     pub(super) name: Column,
     pub(super) resource: Column,
-    /// Up to version 56.
+    /// Number of the file's name, up to version 56.
     pub(super) file_name: Column,
+    /// Row of the source table, since version 57.
     pub(super) source: Column,
     #[serde(rename = "isJS")]
     pub(super) is_js: List<bool, TEXTS_MAX>,
 }
 
-/// By number of a resource: its library, or its name if it is none.
+/// Resources, indexed by number: the library, or the name if the resource is not a library.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ResourceTable {
@@ -130,7 +139,7 @@ pub(super) struct ResourceTable {
     pub(super) name: Column,
 }
 
-/// By number of a source: the name of its file, as a string.
+/// Source files, indexed by number: the file name as the number of a string.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct SourceTable {

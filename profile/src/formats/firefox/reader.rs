@@ -1,20 +1,20 @@
-//! A document as a store.
+//! Reads a document into a store.
 //!
-//! Times are in ms there, as fractions, from a start that may lie after the first
-//! sample; here they count from the earlier of both, in ns.
+//! The document's times are in ms, with fractions, relative to a start that may lie after the first
+//! sample. In the store they are in ns relative to the earlier of the two.
 
 use super::layout::{Profile, Samples, Thread};
 use super::tables::{Stack, Tables};
 use crate::formats::import::{Import, plain_ending};
 use crate::formats::{FormatError, json};
 use crate::{FrameKind, Host, Info, Limits, Metric, NewSample, Rates, Store};
-/// Longer than anybody samples, in ms: a year.
+/// Latest accepted time in ms: a year, longer than any real recording.
 const TIME_MAX: f64 = 366.0 * 86_400_000.0;
 
-/// Frames of all samples together: a small file can tell of many.
+/// Maximum number of frames of all samples together: a small file can stand for very many.
 const STEPS_MAX: u64 = 1 << 31;
 
-/// Reads a document that is whole in memory; the sentences say what was left out.
+/// Reads a document that is completely in memory. The returned sentences say what was left out.
 pub(in super::super) fn read(
     text: &[u8],
     limits: Limits,
@@ -52,22 +52,23 @@ pub(in super::super) fn read(
     Ok((reader.import.finish(), notes))
 }
 
-/// What is known while a document is read, thread by thread.
+/// The state of reading one document, thread by thread.
 struct Reader {
     import: Import,
-    /// By number of a category.
+    /// The kind of code of each category, by its number.
     categories: Vec<FrameKind>,
-    /// When the first sample was taken, in ms.
+    /// Time of the first sample in ms.
     first: f64,
-    /// Samples without a stack.
+    /// Number of samples without a stack.
     idle: u64,
-    /// Samples that count below zero, as freed memory does.
+    /// Number of samples with a negative weight, such as freed memory.
     negative: u64,
-    /// Frames of all samples so far, for [`STEPS_MAX`].
+    /// Number of frames of all samples so far, limited by [`STEPS_MAX`].
     steps: u64,
 }
 
-/// Categories are told by their names: others than these are code of the user.
+/// Returns the kind of code of each category, recognized by its name; an unknown name means user
+/// code.
 fn categories(profile: &Profile) -> Vec<FrameKind> {
     let kind = |name: &str| match name {
         "Kernel" => FrameKind::Kernel,
@@ -79,8 +80,8 @@ fn categories(profile: &Profile) -> Vec<FrameKind> {
     names.map(|category| kind(&category.name)).collect()
 }
 
-/// The time of each sample, in ms.
-/// Documents have either times or distances from the sample before.
+/// Returns the time of each sample in ms. Documents have either times or differences between
+/// neighbouring samples.
 fn times(samples: &Samples) -> impl Iterator<Item = f64> {
     let mut sum = 0.0;
     (0..samples.stack.len()).map(move |at| match samples.time.len() {
@@ -92,7 +93,7 @@ fn times(samples: &Samples) -> impl Iterator<Item = f64> {
     })
 }
 
-/// Where the clock of samples begins: at the start, or before it.
+/// The time that becomes 0 in the store: the start, or the first sample if that is earlier.
 fn first_time(profile: &Profile) -> f64 {
     let all = profile
         .threads
@@ -103,11 +104,11 @@ fn first_time(profile: &Profile) -> f64 {
 }
 
 impl Reader {
-    /// What is counted follows from the type of the weights of the first thread that
-    /// has one.
+    /// Sets what is counted, from the weight type of the first thread that has one.
     fn set_info(&mut self, profile: &Profile) {
         let meta = &profile.meta;
-        // One sample in 100 s up to 10 MHz; others are mistakes.
+        // Accepts rates from one sample in 100 s up to 10 MHz; anything else is a mistake of the
+        // writer.
         let hz = match meta.interval {
             ms @ 0.0001..=100_000.0 => (1000.0 / ms).round() as u32,
             _ => 0,
@@ -128,7 +129,7 @@ impl Reader {
             },
             _ => Metric::default(),
         };
-        // Where weights are times, a unit of weight is no tick of the clock.
+        // If weights are times, a unit of weight is not a tick of the clock.
         let hz = if metric.counts_samples() { hz } else { 0 };
         let epoch = meta.start_time + self.first;
         let product = super::super::wire::clean(&meta.product);
@@ -183,7 +184,7 @@ impl Reader {
                 self.negative += 1;
                 continue;
             }
-            // Neighbors often have the same stack.
+            // Neighbouring samples often have the same stack.
             let stack = match last.take() {
                 Some((before, stack)) if before == number => stack,
                 _ => tables.stack(number, &mut self.import)?,

@@ -1,9 +1,9 @@
-//! The stacks of a thread, from the tables of the thread and those of all.
+//! Resolves the stacks of a thread, from the tables of the thread and the shared tables.
 //!
-//! In older documents each thread has all tables; from version 55 on some are in one
-//! place for all threads. So each is looked for in the thread first, then in what is
-//! shared. Every number in them is of a stranger: one that leads nowhere is an error
-//! where a stack needs it, and nothing where it only describes.
+//! In older documents each thread has all tables; from version 55 on some are shared by all
+//! threads. So each table is looked up in the thread first, then in the shared ones. No number in
+//! them can be trusted: an index out of range is an error where a stack needs it, and is ignored
+//! where it only adds a description.
 
 use super::layout::{FrameTable, FuncTable, Lib, ResourceTable, SourceTable, StackTable, Thread};
 use crate::STACK_DEPTH_MAX;
@@ -12,11 +12,12 @@ use crate::formats::import::{Import, Link, hex, kind_of};
 use crate::{Ending, Frame, FrameKind, NoName};
 use std::sync::Arc;
 
-/// A stack as the store wants it.
+/// A stack in the form that the store takes.
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     /// Innermost first.
     pub(super) frames: Vec<Frame>,
+    /// Why the walk ended, if the document says so.
     pub(super) ending: Option<Ending>,
 }
 
@@ -29,26 +30,27 @@ pub(super) struct Tables<'a> {
     resources: &'a ResourceTable,
     sources: Option<&'a SourceTable>,
     strings: &'a [String],
-    /// Of the thread if it has some, else of the document.
+    /// The thread's libraries if it has some, else the document's.
     libs: &'a [Lib],
     /// What kind of code a category stands for, by its number.
     categories: &'a [FrameKind],
-    /// By frame, without what is inlined in it; `None` until a stack has it.
+    /// The resolved step of each frame, without what is inlined in it; `None` until a stack uses
+    /// it.
     steps: Vec<Option<Step>>,
 }
 
-/// What a frame is on a stack.
+/// The meaning of a frame on a stack.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Frame(Frame),
-    /// A function `[stopped: cause]`: why the walk ended.
+    /// A function `[stopped: cause]`: the reason why the walk ended.
     Stopped(Ending),
-    /// A function `[no stack]`.
+    /// A function `[no stack]`: the sample has no stack.
     NoStack,
 }
 
 impl<'a> Tables<'a> {
-    /// Finds the tables of a thread; an error if one is missing that stacks need.
+    /// Finds the tables of a thread; returns an error if one that stacks need is missing.
     pub(super) fn of(
         thread: &'a Thread,
         shared: &'a Thread,
@@ -80,8 +82,8 @@ impl<'a> Tables<'a> {
         })
     }
 
-    /// The stack of that number. A table that goes round in circles is cut
-    /// where stacks are.
+    /// Resolves the stack with that number. Frames beyond the maximum depth of stacks are dropped;
+    /// a row whose caller is not an earlier row is an error.
     pub(super) fn stack(&mut self, at: usize, import: &mut Import) -> Result<Stack, FormatError> {
         let mut stack = Stack::default();
         // Inlined frames come before the one whose code they are, on the way to the
@@ -97,8 +99,8 @@ impl<'a> Tables<'a> {
                 ));
             };
             next = self.stacks.prefix.get(at);
-            // Writers add a caller before what it calls. So this loop ends, whatever is
-            // there.
+            // Writers add a caller before its callees, so the row number has to fall. This also
+            // makes the loop end for any input.
             if next.is_some_and(|next| next >= at) {
                 return Err(FormatError::Damaged(
                     "a stack is called by a later one".into(),
@@ -121,16 +123,16 @@ impl<'a> Tables<'a> {
         Ok(stack)
     }
 
-    /// What a frame is on a stack, with what is inlined in it, innermost first. Its
-    /// name and lines are told to `import` when it is met for the first time.
+    /// Resolves a frame with the functions inlined in it, innermost first. The first time a frame
+    /// is met, its name and lines are added to `import`.
     fn step(
         &mut self,
         at: usize,
         inlined: &[usize],
         import: &mut Import,
     ) -> Result<Step, FormatError> {
-        // The same place has the same inlined functions; what another tool made
-        // of it with others is another place.
+        // The same address has the same inlined functions. If another tool gives different ones for
+        // it, that is treated as another place.
         if inlined.is_empty()
             && let Some(step) = self.steps[at]
         {
@@ -155,14 +157,14 @@ impl<'a> Tables<'a> {
         let (path, build_id) = self.module(resource);
         let kind = self.kind(at, path);
         let module = import.module(path, &build_id)?;
-        // The viewer calls a frame without a name by its address.
+        // The viewer names a frame without a symbol by its address.
         let is_unnamed = address.is_some_and(|at| *own.function == format!("{at:#x}"));
         let mut chain = Vec::with_capacity(inlined.len() + 1);
         for at in inlined {
             chain.push(self.link(*at, import)?);
         }
         let key = match chain.first() {
-            // Of several that are inlined at one address.
+            // Several frames are inlined at one address: the first one is made part of the key.
             Some(first) => import.text(&format!("{}\u{0}{}", own.function, first.function))?,
             None => Arc::clone(&own.function),
         };
@@ -180,7 +182,7 @@ impl<'a> Tables<'a> {
         Ok(step)
     }
 
-    /// The function of a frame, and its line.
+    /// Returns the function of a frame and its line.
     fn link(&self, frame: usize, import: &mut Import) -> Result<Link, FormatError> {
         let func = self.frames.func.get(frame);
         let name = func.and_then(|func| self.funcs.name.get(func));
@@ -201,8 +203,8 @@ impl<'a> Tables<'a> {
         })
     }
 
-    /// Path and build-id of a resource. One without a library, as a page of the web,
-    /// goes by its name.
+    /// Returns path and build-id of a resource. A resource that is not a library, such as a web
+    /// page, has its name as path.
     fn module(&self, resource: Option<usize>) -> (&'a str, Vec<u8>) {
         let Some(resource) = resource else {
             return ("", Vec::new());
@@ -222,7 +224,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// What code a frame is, in this order:
+    /// Returns what kind of code a frame is, decided in this order:
     ///
     /// 1. what its category says, unless that is only "user"
     /// 2. JavaScript: made at run time
@@ -240,7 +242,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// What stands for a missing part of a stack.
+/// Recognizes the pseudo-functions that stand for a missing part of a stack.
 fn honest(name: &str) -> Option<Step> {
     if name == "[no stack]" {
         return Some(Step::NoStack);

@@ -1,4 +1,4 @@
-//! A selection as a document: one thread after the other.
+//! Writes a selection as a document, one thread after the other.
 
 mod probes;
 mod tables;
@@ -12,19 +12,19 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use tables::Tables;
 
-/// Of the processed format: see the module above.
+/// Version of the processed format: see the module above.
 const VERSION: u32 = 48;
-/// Of the format that this one is made of in Firefox.
+/// Version of Firefox's own format, from which the processed format is derived.
 const GECKO_VERSION: u32 = 28;
 
-/// Colors of the viewer; functions are told by the place in this list.
+/// Categories with the viewer's colors. Functions refer to a category by its index in this list.
 const CATEGORIES: &str = r#"[{"name":"Other","color":"grey","subcategories":["Other"]},
 {"name":"User","color":"yellow","subcategories":["Other"]},
 {"name":"Kernel","color":"orange","subcategories":["Other"]},
 {"name":"JIT","color":"green","subcategories":["Other"]},
 {"name":"Python","color":"yellow","subcategories":["Other"]}]"#;
 
-/// The viewer wants these tables to be there.
+/// Empty tables that the viewer requires.
 const EMPTY_MARKERS: &str =
     r#"{"data":[],"name":[],"startTime":[],"endTime":[],"phase":[],"category":[],"length":0}"#;
 const EMPTY_SYMBOLS: &str =
@@ -51,7 +51,7 @@ pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatErr
             .tables
             .processes
             .thread(samples[0].trace.thread);
-        // Each process has one main thread, which its tracks hang on.
+        // The viewer attaches the tracks of a process to its one main thread.
         let is_main = heads.insert(thread.process);
         let head = thread_head(
             selection.view(),
@@ -73,7 +73,7 @@ pub fn write(selection: &Selection, mut out: impl Write) -> Result<(), FormatErr
     Ok(())
 }
 
-/// What weights are there, and how many of theirs one of ours is.
+/// Returns the viewer's type for weights of this unit, and the factor from our weights to theirs.
 fn weights(unit: &str) -> (&'static str, f64) {
     match unit {
         "bytes" => ("bytes", 1.0),
@@ -84,8 +84,8 @@ fn weights(unit: &str) -> (&'static str, f64) {
     }
 }
 
-/// What holds for all threads. Times of samples count from `startTime`, ms since 1970.
-/// The interval is in ms; where there is no rate, 1.
+/// Returns the properties of the whole document. Times of samples count from `startTime`, ms since
+/// 1970. The interval is in ms; it is 1 if the rate is unknown.
 fn meta(info: &Info, begin_ns: u64) -> String {
     let start = info.epoch_unix_ms as f64 + begin_ns as f64 / 1e6;
     let interval = match info.rates.first_hz {
@@ -122,8 +122,8 @@ fn meta(info: &Info, begin_ns: u64) -> String {
     )
 }
 
-/// What a thread is called and since when it is there: its first sample. A thread whose
-/// process is not known counts as one of its own.
+/// Returns the head of a thread: its name and its start, which is its first sample. A thread of an
+/// unknown process counts as a process of its own.
 fn thread_head(view: &View, thread: &Thread, is_main: bool, begin_ns: u64) -> String {
     let process = view.tables.processes.get(thread.process);
     let (name, pid) = process.map_or((&thread.comm, thread.tid), |p| (&p.comm, p.pid));
@@ -139,7 +139,7 @@ fn thread_head(view: &View, thread: &Thread, is_main: bool, begin_ns: u64) -> St
     )
 }
 
-/// The files that frames lie in, for all threads.
+/// The files that contain code of the frames, shared by all threads.
 #[derive(Default)]
 struct Libs {
     numbers: HashMap<ModuleId, usize>,
@@ -147,7 +147,7 @@ struct Libs {
 }
 
 impl Libs {
-    /// The number of a module among the libraries.
+    /// Returns the number of a module among the libraries; adds it if it is new.
     fn add(&mut self, id: ModuleId, module: &Module) -> usize {
         let next = self.told.len();
         let number = *self.numbers.entry(id).or_insert(next);

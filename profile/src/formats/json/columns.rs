@@ -1,15 +1,15 @@
-//! Lists as formats of columns have them. Each has a bound: three letters of JSON can
-//! stand for a structure of many bytes.
+//! Lists and columns of JSON documents that store tables by column. Each has a bound: three
+//! characters of JSON can stand for a structure of many bytes.
 //!
-//! Tools differ in how they write a value that is not known: `null`, -1, `false`, or a
-//! key that is missing. All of these are read as no value, instead of as an error,
-//! because one such cell must not make a whole recording unreadable.
+//! Tools differ in how they write an unknown value: `null`, -1, `false`, or a missing key. All of
+//! these are read as an absent value instead of an error, because one such cell must not make a
+//! whole recording unreadable.
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// At most `MAX` things.
+/// A list of at most `MAX` elements.
 #[derive(Debug, Clone)]
 pub(in super::super) struct List<T, const MAX: usize>(pub(in super::super) Vec<T>);
 
@@ -39,7 +39,7 @@ impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for ListVisitor<T,
         Ok(List(all))
     }
 
-    /// `null` for a list is an empty one.
+    /// `null` in place of a list is read as an empty list.
     fn visit_unit<E>(self) -> Result<Self::Value, E> {
         Ok(List::default())
     }
@@ -51,7 +51,7 @@ impl<'de, T: Deserialize<'de>, const MAX: usize> Deserialize<'de> for List<T, MA
     }
 }
 
-/// A number that may be missing: `null`, below zero and text are nothing.
+/// A number that may be absent: `null`, negative numbers and text are read as `None`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Number(Option<f64>);
 
@@ -100,7 +100,7 @@ impl<'de> Deserialize<'de> for Number {
     }
 }
 
-/// Places in another table; what is none is [`Column::NONE`].
+/// Row numbers of another table; an absent one is [`Column::NONE`].
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct Column(Vec<u32>);
 
@@ -113,7 +113,7 @@ impl Column {
         (number != Self::NONE).then_some(number as usize)
     }
 
-    /// Rows, with those of no number.
+    /// Number of rows, including those without a number.
     pub(in super::super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -132,7 +132,7 @@ impl<'de> Visitor<'de> for ColumnVisitor {
         let mut all = Vec::new();
         while let Some(Number(number)) = list.next_element()? {
             all.push(match number {
-                // The highest of 32 bits is what stands for none.
+                // The largest 32-bit number is reserved for an absent value.
                 Some(number @ 0.0..4_294_967_295.0) => number as u32,
                 _ => Column::NONE,
             });
@@ -151,7 +151,7 @@ impl<'de> Deserialize<'de> for Column {
     }
 }
 
-/// Numbers with fractions; what is none is not a number.
+/// Numbers with fractions; an absent one is stored as NaN.
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct Times(Vec<f64>);
 
@@ -161,7 +161,7 @@ impl Times {
         self.0.get(at).copied().filter(|number| number.is_finite())
     }
 
-    /// Rows, with those of no number.
+    /// Number of rows, including those without a number.
     pub(in super::super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -195,13 +195,12 @@ impl<'de> Deserialize<'de> for Times {
     }
 }
 
-/// A pid or tid: a number, or text such as `123` or, for one that was used
-/// again, `123.1`.
+/// A pid or tid: a number, or a text such as `123`, or `123.1` for a number that was reused.
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct Id(pub(in super::super) String);
 
 impl Id {
-    /// The number that it begins with, or 0.
+    /// The number at its beginning; 0 if there is none.
     pub(in super::super) fn number(&self) -> u32 {
         let digits = self.0.split('.').next().unwrap_or_default();
         digits.parse().unwrap_or(0)

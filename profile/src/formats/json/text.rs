@@ -1,8 +1,8 @@
-//! JSON strings. Names come from strangers' binaries.
+//! Writes JSON strings. Names come from binaries that are not trusted.
 
 use std::fmt;
 
-/// A text that is written in quotes, fit to stand in a page's script as well.
+/// A text to be written in quotes, safe also inside a `<script>` of an HTML page.
 pub(in super::super) struct Text<'a>(pub(in super::super) &'a str);
 
 impl fmt::Display for Text<'_> {
@@ -12,7 +12,8 @@ impl fmt::Display for Text<'_> {
             match c {
                 '"' => f.write_str("\\\"")?,
                 '\\' => f.write_str("\\\\")?,
-                // `</script>` would end it, and these two are line ends there.
+                // `</script>` would end the script, and the two code points are line ends in
+                // JavaScript.
                 '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => write!(f, "\\u{:04x}", c as u32)?,
                 c if c.is_control() => write!(f, "\\u{:04x}", c as u32)?,
                 c => write!(f, "{c}")?,

@@ -1,27 +1,27 @@
-//! What was sampled, and how that lays out its records.
+//! What was sampled, and how the records are laid out because of it.
 
 use super::cursor::Cursor;
 use crate::formats::FormatError;
 use crate::{Info, Metric};
 
-/// Bits of `read_format`: what the counters of a sample come with.
+/// Bits of `read_format`: which values come with each counter of a sample.
 const READ_TOTAL_TIMES: [u64; 2] = [1, 2];
 const READ_ID: u64 = 4;
 const READ_GROUP: u64 = 8;
 const READ_LOST: u64 = 16;
 
-/// Bits of the flags: `freq`, the rate is in Hz and no period; `sample_id_all`, records
-/// that are no samples end with a time and ids, too.
+/// Bits of the flags. `freq`: the rate is in Hz instead of a period. `sample_id_all`: records that
+/// are not samples end with a time and ids, too.
 const IS_FREQUENCY: u64 = 1 << 10;
 const SAMPLE_ID_ALL: u64 = 1 << 18;
 
-/// Bits of `sample_type`, in the order of what they stand for.
+/// Bits of `sample_type`, in the order of the fields that they stand for.
 pub(super) mod has {
-    /// The address where it was.
+    /// The address of the sampled instruction.
     pub(crate) const IP: u64 = 1;
     pub(crate) const TID: u64 = 1 << 1;
     pub(crate) const TIME: u64 = 1 << 2;
-    /// The address of data that was accessed.
+    /// The address of the data that was accessed.
     pub(crate) const ADDRESS: u64 = 1 << 3;
     /// Values of counters: see [`Attributes::skip_read`](super::Attributes::skip_read).
     pub(crate) const READ: u64 = 1 << 4;
@@ -30,9 +30,9 @@ pub(super) mod has {
     pub(crate) const CPU: u64 = 1 << 7;
     pub(crate) const PERIOD: u64 = 1 << 8;
     pub(crate) const STREAM_ID: u64 = 1 << 9;
-    /// A copy of a part of the stack, which perf would walk later.
+    /// A copy of a part of the stack, to be walked later by perf.
     pub(crate) const USER_STACK: u64 = 1 << 13;
-    /// The id once more, at the same place in every record, whatever else is there.
+    /// The id, once more, at the same place in every record, whatever other fields it has.
     pub(crate) const IDENTIFIER: u64 = 1 << 16;
 }
 
@@ -41,9 +41,9 @@ pub(super) mod has {
 pub(super) struct Attributes {
     /// `type`: 0 hardware, 1 software, others as the kernel numbers them.
     kind: u32,
-    /// Which event of that kind.
+    /// Number of the event within that kind.
     config: u64,
-    /// Ticks between samples, or samples a second.
+    /// Number of events between samples, or samples per second.
     rate: u64,
     pub(super) sample_type: u64,
     read_format: u64,
@@ -68,18 +68,18 @@ impl Attributes {
         })
     }
 
-    /// Nanoseconds of a CPU: each sample is one tick.
+    /// Whether the event counts nanoseconds of a CPU, so that each sample is one clock tick.
     pub(super) fn is_clock(&self) -> bool {
         self.kind == 1 && self.config <= 1
     }
 
-    /// Whether stacks were copied and not walked (`--call-graph dwarf`).
+    /// Whether stacks were copied instead of walked (`--call-graph dwarf`).
     pub(super) fn copies_stacks(&self) -> bool {
         self.sample_type & has::USER_STACK != 0
     }
 
-    /// What the event is called, in the words of `perf list`; those of other kinds by
-    /// their numbers. The order of the names is that of the numbers in `perf_event.h`.
+    /// Returns the event's name in the words of `perf list`; for other kinds of events a name made
+    /// of their numbers. The names are listed in the order of the numbers in `perf_event.h`.
     fn event(&self) -> String {
         const HARDWARE: [&str; 10] = [
             "cycles",
@@ -104,7 +104,7 @@ impl Attributes {
             "alignment-faults",
             "emulation-faults",
         ];
-        // The high half says which kind of CPU.
+        // The high half selects the kind of CPU.
         let at = (self.config & 0xffff_ffff) as usize;
         let known = match self.kind {
             0 => HARDWARE.get(at),
@@ -117,8 +117,8 @@ impl Attributes {
         )
     }
 
-    /// Puts into `info` what the samples count and how often they were taken, in Hz; 0
-    /// where the distance is in events and not in time.
+    /// Writes into `info` what the samples count and how often they were taken, in Hz; the rate is
+    /// 0 if the distance is a number of events and not a time.
     pub(super) fn describe(&self, info: &mut Info) {
         let is_frequency = self.flags & IS_FREQUENCY != 0;
         if !self.is_clock() {
@@ -135,7 +135,7 @@ impl Attributes {
         info.rates.first_hz = u32::try_from(hz).unwrap_or(0);
     }
 
-    /// Counters that come with a sample.
+    /// Skips the counters that come with a sample:
     ///
     /// ```text
     /// one:      value  [time enabled] [time running] [id] [lost]
@@ -155,9 +155,8 @@ impl Attributes {
         cursor.skip(words.saturating_add(times).saturating_mul(8))
     }
 
-    /// The time of any record.
-    /// Nanoseconds on the clock of the recording, 0 where none is told. In samples it
-    /// stands near the beginning, in other records near the end:
+    /// Returns the time of any record, in nanoseconds on the clock of the recording; 0 if the
+    /// record has none. Samples have it near the beginning, other records near the end:
     ///
     /// ```text
     /// sample:  [identifier] [ip] [pid, tid] TIME …
@@ -181,11 +180,10 @@ impl Attributes {
             .unwrap_or(0)
     }
 
-    /// Whose sample it is, if there are several events.
+    /// Returns the id of a sample's event, which is needed if there are several events.
     ///
-    /// It is the first word where the identifier is there, else it comes behind
-    /// address, thread, time and data address. `None` if samples have none, or the body
-    /// is too short.
+    /// The id is the first word where the identifier bit is set, else it comes after address,
+    /// thread, time and data address. `None` if samples have no id, or if the body is too short.
     pub(super) fn id_of(&self, body: &[u8]) -> Option<u64> {
         let is = |bit| self.sample_type & bit != 0;
         let before = [has::IP, has::TID, has::TIME, has::ADDRESS];

@@ -1,5 +1,5 @@
-//! Little-endian numbers of fixed size, read one after the other. What is asked for
-//! beyond the end is an error, and takes nothing.
+//! Reads little-endian numbers of fixed size one after the other. Reading beyond the end is an
+//! error and consumes nothing.
 
 use crate::formats::FormatError;
 

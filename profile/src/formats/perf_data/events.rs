@@ -1,35 +1,33 @@
-//! The events of a file: what they are called, whose each sample is, and which of them
-//! counts.
+//! The events of a file: their names, which event each sample belongs to, and which of them counts.
 
 use super::attributes::Attributes;
 use crate::Info;
 use crate::formats::FormatError;
 use std::collections::HashMap;
 
-/// Events that can be chosen; what else there is counts for nothing.
+/// Number of events that can be chosen by name; further ones are read but never counted.
 const NAMED_MAX: usize = 64;
 
-/// Made by the reader from the attributes in the header or, in a pipe, from records
-/// before the samples.
+/// All events of a file. The reader adds them from the attributes in the header or, for a pipe,
+/// from records before the samples.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     all: Vec<Attributes>,
-    /// Of the first of them; what is there again has its number behind it.
+    /// Names of the first [`NAMED_MAX`] events; a repeated name gets a number at its end.
     names: Vec<String>,
-    /// How often each event was met, by its own name.
+    /// How often each event name was met so far.
     met: HashMap<String, usize>,
-    /// By id of a sample: the number of its event. The kernel gives ids, one for each
-    /// CPU or thread that an event was opened for.
+    /// Number of the event of each sample id. The kernel gives ids, one for each CPU or thread on
+    /// which an event was opened.
     of_id: HashMap<u64, usize>,
-    /// Whose samples count; without, the first one's.
+    /// Name of the event whose samples count; without one, the first event counts.
     wanted: Option<String>,
-    /// The number of the wanted one, once it was met.
+    /// Number of the wanted event, once it was met.
     found: Option<usize>,
 }
 
 impl Events {
-    /// No events yet; those of the name `wanted` will count, or the first if it is
-    /// `None`.
+    /// An empty list. Events with the name `wanted` will count; the first event if that is `None`.
     pub(super) fn counting(wanted: Option<&str>) -> Self {
         Events {
             wanted: wanted.map(str::to_owned),
@@ -37,7 +35,7 @@ impl Events {
         }
     }
 
-    /// One more, with the numbers that its samples have.
+    /// Adds an event, with the ids that its samples carry.
     pub(super) fn add(&mut self, event: Attributes, ids: impl Iterator<Item = u64>) {
         let number = self.all.len();
         for id in ids {
@@ -61,7 +59,7 @@ impl Events {
         self.all.push(event);
     }
 
-    /// The one by whose layout the times of all records are read.
+    /// The first event; its layout is used to read the times of all records.
     pub(super) fn first(&self) -> Option<&Attributes> {
         self.all.first()
     }
@@ -70,12 +68,12 @@ impl Events {
         self.all.len() > 1
     }
 
-    /// Names that can be wanted, each once, in the order of the file; at most 64.
+    /// Names that can be chosen, each once, in the order of the file; at most 64.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The event that counts, and its name.
+    /// The event that counts, and its name; an error if the file does not have it.
     pub(super) fn chosen(&self) -> Result<(&Attributes, &str), FormatError> {
         let number = self.chosen_number()?;
         match (self.all.get(number), self.names.get(number)) {
@@ -84,17 +82,17 @@ impl Events {
         }
     }
 
-    /// The event that a sample is of, and whether that one counts.
+    /// Returns the event of a sample, and whether that event counts.
     pub(super) fn of_sample(&self, body: &[u8]) -> Result<(&Attributes, bool), FormatError> {
         let first = &self.all[0];
         let chosen = self.chosen_number()?;
-        // Of one event all samples are.
+        // With only one event, all samples belong to it.
         let id = first.id_of(body).filter(|_| self.are_several());
         let number = match id {
             None => Some(0),
             Some(id) => self.of_id.get(&id).copied(),
         };
-        // An id that is not known is laid out as those of the first, and does not
+        // A sample with an unknown id is read with the layout of the first event, and does not
         // count.
         let event = number.map_or(first, |number| &self.all[number]);
         Ok((event, number == Some(chosen)))

@@ -1,4 +1,4 @@
-//! The header: where records are; and the features behind them.
+//! The header, which says where the records are, and the features behind the records.
 
 use super::cursor::Cursor;
 use super::record::Head;
@@ -6,31 +6,32 @@ use crate::formats::FormatError;
 use crate::formats::wire::clean;
 use std::io::Read;
 
-/// Attributes and features are small: hundreds of bytes an event or file.
+/// Largest size of one part: attributes and features have some hundred bytes for each event or
+/// file.
 const PART_MAX: u64 = 64 << 20;
 
-/// Of a file; a pipe has only the first two fields.
-/// Lengths of `struct perf_file_header` and `struct perf_pipe_file_header`.
+/// Lengths of `struct perf_file_header` and `struct perf_pipe_file_header`. A pipe's header has
+/// only the first two fields.
 const FILE_HEADER: u64 = 104;
 const PIPE_HEADER: u64 = 16;
 
-/// Where things are in a file; offsets are from its beginning. A pipe says all this in
-/// records.
+/// Where the parts of a file are, as offsets from its beginning. A pipe has this information in
+/// records instead.
 pub(super) struct Header {
-    /// Everything before the records.
+    /// All bytes before the records.
     pub(super) start: Vec<u8>,
-    /// Where the attributes are in it, how long one is with where its ids are,
-    /// and how long all are.
+    /// The attributes: their offset in `start`, the length of one together with the place of its
+    /// ids, and the length of all.
     pub(super) attributes: (u64, u64, u64),
-    /// Bytes of records; `None` where perf was ended before it could say.
+    /// Length of the records in bytes; `None` if perf was killed before it could write the length.
     pub(super) data: Option<u64>,
-    /// A bit for each feature that stands behind the records.
+    /// One bit for each feature stored behind the records.
     pub(super) features: [u64; 4],
     pub(super) is_pipe: bool,
 }
 
-/// The input cannot be wound back, as it may be a pipe, so everything up to the records
-/// is kept in memory: attributes, ids and what else is there.
+/// Reads the header. The input cannot be rewound, as it may be a pipe, so everything up to the
+/// records is kept in memory: attributes, ids and whatever else is there.
 pub(super) fn read(input: &mut impl Read) -> Result<Header, FormatError> {
     let mut start = Vec::new();
     input.take(PIPE_HEADER).read_to_end(&mut start)?;
@@ -67,7 +68,7 @@ pub(super) fn read(input: &mut impl Read) -> Result<Header, FormatError> {
     })
 }
 
-/// What features say that matters here.
+/// The contents of the features that are used here.
 #[derive(Debug, Default)]
 pub(super) struct Features {
     pub(super) build_ids: Vec<BuildId>,
@@ -77,7 +78,7 @@ pub(super) struct Features {
     pub(super) cpus: u32,
 }
 
-/// The build-id of a file that had samples, as perf found it when it ended.
+/// The build-id of a file that has samples, as perf determined it when it ended.
 #[derive(Debug)]
 pub(super) struct BuildId {
     pub(super) is_kernel: bool,
@@ -85,7 +86,7 @@ pub(super) struct BuildId {
     pub(super) build_id: Vec<u8>,
 }
 
-/// Numbers of features (`enum` in `tools/perf/util/header.h`); others are not read.
+/// Numbers of the features that are read (`enum` in `tools/perf/util/header.h`).
 const BUILD_ID: usize = 2;
 const HOST: usize = 3;
 const KERNEL_RELEASE: usize = 4;
@@ -94,9 +95,8 @@ const CPUS: usize = 7;
 
 /// Reads what comes after the records, which end at `end` in the file.
 ///
-/// A table stands there, offset and length for each bit that is set, lowest first; and
-/// then what it leads to. What is beyond [`PART_MAX`] or outside of the tail is left
-/// out.
+/// A table is stored there, offset and length for each bit that is set, lowest first, followed by
+/// the contents it points to. Contents beyond [`PART_MAX`] or outside of the tail are left out.
 pub(super) fn features(
     bits: [u64; 4],
     end: u64,
@@ -121,12 +121,11 @@ pub(super) fn features(
 }
 
 impl Features {
-    /// Reads the feature of that number. One that is damaged, or not known, says
-    /// nothing.
+    /// Reads the feature with that number. A damaged or unknown feature is ignored.
     pub(super) fn add(&mut self, bit: usize, part: &[u8]) {
         let mut cursor = Cursor(part);
         let mut text = || {
-            // Texts have their length before them, and are padded with zeros.
+            // A text is preceded by its length and padded with zeros.
             let len = cursor.u32().ok()? as usize;
             let text = cursor.take(len.min(part.len() - 4)).ok()?;
             Some(zero_ended(text))
@@ -146,14 +145,14 @@ impl Features {
         }
     }
 
-    /// Reads a `perf_record_header_build_id` without its head: pid, 20 bytes with 4 for
-    /// the length, the path. One that is damaged is left out.
+    /// Reads a `perf_record_header_build_id` without its head: pid, 20 bytes with 4 for the length,
+    /// the path. A damaged one is left out.
     pub(super) fn add_build_id(&mut self, misc: u16, body: &[u8]) {
         let mut cursor = Cursor(body);
         let (Ok(_pid), Ok(id)) = (cursor.u32(), cursor.take(24)) else {
             return;
         };
-        // Says how long it is; older ones are padded with zeros.
+        // Newer records contain the length; older ones are padded with zeros.
         let len = match misc & 1 << 15 {
             0 => {
                 20 - id[..20]
@@ -175,7 +174,7 @@ impl Features {
     }
 }
 
-/// A text up to its first zero, cleaned of what could harm a terminal.
+/// Returns a text up to its first zero, cleaned of what could harm a terminal.
 pub(super) fn zero_ended(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0);
     clean(&String::from_utf8_lossy(

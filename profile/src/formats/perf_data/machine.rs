@@ -1,8 +1,7 @@
-//! Processes and what they had mapped, as records tell it.
+//! Processes and their mappings, as the records describe them.
 //!
-//! Records are given in the order of time, so that a sample finds mappings as they were
-//! at that moment. From them an address becomes a place in a file, which can be named
-//! later:
+//! Records have to be added in the order of time, so that a sample sees the mappings of that
+//! moment. With them an address becomes a place in a file, which can be named later:
 //!
 //! ```text
 //! user:    address − start of the mapping + its offset in the file
@@ -20,32 +19,32 @@ use crate::{Frame, FrameKind, ModuleId, NoName};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Mappings of all processes together, and processes.
+/// Maximum number of processes and mappings, all processes together.
 const MAPS_MAX: usize = 8 << 20;
 const PROCESSES_MAX: usize = 1 << 20;
 
-/// Fed by the reader with all records but samples, asked by it for the frames of
-/// samples.
+/// The state of all processes. The reader adds all records except samples, and looks up the frames
+/// of samples.
 #[derive(Debug, Default)]
 pub(super) struct Machine {
     processes: HashMap<u32, Process>,
-    /// Names of threads.
+    /// Names of threads, by tid.
     comms: HashMap<u32, Arc<str>>,
-    /// Mappings counted so far, for the bound; those of ended processes are taken off
-    /// again.
+    /// Number of mappings and processes so far, limited by `MAPS_MAX`; mappings of ended processes
+    /// are subtracted.
     maps: usize,
-    /// Modules of the kernel.
+    /// Mappings of the kernel's modules.
     kernel: Space,
-    /// Where the kernel's `_text` was.
+    /// Address of the kernel's `_text`.
     text: Option<u64>,
-    /// Code of BPF programs: start, end, name.
+    /// Code of BPF programs: by start, the end and the name.
     bpf: BTreeMap<u64, (u64, Arc<str>)>,
-    /// Those told by mappings, which are surer than those of the header: the kernel
-    /// read them when the file was mapped.
+    /// Build-ids from mapping records. They are more reliable than those of the header, as the
+    /// kernel read them when the file was mapped.
     build_ids: Vec<(ModuleId, Vec<u8>)>,
 }
 
-/// A process as it is now. Spaces are shared after a fork until one of both maps
+/// A process in its current state. A fork shares the address space until parent or child maps
 /// something.
 #[derive(Debug, Clone, Default)]
 struct Process {
@@ -53,22 +52,22 @@ struct Process {
     space: Arc<Space>,
 }
 
-/// What is mapped where: by start, none over another.
+/// The mappings of an address space by their start; they never overlap.
 #[derive(Debug, Clone, Default)]
 struct Space(BTreeMap<u64, Map>);
 
 #[derive(Debug, Clone, Copy)]
 struct Map {
     end: u64,
-    /// Of the file, at the start.
+    /// Offset in the file at the start of the mapping.
     offset: u64,
     module: ModuleId,
     kind: FrameKind,
 }
 
 impl Space {
-    /// Puts a mapping in, over what was there: as with `mmap`, older ones lose what it
-    /// covers and may be cut at either end, or in two.
+    /// Inserts a mapping over what was there: as with `mmap`, older mappings lose the covered part
+    /// and may be cut at either end, or in two.
     ///
     /// ```text
     /// before:  ├──── a ────┼──── b ────┤
@@ -96,7 +95,7 @@ impl Space {
         self.0.insert(start, map);
     }
 
-    /// The mapping of an address, with its start.
+    /// Returns the mapping that contains an address, and its start.
     fn find(&self, address: u64) -> Option<(u64, &Map)> {
         let (start, map) = self.0.range(..=address).next_back()?;
         (address < map.end).then_some((*start, map))
@@ -104,8 +103,8 @@ impl Space {
 }
 
 impl Machine {
-    /// A mapping (`MMAP`, `MMAP2`) of a process or of the kernel. Records of processes
-    /// carry paths of files or names in brackets, which become modules.
+    /// Adds a mapping (`MMAP`, `MMAP2`) of a process or of the kernel. Records of processes have
+    /// file paths or names in brackets, which become modules.
     pub(super) fn map(
         &mut self,
         head: Head,
@@ -116,13 +115,12 @@ impl Machine {
         let (pid, _tid) = (cursor.u32()?, cursor.u32()?);
         let (start, len, offset) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
         let mut build_id: &[u8] = &[];
-        // 24 bytes tell the file: device and inode or, with the bit, a byte of length,
-        // three that say nothing, and the build-id. Then protection and flags, 4 bytes
-        // each.
+        // 24 bytes identify the file: device and inode or, if the bit is set, one byte of length,
+        // three unused ones, and the build-id. Then protection and flags follow, 4 bytes each.
         if head.kind == MMAP2 {
             let file = cursor.take(24)?;
             cursor.skip(8)?;
-            // Some kernels set the bit and tell the inode all the same.
+            // Some kernels set the bit although the record has the inode.
             if head.misc & MAP_HAS_BUILD_ID != 0 && file[0] <= 20 {
                 build_id = &file[4..][..usize::from(file[0])];
             }
@@ -153,7 +151,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Counts a mapping or a process, and refuses the file if there are too many.
+    /// Counts a mapping or a process, and returns an error if there are too many.
     fn count(&mut self) -> Result<(), FormatError> {
         self.maps += 1;
         if self.maps > MAPS_MAX || self.processes.len() > PROCESSES_MAX {
@@ -163,8 +161,8 @@ impl Machine {
         }
     }
 
-    /// A mapping of the kernel: perf makes up one for its code, called
-    /// `[kernel.kallsyms]_text`, whose offset is the address of that symbol; others are
+    /// Adds a mapping of the kernel. perf creates one for the kernel's code, called
+    /// `[kernel.kallsyms]_text`, whose offset is the address of that symbol; the others are
     /// modules.
     fn map_kernel(
         &mut self,
@@ -175,7 +173,7 @@ impl Machine {
         import: &mut Import,
     ) -> Result<(), FormatError> {
         if let Some(symbol) = path.strip_prefix(KERNEL) {
-            // `_stext` lies behind it, and nobody knows how far.
+            // `_stext` lies after `_text`, at an unknown distance.
             if symbol == "_text" && offset != 0 {
                 self.text = Some(offset);
             }
@@ -193,8 +191,8 @@ impl Machine {
         Ok(())
     }
 
-    /// A thread has a new name. If it is the main thread's, it is the process's, too;
-    /// and if that came with exec, nothing is mapped any more.
+    /// Renames a thread. The main thread's name is the process's name, too. If the name came with
+    /// exec, all mappings are dropped.
     pub(super) fn comm(
         &mut self,
         head: Head,
@@ -216,7 +214,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A new thread, or a new process, with the name and the mappings of its parent.
+    /// Adds a thread or a process, with the name and the mappings of its parent.
     pub(super) fn fork(&mut self, body: &[u8]) -> Result<(), FormatError> {
         let mut cursor = Cursor(body);
         let (pid, parent) = (cursor.u32()?, cursor.u32()?);
@@ -235,8 +233,8 @@ impl Machine {
         Ok(())
     }
 
-    /// A thread has ended; if it is the main one, the mappings of the process are
-    /// dropped. Names are kept, for samples that come late.
+    /// Handles the end of a thread; if it is the main thread, the mappings of the process are
+    /// dropped. Names are kept for samples that come late.
     pub(super) fn exit(&mut self, body: &[u8]) -> Result<(), FormatError> {
         let mut cursor = Cursor(body);
         let (pid, _) = (cursor.u32()?, cursor.u32()?);
@@ -249,7 +247,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A symbol that the kernel made at run time: a BPF program's.
+    /// Handles a symbol that the kernel made at run time, such as a BPF program.
     pub(super) fn symbol(&mut self, body: &[u8], import: &mut Import) -> Result<(), FormatError> {
         let mut cursor = Cursor(body);
         let (start, len) = (cursor.u64()?, cursor.u32()?);
@@ -265,7 +263,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Names of a process and of its thread.
+    /// Returns the names of a process and of its thread.
     pub(super) fn names(&self, pid: u32, tid: u32) -> (Arc<str>, Arc<str>) {
         if pid == 0 {
             return ("swapper".into(), "swapper".into());
@@ -280,8 +278,8 @@ impl Machine {
         (Arc::clone(process), comm)
     }
 
-    /// The frame of an address in a process. Outside of all mappings it belongs to the
-    /// module `[unknown]`, by its bare address.
+    /// Returns the frame of an address in a process. An address outside of all mappings belongs to
+    /// the module `[unknown]`.
     pub(super) fn user_frame(
         &self,
         pid: u32,
@@ -298,7 +296,7 @@ impl Machine {
             import.tell_unnamed(frame, NoName::Unmapped);
             return Ok(frame);
         };
-        // Code made at run time is at its address, and nowhere else.
+        // Code made at run time is identified by its address, as it is in no file.
         if map.kind == FrameKind::Jit {
             let frame = import.frame(map.module, Some(address), map.kind, None)?;
             import.tell_unnamed(frame, NoName::NotTold);
@@ -308,12 +306,12 @@ impl Machine {
         import.frame(map.module, Some(place), map.kind, None)
     }
 
-    /// The frame of an address in the kernel, tried in this order:
+    /// Returns the frame of an address in the kernel, decided in this order:
     ///
     /// 1. a BPF program, which also has its name from here
     /// 2. a module
     /// 3. the kernel itself, if `_text` is known
-    /// 4. a bare address without a name: `kptr_restrict` hid where the kernel was
+    /// 4. a bare address without a name: `kptr_restrict` hid the kernel's address
     pub(super) fn kernel_frame(
         &self,
         address: u64,
@@ -349,13 +347,13 @@ impl Machine {
         }
     }
 
-    /// Tells the store the build-ids of modules.
+    /// Adds the build-ids of modules to the store.
     pub(super) fn tell_build_ids(
         &self,
         told: &[super::header::BuildId],
         import: &mut Import,
     ) -> Result<(), FormatError> {
-        // Those of the header first, as what is told last counts.
+        // Build-ids of the header first, as the last one that is set counts.
         for build_id in told {
             let path = if build_id.is_kernel && build_id.path.starts_with(KERNEL) {
                 KERNEL

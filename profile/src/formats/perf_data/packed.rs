@@ -1,25 +1,24 @@
-//! Records that perf packed (`perf record -z`): one stream of Zstandard, cut
-//! into records of its own, wherever its buffer was full.
+//! Records that perf compressed (`perf record -z`): one Zstandard stream, cut into records of its
+//! own wherever perf's buffer was full.
 //!
-//! perf never ends the stream, and the decoder holds the last window back until
-//! it is ended: so it is ended here, and what was packed comes later than the
-//! records around it.
+//! perf never ends the stream, and the decoder holds the last window back until the stream ends. So
+//! it is ended here, and the unpacked records come later than the records around them.
 
 use crate::formats::FormatError;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// What may be unpacked: as of any packed file.
+/// Limit of the unpacked bytes, as for any packed file.
 const UNPACKED_MAX: u64 = 4 << 30;
 
-/// A window that perf would ask for at its highest level takes 128 MiB; ours is
-/// that of the levels that people use.
+/// Largest accepted window. perf's highest level would need 128 MiB; this one is enough for the
+/// levels used in practice.
 const WINDOW_MAX: u64 = 32 << 20;
 
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Of a block in a frame.
+/// Length of the header of a block in a frame.
 const BLOCK_HEADER: usize = 3;
-/// The last one, without contents.
+/// An empty last block, which ends a frame.
 const LAST_BLOCK: [u8; BLOCK_HEADER] = [1, 0, 0];
 const CHECKSUM: usize = 4;
 
@@ -27,14 +26,14 @@ const CHECKSUM: usize = 4;
 /// push ─► packed ── whole blocks ──► decoder ─► unpacked ── whole records ──► take_records
 /// ```
 pub(super) struct Packed {
-    /// Inside of a frame.
+    /// The frame that is being unpacked.
     frame: Option<Frame>,
     decoder: FrameDecoder,
-    /// Not unpacked yet: less than a block.
+    /// Bytes to be unpacked: less than a block.
     packed: Vec<u8>,
-    /// Not taken yet: less than a record.
+    /// Unpacked bytes that were not taken: less than a record.
     unpacked: Vec<u8>,
-    /// Bytes that may still come.
+    /// Number of bytes that may still be unpacked.
     left: u64,
     is_used: bool,
 }
@@ -62,7 +61,7 @@ impl Default for Packed {
 }
 
 impl Packed {
-    /// Unpacks what goes on from what was pushed before.
+    /// Unpacks `bytes`, which continue what was pushed before.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
         self.is_used = true;
         self.packed.extend_from_slice(bytes);
@@ -86,7 +85,7 @@ impl Packed {
         Ok(())
     }
 
-    /// Gives what the decoder held back. False if the stream is cut.
+    /// Unpacks what the decoder held back. Returns false if the stream is cut.
     pub(super) fn end(&mut self) -> Result<bool, FormatError> {
         let is_whole = self.packed.is_empty();
         self.packed.clear();
@@ -96,17 +95,17 @@ impl Packed {
         Ok(is_whole)
     }
 
-    /// Whether there was anything.
+    /// Whether any packed bytes were pushed.
     pub(super) fn is_used(&self) -> bool {
         self.is_used
     }
 
-    /// The records that are whole.
+    /// Takes the records that are complete.
     pub(super) fn take_records(&mut self) -> Vec<u8> {
         let mut end = 0;
         while let Some(head) = self.unpacked.get(end..end + 8) {
             let len = usize::from(u16::from_le_bytes([head[6], head[7]]));
-            // One that is too short is for who reads it to refuse.
+            // A record that claims to be too short is left for the caller to refuse.
             if self.unpacked.len() - end < len {
                 break;
             }
@@ -116,12 +115,12 @@ impl Packed {
         std::mem::replace(&mut self.unpacked, rest)
     }
 
-    /// Whether what was unpacked ends inside a record.
+    /// Whether the unpacked bytes end inside a record.
     pub(super) fn is_cut(&self) -> bool {
         !self.unpacked.is_empty()
     }
 
-    /// Begins a frame; its header has to be whole.
+    /// Begins a frame; `header` has to be complete.
     fn begin(&mut self, header: &[u8]) -> Result<(), FormatError> {
         self.decoder.set_max_window_size(WINDOW_MAX);
         self.decoder.reset(header).map_err(|_| damaged())?;
@@ -131,7 +130,7 @@ impl Packed {
         Ok(())
     }
 
-    /// Unpacks one block, and counts what came of it against the bound.
+    /// Unpacks one block, and counts the result against the limit.
     fn unpack(&mut self, block: &[u8]) -> Result<(), FormatError> {
         let one = BlockDecodingStrategy::UptoBlocks(1);
         let is_last = self
@@ -149,8 +148,8 @@ impl Packed {
     }
 }
 
-/// How long a frame's header is, RFC 8878, 3.1.1.1; `None` if that is not
-/// there yet.
+/// Returns the length of a frame's header, RFC 8878, 3.1.1.1; `None` if the bytes that tell it are
+/// not there yet.
 fn frame_header_len(bytes: &[u8]) -> Result<Option<usize>, FormatError> {
     let Some((magic, rest)) = bytes.split_at_checked(MAGIC.len()) else {
         return Ok(None);
@@ -171,7 +170,7 @@ fn frame_header_len(bytes: &[u8]) -> Result<Option<usize>, FormatError> {
     Ok(Some(MAGIC.len() + 1 + window + dictionary + size))
 }
 
-/// How long a block is with its header, and with the checksum after the last.
+/// Returns the length of a block with its header, and with the checksum after the last block.
 fn block_len(bytes: &[u8], frame: Frame) -> Option<usize> {
     const RLE: u32 = 1;
     let header = bytes.get(..BLOCK_HEADER)?;
@@ -214,7 +213,7 @@ mod tests {
             packed.take_records();
         };
         assert!(error.contains("more than 4 GB"), "{error}");
-        // The last window is held back.
+        // The last window is held back by the decoder.
         assert_eq!(pushed, (4 << 20 >> 17) + 1);
     }
 }

@@ -1,9 +1,9 @@
-//! Records in the order of time, into a store.
+//! Reads the records in the order of time into a store.
 //!
-//! perf copies the buffers of CPUs in turns, so that records of one CPU are in order
-//! and those of several are not. It marks where a round of all of them ends: what is
-//! older than the end of the round before cannot be preceded any more. So records wait
-//! until two marks have come, and are then taken by time:
+//! perf copies the buffers of the CPUs in turns, so that records of one CPU are in order and those
+//! of several are not. perf marks where a round over all CPUs ends: no later record can be older
+//! than the end of the round before. So records wait until two marks have come, and are then taken
+//! by time:
 //!
 //! ```text
 //! round:     1          2          3
@@ -24,7 +24,7 @@ use crate::{Ending, FrameKind, Host, Info, Limits, NewSample, STACK_DEPTH_MAX};
 use std::io::Read;
 use std::iter;
 
-/// Records that wait for older ones; then the older half has to go.
+/// Upper limit for the bytes of waiting records; when it is reached, the older half is taken.
 const WAITING_MAX: usize = 128 << 20;
 
 /// Reads a file or a pipe from its beginning: header, attributes, records, features.
@@ -50,26 +50,26 @@ pub(in super::super) fn read(
     reader.finish(notes)
 }
 
-/// What is known while one file is read.
+/// The state of reading one file.
 struct Reader {
     import: Import,
     machine: Machine,
     events: Events,
-    /// Read after the records, or from records in a pipe.
+    /// The features, read after the records or, in a pipe, from records.
     features: Features,
-    /// Records of which older ones may still come: time, head, body.
+    /// Records that older ones may still precede: time, head, body.
     waiting: Vec<(u64, Head, Vec<u8>)>,
-    /// What `waiting` takes, for [`WAITING_MAX`].
+    /// Bytes used by `waiting`, limited by [`WAITING_MAX`].
     waiting_bytes: usize,
-    /// What was packed (`perf record -z`) and is not yet whole records.
+    /// Unpacked bytes (`perf record -z`) that are not a complete record yet.
     packed: Packed,
-    /// The latest time of the rounds before this one, and with it.
+    /// The latest time in the rounds before this one, and the latest time including this one.
     round_before: u64,
     round: u64,
-    /// Samples that the kernel or perf says it lost.
+    /// Number of samples that the kernel or perf reports as lost.
     lost: u64,
     other_events: u64,
-    /// Samples with a copied stack, of whose user side only one frame is known.
+    /// Number of samples with a copied stack, which keep one frame of their user side.
     copied_stacks: u64,
 }
 
@@ -91,9 +91,8 @@ impl Reader {
         }
     }
 
-    /// The events of a file: attributes of `size` bytes each, whose last 16 say where
-    /// the event's ids are. The smallest attributes have 64 bytes
-    /// (`PERF_ATTR_SIZE_VER0`).
+    /// Reads the events of a file: attributes of `size` bytes each, whose last 16 say where the
+    /// event's ids are. The smallest attributes have 64 bytes (`PERF_ATTR_SIZE_VER0`).
     fn read_attributes(&mut self, header: &header::Header) -> Result<(), FormatError> {
         let (offset, size, len) = header.attributes;
         if header.is_pipe {
@@ -119,7 +118,7 @@ impl Reader {
         Ok(())
     }
 
-    /// False if the last one is cut.
+    /// Reads all records; returns false if the last one is cut.
     fn read_records(&mut self, input: &mut impl Read) -> Result<bool, FormatError> {
         let mut raw = Vec::with_capacity(1 << 16);
         loop {
@@ -144,8 +143,8 @@ impl Reader {
         }
     }
 
-    /// Takes a record in the order of the file: what perf says of the file itself acts
-    /// at once, what the kernel says waits.
+    /// Adds a record in the order of the file. A record that perf wrote about the file itself is
+    /// handled at once, a record of the kernel waits.
     fn add_record(
         &mut self,
         head: Head,
@@ -168,7 +167,7 @@ impl Reader {
                 }
             }
             record::AUXTRACE => {
-                // So many bytes of hardware traces follow.
+                // The record is followed by this many bytes of hardware traces.
                 let len = Cursor(body).u64()?;
                 std::io::copy(&mut input.take(len), &mut std::io::sink())?;
             }
@@ -177,14 +176,14 @@ impl Reader {
                 self.take_unpacked()?;
             }
             record::COMPRESSED2 => {
-                // Padded, so it says how much of it counts.
+                // The record is padded, so it contains the length that counts.
                 let mut cursor = Cursor(body);
                 let len = usize::try_from(cursor.u64()?).unwrap_or(usize::MAX);
                 self.packed.push(cursor.take(len)?)?;
                 self.take_unpacked()?;
             }
-            // What was packed before it comes after it: then the rounds say
-            // nothing of what may still come.
+            // Packed records come out later than their place in the file: then the ends of rounds
+            // no longer tell what may still come.
             record::FINISHED_ROUND if self.packed.is_used() => {}
             record::FINISHED_ROUND => {
                 self.flush(self.round_before)?;
@@ -196,7 +195,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Only records of the kernel are packed.
+    /// Adds the unpacked records; only records of the kernel are packed.
     fn take_unpacked(&mut self) -> Result<(), FormatError> {
         let records = self.packed.take_records();
         let mut records = Cursor(&records);
@@ -209,7 +208,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The end of the records; false if the last one is cut.
+    /// Handles the end of the records; returns false if the last one is cut.
     fn end_records(&mut self) -> Result<bool, FormatError> {
         let is_whole = self.packed.end()?;
         self.take_unpacked()?;
@@ -217,9 +216,9 @@ impl Reader {
         Ok(is_whole && !self.packed.is_cut())
     }
 
-    /// Keeps a record until its time has come. If too many wait, as in a file without
-    /// marks, the older half is taken: records that come later and are older are then
-    /// out of order, and may meet mappings or names that are too new.
+    /// Keeps a record until its time has come. If too many wait, as in a file without marks, the
+    /// older half is taken. Older records that come after that are out of order, and may see
+    /// mappings or names that are too new.
     fn wait(&mut self, head: Head, body: &[u8]) -> Result<(), FormatError> {
         let Some(first) = self.events.first() else {
             return Err(FormatError::Damaged(
@@ -238,9 +237,9 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes what is not newer than that.
+    /// Takes all records that are not newer than `until`.
     fn flush(&mut self, until: u64) -> Result<(), FormatError> {
-        // Stable: equal times keep their order.
+        // The sort is stable: records of equal time keep their order.
         self.waiting.sort_by_key(|(time, ..)| *time);
         let end = self.waiting.partition_point(|(time, ..)| *time <= until);
         let rest = self.waiting.split_off(end);
@@ -251,7 +250,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Acts on a record of the kernel, in the order of time.
+    /// Handles a record of the kernel; records come here in the order of time.
     fn take(&mut self, time_ns: u64, head: Head, body: &[u8]) -> Result<(), FormatError> {
         match head.kind {
             record::SAMPLE => self.add_sample(time_ns, body),
@@ -274,13 +273,13 @@ impl Reader {
         }
     }
 
-    /// Keeps a sample. Its weight is one for ticks of a clock, else the events that it
-    /// stands for.
+    /// Adds a sample. Its weight is 1 for clock ticks, else the number of events that it stands
+    /// for.
     fn add_sample(&mut self, time_ns: u64, body: &[u8]) -> Result<(), FormatError> {
         let (event, counts) = self.events.of_sample(body)?;
         let sample = Sample::parse(body, event)?;
-        // What counts nothing is kept all the same: by whichever event the file is
-        // read, places and stacks have the same numbers.
+        // A sample with weight 0 is added all the same, so that places and stacks have the same
+        // numbers whichever event is read.
         let weight = if !counts {
             0
         } else if event.is_clock() {
@@ -323,8 +322,8 @@ impl Reader {
         }
     }
 
-    /// The frames of a sample, innermost first; without a call chain the one where it
-    /// was.
+    /// Returns the frames of a sample, innermost first; without a call chain the frame of the
+    /// sampled instruction.
     fn frames(&mut self, sample: &Sample) -> Result<Vec<crate::Frame>, FormatError> {
         let (machine, import) = (&self.machine, &mut self.import);
         let mut frames = Vec::new();
@@ -335,7 +334,7 @@ impl Reader {
             std::slice::from_ref(&sample.ip)
         };
         let mut in_kernel = chain.first().is_some_and(|address| *address >> 63 == 1);
-        // The innermost of each side is where it was; others return there.
+        // The innermost address of each side is the sampled one; the others are return addresses.
         let mut is_caller = false;
         for address in chain {
             match *address {
@@ -345,8 +344,8 @@ impl Reader {
                 0 => {}
                 _ if frames.len() > STACK_DEPTH_MAX => break,
                 address => {
-                    // A return address may already be that of the next line or
-                    // function; one less is in the call.
+                    // A return address may already belong to the next line or function; one less is
+                    // inside the call.
                     let address = address - u64::from(is_caller);
                     is_caller = true;
                     frames.push(if in_kernel {
@@ -360,7 +359,7 @@ impl Reader {
         Ok(frames)
     }
 
-    /// What is known only at the end: the info, build-ids, and sentences on what is
+    /// Completes what is known only at the end: the info, build-ids, and sentences about what is
     /// missing.
     fn finish(mut self, mut notes: Vec<String>) -> Result<Metered, FormatError> {
         let (event, name) = self.events.chosen()?;

@@ -1,19 +1,19 @@
-//! Records: a head, and what it says.
+//! Records: a head and a body.
 
 use super::attributes::{Attributes, has};
 use super::cursor::Cursor;
 use crate::formats::FormatError;
 
-/// What every record begins with: what it is, and how long (which only
-/// [`Head::take`] needs).
+/// The beginning of every record: its kind, and its length, which only [`Head::take`] needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Head {
     pub(super) kind: u32,
+    /// Flags whose meaning depends on the kind.
     pub(super) misc: u16,
 }
 
 impl Head {
-    /// Takes a whole record: its head and what is in it.
+    /// Takes a whole record: its head and its body.
     pub(super) fn take<'a>(cursor: &mut Cursor<'a>) -> Result<(Self, &'a [u8]), FormatError> {
         let head = Head {
             kind: cursor.u32()?,
@@ -37,7 +37,7 @@ pub(super) const SAMPLE: u32 = 9;
 pub(super) const MMAP2: u32 = 10;
 pub(super) const LOST_SAMPLES: u32 = 13;
 pub(super) const KSYMBOL: u32 = 17;
-/// Of perf itself, from here on.
+/// From here on: records of perf itself, which are not from the kernel.
 pub(super) const HEADER_ATTR: u32 = 64;
 pub(super) const HEADER_BUILD_ID: u32 = 67;
 pub(super) const FINISHED_ROUND: u32 = 68;
@@ -51,7 +51,7 @@ pub(super) const KERNEL_MODE: u16 = 1;
 pub(super) const COMM_EXEC: u16 = 1 << 13;
 pub(super) const MAP_HAS_BUILD_ID: u16 = 1 << 14;
 
-/// A sample, as far as it is read.
+/// The parts of a sample that are used here.
 #[derive(Debug, Default)]
 pub(super) struct Sample {
     pub(super) ip: u64,
@@ -59,15 +59,16 @@ pub(super) struct Sample {
     pub(super) tid: u32,
     pub(super) time_ns: u64,
     pub(super) cpu: u32,
+    /// Number of events since the last sample.
     pub(super) period: u64,
-    /// Addresses, with marks of what comes next among them.
+    /// The call chain: addresses, and marks that say which side the following addresses belong to.
     pub(super) chain: Vec<u64>,
 }
 
-/// From here on an address is a mark.
+/// Values from here on are marks and not addresses.
 pub(super) const MARKS: u64 = -4095i64 as u64;
-/// `PERF_CONTEXT_KERNEL` and `PERF_CONTEXT_USER`: what follows in the chain is of that
-/// side. There are others, of guests, which are passed over.
+/// `PERF_CONTEXT_KERNEL` and `PERF_CONTEXT_USER`: the addresses after the mark belong to that side.
+/// Other marks, such as those of guests, are skipped.
 pub(super) const KERNEL_MARK: u64 = -128i64 as u64;
 pub(super) const USER_MARK: u64 = -512i64 as u64;
 
@@ -110,7 +111,7 @@ impl Sample {
             attributes.skip_read(&mut cursor)?;
         }
         if is(has::CALLCHAIN) {
-            // Its bytes are there before room is made for them.
+            // The buffer is checked to contain all bytes before memory is allocated for them.
             let count = cursor.u64()?;
             let bytes = usize::try_from(count)
                 .ok()

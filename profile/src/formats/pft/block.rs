@@ -1,13 +1,13 @@
-//! A *block*: sixteen bytes of header, then packed contents. Each is checked by itself,
-//! so a file that was cut anywhere is whole up to its last whole block.
+//! A *block*: sixteen bytes of header, then compressed contents. Each block has its own checksum,
+//! so a file that was cut anywhere can be used up to its last whole block.
 //!
 //! ```text
 //! u32 stored length │ u32 unpacked length │ u32 CRC-32 │ u32 codec │ stored bytes …
 //! ```
 //!
-//! Blocks of a recording that is being made are small, and much alike: they are packed
-//! as one stream, each where the one before ended, and learn from each other. Large
-//! ones are packed by what is fast.
+//! Blocks of a running recording are small and similar. They are compressed as one stream, each
+//! continuing the one before, so that later blocks can refer to earlier ones. Large blocks are
+//! compressed separately, by a faster method.
 
 use crate::formats::FormatError;
 use flate2::Compression;
@@ -17,28 +17,28 @@ use lzma_rust2::{Lzma2Options, Lzma2Reader, Lzma2Writer};
 use std::fmt;
 use std::io::{ErrorKind, Read, Write};
 
-/// The contents of one block. A writer begins a new one long before.
+/// Largest size of the unpacked contents of one block. A writer begins a new block long before.
 pub(super) const RAW_MAX: usize = 16 << 20;
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 const HEADER: usize = 16;
-/// Codecs: how the contents are packed. Not at all, where that would make them longer.
+/// Codec: the contents are stored unpacked, because packing would make them longer.
 const STORED: u32 = 0;
-/// By itself, RFC 1951.
+/// Codec: the block is compressed by itself, RFC 1951.
 const DEFLATED: u32 = 1;
-/// A piece of the file's one stream of LZMA2.
+/// Codec: the block is a piece of the file's one LZMA2 stream.
 const STREAMED: u32 = 2;
 
-/// Level 9 makes files a twentieth smaller and takes four times as long.
+/// Deflate level. Level 9 makes files 5 % smaller and takes four times as long.
 const LEVEL: u32 = 6;
 
-/// How far back the stream looks: half a minute of a busy machine at 999 Hz.
+/// How far back the stream can refer: half a minute of a busy machine at 999 Hz.
 const WINDOW: u32 = 1 << 20;
 
-/// Contents of a second at some 3 kHz on two busy CPUs.
+/// Largest contents that go into the stream: a second at about 3 kHz on two busy CPUs.
 const STREAMED_MAX: usize = 128 << 10;
 
-/// Packs blocks, one after the other.
+/// Packs blocks one after the other.
 pub(super) struct Packer {
     stream: Lzma2Writer<Vec<u8>>,
 }
@@ -50,24 +50,25 @@ impl fmt::Debug for Packer {
 }
 
 impl Packer {
+    /// A packer with an empty stream, for a new file.
     pub(super) fn new() -> Self {
-        // Higher presets make files a tenth smaller and take three times as long.
+        // Higher presets make files 10 % smaller and take three times as long.
         let mut options = Lzma2Options::with_preset(1);
         options.lzma_options.dict_size = WINDOW;
-        // Nothing in it lies at multiples of four.
+        // The contents are not aligned to multiples of four.
         options.lzma_options.pb = 0;
         Self {
             stream: Lzma2Writer::new(Vec::new(), options),
         }
     }
 
-    /// Writes a block, and says how long it became.
+    /// Writes a block, and returns its length in the file.
     pub(super) fn write(&mut self, out: &mut impl Write, raw: &[u8]) -> Result<usize, FormatError> {
         let (codec, packed) = match raw.len() {
             ..=STREAMED_MAX => (STREAMED, self.go_on(raw)?),
             _ => (DEFLATED, deflated(raw)?),
         };
-        // What is in the stream has to be taken from it, however long it became.
+        // A block that is already in the stream must be stored as such, even if it became longer.
         let (codec, stored) = if codec == STREAMED || packed.len() < raw.len() {
             (codec, &packed[..])
         } else {
@@ -83,14 +84,15 @@ impl Packer {
             block.extend_from_slice(&word.to_le_bytes());
         }
         block.extend_from_slice(stored);
-        // One write: who reads while we write sees whole blocks, mostly.
+        // One write call, so that someone reading the file meanwhile nearly always sees whole
+        // blocks.
         out.write_all(&block)?;
         out.flush()?;
         Ok(block.len())
     }
 
-    /// Adds contents to the stream and takes what it made of them: whole chunks, as it
-    /// is flushed.
+    /// Appends contents to the stream and returns their compressed form: the stream is flushed, so
+    /// these are whole chunks.
     fn go_on(&mut self, raw: &[u8]) -> Result<Vec<u8>, FormatError> {
         self.stream.write_all(raw)?;
         self.stream.flush()?;
@@ -98,14 +100,15 @@ impl Packer {
     }
 }
 
-/// Contents packed by themselves.
+/// Compresses contents by themselves.
 fn deflated(raw: &[u8]) -> Result<Vec<u8>, FormatError> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(LEVEL));
     encoder.write_all(raw)?;
     Ok(encoder.finish()?)
 }
 
-/// Unpacks blocks, one after the other: those of the stream need all that came before.
+/// Unpacks blocks one after the other. A block of the stream can be unpacked only after all blocks
+/// of the stream before it.
 pub(super) struct Unpacker {
     stream: Lzma2Reader<Piece>,
 }
@@ -116,25 +119,26 @@ impl fmt::Debug for Unpacker {
     }
 }
 
-/// What one block has of the stream.
+/// The piece of the stream that one block contains.
 type Piece = std::io::Cursor<Vec<u8>>;
 
 impl Unpacker {
+    /// An unpacker for a file of which no block was read.
     pub(super) fn new() -> Self {
         Self {
             stream: Lzma2Reader::new(Piece::default(), WINDOW, None),
         }
     }
 
-    /// The contents of a block whose checksum is right. They must be as long as
-    /// announced: that bounds what a bomb can unpack to.
+    /// Unpacks the contents of a block whose checksum is right. They must be as long as announced,
+    /// which bounds the memory that a malicious file can make us use.
     fn unpack(
         &mut self,
         codec: u32,
         stored: Vec<u8>,
         raw_len: usize,
     ) -> Result<Vec<u8>, FormatError> {
-        // One more than announced, to see that there is no more.
+        // One byte more than announced, to notice if there is more.
         let limit = raw_len as u64 + 1;
         let mut raw = Vec::new();
         let unpacked = match codec {
@@ -154,8 +158,8 @@ impl Unpacker {
         }
     }
 
-    /// A piece has whole chunks of the stream, so the decoder asks for no more
-    /// than is there.
+    /// Unpacks the next piece of the stream. A piece consists of whole chunks, so the decoder does
+    /// not ask for more bytes.
     fn go_on(
         &mut self,
         stored: Vec<u8>,
@@ -164,7 +168,7 @@ impl Unpacker {
     ) -> std::io::Result<usize> {
         *self.stream.inner_mut() = Piece::new(stored);
         let len = (&mut self.stream).take(raw_len as u64).read_to_end(raw)?;
-        // Bytes that are left over would be read as the beginning of the next piece.
+        // Left-over bytes would be read as the beginning of the next piece.
         let piece = self.stream.inner();
         if piece.position() == piece.get_ref().len() as u64 {
             Ok(len)
@@ -174,7 +178,7 @@ impl Unpacker {
     }
 }
 
-/// What came of asking for the next block.
+/// The result of reading the next block.
 pub(super) enum Next {
     Block(Vec<u8>),
     /// The file ends here, between two blocks.
@@ -183,8 +187,8 @@ pub(super) enum Next {
     Cut,
 }
 
-/// Reads one block. Lengths are checked before anything is read, and no more room is
-/// made than bytes are there, so a header that lies costs nothing.
+/// Reads one block. Lengths are checked before anything is read, and memory is allocated only for
+/// bytes that arrived, so a forged header costs nothing.
 pub(super) fn read(input: &mut impl Read, unpacker: &mut Unpacker) -> Result<Next, FormatError> {
     let mut header = [0; HEADER];
     match read_full(input, &mut header)? {
@@ -213,8 +217,8 @@ pub(super) fn read(input: &mut impl Read, unpacker: &mut Unpacker) -> Result<Nex
     unpacker.unpack(codec, stored, raw_len).map(Next::Block)
 }
 
-/// The checksum of a block: CRC-32 of the codec, the unpacked length and the contents
-/// as they are stored.
+/// Returns the checksum of a block: CRC-32 of the codec, the unpacked length and the stored
+/// contents.
 fn crc(codec: u32, raw_len: usize, stored: &[u8]) -> u32 {
     let mut crc = flate2::Crc::new();
     crc.update(&codec.to_le_bytes());
@@ -223,7 +227,7 @@ fn crc(codec: u32, raw_len: usize, stored: &[u8]) -> u32 {
     crc.sum()
 }
 
-/// Fills the buffer, or as much of it as there is; says how much.
+/// Fills the buffer as far as there is input, and returns how much was read.
 fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> Result<usize, FormatError> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,15 +1,14 @@
-//! Frames, stacks, names and sources as columns: what is alike lies side by side, where
-//! it packs to half of what rows do.
+//! Frames, stacks, names and sources as columns. Similar values lie side by side, which compresses
+//! to half the size of rows.
 //!
-//! The writer fills them while it collects a block and takes their bytes when it closes
-//! it; [`Strings`] is the only one that is read here, as the other columns are read by
-//! those who need what is in them. `docs/pft.md` has the layout of each, by the number
-//! of its section.
+//! The writer fills the columns while it collects a block and takes their bytes when it closes the
+//! block. Only [`Strings`] is read here; the other columns are read by the modules that need their
+//! contents. `docs/pft.md` has the layout of each, by the number of its section.
 
 use crate::formats::FormatError;
 use crate::formats::wire::{Bytes, put, put_bytes, put_signed};
 
-/// Numbers of strings. Most are those of the line before, or the next one that
+/// A column of string numbers. Most rows have the number of the row before, or the next number that
 /// is new.
 ///
 /// ```text
@@ -19,7 +18,7 @@ use crate::formats::wire::{Bytes, put, put_bytes, put_signed};
 #[derive(Debug, Default)]
 pub(super) struct StringColumn {
     last: u32,
-    /// One above the highest so far.
+    /// The highest number so far plus one.
     next: u32,
     bytes: Vec<u8>,
 }
@@ -30,8 +29,7 @@ impl StringColumn {
         if string == self.last {
             return self.bytes.push(0);
         }
-        // 0 for the next new string, -1 for the newest one; zigzag makes 0, 1, 2, 3 …
-        // of 0, -1, 1, -2 …
+        // The next new string is 0, the newest one -1; zigzag maps 0, -1, 1, -2 … to 0, 1, 2, 3 …
         let step = i64::from(string) - i64::from(self.next);
         put(&mut self.bytes, 1 + (step << 1 ^ step >> 63) as u64);
         self.last = string;
@@ -39,7 +37,7 @@ impl StringColumn {
     }
 }
 
-/// Reads what [`StringColumn`] wrote.
+/// Reads a column that [`StringColumn`] wrote.
 #[derive(Debug)]
 pub(super) struct Strings<'a> {
     last: u32,
@@ -56,8 +54,8 @@ impl<'a> Strings<'a> {
         }
     }
 
-    /// The number in the next row; an error at the end of the column, or for a number
-    /// that does not fit into 32 bits.
+    /// Returns the number in the next row; an error at the end of the column, or for a number that
+    /// does not fit into 32 bits.
     pub(super) fn next(&mut self) -> Result<u32, FormatError> {
         if let Some(step) = self.bytes.number()?.checked_sub(1) {
             let step = (step >> 1) as i64 ^ -((step & 1) as i64);
@@ -70,9 +68,8 @@ impl<'a> Strings<'a> {
     }
 }
 
-/// Frames that are sorted: runs of one module and kind, and addresses less the
-/// one before in the run.
-/// Addresses rise within a run, so differences are never below zero.
+/// Encodes sorted frames: runs of one module and kind, and within a run the difference of each
+/// address to the one before. Addresses rise within a run, so differences are never negative.
 pub(super) fn frames(sorted: &[(u32, u8, u64)]) -> Vec<u8> {
     let (mut runs, mut addresses) = (Vec::new(), Vec::new());
     for run in sorted.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
@@ -91,17 +88,17 @@ pub(super) fn frames(sorted: &[(u32, u8, u64)]) -> Vec<u8> {
     out
 }
 
-/// Stacks, told by their frames' numbers, innermost first.
+/// Stacks as the numbers of their frames, innermost first.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
-    /// Frames of all stacks, one stack after the other.
+    /// Frame numbers of all stacks, one stack after the other.
     words: Vec<u32>,
-    /// Where in `words` each stack ends.
+    /// End of each stack in `words`.
     ends: Vec<u32>,
 }
 
 impl Stacks {
-    /// Bytes that they will be, roughly.
+    /// Approximate length in bytes when written.
     pub(super) fn len(&self) -> usize {
         self.words.len() * 2 + self.ends.len() * 2
     }
@@ -110,22 +107,23 @@ impl Stacks {
         self.ends.is_empty()
     }
 
-    /// Adds a stack.
+    /// Adds a stack, given as frame numbers, innermost first.
     pub(super) fn push(&mut self, words: impl IntoIterator<Item = u32>) {
         self.words.extend(words);
         self.ends.push(self.words.len() as u32);
     }
 
-    /// Numbers of frames that were not the last word.
+    /// Replaces every frame number by its final one; see `Writer::number_frames`.
     pub(super) fn renumber(&mut self, number: impl Fn(u32) -> u32) {
         self.words.iter_mut().for_each(|word| *word = number(*word));
     }
 
-    /// What each has in common with the one before at its outer end, and its
-    /// own frames, outermost first, in as many bytes each as the highest needs.
+    /// Encodes each stack as the number of outermost frames that it shares with the stack before,
+    /// and its own frames, outermost first. All frame numbers have as many bytes as the highest one
+    /// needs.
     pub(super) fn write(&self) -> Vec<u8> {
-        // All numbers take the same width, as equal stacks of bytes pack better than
-        // numbers of changing length.
+        // All numbers have the same width, because equal stacks of bytes compress better than
+        // numbers of varying length.
         let highest = self.words.iter().max().copied().unwrap_or(0);
         let width = (4 - highest.leading_zeros() as usize / 8).max(1);
         let (mut lens, mut words) = (Vec::new(), Vec::new());
@@ -149,17 +147,17 @@ impl Stacks {
     }
 }
 
-/// Whether a frame has a name.
-/// The byte that stands for it in a column.
+/// Values of the column that says whether a frame has a name.
 pub(super) mod kind {
     pub(crate) const NAMED: u8 = 0;
-    /// A reason is in the place of the name.
+    /// The frame has no name; the reason is stored in place of it.
     pub(crate) const UNNAMED: u8 = 1;
-    /// A reason is in the place of the name, and where its function starts is known.
+    /// The frame has no name, the reason is stored in place of it, and the start of its function is
+    /// known.
     pub(crate) const UNNAMED_IN: u8 = 2;
 }
 
-/// Names, by rising numbers of frames.
+/// Names of frames, by rising frame numbers.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     last: u32,
@@ -170,11 +168,12 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// Approximate length in bytes when written.
     pub(super) fn len(&self) -> usize {
         self.frames.len() + self.kinds.len() + self.texts.bytes.len() + self.starts.len()
     }
 
-    /// `start` is that of the function, less the frame's address.
+    /// Adds a name. `start` is the start of the function, relative to the frame's address.
     pub(super) fn push(&mut self, frame: u32, kind: u8, text: u32, start: Option<i64>) {
         put(&mut self.frames, (frame - self.last).into());
         self.last = frame;
@@ -185,6 +184,7 @@ impl Names {
         }
     }
 
+    /// Encodes the columns; empty if there are no rows.
     pub(super) fn write(&self) -> Vec<u8> {
         joined(
             &[&self.frames, &self.kinds, &self.texts.bytes],
@@ -193,7 +193,7 @@ impl Names {
     }
 }
 
-/// Chains of functions at places in source text, by rising numbers of frames.
+/// Source locations of frames with the chain of inlined functions, by rising frame numbers.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     last: u32,
@@ -206,12 +206,13 @@ pub(super) struct Sources {
 }
 
 impl Sources {
+    /// Approximate length in bytes when written.
     pub(super) fn len(&self) -> usize {
         let strings = self.functions.bytes.len() + self.files.bytes.len();
         self.frames.len() + self.counts.len() + strings + self.lines.len()
     }
 
-    /// Function, file and line of each link.
+    /// Adds the chain of a frame: function, file and line of each link.
     pub(super) fn push(&mut self, frame: u32, links: &[(u32, u32, u32)]) {
         put(&mut self.frames, (frame - self.last).into());
         self.last = frame;
@@ -227,6 +228,7 @@ impl Sources {
         }
     }
 
+    /// Encodes the columns; empty if there are no rows.
     pub(super) fn write(&self) -> Vec<u8> {
         let strings = [&self.functions.bytes, &self.files.bytes];
         joined(
@@ -236,8 +238,8 @@ impl Sources {
     }
 }
 
-/// Columns one after the other; the last one needs no length.
-/// Nothing at all where no row is: the section is left out then.
+/// Joins columns, each with its length in front except the last one. Empty if there are no rows, so
+/// that the section is left out.
 fn joined(columns: &[&Vec<u8>], last: &[u8]) -> Vec<u8> {
     if columns[0].is_empty() {
         return Vec::new();
@@ -271,7 +273,7 @@ mod tests {
         let mut column = StringColumn::default();
         (1..100).for_each(|number| column.push(number));
         assert_eq!(column.bytes.len(), 99);
-        // Below zero, and beyond all numbers.
+        // The first number would be below zero, the second above the 32-bit range.
         assert!(Strings::new(&[4]).next().is_err());
         let beyond = [255, 255, 255, 255, 255, 255, 255, 255, 255, 1];
         assert!(Strings::new(&beyond).next().is_err());

@@ -1,8 +1,8 @@
-//! Names and sources from a file into a store, of both versions.
+//! Reads names and sources of a file into a store, in the layouts of both versions.
 //!
-//! Version 1 has rows, with all of one frame side by side; version 2 has columns. In
-//! both a name may come long after its frame, and for a frame that the store never had
-//! because all its samples were dropped: such a name is read and not kept.
+//! Version 1 stores rows, with all values of one frame side by side; version 2 stores columns. In
+//! both, a name may come long after its frame, and for a frame that the store does not have because
+//! all its samples were dropped. Such a name is read and ignored.
 
 use super::columns::{Strings, kind};
 use super::tables::Tables;
@@ -11,18 +11,19 @@ use crate::formats::wire::Bytes;
 use crate::{Frame, NameState, NoName, SourceFrame, Store};
 use std::sync::Arc;
 
-/// Links of one frame's chain that are read.
+/// Longest chain of one frame that is read, in links.
 const CHAIN_MAX: usize = 256;
 
-/// Why frames have no names, where that is kept from the store.
+/// The frames without names and the reasons, if they are kept from the store
+/// ([`Reader::keep_reasons`](super::Reader::keep_reasons)); else `None`.
 pub(super) type Reasons = Option<Vec<(Frame, NameState)>>;
 
 fn damaged(what: &str) -> FormatError {
     FormatError::Damaged(what.into())
 }
 
-/// Names of version 1, as rows: the number of a frame, whether it has no name, and its
-/// name or why it has none.
+/// Reads names of version 1, as rows: the number of a frame, whether it has a name, and the name or
+/// the reason why it has none.
 pub(super) fn add_names(
     mut bytes: Bytes<'_>,
     tables: &Tables,
@@ -43,8 +44,8 @@ pub(super) fn add_names(
     Ok(())
 }
 
-/// Names of version 2, as columns of frames, kinds and texts; behind them the starts of
-/// functions, of those frames whose kind says that there is one.
+/// Reads names of version 2, as columns of frames, kinds and texts, followed by the starts of
+/// functions, for those frames whose kind says that there is one.
 pub(super) fn add_name_columns(
     mut bytes: Bytes<'_>,
     tables: &Tables,
@@ -74,7 +75,8 @@ pub(super) fn add_name_columns(
     Ok(())
 }
 
-/// A reason that is not known, as of a newer writer, becomes [`NoName::Other`].
+/// Returns the state of a frame without a name. An unknown reason, from a newer writer, becomes
+/// [`NoName::Other`].
 fn unnamed(text: &str, start: Option<u64>) -> NameState {
     let reason = NoName::from_label(text);
     match start {
@@ -83,7 +85,7 @@ fn unnamed(text: &str, start: Option<u64>) -> NameState {
     }
 }
 
-/// The last word on a frame counts.
+/// Sets the name of a frame, or the reason why it has none; a later call replaces an earlier one.
 fn set_name_state(
     frame: Option<Frame>,
     state: NameState,
@@ -101,8 +103,8 @@ fn set_name_state(
     }
 }
 
-/// Sources of version 1, as rows: the number of a frame and the links of its chain,
-/// each with function, file and line.
+/// Reads sources of version 1, as rows: the number of a frame and the links of its chain, each with
+/// function, file and line.
 pub(super) fn add_sources(
     mut bytes: Bytes<'_>,
     tables: &Tables,
@@ -123,8 +125,8 @@ pub(super) fn add_sources(
     Ok(())
 }
 
-/// Sources of version 2, as columns of frames, counts of links, functions and files;
-/// behind them the lines, each less the one before.
+/// Reads sources of version 2, as columns of frames, counts of links, functions and files, followed
+/// by the lines, each as the difference to the one before.
 pub(super) fn add_source_columns(
     mut bytes: Bytes<'_>,
     tables: &Tables,
@@ -156,7 +158,8 @@ pub(super) fn add_source_columns(
     Ok(())
 }
 
-/// A count of links, refused above `CHAIN_MAX`. The store keeps at most 64 of them.
+/// Returns a count of links, or an error if it is above `CHAIN_MAX`. The store keeps at most 64 of
+/// them.
 fn checked_links(links: u64) -> Result<usize, FormatError> {
     match usize::try_from(links) {
         Ok(links) if links <= CHAIN_MAX => Ok(links),
@@ -164,7 +167,7 @@ fn checked_links(links: u64) -> Result<usize, FormatError> {
     }
 }
 
-/// Does nothing for no frame, or one that the store does not have.
+/// Sets the source of a frame; ignored for `None` and for a frame that the store does not have.
 fn set_source(frame: Option<Frame>, chain: &[SourceFrame<'_>], store: &mut Store) {
     if let Some(id) = frame.and_then(|frame| store.find_frame(&frame)) {
         store.set_source(id, chain);

@@ -1,5 +1,5 @@
-//! Where the contents of a file go: into a store of their own, or into one with those of other
-//! machines, which sample at the same time.
+//! Where the contents of a file go: into a store of their own, or into one shared with other
+//! machines that sample at the same time.
 
 use super::tables::PEOPLE_MAX;
 use crate::formats::FormatError;
@@ -7,48 +7,49 @@ use crate::time::STAMP_NS;
 use crate::{Info, Store};
 use std::sync::Arc;
 
-/// The most machines that one store can have. The highest bits of the number of a process or
-/// module are the number of its machine.
+/// Maximum number of machines in one store. The highest bits of a process or module number are the
+/// number of its machine.
 pub const MACHINES_MAX: usize = (u32::MAX as usize + 1) / PEOPLE_MAX;
 
-/// How much later than now a sample may be: clocks of two machines differ, and are compared
-/// only once.
+/// How far in the future a sample may be: the clocks of two machines differ, and are compared only
+/// once.
 const FUTURE_NS: u64 = 10_000_000_000;
 
-/// A machine among others in one store.
+/// One of several machines in a store.
 #[derive(Debug, Clone)]
 pub struct Machine {
-    /// What it is called.
+    /// Name of the machine.
     pub host: Arc<str>,
     /// Its number in the store, below [`MACHINES_MAX`].
     pub number: u32,
-    /// How many ms its wall clock is ahead of ours.
+    /// Milliseconds that its wall clock is ahead of ours.
     pub ahead_ms: i64,
 }
 
 /// Where the contents of a file go.
 #[derive(Debug)]
 pub(super) enum Destination {
-    /// Into a store of their own, as they are.
+    /// Into a store of their own, unchanged.
     Alone,
-    /// Into a store with those of other machines.
+    /// Into a store shared with other machines.
     Beside(Beside),
 }
 
-/// What makes a file one of several in a store.
+/// State of a file that is one of several in a store.
 #[derive(Debug)]
 pub(super) struct Beside {
     machine: Machine,
-    /// The store's clock less the file's, in whole stamps. None until the file has said when
-    /// its clock was 0.
+    /// The store's clock minus the file's, in whole stamps; `None` until the file has said when its
+    /// clock was 0.
     shift_ns: Option<i64>,
-    /// No sample is later, on the store's clock.
+    /// The latest accepted time of a sample, on the store's clock.
     until_ns: u64,
-    /// Samples that were, and were left out.
+    /// Number of samples later than that, which were left out.
     of_the_future: u64,
 }
 
 impl Beside {
+    /// State for a file of this machine, before its first block was read.
     pub(super) fn new(machine: Machine) -> Self {
         Self {
             machine,
@@ -60,7 +61,7 @@ impl Beside {
 }
 
 impl Destination {
-    /// The name of the machine, where there are several.
+    /// The name of the machine, if there are several; else `None`.
     pub(super) fn host(&self) -> Option<&Arc<str>> {
         match self {
             Destination::Alone => None,
@@ -68,7 +69,7 @@ impl Destination {
         }
     }
 
-    /// What is added to the file's numbers of processes and modules.
+    /// The offset that is added to the file's numbers of processes and modules.
     pub(super) fn first_number(&self) -> u32 {
         match self {
             Destination::Alone => 0,
@@ -76,8 +77,8 @@ impl Destination {
         }
     }
 
-    /// Tells the store what the file says of itself, or compares its clock with the store's: that
-    /// is done once, so that time does not jump.
+    /// Sets the store's info from the file's, or compares the clock of the file with the store's.
+    /// The clock is compared only once, so that times do not jump.
     pub(super) fn set_info(&mut self, info: &Info, store: &mut Store) -> Result<(), FormatError> {
         let Destination::Beside(beside) = self else {
             store.set_info(info.clone());
@@ -88,7 +89,7 @@ impl Destination {
         }
         let mut all = store.info().clone();
         if all.metric != info.metric {
-            // The first one with samples says what is counted.
+            // The first machine that has samples determines what is counted.
             if store.stats().samples > 0 {
                 let what = "it counts something else than the other machines";
                 return Err(FormatError::Unsupported(what));
@@ -107,14 +108,14 @@ impl Destination {
         Ok(())
     }
 
-    /// Says what the time is, on the store's clock.
+    /// Sets the current time, on the store's clock.
     pub(super) fn set_now(&mut self, now_ns: u64) {
         if let Destination::Beside(beside) = self {
             beside.until_ns = now_ns.saturating_add(FUTURE_NS);
         }
     }
 
-    /// A moment of the file on the store's clock. None if it is in the future.
+    /// Converts a time of the file to the store's clock; `None` if it is in the future.
     pub(super) fn time_ns(&self, time_ns: u64) -> Option<u64> {
         let Destination::Beside(beside) = self else {
             return Some(time_ns);
@@ -123,15 +124,15 @@ impl Destination {
         (time_ns <= beside.until_ns).then_some(time_ns)
     }
 
-    /// Counts a sample of the future, which was left out: one of them would make those of all
-    /// other machines old.
+    /// Counts a sample that was left out because it is in the future: it would make the samples of
+    /// all other machines look old.
     pub(super) fn count_future(&mut self) {
         if let Destination::Beside(beside) = self {
             beside.of_the_future += 1;
         }
     }
 
-    /// What was left out, as a sentence.
+    /// A sentence about what was left out; `None` if nothing was.
     pub(super) fn left_out(&self) -> Option<String> {
         match self {
             Destination::Beside(beside) if beside.of_the_future > 0 => Some(format!(

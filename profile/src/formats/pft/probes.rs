@@ -1,7 +1,8 @@
-//! What probes counted, as records of one section: what the file has not yet, and back.
+//! The counts of probes, as records of one section: writes what the file does not have yet, and
+//! reads it back.
 //!
-//! A record is its kind, its length and its contents, so that a reader leaves out kinds that
-//! it does not know. Things are numbered as in the log, which never changes a number.
+//! A record is its kind, its length and its contents, so that a reader can skip kinds that it does
+//! not know. Numbers are the same as in the log, which never changes a number.
 
 use super::tables::Tables;
 use crate::formats::FormatError;
@@ -25,46 +26,47 @@ mod kind {
     pub(super) const END: u64 = 8;
 }
 
-/// Bits that a probe has.
+/// Bits for the properties of a probe.
 mod flag {
     pub(super) const STEPPED: u64 = 1;
     pub(super) const TIMED: u64 = 2;
     pub(super) const REPEATS: u64 = 4;
 }
 
-/// Values that one probe reads: eight times as many as one can have today.
+/// Maximum number of values that one probe reads: eight times as many as it can have today.
 const VALUES_MAX: usize = 64;
 
-/// How much of a log is in the file.
+/// Which parts of a log are already in the file.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     probes: Vec<WrittenProbe>,
-    /// By frame, whether its name is there.
+    /// Whether the name of each frame is in the file, by number.
     frames: Vec<bool>,
 }
 
-/// How much of a probe is in the file.
+/// Which parts of a probe are already in the file.
 #[derive(Debug, Clone, Default)]
 struct WrittenProbe {
     stacks: usize,
     threads: usize,
     texts: usize,
-    /// Counts, those that the log has forgotten included.
+    /// Number of written counts, including those that the log has forgotten.
     counts: u64,
     has_end: bool,
 }
 
-/// Gives the number of a string, which is defined if it is new.
+/// Returns the number of a string; defines the string if it is new.
 type Strings<'s> = &'s mut dyn FnMut(&Arc<str>) -> u32;
 
-/// Adds a record.
+/// Appends a record.
 fn put_record(out: &mut Vec<u8>, kind: u64, contents: &[u8]) {
     put(out, kind);
     put_bytes(out, contents);
 }
 
 impl Written {
-    /// Writes what the log has and the file has not, up to some size. False if there is more.
+    /// Writes what the log has and the file does not, until `out` reaches `size`. Returns false if
+    /// there is more.
     pub(super) fn write(
         &mut self,
         log: &ProbeLog,
@@ -88,7 +90,7 @@ impl Written {
         true
     }
 
-    /// Writes new frames, and names of those that had none. False if there are more.
+    /// Writes new frames, and names of frames that had none. Returns false if there are more.
     fn write_frames(
         &mut self,
         log: &ProbeLog,
@@ -127,7 +129,8 @@ impl Written {
 }
 
 impl WrittenProbe {
-    /// Writes what is new of one probe, up to some size. False if there is more.
+    /// Writes the new data of one probe, until `out` reaches a limit. Returns false if there is
+    /// more.
     fn write(
         &mut self,
         number: usize,
@@ -189,14 +192,14 @@ impl WrittenProbe {
     }
 }
 
-/// A record that begins with the number of its probe.
+/// Begins the contents of a record with the number of its probe.
 fn numbered(number: usize) -> Vec<u8> {
     let mut record = Vec::new();
     put(&mut record, number as u64);
     record
 }
 
-/// The contents of a probe's own record.
+/// Encodes the description of a probe.
 fn about(about: &ProbeAbout, string: Strings<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     for text in [
@@ -235,7 +238,7 @@ fn about(about: &ProbeAbout, string: Strings<'_>) -> Vec<u8> {
     out
 }
 
-/// The sums of a tally, in the order of the file.
+/// The sums of a tally, in the order in which they are stored.
 fn sums(tally: &mut CallTally) -> [&mut u64; 12] {
     [
         &mut tally.calls,
@@ -279,11 +282,11 @@ fn put_tally(out: &mut Vec<u8>, tally: &CallTally) {
         put(out, value.unreadable);
         put_counts(out, value.texts.iter());
     }
-    // Versions before had none; they leave alone what is behind.
+    // Stored last: earlier versions do not have it, and ignore bytes at the end.
     put(out, tally.missed);
 }
 
-/// Writes how many, then of each its number and how often it came.
+/// Writes the number of entries, then for each entry its number and its count.
 fn put_counts<'c>(out: &mut Vec<u8>, counts: impl ExactSizeIterator<Item = (&'c u32, &'c u64)>) {
     put(out, counts.len() as u64);
     for (number, count) in counts {
@@ -296,8 +299,7 @@ fn damaged(what: &str) -> FormatError {
     FormatError::Damaged(what.into())
 }
 
-/// Reads a section into a log, and says how many records of kinds that are not known were
-/// left out.
+/// Reads a section into a log; returns how many records of unknown kinds were skipped.
 pub(super) fn read(
     mut bytes: Bytes<'_>,
     tables: &Tables,
@@ -476,7 +478,7 @@ fn read_tally(mut bytes: Bytes<'_>, probe: &ProbeRecord) -> Result<CallTally, Fo
     Ok(tally)
 }
 
-/// Reads counts of things of which there are so many.
+/// Reads counts of things whose numbers are below a given limit.
 fn read_counts(
     bytes: &mut Bytes<'_>,
     known: usize,

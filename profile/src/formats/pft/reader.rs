@@ -1,4 +1,4 @@
-//! Block by block from a file, or a pipe that still grows, into a store.
+//! Reads a file, or a pipe that still grows, block by block into a store.
 
 use super::block::{self, Next, Unpacker};
 use super::naming::Reasons;
@@ -19,67 +19,67 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::sync::Arc;
 
-/// Contents that one file may have, unpacked: hours of a busy machine. A file
-/// of zeros that unpacks to more is no profile.
+/// Limit of the unpacked contents of one file: hours of a busy machine. A file of zeros that
+/// unpacks to more is not a profile.
 const RAW_BYTES_MAX: u64 = 32 << 30;
 
-/// All samples together weigh at most that: sums stay exact everywhere.
+/// Upper limit of the weight of all samples together: up to here sums are exact as `f64`.
 const WEIGHT_MAX: u64 = 1 << 53;
 
 /// Reads a file from its beginning.
 ///
-/// The file may be hostile: what it defines is bounded by the constants here and in
-/// `tables`, and every number in it is checked before it is used. It may also still be
+/// The file may be hostile. What it defines is bounded by the constants here and in `tables`, and
+/// every number in it is checked before it is used. It may also still be in the process of being
 /// written, by a recorder at the other end of a pipe.
 ///
-/// A file that ends early or is damaged is no error once a block was read: everything
-/// up to there is in the store, and [`Reader::notes`] says what is missing.
+/// Once a block was read, an early end or damage is not an error: everything up to there is in the
+/// store, and [`Reader::notes`] says what is missing.
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
     unpacker: Unpacker,
-    /// The contents of a block that was read, and that no store has yet.
+    /// The contents of a block that was read and not yet added to a store.
     next: Option<Vec<u8>>,
     place: Destination,
-    /// What the file says of itself.
+    /// The file's description of the recording.
     info: Info,
-    /// By number of a process: the machine that the file says it is of, in a file of several.
+    /// The machine of each process, by number, in a file of several machines.
     hosts: HashMap<u32, Arc<str>>,
     tables: Tables,
-    /// Threads that it tells what they did.
+    /// Threads whose states the file contains.
     threads: states::Threads,
-    /// Whole blocks that were read.
+    /// Number of whole blocks read so far.
     blocks: u64,
-    /// Their contents, unpacked; at most [`RAW_BYTES_MAX`].
+    /// Length of their unpacked contents, at most [`RAW_BYTES_MAX`].
     raw_bytes: u64,
-    /// How many samples were added to the store.
+    /// Number of samples added to the store.
     samples: u64,
     /// The weights of all samples so far.
     weight: u64,
-    /// How many times a sample may count, as others were taken more often.
+    /// Largest factor by which a sample may count more, because others were taken at a higher rate.
     spread: u64,
-    /// Whether the section of the end was there.
+    /// Whether the section that ends a recording was read.
     is_finished: bool,
-    /// Why there is no more to read, as a sentence, if it is not the end of the file.
+    /// Why reading stopped before the end of the file, as a sentence.
     problem: Option<String>,
     /// Whether the input has ended.
     is_at_end: bool,
-    /// Sections of newer writers, which were left out.
+    /// Number of skipped sections, which newer writers added.
     unknown_sections: u64,
-    /// One above the highest stack that a sample had.
+    /// The highest stack number of a sample so far, plus one.
     next_stack: u32,
-    /// By stack: what the store knows it as.
+    /// The store's handle of each stack, by its number in the file.
     known: Vec<Option<KnownStack>>,
-    /// Why frames have no names, if that is not to be told to the store.
+    /// The reasons why frames have no names, if they are kept from the store.
     reasons: Reasons,
 }
 
-/// How samples tell their stacks.
+/// How the column of stacks in a section of samples is encoded.
 #[derive(Debug, Clone, Copy)]
 enum By {
-    /// Each less the one before.
+    /// Each number as the difference to the one before.
     Step,
-    /// Each plus one; 0 is the first that no sample had.
+    /// Each number plus one; 0 stands for the lowest number that no sample had before.
     Number,
 }
 
@@ -88,13 +88,13 @@ fn damaged(what: &str) -> FormatError {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the head of a file; an error if it is none of ours.
+    /// Reads the head of a file; returns an error if it is not a `.pft` file.
     pub fn new(input: R) -> Result<Self, FormatError> {
         Self::new_at(input, Destination::Alone)
     }
 
-    /// As [`Reader::new`], of what a machine samples among others that are in the same store.
-    /// What threads did in each state and what probes counted is not kept.
+    /// Creates a reader as [`Reader::new`] does, for one of several machines in the same store. The
+    /// states of threads and the counts of probes are not kept.
     pub fn new_beside(input: R, machine: Machine) -> Result<Self, FormatError> {
         Self::new_at(input, Destination::Beside(Beside::new(machine)))
     }
@@ -138,26 +138,26 @@ impl<R: Read> Reader<R> {
         })
     }
 
-    /// Keeps from the store why frames have no names, for who wants to look for
-    /// names once more: [`Reader::reasons`] has it.
+    /// Keeps the reasons why frames have no names out of the store, for a caller that will look up
+    /// names again: [`Reader::reasons`] returns them.
     pub fn keep_reasons(&mut self) {
         self.reasons = Some(Vec::new());
     }
 
-    /// Frames without a name, and why, as far as [`Reader::keep_reasons`] kept
-    /// it; the last word for a frame comes last.
+    /// Takes the frames without a name and the reasons, if [`Reader::keep_reasons`] was called. For
+    /// a frame that occurs several times the last reason counts.
     pub fn reasons(&mut self) -> Vec<(Frame, NameState)> {
         self.reasons.take().unwrap_or_default()
     }
 
-    /// Adds the next block to the store; `false` at the end, or where the file
-    /// is cut or damaged: everything before is in the store by then.
+    /// Adds the next block to the store. Returns `false` at the end, or where the file is cut or
+    /// damaged: everything before is in the store by then.
     pub fn read_block(&mut self, store: &mut Store) -> Result<bool, FormatError> {
         Ok(self.wait_for_block()? && self.add_block(store)?)
     }
 
-    /// Waits until the next block has come, which [`Reader::add_block`] adds to a store; `false`
-    /// where [`Reader::read_block`] says so.
+    /// Waits until the next block has arrived, for [`Reader::add_block`] to add to a store. Returns
+    /// `false` where [`Reader::read_block`] does.
     pub fn wait_for_block(&mut self) -> Result<bool, FormatError> {
         if self.is_finished || self.problem.is_some() {
             return Ok(false);
@@ -191,8 +191,8 @@ impl<R: Read> Reader<R> {
         self.survive(read)
     }
 
-    /// Adds the block that was waited for to the store; `false` if it is damaged, and what
-    /// comes before it is whole.
+    /// Adds the block that was waited for to the store. Returns `false` if it is damaged; what came
+    /// before it stays.
     pub fn add_block(&mut self, store: &mut Store) -> Result<bool, FormatError> {
         let Some(raw) = self.next.take() else {
             return Ok(false);
@@ -201,7 +201,7 @@ impl<R: Read> Reader<R> {
         self.survive(added)
     }
 
-    /// Ends reading at damage behind the first block, which is no error.
+    /// Turns an error after the first block into the end of reading, with a note.
     fn survive(&mut self, read: Result<bool, FormatError>) -> Result<bool, FormatError> {
         match read {
             Err(FormatError::Damaged(what)) if self.blocks > 0 => {
@@ -216,33 +216,33 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// What the file says of itself so far.
+    /// The file's description of the recording, as far as it was read.
     pub fn info(&self) -> &Info {
         &self.info
     }
 
-    /// How many samples of the file were given to a store so far.
+    /// Number of samples of the file that were added to a store so far.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// Says what the time is, on the store's clock, for a recording that comes as it is made.
+    /// Sets the current time on the store's clock, for a recording that is read while it is made.
     pub fn set_now(&mut self, now_ns: u64) {
         self.place.set_now(now_ns);
     }
 
-    /// Whether there is nothing more to read: the input has ended, or its writer has said so. Else
-    /// it is damaged, and more may come.
+    /// Whether there is nothing more to read: the input has ended, or its writer has marked the
+    /// end. If false after a failed read, the input was damaged, and more may come.
     pub fn is_at_end(&self) -> bool {
         self.is_at_end || self.is_finished
     }
 
-    /// Whether the writer had said that nothing more comes.
+    /// Whether the writer has marked the end of the recording.
     pub fn is_finished(&self) -> bool {
         self.is_finished
     }
 
-    /// What is missing of what was read, in sentences.
+    /// Sentences about what is missing of what was read.
     pub fn notes(&self) -> Vec<String> {
         let unknown = (self.unknown_sections > 0).then(|| {
             format!(
@@ -257,13 +257,12 @@ impl<R: Read> Reader<R> {
             .collect()
     }
 
-    /// Takes the sections of one block, in their order. A section that is not known is
-    /// skipped by its length and counted. If one is damaged, the sections before it
-    /// remain in the store.
+    /// Handles the sections of one block in their order. An unknown section is skipped by its
+    /// length and counted. If a section is damaged, the sections before it remain in the store.
     fn absorb(&mut self, raw: &[u8], store: &mut Store) -> Result<(), FormatError> {
         let mut bytes = Bytes(raw);
         let mut exited = Vec::new();
-        // Of the samples of this block, in their order.
+        // Waits of the samples of this block, in the same order.
         let mut waits = Bytes(&[]);
         while !bytes.is_empty() {
             let tag = bytes.number()?;
@@ -285,7 +284,7 @@ impl<R: Read> Reader<R> {
                 }
                 section::BUSY => {
                     let busy = busy(part)?;
-                    // Of several machines each tells its own.
+                    // Among several machines each has its own value, which cannot be joined.
                     if matches!(self.place, Destination::Alone) {
                         store.set_busy(busy);
                     }
@@ -332,7 +331,7 @@ impl<R: Read> Reader<R> {
                 }
                 section::END => {
                     self.is_finished = true;
-                    // Other machines go on.
+                    // If other machines share the store, they go on.
                     if let (Destination::Alone, Some(end_ns)) = (&self.place, end_of(part)) {
                         store.end(end_ns);
                     }
@@ -340,14 +339,13 @@ impl<R: Read> Reader<R> {
                 _ => self.unknown_sections += 1,
             }
         }
-        // The store forgets who has ended and has no sample yet.
+        // Done last: the store forgets a process that has ended and has no samples yet.
         exited.into_iter().for_each(|id| store.process_exited(id));
         Ok(())
     }
 
-    /// Refuses a file whose sums a `f64` cannot hold exactly. Where the rate was
-    /// changed, a sample may count up to `spread` times, so that factor belongs to the
-    /// sum.
+    /// Returns an error for a file whose sums an `f64` cannot hold exactly. If the rate was
+    /// changed, a sample may count up to `spread` times, so that factor belongs to the sum.
     fn check_weight(&self) -> Result<(), FormatError> {
         if self.weight.saturating_mul(self.spread) > WEIGHT_MAX {
             Err(FormatError::TooLarge(
@@ -358,8 +356,8 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Replaces what is known of the recording. That of the first block also says when the
-    /// history begins.
+    /// Replaces the description of the recording. The description in the first block also says when
+    /// the history begins.
     fn add_info(&mut self, bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
         let (info, begin_ns) = read_info(bytes)?;
         self.info = info;
@@ -370,7 +368,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// The machines of processes that come behind it.
+    /// Reads the machines of the processes in the sections that follow.
     fn add_hosts(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
         while !bytes.is_empty() {
             let process = bytes.u32()?;
@@ -381,8 +379,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Defines modules in the order of the file; their numbers are their ids in the
-    /// store.
+    /// Defines modules in the order of the file; the order gives their ids in the store.
     fn add_modules(&mut self, mut bytes: Bytes<'_>, store: &mut Store) -> Result<(), FormatError> {
         while !bytes.is_empty() {
             self.tables.check_people(self.tables.modules)?;
@@ -397,9 +394,9 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Defines processes, or changes one that is known. Numbers rise by one, so that a
-    /// file cannot make a table with holes. Who has ended is put into `exited`, and is
-    /// told to the store at the end of the block.
+    /// Defines processes, or changes known ones. Numbers rise by one, so that a file cannot make a
+    /// table with gaps. Processes that have ended are collected in `exited`; the store is updated
+    /// with them at the end of the block.
     fn add_processes(
         &mut self,
         mut bytes: Bytes<'_>,
@@ -433,10 +430,10 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Adds the samples of one section. They lie in columns: one `how` byte a sample
-    /// (how its walk ended, times two, plus one if it hit in the kernel) gives the
-    /// count away, and each column ends by itself, so `count` cannot make the loop
-    /// longer than the section. `waits` has what they tell of waits, or is empty.
+    /// Adds the samples of one section. They are stored in columns. The column of `how` bytes (how
+    /// the walk ended, times two, plus one if the sample hit in the kernel) has one byte for each
+    /// sample, and each column has its own end, so a forged `count` cannot make the loop longer
+    /// than the section. `waits` has the details of waits, or is empty.
     fn add_samples(
         &mut self,
         mut bytes: Bytes<'_>,
@@ -514,10 +511,9 @@ impl<R: Read> Reader<R> {
                     ending,
                     weight,
                 };
-                // The fast way: the store has seen this stack and says what it knows it
-                // as, so that neither frames are collected nor the stack interned. It
-                // may have dropped it since to make room (`Forgotten`); then its frames
-                // are told once more.
+                // Fast path: the store has seen this stack and gave a handle for it, so its frames
+                // need not be collected and interned. The store may have dropped the stack since to
+                // make room (`Forgotten`); then its frames are added again.
                 let known = self.known.get(number as usize).copied().flatten();
                 if known.is_some() && store.add_sample_with(sample, wait, known) != Added::Forgotten
                 {
@@ -538,14 +534,14 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// What the next sample tells of a wait.
+/// Reads the details of the next sample's wait.
 fn wait_part(bytes: &mut Bytes<'_>) -> Result<WaitPart, FormatError> {
     let length_ns = bytes.number()?;
     Ok(WaitPart::of(length_ns, bytes.signed()?))
 }
 
-/// What the rate was changed to, and when; says how many samples at the highest one
-/// a sample at the lowest one is.
+/// Reads the changes of the rate. Returns how many samples at the highest rate correspond to one at
+/// the lowest rate.
 fn add_rates(mut bytes: Bytes<'_>, info: &mut Info) -> Result<u64, FormatError> {
     let mut from_ns = 0u64;
     let mut rates = vec![info.rates.first_hz];
@@ -563,14 +559,14 @@ fn add_rates(mut bytes: Bytes<'_>, info: &mut Info) -> Result<u64, FormatError> 
     Ok(u64::from(highest.div_ceil(lowest)))
 }
 
-/// The only CPUs that were sampled.
+/// Reads which CPUs were sampled.
 fn add_sampled_cpus(mut bytes: Bytes<'_>, info: &mut Info) -> Result<(), FormatError> {
     info.host.sampled_cpus.clear();
     let mut cpu = 0u64;
     while !bytes.is_empty() {
         cpu = cpu.saturating_add(bytes.number()?);
         let cpu = u16::try_from(cpu).map_err(|_| damaged("a CPU that cannot be"))?;
-        // One that does not rise would go on for as long as the block does.
+        // Numbers have to rise; otherwise the list could be as long as the block.
         if info
             .host
             .sampled_cpus
@@ -584,13 +580,13 @@ fn add_sampled_cpus(mut bytes: Bytes<'_>, info: &mut Info) -> Result<(), FormatE
     Ok(())
 }
 
-/// When it ended; files of version 2.0 do not say.
+/// Reads when the recording ended; `None` in files of version 2.0.
 fn end_of(mut bytes: Bytes<'_>) -> Option<u64> {
     let _samples = bytes.number().ok()?;
     bytes.number().ok()?.checked_sub(1)
 }
 
-/// How busy the CPUs were.
+/// Reads how busy the CPUs were.
 fn busy(mut bytes: Bytes<'_>) -> Result<Busy, FormatError> {
     Ok(Busy {
         busy_ms: bytes.number()?,
@@ -598,7 +594,7 @@ fn busy(mut bytes: Bytes<'_>) -> Result<Busy, FormatError> {
     })
 }
 
-/// Adds the pauses to the info before them.
+/// Reads the pauses, which belong to the info before them.
 fn add_pauses(mut bytes: Bytes<'_>, info: &mut Info) -> Result<(), FormatError> {
     let mut last_ns: u64 = 0;
     while !bytes.is_empty() && info.pauses.len() < PAUSES_MAX {
@@ -612,17 +608,17 @@ fn add_pauses(mut bytes: Bytes<'_>, info: &mut Info) -> Result<(), FormatError> 
     Ok(())
 }
 
-/// More recordings than anybody puts together.
+/// Limit of pauses: more recordings than anyone would merge.
 const PAUSES_MAX: usize = 10_000;
 
-/// What is known of the recording, and when its history begins; each info of a file has all
-/// of it, and the last one counts.
+/// Reads the description of the recording, and when its history begins. Each info section is
+/// complete, and the last one counts.
 fn read_info(mut bytes: Bytes<'_>) -> Result<(Info, Option<u64>), FormatError> {
     let metric = Metric {
         name: bytes.text()?,
         unit: bytes.text()?,
     };
-    // Later rates, the sampled CPUs and pauses are in sections of their own behind this one.
+    // Changes of the rate, sampled CPUs and pauses are in sections of their own after this one.
     let mut host = Host {
         name: bytes.text()?,
         kernel: bytes.text()?,
@@ -642,7 +638,7 @@ fn read_info(mut bytes: Bytes<'_>) -> Result<(Info, Option<u64>), FormatError> {
         notes: Vec::new(),
     };
     let begin_ns = bytes.number()?.checked_sub(1);
-    // Notes are for people to read: no more than 64 are kept, whatever the file holds.
+    // Notes are meant to be read by people: no more than 64 are kept.
     for _ in 0..bytes.count()?.min(64) {
         info.notes.push(bytes.text()?);
     }

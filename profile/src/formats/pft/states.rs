@@ -1,8 +1,8 @@
-//! What threads did and for whom they waited, as records of one section: what the file has
-//! not yet, and back.
+//! What threads did and for whom they waited, as records of one section: writes what the file does
+//! not have yet, and reads it back.
 //!
-//! A record is its kind, its length and its contents, so that a reader leaves out kinds that
-//! it does not know.
+//! A record is its kind, its length and its contents, so that a reader can skip kinds that it does
+//! not know.
 
 use super::tables::Tables;
 use crate::formats::FormatError;
@@ -20,50 +20,52 @@ mod kind {
     pub(super) const INTERRUPTED: u64 = 4;
 }
 
-/// For so many of the newest seconds the file does not say yet who waited for whom: a wait that
-/// is told late may still add to them.
+/// Number of newest seconds for which it is not written yet who waited for whom: a wait that is
+/// reported late may still add to them.
 const LATE_SECONDS: u64 = 3;
 
-/// Threads that one file may tell of: as many are read, and as many are written, of which the
-/// writer remembers each.
+/// Maximum number of threads in one file, as a reader accepts it.
 const THREADS_MAX: usize = 4 << 20;
+/// Maximum number of threads that are written. It is lower than [`THREADS_MAX`], as the writer
+/// remembers each of them.
 pub(super) const THREADS_WRITTEN_MAX: usize = 1 << 20;
 
-/// How much of a log is in the file.
+/// Which parts of a log are already in the file.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    /// By process, thread, when it was seen first, and name: its number.
+    /// Number of each thread, by process, thread id, when it was first seen, and name.
     threads: HashMap<(u32, u32, u64, Arc<str>), u64>,
-    /// The second from which on stretches are wanted.
+    /// First second of which stretches are written.
     first_second: u64,
-    /// How many stretches of each second.
+    /// Number of written stretches of each second.
     stretches: BTreeMap<u64, usize>,
-    /// Up to which second, without it, it is told who waited for whom.
+    /// The first second for which it is not written yet who waited for whom.
     held_until: u64,
-    /// How many last stretches of threads that live.
+    /// Number of written last stretches of living threads.
     living: usize,
-    /// There were more threads than are written.
+    /// There were more threads than are written, so some are missing.
     pub(super) is_full: bool,
 }
 
-/// Gives the number of a string, which is defined if it is new.
+/// Returns the number of a string; defines the string if it is new.
 type Strings<'s> = &'s mut dyn FnMut(&Arc<str>) -> u32;
 
-/// Adds a record.
+/// Appends a record.
 fn put_record(out: &mut Vec<u8>, kind: u64, contents: &[u8]) {
     put(out, kind);
     put_bytes(out, contents);
 }
 
 impl Written {
-    /// Leaves out what ended before a second.
+    /// Leaves out what ended before `second`.
     pub(super) fn begin_at(&mut self, second: u64) {
         self.first_second = second;
         self.held_until = second;
     }
 
-    /// Writes what the log has and the file has not, up to some size: false if there is more.
-    /// What may still change is written if this `is_last`; nothing comes behind that.
+    /// Writes what the log has and the file does not, until `out` reaches `size`. Returns false if
+    /// there is more. Data that may still change is written only if `is_last`; nothing may be
+    /// written after that.
     pub(super) fn write(
         &mut self,
         log: &StateLog,
@@ -130,7 +132,7 @@ impl Written {
             record.push(*slot);
             put(&mut record, (*count).into());
         }
-        // Nothing more of one that ended.
+        // A thread that ended has no further stretches.
         if let Some(then) = stretch.then {
             record.push(then.state as u8);
             put(&mut record, stretch.end_ns - then.since_ns);
@@ -142,7 +144,7 @@ impl Written {
         put_record(out, kind::STRETCH, &record);
     }
 
-    /// The number of a thread; `None` if there are too many.
+    /// Returns the number of a thread, defined if it is new; `None` if there are too many.
     fn number(
         &mut self,
         thread: &StateThread,
@@ -192,13 +194,13 @@ fn damaged(what: &str) -> FormatError {
     FormatError::Damaged(what.into())
 }
 
-/// What a file has told of threads, by number.
+/// The threads that a file has defined, by number.
 #[derive(Debug, Default)]
 pub(super) struct Threads(Vec<Arc<StateThread>>);
 
 impl Threads {
-    /// Adds the records of a section to a log. Returns how many were of kinds that are not
-    /// known.
+    /// Adds the records of a section to a log. Returns how many records of unknown kinds were
+    /// skipped.
     pub(super) fn read(
         &mut self,
         mut bytes: Bytes<'_>,

@@ -1,9 +1,9 @@
-//! What a file has defined so far: strings, modules, processes, threads, frames and
-//! stacks, each found by its number in the file.
+//! What a file has defined so far: strings, modules, processes, threads, frames and stacks, each
+//! found by its number in the file.
 //!
-//! A definition comes before its use, so that a number can be checked when it is read,
-//! and whatever stands in these tables can be followed without a check. Sections of
-//! version 1 and of version 2 fill the same tables.
+//! A definition comes before its use, so a number can be checked when it is read, and numbers
+//! stored in these tables can be followed without a check. Sections of version 1 and of version 2
+//! fill the same tables.
 
 use crate::formats::FormatError;
 use crate::formats::wire::Bytes;
@@ -11,40 +11,39 @@ use crate::intern::STACK_DEPTH_MAX;
 use crate::{Frame, FrameKind, ModuleId, ProcessId};
 use std::sync::Arc;
 
-/// Bounds on what one file may define. All together stay below a gigabyte.
-///
-/// Letters of all strings.
+/// Limits of what one file may define; all together stay below a gigabyte. This one is for the
+/// bytes of all strings.
 const STRING_BYTES_MAX: usize = 256 << 20;
 const STRINGS_MAX: usize = 4 << 20;
-/// Of processes, of threads and of modules.
+/// Maximum number of processes, of threads and of modules.
 pub(super) const PEOPLE_MAX: usize = 4 << 20;
 const FRAMES_MAX: usize = 8 << 20;
-/// Frame numbers of all stacks together, 4 bytes each.
+/// Maximum number of frame numbers in all stacks together, 4 bytes each.
 const STACK_WORDS_MAX: usize = 64 << 20;
 
-/// Made and asked by the [`Reader`](super::Reader) of one file, and forgotten with it.
+/// The tables of one file, owned by its [`Reader`](super::Reader).
 #[derive(Debug)]
 pub(super) struct Tables {
-    /// By number; 0 is the empty one.
+    /// Strings by number; number 0 is the empty string.
     strings: Vec<Arc<str>>,
-    /// Bytes of all of them.
+    /// Bytes of all strings, at most [`STRING_BYTES_MAX`].
     letters: usize,
-    /// What is added to the numbers of modules and processes in the store.
+    /// Offset that is added to the numbers of modules and processes in the store.
     first_number: u32,
-    /// How many modules there are.
+    /// Number of modules defined so far.
     pub(super) modules: u32,
-    /// How many processes there are.
+    /// Number of processes defined so far.
     pub(super) processes: u32,
     pub(super) threads: Vec<Thread>,
-    /// By number less one, as number 0 stands for no frame.
+    /// Frames by number minus one, as number 0 stands for no frame.
     frames: Vec<Frame>,
     /// Frame numbers of all stacks, innermost first.
     words: Vec<u32>,
-    /// Where each stack begins; at the end where the last one ends.
+    /// Begin of each stack in `words`, and at last the end of the last stack.
     starts: Vec<u32>,
 }
 
-/// What the file says of a thread. The store gets it again with each sample.
+/// A thread as the file defines it. The store gets these values again with each sample.
 #[derive(Debug, Clone)]
 pub(super) struct Thread {
     pub(super) process: ProcessId,
@@ -57,6 +56,7 @@ fn damaged(what: &str) -> FormatError {
 }
 
 impl Tables {
+    /// Empty tables; `first_number` is added to the numbers of modules and processes.
     pub(super) fn new(first_number: u32) -> Self {
         Self {
             strings: vec![Arc::default()],
@@ -71,7 +71,7 @@ impl Tables {
         }
     }
 
-    /// Cleans texts of what could harm a terminal, and cuts long ones.
+    /// Adds strings after removing what could harm a terminal; long ones are cut.
     pub(super) fn add_strings(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
         while !bytes.is_empty() {
             let text = bytes.text()?;
@@ -84,18 +84,18 @@ impl Tables {
         Ok(())
     }
 
-    /// The text whose number comes next in `bytes`.
+    /// Reads the number of a string from `bytes` and returns the string.
     pub(super) fn string(&self, bytes: &mut Bytes<'_>) -> Result<&Arc<str>, FormatError> {
         self.string_of(bytes.u32()?)
     }
 
-    /// The text of a number; an error for one that was not defined.
+    /// Returns the string of a number; an error if it was not defined.
     pub(super) fn string_of(&self, number: u32) -> Result<&Arc<str>, FormatError> {
         let found = self.strings.get(number as usize);
         found.ok_or_else(|| damaged("a name is used that it does not have"))
     }
 
-    /// The section of threads: process, thread id and name of each.
+    /// Reads the section of threads: process, thread id and name of each.
     pub(super) fn add_threads(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
         while !bytes.is_empty() {
             let process = bytes.u32()?;
@@ -114,8 +114,8 @@ impl Tables {
         Ok(())
     }
 
-    /// Frames of version 1: a module and a kind for each, and addresses as steps from
-    /// the one before, forward or back.
+    /// Reads frames of version 1: a module and a kind for each, and addresses as differences to the
+    /// one before, positive or negative.
     pub(super) fn add_frames(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
         let mut last = 0u64;
         while !bytes.is_empty() {
@@ -126,14 +126,15 @@ impl Tables {
         Ok(())
     }
 
-    /// Frames of version 2: runs of frames of one module and kind, by rising addresses.
-    /// What the runs are stands before all addresses.
+    /// Reads frames of version 2: runs of frames of one module and kind, by rising addresses. The
+    /// description of all runs comes before all addresses.
     pub(super) fn add_frame_runs(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
         let mut runs = Bytes(bytes.bytes()?);
         while !runs.is_empty() {
             let (module, kind) = self.frame_place(&mut runs)?;
             let mut address = 0u64;
-            // Each takes a byte at least: what is not there is not waited for.
+            // Each run takes at least a byte, so reading past the end is an error before much
+            // memory is used.
             for _ in 0..runs.number()? {
                 address = address.wrapping_add(bytes.number()?);
                 self.add_frame(module, kind, address)?;
@@ -142,7 +143,7 @@ impl Tables {
         Ok(())
     }
 
-    /// The module and the kind of code that stand before an address or a run of them.
+    /// Reads the module and the kind of code that precede an address or a run of addresses.
     fn frame_place(&self, bytes: &mut Bytes<'_>) -> Result<(ModuleId, FrameKind), FormatError> {
         let module = bytes.u32()?;
         if module >= self.modules {
@@ -174,7 +175,7 @@ impl Tables {
         Ok(())
     }
 
-    /// `None` for the number that stands for no frame.
+    /// Returns the frame of a number; `None` for 0, which stands for no frame.
     pub(super) fn frame(&self, number: u32) -> Result<Option<Frame>, FormatError> {
         let Some(at) = number.checked_sub(1) else {
             return Ok(None);
@@ -185,8 +186,8 @@ impl Tables {
             .ok_or_else(|| damaged("a frame is used that it does not have"))
     }
 
-    /// Stacks of version 1. Each says how many of the outermost frames it has in common
-    /// with the stack before in its section, and its other frames, innermost first:
+    /// Reads stacks of version 1. Each stores how many of the outermost frames it shares with the
+    /// stack before in its section, and its other frames, innermost first:
     ///
     /// ```text
     /// before:   main run step parse        (outermost first)
@@ -194,8 +195,8 @@ impl Tables {
     ///           └─ shared: 3 ─┘            └ own: 2 ┘
     /// ```
     ///
-    /// Because `words` has stacks innermost first, the shared part is the end of the
-    /// one before and is copied behind its own frames.
+    /// Because `words` has stacks innermost first, the shared part is the end of the stack before
+    /// and is copied behind the stack's own frames.
     pub(super) fn add_stacks(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
         let mut before = self.words.len()..self.words.len();
         while !bytes.is_empty() {
@@ -215,7 +216,7 @@ impl Tables {
             for _ in 0..own {
                 last = last.wrapping_add(bytes.signed()?);
                 let number = u32::try_from(last).map_err(|_| damaged("a frame of no number"))?;
-                // Checked here, once, so that `stack` can index without a check.
+                // Checked once here, so that `stack` can index without a check.
                 self.frame(number)?;
                 self.words.push(number);
             }
@@ -227,10 +228,10 @@ impl Tables {
         Ok(())
     }
 
-    /// As [`columns::Stacks`](super::columns::Stacks) writes them.
+    /// Reads stacks of version 2, as [`columns::Stacks`](super::columns::Stacks) writes them.
     ///
-    /// Lengths and frame numbers lie in two columns, the numbers all of one width,
-    /// outermost first, and are turned round here.
+    /// Lengths and frame numbers lie in two columns. The numbers all have the same width and are
+    /// outermost first; here their order is reversed.
     pub(super) fn add_stack_columns(&mut self, mut bytes: Bytes<'_>) -> Result<(), FormatError> {
         let width = usize::from(bytes.byte()?);
         if !(1..=4).contains(&width) {
@@ -264,22 +265,22 @@ impl Tables {
         Ok(())
     }
 
-    /// What the store calls a module of the file.
+    /// Returns the store's id of a module of the file.
     pub(super) fn module_id(&self, number: u32) -> ModuleId {
         ModuleId(self.first_number + number)
     }
 
-    /// What the store calls a process of the file.
+    /// Returns the store's id of a process of the file.
     pub(super) fn process_id(&self, number: u32) -> ProcessId {
         ProcessId(self.first_number + number)
     }
 
-    /// How many stacks there are.
+    /// Number of stacks defined so far.
     pub(super) fn stacks(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The frames of a stack, written over `frames`.
+    /// Replaces the contents of `frames` by the frames of a stack.
     pub(super) fn stack(&self, number: u32, frames: &mut Vec<Frame>) -> Result<(), FormatError> {
         let at = number as usize;
         let bounds = self.starts.get(at..at + 2);
@@ -293,7 +294,7 @@ impl Tables {
         Ok(())
     }
 
-    /// For one more module or process.
+    /// Returns an error if there is no room for one more module or process.
     pub(super) fn check_people(&self, count: u32) -> Result<(), FormatError> {
         check_room(
             count as usize,

@@ -1,8 +1,8 @@
-//! Writing what a view has and the file has not yet.
+//! Writes what a view has and the file does not have yet.
 //!
-//! The writer keeps, for everything that has a number in the store, the number
-//! it has in the file. Numbers of the store may come to mean something else;
-//! so each is kept with what it meant, and looked at again.
+//! For everything that has a number in the store, the writer keeps its number in the file. The
+//! store reuses its numbers for other things; so the writer also keeps what each number stood for,
+//! and compares it when the number is used.
 
 use super::block::Packer;
 use super::columns::{self, kind};
@@ -23,86 +23,87 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 use std::sync::Arc;
 
-/// A block is closed when it has grown to that.
+/// A block is closed when its contents have reached this size in bytes.
 const RAW_TARGET: usize = 1 << 20;
 
 /// Writes a growing profile.
 ///
-/// The recorder keeps one for as long as it records and calls [`Writer::append`] with
-/// each new view, about once a second; [`write`](super::write) makes one for a single
-/// view. After each append the file ends between two blocks, and a reader can use it.
+/// The recorder keeps one writer for as long as it records and calls [`Writer::append`] with each
+/// new view, about once a second; [`write`](super::write) uses one for a single view. After each
+/// append the file ends with a whole block, and a reader can use it.
 #[derive(Debug)]
 pub struct Writer<W> {
     out: W,
     packer: Packer,
-    /// How long the file is: its head and all blocks so far.
+    /// Length of the file in bytes: its head and all blocks so far.
     bytes: u64,
-    /// Samples in the file, whatever they weigh.
+    /// Number of samples in the file, whatever their weights.
     samples: u64,
-    /// What the file says of the recording. Written again only when it has changed.
+    /// The description of the recording in the file; written again only when it has changed.
     info: Option<Arc<Info>>,
-    /// Numbers in the file, here and in the maps below. Strings begin at 1, as the
-    /// empty one is 0 and is not in the map.
+    /// Number of each string in the file. Strings begin at 1; the empty string is 0 and is not in
+    /// the map.
     strings: HashMap<Arc<str>, u32>,
     modules: HashMap<ModuleId, u32>,
-    /// Number in the file, and what the file says of the process: when that differs
-    /// from the view, the process is written again under the same number.
+    /// Number of each process in the file, and what the file says of it. When that differs from the
+    /// view, the process is written again under the same number.
     processes: HashMap<ProcessId, (u32, Process)>,
-    /// By process, thread id and name: a thread that renames itself is another one
-    /// here.
+    /// Number of each thread in the file, by process, thread id and name: a thread that renames
+    /// itself is another one here.
     threads: HashMap<(ProcessId, u32, Arc<str>), u32>,
-    /// By the store's number: who that was, and the number in the file.
+    /// By the store's thread slot: which thread that was, and its number in the file.
     thread_slots: Vec<Option<(Thread, u32)>>,
-    /// By what the frame is, not by its number in the store. They begin at 1; 0 stands
-    /// for no frame.
+    /// Number of each frame in the file, by its contents and not by its number in the store.
+    /// Numbers begin at 1; 0 stands for no frame.
     frames: HashMap<Frame, u32>,
-    /// By number in the file.
+    /// What the file says of each frame's name, by number in the file.
     named: Vec<Named>,
-    /// By the store's number: its serial, and the number in the file.
+    /// By the store's stack number: the serial of the stack, and its number in the file.
     stacks: Vec<Option<(u32, u32)>>,
-    /// How many stacks the file has, which is the number of the next one.
+    /// Number of stacks in the file, which is also the number of the next one.
     stacks_written: u32,
-    /// What the file has of what probes counted.
+    /// Which counts of probes are in the file.
     probes: probes::Written,
-    /// What the file has of what threads did.
+    /// Which states of threads are in the file.
     states: states::Written,
-    /// The file says that it does not have all threads of that.
+    /// Whether the file already has the note that it lacks some threads.
     has_told_threads: bool,
-    /// The second from which on samples are wanted.
+    /// First second of which samples are written.
     first_second: u64,
-    /// How busy the CPUs were, as the file says it.
+    /// How busy the CPUs were, as stored in the file.
     busy: Busy,
-    /// Sentences that the file has besides those of the recording.
+    /// Sentences that the file has in addition to those of the recording.
     notes: Vec<String>,
-    /// Samples that were lost before the file begins and up to its end, where it has only a part of
-    /// the recording.
+    /// Range of the recording's count of lost samples, before the file begins and up to its end, if
+    /// the file has only a part of the recording.
     lost: Option<(u64, u64)>,
-    /// When it ended, if that is known.
+    /// When the recording ended; `None` if unknown.
     end_ns: Option<u64>,
-    /// How many samples of each second are in the file.
+    /// Number of written samples of each second.
     written: BTreeMap<u64, usize>,
-    /// What was collected for the next block; empty between two calls.
+    /// The contents of the next block; empty between two calls.
     block: Block,
 }
 
 /// What the file says of a frame's name.
 #[derive(Debug, Clone, Copy)]
 struct Named {
-    /// In the store.
+    /// The frame's number in the store.
     frame: FrameId,
-    /// What was written last, so that only news are written.
+    /// What was written last, so that only changes are written.
     state: NameWritten,
     has_source: bool,
 }
 
-/// Whether the view may tell something of a frame that the file does not say.
+/// Whether the view may have something about a frame that the file does not have.
 type HasNews = fn(&Named, &View) -> bool;
 
-/// Writes what is news of a frame, which has that number in the file.
+/// Writes what is new about a frame; the tuple has its number in the file.
 type AddNews<W> = fn(&mut Writer<W>, &View, (u32, Frame), &mut Named);
 
 impl Named {
-    /// Whether the view has a name for the frame, or the first reason for having none.
+    /// Whether the view has a name for the frame, or a reason for having none that is the first
+    /// one.
     fn has_new_name(&self, view: &View) -> bool {
         let tag = view.tables.names.tag(self.frame);
         match self.state {
@@ -112,25 +113,25 @@ impl Named {
         }
     }
 
-    /// Whether the view has the first chain of lines for the frame.
+    /// Whether the view has source lines for the frame and the file has none.
     fn has_new_source(&self, view: &View) -> bool {
         !self.has_source && !view.tables.sources.chain(self.frame).is_empty()
     }
 }
 
-/// How much the file says of a frame's name. It only moves down this list: a reason is
-/// told once and may be followed by a name, after a name nothing more is written.
+/// How much the file says of a frame's name. The state only moves down this list: a reason is
+/// written once and may be followed by a name, after a name nothing more is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameWritten {
     /// Nothing yet.
     Pending,
-    /// Why it has no name.
+    /// The reason why it has no name is written.
     Unnamed,
-    /// Its name.
+    /// Its name is written.
     Final,
 }
 
-/// The parts of the next block.
+/// The contents of the next block.
 #[derive(Debug, Default)]
 struct Block {
     info: Vec<u8>,
@@ -143,8 +144,8 @@ struct Block {
     hosts: Vec<u8>,
     processes: Vec<u8>,
     threads: Vec<u8>,
-    /// With the module's number in the file. Until they are sorted and numbered
-    /// anew, their numbers go on from those of the frames before.
+    /// New frames, with the number of their module in the file. Until they are sorted and
+    /// renumbered, their numbers continue those of the frames before.
     new_frames: Vec<(u32, Frame)>,
     frames: Vec<u8>,
     new_stacks: columns::Stacks,
@@ -159,7 +160,7 @@ struct Block {
 }
 
 impl Block {
-    /// Bytes that it will be, roughly.
+    /// Approximate length of the block in bytes.
     fn len(&self) -> usize {
         let rows = [
             &self.strings,
@@ -176,13 +177,12 @@ impl Block {
         rows + new + self.stacks.len() + named + self.samples.len() + beside
     }
 
-    /// In the order in which a reader needs them.
+    /// Returns the sections with their tags, in the order in which a reader needs them.
     ///
-    /// Strings come before all that uses their numbers, machines before their processes, stacks before samples, and what
-    /// samples tell of waits before them, so that it is there when they are read. Names
-    /// and sources stand behind the samples: a store takes names only for frames that
-    /// it has, and it has them from samples. Rates and sampled CPUs change the info
-    /// before them.
+    /// Strings come before everything that uses their numbers, machines before their processes,
+    /// stacks before samples, and details of waits before the samples they belong to. Names and
+    /// sources come after the samples: a store takes names only for frames that it has, and it gets
+    /// frames with samples. Rates and sampled CPUs change the info before them.
     fn sections(self) -> [(u64, Vec<u8>); 19] {
         [
             (section::INFO, self.info),
@@ -209,10 +209,10 @@ impl Block {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file.
+    /// Begins a file by writing its head.
     pub fn new(mut out: W) -> Result<Self, FormatError> {
         let version = [VERSION.to_le_bytes(), VERSION_MINOR.to_le_bytes()].concat();
-        // In one piece, which `out` may keep until samples come.
+        // Written in one piece, which `out` may buffer until samples come.
         out.write_all(&[&MAGIC[..], &version].concat())?;
         Ok(Self {
             out,
@@ -242,24 +242,24 @@ impl<W: Write> Writer<W> {
         })
     }
 
-    /// Leaves out samples before the second of this moment, and says that the recording begins
-    /// there. To be called before anything is appended.
+    /// Leaves out samples before the second of `begin_ns`, and makes the recording begin there.
+    /// Must be called before the first append.
     pub fn begin_at(&mut self, begin_ns: u64) {
         self.first_second = begin_ns / 1_000_000_000;
         self.states.begin_at(self.first_second);
     }
 
-    /// Says that of the samples that the recording has lost only those after the first `before` and
-    /// up to the first `until` were lost in the file's time. To be called before anything is appended.
+    /// Limits the count of lost samples to the file's part of the recording: of the samples that
+    /// the recording lost, only those from number `before` up to number `until` count. Must be
+    /// called before the first append.
     pub fn count_lost(&mut self, before: u64, until: u64) {
         self.lost = Some((before, until));
     }
 
-    /// Adds a sentence to those that the recording has: the file has it from the next append
-    /// on.
+    /// Adds a sentence to those of the recording; it is written with the next append.
     pub fn add_note(&mut self, sentence: String) {
         self.notes.push(sentence);
-        // The info is written once more, and the last one counts.
+        // Makes the next append write the info again; the last one in the file counts.
         self.info = None;
     }
 
@@ -273,27 +273,27 @@ impl<W: Write> Writer<W> {
         self.samples
     }
 
-    /// Writes the samples up to the second that begins at `until_ns` (without
-    /// it, all) that are not written yet, and whatever has become known since
-    /// the last time. The file is whole afterwards.
+    /// Writes the samples that are not written yet, up to the second that begins at `until_ns` (all
+    /// of them if that is `None`), and everything else that has become known since the last call.
+    /// The file is complete afterwards.
     pub fn append(&mut self, view: &View, until_ns: Option<u64>) -> Result<(), FormatError> {
         let until = until_ns.map_or(u64::MAX, |ns| ns / 1_000_000_000);
         self.append_some(view, |second| second < until, |_| true)
     }
 
-    /// As [`Writer::append`], for the last time: the samples up to and at
-    /// `end_ns`. Later ones came while names were waited for.
+    /// Appends for the last time, as [`Writer::append`] does, samples up to and including `end_ns`.
+    /// Later samples arrived while names were being looked up.
     pub fn append_last(&mut self, view: &View, end_ns: u64) -> Result<(), FormatError> {
         self.end_ns = Some(end_ns);
         let end = end_ns / STAMP_NS;
         self.append_some(view, |_| true, |sample| sample.stamp <= end)
     }
 
-    /// Writes the samples of the wanted seconds that the file does not have, then what
-    /// has changed of processes, names and sources, and closes the block.
+    /// Writes the samples of the wanted seconds that the file does not have, then the changes of
+    /// processes, names and sources, and closes the block.
     ///
-    /// How far a second was written is kept as a count. That suffices because a bucket
-    /// of the store only grows at its end; it is forgotten with the second itself.
+    /// The progress within each second is kept as a count. That suffices because a bucket of the
+    /// store only grows at its end; the count is dropped together with the second.
     fn append_some(
         &mut self,
         view: &View,
@@ -308,8 +308,8 @@ impl<W: Write> Writer<W> {
             if second < self.first_second || !is_second(second) || done >= bucket.len() {
                 continue;
             }
-            // What `is_wanted` leaves out now is left out for good: `written` is set to
-            // the whole length below. Only `append_last` does so.
+            // Samples that `is_wanted` rejects now are never written: `written` is set to the whole
+            // length below. Only `append_last` rejects any.
             let samples = bucket.iter().skip(done);
             let samples: Vec<(Sample, WaitPart)> = (done..)
                 .zip(samples)
@@ -319,7 +319,7 @@ impl<W: Write> Writer<W> {
             self.add_samples(view, second, &samples)?;
             self.written.insert(second, bucket.len());
         }
-        // Seconds that the store has dropped do not come again.
+        // Seconds that the store has dropped do not come back.
         if let Some(oldest) = view.tables.history.oldest_second() {
             self.written = self.written.split_off(&oldest);
         }
@@ -330,7 +330,7 @@ impl<W: Write> Writer<W> {
         self.flush()
     }
 
-    /// Says that nothing more comes, after a last [`Writer::append`].
+    /// Marks the end of the recording, after a last [`Writer::append`].
     pub fn finish(&mut self, view: &View) -> Result<(), FormatError> {
         self.add_info(view);
         self.add_busy(view);
@@ -364,20 +364,19 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Adds samples of one second to the block until it is full, and returns how many. They
-    /// are six columns: hundredths of the second, endings, CPUs, threads, stacks, weights.
-    /// Threads and stacks that the file does not have are defined on the way, in the same
-    /// block: each sample may bring a stack of hundreds of frames, and readers refuse blocks
-    /// above [`RAW_MAX`](super::block::RAW_MAX). What they tell of waits is a section of its
-    /// own. Weights are left out where all are 1, as they
-    /// are for samples of the CPU clock.
+    /// Adds samples of one second to the block until it is full, and returns how many. They are six
+    /// columns: hundredths of the second, endings, CPUs, threads, stacks, weights. Threads and
+    /// stacks that the file does not have are defined on the way, in the same block: each sample
+    /// may bring a stack of hundreds of frames, and readers refuse blocks above
+    /// [`RAW_MAX`](super::block::RAW_MAX). Details of waits are a section of their own. The weights
+    /// are left out if all are 1, as they are for samples of the CPU clock.
     fn fill_block(&mut self, view: &View, second: u64, samples: &[(Sample, WaitPart)]) -> usize {
         let mut columns: [Vec<u8>; 6] = Default::default();
         let [centis, hows, cpus, threads, stacks, weights] = &mut columns;
         let mut last = 0i64;
         let mut added = 0;
         let is_weighted = samples.iter().any(|(sample, _)| sample.weight != 1);
-        // Of all samples of a block or of none.
+        // Either all samples of a block have details of waits, or none has.
         let has_waits = view.info().metric.is_waiting();
         for (sample, wait) in samples {
             let centi = (sample.stamp % 100) as i64;
@@ -388,7 +387,7 @@ impl<W: Write> Writer<W> {
             put(threads, self.thread(view, sample.thread).into());
             let before = self.stacks_written;
             let stack = self.stack(view, sample.stack);
-            // One that is new has the next number.
+            // A new stack has the next number.
             put(
                 stacks,
                 if stack == before {
@@ -422,8 +421,8 @@ impl<W: Write> Writer<W> {
         added
     }
 
-    /// Packs and writes what the block has, and begins an empty one. A block with
-    /// nothing in it is not written.
+    /// Packs and writes the contents of the block, and begins an empty one. An empty block is not
+    /// written.
     fn flush(&mut self) -> Result<(), FormatError> {
         self.number_frames();
         let block = std::mem::take(&mut self.block);
@@ -450,9 +449,9 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes what is known of the recording, if that has changed. Changes of the rate
-    /// a choice of CPUs, and pauses are sections of their own behind it, so that older readers,
-    /// which do not know them, read the rest.
+    /// Writes the description of the recording, if it has changed. Changes of the rate, a choice of
+    /// CPUs, and pauses are sections of their own after it, so that older readers, which do not
+    /// know these sections, can read the rest.
     fn add_info(&mut self, view: &View) {
         let info = view.info();
         if self.info.as_ref() == Some(info) {
@@ -508,7 +507,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// 0 is the empty string.
+    /// Returns the number of a string, defined if it is new; 0 is the empty string.
     fn string(&mut self, text: &Arc<str>) -> u32 {
         if text.is_empty() {
             return 0;
@@ -522,7 +521,7 @@ impl<W: Write> Writer<W> {
         number
     }
 
-    /// The number of a module in the file, defined with its first frame.
+    /// Returns the number of a module in the file, defined with its first frame.
     fn module(&mut self, view: &View, id: ModuleId) -> u32 {
         if let Some(number) = self.modules.get(&id) {
             return *number;
@@ -537,8 +536,8 @@ impl<W: Write> Writer<W> {
         number
     }
 
-    /// The number of a thread in the file. Slots of the store are used again for other
-    /// threads, so the one remembered for a slot is compared before it is believed.
+    /// Returns the number of a thread in the file. The store reuses slots for other threads, so the
+    /// thread remembered for a slot is compared first.
     fn thread(&mut self, view: &View, slot: ThreadSlot) -> u32 {
         let thread = view.tables.processes.thread(slot);
         let at = slot.0 as usize;
@@ -554,8 +553,8 @@ impl<W: Write> Writer<W> {
         number
     }
 
-    /// Asks the map, for a slot that is new or was used again, and defines a thread
-    /// that the file does not have.
+    /// Returns the number of a thread whose slot is new or was reused; defines a thread that the
+    /// file does not have.
     fn find_thread(&mut self, view: &View, thread: &Thread) -> u32 {
         let key = (thread.process, thread.tid, Arc::clone(&thread.comm));
         if let Some(number) = self.threads.get(&key) {
@@ -572,8 +571,8 @@ impl<W: Write> Writer<W> {
         number
     }
 
-    /// The number of a process in the file, defined with its first sample. A process
-    /// that the store does not know any more is written as an untold one.
+    /// Returns the number of a process in the file, defined with its first sample. A process that
+    /// the store has forgotten is written without details.
     fn process(&mut self, view: &View, id: ProcessId) -> u32 {
         if let Some((number, _)) = self.processes.get(&id) {
             return *number;
@@ -590,13 +589,15 @@ impl<W: Write> Writer<W> {
         number
     }
 
-    /// Adds the row of a process. A row with a number that the file has changes it.
+    /// Adds the row of a process. A row with a number that the file already has replaces the
+    /// earlier one.
     fn put_process(&mut self, number: u32, process: &Process) {
         let comm = self.string(&process.comm);
         let details = &process.details;
         let cgroup = details.cgroup.as_ref().map_or(0, |text| self.string(text));
         let user = details.user.as_ref().map_or(0, |text| self.string(text));
-        // A process stays on its machine, and changed ones say it again: rows stay simple.
+        // The machine of a process never changes, but it is repeated with each row, which keeps
+        // rows simple.
         if let Some(host) = &details.host {
             let host = self.string(host);
             put(&mut self.block.hosts, number.into());
@@ -615,11 +616,10 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes processes again that have changed since they were written: they were
-    /// renamed, have ended, or more is known of them.
+    /// Writes processes again that have changed since they were written: they were renamed, have
+    /// ended, or more is known about them.
     fn add_processes(&mut self, view: &View) {
-        // The map is in no order; rows are sorted, so that the same recording gives the
-        // same bytes.
+        // The map has no order; rows are sorted, so that the same recording gives the same bytes.
         let mut changed = Vec::new();
         for (id, (number, before)) in &mut self.processes {
             if let Some(now) = view.tables.processes.get(*id)
@@ -635,12 +635,10 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// The number of a stack in the file. The store uses numbers of dropped stacks
-    /// again under another serial, which tells whether the one remembered is still
-    /// meant.
+    /// Returns the number of a stack in the file. The store reuses the numbers of dropped stacks
+    /// with another serial, which tells whether a remembered number is still valid.
     ///
-    /// A stack that the store dropped and met again is written twice; readers intern
-    /// it.
+    /// A stack that the store dropped and met again is written twice; readers intern it.
     fn stack(&mut self, view: &View, id: StackId) -> u32 {
         let table = &view.tables.stacks;
         let (at, serial) = (id.0 as usize, table.serial(id));
@@ -661,16 +659,15 @@ impl<W: Write> Writer<W> {
         number
     }
 
-    /// 0 stands for no frame at all.
-    /// The number of a frame in the file; until the block is closed that of a new one
-    /// is preliminary, see [`Writer::number_frames`].
+    /// Returns the number of a frame in the file; 0 stands for no frame at all. Until the block is
+    /// closed, the number of a new frame is preliminary, see [`Writer::number_frames`].
     fn frame(&mut self, view: &View, id: FrameId) -> u32 {
         if id.0 < crate::intern::RESERVED {
             return 0;
         }
         let frame = view.tables.frames[id.0 as usize];
         if let Some(number) = self.frames.get(&frame) {
-            // It may have left and come again under another number.
+            // The frame may have been dropped by the store and have come back with another number.
             self.named[*number as usize - 1].frame = id;
             return *number;
         }
@@ -686,19 +683,19 @@ impl<W: Write> Writer<W> {
         number
     }
 
-    /// Sorts the new frames of the block and gives them the numbers of that
-    /// order: what lies side by side packs well, and its names even better.
+    /// Sorts the new frames of the block and numbers them in that order: neighbouring frames
+    /// compress well side by side, and their names even better.
     fn number_frames(&mut self) {
         let new = std::mem::take(&mut self.block.new_frames);
-        // New frames were numbered from `first` on as they were met. `numbers[at]`
-        // becomes the lasting number of the one that was number `first + at`.
+        // New frames were numbered from `first` on as they were met. `numbers[at]` becomes the
+        // final number of the frame that had number `first + at`.
         let first = (self.frames.len() - new.len()) as u32 + 1;
         let mut numbers = vec![0; new.len()];
         if !new.is_empty() {
             let key = |(module, frame): (u32, Frame)| (module, frame.kind as u8, frame.address);
             let mut order: Vec<usize> = (0..new.len()).collect();
             order.sort_unstable_by_key(|at| key(new[*at]));
-            // `named` is by number, so it takes the new order as well.
+            // `named` is indexed by number, so it has to be reordered as well.
             let named = self.named.split_off(first as usize - 1);
             for (number, at) in (first..).zip(&order) {
                 self.frames.insert(new[*at].1, number);
@@ -710,8 +707,7 @@ impl<W: Write> Writer<W> {
         }
         let mut stacks = std::mem::take(&mut self.block.new_stacks);
         if !stacks.is_empty() {
-            // Below `first` are frames of earlier blocks and 0, which keep their
-            // numbers.
+            // Numbers below `first` are frames of earlier blocks and 0, which keep their numbers.
             stacks.renumber(|number| match number.checked_sub(first) {
                 Some(at) => numbers[at as usize],
                 None => number,
@@ -720,14 +716,14 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// What probes have counted since the last time.
+    /// Writes what probes have counted since the last call.
     fn add_probes(&mut self, view: &View) -> Result<(), FormatError> {
         let mut written = std::mem::take(&mut self.probes);
         loop {
             let mut records = std::mem::take(&mut self.block.probes);
             let log = view.probes();
             let is_all = {
-                // Each record may bring a string, which is longer than the record.
+                // Each record may define a string, which can be longer than the record.
                 let size = RAW_TARGET / 8;
                 written.write(log, &mut |text| self.string(text), &mut records, size)
             };
@@ -741,7 +737,8 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// What threads have done since the last time; what may still change if this `is_last`.
+    /// Writes what threads have done since the last call; data that may still change only if
+    /// `is_last`.
     fn add_states(&mut self, view: &View, is_last: bool) -> Result<(), FormatError> {
         let log = view.states();
         if log.is_empty() {
@@ -749,7 +746,7 @@ impl<W: Write> Writer<W> {
         }
         let mut written = std::mem::take(&mut self.states);
         let mut records = std::mem::take(&mut self.block.states);
-        // Each record may bring a string, which is longer than the record.
+        // Each record may define a string, which can be longer than the record.
         let size = RAW_TARGET / 8;
         while !written.write(
             log,
@@ -773,22 +770,22 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Names and sources that have come.
+    /// Writes the names and sources that have become known.
     fn add_names(&mut self, view: &View) -> Result<(), FormatError> {
         self.number_frames();
         let mut named = std::mem::take(&mut self.named);
-        // Names first: their strings come one after the other then.
+        // Names first, so that their strings are defined one after the other.
         let passes: [(HasNews, AddNews<W>); 2] = [
             (Named::has_new_name, Self::add_name),
             (Named::has_new_source, Self::add_source),
         ];
         for (has_news, add) in passes {
             for (number, known) in (1u32..).zip(&mut named) {
-                // Each append asks this of every frame of the file.
+                // This is called for every frame of the file with each append.
                 if !has_news(known, view) {
                     continue;
                 }
-                // The number may belong to another frame by now.
+                // The store may have reused the number for another frame.
                 let frame = view.frame(known.frame);
                 let Some(frame) = frame.filter(|frame| self.frames.get(frame) == Some(&number))
                 else {
@@ -804,7 +801,7 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
-    /// Writes the name of a frame, or why it has none, if that is news to the file.
+    /// Writes the name of a frame, or why it has none, if the file does not have it.
     fn add_name(&mut self, view: &View, (number, frame): (u32, Frame), known: &mut Named) {
         let (state, text, start) = match view.name_told(known.frame) {
             NameState::Named(name) => (NameWritten::Final, name, None),
@@ -812,8 +809,8 @@ impl<W: Write> Writer<W> {
                 (NameWritten::Unnamed, reason.label().into(), None)
             }
             NameState::UnnamedIn { reason, start } if known.state == NameWritten::Pending => {
-                // Relative to the frame, as both lie in one function: one or two bytes
-                // in place of up to ten.
+                // Stored relative to the frame, as both lie in one function: one or two bytes in
+                // place of up to ten.
                 let start = start.wrapping_sub(frame.address).cast_signed();
                 (NameWritten::Unnamed, reason.label().into(), Some(start))
             }
@@ -829,9 +826,8 @@ impl<W: Write> Writer<W> {
         known.state = state;
     }
 
-    /// Writes the chain of inlined functions and source lines of a frame, once. An
-    /// empty chain means that it is not known yet, and is asked for again with the next
-    /// append.
+    /// Writes the chain of inlined functions and source lines of a frame, once. An empty chain
+    /// means that it is not known yet; it is checked again with the next append.
     fn add_source(&mut self, view: &View, (number, _): (u32, Frame), known: &mut Named) {
         let tables = &*view.tables;
         let chain = tables.sources.chain(known.frame);
@@ -840,8 +836,8 @@ impl<W: Write> Writer<W> {
         };
         let mut links = Vec::new();
         for (at, link) in chain.iter().enumerate() {
-            // The last link is the function whose code it is: its name is the frame's,
-            // and comes with the names.
+            // The last link is the function that contains the code: its name is the frame's name,
+            // which is written with the names.
             let name = if at < inlined.len() {
                 tables.names.name(link.function).cloned()
             } else {

@@ -1,4 +1,4 @@
-//! The numbers of fields, by message, as `profile.proto` has them. A module is a
+//! Numbers of the fields of each message, as in `profile.proto`. Each module stands for one
 //! message; fields that are neither written nor read have no constant.
 
 pub(super) mod profile {

@@ -1,4 +1,4 @@
-//! What a sample's labels say: whose it is, and how its stack ended.
+//! Reads the labels of a sample: its process and thread, and how its stack ended.
 
 use super::proto::Fields;
 use super::tables::Tables;
@@ -6,7 +6,7 @@ use super::{ENDING_LABEL, field};
 use crate::formats::FormatError;
 use std::collections::HashMap;
 
-/// The labels that are understood: ours, and those of other samplers.
+/// The labels that are recognized: ours, and those of other samplers.
 #[derive(Debug, Clone, Copy)]
 enum Key {
     Thread,
@@ -18,7 +18,7 @@ enum Key {
 }
 
 impl Key {
-    /// Each may be written in three ways; the first is ours.
+    /// Recognizes a label. Each has up to three spellings; the first one is ours.
     fn of(word: &[u8]) -> Self {
         match word {
             b"thread" | b"thread_name" | b"thread-name" => Key::Thread,
@@ -31,24 +31,28 @@ impl Key {
     }
 }
 
-/// What a sample's labels say.
+/// The labels of one sample.
 #[derive(Debug, Default)]
 pub(super) struct Labels {
-    /// Texts by number, 0 for none.
+    /// Name of the thread, as the number of a text; 0 if absent.
     pub(super) thread: u64,
+    /// Name of the process, as the number of a text; 0 if absent.
     pub(super) comm: u64,
+    /// Label of the ending of the walk, as the number of a text; 0 if absent.
     pub(super) ending: u64,
+    /// Thread id; 0 if absent.
     pub(super) tid: u32,
+    /// Process id; 0 if absent.
     pub(super) pid: u32,
 }
 
-/// The keys that were met, by the number of their text.
+/// The meaning of each key met so far, by the number of its text.
 #[derive(Debug, Default)]
 pub(super) struct Keys(HashMap<u64, Key>);
 
 impl Labels {
-    /// Takes one label. The last one of a kind counts. The meaning of a key is looked
-    /// up once a file, by the number of its text.
+    /// Reads one label; if a key is repeated, the last one counts. The meaning of a key is looked
+    /// up once per file, by the number of its text.
     pub(super) fn add(
         &mut self,
         mut fields: Fields<'_>,
@@ -84,7 +88,7 @@ impl Labels {
     }
 }
 
-/// A pid, which some write as text.
+/// Returns a pid or tid, which some writers store as text.
 fn small_number(tables: &Tables<'_>, text: u64, number: u64) -> Result<u32, FormatError> {
     if text == 0 {
         return Ok(u32::try_from(number).unwrap_or(0));

@@ -1,25 +1,27 @@
-//! What a message's numbers mean: which value of its samples counts, in which
-//! unit, how often they were taken.
+//! What the values of a message mean: which value of each sample counts, in which unit, and how
+//! often samples were taken.
 
 use super::tables::{Tables, ValueType, damaged};
 use crate::formats::FormatError;
 use crate::{Info, Metric, Rates};
 
-/// Which value of each sample counts, what it means, and what all of them are called.
+/// Which value of each sample is used, what it means, and the names of all of them.
 pub(super) struct Meaning {
+    /// Index of the value in each sample.
     pub(super) value: usize,
+    /// Description of the recording, with metric and rate of that value.
     pub(super) info: Info,
+    /// Names of all metrics of the file.
     pub(super) metrics: Vec<String>,
 }
 
-/// Of the values, that of the metric that is wanted; else what is usual.
+/// Chooses the value of the wanted metric, or else a default.
 ///
-/// Profiles of a CPU have two values as a rule, how many samples and how much time.
-/// Both say the same, so they are offered as one metric, our own; other types are one
-/// each.
+/// CPU profiles usually have two values, the number of samples and their time. Both say the same,
+/// so they are offered as one metric, our own; every other type is a metric of its own.
 ///
-/// 1. the wanted metric, if one is: an error if there is none of its name
-/// 2. samples of the CPU, where time is told too or there is no other type
+/// 1. the wanted metric; an error if the file has none of that name
+/// 2. samples of the CPU, if their time is a value too or there is no other type
 /// 3. the default that the file names
 /// 4. the last type, as `pprof` does
 pub(super) fn meaning(
@@ -43,9 +45,9 @@ pub(super) fn meaning(
             time.get_or_insert(number);
         }
     }
-    // The rate is 1 s / period, if the period is one of time on a CPU.
+    // The rate is 1 s / period, if the period is time on a CPU.
     let has_rate = is(&tables.period_type, b"cpu", b"nanoseconds")? && tables.period > 0;
-    // Ticks on a CPU: their number and not their time, if both are told.
+    // Ticks on a CPU: if both number and time are there, the number is used.
     let ticks = ticks.filter(|_| time.is_some() || types.len() == 1);
     let mut choices: Vec<(usize, Metric)> = Vec::new();
     for (number, at) in types.iter().enumerate() {
@@ -54,13 +56,13 @@ pub(super) fn meaning(
         } else if ticks.is_none() || time != Some(number) {
             let name = tables.text(at.name)?.to_string();
             let unit = tables.text(at.unit)?.to_string();
-            // One name, one metric.
+            // Metrics with the same name are one metric.
             if choices.iter().all(|(_, metric)| metric.name != name) {
                 choices.push((number, Metric { name, unit }));
             }
         }
     }
-    // What a type without a default says: the last one.
+    // Without a default in the file, the last type is it.
     let default = types
         .iter()
         .position(|at| tables.default_type != 0 && at.name == tables.default_type);
@@ -84,7 +86,7 @@ pub(super) fn meaning(
     };
     let (value, metric) = chosen.cloned().expect("there is a type");
     let rate_hz = if has_rate {
-        // Not rounded down: 99 Hz are 10,101,010 ns.
+        // Rounded to nearest: 99 Hz are 10,101,010 ns.
         (1_000_000_000 + tables.period / 2) / tables.period.max(1)
     } else {
         0
@@ -105,7 +107,7 @@ pub(super) fn meaning(
     })
 }
 
-/// A comment, which may be what our writer told of the machine.
+/// Handles a comment. Our writer stores the description of the machine in comments.
 fn note(info: &mut Info, comment: &str) {
     match comment.split_once(": ") {
         Some(("host", text)) => info.host.name = text.into(),

@@ -1,4 +1,4 @@
-//! The names of places, told to the store once it has their stacks.
+//! Sets the names of places, after the store has their stacks.
 
 use super::reader::{Reader, Step};
 use super::tables::Line;
@@ -6,17 +6,17 @@ use crate::formats::FormatError;
 use crate::{NameState, NoName, SourceFrame};
 use std::sync::Arc;
 
-/// Functions at one place that are read.
+/// Number of functions at one place that are read.
 const LINES_MAX: usize = 256;
 
-/// Letters of all names, each counted where it is used.
+/// Upper limit of the bytes of all names, each counted wherever it is used.
 const LETTERS_MAX: usize = 1 << 30;
 
 impl Reader<'_> {
-    /// Tells the store the functions and lines of all locations whose frames it kept.
+    /// Sets the functions and lines of all locations whose frames the store kept.
     ///
-    /// Lines of a location come innermost first; the last one is the function whose
-    /// code it is, and gives the frame its name. A location without lines has no name.
+    /// The lines of a location are innermost first; the last one is the function that contains the
+    /// code and gives the frame its name. A location without lines has no name.
     pub(super) fn add_names(&mut self) -> Result<(), FormatError> {
         let mut lines: Vec<Line> = Vec::new();
         let mut letters = 0;
@@ -34,7 +34,8 @@ impl Reader<'_> {
                     .set_name(frame, NameState::Unnamed(NoName::NotTold));
                 continue;
             };
-            // The innermost are kept, and the owner, which was taken out before.
+            // The innermost ones are kept, and the function that contains the code, which was taken
+            // out before.
             lines.truncate(LINES_MAX);
             let mut chain = Vec::with_capacity(lines.len() + 1);
             for line in lines.iter().chain([&own]) {

@@ -4,15 +4,14 @@
 use crate::formats::FormatError;
 use crate::formats::wire::{Bytes, put, put_bytes};
 
-/// Kinds of values, the lower three bits of a key. 3 and 4 are groups, which no profile
-/// has.
+/// Wire types, the lower three bits of a key. Types 3 and 4 are groups, which no profile has.
 const NUMBER: u64 = 0;
 const EIGHT_BYTES: u64 = 1;
 const BYTES: u64 = 2;
 const FOUR_BYTES: u64 = 5;
 
-/// A message that is being written. What is 0 or empty is left out, as it is
-/// what a reader assumes.
+/// A message that is being written. Fields that are 0 or empty are left out, as that is the value a
+/// reader assumes.
 #[derive(Debug, Default)]
 pub(super) struct Message(pub(super) Vec<u8>);
 
@@ -33,7 +32,7 @@ impl Message {
         self.bytes(field, &packed)
     }
 
-    /// Adds a field of bytes or text; also if it is empty, as for the empty string.
+    /// Adds a field of bytes or text, even an empty one: the empty string has to be written.
     pub(super) fn bytes(&mut self, field: u64, bytes: &[u8]) -> &mut Self {
         put(&mut self.0, field << 3 | BYTES);
         put_bytes(&mut self.0, bytes);
@@ -46,12 +45,12 @@ impl Message {
     }
 }
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value<'a> {
     Number(u64),
     Bytes(&'a [u8]),
-    /// Of a kind that no field of a profile has.
+    /// A wire type that no field of a profile has.
     Other,
 }
 
@@ -74,7 +73,8 @@ impl<'a> Value<'a> {
         self.bytes().map(Fields::new)
     }
 
-    /// Of a field that is repeated: one, or several in a row.
+    /// Calls back for each number of a repeated field, which is stored either alone or packed with
+    /// others.
     pub(super) fn each_number(
         self,
         mut take: impl FnMut(u64) -> Result<(), FormatError>,
@@ -92,16 +92,17 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The fields of a message that is being read.
+/// Reads the fields of a message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields<'a>(Bytes<'a>);
 
 impl<'a> Fields<'a> {
+    /// The fields of the message with these bytes.
     pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self(Bytes(bytes))
     }
 
-    /// Number and value of the next one; nothing at the end.
+    /// Returns number and value of the next field; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<(u64, Value<'a>)>, FormatError> {
         if self.0.is_empty() {
             return Ok(None);

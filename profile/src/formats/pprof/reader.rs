@@ -1,7 +1,7 @@
-//! A message as a store.
+//! Reads a message into a store.
 //!
-//! All samples are put at one time, the last moment of the duration, as pprof
-//! does not tell theirs.
+//! All samples get one time, the last moment of the duration, as pprof does not store the times of
+//! samples.
 
 use super::field;
 use super::labels::{Keys, Labels};
@@ -18,30 +18,29 @@ use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
-/// What a file may unpack to: a hundred times what a busy machine's hour is.
+/// Limit of the unpacked size: a hundred times an hour of a busy machine.
 const RAW_BYTES_MAX: u64 = 512 << 20;
 
-/// All samples together weigh at most that: sums stay exact everywhere.
+/// Upper limit of the weight of all samples together: up to here sums are exact as `f64`.
 const WEIGHT_MAX: u64 = 1 << 53;
 
-/// Longer than anybody samples.
+/// Longest accepted duration: a year, longer than any real recording.
 const DURATION_NS_MAX: u64 = 366 * 86_400 * 1_000_000_000;
 
 /// The module of locations that are in no mapping.
 const NO_MAPPING: ModuleId = ModuleId(0);
 
-/// Reads a whole file; the sentences say what was left out of it.
+/// Reads a whole file; the returned sentences say what was left out.
 pub fn read(input: impl Read, limits: Limits) -> Result<(Store, Vec<String>), FormatError> {
     let read = read_metric(input, limits, None)?;
     Ok((read.store, read.notes))
 }
 
-/// As [`read`], by the metric that is wanted. Every stack is in the store, whatever it
-/// counts: by another metric they have the same numbers.
+/// Reads as [`read`] does, by the wanted metric. The store has the stacks of all samples, whatever
+/// they count, so that they have the same numbers whichever metric is read.
 ///
-/// The message is gone through twice: definitions first, as they may stand behind the
-/// samples that use them, then samples. Names are told last, when the store has the
-/// frames that they are for.
+/// The message is read twice: first the definitions, as they may come after the samples that use
+/// them, then the samples. Names are set last, when the store has their frames.
 pub fn read_metric(
     input: impl Read,
     limits: Limits,
@@ -68,11 +67,11 @@ pub fn read_metric(
     })
 }
 
-/// The bare message, at most `bytes_max` of it. gzip may consist of several members,
-/// one behind the other, as of files that were put together.
+/// Unpacks a message of at most `bytes_max` bytes. gzip may consist of several members, one after
+/// the other, as in concatenated files.
 fn unpack(mut input: impl BufRead, bytes_max: u64) -> Result<Vec<u8>, FormatError> {
     let mut message = Vec::new();
-    // One byte more than is allowed, to see that there is more.
+    // One byte more than is allowed, to notice if there is more.
     let limit = bytes_max + 1;
     if input.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
         let unpacked = MultiGzDecoder::new(input)
@@ -89,41 +88,42 @@ fn unpack(mut input: impl BufRead, bytes_max: u64) -> Result<Vec<u8>, FormatErro
     }
 }
 
-/// What a location is on a stack.
+/// What a location stands for on a stack.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
     Frame(Frame),
-    /// Ours: why the walk did not reach the root.
+    /// Written by proftop: why the walk did not reach the root.
     Stopped(Ending),
-    /// Ours: that there is no stack.
+    /// Written by proftop: the sample has no stack.
     NoStack,
 }
 
-/// Reads one message into one store. Ids of the file are any numbers except 0, so that
-/// all is found by maps.
+/// Reads one message into one store. Ids in the file are arbitrary numbers except 0, so everything
+/// is found by maps.
 pub(super) struct Reader<'a> {
     pub(super) tables: Tables<'a>,
     pub(super) store: Store,
-    /// Which of a sample's values counts.
+    /// Index of the value of each sample that counts.
     value: usize,
-    /// The names of all that its values count: a user may ask for another.
+    /// The names of all metrics of the file, for a user who asks for another.
     metrics: Vec<String>,
     /// The time that all samples get.
     time_ns: u64,
-    /// By id of a mapping: its module, and its path.
+    /// Module, mapping and path of each mapping, by its id.
     modules: HashMap<u64, (ModuleId, Mapping, Arc<str>)>,
-    /// By id of a location.
+    /// What each location stands for, by its id.
     pub(super) steps: HashMap<u64, Step>,
-    /// By pid and number of the name: some samplers tell only one of them, and then it
-    /// alone tells processes apart.
+    /// Processes by pid and number of the name: some samplers store only one of the two, and that
+    /// one has to tell processes apart.
     processes: HashMap<(u32, u64), ProcessId>,
-    /// What has no label of its own is called so.
+    /// Name of the recorded program, used for samples without labels.
     program: Arc<str>,
-    /// Labels whose meaning was looked up.
+    /// Labels whose meaning was already looked up.
     keys: Keys,
     /// All weights so far.
     weight: u64,
-    /// Samples that count below zero, as differences of two profiles have them.
+    /// Number of samples with a negative value, as in differences of two profiles, which are left
+    /// out.
     left_out: u64,
 }
 
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Each mapping is a module; the first one is the program.
+    /// Adds a module for each mapping; the first mapping is the program.
     fn add_modules(&mut self) -> Result<(), FormatError> {
         self.store.add_module(NO_MAPPING, "", "");
         let mut mappings: Vec<(u64, Mapping)> = self
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Gives each location a frame of its own.
+    /// Gives each location its own frame.
     fn add_locations(&mut self) -> Result<(), FormatError> {
         let mut taken: HashSet<Frame> = HashSet::new();
         let mut lines = Vec::new();
@@ -205,7 +205,7 @@ impl<'a> Reader<'a> {
                     // frame has one chain, so each needs a frame of its own: bit 62 and
                     // the number of the location make an address that no code has.
                     if location.address == 0 || !taken.insert(frame) {
-                        // Interpreters and filters tell functions, no addresses.
+                        // Interpreters and filters write functions without addresses.
                         frame.address = 1 << 62 | at as u64;
                         taken.insert(frame);
                     }
@@ -219,10 +219,9 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A location as a place in a file: its address less the start of the mapping plus
-    /// the mapping's offset. Addresses outside of mappings stay as they are. Arithmetic
-    /// wraps, as numbers of a stranger may be any; the result is then wrong and
-    /// harmless.
+    /// Converts a location to a place in a file: its address minus the start of the mapping plus
+    /// the mapping's offset. Addresses outside of mappings stay as they are. The arithmetic wraps,
+    /// as the numbers are not trusted; the result is then wrong but harmless.
     fn frame(&self, location: &Location<'_>) -> Result<Frame, FormatError> {
         let address = location.address;
         if location.mapping == 0 {
@@ -244,7 +243,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// What stands for a missing part of a stack; `None` for a place in code.
+    /// Recognizes a function that stands for a missing part of a stack; `None` for a place in code.
     fn honest_step(
         &mut self,
         location: &Location<'_>,
@@ -267,7 +266,7 @@ impl<'a> Reader<'a> {
         Ok(cause.and_then(ending).map(Step::Stopped))
     }
 
-    /// Keeps one sample: its stack, the value that counts, and its labels.
+    /// Adds one sample: its stack, the value that counts, and its labels.
     fn add_sample(&mut self, sample: Value<'_>) -> Result<(), FormatError> {
         let mut fields = sample.fields()?;
         let (mut frames, mut end, mut weight) = (Vec::new(), Ending::Root, 0i64);
@@ -277,7 +276,7 @@ impl<'a> Reader<'a> {
             match field {
                 field::sample::LOCATION => value.each_number(|id| {
                     match self.steps.get(&id) {
-                        // The store says of longer ones that they were cut.
+                        // The store marks stacks that are longer as cut.
                         Some(Step::Frame(_)) if frames.len() > STACK_DEPTH_MAX => {}
                         Some(Step::Frame(frame)) => frames.push(*frame),
                         Some(Step::Stopped(ending)) => end = *ending,
@@ -299,7 +298,7 @@ impl<'a> Reader<'a> {
                 _ => {}
             }
         }
-        // Then it would not be clear which value is which.
+        // With another number of values it is unclear which one is which.
         if values != self.tables.types.len() {
             return Err(damaged(
                 "a sample has not as many values as there are types",
@@ -312,7 +311,7 @@ impl<'a> Reader<'a> {
                 0
             }
         };
-        // With several metrics its stack is kept nevertheless: see `read_metric`.
+        // With several metrics the stack is kept nevertheless: see `read_metric`.
         if weight == 0 && self.metrics.len() < 2 {
             return Ok(());
         }
@@ -328,8 +327,8 @@ impl<'a> Reader<'a> {
         self.keep(&labels, &frames, end, weight)
     }
 
-    /// Puts a sample into the store. One without labels is of a process that is called
-    /// like the program, which is the first mapping's file.
+    /// Adds a sample to the store. A sample without labels belongs to a process named after the
+    /// program, which is the first mapping's file.
     fn keep(
         &mut self,
         labels: &Labels,
@@ -373,14 +372,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The ending that has this label.
+/// Returns the ending with this label.
 fn ending(word: &[u8]) -> Option<Ending> {
     Ending::ALL
         .into_iter()
         .find(|ending| ending.label().as_bytes() == word)
 }
 
-/// A build-id as bytes; that of Go, which is no such number, as its letters.
+/// Converts a build-id to bytes; Go's build-ids, which are not hexadecimal, are kept as text.
 fn hex(text: &[u8]) -> Vec<u8> {
     let digit = |byte: u8| (byte as char).to_digit(16).map(|digit| digit as u8);
     let pairs = text.chunks_exact(2);
@@ -404,7 +403,7 @@ mod tests {
         let level = flate2::Compression::fast();
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), level);
         packed.write_all(&[0; 5000]).expect("memory takes all");
-        // Several in one file are one text.
+        // Several members in one file are one text.
         let twice = packed.finish().expect("memory takes all").repeat(2);
         assert_eq!(unpack(&twice[..], 10_000).expect("fits").len(), 10_000);
         for bytes in [&twice[..], &[8; 10_000]] {

@@ -1,6 +1,6 @@
-//! What a message defines: strings, mappings, functions, locations. They refer
-//! to each other by number, in any order, so all are read before any is used;
-//! samples, of which there may be many more, are left where they are.
+//! The definitions of a message: strings, mappings, functions, locations. They refer to each other
+//! by number, in any order, so all are read before any is used. Samples, of which there may be many
+//! more, stay in the message.
 
 use super::field;
 use super::proto::{Fields, Value};
@@ -10,14 +10,14 @@ use crate::formats::wire::clean;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Of each kind of thing in one file: several times what the largest programs
-/// have. They take more room here than in the file.
+/// Maximum number of definitions of each kind in one file: several times what the largest programs
+/// have. The limit is needed as they take more memory here than in the file.
 const THINGS_MAX: usize = 1 << 21;
 
-/// What of a program's or thread's name is kept.
+/// Longest part of the name of a program or thread that is kept, in bytes.
 const COMM_MAX: usize = 128;
 
-/// A part of a file in memory. File and build-id are numbers of strings.
+/// A mapping of a file into memory. File and build-id are numbers of strings.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Mapping {
     pub(super) start: u64,
@@ -26,66 +26,69 @@ pub(super) struct Mapping {
     pub(super) build_id: u64,
 }
 
-/// A function; both are numbers of strings, 0 if not told.
+/// A function. Name and file are numbers of strings, 0 if absent.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Function {
     pub(super) name: u64,
     pub(super) file: u64,
 }
 
-/// Where a stack goes through; its lines are still bytes.
+/// A place that stacks go through; its lines are not decoded yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Location<'a> {
-    /// 0 for none.
+    /// Id of the mapping; 0 if absent.
     pub(super) mapping: u64,
     pub(super) address: u64,
     fields: Fields<'a>,
 }
 
-/// One of the functions at a location, and the line in it; 0 if it is not known.
+/// One of the functions at a location, and the line in it; 0 if unknown.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Line {
     pub(super) function: u64,
     pub(super) line: u64,
 }
 
-/// What a value counts and in which unit, as numbers of strings.
+/// What a value counts, and its unit, as numbers of strings.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ValueType {
     pub(super) name: u64,
     pub(super) unit: u64,
 }
 
-/// All definitions of a message. Strings and lines of locations stay in the message and
-/// are read when they are used, as a file may have many that no sample needs.
+/// All definitions of a message. Strings and the lines of locations stay in the message and are
+/// read when they are used, as a file may have many that no sample needs.
 #[derive(Debug, Default)]
 pub(super) struct Tables<'a> {
     strings: Vec<&'a [u8]>,
-    /// Made fit to be shown, once each.
+    /// Strings made safe for display, each once.
     texts: HashMap<u64, Arc<str>>,
     pub(super) mappings: HashMap<u64, Mapping>,
     pub(super) functions: HashMap<u64, Function>,
-    /// In the order of the file, which makes reading the same each time.
+    /// In the order of the file, so that reading gives the same result each time.
     pub(super) locations: Vec<(u64, Location<'a>)>,
     pub(super) types: Vec<ValueType>,
-    /// The type that viewers show first, as the number of its name; 0 if not told.
+    /// The type that viewers show first, as the number of its name; 0 if absent.
     pub(super) default_type: u64,
-    /// Numbers of strings; at most 64.
+    /// Comments, as numbers of strings; at most 64.
     pub(super) comments: Vec<u64>,
-    /// What lies between two samples, and how much of it is in `period`: with `cpu` in
-    /// `nanoseconds` the rate follows from it.
+    /// The unit of `period`, the distance between two samples: if it is `cpu` in `nanoseconds`, the
+    /// rate follows from it.
     pub(super) period_type: ValueType,
+    /// Distance between two samples, in units of `period_type`.
     pub(super) period: u64,
-    /// When sampling began, in ns since 1970; 0 if not told.
+    /// When sampling began, in ns since 1970; 0 if absent.
     pub(super) time_ns: u64,
+    /// Length of the recording in ns.
     pub(super) duration_ns: u64,
 }
 
+/// An error for a damaged message; `what` says which part.
 pub(super) fn damaged(what: &str) -> FormatError {
     FormatError::Damaged(what.into())
 }
 
-/// An error where one more thing would exceed [`THINGS_MAX`].
+/// Returns an error if one more thing would exceed [`THINGS_MAX`].
 pub(super) fn room(count: usize) -> Result<(), FormatError> {
     if count < THINGS_MAX {
         Ok(())
@@ -97,22 +100,22 @@ pub(super) fn room(count: usize) -> Result<(), FormatError> {
 }
 
 impl<'a> Tables<'a> {
-    /// Reads all definitions. The order of fields is free, so strings are only counted
-    /// here and numbers of strings are checked when they are used.
+    /// Reads all definitions. The order of fields is free, so strings are only counted here, and
+    /// numbers of strings are checked when they are used.
     pub(super) fn read(message: &'a [u8]) -> Result<Self, FormatError> {
         let mut tables = Self::default();
         let mut fields = Fields::new(message);
         while let Some((field, value)) = fields.next()? {
             tables.add(field, value)?;
         }
-        // The format demands it; 0 is what fields that are left out have.
+        // The format requires an empty first string; absent fields refer to it as 0.
         match tables.strings.first() {
             Some(first) if !first.is_empty() => Err(damaged("its first string is not empty")),
             _ => Ok(tables),
         }
     }
 
-    /// Takes one field of the message; those that are not known are passed over.
+    /// Handles one field of the message; unknown fields are skipped.
     fn add(&mut self, field: u64, value: Value<'a>) -> Result<(), FormatError> {
         use field::profile as field;
         match field {
@@ -137,7 +140,7 @@ impl<'a> Tables<'a> {
             field::PERIOD => self.period = value.number()?,
             field::DEFAULT_TYPE => self.default_type = value.number()?,
             field::COMMENT => value.each_number(|number| {
-                // Nobody reads more.
+                // No more comments are used.
                 if self.comments.len() < 64 {
                     self.comments.push(number);
                 }
@@ -148,7 +151,7 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    /// Reads a mapping. Ids are any numbers but 0, each given once.
+    /// Reads a mapping. Ids are arbitrary numbers but 0, each given once.
     fn add_mapping(&mut self, mut fields: Fields<'a>) -> Result<(), FormatError> {
         use field::mapping as field;
         let (mut id, mut mapping) = (0, Mapping::default());
@@ -170,7 +173,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Reads a function. Ids are any numbers but 0, each given once.
+    /// Reads a function. Ids are arbitrary numbers but 0, each given once.
     fn add_function(&mut self, mut fields: Fields<'a>) -> Result<(), FormatError> {
         use field::function as field;
         let (mut id, mut function, mut system_name) = (0, Function::default(), 0);
@@ -183,7 +186,7 @@ impl<'a> Tables<'a> {
                 _ => {}
             }
         }
-        // Some writers give only the name as the linker has it.
+        // Some writers set only the name as the linker has it.
         if function.name == 0 {
             function.name = system_name;
         }
@@ -195,8 +198,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Reads a location but for its lines: they name functions, which may stand behind
-    /// it.
+    /// Reads a location except its lines: they refer to functions, which may come later.
     fn add_location(&mut self, fields: Fields<'a>) -> Result<(), FormatError> {
         use field::location as field;
         let (mut id, mut mapping, mut address) = (0, 0, 0);
@@ -219,20 +221,20 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    /// The bytes of a string, as the file has them.
+    /// Returns the bytes of a string as stored in the file.
     pub(super) fn bytes(&self, string: u64) -> Result<&'a [u8], FormatError> {
         let found = usize::try_from(string)
             .ok()
             .and_then(|at| self.strings.get(at));
         match found {
             Some(found) => Ok(found),
-            // What is left out is the first one, which is empty.
+            // An absent field refers to string 0, which is empty.
             None if string == 0 => Ok(b""),
             None => Err(damaged("a string is used that it does not have")),
         }
     }
 
-    /// A text as it may be shown.
+    /// Returns a string made safe for display.
     pub(super) fn text(&mut self, string: u64) -> Result<Arc<str>, FormatError> {
         if let Some(text) = self.texts.get(&string) {
             return Ok(Arc::clone(text));
@@ -242,7 +244,7 @@ impl<'a> Tables<'a> {
         Ok(text)
     }
 
-    /// The name of a process or thread.
+    /// Returns the name of a process or thread, shortened to the longest that is kept.
     pub(super) fn comm(&mut self, string: u64) -> Result<Arc<str>, FormatError> {
         let text = self.text(string)?;
         match text.char_indices().nth(COMM_MAX) {
@@ -251,7 +253,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The function of an id; an error for one that is not there.
+    /// Returns the function with an id; an error if there is none.
     pub(super) fn function(&self, id: u64) -> Result<Function, FormatError> {
         let function = self.functions.get(&id).copied();
         function.ok_or_else(|| damaged("a function is used that it does not have"))
@@ -259,7 +261,7 @@ impl<'a> Tables<'a> {
 }
 
 impl<'a> Location<'a> {
-    /// Innermost first.
+    /// Reads the lines of the location, innermost first.
     pub(super) fn lines(&self, lines: &mut Vec<Line>) -> Result<(), FormatError> {
         lines.clear();
         let mut fields = self.fields;
@@ -296,13 +298,13 @@ fn value_type(mut fields: Fields<'_>) -> Result<ValueType, FormatError> {
     Ok(value_type)
 }
 
-/// On which side of the kernel boundary a mapping's frames are, by its name.
+/// Returns the kind of code of a mapping, by its name.
 pub(super) fn kind_of(file: &str, address: u64) -> FrameKind {
     let name = file.rsplit('/').next().unwrap_or_default();
     let is_kernel = file.starts_with("[kernel") || name.starts_with("vmlinux");
     match file {
         _ if is_kernel || name.ends_with(".ko") => FrameKind::Kernel,
-        // Addresses of processes lie below on every 64-bit machine.
+        // On every 64-bit machine the addresses of processes are below this.
         "" if address >= 1 << 63 => FrameKind::Kernel,
         "[anon]" | "//anon" => FrameKind::Jit,
         _ => FrameKind::User,

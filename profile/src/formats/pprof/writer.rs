@@ -1,4 +1,4 @@
-//! A selection as a message.
+//! Writes a selection as a message.
 
 mod probes;
 
@@ -15,17 +15,17 @@ use std::collections::HashMap;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Nearly as small as the best, at a quarter of its time.
+/// gzip level: nearly as small as the best, at a quarter of its time.
 const LEVEL: u32 = 6;
 
 /// Mappings end at pages.
 const PAGE: u64 = 4096;
 
-/// Writes the stacks of a selection, by thread.
+/// Writes the stacks of a selection, grouped by thread.
 ///
-/// Everything is made in memory and packed at the end: mappings are known only when all
-/// frames were seen, and strings only when all else was. A pprof file is small, as it
-/// has each stack once, with a sum.
+/// Everything is built in memory and compressed at the end: mappings are known only when all frames
+/// were seen, and strings only when everything else was. A pprof file is small, as it has each
+/// stack once, with a sum.
 pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> {
     let mut writer = Writer::new(selection.view(), selection.info());
     let scale = writer.add_types();
@@ -43,44 +43,42 @@ pub fn write(selection: &Selection, out: impl Write) -> Result<(), FormatError> 
     Ok(())
 }
 
-/// Builds one message. Each table gives a thing its number when it is first met and
-/// writes its description into `profile` at once; mappings and strings are written at
-/// the end.
+/// Builds one message. Each table numbers a thing when it is first met and writes its description
+/// into `profile` at once; mappings and strings are written at the end.
 struct Writer<'a> {
     view: &'a View,
     info: Info,
     /// The message so far.
     profile: Message,
     strings: Strings,
-    /// By number less one, as 0 stands for none.
+    /// Mappings by number minus one, as 0 stands for none.
     mappings: Vec<Mapping>,
     mapping_of: HashMap<ModuleId, u64>,
-    /// Numbers of what stacks go through: machine addresses, or whole functions where
-    /// the selection shows those.
+    /// Number of each location: a machine address, or a whole function where the selection shows
+    /// functions.
     locations: HashMap<TraceFrame, u64>,
-    /// By function and number of its file's name: one with lines in two files is two
-    /// there.
+    /// Number of each function, by function and number of its file's name: a function with lines in
+    /// two files is two functions there.
     functions: HashMap<(FunctionId, u64), u64>,
     /// Numbers of functions and of their locations that only stacks of probes have, by name.
     probed: HashMap<Arc<str>, (u64, u64)>,
-    /// A file for functions of which a line does not name one.
+    /// The file of each function for which some line does not name one.
     files: HashMap<FunctionId, &'a str>,
 }
 
-/// A module as a mapping of pprof, from address 0 up to `limit`, so that addresses are
-/// offsets in the file.
+/// A module as a pprof mapping, from address 0 up to `limit`, so that addresses are offsets in the
+/// file.
 struct Mapping {
     module: Module,
-    /// The end of the page with the highest address met.
+    /// End of the page with the highest address met.
     limit: u64,
-    /// Whether all frames of it have names; if not, `pprof` may look for them in the
-    /// file.
+    /// Whether all its frames have names; if not, `pprof` may look for them in the file.
     is_named: bool,
     has_files: bool,
     has_inlined: bool,
 }
 
-/// Every text once; the first is empty.
+/// All texts, each once; the first one is empty.
 #[derive(Default)]
 struct Strings {
     known: HashMap<Arc<str>, u64>,
@@ -88,7 +86,7 @@ struct Strings {
 }
 
 impl Strings {
-    /// The number of a text, which is added if it is new.
+    /// Returns the number of a text, which is added if it is new.
     fn add(&mut self, text: &str) -> u64 {
         if text.is_empty() {
             return 0;
@@ -104,7 +102,7 @@ impl Strings {
     }
 }
 
-/// Nanoseconds that a sample stands for, if samples are ticks of known length.
+/// Nanoseconds that a sample stands for, if samples are ticks of known length; else `None`.
 fn period_ns(info: &Info) -> Option<u64> {
     let is_cpu = info.metric.name == "cpu" && info.metric.unit == "samples";
     let hz = u64::from(info.rates.first_hz);
@@ -135,7 +133,8 @@ impl<'a> Writer<'a> {
         message
     }
 
-    /// What values mean; gives by what counts become the second of two.
+    /// Writes what the values mean. Returns the nanoseconds of a sample if each sample has its time
+    /// as a second value.
     fn add_types(&mut self) -> Option<u64> {
         let info = self.info.clone();
         let period_ns = period_ns(&info);
@@ -156,11 +155,10 @@ impl<'a> Writer<'a> {
         period_ns
     }
 
-    /// One sample of pprof: a stack of one thread, and how many of ours it stands for.
-    /// The second value is their time in nanoseconds, where ticks have a known length
-    /// (`scale`).
+    /// Adds a stack of one thread, with the number of our samples that it stands for. The second
+    /// value is their time in nanoseconds, where ticks have a known length (`scale`).
     ///
-    /// Values are `int64` there, so times are cut to its maximum.
+    /// Values are `int64` in pprof, so times are cut to its maximum.
     fn add_sample(&mut self, selection: &Selection, trace: &Trace, scale: Option<u64>) {
         let places = selection.places(trace);
         let locations: Vec<u64> = places
@@ -177,7 +175,7 @@ impl<'a> Writer<'a> {
         let people = &self.view.tables.processes;
         let thread = people.thread(trace.thread);
         let process = people.get(thread.process);
-        // A thread whose process is not known counts as one of its own.
+        // A thread of an unknown process counts as a process of its own.
         let (comm, pid) = process.map_or((&thread.comm, thread.tid), |p| (&p.comm, p.pid));
         let ending = if trace.ending.is_user_stack() {
             ""
@@ -207,7 +205,7 @@ impl<'a> Writer<'a> {
         self.profile.message(field::profile::SAMPLE, &sample);
     }
 
-    /// The number of a place, which is described when it is first met. A whole function
+    /// Returns the number of a place, which is described when it is first met. A whole function
     /// gets a line and no address.
     fn location(&mut self, place: TraceFrame) -> u64 {
         if let Some(number) = self.locations.get(&place) {
@@ -235,7 +233,7 @@ impl<'a> Writer<'a> {
         number
     }
 
-    /// Innermost inlined function first, as in our own chains.
+    /// Adds the functions of a frame, the innermost inlined one first, as in our own chains.
     fn describe_frame(&mut self, id: FrameId, location: &mut Message) {
         let tables = &*self.view.tables;
         let frame = tables.frames[id.0 as usize];
@@ -250,7 +248,7 @@ impl<'a> Writer<'a> {
             .any(|link| tables.sources.file(*link).is_some());
         mapping.has_inlined |= chain.len() > 1;
         let NameState::Named(name) = tables.names.state(id) else {
-            // Who has the file names the inlined ones, too.
+            // A receiver with the file can name the inlined functions, too.
             mapping.is_named = false;
             return;
         };
@@ -271,9 +269,8 @@ impl<'a> Writer<'a> {
         location.message(field::location::LINE, &line);
     }
 
-    /// A function at a line, as a location has several of where functions were inlined.
-    /// The function itself is described when it is first met; line 0 means that none is
-    /// known.
+    /// Describes a function at a line; a location has several of them if functions were inlined.
+    /// The function itself is described when it is first met; line 0 means unknown.
     fn line(&mut self, id: FunctionId, name: &str, file: &str, line: u32) -> Message {
         let file = if file.is_empty() {
             self.files.get(&id).copied().unwrap_or_default()
@@ -300,7 +297,7 @@ impl<'a> Writer<'a> {
         message
     }
 
-    /// The mapping of the frame's module, made to reach its address.
+    /// Returns the mapping of the frame's module, extended up to the frame's address.
     fn mapping(&mut self, frame: Frame) -> u64 {
         let next = self.mappings.len() as u64 + 1;
         let number = *self.mapping_of.entry(frame.module).or_insert(next);
@@ -321,8 +318,8 @@ impl<'a> Writer<'a> {
         number
     }
 
-    /// When the selection begins, if the hour of the recording is known, and how long
-    /// it is.
+    /// Writes the start of the selection, if the wall clock of the recording is known, and its
+    /// duration.
     fn add_times(&mut self, selection: &Selection) {
         let window = selection.window();
         let epoch_ms = self.info.epoch_unix_ms;
@@ -337,8 +334,8 @@ impl<'a> Writer<'a> {
         self.profile.number(field::profile::DURATION_NS, duration);
     }
 
-    /// What the message has no fields for, as `key: value`; our reader takes it back
-    /// (`note` in `meaning.rs`).
+    /// Writes properties for which the message has no fields as comments `key: value`; our reader
+    /// understands them (`note` in `meaning.rs`).
     fn add_comments(&mut self) {
         let info = self.info.clone();
         let mut comments = vec![format!("proftop {}", env!("CARGO_PKG_VERSION"))];
@@ -365,8 +362,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The number of the mapping of the program that ran, if it was only one: viewers call the
-    /// profile by the file of the first mapping.
+    /// Returns the number of the mapping of the program that ran, if there was only one: viewers
+    /// name the profile after the file of the first mapping.
     fn only_program(&self) -> Option<u64> {
         let mut programs = (1u64..).zip(&self.mappings).filter(|(_, mapping)| {
             let path = &mapping.module.path;
@@ -377,8 +374,8 @@ impl<'a> Writer<'a> {
         programs.next().is_none().then_some(number)
     }
 
-    /// Adds what had to wait: mappings, that of the program first, then strings, of which number 0
-    /// must be the empty one.
+    /// Adds what had to wait: the mappings, starting with the program's, then the strings, of which
+    /// number 0 must be the empty one.
     fn finish(mut self) -> Message {
         let program = self.only_program();
         let mut ordered: Vec<(u64, &Mapping)> = (1u64..).zip(&self.mappings).collect();

@@ -1,9 +1,9 @@
-//! A document as a store: each of its profiles is a thread.
+//! Reads a document into a store: each of its profiles becomes a thread.
 //!
-//! `sampled` profiles have stacks with weights, `evented` ones say when a function was
-//! entered and left. The latter become samples as well: between two events the stack is
-//! what is open, and the time between them is its weight. Neither tells when it was, so
-//! all samples are at time 0.
+//! `sampled` profiles have stacks with weights, `evented` ones say when a function was entered and
+//! left. The latter become samples as well: between two events, the stack consists of the open
+//! functions, and the time between the events is its weight. Neither kind stores the time of day,
+//! so all samples are at time 0.
 
 use crate::formats::import::{Import, Link, kind_of, plain_ending};
 use crate::formats::json::{Column, List, Times};
@@ -15,11 +15,11 @@ use crate::{
 };
 use serde::Deserialize;
 
-/// Frames of all samples together: a small file can tell of many.
+/// Maximum number of frames of all samples together: a small file can stand for very many.
 const STEPS_MAX: u64 = 1 << 31;
 
-/// What is read of `https://www.speedscope.app/file-format-schema.json`; other keys are
-/// passed over.
+/// The part of `https://www.speedscope.app/file-format-schema.json` that is read; other keys are
+/// ignored.
 #[derive(Deserialize)]
 struct Document {
     #[serde(default)]
@@ -35,7 +35,7 @@ struct Shared {
     frames: List<Told, { 4 << 20 }>,
 }
 
-/// A function, with a file and a line if they are known. Profiles use it by its number.
+/// A function, with a file and a line if they are known. Profiles refer to it by its number.
 #[derive(Deserialize)]
 struct Told {
     name: String,
@@ -43,7 +43,7 @@ struct Told {
     line: Option<f64>,
 }
 
-/// One thread, or whatever its writer tells apart.
+/// One thread, or whatever the writer of the file distinguishes.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
@@ -51,18 +51,18 @@ struct Profile {
     /// `sampled` or `evented`.
     r#type: String,
     name: String,
-    /// What weights and times are in: `none`, `milliseconds`, `bytes` and others.
+    /// Unit of weights and times: `none`, `milliseconds`, `bytes` and others.
     unit: String,
     start_value: f64,
-    /// Of sampled ones: outermost first.
+    /// Stacks of a `sampled` profile, each outermost first.
     samples: List<Column, { 16 << 20 }>,
-    /// One a sample; if there are none, each sample counts one.
+    /// Weight of each sample; without weights each sample counts one.
     weights: Times,
-    /// Of evented ones.
+    /// Events of an `evented` profile.
     events: List<Event, { 16 << 20 }>,
 }
 
-/// A function is opened (`O`) or closed (`C`) at a time, in the profile's unit.
+/// A function is opened (`O`) or closed (`C`) at a time, given in the profile's unit.
 #[derive(Deserialize)]
 struct Event {
     r#type: char,
@@ -70,7 +70,7 @@ struct Event {
     frame: u32,
 }
 
-/// Reads a document that is whole in memory; the sentences say what was left out.
+/// Reads a document that is completely in memory; the returned sentences say what was left out.
 pub(in super::super) fn read(
     text: &[u8],
     limits: Limits,
@@ -106,25 +106,25 @@ fn damaged(what: &str) -> FormatError {
     FormatError::Damaged(what.into())
 }
 
-/// What a sample of the file's units is here.
+/// Factor from the file's unit to the store's.
 #[derive(Debug, Clone, Copy)]
 struct Scale(f64);
 
-/// What is known while a document is read, profile by profile.
+/// The state of reading one document, profile by profile.
 struct Reader {
     import: Import,
-    /// By number in the file; what is missing of a stack is none.
+    /// The meaning of each frame, by its number in the file.
     frames: Vec<Step>,
-    /// Of the sampler that says so.
-    /// 0 if it does not: times then stay times.
+    /// Sampling rate, if the name of the exporter contains it; 0 if not: then times stay times.
     rate_hz: u32,
-    /// Frames of all samples so far, for [`STEPS_MAX`].
+    /// Number of frames of all samples so far, limited by [`STEPS_MAX`].
     steps: u64,
-    /// Samples that count below zero.
+    /// Number of samples with a negative weight.
     negative: u64,
 }
 
-/// What a function of the file is on a stack; the latter two are as we write them.
+/// The meaning of a function of the file on a stack. The last two stand for a missing part, as our
+/// writer writes them.
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Frame(Frame),
@@ -133,8 +133,8 @@ enum Step {
 }
 
 impl Reader {
-    /// Takes what all profiles have in common. Several units in one document are
-    /// refused, as a store has one.
+    /// Reads what all profiles have in common. A document with several units is refused, as a store
+    /// has one.
     fn new(document: &Document, limits: Limits) -> Result<Self, FormatError> {
         let mut import = Import::new(limits);
         let exporter = document.exporter.as_deref().unwrap_or_default();
@@ -170,8 +170,8 @@ impl Reader {
         })
     }
 
-    /// From the unit to whole numbers: milliseconds of our own writer become samples
-    /// again, by their rate; other times become nanoseconds.
+    /// Returns the factor from `unit` to whole numbers: milliseconds of our own writer become
+    /// samples again, by their rate; other times become nanoseconds.
     fn scale(&self, unit: &str) -> Scale {
         let per_second = f64::from(self.rate_hz);
         Scale(match unit {
@@ -199,8 +199,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds what was open between two events, and for how long. An event that is
-    /// earlier than the one before changes the stack and takes no time.
+    /// Adds a sample for each pair of neighbouring events: the functions that were open, and for
+    /// how long. An event that is earlier than the one before changes the stack and takes no time.
     fn add_evented(&mut self, profile: &Profile, process: ProcessId) -> Result<(), FormatError> {
         let comm = self.import.comm(&profile.name)?;
         let scale = self.scale(&profile.unit);
@@ -224,7 +224,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds one sample; its stack comes outermost first.
+    /// Adds one sample; its stack is given outermost first.
     fn add(
         &mut self,
         process: ProcessId,
@@ -268,13 +268,13 @@ impl Reader {
     }
 }
 
-/// `proftop 0.1.0 at 99 Hz`: what we write.
+/// Returns the rate in an exporter's name as we write it: `proftop 0.1.0 at 99 Hz`.
 fn rate_of(exporter: &str) -> Option<u32> {
     let (_, rate) = exporter.strip_prefix("proftop ")?.rsplit_once(" at ")?;
     rate.strip_suffix(" Hz")?.parse().ok()
 }
 
-/// What the values count, after [`Reader::scale`].
+/// Returns what the values count, after they were scaled by [`Reader::scale`].
 fn metric(unit: &str, rate_hz: u32) -> Metric {
     let (name, unit) = match unit {
         "milliseconds" if rate_hz > 0 => return Metric::default(),
@@ -288,8 +288,7 @@ fn metric(unit: &str, rate_hz: u32) -> Metric {
     }
 }
 
-/// A function as a frame. There are no addresses, so name and file tell one function
-/// from another.
+/// Converts a function to a frame. There are no addresses, so name and file identify a function.
 fn step(told: &Told, import: &mut Import) -> Result<Step, FormatError> {
     if told.name == "[no stack]" {
         return Ok(Step::NoStack);
@@ -308,7 +307,7 @@ fn step(told: &Told, import: &mut Import) -> Result<Step, FormatError> {
     }
     let file = told.file.as_deref().unwrap_or_default();
     let line = told.line.unwrap_or(0.0).clamp(0.0, f64::from(u32::MAX)) as u32;
-    // Without a line it is the binary, as samplers of native code write it.
+    // Without a line, the file is the binary, as samplers of native code write it.
     let (module, file) = match line {
         0 => (file, ""),
         _ => ("", file),

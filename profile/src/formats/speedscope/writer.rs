@@ -1,4 +1,4 @@
-//! A selection as a document.
+//! Writes a selection as a document.
 
 use super::SCHEMA;
 use crate::few;
@@ -10,12 +10,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
 
-/// The stacks of one thread name, as numbers of frames, and their samples.
+/// The stacks of one thread name as numbers of frames, each with its samples.
 type Stacks = Vec<(Vec<u32>, u64)>;
 
-/// Writes the stacks of a selection, by threads or their names.
+/// Writes the stacks of a selection, grouped by thread or by thread name.
 pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<(), FormatError> {
-    // A call tree adds equal stacks of a thread up, so that each is written once.
+    // A call tree merges equal stacks of a thread, so that each is written once.
     let tree = selection
         .tree(Direction::TopDown, by, &Cancel::new())
         .expect("nobody cancels it");
@@ -36,8 +36,8 @@ pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<
             (name.unwrap_or_default(), samples, stacks)
         })
         .collect();
-    // Those with most samples first, as the viewer shows the first; then by name, so
-    // that the same selection gives the same bytes.
+    // Threads with most samples first, as the viewer shows the first one; then by name, so that the
+    // same selection gives the same bytes.
     few::sort_by(&mut threads, |a, b| {
         (Reverse(a.1), &a.0).cmp(&(Reverse(b.1), &b.0))
     });
@@ -45,7 +45,7 @@ pub fn write(selection: &Selection, by: GroupBy, mut out: impl Write) -> Result<
     let info = &selection.info();
     let version = env!("CARGO_PKG_VERSION");
     let rate = match Scale::of(info).unit {
-        // So that a reader gets the counts back.
+        // The rate lets our reader convert times back to counts.
         "milliseconds" => format!(" at {} Hz", info.rates.first_hz),
         _ => String::new(),
     };
@@ -93,7 +93,7 @@ fn list<T>(
     Ok(())
 }
 
-/// What the viewer calls the document: what was sampled and where, as far as known.
+/// Returns the document's title: what was sampled and where, as far as known.
 fn title(info: &Info) -> String {
     let words = [info.scope.as_str(), "on", info.host.name.as_str()];
     match (info.scope.is_empty(), info.host.name.is_empty()) {
@@ -104,16 +104,16 @@ fn title(info: &Info) -> String {
     }
 }
 
-/// What a count is on the viewer's axis.
+/// The conversion from counts to the unit of the viewer's axis.
 struct Scale {
     unit: &'static str,
-    /// Units that a sample stands for.
+    /// Number of units that one sample stands for.
     each: f64,
 }
 
 impl Scale {
-    /// Samples of the CPU clock become milliseconds if their rate is known, as people
-    /// read times more easily than counts; other units that the viewer has remain.
+    /// Samples of the CPU clock become milliseconds if their rate is known, as times are easier to
+    /// read than counts. Other units that the viewer has are kept.
     fn of(info: &Info) -> Self {
         let (unit, each) = match (&*info.metric.unit, info.rates.first_hz) {
             ("samples", hz @ 1..) if info.metric.name == "cpu" => {
@@ -126,13 +126,13 @@ impl Scale {
         Self { unit, each }
     }
 
-    /// A count in that unit, as JSON.
+    /// Converts a count to that unit, as JSON.
     fn value(&self, samples: u64) -> String {
         format!("{}", samples as f64 * self.each)
     }
 }
 
-/// Each function once, as its JSON.
+/// The functions, each once, as JSON.
 #[derive(Default)]
 struct Frames {
     numbers: HashMap<NodeKind, u32>,
@@ -150,12 +150,12 @@ impl Frames {
     }
 }
 
-/// A function as JSON: its name, and where it is, as far as known.
+/// Writes a function as JSON: its name, and its source location as far as known.
 fn frame(tree: &CallTree, kind: NodeKind) -> String {
     let mut json = format!("{{\"name\":{}", Text(&tree.name(kind)));
     if let NodeKind::Function { id, .. } = kind {
         let function = tree.function(id);
-        // The viewer colors by file; without one, the module says where.
+        // The viewer colors by file; for a function without a file the module takes its place.
         let file = match (&function.file, function.role) {
             (Some(file), _) => Some(file),
             (None, Role::Function) => Some(&function.module_path),

@@ -26,7 +26,7 @@ enum Kind {
     Parts(usize),
     People {
         rows: Vec<HeatRow>,
-        /// By CPU or thread: its row.
+        /// Index of the row of each CPU or thread.
         row_of: Vec<u32>,
         is_cpu: bool,
     },
@@ -35,9 +35,9 @@ enum Kind {
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeatRow {
-    /// The part of a second with that number.
+    /// The part of a second with this number.
     Part(usize),
-    /// CPUs, both ends included. Those between that have no sample are counted in.
+    /// A range of CPUs, both ends included. CPUs in between without a sample belong to it.
     Cpus {
         /// The first of them.
         first: u16,
@@ -51,12 +51,12 @@ pub enum HeatRow {
         /// Its name.
         comm: Arc<str>,
     },
-    /// All that have no row of their own, and how many those are.
+    /// All CPUs or threads that have no row of their own, and their number.
     Others(usize),
 }
 
 impl HeatRows {
-    /// Parts of a second: 1 to 100, for nothing finer is kept than 10 ms.
+    /// Rows for equal parts of a second: 1 to 100, as sample times are kept to 10 ms.
     pub fn parts(rows: usize) -> Self {
         HeatRows(Kind::Parts(rows.clamp(1, STAMPS_PER_SECOND as usize)))
     }
@@ -70,7 +70,7 @@ impl HeatRows {
         }
     }
 
-    /// `None` where there is no such row.
+    /// What the row with that index stands for; `None` if there is no such row.
     pub fn row(&self, at: usize) -> Option<HeatRow> {
         match &self.0 {
             Kind::Parts(rows) => (at < *rows).then_some(HeatRow::Part(at)),
@@ -78,7 +78,7 @@ impl HeatRows {
         }
     }
 
-    /// The row of a sample.
+    /// Returns the index of the row that a sample belongs to.
     #[inline]
     pub(super) fn of(&self, sample: &Sample) -> usize {
         match &self.0 {
@@ -92,7 +92,7 @@ impl HeatRows {
                 } else {
                     sample.thread.0 as usize
                 };
-                // Those of another selection may have no row: the last one is theirs.
+                // CPUs or threads of another selection may have no row: they count in the last one.
                 let row = row_of.get(number).map(|row| *row as usize);
                 row.unwrap_or(usize::MAX).min(self.len() - 1)
             }
@@ -101,8 +101,8 @@ impl HeatRows {
 }
 
 impl Selection {
-    /// At most that many rows: of more CPUs, neighbours share one; of more
-    /// threads, the last row has all others.
+    /// Returns at most `at_most` rows. If there are more CPUs, neighbours share a row; if there are
+    /// more threads, the last row has all others.
     pub fn heat_rows(&self, by: HeatBy, at_most: usize) -> HeatRows {
         let at_most = at_most.max(1);
         match by {
@@ -112,7 +112,7 @@ impl Selection {
         }
     }
 
-    /// Rows of CPUs that have samples, in the order of their numbers.
+    /// Rows of the CPUs that have samples, in the order of their numbers.
     fn cpu_rows(&self, at_most: usize) -> HeatRows {
         let cpus: Vec<u16> = self.cpus.keys().copied().collect();
         let numbers = cpus.last().map_or(0, |last| usize::from(*last) + 1);
@@ -133,8 +133,7 @@ impl Selection {
         })
     }
 
-    /// Rows of threads that have samples. If there are too many, the last row is for
-    /// the rest.
+    /// Rows of the threads that have samples. If there are too many, the last row is for the rest.
     fn thread_rows(&self, at_most: usize) -> HeatRows {
         let table = &self.view.tables.processes;
         let counts = (0..).map(ThreadSlot).zip(&self.threads);

@@ -1,19 +1,18 @@
-//! Samples by group and stack, in the order of both.
+//! Counts samples by group and stack, in the order of both.
 
 use super::super::runs::Runs;
 use super::super::selection::Selection;
 use super::super::{Cancel, Cancelled};
 use std::collections::HashMap;
 
-/// A group of fewer samples than that part of all stacks is sorted; of others
-/// all stacks are looked at.
+/// A group with fewer samples than this fraction of all stacks is sorted; for other groups all
+/// stacks are visited.
 const SPARSE: usize = 8;
 
-/// Tells group, rank of the entry and samples of those that have some. `ranked`
-/// are the entries of the selection in their order.
+/// Calls back with group, rank of the entry and samples, for those that have samples. `ranked` are
+/// the entries of the selection in their order.
 ///
-/// Groups come in their order, and in each the ranks; ranks without samples are left
-/// out.
+/// Groups come in their order, and within a group the ranks; ranks without samples are left out.
 pub(super) fn count(
     selection: &Selection,
     ranked: &[u32],
@@ -26,7 +25,8 @@ pub(super) fn count(
     count_in(selection, ranked, group_of, groups, sparse, cancel, tell)
 }
 
-/// The same with the bound between the two ways given, so that a test can take either.
+/// Implements `count`, with the limit between the two methods as a parameter, so that a test can
+/// use either.
 fn count_in(
     selection: &Selection,
     ranked: &[u32],
@@ -69,8 +69,7 @@ fn count_in(
     Ok(())
 }
 
-/// The rank of an entry, by its stack and how that ended. Nearly every stack
-/// ends in one way only.
+/// The rank of an entry, by its stack and its ending. Nearly every stack has only one ending.
 struct Ranks {
     by_stack: Vec<(u32, u8)>,
     others: HashMap<(u32, u8), u32>,

@@ -1,6 +1,5 @@
-//! Two trees *side by side*: what is at the same place in both, by the names
-//! on the way there. Functions are the same as in a diff: by build-id and name,
-//! else by module and name.
+//! Two trees *side by side*: nodes at the same path of names are paired. Functions are matched as
+//! in a diff: by build-id and name, else by module and name.
 
 use super::{CallTree, Node, NodeKind};
 use crate::Role;
@@ -8,17 +7,16 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// One place, in the tree that is looked at and in the one before; at least one
-/// of them has it.
+/// A place that at least one of the two trees has: the displayed tree or the earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair {
-    /// In the tree that is looked at; `None` if the place is gone there.
+    /// Its node in the displayed tree; `None` if the place is gone.
     pub now: Option<Node>,
-    /// In the tree of before; `None` if the place is new.
+    /// Its node in the earlier tree; `None` if the place is new.
     pub before: Option<Node>,
 }
 
-/// What tells a child from its siblings, whichever tree it is in.
+/// The key that distinguishes a child from its siblings, in either tree.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Known {
     name: Arc<str>,
@@ -28,7 +26,7 @@ struct Known {
 }
 
 impl CallTree {
-    /// The root of both.
+    /// The pair of the two roots.
     pub fn root_pair(&self, before: &CallTree) -> Pair {
         Pair {
             now: Some(self.root()),
@@ -36,8 +34,8 @@ impl CallTree {
         }
     }
 
-    /// The places below one: by samples now, falling, then what only was there
-    /// before.
+    /// The pairs directly below one: by samples in the displayed tree, falling, then those that
+    /// only the earlier tree has.
     pub fn pairs(&self, before: &CallTree, at: &Pair) -> Vec<Pair> {
         let children = |tree: &CallTree, node: &Option<Node>| {
             let node = node.as_ref();
@@ -69,7 +67,7 @@ impl CallTree {
         pairs
     }
 
-    /// What a node is known by in another tree: its name, and of functions the module.
+    /// The key of a node in another tree: its name, and for functions also the module.
     fn known(&self, node: &Node) -> Known {
         match node.kind {
             NodeKind::Function { id, inlined } => {
@@ -90,7 +88,7 @@ impl CallTree {
         }
     }
 
-    /// Takes out of several of one name the one of the same build, else the first.
+    /// Takes, among several nodes with the same key, the one of the same build, else the first.
     fn take_best(
         &self,
         before: &CallTree,

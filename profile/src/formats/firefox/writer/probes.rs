@@ -1,4 +1,4 @@
-//! What probes counted, as markers of a thread of their own: one for each second of each
+//! Writes the counts of probes as markers of an extra thread: one marker for each second of each
 //! probe.
 
 use super::tables::Tables;
@@ -11,7 +11,7 @@ use std::io::Write;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What the viewer shows of such a marker.
+/// Tells the viewer which fields of such a marker to show.
 pub(super) const SCHEMA: &str = r#"[{"name":"Probe","display":["marker-chart","marker-table","timeline-overview"],
 "chartLabel":"{marker.name}: {marker.data.calls} calls, p99 {marker.data.p99}",
 "tableLabel":"{marker.data.calls} calls, p50 {marker.data.p50}, p99 {marker.data.p99}",
@@ -21,7 +21,7 @@ pub(super) const SCHEMA: &str = r#"[{"name":"Probe","display":["marker-chart","m
 {"key":"max","label":"Longest","format":"nanoseconds"},
 {"key":"time","label":"Time of all calls","format":"nanoseconds"}]}]"#;
 
-/// Writes the thread, if there were probes.
+/// Writes the extra thread, if there were probes.
 pub(super) fn write(
     selection: &Selection,
     begin_ns: u64,

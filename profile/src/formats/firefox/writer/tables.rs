@@ -1,6 +1,6 @@
-//! The tables of one thread: columns, in which each row is known by its number.
+//! The tables of one thread. Each table is a set of columns; rows are referred to by their number.
 //!
-//! A sample leads to what is shown of it through four tables, each row written once:
+//! A sample refers to its description through four tables, in which each row is written once:
 //!
 //! ```text
 //! sample → stackTable (prefix, frame) → frameTable (address, line, func)
@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::io::Write;
 
-/// The number of a category.
+/// Number of the category `Other`.
 const OTHER: u32 = 0;
 
 /// A table of columns, all equally long, each with its name.
@@ -27,7 +27,7 @@ const OTHER: u32 = 0;
 struct Columns {
     /// The names of the columns, in the order of `columns`.
     names: &'static [&'static str],
-    /// Values as JSON.
+    /// The values of each column, as JSON.
     columns: Vec<Vec<String>>,
 }
 
@@ -39,7 +39,7 @@ impl Columns {
         }
     }
 
-    /// Adds a row, with a value for each column, and gives its number.
+    /// Adds a row with a value for each column, and returns its number.
     fn push(&mut self, row: &[&dyn Display]) -> u32 {
         for (column, value) in self.columns.iter_mut().zip(row) {
             column.push(value.to_string());
@@ -47,7 +47,7 @@ impl Columns {
         self.columns[0].len() as u32 - 1
     }
 
-    /// Without its braces, so that more can be said.
+    /// The table as the inside of a JSON object, without braces, so that the caller can add fields.
     fn text(&self) -> String {
         let length = self.columns[0].len();
         let mut text = format!("\"length\":{length}");
@@ -62,44 +62,44 @@ impl Columns {
 /// Filled by [`Tables::add_samples`], written by [`Tables::write`].
 pub(super) struct Tables<'a> {
     view: &'a View,
-    /// A file for functions of which a line does not name one.
+    /// The file of each function for which some line does not name one.
     files: &'a HashMap<FunctionId, &'a str>,
     libs: &'a mut Libs,
-    /// Numbers in `ordered`, which has them as JSON.
+    /// Number of each text in `ordered`, which holds the texts as JSON.
     strings: HashMap<String, u32>,
     ordered: Vec<String>,
     resources: Columns,
     resource_of: HashMap<ModuleId, u32>,
     funcs: Columns,
-    /// By name, resource (-1 for none) and file.
+    /// Row of each function, by name, resource (-1 for none) and file.
     func_of: HashMap<(u32, i64, Option<u32>), u32>,
     frames: Columns,
-    /// The frames that stand for a place, outermost first.
+    /// The frames that stand for each place, outermost first.
     places: HashMap<TraceFrame, Vec<u32>>,
     stacks: Columns,
     stack_of: HashMap<(Option<u32>, u32), u32>,
-    /// Rows of whole stacks, by the store's number and how the walk ended.
+    /// Row of each whole stack, by the store's number and the way its walk ended.
     known: HashMap<(u32, u8), Option<u32>>,
-    /// The category of each frame, which its rows in the table of stacks repeat.
+    /// The category of each frame; the rows of the stack table repeat it.
     categories: Vec<u32>,
 }
 
-/// One function of a place.
-/// Made for the function whose code it is, and for each that is inlined there.
+/// One function at a place: the function that contains the code, or one that is inlined there.
 struct Shown<'a> {
     id: FunctionId,
     name: &'a str,
     file: &'a str,
-    /// 0 if it is not known.
+    /// Line in the source file; 0 if unknown.
     line: u32,
-    /// `None` for functions shown as a whole, which have no one address.
+    /// Address of the frame; `None` for functions shown as a whole, which have no single address.
     address: Option<u64>,
-    /// `None` for what stands for a missing part of a stack.
+    /// Module of the frame; `None` for what stands for a missing part of a stack.
     module: Option<ModuleId>,
     category: u32,
 }
 
 impl<'a> Tables<'a> {
+    /// Empty tables for one thread.
     pub(super) fn new(
         view: &'a View,
         files: &'a HashMap<FunctionId, &'a str>,
@@ -143,7 +143,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The column of samples as JSON without braces. Times are in ms since `begin_ns`,
+    /// Returns the column of samples as JSON without braces. Times are in ms since `begin_ns`,
     /// weights are our counts times `scale`.
     pub(super) fn add_samples(
         &mut self,
@@ -156,7 +156,7 @@ impl<'a> Tables<'a> {
         for sample in samples {
             let stack = self.stack(selection, &sample.trace);
             let stack = stack.map_or("null".into(), |stack| stack.to_string());
-            // As exact as the clock of samples.
+            // Rounded to the precision of the sample clock.
             let time = sample.time_ns.saturating_sub(begin_ns) as f64 / 1e6;
             let weight = sample.trace.samples as f64 * scale;
             columns.push(&[&stack, &time, &weight]);
@@ -164,8 +164,8 @@ impl<'a> Tables<'a> {
         columns.text()
     }
 
-    /// The row of a whole stack; `None` if the selection hides all of it. Rows are made
-    /// from the root on, so that stacks share those of their callers.
+    /// Returns the row of a whole stack; `None` if the selection hides all of it. Rows are created
+    /// from the root on, so that stacks share the rows of their common callers.
     fn stack(&mut self, selection: &Selection, trace: &Trace) -> Option<u32> {
         let key = (trace.stack.0, trace.ending as u8);
         if let Some(known) = self.known.get(&key) {
@@ -181,7 +181,7 @@ impl<'a> Tables<'a> {
         at
     }
 
-    /// The row of a frame that was called by the row `prefix`.
+    /// Returns the row of `frame` called from the row `prefix`.
     fn step(&mut self, prefix: Option<u32>, frame: u32) -> u32 {
         if let Some(known) = self.stack_of.get(&(prefix, frame)) {
             return *known;
@@ -193,7 +193,8 @@ impl<'a> Tables<'a> {
         number
     }
 
-    /// Outermost first: the function whose code it is, then what is inlined.
+    /// Returns the frames of a place, outermost first: the function that contains the code, then
+    /// what is inlined in it.
     fn place(&mut self, place: TraceFrame) -> Vec<u32> {
         if let Some(known) = self.places.get(&place) {
             return known.clone();
@@ -226,7 +227,7 @@ impl<'a> Tables<'a> {
         frames
     }
 
-    /// A frame as it was sampled, and what is inlined in it.
+    /// Returns the frames of a sampled frame and of what is inlined in it.
     fn sampled(&mut self, id: FrameId) -> Vec<u32> {
         let tables = &*self.view.tables;
         let frame = tables.frames[id.0 as usize];
@@ -260,14 +261,13 @@ impl<'a> Tables<'a> {
         frames
     }
 
-    /// Adds a frame, and its function if that is new. `depth` is 0 for the function
-    /// whose code it is, and rises with each function that is inlined in the one
-    /// before.
+    /// Adds a frame, and its function if that is new. `depth` is 0 for the function that contains
+    /// the code, and rises by one with each function inlined in the one before.
     fn frame(&mut self, shown: &Shown<'_>, depth: u32) -> u32 {
         let resource = shown.module.map_or(-1, |id| i64::from(self.resource(id)));
         let name = self.string(shown.name);
         let file = if shown.file.is_empty() {
-            // Else the viewer would show the function twice.
+            // A function with and without a file would be shown as two functions by the viewer.
             self.files.get(&shown.id).copied().unwrap_or_default()
         } else {
             shown.file
@@ -307,7 +307,7 @@ impl<'a> Tables<'a> {
         ])
     }
 
-    /// The resource of a module, which is added to the libraries of all threads.
+    /// Returns the resource of a module, and adds the module to the libraries of all threads.
     fn resource(&mut self, id: ModuleId) -> u32 {
         if let Some(known) = self.resource_of.get(&id) {
             return *known;
@@ -315,13 +315,13 @@ impl<'a> Tables<'a> {
         let module = self.view.tables.modules.get(id);
         let lib = self.libs.add(id, &module);
         let name = self.string(&module.name);
-        // 1 is a library.
+        // Type 1 stands for a library.
         let number = self.resources.push(&[&lib, &name, &"null", &1]);
         self.resource_of.insert(id, number);
         number
     }
 
-    /// The number of a text, which is added if it is new.
+    /// Returns the number of a text, which is added if it is new.
     pub(super) fn string(&mut self, text: &str) -> u32 {
         if let Some(known) = self.strings.get(text) {
             return *known;
@@ -332,8 +332,7 @@ impl<'a> Tables<'a> {
         number
     }
 
-    /// Writes all tables but that of samples, as fields of the thread that go on with a
-    /// comma.
+    /// Writes all tables except the samples, as fields of the thread, each followed by a comma.
     pub(super) fn write(&self, out: &mut impl Write) -> Result<(), FormatError> {
         for (name, columns) in [
             ("stackTable", &self.stacks),
@@ -348,12 +347,12 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// As the viewer calls what it may still find a name for.
+/// The viewer's name for a function that it may still look up: its address.
 fn unnamed(address: u64) -> String {
     format!("{address:#x}")
 }
 
-/// Places in `CATEGORIES` of the writer.
+/// Returns the index of a function's category in `CATEGORIES` of the writer.
 fn category(function: &Function) -> u32 {
     match function.kind {
         _ if function.role != Role::Function => OTHER,

@@ -1,7 +1,7 @@
-//! What probes counted, as samples with values of their own.
+//! Writes the counts of probes, as samples with values of their own.
 //!
-//! How long the calls from one place took is not known, only how long all of them did, so
-//! the two are told by different samples, and each adds up to what was counted:
+//! The time of the calls from one place is unknown, only the time of all calls is measured. So the
+//! two are written as different samples, and each kind adds up to what was counted:
 //!
 //! ```text
 //! stack                value                          label
@@ -9,7 +9,7 @@
 //! function < callers   stacks that were taken there
 //! ```
 //!
-//! Samples of the clock have 0 of these, and they have 0 of those of the clock.
+//! In samples of the clock these values are 0, and in these samples the values of the clock are 0.
 
 use super::super::field;
 use super::super::proto::Message;
@@ -17,7 +17,7 @@ use super::{Writer, period_ns};
 use crate::Selection;
 use std::sync::Arc;
 
-/// The values of such a sample, and their units.
+/// Types and units of these values.
 const TYPES: [(&str, &str); 3] = [
     ("calls", "count"),
     ("latency", "nanoseconds"),
@@ -25,7 +25,7 @@ const TYPES: [(&str, &str); 3] = [
 ];
 
 impl Writer<'_> {
-    /// Says what these values mean, if there were probes.
+    /// Writes the types of these values, if there were probes.
     pub(super) fn add_probe_types(&mut self) {
         if self.view.probes().is_empty() {
             return;
@@ -40,7 +40,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The values that each sample has because there were probes.
+    /// Returns the values that each sample has in addition if there were probes.
     pub(super) fn probe_values(&self, values: &[u64]) -> Vec<u64> {
         if self.view.probes().is_empty() {
             Vec::new()
@@ -51,7 +51,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Adds what probes counted in the window of the selection.
+    /// Adds the counts of probes in the window of the selection.
     pub(super) fn add_probes(&mut self, selection: &Selection) {
         let log = Arc::clone(self.view.probes());
         for probe in log.probes() {
@@ -70,7 +70,7 @@ impl Writer<'_> {
                 let time = middle.saturating_mul(*calls).min(i64::MAX as u64);
                 self.add_probe_sample(&[own], &[*calls, time], Some(label));
             }
-            // Calls of which no time is known: under way still, or only counted.
+            // Calls without a known time: still running, or only counted.
             let untimed = total.calls.saturating_sub(timed);
             if untimed > 0 {
                 self.add_probe_sample(&[own], &[untimed], None);
@@ -86,7 +86,7 @@ impl Writer<'_> {
     }
 
     fn add_probe_sample(&mut self, locations: &[u64], values: &[u64], label: Option<Message>) {
-        // Those of the clock: as many as `add_types` has told.
+        // Number of the values of the clock: as many as `add_types` has written.
         let clock = 1 + usize::from(period_ns(&self.info).is_some());
         let mut all = vec![0; clock];
         all.extend(self.probe_values(values));
@@ -100,7 +100,7 @@ impl Writer<'_> {
         self.profile.message(field::profile::SAMPLE, &sample);
     }
 
-    /// The number of the location of a function that is known by name only.
+    /// Returns the number of the location of a function that is known by name only.
     fn probed_location(&mut self, name: &Arc<str>) -> u64 {
         if let Some((_, location)) = self.probed.get(name) {
             return *location;
