@@ -1,12 +1,12 @@
-//! Three kinds of address that must never mix, and the way between them:
+//! Three kinds of address that must never be mixed, and the conversions between them:
 //!
 //! ```text
 //! ProcessAddr ──Mapping──► FileOffset ◄──Segments──► LinkAddr
 //! ```
 //!
-//! Subtracting the first mapping's start from an address looks like a short
-//! cut, and is wrong for files whose segments are not laid out alike in the
-//! file and in memory (lld, prelink, huge-page alignment).
+//! Subtracting the first mapping's start from an address looks simpler, but is wrong for files
+//! whose segments are laid out differently in the file and in memory (lld, prelink, huge-page
+//! alignment).
 
 mod segments;
 
@@ -16,22 +16,22 @@ pub use segments::{Segment, Segments};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProcessAddr(pub u64);
 
-/// A position in a file's bytes.
+/// An offset in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileOffset(pub u64);
 
-/// An address as the linker wrote it: what symbol tables speak of.
+/// An address assigned by the linker, as used in symbol tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkAddr(pub u64);
 
-/// A part of a file that a process sees at `start..end`.
+/// A part of a file that a process has mapped at `start..end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapping {
-    /// The first address of it.
+    /// Its first address.
     pub start: ProcessAddr,
-    /// The address behind it.
+    /// The first address after it.
     pub end: ProcessAddr,
-    /// Where in the file `start` is (`pgoff`).
+    /// Offset of `start` in the file (`pgoff`).
     pub file_offset: FileOffset,
 }
 

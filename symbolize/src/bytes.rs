@@ -1,7 +1,6 @@
-//! Little-endian fields at fixed places of a record.
+//! Reads little-endian fields at fixed offsets of a record.
 //!
-//! The record is an array, so that a place outside of it shows in the first
-//! test that runs.
+//! The record is an array, so an offset outside of it already fails in the first test that runs.
 
 #[inline]
 pub(crate) fn u16_at<const N: usize>(record: &[u8; N], at: usize) -> u16 {
@@ -25,7 +24,7 @@ fn field<const N: usize, const LEN: usize>(record: &[u8; N], at: usize) -> [u8; 
     bytes
 }
 
-/// A little-endian word anywhere in bytes of any length.
+/// Reads a little-endian 32-bit word at any offset; `None` beyond the end.
 pub(crate) fn u32_in(bytes: &[u8], at: usize) -> Option<u32> {
     let field = bytes.get(at..)?.first_chunk()?;
     Some(u32::from_le_bytes(*field))

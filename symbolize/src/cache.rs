@@ -1,17 +1,18 @@
-//! A cache that forgets what was used least recently.
+//! A cache that drops the least recently used values.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Each has a descriptor open, of which a process has 1024 by default.
+/// Default number of values. Each may have a file descriptor open, of which a process has 1024 by
+/// default.
 const ENTRIES_MAX: usize = 256;
 
-/// The symbols of everything that runs on a desktop are about half of it.
+/// Default size of all values. The symbols of everything that runs on a desktop need about half of
+/// it.
 const BYTES_MAX: usize = 64 << 20;
 
-/// Values by key, each computed once. While one is computed the others are
-/// not held up.
+/// Values by key, each computed once. Computing one value does not block the others.
 #[derive(Debug)]
 pub struct Cache<K, V> {
     entries_max: usize,
@@ -38,7 +39,7 @@ impl<K, V> Default for Cache<K, V> {
 }
 
 impl<K, V> Cache<K, V> {
-    /// Holds no more values, and no more bytes of them, than that.
+    /// An empty cache that holds at most this many values, and this many bytes.
     pub fn new(entries_max: usize, bytes_max: usize) -> Cache<K, V> {
         Cache {
             entries_max,
@@ -50,14 +51,14 @@ impl<K, V> Cache<K, V> {
         }
     }
 
-    /// Holds no more bytes than that, and as many values as by default.
+    /// An empty cache that holds at most this many bytes, and the default number of values.
     pub fn with_bytes_max(bytes_max: usize) -> Cache<K, V> {
         Cache::new(ENTRIES_MAX, bytes_max)
     }
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
-    /// The value, if it is there already.
+    /// Returns the value if it was computed already.
     pub fn get(&self, key: &K) -> Option<V> {
         let mut state = self.state();
         let now = state.tick();
@@ -66,7 +67,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         entry.slot.get().cloned()
     }
 
-    /// The place of a value, for the caller to fill.
+    /// Returns the slot of a value, which the caller fills.
     pub fn slot(&self, key: K) -> Arc<OnceLock<V>> {
         let mut state = self.state();
         let used = state.tick();
@@ -78,13 +79,13 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         Arc::clone(&entry.slot)
     }
 
-    /// Forgets a value.
+    /// Drops a value.
     pub fn forget(&self, key: &K) {
         self.state().entries.remove(key);
     }
 
-    /// Forgets the least recently used values that are too many, or too large
-    /// together. The latest one stays in any case.
+    /// Drops the least recently used values while there are too many or they are too large
+    /// together. The most recent one is always kept.
     pub fn trim(&self, size: impl Fn(&V) -> usize) {
         let mut state = self.state();
         let mut bytes = state.bytes(&size);
@@ -101,7 +102,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
         }
     }
 
-    /// Every value that is there.
+    /// All values that were computed.
     pub fn values(&self) -> Vec<V> {
         let state = self.state();
         let values = state.entries.values();
@@ -110,17 +111,18 @@ impl<K: Hash + Eq + Clone, V: Clone> Cache<K, V> {
             .collect()
     }
 
-    /// Forgets every value.
+    /// Drops all values.
     pub fn clear(&self) {
         self.state().entries.clear();
     }
 
-    /// The size of all values together.
+    /// Sum of `size` over all values.
     pub fn bytes(&self, size: impl Fn(&V) -> usize) -> usize {
         self.state().bytes(&size)
     }
 
-    /// No code panics while it holds the lock, and every state is consistent.
+    /// A poisoned lock is used all the same: no code panics while it holds the lock, and every
+    /// state is consistent.
     fn state(&self) -> MutexGuard<'_, CacheState<K, V>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,5 @@
-//! A directory of ours that nobody else may use, and the files in it: where
-//! what was found out about files is kept for later runs.
+//! A directory that only we can write to, and the files in it: what was found out about files is
+//! kept there for later runs.
 
 mod bounded;
 mod proof;
@@ -16,17 +16,16 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Files that are being written.
+/// Name prefix of files that are being written.
 const UNFINISHED: &str = ".unfinished-";
-/// Whoever began to write one that long ago does so no more.
+/// Age in seconds after which an unfinished file is considered abandoned.
 const UNFINISHED_SECONDS: i64 = 3600;
 
-/// Which of two files was used last need not be known better: to say it is a write
-/// to the disk.
+/// Resolution of the time of last use: recording it more exactly would cost a disk write for each
+/// use.
 const USE_COUNTS_FOR: Duration = Duration::from_secs(600);
 
-/// Where caches are by default: `/var/cache` for root, else what
-/// `XDG_CACHE_HOME` says, or `~/.cache`.
+/// The default directory for caches: `/var/cache` for root, else `XDG_CACHE_HOME`, or `~/.cache`.
 pub fn default_base() -> Option<PathBuf> {
     if rustix::process::geteuid().is_root() {
         return Some(PathBuf::from("/var/cache"));
@@ -36,25 +35,25 @@ pub fn default_base() -> Option<PathBuf> {
     from_variable("XDG_CACHE_HOME").or_else(|| Some(from_variable("HOME")?.join(".cache")))
 }
 
-/// A directory of cache files that nobody else can write to.
+/// A directory of cache files that only we can write to.
 #[derive(Debug)]
 pub struct Directory {
     directory: OwnedFd,
 }
 
-/// A file in it.
+/// A file in the directory.
 #[derive(Debug)]
 pub struct CacheFile {
     /// Its name in the directory.
     pub name: String,
-    /// Its length.
+    /// Its length in bytes.
     pub bytes: u64,
     /// When it was last written or read: seconds and nanoseconds.
     pub used: (i64, u64),
 }
 
 impl Directory {
-    /// Opens `base/parts…`. What is missing is made, for us alone.
+    /// Opens `base/parts…`. Missing directories are created with access for us alone.
     pub fn open(base: &Path, parts: &[&str]) -> io::Result<Self> {
         std::fs::DirBuilder::new()
             .recursive(true)
@@ -65,21 +64,20 @@ impl Directory {
         for part in parts {
             match rustix::fs::mkdirat(&directory, *part, Mode::RWXU) {
                 Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-                // It may be there for reading.
+                // On a read-only filesystem the directory may exist and be readable.
                 Err(rustix::io::Errno::ROFS) => {}
                 Err(error) => return Err(error.into()),
             }
             let flags = flags | OFlags::NOFOLLOW;
             directory = rustix::fs::openat(&directory, *part, flags, Mode::empty())?;
-            // Who may write to a directory may replace what is in it.
+            // Anyone who can write to a directory can replace the files in it.
             require_ours(&rustix::fs::fstat(&directory)?, 0o022)?;
         }
         require_ours(&rustix::fs::fstat(&directory)?, 0o077)?;
         Ok(Self { directory })
     }
 
-    /// The bytes of a file, if it is ours and not too large. Reading counts as
-    /// use.
+    /// Reads a file, if it belongs to us and is not too large. Reading counts as use.
     pub fn read(&self, name: &str, bytes_max: u64) -> io::Result<Vec<u8>> {
         let (file, length) = self.open_file(name, bytes_max)?;
         let mut bytes = vec![0; length as usize];
@@ -87,10 +85,11 @@ impl Directory {
         Ok(bytes)
     }
 
-    /// A file to be read piece by piece, and its length, on the same terms. It
-    /// stays whole when another takes its place.
+    /// Opens a file for reading in pieces, and returns it with its length, under the same
+    /// conditions as [`Directory::read`]. The open file stays complete when another one replaces
+    /// it.
     pub fn open_file(&self, name: &str, bytes_max: u64) -> io::Result<(File, u64)> {
-        // Not to hang, should it be a pipe.
+        // Opening must not block if the file is a pipe.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = rustix::fs::openat(&self.directory, name, flags, Mode::empty())?;
         let status = rustix::fs::fstat(&file)?;
@@ -102,18 +101,18 @@ impl Directory {
         let file = File::from(file);
         let now = SystemTime::now();
         if now > used(&status) + USE_COUNTS_FOR {
-            // Only a hint which files are worth keeping.
+            // Errors are ignored: the time is only a hint which files are worth keeping.
             _ = file.set_modified(now);
         }
         Ok((file, length))
     }
 
-    /// Writes a whole file, or nothing.
+    /// Writes a whole file, or nothing if that fails.
     pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.write_with(name, |file| file.write_all(bytes))
     }
 
-    /// The same of what is made while it is written.
+    /// Writes a file whose contents are produced while writing, or nothing if that fails.
     pub fn write_with<T>(
         &self,
         name: &str,
@@ -136,12 +135,12 @@ impl Directory {
         written
     }
 
-    /// Removes a file; if that fails there is nothing to be done.
+    /// Removes a file; errors are ignored.
     pub fn remove(&self, name: &str) {
         _ = rustix::fs::unlinkat(&self.directory, name, AtFlags::empty());
     }
 
-    /// All finished files. Others of former runs are removed.
+    /// Returns all finished files. Abandoned unfinished ones are removed.
     pub fn files(&self) -> Vec<CacheFile> {
         let Ok(entries) = Dir::read_from(&self.directory) else {
             return Vec::new();
@@ -173,7 +172,7 @@ impl Directory {
 
 fn used(status: &Stat) -> SystemTime {
     let seconds = u64::try_from(status.st_mtime).unwrap_or(0);
-    // As far as the calendar goes: a time that nobody can have written counts as long ago.
+    // A time outside of the representable range, which no real write can have, counts as long ago.
     let used = UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
     used.unwrap_or(UNIX_EPOCH)
 }

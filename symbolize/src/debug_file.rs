@@ -1,4 +1,4 @@
-//! Debug information in files of its own: where it is, and whether it belongs.
+//! Debug information in separate files: where they are searched, and whether they match.
 //!
 //! | found by | where | belongs if |
 //! |---|---|---|
@@ -8,10 +8,10 @@
 //! | `.gnu_debugdata` | inside of the file (xz) | always |
 //! | name in a skeleton unit | `.dwo` where it was built or beside the file, `.dwp` beside it | it has the unit's number |
 //!
-//! Each place is looked up below the target's root and below ours, never
-//! outside of them; that cache is ours. Wherever it lies, a file is believed only if
-//! root or we wrote it, or somebody who could write to the file that it speaks of
-//! ([`Writers::are_trusted_by`]): a build-id or checksum is easily put into another.
+//! Each place is searched below the target's root and below ours, never outside of them; the cache
+//! of debuginfod's client is ours. Wherever a file lies, it is trusted only if root or we wrote it,
+//! or a user who can also write to the file that it belongs to ([`Writers::are_trusted_by`]): a
+//! build-id or checksum is easily copied into another file.
 
 mod link;
 mod told;
@@ -27,38 +27,37 @@ use crate::opener::{self, FileSource};
 use crate::source::Source;
 use crate::{Files, OpenError, RemoteFiles, Writers, debuginfod};
 
-/// Where distributions put such files.
+/// Directory in which distributions install debug files.
 const DIRECTORY: &str = "/usr/lib/debug";
 
-/// Larger files are not read through for their checksum.
+/// Files larger than this are not read for their checksum.
 const CHECKED_BYTES_MAX: u64 = 4 << 30;
 
-/// Where to look for the debug files of one file.
+/// The places where the debug files of one file are searched.
 #[derive(Debug)]
 pub struct DebugFiles {
     roots: Vec<OwnedFd>,
-    /// Where the first of them is for us, if it is another than ours and can be seen
-    /// (chroot).
+    /// Where we see the first root, if it is not ours and visible to us (chroot).
     seen_at: Option<PathBuf>,
-    /// Of the file itself, as it was told.
+    /// Path of the file itself, as it was given.
     path: PathBuf,
-    /// The same if that was told from outside of the root.
+    /// That path relative to the root, if it was given from outside of the root.
     path_inside: Option<PathBuf>,
     files: Files,
-    /// Where debuginfod's client keeps what it has fetched.
+    /// Directory where debuginfod's client keeps fetched files.
     fetched: Option<PathBuf>,
-    /// Who can write to the file that others are named in; `None` to believe all.
+    /// Who can write to the file that names the others; `None` to trust every file.
     writers: Option<Writers>,
 }
 
 impl DebugFiles {
-    /// The way to files that it was made with.
+    /// The [`Files`] through which it opens files.
     pub(crate) fn files(&self) -> &Files {
         &self.files
     }
 
-    /// The places where debug files of a mapped file may lie. Nothing is opened yet but its
-    /// root directory.
+    /// The places where debug files of a mapped file may lie. Nothing is opened yet except its root
+    /// directory.
     pub fn of(source: &FileSource<'_>, files: impl Into<Files>) -> DebugFiles {
         let files = files.into();
         let own = match source.root {
@@ -79,7 +78,7 @@ impl DebugFiles {
         }
     }
 
-    /// The same where the root is known: for a file at `path` below it.
+    /// The places for a file at `path` below a root directory that is already open.
     pub fn below(root: OwnedFd, path: &Path, files: impl Into<Files>) -> DebugFiles {
         DebugFiles {
             roots: vec![root],
@@ -92,14 +91,15 @@ impl DebugFiles {
         }
     }
 
-    /// From here on what `object` names is looked for.
+    /// Looks for files that `object` names: only those are trusted that its writers could have
+    /// written.
     #[must_use]
     pub fn named_in(self, object: &Object) -> DebugFiles {
         let writers = object.source().writers();
         DebugFiles { writers, ..self }
     }
 
-    /// The separate file with the debug information of `object`.
+    /// Finds the separate file with the debug information of `object`.
     pub fn separate(&self, object: &Object) -> Option<Object> {
         let writers = object.source().writers();
         let id = object.build_id();
@@ -107,15 +107,15 @@ impl DebugFiles {
         by_id.or_else(|| self.by_link(object, id.as_deref(), writers))
     }
 
-    /// What several debug files have in common (dwz).
+    /// Finds the file with the parts that several debug files share (dwz).
     pub fn supplementary(&self, object: &Object) -> Option<Object> {
         let link = link::alternative(object)?;
         let writers = object.source().writers();
         let belongs = |object: &Object| object.build_id().as_deref() == Some(&link.build_id);
         let named = Path::new(OsStr::from_bytes(&link.path));
-        // A relative path starts where the debug file is: that is beside the
-        // file itself, at its place among the debug files, or where its build-id
-        // led to.
+        // A relative path starts at the directory of the debug file, which is unknown here. Tried
+        // are the directory of the file itself, its counterpart among the debug files, and the one
+        // to which its build-id leads.
         let debug = Path::new(DIRECTORY);
         let beside = self.directories().flat_map(|beside| {
             let below = beside.strip_prefix("/").unwrap_or(beside);
@@ -127,8 +127,8 @@ impl DebugFiles {
             .or_else(|| self.by_build_id(&link.build_id, writers))
     }
 
-    /// A file that another one names, at one of the paths, as what `take` makes of it:
-    /// the first that it does not refuse.
+    /// Opens a file that another file names, at one of the paths, and returns the result of `take`
+    /// for the first one that `take` accepts.
     pub fn named<T>(&self, paths: &[&Path], take: impl Fn(Object) -> Option<T>) -> Option<T> {
         let files = paths
             .iter()
@@ -137,7 +137,7 @@ impl DebugFiles {
         objects.find_map(take)
     }
 
-    /// A file that lies where this one does: in the same root, and in no other.
+    /// Opens a file in the same root as this one, and in no other.
     pub fn beside(&self, path: &Path) -> Option<Object> {
         let file = self.files.open_beneath(self.roots.first()?, path).ok()?;
         let file = Some(file).filter(|file| is_believed(file, self.writers))?;
@@ -157,7 +157,7 @@ impl DebugFiles {
         let installed = self.open(Path::new(&path), writers).filter(belongs);
         installed.or_else(|| {
             let cached = debuginfod::debug_file(self.fetched.as_deref()?, id);
-            // In our home, wherever that is.
+            // The cache is in our home directory, so it may be on a remote filesystem.
             let files = self.files.with_remote(RemoteFiles::Open);
             let file = files.open_beneath(opener::our_root()?, &cached).ok()?;
             let its = Writers::by_mode(&file.metadata().ok()?);
@@ -185,14 +185,15 @@ impl DebugFiles {
         places.find_map(|place| {
             let file = self.open_file(&place, writers)?;
             let found = Object::read(&file).ok()?;
-            // A link to itself ends here: it has what the file has.
+            // A link that leads back to the file itself is accepted and ends the search: it adds
+            // nothing to what the file has.
             let same_id = id.is_some() && found.build_id().as_deref() == id;
             let belongs = same_id || id.is_none() && has_checksum(found.source(), link.crc);
             belongs.then_some(found)
         })
     }
 
-    /// Where the file itself lies, below the root.
+    /// The directories of the file itself, below the root.
     fn directories(&self) -> impl Iterator<Item = &Path> {
         let paths = [Some(&self.path), self.path_inside.as_ref()]
             .into_iter()
@@ -208,8 +209,8 @@ impl DebugFiles {
         self.open_files(path, writers).next()
     }
 
-    /// The file at a path below each root, where there is one. A path that leads from our
-    /// root into the target's is taken from there: its links must not lead out again.
+    /// Opens the file at a path below each root, as far as there is one. A path that leads from our
+    /// root into the target's is resolved within the target's: its links must not lead out again.
     fn open_files(&self, path: &Path, writers: Option<Writers>) -> impl Iterator<Item = File> {
         let own = self.seen_at.as_ref().and_then(|root| inside(root, path));
         let roots = match own {
@@ -224,32 +225,32 @@ impl DebugFiles {
     }
 }
 
-/// Whether what a file says of another one is believed, by who can write to that.
+/// Whether a file that belongs to another one is trusted, given who can write to that one.
 fn is_believed(file: &File, of: Option<Writers>) -> bool {
     of.is_none_or(|of| Writers::of(file).is_ok_and(|its| its.are_trusted_by(&of)))
 }
 
-/// Where a root directory is for us, if it is not ours and can be seen: /proc tells
-/// paths below it from our root on.
+/// The path at which we see a root directory, if it is not ours and is visible to us: paths in
+/// /proc start at our root.
 fn seen_at(root: &OwnedFd) -> Option<PathBuf> {
     let link = format!("/proc/self/fd/{}", root.as_raw_fd());
     let seen = std::fs::read_link(link).ok()?;
     (seen != Path::new("/")).then_some(seen)
 }
 
-/// What a path that we see is from a root directory on.
+/// Returns our path relative to a root directory.
 fn inside(root: &Path, path: &Path) -> Option<PathBuf> {
     let inside = path.strip_prefix(root).ok()?;
     Some(Path::new("/").join(inside))
 }
 
-/// The symbol table that some distributions leave in stripped files, xz'ed.
+/// Unpacks the symbol table that some distributions leave in stripped files, compressed by xz.
 pub fn mini(object: &Object, files: &Files) -> Result<Option<Object>, OpenError> {
     let Some(section) = object.section_by_name(b".gnu_debugdata") else {
         return Ok(None);
     };
     let Some(file) = object.file() else {
-        // A file in memory is a vDSO's, or was unpacked itself.
+        // A file in memory is a vDSO, or was itself unpacked.
         return Ok(None);
     };
     let unpacked = files

@@ -1,9 +1,9 @@
-//! What elfutils' debuginfod client has fetched before: it keeps debug files by
-//! build-id. We read its cache, and leave fetching to whoever may use a network.
+//! Reads the cache of elfutils' debuginfod client, which keeps debug files by build-id. Nothing is
+//! downloaded here; that is left to programs that may use a network.
 
 use std::path::{Path, PathBuf};
 
-/// Where the client keeps files, by its own rules (debuginfod-client-config(7)).
+/// Returns the client's cache directory, by its own rules (debuginfod-client-config(7)).
 pub fn default_cache() -> Option<PathBuf> {
     cache_of(|name| std::env::var_os(name).filter(|value| !value.is_empty()))
 }
@@ -13,7 +13,7 @@ fn cache_of(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<Pat
         return Some(path.into());
     }
     let home = || variable("HOME").map(PathBuf::from);
-    // The place of old versions counts as long as it is there.
+    // The directory of old versions is used as long as it exists.
     if let Some(old) = home().map(|home| home.join(".debuginfod_client_cache"))
         && old.is_dir()
     {
@@ -25,7 +25,7 @@ fn cache_of(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> Option<Pat
     Some(base.join("debuginfod_client"))
 }
 
-/// The debug file of a build in such a cache.
+/// Returns the path of a build's debug file in such a cache.
 pub fn debug_file(cache: &Path, build_id: &[u8]) -> PathBuf {
     let id: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     cache.join(id).join("debuginfo")

@@ -1,4 +1,4 @@
-//! Names as compilers mangle them, made readable.
+//! Makes the names readable that compilers mangle.
 //!
 //! | starts with | is |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | `_ZN` and ends with a hash | Rust, legacy |
 //! | `_Z` | C++ (Itanium ABI) |
 //!
-//! All others stay as they are. What compilers append (`.cold`, `.part.0`) is
-//! taken off before and put back behind.
+//! All other names stay as they are. Suffixes of compilers (`.cold`, `.part.0`) are removed before
+//! demangling and appended again after it.
 
 mod capped;
 mod cpp;
@@ -20,8 +20,8 @@ use crate::sanitize::sanitize;
 
 pub use suffix::has_clone_suffix;
 
-/// Longer names are shown raw: demangling them is not worth the time, and a
-/// hostile one of this length is slow enough.
+/// Longer names are shown unchanged: demangling them is not worth the time, and a hostile name of
+/// this length is slow enough.
 const MANGLED_BYTES_MAX: usize = 8 << 10;
 
 /// How a name was mangled.
@@ -31,7 +31,7 @@ pub enum Scheme {
     Rust,
     /// As the Itanium C++ ABI says.
     Cpp,
-    /// Not at all, or in a way not known here.
+    /// Not mangled, or by an unknown scheme.
     Raw,
 }
 
@@ -45,8 +45,8 @@ pub struct Demangled<'n> {
     suffix: &'n [u8],
 }
 
-/// Recognises how `name` is mangled. The work is done by [`Demangled::short`]
-/// and [`Demangled::full`], each time.
+/// Recognises how `name` is mangled. [`Demangled::short`] and [`Demangled::full`] do the work at
+/// each call.
 pub fn demangle(name: &[u8]) -> Demangled<'_> {
     let (stem, suffix) = suffix::split(name);
     let (scheme, mangled) = match std::str::from_utf8(stem) {
@@ -61,7 +61,7 @@ pub fn demangle(name: &[u8]) -> Demangled<'_> {
     }
 }
 
-/// A symbol as a person reads it, safe to print.
+/// Returns a symbol's readable name, safe to print.
 pub fn shown(symbol: &[u8]) -> String {
     sanitize(demangle(symbol).short().as_bytes()).into_owned()
 }
@@ -72,7 +72,7 @@ impl<'n> Demangled<'n> {
         self.scheme
     }
 
-    /// Without parameters, return type and hashes.
+    /// Returns the name without parameters, return type and hashes.
     pub fn short(&self) -> Cow<'n, str> {
         let suffix = suffix::without_hashes(self.suffix);
         match self.scheme {
@@ -82,7 +82,7 @@ impl<'n> Demangled<'n> {
         }
     }
 
-    /// All that the name tells, apart from Rust's hashes.
+    /// Returns the whole name, except Rust's hashes.
     pub fn full(&self) -> Cow<'n, str> {
         match self.scheme {
             Scheme::Rust => self.finish(rust::demangle(self.mangled), self.suffix),

@@ -1,34 +1,34 @@
-//! Debug information (DWARF 2 to 5): which functions, and which lines of
-//! source text, the code at an address is from.
+//! Debug information (DWARF 2 to 5): finds the functions and source lines of the code at an
+//! address.
 //!
 //! ```text
 //! address ──► index ──► unit ─┬► scopes ─┐
 //!             which     DIEs  └► rows ───┴► flatten ──► UnitRanges ──► Table
 //! ```
 //!
-//! A unit is read when an address of it is first asked for, and kept as a
-//! small [`Table`]: a hot address costs one unit, not the file.
-//! [`DebugInfo::build`] makes the table of all units.
+//! A unit is read when one of its addresses is first looked up, and kept as a small [`Table`]: a
+//! hot address costs one unit, not the whole file. [`DebugInfo::build`] makes the table of all
+//! units.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `sections` | the sections of a file: entries and lines by unit, strings later, others in memory |
-//! | `ranges` | where functions in several pieces are |
-//! | `strings` | what is needed of `.debug_str` |
+//! | `ranges` | the address ranges of functions in several pieces |
+//! | `strings` | reads the needed parts of `.debug_str` |
 //! | `unit` | a unit, and the bytes of it |
 //! | `reader` | all units of a file |
-//! | `names` | the names of functions, by entries of one unit |
-//! | `elsewhere` | those that are in other units |
-//! | `index` | which unit has an address |
+//! | `names` | the names of functions, from the entries of one unit |
+//! | `elsewhere` | names that are in other units |
+//! | `index` | finds the unit of an address |
 //! | `entries` | the functions among a unit's entries |
 //! | `scopes` | functions and what was inlined, from a unit's entries |
 //! | `rows` | the lines of a unit |
 //! | `files` | the names of its source files |
-//! | `paint` | intervals over intervals: who has an address |
-//! | `flatten` | scopes and rows as ranges |
-//! | `code` | what a unit says of its code, all of this together |
+//! | `paint` | resolves overlapping intervals: which owner has an address |
+//! | `flatten` | converts scopes and rows to ranges |
+//! | `code` | everything a unit says about its code, from all of these together |
 //! | `split` | units whose entries are in another file |
-//! | `parallel` | the same work by several threads |
+//! | `parallel` | distributes work over several threads |
 //! | `types` | parameters of functions and members of structures |
 
 mod code;
@@ -72,27 +72,28 @@ pub use types::{Convention, DebugTypes, LeftOut, NoSignature, Parameter, Passed,
 #[derive(Debug)]
 pub struct DebugInfo {
     sections: Sections,
-    /// What this file has in common with others (dwz).
+    /// The sections that this file shares with others (dwz).
     supplementary: Option<Sections>,
     split: Split,
-    /// Where in `.debug_info` units start.
+    /// Offsets in `.debug_info` at which units start.
     units: Vec<usize>,
     index: OnceLock<Index>,
     whole_index: OnceLock<Index>,
     tables: Cache<usize, Option<Arc<Table>>>,
 }
 
-/// Of what may be held of a file: the tables of units that were read last. One that is asked
-/// for again later is read again.
+/// Fraction (1/6) of a file's memory limit that the tables of recently used units may take. A unit
+/// that was dropped is read again when needed.
 const TABLES_PART: u64 = 6;
 
-/// Units whose tables are kept: each is looked at when another one comes.
+/// Maximum number of units whose tables are kept: all of them are visited when another one is
+/// added.
 const TABLES_MAX: usize = 4096;
 
 impl DebugInfo {
-    /// Reads the sections, and holds of each file no more than `bytes_max` at once, with
-    /// the unit that is being read: larger units are left out. Refused if there is
-    /// sixteen times that. `None` if there is nothing of use in them.
+    /// Reads the sections. At most `bytes_max` of a file are in memory at once, including the unit
+    /// that is being read; larger units are left out. An error if there is more than sixteen times
+    /// that; `None` if there is nothing useful.
     pub fn read(
         object: &Object,
         files: DebugFiles,
@@ -102,7 +103,7 @@ impl DebugInfo {
         if sections.is_empty() {
             return Ok(None);
         }
-        // Without it a part of the names is missing, and no line.
+        // Errors are ignored: without the file some names are missing, but no lines.
         let supplementary = files
             .supplementary(object)
             .and_then(|object| Sections::read_supplementary(&object, bytes_max).ok());
@@ -119,7 +120,7 @@ impl DebugInfo {
         }))
     }
 
-    /// The table of the unit that has the code at `addr`, read now or before.
+    /// Returns the table of the unit that has the code at `addr`; reads the unit if needed.
     pub fn table_at(&self, addr: LinkAddr) -> Option<Arc<Table>> {
         let unit = self.unit_at(addr.0)?;
         let read = || {
@@ -149,14 +150,14 @@ impl DebugInfo {
         table
     }
 
-    /// The table of all units, without columns, by so many threads.
+    /// Makes the table of all units, without columns, with `threads` threads.
     pub fn build(&self, extras: &Extras<'_>, threads: usize) -> Result<Vec<u8>, OpenError> {
         let mut bytes = Vec::new();
         self.build_to(extras, threads, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// The same, written as it is made.
+    /// Makes the same table, and writes it piece by piece.
     pub fn build_to(
         &self,
         extras: &Extras<'_>,
@@ -164,7 +165,7 @@ impl DebugInfo {
         sink: &mut dyn Write,
     ) -> Result<(), OpenError> {
         let reader = self.reader();
-        // The largest first, so that the threads end together.
+        // Largest units first, so that the threads finish at about the same time.
         let mut order: Vec<usize> = (0..self.units.len()).collect();
         order.sort_by_key(|&unit| std::cmp::Reverse(self.unit_bytes(unit)));
         let pool = Mutex::default();
@@ -189,24 +190,24 @@ impl DebugInfo {
         table::write_to(units, &known, extras, sink)
     }
 
-    /// How many bytes of it describe code: what reading it all costs.
+    /// Number of bytes that describe code: a measure of the cost of reading everything.
     pub fn bytes(&self) -> usize {
         self.sections.info_bytes()
     }
 
-    /// Bytes of heap in use; sections that are read when needed do not count.
+    /// Bytes of heap in use, without sections that are read on demand.
     pub fn heap_bytes(&self) -> usize {
         let tables = self.tables.bytes(|table| heap_bytes(table.as_ref()));
         let supplementary = self.supplementary.as_ref().map_or(0, Sections::heap_bytes);
         self.sections.heap_bytes() + supplementary + tables
     }
 
-    /// Drops the tables of units: they are read again when they are asked for.
+    /// Drops the tables of units: they are read again when needed.
     pub fn forget_units(&self) {
         self.tables.clear();
     }
 
-    /// Whether parts that were read may not belong together.
+    /// Whether the file changed while it was read, so that its parts may not match.
     fn have_changed(&self) -> bool {
         let supplementary = self.supplementary.as_ref();
         self.sections.have_failed() || supplementary.is_some_and(Sections::have_failed)
@@ -221,8 +222,8 @@ impl DebugInfo {
         end - self.units[unit]
     }
 
-    /// By the section that lists addresses; of what is not there by asking
-    /// each unit.
+    /// Finds the unit of an address in the section that lists addresses, and otherwise by searching
+    /// the units that are not listed.
     fn unit_at(&self, addr: u64) -> Option<usize> {
         let listed = self
             .index

@@ -3,18 +3,18 @@
 //! | module | holds |
 //! |---|---|
 //! | `tables` | the symbol tables, with or without section headers |
-//! | `place` | where in the file one is |
-//! | `dynamic` | the same from the dynamic segment |
-//! | `candidates` | which symbols are functions at all |
-//! | `alias` | which of several names for one function is shown |
+//! | `place` | where in the file a symbol table is |
+//! | `dynamic` | finds the symbol table through the dynamic segment |
+//! | `candidates` | which symbols are functions |
+//! | `alias` | which of several names of one function is shown |
 //! | `code` | where a function's code is, and its bytes |
 //! | `plt` | names for the stubs that call into other files |
-//! | `each` | every symbol by its name |
-//! | `lookup` | whether one symbol is offered to other files |
-//! | `near` | which functions decide what is at a few addresses |
-//! | `flatten` | functions, possibly nested, as ranges that are not |
+//! | `each` | iterates over all symbols by name |
+//! | `lookup` | whether a file exports a symbol |
+//! | `near` | finds only the functions near a few addresses |
+//! | `flatten` | converts functions, possibly nested, to ranges that are not |
 //! | `needed` | the libraries that are mapped with the file |
-//! | `strings` | string tables, read as far as names are asked for |
+//! | `strings` | string tables, of which only the needed names are read |
 
 mod alias;
 mod candidates;
@@ -51,39 +51,38 @@ use alias::{Aliases, Label};
 use flatten::{Flattening, Range};
 use strings::Names;
 
-/// A function, as the symbol table has it.
+/// A function of the symbol table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Symbol<'s> {
-    /// As the compiler wrote it: not demangled, not safe to display.
+    /// Name as the compiler wrote it: not demangled, not safe to display.
     pub name: &'s [u8],
-    /// Where its code begins.
+    /// Address of its first byte.
     pub start: LinkAddr,
-    /// 0 where the table says nothing.
+    /// Size of its code in bytes; 0 if the table has none.
     pub size: u64,
-    /// The table gives no size: the name is that of the nearest label.
+    /// Whether the table gives no size, so that the name is that of the nearest label.
     pub inexact: bool,
-    /// How many other names the same code has (identical code folding, or
-    /// deliberate aliases).
+    /// Number of other names of the same code (identical code folding, or deliberate aliases).
     pub aliases: u32,
 }
 
-/// Whether a file has code, or only tells of it.
+/// Whether a file has code, or only describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whole {
     Yes,
     No,
 }
 
-/// Which functions of a file are kept.
+/// Which functions of a file are kept in memory.
 #[derive(Debug, Clone, Copy)]
 enum Kept<'a> {
     All,
-    /// Those that decide what is at these addresses.
+    /// Those that decide which function is at these addresses.
     Near(&'a [LinkAddr]),
 }
 
-/// The functions of one file. What is kept are 24 bytes per function, and the
-/// names that were asked for.
+/// The functions of one file. Kept in memory are 24 bytes per function, and the names that were
+/// looked up.
 #[derive(Debug)]
 pub struct ElfSymbols {
     id: FileId,
@@ -92,40 +91,40 @@ pub struct ElfSymbols {
     aliases: Aliases,
     names: Names,
     stripped: bool,
-    /// Of a separate debug file's, once it was found.
+    /// Where the names of a separate debug file are from, once it was found.
     origin: Origin,
-    /// Those of a debug file, which come first.
+    /// The symbols of the debug file, which are searched first.
     separate: Option<Box<ElfSymbols>>,
     object: Arc<Object>,
-    /// Read when code without a name is met.
+    /// Read when code without a name is looked up.
     extents: OnceLock<Extents>,
-    /// Read when somebody wants to replace return addresses.
+    /// Read when a caller wants to replace return addresses.
     exceptions: OnceLock<bool>,
-    /// Read when the first name is asked for.
+    /// Read when the first name is looked up.
     go: OnceLock<Option<GoSymbols>>,
 }
 
 impl ElfSymbols {
-    /// Reads the symbol tables. The file stays open: names are read from it
-    /// when they are asked for.
+    /// Reads the symbol tables. The file stays open: names are read from it on demand.
     pub fn read(file: &File) -> Result<ElfSymbols, OpenError> {
         ElfSymbols::from_object(Object::read(file)?)
     }
 
-    /// The same for a file in memory, such as the vDSO.
+    /// Reads the symbol tables of a file in memory, such as the vDSO.
     pub fn from_bytes(bytes: Box<[u8]>) -> Result<ElfSymbols, OpenError> {
         ElfSymbols::from_object(Object::from_source(Source::Memory(bytes))?)
     }
 
-    /// Reads the symbol tables of a file that was opened before.
+    /// Reads the symbol tables of a file that is already open.
     pub fn from_object(object: Object) -> Result<ElfSymbols, OpenError> {
         let symbols = ElfSymbols::of(object, Whole::Yes, Kept::All)?;
         Ok(symbols.expect("all functions are kept"))
     }
 
-    /// What tells of these places of a file with section headers, without a table of all its functions:
-    /// [`ElfSymbols::find`], [`ElfSymbols::same_function`] and [`ElfSymbols::function_start`]
-    /// of these places answer as those of the whole table. None if that takes the whole table.
+    /// Reads only the symbols around these places of a file with section headers, without building
+    /// the table of all functions. [`ElfSymbols::find`], [`ElfSymbols::same_function`] and
+    /// [`ElfSymbols::function_start`] give the same answers for these places as with the whole
+    /// table. `None` if the whole table is needed.
     pub(crate) fn near(
         object: Object,
         files: Option<&DebugFiles>,
@@ -142,15 +141,15 @@ impl ElfSymbols {
         }
     }
 
-    /// The same for a stripped file whose symbols may be in a debug file, or
-    /// inside of it, compressed. That they cannot be had is no failure.
+    /// Reads the symbols of a file that may be stripped, so that they are in a debug file or,
+    /// compressed, in the file itself. If these cannot be read, that is not an error.
     pub fn with_debug_files(object: Object, files: &DebugFiles) -> Result<ElfSymbols, OpenError> {
         let symbols = ElfSymbols::from_object(object)?;
         let symbols = symbols.find_separate(files, Kept::All)?;
         Ok(symbols.expect("all functions are kept"))
     }
 
-    /// Takes the names of a debug file, if the file is stripped and there is one.
+    /// Adds the names of a debug file, if the file is stripped and there is one.
     fn find_separate(
         mut self,
         files: &DebugFiles,
@@ -177,13 +176,13 @@ impl ElfSymbols {
         Ok(Some(self))
     }
 
-    /// Takes the names of a debug file first, if it has any; says whether it has.
+    /// Adds the names of a debug file, which are searched first; returns whether it has any.
     pub(crate) fn add_separate(&mut self, found: Object, origin: Origin) -> bool {
         self.add_separate_of(found, origin, Kept::All) == Some(true)
     }
 
-    /// As [`ElfSymbols::add_separate`], of what [`ElfSymbols::near`] has kept for the same places; None
-    /// if that takes the whole table.
+    /// Adds the names of a debug file to the result of [`ElfSymbols::near`] for the same places;
+    /// `None` if the whole table is needed.
     pub(crate) fn add_separate_near(
         &mut self,
         found: Object,
@@ -194,7 +193,7 @@ impl ElfSymbols {
         self.add_separate_of(found, origin, Kept::Near(&addrs))
     }
 
-    /// As [`ElfSymbols::add_separate`]; None if what is kept does not suffice.
+    /// Implements [`ElfSymbols::add_separate`]; `None` if what is kept does not suffice.
     fn add_separate_of(&mut self, found: Object, origin: Origin, kept: Kept<'_>) -> Option<bool> {
         let found = found.belonging_to(&self.object);
         let Ok(symbols) = ElfSymbols::of(found, Whole::No, kept) else {
@@ -209,13 +208,14 @@ impl ElfSymbols {
         Some(true)
     }
 
-    /// The debug file that has names, and of which kind it is; `None` if there is none.
+    /// The debug file with the names, and its kind; `None` if there is none.
     pub(crate) fn separate(&self) -> Option<(&Object, Origin)> {
         let separate = self.separate.as_ref()?;
         Some((&separate.object, self.origin))
     }
 
-    /// None if what is kept does not suffice, which is never so of all.
+    /// Reads the symbols. `None` if what is kept does not suffice, which never happens if all are
+    /// kept.
     fn of(object: Object, whole: Whole, kept: Kept<'_>) -> Result<Option<ElfSymbols>, OpenError> {
         let id = object.file_id()?;
         let tables = tables::find(&object);
@@ -223,8 +223,8 @@ impl ElfSymbols {
         let mut stubs = plt::Stubs::default();
         let loaded = tables::load(&object, &tables)?;
 
-        // Names are touched while building, of what may be labels. They are read
-        // again when asked for: most never are.
+        // While building, the names of possible labels are read. They are read again when they are
+        // looked up, which most never are.
         let object = Arc::new(object);
         let mut names = Names::new(&object, &tables);
         let symbols = candidates::Symbols {
@@ -274,13 +274,13 @@ impl ElfSymbols {
         }))
     }
 
-    /// The function at `offset`, or why there is none.
+    /// Finds the function at `offset`, or the reason why there is none.
     pub fn find(&self, offset: FileOffset) -> Result<Symbol<'_>, Reason> {
         let addr = self.segments.to_link(offset);
         self.find_link(addr.ok_or(Reason::NotCovered)?)
     }
 
-    /// The same for an address as the linker wrote it.
+    /// Finds the function at a link address.
     pub fn find_link(&self, addr: LinkAddr) -> Result<Symbol<'_>, Reason> {
         let separate = self.separate.as_ref().map(|s| s.find_link(addr));
         if let Some(Ok(symbol)) = separate {
@@ -297,16 +297,16 @@ impl ElfSymbols {
         self.symbol(range)
     }
 
-    /// Returns the bytes of the file around `offset` of which [`ElfSymbols::find`] says the same
-    /// as of `offset`, if it has a function there. None as well if the file's segments or the
-    /// function are odd.
+    /// Returns the range of file offsets around `offset` for which [`ElfSymbols::find`] returns the
+    /// same function. `None` if it has no function there, or if the file's segments or the function
+    /// are inconsistent.
     pub fn same_function(&self, offset: FileOffset) -> Option<ops::Range<u64>> {
         let addr = self.segments.to_link(offset)?;
         let (is_named, around) = self.around(addr)?;
         if !is_named || !around.contains(&addr.0) {
             return None;
         }
-        // Both ends lie in the segment of the address, or none is told.
+        // If one end lies outside of the address's segment, there is no range.
         let start = offset.0.checked_sub(addr.0 - around.start)?;
         let last = offset.0.checked_add(around.end - 1 - addr.0)?;
         let is_at =
@@ -315,7 +315,7 @@ impl ElfSymbols {
         is_straight.then(|| start..last + 1)
     }
 
-    /// Returns the addresses around `addr` that belong to one function, or to none at all, and
+    /// Returns the range of addresses around `addr` that belong to one function, or to none, and
     /// whether they belong to one.
     fn around(&self, addr: LinkAddr) -> Option<(bool, ops::Range<u64>)> {
         let own = flatten::around(&self.ranges, addr.0);
@@ -323,8 +323,8 @@ impl ElfSymbols {
             return Some(own);
         };
         let (is_named, around) = separate.around(addr)?;
-        // What the debug file does not name is named by the file itself; a name that cannot be
-        // read is not named.
+        // The file itself names what the debug file does not. A name that cannot be read counts as
+        // no name.
         if is_named {
             return separate.find_link(addr).is_ok().then_some((true, around));
         }
@@ -332,23 +332,22 @@ impl ElfSymbols {
         Some((own.0, both))
     }
 
-    /// Where in the file the function starts that has no name at `offset`:
-    /// unwind information tells, even in stripped files.
+    /// Returns the offset at which the function without a name at `offset` starts, from unwind
+    /// information, which stripped files have, too.
     pub fn function_start(&self, offset: FileOffset) -> Option<FileOffset> {
         let addr = self.segments.to_link(offset)?;
         let function = self.extents().find(addr)?;
         self.segments.to_file(LinkAddr(function.start))
     }
 
-    /// What a Go program tells of its own functions, stripped or not: names,
-    /// lines and inlined calls. It comes before symbol tables.
+    /// The names, lines and inlined calls that a Go program, stripped or not, has for its own
+    /// functions. They take precedence over symbol tables; `None` if it is not a Go program.
     pub fn go(&self) -> Option<&GoSymbols> {
         let read = || GoSymbols::read(&self.object);
         self.go.get_or_init(read).as_ref()
     }
 
-    /// Every function once, by address, those of a debug file first. Reads all
-    /// names.
+    /// All functions, each once, by address; those of a debug file first. Reads all names.
     pub fn functions(&self) -> impl Iterator<Item = Symbol<'_>> {
         let layers = self.separate.as_deref().into_iter().chain([self]);
         layers.flat_map(|layer| {
@@ -357,8 +356,8 @@ impl ElfSymbols {
         })
     }
 
-    /// Gives `take` every name of functions of which `word` is a part, and where they start:
-    /// of functions with several names those, too, that [`ElfSymbols::functions`] leaves out.
+    /// Calls `take` with every function name that contains `word`, and the function's start.
+    /// Includes all names of functions that have several, which [`ElfSymbols::functions`] does not.
     /// What cannot be read is left out.
     pub fn for_each_name(&self, word: &str, take: &mut dyn FnMut(&[u8], LinkAddr)) {
         let finder = memchr::memmem::Finder::new(word.as_bytes());
@@ -372,13 +371,13 @@ impl ElfSymbols {
                     take(name, start);
                 }
             };
-            // Damaged tables were told when the file was opened.
+            // Damaged tables were already reported when the file was opened.
             _ = each::for_each_symbol_with(&layer.object, word.as_bytes(), &mut look_at);
         }
     }
 
-    /// Every stretch of code with a name: where it starts, and the function,
-    /// which may start before, as others may lie in it. Reads all names.
+    /// All ranges of code with a name: their start, and the function, which may start earlier, as
+    /// others can lie inside of it. Reads all names.
     pub fn ranges(&self) -> impl Iterator<Item = (LinkAddr, Symbol<'_>)> {
         let separate = self.separate.as_deref();
         let first = separate.into_iter().flat_map(ElfSymbols::own_ranges);
@@ -387,7 +386,7 @@ impl ElfSymbols {
         first.chain(own)
     }
 
-    /// Where the first of them starts, named or not.
+    /// Start of the first function, named or not.
     pub fn first_start(&self) -> Option<LinkAddr> {
         let own = self.ranges.first().map(|range| LinkAddr(range.start));
         let separate = self.separate.as_ref();
@@ -400,7 +399,7 @@ impl ElfSymbols {
         self.ranges.iter().filter_map(named)
     }
 
-    /// What identifies the file.
+    /// The identity of the file's contents.
     pub fn id(&self) -> &FileId {
         &self.id
     }
@@ -415,12 +414,12 @@ impl ElfSymbols {
         &self.object
     }
 
-    /// Whether the file lost its full symbol table, and none was found.
+    /// Whether the file has no full symbol table, and none was found elsewhere.
     pub fn is_stripped(&self) -> bool {
         self.stripped && self.separate.is_none()
     }
 
-    /// Where most of the names come from.
+    /// Where most of the names are from.
     pub fn origin(&self) -> Origin {
         match self.go() {
             Some(_) => Origin::GoTable,
@@ -428,8 +427,7 @@ impl ElfSymbols {
         }
     }
 
-    /// Drops the names that were read so far if they take more than that: they are read again
-    /// when they are asked for.
+    /// Drops the cached names if they take more than `bytes_max`: they are read again on demand.
     pub fn bound_names(&mut self, bytes_max: usize) {
         if self.names.read_bytes() > bytes_max {
             self.names.forget();
@@ -439,7 +437,7 @@ impl ElfSymbols {
         }
     }
 
-    /// Bytes of heap in use, the names read so far included.
+    /// Bytes of heap in use, including the cached names.
     pub fn heap_bytes(&self) -> usize {
         let extents = self.extents.get().map_or(0, Extents::heap_bytes);
         let go = self.go.get().and_then(Option::as_ref);
@@ -476,14 +474,14 @@ impl ElfSymbols {
     }
 }
 
-/// What the symbol tables of a file take in it.
+/// Size of a file's symbol tables.
 pub(crate) fn table_bytes(object: &Object) -> u64 {
     let tables = tables::find(object);
     let sizes = [tables.full, tables.dynamic].map(|table| table.map_or(0, |t| t.symbols.size));
     sizes[0].saturating_add(sizes[1])
 }
 
-/// The link addresses of places in a file, of those that have one.
+/// Returns the link addresses of those file offsets that have one.
 fn links(segments: &Segments, places: &[FileOffset]) -> Vec<LinkAddr> {
     let links = places.iter().filter_map(|place| segments.to_link(*place));
     links.collect()

@@ -1,4 +1,4 @@
-//! What was attempted on a file, and how it failed.
+//! Errors of reading files: what was attempted, and how it failed.
 
 use std::io;
 
@@ -26,19 +26,19 @@ pub enum OpenError {
     /// Its first bytes are not those of an ELF file.
     #[error("not an ELF file")]
     NotElf,
-    /// An ELF file of a kind that is not read.
+    /// An ELF file of an unsupported kind.
     #[error("big-endian, or 32-bit and neither of x86 nor of Arm: such ELF files are not read")]
     Unsupported,
-    /// Its parts contradict each other, or it was cut; the text says which part.
+    /// Its parts contradict each other, or it was cut off; the text says which part.
     #[error("damaged ELF file: {0}")]
     Damaged(&'static str),
-    /// It is not read on purpose, for its size or kind; the text says why.
+    /// It is deliberately not read because of its size or kind; the text says why.
     #[error("refused: {0}")]
     Refused(&'static str),
 }
 
 impl OpenError {
-    /// The same, as the answer that a missing name carries.
+    /// Converts the error to the reason that is stored for missing names.
     pub fn reason(&self) -> Reason {
         match self {
             OpenError::Read { source, .. } => io_reason(source),
@@ -49,7 +49,7 @@ impl OpenError {
     }
 }
 
-/// The answer that an I/O error amounts to.
+/// Converts an I/O error to the reason that is stored for missing names.
 pub(crate) fn io_reason(error: &io::Error) -> Reason {
     match error.kind() {
         io::ErrorKind::PermissionDenied => Reason::NoPermission,

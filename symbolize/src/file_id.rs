@@ -1,5 +1,5 @@
-//! What names a file's content, wherever the file lies: the key of mappings,
-//! tables, symbols and caches.
+//! The identity of a file's contents, wherever the file is: the key of mappings, tables, symbols
+//! and caches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,27 +7,28 @@ use std::sync::Arc;
 use crate::OpenError;
 use crate::source::Source;
 
-/// As the kernel (BUILD_ID_SIZE_MAX): what it reports is never longer.
+/// Maximum length of a GNU build-id, the kernel's limit (BUILD_ID_SIZE_MAX): it never reports a
+/// longer one.
 const GNU_BYTES_MAX: usize = 20;
 
-/// Go's are 83 characters; what is longer is not one.
+/// Maximum length of Go's build-ids. They have 83 characters; anything longer is not one.
 const GO_BYTES_MAX: usize = 256;
 
-/// How much of a file without build-id is hashed, see [`FileId::Content`].
+/// Number of blocks of a file without build-id that are hashed, see [`FileId::Content`].
 const HASHED_BLOCKS: u64 = 16;
 const HASHED_BLOCK_BYTES: u64 = 16 << 10;
 
-/// The identity of a file's content.
+/// The identity of a file's contents.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FileId {
     /// The GNU build-id, at most its first 20 bytes.
     Gnu(BuildId),
     /// Go's build-id, for binaries that have no GNU one.
     Go(Arc<str>),
-    /// For files without either: the length, and the 64-bit FNV-1a hash of the
-    /// content. Of a file larger than 256 KiB 16 blocks of 16 KiB are hashed,
-    /// in ascending order, block `i` at `i * (len - 16 KiB) / 15` rounded
-    /// down: the first one holds the headers and the last one ends the file.
+    /// For files without either: the length, and the 64-bit FNV-1a hash of the contents. In a file
+    /// larger than 256 KiB, 16 blocks of 16 KiB are hashed, in ascending order, block `i` at `i *
+    /// (len - 16 KiB) / 15` rounded down: the first block has the headers and the last one ends the
+    /// file.
     Content {
         /// The hash of the blocks.
         hash: u64,
@@ -37,16 +38,18 @@ pub enum FileId {
 }
 
 impl FileId {
-    /// The identity by a GNU build-id; what is longer than 20 bytes is cut.
+    /// The identity of a file with this GNU build-id, which is cut to 20 bytes.
     pub fn gnu(id: &[u8]) -> FileId {
         FileId::Gnu(BuildId::new(id))
     }
 
+    /// The identity of a file with this build-id of Go's linker.
     pub(crate) fn go(id: &[u8]) -> FileId {
         let id = &id[..id.len().min(GO_BYTES_MAX)];
         FileId::Go(String::from_utf8_lossy(id).into())
     }
 
+    /// The identity of a file without a build-id; reads the blocks to be hashed.
     pub(crate) fn of_content(source: &Source) -> Result<FileId, OpenError> {
         let len = source.len();
         let mut hash = Fnv::default();
@@ -72,7 +75,7 @@ impl fmt::Display for FileId {
     }
 }
 
-/// A GNU build-id. Shown as hexadecimal digits.
+/// A GNU build-id, displayed as hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BuildId {
     bytes: [u8; GNU_BYTES_MAX],
@@ -80,7 +83,7 @@ pub struct BuildId {
 }
 
 impl BuildId {
-    /// A build-id of these bytes; what is longer than 20 of them is cut.
+    /// A build-id of these bytes, cut to 20.
     pub fn new(id: &[u8]) -> BuildId {
         let len = id.len().min(GNU_BYTES_MAX);
         let mut bytes = [0; GNU_BYTES_MAX];
@@ -94,8 +97,8 @@ impl BuildId {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// Whether the kernel's report of a mapping means this one. Some of its
-    /// interfaces pad shorter ids with zeros.
+    /// Whether a build-id that the kernel reports for a mapping is this one. Some kernel interfaces
+    /// pad shorter ids with zeros.
     pub fn is_reported_as(&self, reported: &[u8]) -> bool {
         let padding = reported.strip_prefix(self.as_bytes());
         padding.is_some_and(|padding| padding.iter().all(|&byte| byte == 0))
@@ -116,8 +119,8 @@ impl fmt::Debug for BuildId {
     }
 }
 
-/// FNV-1a. It only has to tell builds apart; nobody gains by a collision more
-/// than by forging a build-id.
+/// FNV-1a. It only has to distinguish builds; a collision gives an attacker nothing more than a
+/// forged build-id does.
 struct Fnv(u64);
 
 impl Default for Fnv {

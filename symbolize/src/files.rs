@@ -1,10 +1,9 @@
-//! Files of targets, and what else of a target may keep a reader waiting.
+//! Opening the files of targets, and other operations on targets that may block.
 //!
-//! A file server that is gone, or a target that wants it so, can hold up whoever
-//! opens, reads or even looks at a file for ever, out of reach of any signal
-//! (`request_wait_answer` in Linux's `fs/fuse/dev.c`). So everything that could wait is a
-//! [`Request`], and [`Files`] has it performed: in this thread, or by a [`Proxy`] that
-//! gives up at a deadline.
+//! A file server that is gone, or a target that intends it, can block a process that opens, reads
+//! or even stats a file for ever, and no signal can end that (`request_wait_answer` in Linux's
+//! `fs/fuse/dev.c`). So everything that could block is a [`Request`], and [`Files`] has it
+//! performed: in this thread, or by a [`Proxy`] that gives up at a deadline.
 
 mod jit_files;
 mod order;
@@ -28,27 +27,27 @@ pub use order::{ORDER_FILES_MAX, Order, Work};
 pub use request::{Reply, Request};
 pub use stat::fields_behind_name;
 
-/// Performs requests somewhere else, where waiting harms nobody.
+/// Performs requests in another process, where blocking does no harm.
 pub trait Proxy: std::fmt::Debug + Send + Sync {
-    /// What [`Request::perform`] gives, or [`Reason::Remote`] if that takes too long.
+    /// Returns the result of [`Request::perform`], or [`Reason::Remote`] if it takes too long.
     fn perform(&self, request: &Request<'_>, remote: RemoteFiles) -> Result<Reply, Reason>;
 
-    /// What a process that has no rights makes of a file, as
-    /// [`Parser::perform`](crate::parser::Parser::perform) does; `None` where there are no such
+    /// Has a file parsed by a process without privileges, as
+    /// [`Parser::perform`](crate::parser::Parser::perform) does; `None` if there are no such
     /// processes.
     fn parse(&self, order: &Order<'_>) -> Option<Result<Reply, Reason>> {
         _ = order;
         None
     }
 
-    /// Whether there are such processes.
+    /// Whether there are parser processes.
     fn has_parsers(&self) -> bool {
         false
     }
 }
 
-/// The way to files of targets. What it gives can be read without waiting for a server,
-/// unless remote files were asked for.
+/// Access to the files of targets. A file that it returns can be read without waiting for a server,
+/// unless remote files were requested.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     remote: RemoteFiles,
@@ -56,7 +55,7 @@ pub struct Files {
 }
 
 impl From<RemoteFiles> for Files {
-    /// In the calling thread, however long it takes.
+    /// Performs requests in the calling thread, however long they take.
     fn from(remote: RemoteFiles) -> Files {
         Files {
             remote,
@@ -72,7 +71,7 @@ impl From<&Files> for Files {
 }
 
 impl Files {
-    /// Only local files, opened by someone else.
+    /// Opens only local files, through a proxy.
     pub fn by(proxy: Arc<dyn Proxy>) -> Files {
         Files {
             remote: RemoteFiles::Skip,
@@ -80,7 +79,7 @@ impl Files {
         }
     }
 
-    /// The same way, to remote files or not.
+    /// Returns the same access, with or without remote files.
     pub fn with_remote(&self, remote: RemoteFiles) -> Files {
         Files {
             remote,
@@ -93,14 +92,14 @@ impl Files {
         self.file(&Request::Mapped(*source))
     }
 
-    /// Opens what is mapped at this range, whatever has become of its path.
+    /// Opens the file that is mapped at this range, whatever has become of its path.
     pub fn open_mapping(&self, pid: u32, range: (u64, u64)) -> Result<File, Reason> {
         self.file(&Request::Mapping { pid, range })
     }
 
-    /// What is mapped at each of these ranges, as it is now; `None` where nothing is, or it
-    /// cannot be seen. No server of it is asked, so that what a remote file was changed to
-    /// may not be known yet.
+    /// Returns the current revision of the file mapped at each of these ranges; `None` where
+    /// nothing is mapped, or if it cannot be read. No file server is contacted, so recent changes
+    /// of a remote file may be missing.
     pub fn mapped_revisions(&self, pid: u32, ranges: &[(u64, u64)]) -> Vec<Option<Revision>> {
         let reply = self.perform(&Request::MappedRevisions { pid, ranges });
         let bytes = reply.map(|reply| reply.bytes).unwrap_or_default();
@@ -120,8 +119,8 @@ impl Files {
         self.file(&Request::Program { pid })
     }
 
-    /// Opens `path` for reading as a process with this root directory would, with
-    /// every symbolic link, absolute or with `..`, kept below the root.
+    /// Opens `path` for reading as a process with this root directory would, keeping every symbolic
+    /// link, absolute or with `..`, below the root.
     pub fn open_beneath(&self, root: impl AsFd, path: &Path) -> Result<File, Reason> {
         self.file(&Request::Beneath {
             root: root.as_fd(),
@@ -130,27 +129,27 @@ impl Files {
         })
     }
 
-    /// The root directory of a process, to start paths from.
+    /// Opens the root directory of a process, to resolve paths from.
     pub fn root_of(&self, pid: u32) -> Result<OwnedFd, Reason> {
         let reply = self.perform(&Request::Root { pid })?;
         reply.file.ok_or(Reason::FileGone)
     }
 
-    /// Whether a file or directory that the user names, by an absolute path, answers:
-    /// it was opened and a little of it read.
+    /// Whether a file or directory that the user specified, by an absolute path, responds: it is
+    /// opened and a few bytes are read.
     pub fn answers(&self, path: &Path) -> Result<(), Reason> {
         self.with_remote(RemoteFiles::Open)
             .perform(&Request::Named { path })
             .map(drop)
     }
 
-    /// The executable lines of `/proc/PID/maps`.
+    /// Reads the executable lines of `/proc/PID/maps`.
     pub fn code_mappings(&self, pid: u32) -> io::Result<Vec<u8>> {
         let reply = self.perform(&Request::CodeMappings { pid });
         reply.map(|reply| reply.bytes).map_err(io_error)
     }
 
-    /// What a process has in its memory there: so many bytes, or none.
+    /// Reads exactly `len` bytes of a process's memory, or returns an error.
     pub fn memory(&self, pid: u32, start: u64, len: u32) -> io::Result<Vec<u8>> {
         let bytes = self.memory_up_to(pid, start, len)?;
         let is_all = bytes.len() == len as usize;
@@ -159,15 +158,14 @@ impl Files {
             .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// What a process has in its memory from there on, as far as there is any, and so many
-    /// bytes at most.
+    /// Reads a process's memory from `start` on, as far as it exists, and at most `len` bytes.
     pub fn memory_up_to(&self, pid: u32, start: u64, len: u32) -> io::Result<Vec<u8>> {
         let reply = self.perform(&Request::Memory { pid, start, len });
         reply.map(|reply| reply.bytes).map_err(io_error)
     }
 
-    /// Several pieces of a process's memory, read one after the other: first address and length
-    /// of each. `None` for a piece that is not there as a whole.
+    /// Reads several pieces of a process's memory one after the other, given as first address and
+    /// length. `None` for a piece that is not completely readable.
     pub fn pieces(&self, pid: u32, pieces: &[(u64, u64)]) -> Result<Vec<Option<Vec<u8>>>, Reason> {
         let reply = self.perform(&Request::Pieces { pid, pieces })?;
         let mut rest = reply.bytes.as_slice();
@@ -180,14 +178,14 @@ impl Files {
         Ok(pieces.iter().map(|_| next()).collect())
     }
 
-    /// The environment that a process was started with.
+    /// Reads the environment that a process was started with.
     pub fn environment(&self, pid: u32) -> io::Result<Vec<u8>> {
         let reply = self.perform(&Request::Environment { pid });
         reply.map(|reply| reply.bytes).map_err(io_error)
     }
 
-    /// The first kilobyte of the command line that a process was started with, or has
-    /// put in its place; the kernel's own threads have none.
+    /// Reads the first kilobyte of the command line that a process was started with, or has put in
+    /// its place; kernel threads have none.
     pub fn command_line(&self, pid: u32) -> io::Result<Vec<u8>> {
         let reply = self.perform(&Request::CommandLine { pid });
         reply.map(|reply| reply.bytes).map_err(io_error)
@@ -199,24 +197,24 @@ impl Files {
         self.file(&Request::PerfMap { process })
     }
 
-    /// Opens its `jit-PID.dump`, wherever it has that mapped.
+    /// Opens its `jit-PID.dump`, wherever the process has it mapped.
     pub(crate) fn jit_dump(&self, process: &OwnedFd) -> Result<File, Reason> {
         let process = process.as_fd();
         self.file(&Request::JitDump { process })
     }
 
-    /// What an xz stream in a file unpacks to, as a file in memory.
+    /// Unpacks an xz stream in a file into a file in memory.
     pub(crate) fn unpacked(&self, file: &File, offset: u64, len: u64) -> Result<File, Reason> {
         let file = file.as_fd();
         self.file(&Request::Unpack { file, offset, len })
     }
 
-    /// Whether files are understood by processes that have no rights.
+    /// Whether files are parsed by processes without privileges.
     pub fn has_parsers(&self) -> bool {
         self.proxy.as_ref().is_some_and(|proxy| proxy.has_parsers())
     }
 
-    /// Has a file understood by such a process; refused where there is none.
+    /// Has a file parsed by such a process; returns an error if there is none.
     pub(crate) fn parse(&self, order: &Order<'_>) -> Result<Reply, Reason> {
         let proxy = self.proxy.as_ref();
         let parsed = proxy.and_then(|proxy| proxy.parse(order));
@@ -228,7 +226,7 @@ impl Files {
         reply.file.map(File::from).ok_or(Reason::FileGone)
     }
 
-    /// Has any request performed.
+    /// Has a request performed.
     pub fn perform(&self, request: &Request<'_>) -> Result<Reply, Reason> {
         match &self.proxy {
             Some(proxy) => proxy.perform(request, self.remote),
@@ -242,7 +240,7 @@ impl Files {
     }
 }
 
-/// For callers to whom it is an error.
+/// Converts a reason to an I/O error.
 fn io_error(reason: Reason) -> io::Error {
     let kind = match reason {
         Reason::NoPermission => io::ErrorKind::PermissionDenied,

@@ -1,7 +1,7 @@
 //! Function names of files of other systems: Mach-O (with its dSYM) and PE.
 //!
-//! No process here has them mapped; they are read whole, on request, to answer
-//! for crash logs from elsewhere.
+//! No process on this machine has them mapped. They are read as a whole, on request, to symbolize
+//! crash logs of other systems.
 
 mod boundaries;
 mod choose;
@@ -20,7 +20,7 @@ use choose::Function;
 pub use choose::Machine;
 pub use dsym::dsym_of;
 
-/// The largest programs with all their symbols stay below.
+/// Maximum file size. The largest programs with all their symbols are smaller.
 const FILE_BYTES_MAX: u64 = 2 << 30;
 
 const FUNCTIONS_MAX: usize = 8 << 20;
@@ -33,23 +33,23 @@ pub struct ForeignSymbols {
     segments: Segments,
     functions: Vec<Function>,
     names: Vec<u8>,
-    /// Whether it has more than what it exports.
+    /// Whether it has only exported symbols.
     stripped: bool,
 }
 
-/// A function of such a file.
+/// A function of a Mach-O or PE file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForeignSymbol<'s> {
-    /// As the compiler wrote it: not demangled, not safe to display.
+    /// Name as the compiler wrote it: not demangled, not safe to display.
     pub name: &'s [u8],
-    /// Where its code begins.
+    /// Address of its first byte.
     pub start: LinkAddr,
-    /// Bytes of its code; 0 where the file does not say.
+    /// Size of its code in bytes; 0 if unknown.
     pub size: u64,
 }
 
 impl ForeignSymbols {
-    /// Reads a file; of several programs in one, that for `machine`.
+    /// Reads a file; if it contains programs for several machines, the one for `machine`.
     pub fn read(file: &File, machine: Option<Machine>) -> Result<ForeignSymbols, OpenError> {
         let read = |source| OpenError::Read {
             what: "the file",
@@ -69,7 +69,7 @@ impl ForeignSymbols {
         ForeignSymbols::parse(&bytes, machine)
     }
 
-    /// The same from bytes.
+    /// Reads a file from its bytes.
     pub fn parse(bytes: &[u8], machine: Option<Machine>) -> Result<ForeignSymbols, OpenError> {
         let program = choose::program(bytes, machine)?;
         match FileKind::parse(program) {
@@ -100,7 +100,7 @@ impl ForeignSymbols {
         })
     }
 
-    /// The function at an address as the linker wrote it.
+    /// Finds the function at a link address.
     pub fn find(&self, addr: LinkAddr) -> Result<ForeignSymbol<'_>, Reason> {
         let none = if self.stripped {
             Reason::Stripped
@@ -116,23 +116,23 @@ impl ForeignSymbols {
         Ok(self.symbol(function))
     }
 
-    /// Where the linker put the program: crash logs tell addresses from there.
+    /// The link address of the program, to which the addresses in crash logs are relative.
     pub fn base(&self) -> LinkAddr {
         LinkAddr(self.base)
     }
 
-    /// What its linker called this build, in hexadecimal: the UUID of a Mach-O
-    /// file, the GUID and age of the PDB of a PE file; of others a checksum.
+    /// The linker's identifier of this build, in hexadecimal: the UUID of a Mach-O file, the GUID
+    /// and age of the PDB of a PE file; else a checksum.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Where there is code.
+    /// The parts of the file that contain code.
     pub fn segments(&self) -> &Segments {
         &self.segments
     }
 
-    /// Every function, by address.
+    /// All functions by address.
     pub fn functions(&self) -> impl Iterator<Item = ForeignSymbol<'_>> {
         self.functions.iter().map(|function| self.symbol(function))
     }
@@ -151,7 +151,7 @@ impl ForeignSymbols {
     }
 }
 
-/// The sections with code. A dSYM has their addresses, and none of their bytes.
+/// The sections with code. A dSYM has their addresses, but not their bytes.
 fn code_segments(file: &ObjectFile<'_>) -> Segments {
     let code = file
         .sections()

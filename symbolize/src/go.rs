@@ -3,17 +3,17 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `symbols` | the front door: an address in, a chain of functions out |
-//! | `find` | where in a file the table is, with or without its section |
+//! | `symbols` | the entry point: returns the chain of functions at an address |
+//! | `find` | finds the table in a file, with or without its section |
 //! | `header` | the four layouts of the table since Go 1.2 |
-//! | `table` | the table's parts, read as far as they are asked for |
-//! | `function` | what the table says of one function |
+//! | `table` | the table's parts, read on demand |
+//! | `function` | the record of one function |
 //! | `pc_values` | a number for each address of a function |
 //! | `module_data` | the runtime's own record of where things are |
-//! | `pointers` | words of the file as they are once it is loaded |
-//! | `depths` | how deep the stack is at each address, for unwinding |
+//! | `pointers` | reads pointers of the file as they are after loading |
+//! | `depths` | stack depth at each address, for unwinding |
 //! | `inline` | which functions were inlined at an address |
-//! | `frame` | what is found |
+//! | `frame` | the result of a look-up |
 
 pub(crate) mod depths;
 mod find;

@@ -1,11 +1,11 @@
-//! A hasher for short keys that need not be guarded against being chosen:
-//! numbers of ours, and names of a file that harms only its own look-ups.
+//! A hasher for short keys that need no protection against chosen keys: our own numbers, and names
+//! of a file that can only slow down its own look-ups.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
 pub(crate) type FastState = BuildHasherDefault<FastHasher>;
 
-/// Multiplies and rotates word by word, as the one of rustc does.
+/// Multiplies and rotates word by word, like rustc's hasher.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct FastHasher(u64);
 
@@ -38,8 +38,8 @@ impl Hasher for FastHasher {
         self.add(word as u64);
     }
 
-    /// The table takes the lowest bits, into which the product does not carry
-    /// the highest.
+    /// The hash table uses the lowest bits, which in a product do not depend on the highest bits of
+    /// the factors.
     fn finish(&self) -> u64 {
         self.0 ^ self.0 >> 32
     }

@@ -1,7 +1,7 @@
-//! Compressed bytes of strangers, inflated within bounds.
+//! Inflates untrusted compressed data within limits.
 //!
-//! What a header claims is not believed: memory is taken for what the input
-//! can hold at most, and grows only as bytes come out.
+//! The size in a header is not trusted: memory is allocated for what the input can produce at most,
+//! and grows only as bytes are produced.
 
 use std::io::{self, Read};
 
@@ -9,27 +9,27 @@ use ruzstd::decoding::StreamingDecoder;
 
 use crate::OpenError;
 
-/// Deflate cannot do better than 1032 to 1. Others can, with content that no
-/// file of ours has.
+/// Maximum compression ratio. Deflate cannot exceed 1032 to 1. Others can, but not with the
+/// contents of the files that are read here.
 const RATIO_MAX: u64 = 1032;
 
-/// What an xz decoder may take for itself: the largest preset needs 65 MiB.
+/// Maximum memory of an xz decoder: the largest preset needs 65 MiB.
 pub const XZ_KIB_MAX: u32 = 96 << 10;
 
-/// What a zstd decoder may keep of its output.
+/// Maximum part of its output that a zstd decoder may keep.
 const ZSTD_WINDOW_MAX: u64 = 128 << 20;
 
-/// A zlib stream that inflates to `size` bytes.
+/// Inflates a zlib stream to exactly `size` bytes.
 pub fn zlib(bytes: &[u8], size: u64, what: &'static str) -> Result<Vec<u8>, OpenError> {
     exactly(flate2::read::ZlibDecoder::new(bytes), bytes, size, what)
 }
 
-/// A deflate stream without a header that inflates to `size` bytes.
+/// Inflates a deflate stream without a header to exactly `size` bytes.
 pub fn deflate(bytes: &[u8], size: u64, what: &'static str) -> Result<Vec<u8>, OpenError> {
     exactly(flate2::read::DeflateDecoder::new(bytes), bytes, size, what)
 }
 
-/// A zstd frame that inflates to `size` bytes.
+/// Inflates a zstd frame to exactly `size` bytes.
 pub fn zstd(bytes: &[u8], size: u64, what: &'static str) -> Result<Vec<u8>, OpenError> {
     let decoder = StreamingDecoder::new_with_max_window_size(bytes, ZSTD_WINDOW_MAX)
         .map_err(|_| OpenError::Damaged(what))?;
@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(zlib(&bytes, 1000, "x").unwrap(), [7; 1000]);
         let longer = zlib(&bytes, 1001, "x").unwrap_err();
         assert!(matches!(longer, OpenError::Damaged("x")));
-        // No more is read than was told.
+        // No more is read than was announced.
         assert_eq!(zlib(&bytes, 999, "x").unwrap().len(), 999);
     }
 

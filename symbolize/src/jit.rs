@@ -1,18 +1,18 @@
-//! Names of code that was made at run time, as its runtime tells them.
+//! Names of code that was made at run time, as written by its runtime.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `names` | the front door: one process, whatever it writes |
-//! | `written` | the files in which it does |
-//! | `maps` | what those tell |
+//! | `names` | the entry point: the names of one process, whatever files it writes |
+//! | `written` | the files that a process writes |
+//! | `maps` | the contents of these files |
 //! | `perf_map` | `/tmp/perf-PID.map`: lines of text, appended |
-//! | `code` | a piece of such code: where it is, and what is known of it |
+//! | `code` | a piece of run-time code: where it is, and what is known about it |
 //! | `dump` | `jit-PID.dump`: records with times, lines and code |
-//! | `spans` | which of many entries, often overlapping, has an address |
-//! | `tail` | a file that grows, and is written anew now and then |
+//! | `spans` | finds the entry of an address among many that may overlap |
+//! | `tail` | a file that grows, and is rewritten now and then |
 //!
-//! All of it is the target's word: it can name its own code what it likes,
-//! and nothing more.
+//! Everything in these files comes from the target. It can choose the names of its own code, but
+//! nothing else.
 
 mod code;
 mod dump;

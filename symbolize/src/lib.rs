@@ -1,10 +1,9 @@
-//! Bytes in, names out: what profilers need to name an address.
+//! Names addresses for profilers: bytes in, names out.
 //!
-//! You give a file that a process has mapped and an offset in it, or an
-//! address in the kernel; you get the function's name, or the [`Reason`] why
-//! there is none. Files, names and symbol tables come from strangers: nothing
-//! in them makes this crate panic, hang, open another file, or use more memory
-//! than its limits say.
+//! The input is a file that a process has mapped and an offset in it, or an address in the kernel;
+//! the result is the function's name, or the [`Reason`] why there is none. Files, names and symbol
+//! tables are not trusted: nothing in them makes this crate panic, hang, open another file, or use
+//! more memory than its limits allow.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -21,8 +20,8 @@
 //! # Ok::<(), symbolize::Reason>(())
 //! ```
 //!
-//! It is not a debugger's library: of types it knows where members lie ([`types`]), of variables
-//! nothing. It has no global state, and no thread of it outlives a call.
+//! It is not a library for debuggers: it knows the members of types ([`types`]), but nothing about
+//! variables. It has no global state, and no thread that it starts outlives the call.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,5 +1,5 @@
-//! The lines of one file, in stages: unit by unit as they are asked for, then
-//! by the table of the whole file, which a later run finds on disk.
+//! The lines of one file, in two stages: unit by unit on demand, then from a table of the whole
+//! file, which later runs find on disk.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,20 +13,20 @@ use crate::table::{Extras, Table};
 use crate::table_cache::{TableCache, TableKey, WholeTable};
 use crate::{FileOffset, LinkAddr, OpenError};
 
-/// Where the lines of a file come from.
+/// The source of a file's lines.
 #[derive(Debug)]
 pub struct Lines {
     segments: Segments,
     table: WholeTable,
-    /// Until there is such a table.
+    /// The debug information, until there is a table of the whole file.
     info: Mutex<Option<Arc<DebugInfo>>>,
-    /// When it was last asked for what that tells.
+    /// When the debug information was last used.
     asked: Mutex<Instant>,
 }
 
 impl Lines {
-    /// Finds the debug information of a file, or its table in the cache.
-    /// `None` if it has none; refused if more than `bytes_max` of that would have to be held.
+    /// Finds the debug information of a file, or its table in the cache. `None` if it has none; an
+    /// error if more than `bytes_max` of it would have to be in memory.
     pub fn open(
         main: &Object,
         files: DebugFiles,
@@ -37,7 +37,8 @@ impl Lines {
         Lines::with_separate(main, separate, files, cache, bytes_max)
     }
 
-    /// The same where it is known whether another file has the debug information, and which.
+    /// Opens the lines of a file when it is already known whether, and in which file, there is
+    /// separate debug information.
     pub(crate) fn with_separate(
         main: &Object,
         separate: Option<Object>,
@@ -63,8 +64,8 @@ impl Lines {
         }))
     }
 
-    /// The table that tells of the code at `offset`, and its address there.
-    /// Reads a unit if that is needed, and no more.
+    /// Returns the table with the code at `offset`, and its address in the table. Reads at most one
+    /// unit.
     pub fn find(&self, offset: FileOffset) -> Option<(Arc<Table>, LinkAddr)> {
         let addr = self.segments.to_link(offset)?;
         if let Some(table) = self.table.get() {
@@ -75,34 +76,33 @@ impl Lines {
         Some((info.table_at(addr)?, addr))
     }
 
-    /// The table of the whole file. Reads all units, if that was not done.
+    /// Returns the table of the whole file. Reads all units, if that was not done.
     pub fn whole(&self, threads: usize) -> Result<Option<Arc<Table>>, OpenError> {
         self.finish(None, threads)?;
         Ok(self.table.get().cloned())
     }
 
-    /// Whether there is the table of the whole file.
+    /// Whether the table of the whole file exists.
     pub fn is_finished(&self) -> bool {
         self.table.is_there()
     }
 
-    /// Whether the table turned out not to be what was written.
+    /// Whether the table on disk turned out to differ from what was written.
     pub fn is_damaged(&self) -> bool {
         self.table.is_damaged()
     }
 
-    /// What the table is kept under, if it can be.
+    /// The key of the table in the cache; `None` if it cannot be stored there.
     pub fn key(&self) -> Option<&TableKey> {
         self.table.key()
     }
 
-    /// Bytes of debug information still to be read, at most.
+    /// Maximum number of bytes of debug information that are still to be read.
     pub fn unread_bytes(&self) -> usize {
         self.info().map_or(0, |info| info.bytes())
     }
 
-    /// Reads all units, keeps their table, on disk if that can be, and gives
-    /// the debug information back.
+    /// Reads all units, stores their table, on disk if possible, and drops the debug information.
     pub fn finish(&self, cache: Option<&TableCache>, threads: usize) -> Result<(), OpenError> {
         let Some(info) = self.info().filter(|_| !self.is_finished()) else {
             return Ok(());
@@ -118,7 +118,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Writes the table of the whole file for another process, which keeps it under that key.
+    /// Writes the table of the whole file for another process, which stores it with that key.
     pub(crate) fn write_whole(&self, key: &[u8], file: &mut dyn Write) -> Result<(), OpenError> {
         match self.info() {
             Some(info) => info.build_to(&self.extras(key), 1, file),
@@ -134,7 +134,7 @@ impl Lines {
         }
     }
 
-    /// Drops what was read of units, if nobody has asked for so long. Says whether nothing is
+    /// Drops the units that were read, if none was used for so long. Returns whether nothing is
     /// left to drop.
     pub fn forget_units(&self, unused_for: Duration) -> bool {
         let Some(info) = self.info() else {
@@ -159,7 +159,7 @@ impl Lines {
     }
 }
 
-/// The file that has the debug information of `main`, if it is another one.
+/// The file with the debug information of `main`, if it is another file.
 pub(crate) fn separate(main: &Object, files: &DebugFiles) -> Option<Object> {
     if main.has_debug_info() {
         return None;

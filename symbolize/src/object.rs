@@ -1,7 +1,7 @@
-//! An opened ELF file: its headers, and its sections on request.
+//! An opened ELF file: its headers, and its sections on demand.
 //!
-//! Only the headers are read on opening. Everything in them is untrusted;
-//! each table has a limit and each range is checked against the file's size.
+//! Only the headers are read on opening. Nothing in them is trusted; each table has a limit and
+//! each range is checked against the file's size.
 
 mod build_id;
 mod class;
@@ -23,10 +23,10 @@ pub use headers::{ProgramHeader, Section};
 pub use notes::{Note, notes};
 pub use section_bytes::SectionBytes;
 
-/// Real files have about ten of each kind of segment; the lookup is linear.
+/// Maximum number of loadable segments. Real files have about ten; the look-up is linear.
 const LOADS_MAX: usize = 256;
 
-/// Section names: real tables have a few hundred bytes.
+/// Maximum size of the section names: real tables have a few hundred bytes.
 const SECTION_NAMES_BYTES_MAX: u64 = 16 << 20;
 
 /// An opened ELF file, little-endian.
@@ -48,7 +48,7 @@ impl Object {
         Object::from_source(Source::file(file)?)
     }
 
-    /// The file that was opened; `None` for what was in memory from the beginning, or was
+    /// The file that was opened; `None` for an object that was in memory from the beginning, or was
     /// unpacked there.
     pub(crate) fn file(&self) -> Option<&File> {
         match &self.source {
@@ -59,7 +59,7 @@ impl Object {
         }
     }
 
-    /// The same file, read once more.
+    /// Opens the same file once more.
     pub fn again(&self) -> Result<Object, OpenError> {
         match &self.source {
             Source::File {
@@ -75,13 +75,12 @@ impl Object {
         }
     }
 
-    /// Reads the headers. Damaged section headers are left out; damaged program headers are
-    /// an error.
+    /// Reads the headers. Damaged section headers are ignored; damaged program headers are an
+    /// error.
     pub fn from_source(source: Source) -> Result<Object, OpenError> {
         let header = headers::FileHeader::read(&source)?;
         let program_headers = header.program_headers(&source)?;
-        // Damaged or cut-off section headers are as good as none: the segments
-        // are what the process runs by.
+        // Damaged or cut-off section headers count as none: the process runs by the segments.
         let sections = header.sections(&source).unwrap_or_default();
         let section_names = sections
             .get(usize::from(header.names_section))
@@ -100,8 +99,8 @@ impl Object {
         })
     }
 
-    /// A file of debug information, as it belongs to `main`: where code is only
-    /// that one tells, and of what is loaded this one has no bytes.
+    /// Combines a file of debug information with the program `main` that it belongs to: the
+    /// segments are taken from `main`, as this file has none of their bytes.
     pub fn belonging_to(self, main: &Object) -> Object {
         Object {
             segments: main.segments.clone(),
@@ -110,8 +109,8 @@ impl Object {
         }
     }
 
-    /// Whether it has debug information alone: it knows of code, and has not a
-    /// byte of it. (Of a segment there may be some: Go's has the file's header.)
+    /// Whether it has only debug information: it describes code segments, but has none of their
+    /// bytes. (It may have a few bytes of a segment: Go's has the file's header.)
     pub fn is_debug_only(&self) -> bool {
         let mut code = self
             .sections
@@ -121,9 +120,9 @@ impl Object {
         code.peek().is_some() && code.all(|section| !section.has_data())
     }
 
-    /// A file of debug information whose program is not here: where code was in
-    /// that one is told from its addresses, unless (of `eu-strip`) its headers
-    /// are still those of the program.
+    /// Guesses the segments of the program from a file of debug information, for the case that the
+    /// program is missing. The headers that `eu-strip` writes are those of the program and are
+    /// kept.
     pub fn laid_out(self) -> Object {
         let loads = self
             .program_headers
@@ -153,7 +152,7 @@ impl Object {
         self.machine
     }
 
-    /// Where the file says that a program begins.
+    /// The entry point of a program.
     pub fn entry(&self) -> LinkAddr {
         LinkAddr(self.entry)
     }
@@ -168,12 +167,12 @@ impl Object {
         &self.program_headers
     }
 
-    /// Empty for a file without section headers.
+    /// Section headers; empty for a file without them.
     pub fn sections(&self) -> &[Section] {
         &self.sections
     }
 
-    /// The name of a section; empty if it has none.
+    /// Name of a section; empty if it has none.
     pub fn section_name(&self, section: &Section) -> &[u8] {
         let rest = self
             .section_names
@@ -183,14 +182,14 @@ impl Object {
         &rest[..end]
     }
 
-    /// The first section of that name; `None` if there is none.
+    /// The first section with that name; `None` if there is none.
     pub fn section_by_name(&self, name: &[u8]) -> Option<&Section> {
         self.sections
             .iter()
             .find(|section| self.section_name(section) == name)
     }
 
-    /// The bytes of a section as they are in the file, if no more than `max`.
+    /// Reads the bytes of a section as stored in the file, if there are at most `max`.
     pub fn section_data(
         &self,
         section: &Section,
@@ -206,12 +205,12 @@ impl Object {
         self.source.read(section.offset, section.size, what)
     }
 
-    /// The bytes that it is read from.
+    /// The bytes of the file.
     pub fn source(&self) -> &Source {
         &self.source
     }
 
-    /// The bytes that it is read from, without what was read of them.
+    /// Returns the bytes of the file and drops everything that was parsed.
     pub fn into_source(self) -> Source {
         self.source
     }
@@ -226,7 +225,7 @@ impl Object {
         build_id::go(self).is_some()
     }
 
-    /// What names this file's content wherever it lies.
+    /// The identity of the file's contents, wherever it is stored.
     pub fn file_id(&self) -> Result<FileId, OpenError> {
         if let Some(id) = self.build_id() {
             return Ok(FileId::gnu(&id));

@@ -1,12 +1,11 @@
-//! Opening the file that a process has mapped, and no other.
+//! Opens the file that a process has mapped, and no other file.
 //!
-//! The path in a mapping is the target's word for it: it may lie in another
-//! mount namespace, be replaced or deleted since, or lead by symbolic links to
-//! wherever the target wants a privileged profiler to look. So a path is
-//! walked below the process's root, and links stay inside; nothing but a regular
-//! local file is ever opened for reading, and no other file system is asked
-//! anything: which are local is known from the kernel's lists of mounts; and
-//! what was opened is compared with what was mapped.
+//! The path in a mapping comes from the target and is not trusted: it may be in another mount
+//! namespace, may have been replaced or deleted, or may lead by symbolic links to any place that
+//! the target wants a privileged profiler to read. So a path is resolved below the process's root,
+//! and links stay inside. Only regular local files are ever opened for reading, and no other file
+//! system is contacted; which ones are local is known from the kernel's lists of mounts. The opened
+//! file is compared with the mapped one.
 
 mod candidates;
 mod identity;
@@ -33,33 +32,32 @@ pub use opening::Opening;
 pub use walk::Links;
 pub use watch::{Blocker, Unwatched, Watch};
 
-/// What is known of a mapped file.
+/// What is known about a mapped file.
 #[derive(Debug, Clone, Copy)]
 pub struct FileSource<'a> {
-    /// As in `/proc/PID/maps`, ` (deleted)` included.
+    /// Path as in `/proc/PID/maps`, including ` (deleted)`.
     pub path: &'a Path,
-    /// A process that maps it; `None` if it is only known by its path.
+    /// A process that maps it; `None` if only the path is known.
     pub pid: Option<u32>,
-    /// The range of one mapping of the file, which names it exactly in
-    /// `/proc/PID/map_files`.
+    /// The range of one mapping of the file, which identifies the file in `/proc/PID/map_files`.
     pub range: Option<(u64, u64)>,
-    /// As the kernel reported it with the mapping.
+    /// Build-id that the kernel reported with the mapping.
     pub build_id: Option<&'a [u8]>,
-    /// Major and minor number.
+    /// Major and minor number of the device.
     pub device: (u32, u32),
-    /// 0 if not known.
+    /// Inode number; 0 if unknown.
     pub inode: u64,
-    /// The file itself, if it was opened when it was mapped.
+    /// The open file, if it was opened when it was mapped.
     pub file: Option<&'a OwnedFd>,
-    /// What the file was then. A build-id alone is a stranger's word.
+    /// The identity of the file at that time. A build-id alone can be forged.
     pub identity: Option<&'a FileIdentity>,
-    /// The root directory of a process that maps it, if it was opened while
-    /// that lived. It is taken before that of `pid`.
+    /// The root directory of a process that maps it, if it was opened while the process lived. It
+    /// takes precedence over that of `pid`.
     pub root: Option<&'a OwnedFd>,
 }
 
 impl<'a> FileSource<'a> {
-    /// A source of which only the path is known, to be completed.
+    /// A source of which only the path is known; the caller sets the other fields.
     pub fn new(path: &'a Path) -> FileSource<'a> {
         FileSource {
             path,
@@ -75,7 +73,7 @@ impl<'a> FileSource<'a> {
     }
 }
 
-/// Files on network and FUSE filesystems can make a reader wait for ever.
+/// How to handle files on network and FUSE filesystems, which can block a reader for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RemoteFiles {
     /// They are not opened: [`Reason::Remote`].
@@ -85,7 +83,7 @@ pub enum RemoteFiles {
     Open,
 }
 
-/// Opens the file, or tells why not. In this order:
+/// Opens the file, or returns why it cannot be opened. Tried in this order:
 ///
 /// 1. the descriptor given,
 /// 2. the exact mapping (`/proc/PID/map_files`, needs CAP_CHECKPOINT_RESTORE
@@ -94,10 +92,10 @@ pub enum RemoteFiles {
 /// 4. if that root cannot be used, because the process is gone or another
 ///    user's, the path as we see it.
 ///
-/// The file counts only if it is the mapped one: by build-id where one is
-/// known, else by device and inode. Where neither is known, all but the last
-/// place are believed. If it is known what the mapped file was, a build-id is only
-/// believed of that file, and of those that the same user alone can write to.
+/// The file is accepted only if it is the mapped one: by build-id if known, else by device and
+/// inode. If neither is known, files at all places except the last one are accepted. If the
+/// identity of the mapped file is known, an equal build-id is accepted only for that file, and for
+/// files that only the same user can write to.
 pub(crate) fn open(source: &FileSource<'_>, opening: &mut Opening<'_>) -> Result<File, Reason> {
     if let Some(pid) = source.pid {
         opening.see_mounts_of(&format!("/proc/{pid}"));
@@ -121,8 +119,8 @@ pub(crate) fn open(source: &FileSource<'_>, opening: &mut Opening<'_>) -> Result
     Err(worst)
 }
 
-/// Of two failures the one that says more: a file that was found but is not
-/// the right one before one that could not be found.
+/// Returns the more informative of two failures: a file that was found but is not the right one,
+/// rather than one that could not be found.
 fn more_telling(a: Reason, b: Reason) -> Reason {
     let weight = |reason| match reason {
         Reason::FileGone => 0,

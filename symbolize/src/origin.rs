@@ -1,15 +1,15 @@
 //! Where names come from.
 
-/// What told the names of a module's functions.
+/// The source of the names of a module's functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
     /// The file's own symbol table.
     SymbolTable,
-    /// A stripped file: what it offers to others.
+    /// The exported symbols of a stripped file.
     Exports,
     /// A separate debug file.
     DebugFile,
-    /// Packed inside the file.
+    /// Compressed symbols inside of the file.
     MiniDebugInfo,
     /// The table that Go programs carry for themselves.
     GoTable,
@@ -17,7 +17,7 @@ pub enum Origin {
     Kernel,
     /// The symbol table of the vDSO.
     Vdso,
-    /// What a runtime writes of the code that it makes.
+    /// A file in which a runtime describes the code that it makes.
     JitMap,
     /// The code objects of Python, in the memory of its process.
     Python,
@@ -37,7 +37,7 @@ impl Origin {
         Origin::Python,
     ];
 
-    /// The word for it, as scripts and the screen write it.
+    /// Returns the identifier used in scripts and on the screen.
     pub fn label(self) -> &'static str {
         match self {
             Origin::SymbolTable => ".symtab",

@@ -1,8 +1,8 @@
-//! Which *package* a file of a system belongs to, and which package has its symbols.
+//! Finds the *package* that a file of a system belongs to, and the package that has its symbols.
 //!
-//! Databases of package managers are read as files, below the root that the target sees;
-//! no program of it is run. They are the target's word: what they say is shown to the
-//! user, and nothing else depends on it.
+//! Databases of package managers are read as files, below the root that the target sees; none of
+//! its programs is run. They are not trusted: their contents are shown to the user, and nothing
+//! else depends on them.
 //!
 //! | manager | read | packages with symbols |
 //! |---|---|---|
@@ -23,27 +23,27 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The database of one system.
+/// Maximum size of the database of one system.
 const DATABASE_BYTES_MAX: u64 = 256 << 20;
 
-/// What is read of one system to find the owners of some files.
+/// Maximum number of bytes read from one system to find the owners of some files.
 const BYTES_MAX: u64 = 512 << 20;
 
-/// Who installs packages.
+/// A package manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manager {
-    /// Debian's and those of its kin.
+    /// dpkg, of Debian and its derivatives.
     Dpkg,
-    /// Alpine's.
+    /// apk, of Alpine.
     Apk,
-    /// Fedora's, SUSE's and those of their kin.
+    /// rpm, of Fedora, SUSE and their derivatives.
     Rpm,
 }
 
-/// The package that a file belongs to, safe to print.
+/// The package that a file belongs to. All texts are safe to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
-    /// Who installed it.
+    /// The package manager that installed it.
     pub manager: Manager,
     /// The package's name.
     pub package: String,
@@ -60,8 +60,8 @@ impl Owner {
         }
     }
 
-    /// The package that has the debug symbols of this one's files, by the rules of the
-    /// distribution's packagers.
+    /// Returns the package with the debug symbols of this package's files, by the conventions of
+    /// the distribution.
     pub fn symbols(&self) -> String {
         let package = &self.package;
         match self.manager {
@@ -72,8 +72,8 @@ impl Owner {
     }
 }
 
-/// The owners of files below a root, in the order of `paths`; `None` for a file that no
-/// package has, or if no database can be read.
+/// Returns the owners of files below a root, in the order of `paths`; `None` for a file that
+/// belongs to no package, or if no database can be read.
 pub fn owners(root: &OwnedFd, paths: &[&Path], files: &Files) -> Vec<Option<Owner>> {
     let mut reader = Reader {
         root,
@@ -91,11 +91,11 @@ pub fn owners(root: &OwnedFd, paths: &[&Path], files: &Files) -> Vec<Option<Owne
     owners
 }
 
-/// A file whose owner is wanted.
+/// A file whose owner is searched.
 #[derive(Debug)]
 struct Wanted {
-    /// The names by which a database may have it: `/lib` is a link to `/usr/lib` since
-    /// distributions merged them, and packages may be older than that.
+    /// The names that a database may use for the file: distributions made `/lib` a link to
+    /// `/usr/lib`, and packages may be older than that.
     paths: Vec<PathBuf>,
 }
 
@@ -114,7 +114,7 @@ impl Wanted {
     }
 }
 
-/// Reads files below the root, as many bytes as are allowed in all.
+/// Reads files below the root, up to a total number of bytes.
 struct Reader<'a> {
     root: &'a OwnedFd,
     files: &'a Files,
@@ -142,7 +142,7 @@ mod tests {
     use crate::RemoteFiles;
     use std::fs::{self, File};
 
-    /// A root directory with these files.
+    /// Creates a root directory with these files.
     pub(super) fn root(contents: &[(&str, &[u8])]) -> (tempfile::TempDir, OwnedFd) {
         let directory = tempfile::tempdir().unwrap();
         for (path, bytes) in contents {

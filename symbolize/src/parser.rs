@@ -1,5 +1,5 @@
-//! Understanding files of strangers in a process that has no rights: what a damaged or
-//! hostile file may bring about there costs that process and nothing else.
+//! Parses untrusted files in a process without privileges: a damaged or hostile file can harm only
+//! that process.
 //!
 //! ```text
 //! Symbolizer ── OpenedFile ── Order: open files, offsets ──► Parser (another process)
@@ -9,28 +9,29 @@
 //! unwinding  ── table_order ─ Order: an open file ─────────► a table, as a file in memory
 //! ```
 //!
-//! Both ends are here, but for the form of unwind tables; what carries an [`Order`](crate::files::Order) from one to the other is
-//! a [`Proxy`](crate::files::Proxy). The answer comes from a process that may be a stranger's by
-//! then: it is read with a bound, and its texts are made safe.
+//! Both ends are implemented here, except for the format of unwind tables. A
+//! [`Proxy`](crate::files::Proxy) transports an [`Order`](crate::files::Order) from one end to the
+//! other. A hostile file may have taken over the process that replies, so the reply is read with
+//! limits, and its texts are sanitized.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `first_looks` | questions about a large file before all of its functions are known |
-//! | `names` | what is known of places in a file |
-//! | `known` | the names of a file that were found already |
-//! | `opened` | a file, as whoever asks has it |
-//! | `order` | a question about names in a file, as bytes |
-//! | `answer` | what comes back, as bytes |
-//! | `chain` | the lines of a place, as bytes |
-//! | `lines_order` | questions about lines and their answers, as bytes |
-//! | `kept_lines` | the lines of files, as the process has them that reads debug information |
-//! | `opened_lines` | the lines of a file, as the process has them that asks |
-//! | `file_lines` | either of the two ways to lines |
-//! | `kept_maps` | maps of generated code, as the process has them that reads them |
-//! | `opened_jit` | the names of a process's generated code, as the process has them that asks |
-//! | `jit_order` | questions about such names and their answers, as bytes |
-//! | `code_names` | either of the two ways to such names |
-//! | `table_order` | a question for the unwind table of a file, as bytes |
+//! | `names` | what is known about places in a file |
+//! | `known` | the names of a file that were already found |
+//! | `opened` | a file, on the asking side |
+//! | `order` | encoding of questions about names in a file |
+//! | `answer` | encoding of the answers |
+//! | `chain` | encoding of the lines of a place |
+//! | `lines_order` | encoding of questions about lines, and of their answers |
+//! | `kept_lines` | the lines of files, in the process that reads debug information |
+//! | `opened_lines` | the lines of a file, in the process that asks |
+//! | `file_lines` | the lines of a file, read in this process or in another |
+//! | `kept_maps` | maps of generated code, in the process that reads them |
+//! | `opened_jit` | the names of a process's generated code, in the process that asks |
+//! | `jit_order` | encoding of questions about such names, and of their answers |
+//! | `code_names` | such names, read in this process or in another |
+//! | `table_order` | encoding of a question for the unwind table of a file |
 
 mod answer;
 mod chain;
@@ -70,14 +71,14 @@ use lines_order::LinesQuestion;
 pub use opened_jit::NewNames;
 use order::{Beside, Question};
 
-/// Where the functions of files are, without their names: those of a compiler with its
+/// Maximum memory of the functions of all files, without their names: those of a compiler with its
 /// libraries take 8 MiB.
 const BYTES_MAX: usize = 12 << 20;
 
-/// What names around those that were asked for may take, of one file, until the next question.
+/// Maximum memory of the names of one file that are cached until the next question.
 const READ_NAMES_BYTES_MAX: usize = 128 << 10;
 
-/// What a process has read, which does nothing but answer orders.
+/// The data that a parser process has read; it does nothing but answer orders.
 #[derive(Debug)]
 pub struct Parser {
     symbols: Cache<u64, Result<Arc<Mutex<ElfSymbols>>, Reason>>,
@@ -98,8 +99,8 @@ impl Default for Parser {
 }
 
 impl Parser {
-    /// Performs an order about the file of that number, with the files that came along. `way`
-    /// leads to debug files that it names.
+    /// Performs an order about the file with that number, using the files that were sent along.
+    /// `way` opens debug files that it refers to.
     pub fn perform(
         &self,
         work: Work,
@@ -121,13 +122,14 @@ impl Parser {
                 let question = JitQuestion::read(message, files).ok_or(Reason::Refused)?;
                 Ok(self.maps.answer(number, &question))
             }
-            // Their form is that of the walk, which this crate does not know.
+            // Handled elsewhere: the format of these tables belongs to the stack walk, which this
+            // crate does not know.
             Work::Tables | Work::WantedTables => Err(Reason::Refused),
         }
     }
 
-    /// Drops debug information that was not asked for so long, and maps of generated code that
-    /// were not for ten times that. Says whether nothing is left to drop.
+    /// Drops debug information that was not used for so long, and maps of generated code that were
+    /// not used for ten times as long. Returns whether nothing is left to drop.
     pub fn forget_unused(&self, unused_for: Duration) -> bool {
         let are_lines_gone = self.lines.forget_units(unused_for);
         let are_maps_gone = self.maps.forget_unused(10 * unused_for);
@@ -158,8 +160,8 @@ impl Parser {
         let symbols = symbols.clone()?;
         let mut symbols = symbols.lock().unwrap_or_else(PoisonError::into_inner);
         let reply = answer(&symbols);
-        // Each name that was asked for has 16 KiB around it in memory, and is kept by who
-        // asked.
+        // For each name that was looked up, 16 KiB around it are in memory; the process that asks
+        // caches the name itself.
         symbols.bound_names(READ_NAMES_BYTES_MAX);
         drop(symbols);
         self.symbols.trim(|symbols| match symbols {
@@ -173,7 +175,7 @@ impl Parser {
     }
 }
 
-/// The symbols of a file, and of what lies beside it.
+/// Reads the symbols of a file, and of its debug file.
 fn read(file: &File, beside: Beside) -> Result<ElfSymbols, Reason> {
     let object = Object::read(file).map_err(|error| error.reason())?;
     let symbols = match beside {
@@ -189,7 +191,7 @@ fn read(file: &File, beside: Beside) -> Result<ElfSymbols, Reason> {
     symbols.map_err(|error| error.reason())
 }
 
-/// A debug file of that kind, which was found before. None if it cannot be read any more.
+/// Opens a debug file that was found before. `None` if it cannot be read any more.
 fn open_beside(file: &File, origin: Origin) -> Option<Object> {
     let source = match origin {
         Origin::MiniDebugInfo => Source::unpacked(file.try_clone().ok()?),

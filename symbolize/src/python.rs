@@ -1,26 +1,26 @@
-//! What CPython keeps in the memory of its process: its threads, and the names and lines of
-//! the code that they run. Nothing of the process is stopped, and none of its code is run.
+//! Reads CPython's data from the memory of its process: its threads, and the names and lines of the
+//! code that they run. The process is not stopped, and none of its code is run.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `asyncio` | where asyncio keeps its tasks |
-//! | `interpreter` | which file is an interpreter: its version, where its state is, where its loop is |
-//! | `parts` | all places of a function that was split, by its jumps |
-//! | `layout` | where each version keeps what: one file for each |
+//! | `interpreter` | whether a file is an interpreter: its version, its state, its loop |
+//! | `parts` | finds all parts of a function that was split, by its jumps |
+//! | `layout` | offsets of data in each version: one file for each |
 //! | `threads` | the threads of an interpreter |
-//! | `thread_names` | the names that the program gave them |
+//! | `thread_names` | the names that the program gave its threads |
 //! | `dict` | dictionaries and attributes |
 //! | `modules` | the modules that a process has imported |
 //! | `code` | a code object: its name, file and lines |
-//! | `trampoline` | the code of `-X perf` around calls of the loop |
-//! | `lines` | which line each instruction is of |
+//! | `trampoline` | the code that `-X perf` puts around calls of the loop |
+//! | `lines` | the line of each instruction |
 //! | `text` | strings and bytes |
-//! | `module_name` | the module that a file most likely is |
-//! | `memory` | reading a process, and why that can fail |
-//! | `blocks` | memory in blocks, of which each is read once |
+//! | `module_name` | guesses the module of a file |
+//! | `memory` | reading a process, and the reasons why that can fail |
+//! | `blocks` | caches memory in blocks, each of which is read once |
 //!
-//! Everything that is read was written by a stranger: every length has a bound, every list
-//! an end, and an address is only ever given back to the kernel to read from.
+//! Nothing that is read is trusted: every length has a limit, every list an end, and addresses are
+//! used only to have the kernel read from them.
 
 mod asyncio;
 mod blocks;

@@ -1,10 +1,10 @@
-//! Why there is no name: not an error, but an answer.
+//! Why an address has no name. That is an answer, not an error.
 
 /// Why an address has no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Reason {
-    /// The file has no full symbol table, and what it exports (`.dynsym`), if
-    /// anything, does not cover this address.
+    /// The file has no full symbol table, and its exported symbols (`.dynsym`), if any, do not
+    /// cover this address.
     Stripped,
     /// The file has symbols, and none covers this address.
     NotCovered,
@@ -12,30 +12,30 @@ pub enum Reason {
     FileGone,
     /// The file at that path is not the one that was mapped.
     ChangedOnDisk,
-    /// Refused: not a regular file, or too large.
+    /// The file is not read: not a regular file, or too large.
     Refused,
     /// Not an ELF file, or a damaged one.
     Damaged,
-    /// No right to read it.
+    /// No permission to read the file.
     NoPermission,
     /// Code made at run time, without a map of it.
     Jit,
-    /// Code made at run time, and the map of it tells nothing of this address.
+    /// Code made at run time that is not in its map.
     JitNotCovered,
-    /// The map of code made at run time could be somebody else's.
+    /// The map of code made at run time could have been written by another user.
     JitMapRefused,
     /// No mapping of the process holds this address.
     Unmapped,
     /// The kernel hides its symbols (kptr_restrict, no CAP_SYSLOG).
     KernelHidden,
-    /// A whole ELF file, of a class or byte order that is not read here.
+    /// A valid ELF file of an unsupported class or byte order.
     Unsupported,
     /// On a network or FUSE filesystem, which could stall the reader for ever.
     Remote,
-    /// A function of Python whose code was gone when it was read, or was not read because
+    /// A Python function whose code object was freed before it was read, or was not read because
     /// there was too much new code at once.
     CodeGone,
-    /// proftop itself made a mistake while it looked for the name.
+    /// An error in proftop itself while it looked for the name.
     Mistake,
 }
 
@@ -60,7 +60,7 @@ impl Reason {
         Reason::Mistake,
     ];
 
-    /// The word that scripts see.
+    /// The identifier for scripts.
     pub fn label(self) -> &'static str {
         match self {
             Reason::Stripped => "stripped",
@@ -82,7 +82,7 @@ impl Reason {
         }
     }
 
-    /// What happened, in a sentence for the user.
+    /// Explains to the user in one sentence what happened.
     pub fn explain(self) -> &'static str {
         match self {
             Reason::Stripped => "The file was stripped: it names only what it exports.",
@@ -110,7 +110,7 @@ impl Reason {
         }
     }
 
-    /// What the user can do about it.
+    /// Tells the user what he can do about it.
     pub fn remedy(self) -> &'static str {
         match self {
             Reason::Stripped => "Install the package's debug symbols, or build without `-s`.",

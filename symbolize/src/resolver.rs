@@ -1,6 +1,5 @@
-//! All that can be said of an address of one file, for whoever asks about a
-//! file and not about a running process: from the file and its debug files, or
-//! from a table that was made of them before.
+//! Answers everything about an address of one file, for callers that ask about a file and not about
+//! a running process: from the file and its debug files, or from a table made of them earlier.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use crate::table::pool::KnownTexts;
 use crate::table::{Extras, SymbolEntry, Symbols, Table};
 use crate::{ElfSymbols, GoFrame, LinkAddr, OpenError, Reason, Segments};
 
-/// One file, ready to be asked.
+/// One file, ready for look-ups.
 #[derive(Debug)]
 pub struct Resolver(Source);
 
@@ -24,36 +23,36 @@ enum Source {
         info: Option<Box<DebugInfo>>,
     },
     Table(Arc<Table>),
-    /// Of another system: functions only.
+    /// A file of another system, which has functions only.
     Foreign(Box<ForeignSymbols>),
 }
 
-/// What is known of an address.
+/// What is known about an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
-    /// The name in the symbol table: of the code, whatever was inlined there.
+    /// The name in the symbol table: of the function that contains the code, whatever was inlined
+    /// there.
     pub symbol: Result<Vec<u8>, Reason>,
-    /// By debug information, or by the table of a Go program, innermost first;
-    /// empty without.
+    /// The functions by debug information, or by the table of a Go program, innermost first; empty
+    /// if there is neither.
     pub frames: Vec<ResolvedFrame>,
 }
 
 /// One function of the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedFrame {
-    /// As the compiler wrote it; empty if it is not known.
+    /// Name as the compiler wrote it; empty if unknown.
     pub function: Vec<u8>,
-    /// Empty if it is not known.
+    /// Path of the source file; empty if unknown.
     pub path: Vec<u8>,
-    /// Counted from 1; 0 if it is not known.
+    /// Line, counted from 1; 0 if unknown.
     pub line: u32,
-    /// Counted from 1; 0 if it is not known.
+    /// Column, counted from 1; 0 if unknown.
     pub column: u32,
 }
 
 impl Resolver {
-    /// From a file. Units of its debug information are read when an address in
-    /// them is asked for.
+    /// Reads a file. Units of its debug information are read on demand.
     pub fn of_file(
         main: Object,
         files: impl Fn() -> DebugFiles,
@@ -70,17 +69,17 @@ impl Resolver {
         Ok(Resolver(Source::File { symbols, info }))
     }
 
-    /// From a table that [`Resolver::to_table`] wrote.
+    /// Uses a table that [`Resolver::to_table`] wrote.
     pub fn of_table(table: Table) -> Resolver {
         Resolver(Source::Table(Arc::new(table)))
     }
 
-    /// From a file of another system.
+    /// Uses a file of another system.
     pub fn of_foreign(symbols: ForeignSymbols) -> Resolver {
         Resolver(Source::Foreign(Box::new(symbols)))
     }
 
-    /// What identifies the file.
+    /// The identity of the file.
     pub fn id(&self) -> String {
         match &self.0 {
             Source::File { symbols, .. } => symbols.id().to_string(),
@@ -98,7 +97,7 @@ impl Resolver {
         }
     }
 
-    /// Whether there are lines at all.
+    /// Whether the file has line information.
     pub fn has_lines(&self) -> bool {
         match &self.0 {
             Source::File { info, .. } => info.is_some(),
@@ -107,7 +106,7 @@ impl Resolver {
         }
     }
 
-    /// What is at an address: its function, and the functions that were inlined there.
+    /// Returns what is at an address: its function, and the functions that were inlined there.
     pub fn resolve(&self, addr: LinkAddr) -> Resolved {
         match &self.0 {
             Source::File { symbols, info } => {
@@ -138,7 +137,7 @@ impl Resolver {
         }
     }
 
-    /// Every function of the symbol table: where it starts, and its name.
+    /// All functions of the symbol table, with start and name.
     pub fn functions(&self) -> Box<dyn Iterator<Item = (LinkAddr, &[u8])> + '_> {
         match &self.0 {
             Source::File { symbols, .. } => {
@@ -149,14 +148,14 @@ impl Resolver {
         }
     }
 
-    /// All answers as a table, to be asked without the file.
+    /// Converts all answers to a table, which can be used without the file.
     pub fn to_table(&self, threads: usize) -> Result<Vec<u8>, OpenError> {
         let mut bytes = Vec::new();
         self.write_table(threads, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// The same, written as it is made.
+    /// Writes the table of [`Resolver::to_table`] to `sink` while it is made.
     pub fn write_table(&self, threads: usize, sink: &mut dyn Write) -> Result<(), OpenError> {
         let (symbols, info) = match &self.0 {
             Source::File { symbols, info } => (&**symbols as &dyn Symbols, info.as_ref()),
@@ -188,7 +187,7 @@ fn frames(table: &Table, addr: LinkAddr) -> Vec<ResolvedFrame> {
     table.find(addr).map(frame).collect()
 }
 
-/// What a Go program tells of itself, stripped or not.
+/// Returns the frames from a Go program's own table, which stripped programs have, too.
 fn go_frames(symbols: &ElfSymbols, addr: LinkAddr) -> Vec<ResolvedFrame> {
     let frames = symbols.go().map_or_else(Vec::new, |go| go.find(addr));
     let frame = |frame: GoFrame| ResolvedFrame {

@@ -1,5 +1,5 @@
-//! Which file, as it was last changed: what tells content apart on one machine
-//! where nothing in the file does.
+//! The state of a file as of its last change: distinguishes contents on one machine when nothing in
+//! the file does.
 
 use std::fmt;
 use std::fs::File;
@@ -9,12 +9,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{Statx, StatxTimestamp, makedev};
 
-/// Within the steps of a file system's clock a file can change twice and have
-/// the same time.
+/// Time after which a modification time is reliable: within one step of a file system's clock a
+/// file can change twice and have the same time.
 const STEADY_AFTER: Duration = Duration::from_secs(2);
 
-/// A file and the time of its last change. Other content has another one: the
-/// time of change is the kernel's, and cannot be set.
+/// A file and the time of its last change. Other contents have another revision: the time of change
+/// is set by the kernel, and cannot be forged.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Revision {
     device: u64,
@@ -24,11 +24,12 @@ pub struct Revision {
     changed: (i64, i64),
 }
 
-/// A revision as numbers: see [`Revision::to_words`].
+/// Number of words of an encoded revision: see [`Revision::to_words`].
 pub const REVISION_WORDS: usize = 7;
 
 impl Revision {
-    /// `None` for a file that changed a moment ago, and may again.
+    /// Returns the revision of a file; `None` if it changed a moment ago, and may change again
+    /// unnoticed.
     pub fn of(file: &File) -> Option<Revision> {
         let revision = Revision::now(file).ok()?;
         let seconds = u64::try_from(revision.changed.0).ok()?;
@@ -37,7 +38,7 @@ impl Revision {
         (age > STEADY_AFTER).then_some(revision)
     }
 
-    /// Of a file as it is now, even if it may change again without a trace.
+    /// Returns the current revision of a file, even if it may change again unnoticed.
     pub fn now(file: &File) -> io::Result<Revision> {
         let metadata = file.metadata()?;
         Ok(Revision {
@@ -49,7 +50,7 @@ impl Revision {
         })
     }
 
-    /// Of a file that was asked about in another way.
+    /// Returns the revision from a status that was queried in another way.
     pub fn of_status(status: &Statx) -> Revision {
         let time = |time: StatxTimestamp| (time.tv_sec, i64::from(time.tv_nsec));
         Revision {
@@ -61,7 +62,7 @@ impl Revision {
         }
     }
 
-    /// For another process of this program.
+    /// Encodes the revision for another process of this program.
     pub fn to_words(&self) -> [u64; REVISION_WORDS] {
         let Revision {
             device, inode, len, ..
@@ -71,7 +72,7 @@ impl Revision {
         [device, inode, len, times[0], times[1], times[2], times[3]]
     }
 
-    /// What [`Revision::to_words`] gave.
+    /// Decodes the result of [`Revision::to_words`].
     pub fn from_words(words: [u64; REVISION_WORDS]) -> Revision {
         let [device, inode, len, times @ ..] = words;
         let times = times.map(u64::cast_signed);
@@ -84,7 +85,7 @@ impl Revision {
         }
     }
 
-    /// As `st_dev` tells it.
+    /// Device number, as in `st_dev`.
     pub fn device(&self) -> u64 {
         self.device
     }
@@ -94,13 +95,13 @@ impl Revision {
         self.len
     }
 
-    /// As `st_ino` tells it.
+    /// Inode number, as in `st_ino`.
     pub fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// Whether it is the same file, and nobody wrote to it in between. Its time of
-    /// change tells more often of another name, or of none that is left.
+    /// Whether it is the same file, and was not written to in between. The time of change is not
+    /// compared, as it also changes when the file is renamed or its last name is removed.
     pub fn is_as_written(&self, before: &Revision) -> bool {
         let written = |revision: &Revision| {
             let Revision { device, inode, .. } = *revision;
@@ -159,7 +160,7 @@ mod tests {
         let revision = |path| Revision::of(&File::open(path).unwrap());
         let [own, again, shell] = ["/proc/self/exe", "/proc/self/exe", "/bin/sh"].map(revision);
         assert_eq!(own, again);
-        // The test may have been built a moment ago.
+        // The shell may have been installed a moment ago.
         assert!(shell.is_some());
         assert_ne!(own, shell);
     }

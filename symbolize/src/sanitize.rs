@@ -1,19 +1,18 @@
-//! The one way of strings from outside to a display.
+//! Makes strings from outside safe to display; nothing else does.
 //!
-//! Names of functions, files, threads and processes are chosen by whoever
-//! wrote or started a program. Raw, they could move the cursor, change the
-//! terminal's title, or read differently from what they are.
+//! Names of functions, files, threads and processes are chosen by whoever wrote or started a
+//! program. Displayed unchanged, they could move the cursor, change the terminal's title, or look
+//! like other names.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Makes visible what would not be, or would act: control characters (C0, C1,
-/// DEL, ESC among them) and characters that reorder text or take no room
-/// become `\u{..}`, bytes that are not UTF-8 become `\x..`, and tab, line feed
-/// and carriage return `\t`, `\n`, `\r`.
+/// Replaces characters that would be invisible or have an effect: control characters (C0, C1, DEL,
+/// including ESC) and characters that reorder text or have no width become `\u{..}`, bytes that are
+/// not UTF-8 become `\x..`, and tab, line feed and carriage return `\t`, `\n`, `\r`.
 ///
-/// Backslashes stay, so the result is for people to read, not to parse; a
-/// second pass changes nothing.
+/// Backslashes are kept, so the result is for people to read and cannot be parsed; a second pass
+/// changes nothing.
 pub fn sanitize(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) if !text.chars().any(is_unsafe) => Cow::Borrowed(text),
@@ -40,13 +39,13 @@ fn escape(bytes: &[u8]) -> String {
     out
 }
 
-/// Whether a character would not be seen as itself: those that [`sanitize`] makes visible.
+/// Whether [`sanitize`] replaces a character.
 pub fn is_unsafe(char: char) -> bool {
     char.is_control() || is_invisible(char)
 }
 
-/// Format characters (Unicode category Cf), separators of lines, and fillers:
-/// all that reorder their neighbours, join them, or show nothing.
+/// Whether it is a format character (Unicode category Cf), a line separator, or a filler: all that
+/// reorder their neighbours, join them, or are invisible.
 fn is_invisible(char: char) -> bool {
     if char < '\u{ad}' {
         return false;

@@ -1,20 +1,20 @@
-//! *Sites*: at which instructions of a function a probe goes.
+//! *Sites*: the instructions of a function at which a probe is placed.
 //!
-//! The kernel writes a breakpoint over the first byte of an instruction, and then either
-//! acts as the instruction would (*emulated*) or runs it elsewhere step by step
-//! (*stepped*), which costs ten to thirty times as much. So each function is decoded
-//! from its start, and the first emulated instruction is taken that runs exactly once a
-//! call and still finds the caller's registers whole.
+//! The kernel writes a breakpoint over the first byte of an instruction. When it is hit, the kernel
+//! either acts as the instruction would (*emulated*) or runs the instruction elsewhere as a single
+//! step (*stepped*), which costs ten to thirty times as much. So each function is decoded from its
+//! start, to find the first emulated instruction that runs exactly once per call and at which the
+//! caller's registers are still unchanged.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `find` | the functions of a file that somebody means, by name, pattern or start |
-//! | `function` | what is known of one |
-//! | `marker` | places that a programmer has marked (USDT) |
+//! | `find` | finds the functions of a file by name, pattern or start |
+//! | `function` | the description of a function |
+//! | `marker` | places that programmers marked (USDT) |
 //! | `line` | where a line of source text begins |
-//! | `code` | a function's instructions, and which of them the kernel emulates |
-//! | `entry` | the instruction that stands for a call |
-//! | `refusal` | which functions are left alone, and why |
+//! | `code` | decodes a function's instructions, and says which of them the kernel emulates |
+//! | `entry` | chooses the instruction that stands for a call |
+//! | `refusal` | which functions are never probed, and why |
 
 mod code;
 mod entry;
@@ -35,17 +35,17 @@ pub use line::{NoLine, of_line};
 pub use marker::{Argument, ArgumentPlace, Marker, markers, place_marker, semaphore};
 pub use refusal::{Refusal, check_file};
 
-/// What the kernel does with the instruction under a breakpoint.
+/// How the kernel handles the instruction under a breakpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// It acts as the instruction would.
+    /// The kernel acts as the instruction would.
     Emulated,
-    /// It runs it elsewhere, one step, and comes back by a trap.
+    /// The kernel runs the instruction elsewhere as a single step, and returns by a trap.
     Stepped,
 }
 
 impl Class {
-    /// The word that scripts see.
+    /// The identifier for scripts.
     pub fn label(self) -> &'static str {
         match self {
             Class::Emulated => "emulated",
@@ -54,23 +54,23 @@ impl Class {
     }
 }
 
-/// Where in its function a site is.
+/// Position of a site in its function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// The first instruction.
     Entry,
-    /// Behind some of the first instructions.
+    /// After some of the first instructions.
     AfterPrologue,
-    /// The branch behind the check of a goroutine's stack.
+    /// The branch after the check of a goroutine's stack.
     Go,
-    /// Any other instruction, which somebody named by its place.
+    /// Any other instruction, which the user specified by its address or line.
     Inside,
-    /// A place that a programmer has marked.
+    /// A place that a programmer marked.
     Marker,
 }
 
 impl Kind {
-    /// The word that scripts see.
+    /// The identifier for scripts.
     pub fn label(self) -> &'static str {
         match self {
             Kind::Entry => "entry",
@@ -82,78 +82,78 @@ impl Kind {
     }
 }
 
-/// One instruction to put a probe at.
+/// An instruction at which a probe is placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Site {
-    /// Where it is in the program.
+    /// Link address.
     pub addr: LinkAddr,
-    /// Where it is in the file, which is what the kernel wants to know.
+    /// File offset, as the kernel needs it.
     pub offset: FileOffset,
-    /// Where in the function it is.
+    /// Position in the function.
     pub kind: Kind,
-    /// How the kernel gets past it.
+    /// How the kernel handles the instruction.
     pub class: Class,
-    /// Bytes between the stack pointer here and at the function's entry, where the
-    /// return address is.
+    /// Number of bytes between the stack pointer here and at the function's entry, where the return
+    /// address is.
     pub pushed: u32,
-    /// The call counts only if this branch is not taken: where it goes, the function
-    /// begins again with a larger stack.
+    /// Whether the call counts only if this branch is not taken: its target makes the function
+    /// start again with a larger stack.
     pub unless_taken: bool,
-    /// A loop of the function leads back to its first instruction: each round counts as
+    /// Whether a loop of the function leads back to its first instruction: each iteration counts as
     /// a call.
     pub repeats: bool,
 }
 
-/// How the end of a call is seen.
+/// How the end of a call is detected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Returns {
-    /// The kernel puts its own return address in the place of the caller's, at the site
-    /// of the entry.
+    /// The kernel replaces the caller's return address by its own, at the entry site.
     Replaced,
-    /// Every `ret` of the function has a probe, and every jump out of it: whoever moves
-    /// or unwinds stacks does not know the kernel's return address.
+    /// Every `ret` of the function has a probe, and every jump out of it. Used where code that
+    /// moves or unwinds stacks would not know the kernel's return address.
     At(Vec<Site>),
 }
 
-/// Whether the end of a call is to be seen, and how that may be done.
+/// Whether the end of a call is to be detected, and how that is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ends {
-    /// The end of the call is not seen.
+    /// The end is not detected.
     #[default]
     Unseen,
-    /// The return address may be replaced. Not where exceptions pass: whoever unwinds the
-    /// stack to find a handler does not know the kernel's address, and ends the program.
+    /// The return address may be replaced. Must not be used where exceptions pass: the code that
+    /// unwinds the stack to find a handler does not know the kernel's address, and ends the
+    /// program.
     Replaced,
-    /// Nothing on the stack is touched.
+    /// Nothing on the stack may be changed.
     AtReturns,
 }
 
-/// What somebody wants to see of a call.
+/// What is to be observed of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Wish {
-    /// Whether its end, and how that may be done.
+    /// Whether its end is to be detected, and how that is allowed.
     pub ends: Ends,
-    /// Registers that have to be the caller's still, by their number in instructions
-    /// (0 is rax, 4 rsp, 15 r15), a bit for each.
+    /// Registers that must still have the caller's values, one bit each, by their number in
+    /// instructions (0 is rax, 4 rsp, 15 r15).
     pub whole: u16,
-    /// No breakpoint goes to a call: what the kernel does in its place is no call to a shadow
-    /// stack.
+    /// Whether breakpoints must not be placed on calls: when the kernel emulates a call, the shadow
+    /// stack is not updated.
     pub spares_calls: bool,
 }
 
-/// The registers that may carry an argument, in C, C++ and Rust.
+/// The registers that can carry an argument, in C, C++ and Rust.
 pub const ARGUMENTS: u16 = 1 << 7 | 1 << 6 | 1 << 2 | 1 << 1 | 1 << 8 | 1 << 9;
 
-/// The same in Go since 1.17.
+/// The registers that can carry an argument in Go since 1.17.
 pub const GO_ARGUMENTS: u16 =
     1 << 0 | 1 << 3 | 1 << 1 | 1 << 7 | 1 << 6 | 1 << 8 | 1 << 9 | 1 << 10 | 1 << 11;
 
-/// Where the probes of one function go.
+/// The sites of the probes of one function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed {
-    /// Where a call is seen.
+    /// Where calls are counted.
     pub entry: Site,
-    /// `None` if that was not wanted, or cannot be had without harm.
+    /// How ends are detected; `None` if that was not requested, or is not possible without harm.
     pub returns: Option<Returns>,
 }
 

@@ -1,7 +1,7 @@
-//! Where an object's bytes come from: a file, read piece by piece, or memory.
+//! The bytes of an object: from a file, read piece by piece, or from memory.
 //!
-//! Files are never mapped into memory: whoever owns a file can truncate it,
-//! and touching a mapped page behind the end raises SIGBUS.
+//! Files are never mapped into memory: the owner of a file can truncate it, and an access to a
+//! mapped page beyond the end raises SIGBUS.
 
 use std::fs::File;
 use std::io;
@@ -15,20 +15,19 @@ use crate::OpenError;
 use crate::revision::Revision;
 use crate::writers::Writers;
 
-/// The largest file that is looked at. The largest executables with debug
-/// information known to us are below 8 GiB.
+/// Maximum size of a file. The largest known executables with debug information are below 8 GiB.
 pub const FILE_BYTES_MAX: u64 = 16 << 30;
 
 /// The bytes of an object.
 #[derive(Debug)]
 pub enum Source {
-    /// A regular file, read when needed.
+    /// A regular file, read on demand.
     File {
         /// The file.
         file: Arc<File>,
         /// Its length when it was opened.
         len: u64,
-        /// It lies in memory, and for us alone.
+        /// Whether it is in memory (memfd), and no other process can change it.
         is_unpacked: bool,
     },
     /// Bytes in memory.
@@ -36,7 +35,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// A file, through a descriptor of its own.
+    /// Opens the bytes of a file, with a descriptor of its own.
     pub fn file(file: &File) -> Result<Source, OpenError> {
         let read = |source| OpenError::Read {
             what: "the file's size",
@@ -56,7 +55,7 @@ impl Source {
         })
     }
 
-    /// A file in memory, which was unpacked for us.
+    /// Uses a file in memory into which data was unpacked.
     pub(crate) fn unpacked(file: File) -> Result<Source, OpenError> {
         match Source::file(&file)? {
             Source::File { file, len, .. } => Ok(Source::File {
@@ -68,7 +67,7 @@ impl Source {
         }
     }
 
-    /// A descriptor of its own for the file; `None` for what is in memory.
+    /// Duplicates the descriptor of the file; `None` if the bytes are in memory.
     pub(crate) fn descriptor(&self) -> Option<OwnedFd> {
         match self {
             Source::File { file, .. } => file.as_fd().try_clone_to_owned().ok(),
@@ -84,8 +83,8 @@ impl Source {
         }
     }
 
-    /// What tells this content from others on this machine, if it is a file that
-    /// rests.
+    /// Returns what distinguishes these contents from others on this machine; `None` if they are
+    /// not in a file, or were changed a moment ago.
     pub fn revision(&self) -> Option<Revision> {
         match self {
             Source::File { file, .. } => Revision::of(file),
@@ -93,7 +92,7 @@ impl Source {
         }
     }
 
-    /// Who can change it; `None` for what is in memory, and so nobody's.
+    /// Who can change the file; `None` if the bytes are in memory, so that nobody can.
     pub fn writers(&self) -> Option<Writers> {
         match self {
             Source::File { file, .. } => Some(Writers::of(file).unwrap_or(Writers::UNKNOWN)),
@@ -101,13 +100,13 @@ impl Source {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Reads `len` bytes at `offset`. A range that is not in the file fails
-    /// before anything is allocated; `what` names it in the error.
+    /// Reads `len` bytes at `offset`. A range outside of the file is an error before anything is
+    /// allocated; `what` names the range in the error.
     pub fn read(&self, offset: u64, len: u64, what: &'static str) -> Result<Vec<u8>, OpenError> {
         let end = offset.checked_add(len);
         if end.is_none_or(|end| end > self.len()) {
@@ -126,7 +125,7 @@ impl Source {
         }
     }
 
-    /// Reads as much of `buffer` as there is at `offset`; how much it was.
+    /// Reads into `buffer` as much as there is at `offset`; returns the number of bytes.
     pub fn read_some(&self, offset: u64, buffer: &mut [u8]) -> usize {
         match self {
             Source::File { file, .. } => {
@@ -165,7 +164,7 @@ impl Source {
     }
 }
 
-/// Reads what one call gives; nothing at the end.
+/// Reads with one system call; returns 0 at the end.
 pub(crate) fn read_piece(file: impl AsFd, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
     loop {
         match pread(&file, &mut *buffer, offset) {
@@ -175,7 +174,7 @@ pub(crate) fn read_piece(file: impl AsFd, buffer: &mut [u8], offset: u64) -> io:
     }
 }
 
-/// Into memory that is not zeroed before, which would cost as much again.
+/// Reads into memory that is not zeroed first, which would cost as much again.
 pub(crate) fn read_at(file: &File, offset: u64, size: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(size);
     while bytes.len() < size {
@@ -186,7 +185,7 @@ pub(crate) fn read_at(file: &File, offset: u64, size: usize) -> io::Result<Vec<u
             Err(error) => return Err(error.into()),
         }
     }
-    // The allocator may have given, and the kernel filled, more.
+    // The allocator may have returned, and the kernel filled, more.
     bytes.truncate(size);
     Ok(bytes)
 }

@@ -1,5 +1,5 @@
-//! The front door for worker threads: files opened and parsed once, the
-//! kernel's symbols read once. It starts no thread and has no global state.
+//! The entry point for worker threads: files are opened and parsed once, the kernel's symbols are
+//! read once. It starts no thread and has no global state.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -19,37 +19,37 @@ use crate::revision::Revision;
 use crate::table_cache::TableKey;
 use crate::{ElfSymbols, FileOffset, Files, KernelSymbols, Lines, Reason, TableCache};
 
-/// Debug information of one file that is held in memory, until its table is
-/// made. Browsers have more: their lines can be resolved ahead of time.
+/// Default limit for the debug information of one file in memory, until its table is made. Browsers
+/// have more: their lines can be resolved ahead of time.
 const DEBUG_BYTES_MAX: u64 = 1 << 30;
 
-/// What all files may take with names that they have told.
+/// Maximum memory of the names that were found, over all files.
 const KNOWN_NAMES_BYTES_MAX: usize = 3 << 20;
 
-/// Opens files and keeps their symbols.
+/// Opens files and caches their symbols.
 #[derive(Debug, Default)]
 pub struct Symbolizer {
     way: Files,
-    /// By the file itself, as it was: anybody can give another one the same build-id.
+    /// Symbols by the revision of the file: a build-id can be forged.
     files: Cache<Revision, Result<Arc<ElfSymbols>, Reason>>,
-    /// The same of those that are understood in another process.
+    /// Files that another process parses, by revision.
     opened: Cache<Revision, Arc<OpenedFile>>,
     lines: Cache<Revision, Result<Option<Arc<Lines>>, Reason>>,
-    /// The same of those whose debug information another process reads.
+    /// Files whose debug information another process reads, by revision.
     opened_lines: Cache<Revision, Option<Arc<OpenedLines>>>,
     tables: Option<TableCache>,
     debug_bytes_max: Option<u64>,
     kernel: CurrentKernel,
 }
 
-/// A file that is open: with its symbols, or without anything.
+/// An open file, with its symbols or without.
 enum Found {
     Symbols(Arc<ElfSymbols>),
     Opened(Arc<OpenedFile>),
 }
 
 impl Found {
-    /// Gives its headers to `work`; they are read for that if need be.
+    /// Calls `work` with the file's headers, which are read first if needed.
     fn with_object<T>(&self, work: impl FnOnce(&Object) -> T) -> Result<T, Reason> {
         match self {
             Found::Symbols(symbols) => Ok(work(symbols.object())),
@@ -62,26 +62,25 @@ impl Found {
 }
 
 impl Symbolizer {
-    /// Opens files by itself and keeps nothing on disk; the `with_` methods change that.
+    /// Opens files in this process and stores nothing on disk; the `with_` methods change that.
     pub fn new() -> Symbolizer {
         Symbolizer::default()
     }
 
-    /// The way to files; without, local ones are opened in the calling thread.
+    /// Sets how files are opened; by default only local ones, in the calling thread.
     pub fn with_files(self, way: impl Into<Files>) -> Symbolizer {
         let way = way.into();
         Symbolizer { way, ..self }
     }
 
-    /// Where the range tables of files are found, and kept, on disk.
+    /// Sets the directory in which the range tables of files are stored.
     pub fn with_tables(self, tables: TableCache) -> Symbolizer {
         let tables = Some(tables);
         Symbolizer { tables, ..self }
     }
 
-    /// Holds of a file's debug information no more than this at once, if it has no range
-    /// table yet: larger units are left alone, and so are files that have sixteen times
-    /// that.
+    /// Limits the debug information of a file in memory while it has no range table: larger units
+    /// are left out, and so are files with more than sixteen times that.
     pub fn with_debug_bytes_max(self, bytes: u64) -> Symbolizer {
         let debug_bytes_max = Some(bytes);
         Symbolizer {
@@ -90,8 +89,8 @@ impl Symbolizer {
         }
     }
 
-    /// Keeps of the debug information of all files no more than this, but for that of the file
-    /// that was asked for last.
+    /// Limits the debug information of all files in memory, except that of the file that was used
+    /// last.
     pub fn with_lines_bytes_max(self, bytes: usize) -> Symbolizer {
         Symbolizer {
             lines: Cache::with_bytes_max(bytes),
@@ -100,23 +99,23 @@ impl Symbolizer {
         }
     }
 
-    /// Whom to ask for the places in BPF programs.
+    /// Sets how BPF programs are queried.
     pub fn with_bpf(self, bpf: Box<dyn BpfKernel>) -> Symbolizer {
         let kernel = self.kernel.with_bpf(CurrentBpf::new(bpf));
         Symbolizer { kernel, ..self }
     }
 
-    /// Whom to ask for the kernel's functions the first time that they are needed.
+    /// Sets where the kernel's functions are taken from when they are first needed.
     pub fn with_kernel_symbols(self, first: fn() -> Arc<KernelSymbols>) -> Symbolizer {
         let kernel = self.kernel.with_first(first);
         Symbolizer { kernel, ..self }
     }
 
-    /// The symbols of a file, from the cache or read now. A file of which it is told
-    /// what it was when it was mapped is not looked for if they are in the cache.
+    /// Returns the symbols of a file, from the cache or read now. If the identity of the mapped
+    /// file is known and its symbols are cached, the file is not opened.
     ///
-    /// Of what failed only that is remembered which will fail again: a
-    /// damaged file, but not one that this process could not open.
+    /// Only permanent failures are cached: that a file is damaged, but not that this process could
+    /// not open it.
     pub fn open(&self, source: FileSource<'_>) -> Result<Arc<ElfSymbols>, Reason> {
         self.find(&source).map(|(_, symbols)| symbols)
     }
@@ -139,8 +138,8 @@ impl Symbolizer {
         symbols.clone().map(|symbols| (key, symbols))
     }
 
-    /// What a file tells of places in it, in their order. Where there are processes without
-    /// rights, one of them reads its symbols.
+    /// Looks up names at places of a file, in their order. If there are parser processes, one of
+    /// them reads the symbols.
     pub fn names(
         &self,
         source: &FileSource<'_>,
@@ -156,7 +155,7 @@ impl Symbolizer {
         Ok(names::of(&symbols, offsets))
     }
 
-    /// Forgets the names that the file with most of them has told, if all have too many.
+    /// If the names of all files take too much memory, drops those of the file with most of them.
     fn bound_known_names(&self) {
         if self.known_names_bytes() > KNOWN_NAMES_BYTES_MAX {
             let files = self.opened.values().into_iter();
@@ -182,7 +181,7 @@ impl Symbolizer {
         Ok((key, Arc::clone(opened)))
     }
 
-    /// Opens a file, and says what it is.
+    /// Opens a file and returns it with its revision.
     fn open_file(&self, source: &FileSource<'_>) -> Result<(Revision, File), Reason> {
         let file = self.way.open(source)?;
         let key = match source.identity {
@@ -192,7 +191,7 @@ impl Symbolizer {
         Ok((key, file))
     }
 
-    /// A file, and what it is.
+    /// Returns an open file with its revision, from a cache if possible.
     fn any(&self, source: &FileSource<'_>) -> Result<(Revision, Found), Reason> {
         Ok(if self.way.has_parsers() {
             let (key, opened) = self.opened(source)?;
@@ -203,8 +202,8 @@ impl Symbolizer {
         })
     }
 
-    /// The lines of a file; `None` if it has no debug information. It is found
-    /// anew for each file, and read when it is asked for.
+    /// Returns the lines of a file; `None` if it has no debug information. It is searched anew at
+    /// each call, and read on demand.
     pub fn lines(&self, source: FileSource<'_>) -> Result<Option<Arc<Lines>>, Reason> {
         let (key, found) = self.any(&source)?;
         self.forget_damaged(&key);
@@ -221,8 +220,8 @@ impl Symbolizer {
         lines.clone()
     }
 
-    /// The lines of a file; None if it has no debug information. Where there are processes without
-    /// rights, one of them reads it.
+    /// Returns the lines of a file; `None` if it has no debug information. If there are parser
+    /// processes, one of them reads it.
     pub fn file_lines(&self, source: FileSource<'_>) -> Result<Option<FileLines>, Reason> {
         if !self.way.has_parsers() {
             let lines = self.lines(source)?;
@@ -240,7 +239,7 @@ impl Symbolizer {
         }
         let places = DebugFiles::of(&source, &self.way);
         let bytes_max = self.debug_bytes_max.unwrap_or(DEBUG_BYTES_MAX);
-        // What fails may do so for another reason than the file, and is tried again.
+        // A failure may have another cause than the file, so it is not cached.
         let lines = OpenedLines::open(opened, places, &self.way, self.tables.as_ref(), bytes_max)?;
         let slot = self.opened_lines.slot(revision);
         let lines = slot.get_or_init(|| lines.map(Arc::new)).clone();
@@ -248,7 +247,7 @@ impl Symbolizer {
         Ok(lines.map(FileLines::Elsewhere))
     }
 
-    /// Whether a debug file of this file's would be news.
+    /// Whether a separate debug file for this file would add something.
     pub fn lacks_debug_file(&self, source: FileSource<'_>) -> bool {
         let Ok((_, found)) = self.any(&source) else {
             return false;
@@ -258,8 +257,8 @@ impl Symbolizer {
         found.with_object(lacks).unwrap_or(false)
     }
 
-    /// Reads a file again: its debug file has come. The file itself may be out of
-    /// reach by now.
+    /// Reads a file again after its debug file was installed. The file itself may be inaccessible
+    /// by now.
     pub fn reread(&self, source: &FileSource<'_>) -> Result<(), Reason> {
         if self.way.has_parsers() {
             let (key, opened) = self.opened(source)?;
@@ -279,13 +278,13 @@ impl Symbolizer {
             .map_err(|error| error.reason())?;
         self.files.forget(&key);
         self.lines.forget(&key);
-        // Somebody else may have been faster: then it was read just now.
+        // Another thread may have been faster; then the file was read just now.
         _ = self.files.slot(key).set(Ok(Arc::new(read)));
         Ok(())
     }
 
-    /// Drops what was read of debug information, can be read again from files that are open,
-    /// and was not asked for so long. Says whether nothing is left to drop.
+    /// Drops debug information that can be read again from open files and was not used for so long.
+    /// Returns whether nothing is left to drop.
     pub fn forget_units(&self, unused_for: Duration) -> bool {
         let mut are_all = true;
         for lines in self.lines.values().into_iter().flatten().flatten() {
@@ -294,7 +293,7 @@ impl Symbolizer {
         are_all
     }
 
-    /// A damaged table answers nothing: the file's lines are found anew.
+    /// Drops a damaged table: the file's lines are searched anew.
     fn forget_damaged(&self, key: &Revision) {
         let Some(Ok(Some(lines))) = self.lines.get(key) else {
             return;
@@ -311,18 +310,18 @@ impl Symbolizer {
         }
     }
 
-    /// The range tables on disk.
+    /// The range tables on disk, if any.
     pub fn tables(&self) -> Option<&TableCache> {
         self.tables.as_ref()
     }
 
-    /// What is at these addresses of the kernel. Its symbols are read at the
-    /// first call, and again for addresses that it did not have.
+    /// Returns what is at these kernel addresses. The symbols are read at the first call, and again
+    /// for addresses that they do not cover.
     pub fn kernel(&self, addrs: &[u64]) -> Vec<Result<KernelFrame, Reason>> {
         self.kernel.frames(addrs)
     }
 
-    /// Bytes of heap held by the symbols and the debug information that are kept.
+    /// Bytes of heap used by the cached symbols and debug information.
     pub fn heap_bytes(&self) -> usize {
         let files = self
             .files

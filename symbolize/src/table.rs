@@ -1,5 +1,5 @@
-//! The *range table* of a file: for each address the function, the functions
-//! inlined there, and their places in source text.
+//! The *range table* of a file: for each address the function, the functions inlined there, and
+//! their source locations.
 //!
 //! ```text
 //! index ──► leaf ────────────────────────────► files, text
@@ -8,21 +8,20 @@
 //!           that inlined it (parent)
 //! ```
 //!
-//! It is one run of bytes, the same in memory and on disk (`format`), read
-//! without being decoded: a file's blocks are read when they are needed, and
-//! checked against their sums then. Whatever is in it, reading it ends: every
-//! index is checked, every chain has a bound.
+//! It is one sequence of bytes, the same in memory and on disk (`format`), and is used without
+//! being decoded: blocks of a file are read on demand, and their checksums are verified then.
+//! Reading terminates for any contents: every index is checked, and every chain has a limit.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `format` | the layout, and the index |
-//! | `leaf` | what is known of a stretch of addresses, in one block |
-//! | `place` | which function, and where in source text |
-//! | `unit` | what one unit says of its code: leaves, before they are those of a table |
-//! | `write` | units, symbols and segments as such bytes |
-//! | `pool` | texts and files of all units, while these are read |
-//! | `intern` | each text once, as the table has it |
-//! | `blocks` | bytes in memory, or in a file, checked |
+//! | `leaf` | all about a range of addresses, in one block |
+//! | `place` | a function and a source location |
+//! | `unit` | the leaves of one unit, before they are part of a table |
+//! | `write` | writes units, symbols and segments as a table |
+//! | `pool` | texts and files of all units while they are read |
+//! | `intern` | stores each text once |
+//! | `blocks` | the bytes in memory, or in a file, with checksums |
 //! | `symbols` | names for code without debug information |
 
 mod blocks;
@@ -47,26 +46,26 @@ use format::{Directory, FILE_BYTES, NONE, TablePart};
 use leaf::{Leaf, NO_PLACE, PlaceBytes};
 pub use write::{Extras, SymbolEntry, Symbols, write, write_to};
 
-/// Compilers inline no deeper than some dozens.
+/// Maximum length of a chain. Compilers inline at most some dozens of levels.
 pub const CHAIN_MAX: usize = 128;
 
-/// One function of the chain that an address stands for.
+/// One of the functions at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SourceFrame<'t> {
-    /// As the compiler wrote it, if it is known.
+    /// Name as the compiler wrote it; `None` if unknown.
     pub function: Option<&'t [u8]>,
-    /// The directory of `file`, empty if that is not known, or absolute.
+    /// Directory of `file`; empty if unknown, or if `file` is absolute.
     pub directory: &'t [u8],
-    /// Empty if it is not known.
+    /// Path of the source file; empty if unknown.
     pub file: &'t [u8],
-    /// 0 if it is not known.
+    /// Line; 0 if unknown.
     pub line: u32,
-    /// 0 if it is not known, which it never is in tables on disk.
+    /// Column; 0 if unknown, as it always is in tables on disk.
     pub column: u32,
 }
 
 impl SourceFrame<'_> {
-    /// Directory and file together; empty if they are not known.
+    /// Joins directory and file; empty if they are unknown.
     pub fn path(&self) -> Vec<u8> {
         let mut path = Vec::with_capacity(self.directory.len() + 1 + self.file.len());
         path.extend_from_slice(self.directory);
@@ -87,12 +86,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table that was just written, or bytes that claim to be one.
+    /// Opens a table that was just written, or untrusted bytes in this format.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Table, OpenError> {
         Table::open(Blocks::Memory(bytes))
     }
 
-    /// A table on disk. The file must be ours: nobody else may write to it.
+    /// Opens a table on disk. No other user may be able to write to the file.
     pub fn from_file(file: File) -> Result<Table, OpenError> {
         Table::open(Blocks::file(file)?)
     }
@@ -107,8 +106,7 @@ impl Table {
         })
     }
 
-    /// The functions that the code at `addr` stands for, innermost first.
-    /// Empty where there is no debug information.
+    /// Returns the functions at `addr`, innermost first. Empty if there is no debug information.
     pub fn find(&self, addr: LinkAddr) -> Frames<'_> {
         let (places, next) = self.place_at(addr.0).unwrap_or((&[], NO_PLACE));
         Frames {
@@ -119,37 +117,37 @@ impl Table {
         }
     }
 
-    /// The segments of the file that the table was made of.
+    /// The segments of the file that the table describes.
     pub fn segments(&self) -> &Segments {
         &self.segments
     }
 
-    /// The link address of the code at `offset`.
+    /// Returns the link address of the code at `offset`.
     pub fn to_link(&self, offset: FileOffset) -> Option<LinkAddr> {
         self.segments.to_link(offset)
     }
 
-    /// What identifies the file that the table was made of.
+    /// The identity of the file that the table describes.
     pub fn key(&self) -> &[u8] {
         self.directory.key()
     }
 
-    /// The same of the debug file that it was made of, or of the file itself.
+    /// The identity of the debug file that the table was made of, or of the file itself.
     pub fn source(&self) -> &[u8] {
         self.directory.source()
     }
 
-    /// Whether a block was met that is not what was written.
+    /// Whether a block with a wrong checksum was found.
     pub fn is_damaged(&self) -> bool {
         self.blocks.is_damaged()
     }
 
-    /// How many ranges it has.
+    /// Number of ranges.
     pub fn ranges(&self) -> u64 {
         self.directory.ranges
     }
 
-    /// Where each of its ranges begins, rising. Damaged parts are left out.
+    /// Start of each range, rising. Damaged parts are left out.
     pub fn starts(&self) -> impl Iterator<Item = LinkAddr> + '_ {
         let leaves = (0..self.directory.leaves()).filter_map(|leaf| {
             let leaf = Leaf::new(self.block(TablePart::Leaves, leaf)?)?;
@@ -166,7 +164,7 @@ impl Table {
         self.blocks.heap_bytes() + self.directory.heap_bytes()
     }
 
-    /// The number of the place at an address, and the places of its leaf.
+    /// Returns the index of the place at an address, and the places of its leaf.
     #[inline]
     fn place_at(&self, addr: u64) -> Option<(&[PlaceBytes], u16)> {
         let rel = addr.checked_sub(self.directory.base)?;
@@ -176,7 +174,7 @@ impl Table {
         Some((leaf.places(), leaf.place_at(rel)?))
     }
 
-    /// A block of a part.
+    /// Reads a block of a part.
     #[inline]
     fn block(&self, part: TablePart, index: usize) -> Option<&[u8]> {
         let (at, len) = self.directory.block_at(part, index)?;
@@ -201,13 +199,13 @@ impl Table {
         if let Some(text) = rest.get(..len) {
             return Some(text);
         }
-        // It may be longer than a block; else this is no text.
+        // A text may be longer than a block; otherwise the length is invalid.
         let is_long = len <= TEXT_BYTES_MAX && 4 + len > BLOCK_BYTES;
         let run = is_long.then(|| self.blocks.run(at, 4 + len))??;
         Some(&run[4..])
     }
 
-    /// Directory and name of a file.
+    /// Returns directory and name of a file.
     #[inline]
     fn file(&self, file: u32) -> Option<(&[u8], &[u8])> {
         if file == NONE {
@@ -219,7 +217,7 @@ impl Table {
     }
 }
 
-/// The chain of an address, innermost first.
+/// Iterates over the functions at an address, innermost first.
 #[derive(Debug, Clone)]
 pub struct Frames<'t> {
     table: &'t Table,

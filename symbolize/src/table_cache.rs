@@ -1,9 +1,8 @@
-//! Range tables of earlier runs on disk, by what the file is and where its
-//! debug information is from.
+//! Range tables of earlier runs on disk, identified by the file and by the file with its debug
+//! information.
 //!
-//! It may be lost, damaged, full or shared at any moment: then units are read
-//! again. Only its owner may look into it or write to it, because what is in
-//! it decides what profiles say.
+//! The cache may be lost, damaged, full or shared at any moment: then units are read again. Only
+//! its owner may read or write it, because its contents decide what profiles say.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -15,14 +14,14 @@ use crate::source::Source;
 use crate::table::Table;
 use crate::{FileId, OpenError};
 
-/// The default for all files together: the debug information of some dozens
-/// of large programs.
+/// Default limit for all files together: enough for the debug information of some dozens of large
+/// programs.
 pub const BYTES_MAX: u64 = 2 << 30;
 
-/// Larger tables than any known.
+/// Maximum size of a file, larger than any known table.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// Below the base directory; another format gets another last part.
+/// Directories below the base; another format gets another last one.
 const PARTS: [&str; 3] = ["proftop", "symbols", "v5"];
 
 /// A directory of tables.
@@ -31,7 +30,7 @@ pub struct TableCache {
     directory: BoundedDirectory,
 }
 
-/// What a table is kept under.
+/// The key of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableKey {
     name: String,
@@ -39,15 +38,15 @@ pub struct TableKey {
 }
 
 impl TableKey {
-    /// Of a program, and the file that its debug information is from. `None`
-    /// for programs that are told apart by a part of their content only, and for those
-    /// that must not be kept: see [`Proof`].
+    /// Makes the key for a program and the file with its debug information. `None` for programs
+    /// that are identified by a part of their contents only, and for those that must not be cached:
+    /// see [`Proof`].
     pub fn new(main: &Object, debug: &Object) -> Option<TableKey> {
         TableKey::of(&main.file_id().ok()?, main.source(), debug.source())
     }
 
-    /// The same where another process has read what identifies the program. If that is a lie, the
-    /// table is found for no file of other writers.
+    /// Makes a key from an identity that another process has read. If that process lied, the table
+    /// is never used for files of other users.
     pub(crate) fn of(id: &FileId, main: &Source, debug: &Source) -> Option<TableKey> {
         let (program, source) = (main.len(), debug.len());
         let proof = Proof::of(&[main, debug])?;
@@ -64,13 +63,13 @@ impl TableKey {
         Some(TableKey { name, text })
     }
 
-    /// In full, to be compared when the name is only a hash.
+    /// The whole key, to be compared because the file name is only a hash.
     pub fn as_bytes(&self) -> &[u8] {
         self.text.as_bytes()
     }
 }
 
-/// The table of a whole file, once there is one, and what it is kept under.
+/// The table of a whole file, once it exists, and its key.
 #[derive(Debug)]
 pub(crate) struct WholeTable {
     key: Option<TableKey>,
@@ -78,7 +77,7 @@ pub(crate) struct WholeTable {
 }
 
 impl WholeTable {
-    /// The table that an earlier run has kept, if there is one.
+    /// Loads the table that an earlier run stored, if there is one.
     pub(crate) fn find(key: Option<TableKey>, cache: Option<&TableCache>) -> WholeTable {
         let kept = cache.zip(key.as_ref());
         let table = kept.and_then(|(cache, key)| cache.load(key));
@@ -86,38 +85,38 @@ impl WholeTable {
         WholeTable { key, table }
     }
 
-    /// The table, if it is still what was written.
+    /// The table, if it is not damaged.
     pub(crate) fn get(&self) -> Option<&Arc<Table>> {
         self.table.get().filter(|table| !table.is_damaged())
     }
 
-    /// The table was made. Of two that were the first one stays.
+    /// Sets the table. If two were made, the first one is kept.
     pub(crate) fn set(&self, table: Table) {
         _ = self.table.set(Arc::new(table));
     }
 
-    /// What the table is kept under, if it can be.
+    /// The key of the table; `None` if it cannot be stored.
     pub(crate) fn key(&self) -> Option<&TableKey> {
         self.key.as_ref()
     }
 
-    /// The same in full; empty if it cannot be kept.
+    /// The bytes of the key; empty if the table cannot be stored.
     pub(crate) fn key_bytes(&self) -> &[u8] {
         self.key.as_ref().map_or(&[], TableKey::as_bytes)
     }
 
-    /// Whether there is the table, damaged or not.
+    /// Whether there is a table, damaged or not.
     pub(crate) fn is_there(&self) -> bool {
         self.table.get().is_some()
     }
 
-    /// Whether it turned out not to be what was written.
+    /// Whether a block with a wrong checksum was found.
     pub(crate) fn is_damaged(&self) -> bool {
         self.table.get().is_some_and(|table| table.is_damaged())
     }
 
-    /// Keeps the table for later runs, if that can be done, as it is made, and gives the one that was
-    /// kept: of it only what is asked for is in memory.
+    /// Writes the table for later runs, if possible, while it is made, and uses the stored one:
+    /// only the needed blocks of it are in memory.
     pub(crate) fn keep(
         &self,
         cache: Option<&TableCache>,
@@ -137,14 +136,14 @@ impl WholeTable {
 }
 
 impl TableCache {
-    /// Opens the cache below `base`, and makes it if it is not there.
+    /// Opens the cache below `base`, and creates it if it does not exist.
     pub fn open(base: &Path, bytes_max: u64) -> io::Result<TableCache> {
         let directory = Directory::open(base, &PARTS)?;
         let directory = BoundedDirectory::new(directory, bytes_max);
         Ok(TableCache { directory })
     }
 
-    /// The table that was stored under this key, if it is still whole.
+    /// Loads the table with this key, if it is not damaged.
     pub fn load(&self, key: &TableKey) -> Option<Table> {
         let (file, _) = self.directory.open_file(&key.name, FILE_BYTES_MAX).ok()?;
         let table = Table::from_file(file).ok();
@@ -160,8 +159,7 @@ impl TableCache {
         self.directory.reject(&key.name);
     }
 
-    /// Keeps a table for later runs, if that can be done, as it is made. Fails if it
-    /// cannot be made.
+    /// Stores a table for later runs, if possible, while it is made. An error if it cannot be made.
     pub fn store(
         &self,
         key: &TableKey,
@@ -182,7 +180,7 @@ impl TableCache {
         failure.map_or(Ok(is_stored), Err)
     }
 
-    /// Files that were not whole.
+    /// Number of damaged files that were found.
     pub fn damaged(&self) -> u64 {
         self.directory.damaged()
     }

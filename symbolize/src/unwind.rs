@@ -1,5 +1,5 @@
-//! Unwind information: how to get from a function's frame to its caller's,
-//! for every address of an ELF file.
+//! Unwind information: how to get from a function's frame to its caller's, for every address of an
+//! ELF file.
 //!
 //! ```text
 //! .eh_frame ──► section ──► program ──► machine ──► collect ──► flatten ──► UnwindTable
@@ -8,23 +8,23 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `rule` | what to do at an address, in neutral terms |
+//! | `rule` | what to do at an address, independent of the source |
 //! | `row` | an address, and the number of the rule from there on |
 //! | `table` | the rules of a file, by address |
-//! | `eh_frame` | where the information is that every program carries |
-//! | `debug_frame` | the same from the debug information |
-//! | `go` | what Go's function table says instead |
-//! | `start_code` | two functions of the start files, which have none at all |
-//! | `stubs` | code of AArch64 that never has any: stubs of linkers, returns of signals |
-//! | `by_code` | what is left on AArch64: frames by the instructions themselves |
+//! | `eh_frame` | finds the information that every program has |
+//! | `debug_frame` | the same kind of information in debug information |
+//! | `go` | rules from Go's function table |
+//! | `start_code` | two functions of the start files, which have no information |
+//! | `stubs` | code of AArch64 that never has information: stubs of linkers, returns of signals |
+//! | `by_code` | for the rest on AArch64: frames from the instructions themselves |
 //! | `section` | the entries of either kind of section |
-//! | `program` | an entry's instructions, run to rows |
-//! | `machine` | a row as a rule, for each architecture |
+//! | `program` | runs an entry's instructions to get rows |
+//! | `machine` | converts a row to a rule, for each architecture |
 //! | `expression` | the few DWARF expressions that compilers write |
 //! | `collect` | rows as found, in the order of the file |
-//! | `rules` | their different rules, each once |
-//! | `flatten` | the same by address, each address once |
-//! | `extents` | where functions begin and end, and nothing else |
+//! | `rules` | the distinct rules |
+//! | `flatten` | sorts rows by address and removes overlaps |
+//! | `extents` | only where functions begin and end |
 //! | `personality` | whether exceptions pass through the code |
 
 mod by_code;

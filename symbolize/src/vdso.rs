@@ -1,5 +1,5 @@
-//! The code that the kernel maps into every process: the vDSO, an ELF file
-//! without a path, and the page of fixed entries before it, vsyscall.
+//! Code that the kernel maps into every process: the vDSO, an ELF file without a path, and
+//! vsyscall, an older page of fixed entry points.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -9,26 +9,26 @@ use crate::source::Source;
 use crate::unwind::UnwindTable;
 use crate::{ElfSymbols, FileOffset, OpenError, Reason, Symbol};
 
-/// It has two pages of code; with room for other architectures.
+/// Maximum size. It has two pages of code; other architectures may have more.
 const VDSO_BYTES_MAX: u64 = 1 << 20;
 
-/// The vDSO of this kernel, for processes of our own architecture unless it was made
-/// from an image: those of 32-bit processes differ.
+/// The vDSO of the running kernel, for 64-bit processes unless it was made from an image: 32-bit
+/// processes have another one.
 #[derive(Debug)]
 pub struct Vdso(ElfSymbols);
 
 impl Vdso {
-    /// The vDSO that the kernel has mapped into this process.
+    /// Reads the vDSO that the kernel has mapped into this process.
     pub fn load() -> Result<Vdso, OpenError> {
         ElfSymbols::from_bytes(Vdso::image()?).map(Vdso)
     }
 
-    /// One that was read out of a process's memory.
+    /// Uses a vDSO that was read from a process's memory.
     pub fn from_image(image: Box<[u8]>) -> Result<Vdso, OpenError> {
         ElfSymbols::from_bytes(image).map(Vdso)
     }
 
-    /// Reads the ELF file out of our own memory.
+    /// Copies the ELF file from our own memory.
     pub fn image() -> Result<Box<[u8]>, OpenError> {
         let read = |source| OpenError::Read {
             what: "own memory",
@@ -47,7 +47,7 @@ impl Vdso {
         Ok(image.into())
     }
 
-    /// The function at an offset from the start of `[vdso]`.
+    /// Returns the function at an offset from the start of `[vdso]`.
     pub fn find(&self, offset: FileOffset) -> Result<Symbol<'_>, Reason> {
         self.0.find(offset)
     }
@@ -59,15 +59,15 @@ impl Vdso {
 }
 
 impl UnwindTable {
-    /// The table of this kernel's vDSO; its addresses are offsets from the
-    /// start of `[vdso]`.
+    /// Returns the table of this kernel's vDSO; its addresses are offsets from the start of
+    /// `[vdso]`.
     pub fn of_vdso() -> Result<UnwindTable, OpenError> {
         let image = Source::Memory(Vdso::image()?);
         UnwindTable::read(&Object::from_source(image)?)
     }
 }
 
-/// `7ffd1c5f2000-7ffd1c5f4000 r-xp 00000000 00:00 0    [vdso]`
+/// Parses a line such as `7ffd1c5f2000-7ffd1c5f4000 r-xp 00000000 00:00 0    [vdso]`.
 fn vdso_range(line: &str) -> Option<(u64, u64)> {
     let range = line.strip_suffix("[vdso]")?.split(' ').next()?;
     let (start, end) = range.split_once('-')?;
@@ -75,13 +75,13 @@ fn vdso_range(line: &str) -> Option<(u64, u64)> {
     Some((number(start)?, number(end)?))
 }
 
-/// Where `[vsyscall]` is, on x86-64 (arch/x86/include/uapi/asm/vsyscall.h).
+/// Address of `[vsyscall]`, on x86-64 (arch/x86/include/uapi/asm/vsyscall.h).
 pub const VSYSCALL_START: u64 = 0xffff_ffff_ff60_0000;
 
-/// One entry every 1024 bytes.
+/// Distance of two entry points.
 const VSYSCALL_SLOT_BYTES: u64 = 0x400;
 
-/// The entry of `[vsyscall]` at an offset from its start.
+/// Returns the name of the entry point at an offset from the start of `[vsyscall]`.
 pub fn find_vsyscall(offset: FileOffset) -> Result<&'static str, Reason> {
     match offset.0 / VSYSCALL_SLOT_BYTES {
         0 => Ok("gettimeofday"),

@@ -1,5 +1,5 @@
-//! Numbers and texts, one after the other, as processes of this program tell them to each
-//! other. What is read may be a stranger's: nothing is believed.
+//! Numbers and texts as exchanged between the processes of this program. A hostile file may have
+//! taken over the sender, so nothing that is read is trusted.
 
 /// Appends a number.
 pub(crate) fn put_u32(out: &mut Vec<u8>, number: u32) {
@@ -11,19 +11,19 @@ pub(crate) fn put_u64(out: &mut Vec<u8>, number: u64) {
     out.extend(number.to_le_bytes());
 }
 
-/// Appends how many numbers there are, and each.
+/// Appends the number of elements, and each element.
 pub(crate) fn put_u64s(out: &mut Vec<u8>, numbers: impl ExactSizeIterator<Item = u64>) {
     put_u32(out, numbers.len() as u32);
     numbers.for_each(|number| put_u64(out, number));
 }
 
-/// Appends bytes with their number.
+/// Appends the number of bytes, and the bytes.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     put_u32(out, bytes.len() as u32);
     out.extend(bytes);
 }
 
-/// What was put, from its beginning on. Every method gives `None` where the bytes end too soon.
+/// The bytes that were not read yet. Every method returns `None` if the bytes end too soon.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken<'b>(pub &'b [u8]);
 

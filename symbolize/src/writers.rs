@@ -1,5 +1,4 @@
-//! Who can change what is in a file. Everything in it is their word, its build-id
-//! as well.
+//! Who can change a file. They decide about all of its contents, including its build-id.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -11,22 +10,22 @@ use rustix::process::geteuid;
 const GROUP_CAN_WRITE: u32 = 0o020;
 const OTHERS_CAN_WRITE: u32 = 0o002;
 
-/// The user who can do everything.
+/// The user who can write to every file.
 const ROOT: u32 = 0;
 
-/// The users who can write to a file, as its owner and its mode tell. Root always can.
+/// The users who can write to a file, according to its owner and mode. Root always can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Writers {
     owner: u32,
-    /// The group, if it can write. Where a file has an access control list, its mode
-    /// says so of the group if anybody in the list can.
+    /// The group, if it can write. If a file has an access control list, its mode says that the
+    /// group can write if anyone in the list can.
     group: Option<u32>,
     anybody: bool,
 }
 
 impl Writers {
-    /// Whoever made a file system wrote the owners in it: where the kernel does not
-    /// believe them (`nosuid`), they are not believed here.
+    /// Returns the writers of a file. The owners in a file system were written by whoever made it:
+    /// if the kernel does not trust them (`nosuid`), they are not trusted here.
     pub fn of(file: &File) -> io::Result<Writers> {
         let mode = Writers::by_mode(&file.metadata()?);
         let mount = fstatvfs(file)?.f_flag;
@@ -36,14 +35,14 @@ impl Writers {
         })
     }
 
-    /// Of a file that does not tell.
+    /// The writers of a file for which they cannot be determined.
     pub const UNKNOWN: Writers = Writers {
         owner: u32::MAX,
         group: None,
         anybody: true,
     };
 
-    /// The same for a file in a place that is ours, wherever that is mounted.
+    /// Returns the writers of a file at a place that is ours, wherever it is mounted.
     pub fn by_mode(metadata: &Metadata) -> Writers {
         let mode = metadata.mode();
         Writers {
@@ -53,14 +52,14 @@ impl Writers {
         }
     }
 
-    /// For another process of this program.
+    /// Encodes the writers for another process of this program.
     pub fn to_words(&self) -> [u64; 2] {
         let group = self.group.unwrap_or_default();
         let flags = u64::from(self.group.is_some()) | u64::from(self.anybody) << 1;
         [u64::from(self.owner) << 32 | u64::from(group), flags]
     }
 
-    /// What [`Writers::to_words`] gave.
+    /// Decodes the result of [`Writers::to_words`].
     pub fn from_words([users, flags]: [u64; 2]) -> Writers {
         Writers {
             owner: (users >> 32) as u32,
@@ -69,20 +68,19 @@ impl Writers {
         }
     }
 
-    /// The only user who can, besides root; `None` if there are others.
+    /// The only user who can write, besides root; `None` if there are several.
     pub fn only(&self) -> Option<u32> {
         (self.group.is_none() && !self.anybody).then_some(self.owner)
     }
 
-    /// Whether nobody can but root and the user that we run as.
+    /// Whether only root and the user that we run as can write.
     pub fn are_root_or_us(&self) -> bool {
         self.only()
             .is_some_and(|owner| owner == ROOT || owner == geteuid().as_raw())
     }
 
-    /// Whether each of them could write to a file with those writers as well, or is
-    /// root, or us: what such a file says of that one is no less true than what that
-    /// one says of itself.
+    /// Whether each of them is root, or us, or could also write to a file with the writers `those`:
+    /// then what such a file says about that one is as trustworthy as that one itself.
     pub fn are_trusted_by(&self, those: &Writers) -> bool {
         let same_owner = self.owner == those.owner;
         let group_can = |group| those.group == Some(group);
@@ -123,7 +121,7 @@ mod tests {
 
     #[test]
     fn no_owner_is_believed_where_the_kernel_believes_none() {
-        // A file system of the kernel's own, mounted `nosuid` everywhere.
+        // A file system of the kernel, which is mounted `nosuid` everywhere.
         let Ok(file) = File::open("/proc/self/maps") else {
             return;
         };

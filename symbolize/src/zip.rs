@@ -1,28 +1,28 @@
-//! Members of zip archives: Python imports modules from them, and tells such a path of their
-//! functions as `/srv/app.pyz/shop/cart.py`. Of the format as PKWARE's APPNOTE describes it
-//! only what archives of source text have: no 64-bit sizes, no encryption.
+//! Reads members of zip archives: Python imports modules from them, and gives their functions a
+//! path such as `/srv/app.pyz/shop/cart.py`. Only the parts of the format (PKWARE's APPNOTE) that
+//! archives of source text use are supported: no 64-bit sizes, no encryption.
 
 use crate::OpenError;
 use crate::bytes::{u16_at, u32_at};
 use crate::inflate;
 use crate::source::Source;
 
-/// `end of central directory record`, without its comment.
+/// Length of the `end of central directory record`, without its comment.
 const END_BYTES: usize = 22;
 const END_MAGIC: &[u8; 4] = b"PK\x05\x06";
 
-/// The longest comment behind it.
+/// Maximum length of the comment after it.
 const COMMENT_MAX: u64 = 0xffff;
 
-/// `central directory header`, without name, extra field and comment.
+/// Length of a `central directory header`, without name, extra field and comment.
 const ENTRY_BYTES: usize = 46;
 const ENTRY_MAGIC: &[u8; 4] = b"PK\x01\x02";
 
-/// `local file header`, likewise.
+/// Length of a `local file header`, without name and extra field.
 const LOCAL_BYTES: usize = 30;
 const LOCAL_MAGIC: &[u8; 4] = b"PK\x03\x04";
 
-/// The directory of an archive that is read: some hundred thousand members.
+/// Maximum size of an archive's directory: some hundred thousand members.
 const DIRECTORY_BYTES_MAX: u64 = 16 << 20;
 
 const STORED: u16 = 0;
@@ -31,8 +31,8 @@ const DEFLATED: u16 = 8;
 const WHAT: &str = "a zip archive";
 const DAMAGED: OpenError = OpenError::Damaged(WHAT);
 
-/// The member of that name, if it has no more than `max` bytes; `None` if there is none, or
-/// the file is no archive.
+/// Reads the member with a name, if it has at most `max` bytes; `None` if there is none, or if the
+/// file is not an archive.
 pub fn read_member(source: &Source, name: &[u8], max: u64) -> Result<Option<Vec<u8>>, OpenError> {
     let tail = source.len().min(COMMENT_MAX + END_BYTES as u64);
     let tail_start = source.len() - tail;
@@ -45,7 +45,7 @@ pub fn read_member(source: &Source, name: &[u8], max: u64) -> Result<Option<Vec<
     if directory_len > DIRECTORY_BYTES_MAX {
         return Err(OpenError::Refused(WHAT));
     }
-    // What is before an archive (the first line of a zipapp) is not counted in its offsets.
+    // Offsets do not include what precedes the archive, such as the first line of a zipapp.
     let end_at = tail_start + at as u64;
     let directory_at = end_at.checked_sub(directory_len).ok_or(DAMAGED)?;
     let told_at = u64::from(u32_at(end, 16));
@@ -57,7 +57,7 @@ pub fn read_member(source: &Source, name: &[u8], max: u64) -> Result<Option<Vec<
     }
 }
 
-/// What the directory says of a member.
+/// The directory entry of a member.
 struct Entry {
     method: u16,
     packed: u64,
@@ -113,7 +113,7 @@ mod tests {
     use std::process::Command;
     use test_support::{Random, Scratch, run_tool};
 
-    /// An archive as Python makes it, with something before it.
+    /// An archive as Python makes it, with a prefix.
     fn archive(scratch: &Scratch) -> Option<Vec<u8>> {
         let path = scratch.join("app.pyz");
         let make = "import sys, zipfile\n\

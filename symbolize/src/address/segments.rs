@@ -3,18 +3,18 @@
 
 use super::{FileOffset, LinkAddr};
 
-/// The kernel maps whole pages. 4 KiB is the smallest page there is; it only
-/// serves the fallback below, so larger pages lose nothing but that fallback.
+/// Page size that is assumed for the fallback below. 4 KiB is the smallest page there is; on
+/// machines with larger pages only that fallback finds less.
 const PAGE: u64 = 4096;
 
 /// One PT_LOAD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// Where in the file it begins.
+    /// Offset in the file.
     pub offset: u64,
     /// The link address of its first byte.
     pub vaddr: u64,
-    /// Its bytes in the file.
+    /// Number of its bytes in the file.
     pub filesz: u64,
     /// Whether its bytes are code.
     pub executable: bool,
@@ -27,8 +27,8 @@ impl Segment {
             .is_some_and(|within| within < self.filesz)
     }
 
-    /// What the kernel maps: from the page of the first byte to the end of the
-    /// page of the last one.
+    /// Whether the kernel maps the offset with this segment: it maps from the page of the first
+    /// byte to the end of the page of the last one.
     fn holds_offset_in_its_pages(&self, offset: u64) -> bool {
         let first = self.offset & !(PAGE - 1);
         let last = self.offset.saturating_add(self.filesz);
@@ -66,19 +66,19 @@ impl Segments {
         self.0.iter()
     }
 
-    /// The link address of the code at `offset`.
+    /// Returns the link address of the code at `offset`.
     ///
-    /// Two segments may claim one page of the file, because the kernel maps
-    /// whole pages. The one that really contains the byte wins, then the
-    /// executable one; the rounding counts only where no segment contains it.
+    /// Two segments may claim one page of the file, because the kernel maps whole pages. The
+    /// segment that really contains the byte wins, then the executable one; whole pages are
+    /// considered only if no segment contains the byte.
     pub fn to_link(&self, offset: FileOffset) -> Option<LinkAddr> {
         self.pick(|segment| segment.holds_offset(offset.0))
             .or_else(|| self.pick(|segment| segment.holds_offset_in_its_pages(offset.0)))?
             .to_link(offset.0)
     }
 
-    /// Where in the file the byte at `addr` is; `None` for what is not in the
-    /// file, such as `.bss`.
+    /// Returns the file offset of the byte at `addr`; `None` for memory that is not in the file,
+    /// such as `.bss`.
     pub fn to_file(&self, addr: LinkAddr) -> Option<FileOffset> {
         let segment = self.pick(|segment| segment.holds_addr(addr.0))?;
         let within = addr.0 - segment.vaddr;
@@ -90,7 +90,7 @@ impl Segments {
         self.executable_end(addr).is_some()
     }
 
-    /// The end of the code segment that holds `addr`.
+    /// Returns the end of the code segment that contains `addr`.
     pub fn executable_end(&self, addr: LinkAddr) -> Option<LinkAddr> {
         let segment = self.pick(|s| s.executable && s.holds_addr(addr.0))?;
         Some(LinkAddr(segment.vaddr.saturating_add(segment.filesz)))
@@ -130,7 +130,7 @@ mod tests {
         );
     }
 
-    /// As lld lays out Go with cgo: the text's link address is not its offset,
+    /// The layout that lld gives Go programs with cgo: the text's link address is not its offset,
     /// and the text's first page also holds the end of the read-only data.
     fn lld() -> Segments {
         Segments::new(vec![

@@ -1,5 +1,5 @@
-//! A cache directory that stays within its bounds: the least recently used
-//! files make room for new ones.
+//! A cache directory with a size limit: the least recently used files are removed to make room for
+//! new ones.
 
 use super::Directory;
 use std::fs::File;
@@ -7,20 +7,20 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What a cache keeps on disk, whatever that is.
+/// A cache directory with a size limit, whatever its files contain.
 #[derive(Debug)]
 pub struct BoundedDirectory {
     directory: Directory,
     bytes_max: u64,
-    /// Bytes of all files, as far as we know.
+    /// Bytes of all files, as far as known; other processes may add some.
     bytes: Mutex<u64>,
-    /// Cleared when writing has failed: it would fail again.
+    /// Cleared when a write has failed: further writes would fail, too.
     is_writable: AtomicBool,
     damaged: AtomicU64,
 }
 
 impl BoundedDirectory {
-    /// Keeps the files of `directory` within `bytes_max` together.
+    /// Keeps the files of `directory` below `bytes_max` together.
     pub fn new(directory: Directory, bytes_max: u64) -> Self {
         let bounded = Self {
             directory,
@@ -43,12 +43,12 @@ impl BoundedDirectory {
         self.directory.open_file(name, bytes_max)
     }
 
-    /// Whether a file may be kept, as far as is known.
+    /// Whether files can be written, as far as known.
     pub fn is_writable(&self) -> bool {
         self.is_writable.load(Ordering::Relaxed)
     }
 
-    /// Keeps a file for later runs, if that can be done. True if it was.
+    /// Stores a file for later runs; returns whether that succeeded.
     pub fn store(&self, name: &str, bytes: &[u8]) -> bool {
         let length = bytes.len() as u64;
         if length > self.bytes_max || !self.is_writable() {
@@ -62,8 +62,8 @@ impl BoundedDirectory {
         true
     }
 
-    /// The same of what is made while it is written, and no longer than `bytes_max`:
-    /// nothing is made if nothing can be kept.
+    /// Stores a file of at most `bytes_max` whose contents are produced while writing. Nothing is
+    /// produced if nothing can be stored.
     pub fn store_with(
         &self,
         name: &str,
@@ -88,7 +88,7 @@ impl BoundedDirectory {
         length.inspect(|length| self.count(*length)).is_some()
     }
 
-    /// There is a new file of that length.
+    /// Counts a new file of that length.
     fn count(&self, length: u64) {
         let total = {
             let mut total = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -106,12 +106,12 @@ impl BoundedDirectory {
         self.directory.remove(name);
     }
 
-    /// Files that were not whole.
+    /// Number of damaged files that were found.
     pub fn damaged(&self) -> u64 {
         self.damaged.load(Ordering::Relaxed)
     }
 
-    /// Counts what is there, and removes the oldest if it is too much.
+    /// Sums up the sizes of all files, and removes the oldest ones if there is too much.
     fn shrink(&self) {
         let mut total = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let mut files = self.directory.files();
@@ -120,7 +120,7 @@ impl BoundedDirectory {
         if *total <= self.bytes_max {
             return;
         }
-        // Some more, so that not every new file has to look for old ones.
+        // Removes more than needed, so that not every new file causes another search for old ones.
         let target = self.bytes_max / 8 * 7;
         for file in files {
             if *total <= target {

@@ -1,11 +1,11 @@
-//! What proves that a file is the one of which something was kept. A build-id does
-//! not: anybody can give a file any.
+//! What proves that a file is the one that a cache entry was made of. A build-id does not: anybody
+//! can put any build-id into a file.
 
 use crate::source::Source;
 use rustix::process::geteuid;
 use std::fmt;
 
-/// Why a kept thing may be believed of files, by who can write to them.
+/// How a cache entry is tied to the files that it was made of, depending on who can write to them:
 ///
 /// | only root or we can | others can as well | kept |
 /// |---|---|---|
@@ -13,20 +13,22 @@ use std::fmt;
 /// | | one of them, and we are not root | by the very files, as they were |
 /// | | one of them, and we are root | not at all |
 ///
-/// What root keeps comes from files that only root can write to: nobody else decides
-/// what is in it, or what has no room in it.
+/// Root's cache entries come only from files that only root can write to: no other user decides
+/// what is in the cache, or what it has no room for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
-    /// Nobody else can have made them.
+    /// No other user can have made the files, so their build-ids identify them.
     Writers,
-    /// They are the same files, and have not changed: in words.
+    /// The files themselves identify the entry as long as they are unchanged: the text names the
+    /// files and their revisions.
     Revisions(String),
 }
 
 impl Proof {
-    /// For what is made of these files; `None` if it must not be kept.
+    /// Returns the proof for something that is made of these files; `None` if it must not be
+    /// cached.
     pub fn of(files: &[&Source]) -> Option<Proof> {
-        // What is in memory is of this kernel.
+        // A file without writers is in memory and belongs to this kernel.
         let ours = |file: &&Source| file.writers().is_none_or(|w| w.are_root_or_us());
         if files.iter().all(ours) {
             return Some(Proof::Writers);
@@ -37,7 +39,7 @@ impl Proof {
         Proof::by_revisions(files)
     }
 
-    /// For files without a build-id. `None` while one of them changes.
+    /// Returns the proof for files without a build-id; `None` if one of them is being changed.
     pub fn by_revisions(files: &[&Source]) -> Option<Proof> {
         let revisions: Option<Vec<_>> = files.iter().map(|file| file.revision()).collect();
         let words: Vec<String> = revisions?.iter().map(ToString::to_string).collect();

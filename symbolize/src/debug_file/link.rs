@@ -3,15 +3,18 @@
 use crate::bytes::u32_in;
 use crate::object::Object;
 
-/// Longer than any path.
+/// Maximum length of such a section: longer than any path.
 const LINK_BYTES_MAX: u64 = 8 << 10;
 
 /// `.gnu_debuglink`: a file's name without directory, and its CRC-32.
 pub struct DebugLink {
+    /// File name without directory.
     pub name: Vec<u8>,
+    /// CRC-32 of the whole debug file.
     pub crc: u32,
 }
 
+/// Reads `.gnu_debuglink`; `None` if the file has none, or a damaged one.
 pub fn debug(object: &Object) -> Option<DebugLink> {
     let bytes = section(object, b".gnu_debuglink")?;
     let len = memchr::memchr(0, &bytes)?;
@@ -24,10 +27,13 @@ pub fn debug(object: &Object) -> Option<DebugLink> {
 
 /// `.gnu_debugaltlink`: a path, and the build-id of what is there.
 pub struct AlternativeLink {
+    /// Path as the linker wrote it, absolute or relative.
     pub path: Vec<u8>,
+    /// Build-id that the file must have.
     pub build_id: Vec<u8>,
 }
 
+/// Reads `.gnu_debugaltlink`; `None` if the file has none, or a damaged one.
 pub fn alternative(object: &Object) -> Option<AlternativeLink> {
     let bytes = section(object, b".gnu_debugaltlink")?;
     let len = memchr::memchr(0, &bytes)?;

@@ -1,4 +1,4 @@
-//! Where debug files may lie, as a process is told that cannot look itself.
+//! Passes the places of debug files to a parser process, which cannot search them itself.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,7 +10,7 @@ use crate::Files;
 use crate::wire::{Taken, put_bytes};
 
 impl DebugFiles {
-    /// Appends the places to a message; gives the directories that go along.
+    /// Appends the places to a message; returns the directories that must be sent along.
     pub(crate) fn write(&self, out: &mut Vec<u8>) -> Vec<BorrowedFd<'_>> {
         let paths = [
             Some(&self.path),
@@ -19,15 +19,15 @@ impl DebugFiles {
             self.fetched.as_ref(),
         ];
         for path in paths {
-            // No path is empty.
+            // An empty path stands for `None`, as no real path is empty.
             let path = path.map_or(Path::new(""), PathBuf::as_path);
             put_bytes(out, path.as_os_str().as_bytes());
         }
         self.roots.iter().map(AsFd::as_fd).collect()
     }
 
-    /// The places as they were told, to be looked at by `files`; `None` if the bytes are no
-    /// such message.
+    /// Reads the places from a message; they are searched through `files`. `None` if the message is
+    /// malformed.
     pub(crate) fn told(
         message: &mut Taken<'_>,
         roots: Vec<OwnedFd>,

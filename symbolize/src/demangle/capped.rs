@@ -1,12 +1,13 @@
-//! A string that stops growing.
+//! A string with a limited length.
 
 use std::fmt;
 
-/// Demangled names repeat parts of themselves, at worst exponentially.
+/// Maximum length of a demangled name. Names can repeat parts of themselves, at worst
+/// exponentially.
 const DEMANGLED_BYTES_MAX: usize = 64 << 10;
 
-/// A string with at most [`DEMANGLED_BYTES_MAX`]: writing more fails, which
-/// ends the demangling.
+/// A string of at most [`DEMANGLED_BYTES_MAX`] bytes: writing more fails, which ends the
+/// demangling.
 #[derive(Debug, Default)]
 pub struct Capped {
     text: String,

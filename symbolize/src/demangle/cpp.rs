@@ -1,8 +1,8 @@
-//! Names that C++ compilers mangled (Itanium C++ ABI, chapter 5.1).
+//! Demangles the names of C++ compilers (Itanium C++ ABI, chapter 5.1).
 //!
-//! The demangler recurses and backtracks. A name of a hundred bytes, made for
-//! it, keeps it busy for hours or overflows the stack; so names are looked at
-//! before, and those that nest deeply get a stack of their own.
+//! The demangler recurses and backtracks. A malicious name of a hundred bytes keeps it busy for
+//! hours or overflows the stack. So names are checked before, and deeply nested ones are demangled
+//! on a larger stack.
 
 use std::fmt::Write;
 use std::thread;
@@ -12,23 +12,22 @@ use cpp_demangle::{BorrowedSymbol, DemangleOptions, DemangleWrite, ParseOptions}
 
 use super::capped::Capped;
 
-/// Enough for nearly all names, in at most half a MiB of stack; without
-/// optimisation, where frames are ten times larger, in at most one.
+/// Nesting limit that is enough for nearly all names and needs at most half a MiB of stack; in
+/// builds without optimisation, whose frames are ten times larger, at most one MiB.
 const SHALLOW: Depth = Depth(if cfg!(debug_assertions) { 32 } else { 96 });
 
-/// Enough for the deepest expression templates known (Qt's string builder
-/// needs more than 160).
+/// Nesting limit for the deepest expression templates known (Qt's string builder needs more than
+/// 160).
 const DEEP: Depth = Depth(256);
 
-/// [`DEEP`] takes up to 2 MiB, and up to 16 MiB without optimisation (names of
-/// 1000 nested `ad`). Only the pages used cost memory.
+/// Stack size for [`DEEP`], which needs up to 2 MiB, and up to 16 MiB without optimisation (names
+/// of 1000 nested `ad`). Only the used pages take memory.
 const DEEP_STACK_BYTES: usize = 24 << 20;
 
-/// How many turns of the kind that [`is_costly`] counts a name may have. Each
-/// can double the time. None of the 127 000 names in libLLVM and node has
-/// more. Without the limit 88 bytes of `nananaat…` took 55 ms and 149 took 5 s;
-/// with it none of 13 million random changes to real names took 25 ms, on a
-/// busy machine.
+/// Maximum number of constructs counted by [`is_costly`] in a name. Each can double the time. None
+/// of the 127 000 names in libLLVM and node has more. Without the limit 88 bytes of `nananaat…`
+/// took 55 ms and 149 took 5 s; with it none of 13 million random changes to real names took 25 ms,
+/// on a busy machine.
 const COSTLY_MAX: usize = 12;
 
 /// A limit on the nesting, when parsing and when printing.
@@ -50,7 +49,7 @@ fn demangle(stem: &str, options: fn() -> DemangleOptions) -> Option<String> {
         return None;
     }
     match demangle_within(stem, options(), SHALLOW) {
-        // Not a thread that runs beside the caller's: the only way to a larger
+        // The thread does not run concurrently with the caller: it is only a way to get a larger
         // stack.
         Err(TooDeep) => thread::scope(|scope| {
             let deep = thread::Builder::new()
@@ -62,7 +61,7 @@ fn demangle(stem: &str, options: fn() -> DemangleOptions) -> Option<String> {
     }
 }
 
-/// The name nests more deeply than was allowed.
+/// The name nests more deeply than allowed.
 struct TooDeep;
 
 fn demangle_within(
@@ -72,12 +71,12 @@ fn demangle_within(
 ) -> Result<Option<String>, TooDeep> {
     let parse = ParseOptions::default().recursion_limit(depth.0);
     let options = options.recursion_limit(depth.0);
-    // No input is known to panic, but any could come.
+    // No input is known to cause a panic, but some may exist.
     let demangled = faults::catch("demangling a name", || {
         let symbol = match BorrowedSymbol::new_with_options(stem.as_bytes(), &parse) {
             Ok(symbol) => symbol,
             Err(Error::TooMuchRecursion) => return Err(TooDeep),
-            // Without the type of what is returned, which is the part not understood.
+            // Retried without the return type, which is the part that is not understood.
             Err(_) if is_of_std(stem) => {
                 match BorrowedSymbol::with_tail_and_options(stem.as_bytes(), &parse) {
                     Ok((symbol, _)) => symbol,
@@ -97,18 +96,17 @@ fn demangle_within(
     demangled.unwrap_or(Ok(None))
 }
 
-/// Whether the name holds an expression about a template of `std` (`XsrSt6__and_I…E5value`),
-/// as GCC writes the types that `enable_if` chooses; `cpp_demangle` knows them of no other
-/// namespace than one that is spelled out.
+/// Whether the name holds an expression about a template of `std` (`XsrSt6__and_I…E5value`), as GCC
+/// writes the types that `enable_if` chooses. `cpp_demangle` accepts such expressions only for
+/// namespaces that are spelled out.
 fn is_of_std(stem: &str) -> bool {
     stem.contains("XsrSt")
 }
 
-/// Whether the name has too many of the constructs that the demangler may try
-/// in two ways, one inside of the other: `new` and `delete`, conversions,
-/// scope resolution, lambdas, local names. They are counted wherever the
-/// letters are, in identifiers too: where identifiers are is what a hostile
-/// name can hide.
+/// Whether the name has too many constructs that the demangler may try in two ways, one inside of
+/// the other: `new` and `delete`, conversions, scope resolution, lambdas, local names. Their
+/// letters are counted everywhere, also in identifiers, because a hostile name can hide where its
+/// identifiers are.
 fn is_costly(stem: &[u8]) -> bool {
     let is_turn = |pair: &&[u8; 2]| {
         matches!(

@@ -1,11 +1,11 @@
-//! Names that rustc mangled, in either of its ways.
+//! Demangles names of rustc, by either of its schemes.
 
 use std::fmt::Write;
 
 use super::capped::Capped;
 
-/// `_ZN…17h<16 hexadecimal digits>E`: C++'s scheme with a hash as the last
-/// part of the path.
+/// Whether a name is mangled by the legacy scheme, `_ZN…17h<16 hexadecimal digits>E`: that of C++
+/// with a hash as the last part of the path.
 pub(super) fn is_legacy(stem: &str) -> bool {
     const HASH: usize = 16;
     let is_hash = |rest: &str| {
@@ -19,7 +19,7 @@ pub(super) fn is_legacy(stem: &str) -> bool {
     stem.starts_with("_ZN") && stem.strip_suffix('E').is_some_and(is_hash)
 }
 
-/// Without hashes. rustc_demangle limits its own recursion.
+/// Demangles a name, without hashes. rustc_demangle limits its own recursion.
 pub(super) fn demangle(stem: &str) -> Option<String> {
     let demangled = rustc_demangle::try_demangle(stem).ok()?;
     let mut out = Capped::default();

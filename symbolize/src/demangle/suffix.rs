@@ -1,5 +1,5 @@
-//! What compilers and linkers append to the name of a function that they
-//! cloned, split or moved.
+//! Suffixes that compilers and linkers append to the name of a function that they cloned, split or
+//! moved.
 
 use std::borrow::Cow;
 
@@ -19,13 +19,13 @@ const CLONES: [&[u8]; 12] = [
     b"ipa",
 ];
 
-/// Whether the name is that of a compiler's clone or part of a function.
+/// Whether the name belongs to a clone, or to a part of a function, that a compiler made.
 pub fn has_clone_suffix(name: &[u8]) -> bool {
     let (_, suffix) = split(name);
     suffix.starts_with(b".")
 }
 
-/// The name proper and all its suffixes, `@plt` included.
+/// Splits a name into the name proper and all its suffixes, including `@plt`.
 pub(super) fn split(name: &[u8]) -> (&[u8], &[u8]) {
     let stem = name.strip_suffix(b"@plt").unwrap_or(name);
     let mut end = stem.len();
@@ -35,7 +35,7 @@ pub(super) fn split(name: &[u8]) -> (&[u8], &[u8]) {
     name.split_at(end)
 }
 
-/// Where the last of the suffixes starts: `.word`, `.word.1`, `.word.1.2`.
+/// Returns where the last suffix starts: `.word`, `.word.1`, `.word.1.2`.
 fn last_suffix(stem: &[u8]) -> Option<usize> {
     let mut end = stem.len();
     loop {
@@ -44,7 +44,7 @@ fn last_suffix(stem: &[u8]) -> Option<usize> {
         if CLONES.contains(&word) {
             return Some(start);
         }
-        // Rust numbers what it promotes: digits, for LLVM also in base 16.
+        // Rust numbers promoted constants: with digits, in LLVM also in base 16.
         let numeric = !word.is_empty() && word.iter().all(u8::is_ascii_alphanumeric);
         if !numeric || !word[0].is_ascii_digit() {
             return None;
@@ -53,8 +53,8 @@ fn last_suffix(stem: &[u8]) -> Option<usize> {
     }
 }
 
-/// Leaves out `.llvm.123…`, which only tells apart functions of one name that
-/// LLVM made visible to other units.
+/// Removes `.llvm.123…`, which only distinguishes functions of one name that LLVM made visible to
+/// other units.
 pub(super) fn without_hashes(suffix: &[u8]) -> Cow<'_, [u8]> {
     const LLVM: &[u8] = b".llvm.";
     let Some(start) = memchr::memmem::find(suffix, LLVM) else {

@@ -1,5 +1,5 @@
-//! What a unit says of its code: its own entries, or those of the split unit that it
-//! is the skeleton of.
+//! Reads what a unit says about its code: from its own entries or, if it is a skeleton, from those
+//! of its split unit.
 
 use std::sync::Mutex;
 
@@ -15,7 +15,7 @@ use super::{elsewhere, rows, scopes};
 use crate::table::pool::Pool;
 
 impl Reader<'_> {
-    /// What a unit says of its code, with texts of the pool.
+    /// Reads a unit; its texts are added to the pool.
     pub fn read_unit(
         &self,
         index: usize,
@@ -52,7 +52,7 @@ impl Reader<'_> {
         read
     }
 
-    /// The entries of a unit, with its rows.
+    /// Reads the entries of a unit and joins them with its rows.
     fn flat<'f>(
         &self,
         unit: &Unit<Slice<'_>>,

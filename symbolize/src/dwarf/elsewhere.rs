@@ -1,5 +1,5 @@
-//! Names that units ask of others, as those of link-time optimization do: each looked
-//! up once, when all units that ask are read.
+//! Resolves names that are in other units, as after link-time optimization. Each name is looked up
+//! once, after all units that need it were read.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ use crate::table::pool::{Pool, Text};
 
 type Found<'d> = HashMap<EntryPlace, Name<'d>, FastState>;
 
-/// Puts the names in that units lack.
+/// Fills in the names that units lack.
 pub fn resolve(reader: &Reader<'_>, units: &mut [ReadUnit], pool: &Mutex<Pool>, threads: usize) {
     let lacking = units.iter().flat_map(|unit| &unit.elsewhere);
     let wanted = lacking.map(|(_, place)| *place).collect();
@@ -29,7 +29,7 @@ pub fn resolve(reader: &Reader<'_>, units: &mut [ReadUnit], pool: &Mutex<Pool>, 
     }
 }
 
-/// What the units of these entries say, and of those that they refer to.
+/// Reads the names at these entries, and at the entries that they refer to.
 fn find<'d>(reader: &Reader<'d>, mut wanted: Vec<EntryPlace>, threads: usize) -> Found<'d> {
     let mut found = Found::default();
     for _ in 0..REFERENCES_MAX {
@@ -57,7 +57,8 @@ fn find<'d>(reader: &Reader<'d>, mut wanted: Vec<EntryPlace>, threads: usize) ->
     found
 }
 
-/// The name at the end of what refers to one another, and whether it is the linker's.
+/// Follows the references from an entry to the last name, and returns it with whether it is the
+/// linkage name.
 fn last<'d>(found: &Found<'d>, place: EntryPlace) -> Option<(Text<'d>, bool)> {
     let mut text = None;
     let mut next = Some(place);

@@ -1,8 +1,7 @@
-//! The entries of a unit, of which only functions are looked at.
+//! Iterates over the entries of a unit and decodes only those of functions.
 //!
-//! Nine of ten entries tell of types and variables. Each abbreviation becomes
-//! a *plan* when it is first met (`plan`): how many bytes to step over, and
-//! what to take on the way.
+//! Nine of ten entries describe types and variables. For each abbreviation a *plan* is made when it
+//! is first met (`plan`): how many bytes to skip, and which attributes to read.
 
 mod plan;
 
@@ -12,7 +11,7 @@ use super::names::EntryPlace;
 use super::sections::Slice;
 use plan::{Field, Kind, Plan, Plans, Step};
 
-/// What an attribute says, as far as functions need it.
+/// The value of an attribute, as far as functions need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Value {
     /// A length, an offset, a line, a file.
@@ -20,15 +19,16 @@ pub enum Value {
     Address(u64),
     AddressIndex(u64),
     RangesIndex(u64),
-    /// An entry of the same unit, of the section, of the supplementary file.
+    /// A reference to an entry of the same unit, of the section, or of the supplementary file.
     InUnit(u64),
     InSection(u64),
     InSupplementary(u64),
-    /// Nothing that a function's attribute should be.
+    /// A value that no attribute of a function should have.
     Other,
 }
 
 impl Value {
+    /// The number; `None` if the value is of another kind.
     pub fn number(self) -> Option<u64> {
         match self {
             Value::Number(number) => Some(number),
@@ -40,13 +40,18 @@ impl Value {
 /// An entry of a function, or of a function that was inlined.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Function {
+    /// Whether it is an inlined call, and not a function of its own.
     pub is_inlined: bool,
     has_children: bool,
-    /// From the start of the unit.
+    /// Offset from the start of the unit.
     pub offset: u64,
+    /// `DW_AT_low_pc`.
     pub low: Option<Value>,
+    /// `DW_AT_high_pc`: an address, or a length as a number.
     pub high: Option<Value>,
+    /// `DW_AT_ranges`.
     pub ranges: Option<Value>,
+    /// `DW_AT_abstract_origin`.
     pub origin: Option<Value>,
     pub call_file: Option<Value>,
     pub call_line: Option<Value>,
@@ -72,20 +77,20 @@ impl Function {
     }
 }
 
-/// What comes next in a unit.
+/// The next thing of interest in a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// A function: see [`Entries::function`].
     Function,
-    /// The children of an entry end, whatever it was.
+    /// The end of an entry's children, of whatever kind the entry is.
     Closed,
 }
 
-/// A pass over all entries of a unit, in their order.
+/// Iterates over all entries of a unit, in their order.
 pub struct Entries<'u, 'd> {
     bytes: &'d [u8],
     at: usize,
-    /// Where in the unit `bytes` start.
+    /// Offset in the unit at which `bytes` start.
     before: u64,
     encoding: Encoding,
     abbreviations: &'u Abbreviations,
@@ -95,6 +100,7 @@ pub struct Entries<'u, 'd> {
 }
 
 impl<'u, 'd> Entries<'u, 'd> {
+    /// Starts at the first entry; `None` if the header says that the unit ends before it.
     pub fn new(unit: &'u Unit<Slice<'d>>) -> Option<Entries<'u, 'd>> {
         let before = unit.header.size_of_header();
         let bytes = unit.header.range_from(UnitOffset(before)..).ok()?;
@@ -110,17 +116,18 @@ impl<'u, 'd> Entries<'u, 'd> {
         })
     }
 
-    /// The one that was met last.
+    /// The function that was met last.
     pub fn function(&self) -> &Function {
         &self.function
     }
 
-    /// How deep the function lies, or the entry whose children have ended.
+    /// Depth of the function, or of the entry whose children have ended.
     pub fn depth(&self) -> isize {
         self.depth
     }
 
-    /// `None` at the end, and at what is no entry: what follows is lost.
+    /// Moves on to the next event. `None` at the end, and at bytes that are not an entry:
+    /// everything after them is lost.
     pub fn next(&mut self) -> Option<Event> {
         if std::mem::take(&mut self.function.has_children) {
             self.depth += 1;
@@ -184,7 +191,7 @@ impl<'u, 'd> Entries<'u, 'd> {
             Step::Indirect => {
                 let form = self.indirect()?;
                 let step = plan::step_over(form, self.encoding)?;
-                // An indirect form that is indirect again has no end.
+                // An indirect form may not be indirect again: that could go on endlessly.
                 (!matches!(step, Step::Indirect)).then_some(())?;
                 self.skip(step)
             }
@@ -257,7 +264,7 @@ impl<'u, 'd> Entries<'u, 'd> {
         Some(u64::from_le_bytes(bytes))
     }
 
-    /// A number of variable length that fits into 64 bits.
+    /// Reads a number of variable length that fits into 64 bits.
     #[inline]
     fn leb(&mut self) -> Option<u64> {
         let byte = *self.bytes.get(self.at)?;
@@ -287,8 +294,8 @@ impl<'u, 'd> Entries<'u, 'd> {
         self.advance(rest.iter().position(|byte| *byte < 0x80)? + 1)
     }
 
-    /// The number that starts with `first`, how many bits were told, and the
-    /// last byte; ten bytes at most.
+    /// Reads the number that starts with `first`, ten bytes at most. Returns it with the number of
+    /// its bits and its last byte.
     fn longer_leb(&mut self, first: u8) -> Option<(u64, u32, u8)> {
         let mut value = u64::from(first & 0x7f);
         let mut bits = 7;
@@ -310,7 +317,7 @@ fn signed(number: i64) -> Value {
 }
 
 impl Value {
-    /// The entry that it refers to, from a unit that starts at `unit`.
+    /// Returns the place of the entry that the value refers to, from a unit that starts at `unit`.
     pub fn entry(self, unit: usize) -> Option<EntryPlace> {
         let (supplementary, offset) = match self {
             Value::InUnit(offset) => (false, (unit as u64).checked_add(offset)?),

@@ -14,13 +14,13 @@ use std::collections::HashMap;
 
 type Text<'d> = Cow<'d, [u8]>;
 
-/// Files that were asked for, by their number in the unit's list.
+/// The used files of a unit, by their number in the unit's list.
 pub struct Files<'f, 'w, 'd> {
     dwarf: &'f Dwarf<Slice<'d>>,
     unit: &'f Unit<Slice<'w>>,
     strings: Strings<'f>,
     known: HashMap<u32, Option<u32>, FastState>,
-    /// The one that was asked for last, as it mostly is again.
+    /// The last look-up and its result, as the next one is mostly for the same file.
     latest: (u32, Option<u32>),
 }
 
@@ -39,7 +39,7 @@ impl<'f, 'w, 'd> Files<'f, 'w, 'd> {
         }
     }
 
-    /// The number of a file in `out`, where its name is put at first use.
+    /// Returns the number of a file in `out`; adds its name at first use.
     pub fn add_to<'o>(&mut self, out: &mut UnitBuilder<'o>, file: u32) -> Option<u32>
     where
         'd: 'o,
@@ -61,7 +61,7 @@ impl<'f, 'w, 'd> Files<'f, 'w, 'd> {
         self.latest.1
     }
 
-    /// Directory and name.
+    /// Returns directory and name of a file.
     fn name(&self, file: u32) -> Option<(Text<'d>, Text<'d>)> {
         let header = self.unit.line_program.as_ref()?.header();
         let entry = header.file(file.into())?;
@@ -80,7 +80,8 @@ impl<'f, 'w, 'd> Files<'f, 'w, 'd> {
 
     fn directory(&self, header: &LineProgramHeader<Slice<'_>>, index: u64) -> Text<'d> {
         let compiled_in = self.unit.comp_dir.map_or(&[][..], |dir| dir.slice());
-        // 0 is where it was compiled; before DWARF 5 it is not in the list.
+        // Directory 0 is the one in which the unit was compiled; before DWARF 5 it is not in the
+        // list.
         if index == 0 && (header.version() < 5 || !compiled_in.is_empty()) {
             return compiled_in.to_vec().into();
         }
@@ -104,7 +105,7 @@ fn joined(base: &[u8], below: &[u8]) -> Vec<u8> {
     [base, between, below].concat()
 }
 
-/// In the way of Unix or of Windows.
+/// Whether a path is absolute, by the rules of Unix or of Windows.
 fn is_absolute(path: &[u8]) -> bool {
     let drive = path.first().is_some_and(u8::is_ascii_alphabetic) && path.get(1) == Some(&b':');
     let after_drive = path.get(2).is_some_and(|byte| b"/\\".contains(byte));

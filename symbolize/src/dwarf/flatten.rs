@@ -1,4 +1,4 @@
-//! The scopes and rows of a unit together, as ranges.
+//! Joins the scopes and the rows of a unit to ranges.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -19,8 +19,8 @@ use crate::table::unit::{UnitBuilder, UnitRanges, UnitScratch};
 
 const NONE: u32 = u32::MAX;
 
-/// What one unit after the other needs while it is read: memory that the kernel
-/// gives anew for each costs as much as reading.
+/// Buffers that are reused from unit to unit: memory that the kernel provides anew for each unit
+/// costs as much as reading the unit.
 #[derive(Debug, Default)]
 pub struct Scratch {
     pub rows: Vec<Row>,
@@ -34,15 +34,16 @@ pub struct Scratch {
     unit: UnitScratch,
 }
 
-/// A unit that was read, but for names that other units have.
+/// A unit that was read, except for names that are in other units.
 #[derive(Debug)]
 pub struct ReadUnit {
     pub ranges: UnitRanges,
-    /// Which text is the name that an entry tells.
+    /// Index of the text that is to be replaced by the name at each of these entries.
     pub elsewhere: Vec<(u32, EntryPlace)>,
 }
 
-/// The names of functions and of files may be from different sections.
+/// Joins scopes and rows. The names of functions and of files may be from different sections, so
+/// they have different lifetimes.
 pub fn flatten<'d: 'o, 'f: 'o, 'o>(
     names: &Names<'_, '_, 'd>,
     scopes: &mut Scopes,
@@ -93,19 +94,19 @@ struct Builder<'b, 'n, 'u, 'v, 'd, 'f, 'o> {
     names: &'b Names<'b, 'n, 'd>,
     scopes: &'b Scopes,
     files: &'b mut Files<'u, 'v, 'f>,
-    /// In the texts of `out`, or `NONE`.
+    /// Index of each name in the texts of `out`, or `NONE`.
     known: &'b mut HashMap<EntryPlace, u32, FastState>,
-    /// By scope: the place of the call that was inlined.
+    /// The place of the inlined call of each scope.
     calls: &'b mut Numbers,
     missing: &'b mut Vec<u32>,
-    /// A scope and the name of its function: mostly that of the next range, too.
+    /// The last scope and the name of its function: mostly the next range has the same.
     latest: Option<(u32, u32)>,
     elsewhere: Vec<(u32, EntryPlace)>,
     out: UnitBuilder<'o>,
 }
 
 impl<'d: 'o, 'f: 'o, 'o> Builder<'_, '_, '_, '_, 'd, 'f, 'o> {
-    /// From `start` on it is that scope and that row.
+    /// Begins a range at `start` with that scope and row.
     fn add(&mut self, start: u64, scope: Option<u32>, row: Option<&Row>) {
         if scope.is_none() && row.is_none() {
             self.out.leaf(0);
@@ -124,11 +125,12 @@ impl<'d: 'o, 'f: 'o, 'o> Builder<'_, '_, '_, '_, 'd, 'f, 'o> {
         self.out.add_range(start, number);
     }
 
-    /// The place where a scope was inlined, put into a leaf that has room for one more.
-    /// From the outermost in, without recursion: chains of strangers may be long.
+    /// Puts the call chain of an inlined scope into a leaf that has room for one more call, and
+    /// returns the number of the innermost one. Chains are processed from the outermost call on,
+    /// without recursion, because a hostile file can make them long.
     fn parent(&mut self, scope: Option<u32>) -> u16 {
         let Some(parent) = self.missing(scope) else {
-            // In the next leaf all of them are missing.
+            // The next leaf has none of the calls yet.
             return self.parent(scope);
         };
         let mut parent = parent;
@@ -141,9 +143,9 @@ impl<'d: 'o, 'f: 'o, 'o> Builder<'_, '_, '_, '_, 'd, 'f, 'o> {
         parent
     }
 
-    /// Puts the calls of a scope that the leaf has not into `missing`, the innermost
-    /// first; gives the number of the one behind them. `None` if there was no room for
-    /// them, and another leaf was begun.
+    /// Collects the calls of a scope that the leaf does not have into `missing`, innermost first;
+    /// returns the number of the call after them. `None` if there was no room for them, and another
+    /// leaf was begun.
     fn missing(&mut self, scope: Option<u32>) -> Option<u16> {
         self.missing.clear();
         let mut parent = NO_PLACE;
@@ -169,7 +171,7 @@ impl<'d: 'o, 'f: 'o, 'o> Builder<'_, '_, '_, '_, 'd, 'f, 'o> {
         has_room.then_some(parent)
     }
 
-    /// The place of the call that a scope is.
+    /// Returns the place of the call that a scope stands for.
     fn call(&mut self, scope: u32) -> FunctionPlace {
         let call = self.scopes.scopes[scope as usize].call;
         let file = call.map_or(NO_FILE, |call| call.file.try_into().unwrap_or(NO_FILE));

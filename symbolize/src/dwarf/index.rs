@@ -1,4 +1,4 @@
-//! Which unit has the code at an address.
+//! Finds the unit that has the code at an address.
 
 use gimli::{DebugAranges, LittleEndian};
 
@@ -10,24 +10,25 @@ use super::scopes::is_code;
 use super::sections::Sections;
 use super::unit::Window;
 
-/// 64 MiB while it is made.
+/// Maximum number of intervals, which take 64 MiB while the index is made.
 const INTERVALS_MAX: usize = 4 << 20;
 
+/// Maps addresses to the numbers of units.
 #[derive(Debug, Default)]
 pub struct Index {
     painted: Vec<Painted>,
-    /// By unit: whether it is here.
+    /// Whether each unit is in this index.
     listed: Vec<bool>,
 }
 
-/// Of units that claim the same code the first one has it.
+/// If several units claim the same code, the first one gets it.
 fn owner(unit: usize) -> u32 {
     u32::MAX - unit as u32
 }
 
 impl Index {
-    /// By `.debug_aranges`, which needs no look at the units. It need not
-    /// list all of them.
+    /// Makes the index from `.debug_aranges`, without reading any unit. The section need not list
+    /// all units.
     pub fn listed(sections: &Sections, units: &[usize]) -> Index {
         let mut intervals = Vec::new();
         let mut listed = vec![false; units.len()];
@@ -35,7 +36,7 @@ impl Index {
         if let Some(units) = sections.units()
             && units.aranges.size() <= units.unit_max
         {
-            // What cannot be read lists nothing.
+            // If the section cannot be read, nothing is listed.
             _ = units.aranges.copy_part(0..units.aranges.size(), &mut bytes);
         }
         let mut headers = DebugAranges::new(&bytes, LittleEndian).headers();
@@ -64,7 +65,7 @@ impl Index {
         }
     }
 
-    /// By what the other units say of themselves.
+    /// Makes the index of the units that are not listed, from their own entries.
     pub fn of_unlisted(reader: &Reader<'_>, listed: &Index) -> Index {
         let mut intervals = Vec::new();
         let (mut window, mut lists) = (Window::default(), Stretch::default());
@@ -81,6 +82,7 @@ impl Index {
         }
     }
 
+    /// Returns the number of the unit that has the code at an address.
     pub fn find(&self, addr: u64) -> Option<usize> {
         let behind = self.painted.partition_point(|p| p.start <= addr);
         let owner = self.painted.get(behind.checked_sub(1)?)?.owner?;
@@ -105,7 +107,7 @@ fn add_unit(
         };
         _ = reader.lists(lists).each_of_unit(reader.dwarf(), &unit, add);
     }
-    // Some compilers leave the ranges out; the lines tell as well.
+    // Some compilers leave the ranges of a unit out; they also follow from its lines.
     if intervals.len() == before
         && let Some(unit) = reader.open(index, window)
     {

@@ -1,4 +1,4 @@
-//! The names of functions, by the entries that tell of them.
+//! Reads the names of functions from their entries.
 
 use std::ops::Range;
 
@@ -8,34 +8,37 @@ use super::sections::Slice;
 use super::strings::Strings;
 use crate::table::pool::Text;
 
-/// Entries that refer to one another until there is a name: real ones two or
+/// Maximum number of entries that refer to each other before one has a name: real ones need two or
 /// three.
 pub const REFERENCES_MAX: usize = 16;
 
-/// A place in `.debug_info`, of the file itself or of the supplementary one.
+/// The position of an entry in `.debug_info`, of the file itself or of the supplementary file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryPlace {
+    /// Whether the offset is in the supplementary file.
     pub supplementary: bool,
+    /// Offset in `.debug_info`.
     pub offset: usize,
 }
 
-/// The name of a function, as far as one unit tells.
+/// The name of a function, as far as one unit has it.
 #[derive(Debug, Clone, Default)]
 pub struct Name<'d> {
+    /// The name, if this unit has it.
     pub text: Option<Text<'d>>,
-    /// As the linker knows it: there is no better one.
+    /// Whether it is the linkage name, which is the best one.
     pub is_linkage: bool,
-    /// The entry of another unit that tells more.
+    /// The entry of another unit where the search goes on.
     pub next: Option<EntryPlace>,
 }
 
-/// The names that the entries of one unit tell of.
+/// Reads the names in the entries of one unit.
 pub struct Names<'n, 'w, 'd> {
     dwarf: &'n Dwarf<Slice<'d>>,
     unit: &'n Unit<Slice<'w>>,
     strings: Strings<'n>,
     is_supplementary: bool,
-    /// Where in the section the unit is.
+    /// Range of the unit in the section.
     place: Range<usize>,
 }
 
@@ -56,9 +59,8 @@ impl<'n, 'w, 'd> Names<'n, 'w, 'd> {
         }
     }
 
-    /// The name of the function that an entry tells of: as the linker knows
-    /// it, else as in the source text, its own or that of the entry that it
-    /// refers to.
+    /// Returns the name of the function that an entry describes: the linkage name, else the name in
+    /// the source text, from the entry itself or from one that it refers to.
     pub fn function_name(&self, place: EntryPlace) -> Name<'d> {
         let mut name = Name::default();
         let mut next = Some(place);
@@ -103,20 +105,21 @@ impl<'n, 'w, 'd> Names<'n, 'w, 'd> {
                 _ => {}
             }
         }
-        // What is not read yet is taken for a name.
+        // A text that was not read yet counts as a name.
         let text = |value| {
             let text = self.strings.text(self.dwarf, self.unit, value);
             text.filter(|text| !matches!(text, Text::Bytes(bytes) if bytes.is_empty()))
         };
         found.linkage_name = linkage_name.and_then(text);
-        // A text in memory is a look into a section that is mostly not in any cache.
+        // Reading a text that is in memory accesses a section that is mostly not in any cache, so
+        // it is done only if needed.
         if found.linkage_name.is_none() {
             found.name = name.and_then(text);
         }
         Some(found)
     }
 
-    /// Where the entry is that an attribute refers to.
+    /// Returns the place of the entry that an attribute refers to.
     fn reference(&self, value: AttributeValue<Slice<'_>>) -> Option<EntryPlace> {
         let (supplementary, offset) = match value {
             AttributeValue::UnitRef(offset) => {
@@ -134,7 +137,7 @@ impl<'n, 'w, 'd> Names<'n, 'w, 'd> {
     }
 }
 
-/// What an entry says of its function's name.
+/// What an entry says about its function's name.
 #[derive(Default)]
 struct Entry<'d> {
     linkage_name: Option<Text<'d>>,

@@ -1,9 +1,8 @@
-//! Intervals that lie over one another, as a list in which each address has
-//! one owner.
+//! Converts overlapping intervals to a list in which each address has one owner.
 
 use std::collections::BinaryHeap;
 
-/// `start..end` belongs to `owner`, unless a higher owner has it.
+/// `start..end` belongs to `owner`, except where an interval of a higher owner overlaps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
     pub start: u64,
@@ -11,21 +10,21 @@ pub struct Interval {
     pub owner: u32,
 }
 
-/// From here to the next one it is that owner's, or nobody's.
+/// From `start` up to the next element, addresses belong to `owner`; to no one if that is `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Painted {
     pub start: u64,
     pub owner: Option<u32>,
 }
 
-/// The list in ascending order; it ends with nobody.
+/// Returns the list in ascending order; its last element has no owner.
 pub fn paint(mut intervals: Vec<Interval>) -> Vec<Painted> {
     let mut painted = Vec::new();
     paint_into(&mut painted, &mut intervals);
     painted
 }
 
-/// The same, in place of what is in `painted`. Leaves the intervals sorted.
+/// Writes the list to `painted`, replacing its contents. Leaves the intervals sorted.
 pub fn paint_into(painted: &mut Vec<Painted>, intervals: &mut Vec<Interval>) {
     intervals.retain(|interval| interval.start < interval.end);
     intervals.sort_unstable_by_key(|interval| (interval.start, interval.owner));
@@ -37,7 +36,7 @@ pub fn paint_into(painted: &mut Vec<Painted>, intervals: &mut Vec<Interval>) {
             painted.push(Painted { start, owner });
         }
     };
-    // The highest owner on top.
+    // The open interval with the highest owner is on top.
     let mut open: BinaryHeap<(u32, u64)> = BinaryHeap::new();
     for interval in intervals.iter() {
         close(&mut open, interval.start, &mut push);
@@ -48,7 +47,7 @@ pub fn paint_into(painted: &mut Vec<Painted>, intervals: &mut Vec<Interval>) {
     close(&mut open, u64::MAX, &mut push);
 }
 
-/// Takes away those that end at or before `to`; who lies below comes to light.
+/// Removes the intervals that end at or before `to`; the ones below become the owners.
 fn close(open: &mut BinaryHeap<(u32, u64)>, to: u64, push: &mut impl FnMut(u64, Option<u32>)) {
     while let Some(&(_, end)) = open.peek().filter(|(_, end)| *end <= to) {
         open.pop();
@@ -70,7 +69,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition, tried at every address.
+        /// Compares with the definition, evaluated at every address.
         #[test]
         fn the_highest_has_it(
             spans in proptest::collection::vec((0u64..60, 0u64..30), 0..25)

@@ -1,10 +1,10 @@
-//! The same work on many things, by threads that end with the call.
+//! Distributes equal work over several threads, which end before the call returns.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What `work` gives for each number up to `count`, if anything, in the order of the
-/// numbers. They are begun in that order; each thread has a state of its own.
+/// Returns the results of `work` for each number below `count`, in the order of the numbers,
+/// without the `None`s. Work is begun in that order; each thread has a state of its own.
 pub fn map<S: Default, T: Send>(
     threads: usize,
     count: usize,
@@ -32,7 +32,7 @@ pub fn map<S: Default, T: Send>(
         run();
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // Whoever finished first, the result is the same.
+    // The result does not depend on which thread finished first.
     done.sort_unstable_by_key(|(index, _)| *index);
     done
 }

@@ -1,36 +1,36 @@
-//! `.debug_ranges` (DWARF 2 to 4): where functions in several pieces are. Rust programs
-//! have a seventh of their debug information in it, so that it is not held: units read
-//! their lists one behind the other.
+//! `.debug_ranges` (DWARF 2 to 4): the address ranges of functions in several pieces. In Rust
+//! programs it is a seventh of the debug information, so it is not kept in memory: units read their
+//! lists one after the other.
 
 use gimli::{AttributeValue, Dwarf, Unit};
 
 use super::sections::Slice;
 use crate::object::SectionBytes;
 
-/// Read at once: at first, and when lists lie one behind the other.
+/// Number of bytes read at once, at first and when lists are adjacent.
 const FIRST_BYTES: usize = 4 << 10;
 const MOST_BYTES: usize = 128 << 10;
 
-/// Ranges of one list. Real ones have some hundreds.
+/// Maximum number of ranges in one list. Real ones have some hundreds.
 const RANGES_MAX: usize = 1 << 20;
 
-/// Room for a stretch of the section.
+/// A part of the section in memory.
 #[derive(Debug, Default)]
 pub struct Stretch {
     start: usize,
     bytes: Vec<u8>,
 }
 
-/// The lists of ranges of a file's units.
+/// The range lists of a file's units.
 pub struct Lists<'l> {
     /// `None` if all of them are in memory.
     pub section: Option<&'l SectionBytes>,
-    /// Of this file only.
+    /// Buffer for this file's section only.
     pub room: &'l mut Stretch,
 }
 
 impl Lists<'_> {
-    /// Gives `add` start and end of each range that an attribute tells of.
+    /// Calls `add` with start and end of each range of an attribute.
     pub fn each<'d>(
         &mut self,
         dwarf: &Dwarf<Slice<'d>>,
@@ -55,7 +55,7 @@ impl Lists<'_> {
         }
     }
 
-    /// The same of all that a unit's first entry tells of.
+    /// Calls `add` with start and end of each range of a unit's first entry.
     pub fn each_of_unit<'d>(
         &mut self,
         dwarf: &Dwarf<Slice<'d>>,
@@ -85,7 +85,8 @@ impl Lists<'_> {
 }
 
 impl Stretch {
-    /// `base` is what addresses count from until the list says otherwise.
+    /// Calls `add` for each range of a list. `base` is what addresses are relative to until the
+    /// list changes it.
     fn each(
         &mut self,
         section: &SectionBytes,
@@ -107,7 +108,7 @@ impl Stretch {
             match (number(begin), number(end)) {
                 (0, 0) => break,
                 (begin, end) if begin == highest => base = end,
-                // Linkers leave that where they removed the code.
+                // Linkers write this where they removed the code.
                 (begin, _) if begin == highest - 1 => {}
                 (begin, end) => {
                     let [begin, end] = [begin, end].map(|at| base.wrapping_add(at) & highest);
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn lists_are_read_wherever_they_lie() {
-        // From 0 on one of 1,000 ranges, behind it one that chooses its own base.
+        // At 0 a list of 1,000 ranges, after it one that sets its own base.
         let mut words: Vec<u64> = (1..1001).flat_map(|at| [at * 16, at * 16 + 8]).collect();
         words.extend([
             0,
@@ -175,7 +176,7 @@ mod tests {
             0,
             0,
         ]);
-        // The last list has no end.
+        // The last list is not terminated.
         words.extend([1, 2]);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let file = tempfile::tempfile().unwrap();

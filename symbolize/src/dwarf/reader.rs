@@ -1,4 +1,4 @@
-//! The units of a file.
+//! Opens the units of a file.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,11 @@ use super::strings::Strings;
 use super::unit::{self, Window};
 use crate::object::SectionBytes;
 
-/// The largest known programs have 100,000.
+/// Maximum number of units. The largest known programs have 100,000.
 const UNITS_MAX: usize = 1 << 20;
 
-/// Where in `.debug_info` units start. What follows a damaged header is lost.
+/// Returns the offsets in `.debug_info` at which units start. What follows a damaged header is
+/// lost.
 pub fn unit_offsets(sections: &Sections) -> Vec<usize> {
     let mut offsets = Vec::new();
     let Some(bytes) = sections.units() else {
@@ -47,12 +48,12 @@ fn offsets_in_memory(dwarf: &Dwarf<Slice<'_>>) -> Vec<usize> {
     offsets
 }
 
-/// Units of one `.debug_info`.
+/// The units of one `.debug_info`.
 struct Units<'d> {
     dwarf: Dwarf<Slice<'d>>,
-    /// What `dwarf` has not; `None` if it has all.
+    /// Sections that are not in `dwarf` because they are not in memory; `None` if all are.
     bytes: Option<&'d UnitBytes>,
-    /// Nor this; split units have it of their skeletons' file.
+    /// `.debug_ranges` if it is not in memory; for split units that of the skeletons' file.
     ranges: Option<&'d SectionBytes>,
     offsets: Cow<'d, [usize]>,
 }
@@ -66,7 +67,7 @@ impl<'d> Units<'d> {
         unit::read(&self.dwarf, bytes, self.strings(), place, window)
     }
 
-    /// The same without lines, and of entries only the first.
+    /// Opens a unit with only its first entry, and without lines.
     fn open_head<'w>(&'w self, index: usize, window: &'w mut Window) -> Option<Unit<Slice<'w>>> {
         let Some(bytes) = self.bytes else {
             return self.in_memory(index);
@@ -91,14 +92,14 @@ impl<'d> Units<'d> {
         unit::in_memory(&self.dwarf, header)
     }
 
-    /// The unit that holds a place of the section.
+    /// Returns the unit that contains an offset of the section.
     fn unit_of(&self, offset: usize) -> Option<usize> {
         let behind = self.offsets.partition_point(|&start| start <= offset);
         behind.checked_sub(1)
     }
 }
 
-/// A unit that was opened by its number among all, with what belongs to its file.
+/// An open unit, with what belongs to its file.
 pub struct Opened<'r, 'w, 'd> {
     pub dwarf: &'r Dwarf<Slice<'d>>,
     pub unit: Unit<Slice<'w>>,
@@ -106,7 +107,7 @@ pub struct Opened<'r, 'w, 'd> {
     pub is_supplementary: bool,
 }
 
-/// Reads units of one file. Made for each use: it borrows from the sections.
+/// Reads the units of one file. Created for each use, as it borrows the sections.
 pub struct Reader<'d> {
     main: Units<'d>,
     supplementary: Option<Units<'d>>,
@@ -139,8 +140,8 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// A reader of the entries of one split unit. `ranges` are those of the file that
-    /// has its skeleton.
+    /// A reader for the entries of one split unit. `ranges` is the section of the file that has its
+    /// skeleton.
     pub fn of_split(dwarf: Dwarf<Slice<'d>>, ranges: Option<&'d SectionBytes>) -> Reader<'d> {
         let offsets = offsets_in_memory(&dwarf);
         Reader {
@@ -162,12 +163,12 @@ impl<'d> Reader<'d> {
         self.main.offsets.len()
     }
 
-    /// A unit, with its bytes in `window`.
+    /// Opens a unit; its bytes are read into `window`.
     pub fn open<'w>(&'w self, index: usize, window: &'w mut Window) -> Option<Unit<Slice<'w>>> {
         self.main.open(index, window)
     }
 
-    /// What tells where its code is.
+    /// Opens as much of a unit as says where its code is.
     pub fn open_head<'w>(
         &'w self,
         index: usize,
@@ -176,12 +177,12 @@ impl<'d> Reader<'d> {
         self.main.open_head(index, window)
     }
 
-    /// A unit of sections that are in memory.
+    /// Opens a unit of sections that are in memory.
     pub fn in_memory(&self, index: usize) -> Option<Unit<Slice<'d>>> {
         self.main.in_memory(index)
     }
 
-    /// The lists of ranges of the file's own units.
+    /// The range lists of the file's own units.
     pub fn lists<'l>(&'l self, room: &'l mut Stretch) -> Lists<'l> {
         Lists {
             section: self.main.ranges,
@@ -189,12 +190,12 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// The section of the ranges of the file's own units, or of their skeletons'.
+    /// The section with the ranges of the file's own units, or of their skeletons.
     pub fn ranges(&self) -> Option<&'d SectionBytes> {
         self.main.ranges
     }
 
-    /// Whether addresses of the file's own units may carry the bit of Thumb code.
+    /// Whether the lowest bit of addresses may mark Thumb code.
     pub fn may_be_thumb(&self) -> bool {
         self.main.bytes.is_some_and(|bytes| bytes.may_be_thumb)
     }
@@ -204,7 +205,8 @@ impl<'d> Reader<'d> {
         self.main.strings()
     }
 
-    /// The unit that an entry is in: a number of ours, in the order of the entries.
+    /// Returns the number of the unit that contains an entry. Units of both files are numbered in
+    /// the order of their entries.
     pub fn unit_of(&self, place: EntryPlace) -> Option<usize> {
         let own = self.main.offsets.len();
         match (&self.supplementary, place.supplementary) {
@@ -214,13 +216,13 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// How many units there are with those of the supplementary file.
+    /// Number of all units, including those of the supplementary file.
     pub fn all_units(&self) -> usize {
         let others = self.supplementary.as_ref();
         self.units() + others.map_or(0, |units| units.offsets.len())
     }
 
-    /// A unit by the number that [`unit_of`](Self::unit_of) gives it.
+    /// Opens a unit by the number that [`unit_of`](Self::unit_of) returns.
     pub fn open_numbered<'w>(
         &'w self,
         number: usize,
@@ -235,7 +237,7 @@ impl<'d> Reader<'d> {
         })
     }
 
-    /// The units among which that of a number is, and which it is of them.
+    /// Splits a unit number: which file's units it belongs to, and its index among them.
     fn numbered(&self, number: usize) -> Option<(&Units<'d>, usize)> {
         match number.checked_sub(self.main.offsets.len()) {
             Some(index) => Some((self.supplementary.as_ref()?, index)),
@@ -243,7 +245,7 @@ impl<'d> Reader<'d> {
         }
     }
 
-    /// The names of functions that one unit tells of.
+    /// Reads the names of functions in one unit.
     pub fn names(
         &self,
         unit: usize,

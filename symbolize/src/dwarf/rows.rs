@@ -1,21 +1,21 @@
-//! The rows of a unit's line number program: from this address on, that line.
+//! The rows of a unit's line number program: each says which line begins at an address.
 
 use gimli::{ColumnType, Unit};
 
 use super::scopes::is_code;
 use super::sections::Slice;
 
-/// Of one unit. LTO makes the largest, with some millions.
+/// Maximum number of rows of one unit. LTO makes the largest, with some millions.
 const ROWS_MAX: usize = 64 << 20;
 
-/// A file's number where no row applies.
+/// The file number where no row applies.
 pub const NO_FILE: u32 = u32::MAX;
 
-/// From `start` to the next one it is this line, or none at all.
+/// Addresses from `start` up to the next row belong to this line, or to none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     pub start: u64,
-    /// The number in the program's own list, or [`NO_FILE`].
+    /// Number of the file in the program's own list, or [`NO_FILE`].
     pub file: u32,
     pub line: u32,
     pub column: u32,
@@ -32,9 +32,9 @@ impl Row {
     }
 }
 
-/// All rows in ascending order, each sequence ended by a row without file.
-/// Where sequences overlap, the one that starts first counts. `room` is what
-/// another unit's were in.
+/// Returns all rows in ascending order, each sequence ended by a row without file. Where sequences
+/// overlap, the one that starts first counts. `room` is the buffer of another unit's rows, which is
+/// reused.
 pub fn read(unit: &Unit<Slice<'_>>, columns: bool, mut room: Vec<Row>) -> Vec<Row> {
     room.clear();
     let Some(program) = unit.line_program.clone() else {
@@ -45,7 +45,7 @@ pub fn read(unit: &Unit<Slice<'_>>, columns: bool, mut room: Vec<Row>) -> Vec<Ro
         ..Sequences::default()
     };
     let mut rows = program.rows();
-    // What was read up to a mistake is as good as ever.
+    // Rows before an error are valid.
     while let Ok(Some((_, row))) = rows.next_row()
         && found.rows.len() < ROWS_MAX
     {
@@ -70,20 +70,19 @@ pub fn read(unit: &Unit<Slice<'_>>, columns: bool, mut room: Vec<Row>) -> Vec<Ro
     found.sorted()
 }
 
-/// Rows as the program puts them out, each sequence ended by a row without
-/// file.
+/// Collects rows in the order of the program, each sequence ended by a row without file.
 #[derive(Default)]
 struct Sequences {
     rows: Vec<Row>,
-    /// Start, end, and where in `rows`.
+    /// For each sequence start, end, and its range in `rows`.
     sequences: Vec<(u64, u64, usize, usize)>,
     first: usize,
 }
 
 impl Sequences {
     fn add(&mut self, row: Row) {
-        // Of several at one address the last counts, as in debuggers. Of two
-        // that are equal the first is enough.
+        // Of several rows at one address the last one counts, as in debuggers. Of equal neighbours
+        // only the first is kept.
         let is_open = self.rows.len() > self.first;
         if is_open && self.rows.last().is_some_and(|last| last.start == row.start) {
             self.rows.pop();
@@ -107,13 +106,13 @@ impl Sequences {
                 self.sequences.push((start, end, self.first, behind));
                 self.rows.push(Row::end(end));
             }
-            // Of code that the linker removed.
+            // The sequence is of code that the linker removed.
             _ => self.rows.truncate(self.first),
         }
         self.first = self.rows.len();
     }
 
-    /// Whether they came in the order that is wanted, which is the rule.
+    /// Whether the sequences are already in ascending order, as they usually are.
     fn are_sorted(&self) -> bool {
         let in_order = |(first, behind): (usize, usize)| {
             let rows = self.rows.get(first..=behind);

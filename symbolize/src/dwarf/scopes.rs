@@ -1,5 +1,4 @@
-//! *Scopes*: functions and the functions inlined into them, from the entries
-//! of a unit.
+//! *Scopes*: functions and the functions inlined into them, from the entries of a unit.
 
 use gimli::{AttributeValue, DebugAddrIndex, DebugRngListsIndex, Dwarf, RawRangeListsOffset, Unit};
 
@@ -9,30 +8,30 @@ use super::paint::Interval;
 use super::ranges::Lists;
 use super::sections::Slice;
 
-/// Of one unit. LTO makes the largest, with a million.
+/// Maximum number of scopes of one unit. LTO makes the largest, with a million.
 const SCOPES_MAX: usize = 16 << 20;
 
-/// A function, or a function inlined there.
+/// A function, or a function inlined into another.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope {
-    /// The entry that has, or leads to, its name.
+    /// The entry that has its name or refers to it.
     pub name: Option<EntryPlace>,
-    /// What it was inlined into; `None` for a function.
+    /// The inlined call; `None` for a function that was not inlined.
     pub call: Option<Call>,
 }
 
 /// Where a function was inlined.
 #[derive(Debug, Clone, Copy)]
 pub struct Call {
-    /// In `Scopes::scopes`; `None` if it is not in any function.
+    /// Index of the caller in `Scopes::scopes`; `None` if the call is not in any function.
     pub caller: Option<u32>,
     pub file: u64,
     pub line: u32,
     pub column: u32,
 }
 
-/// The scopes of a unit, and where they are. Of two at an address the later
-/// one is the inner.
+/// The scopes of a unit and their address intervals. If two contain an address, the later one is
+/// the inner one.
 #[derive(Debug, Default)]
 pub struct Scopes {
     pub scopes: Vec<Scope>,
@@ -40,7 +39,7 @@ pub struct Scopes {
 }
 
 impl Scopes {
-    /// Thumb code begins and ends at even addresses.
+    /// Clears the lowest bit of all addresses, which marks Thumb code.
     pub fn clear_thumb_bits(&mut self) {
         for interval in &mut self.intervals {
             interval.start &= !1;
@@ -49,8 +48,8 @@ impl Scopes {
     }
 }
 
-/// Reads all entries of a unit. What is behind a damaged one is lost. `room` is
-/// what another unit's were in.
+/// Reads all entries of a unit. What follows a damaged entry is lost. `room` is the buffer of
+/// another unit, which is reused.
 pub fn read<'d>(
     dwarf: &Dwarf<Slice<'d>>,
     unit: &Unit<Slice<'d>>,
@@ -80,10 +79,10 @@ struct Pass<'p, 'd> {
     unit: &'p Unit<Slice<'d>>,
     lists: Lists<'p>,
     columns: bool,
-    /// Where in the section the unit starts.
+    /// Offset in the section at which the unit starts.
     start: usize,
     out: Scopes,
-    /// The functions that the pass is in: depth, and scope if it has code.
+    /// The functions that contain the current entry: depth, and scope if the function has code.
     open: Vec<(isize, Option<u32>)>,
 }
 
@@ -134,7 +133,7 @@ impl<'d> Pass<'_, 'd> {
         }
     }
 
-    /// Adds the intervals of a scope; `false` if there are none.
+    /// Adds the intervals of a scope; returns `false` if there are none.
     fn add_code(&mut self, function: &Function, owner: u32) -> bool {
         let before = self.out.intervals.len();
         let add = |intervals: &mut Vec<Interval>, start: u64, end: u64| {
@@ -170,7 +169,7 @@ impl<'d> Pass<'_, 'd> {
     }
 }
 
-/// A list of ranges, as gimli calls it.
+/// Converts the reference to a range list to gimli's type.
 fn list(value: Value) -> AttributeValue<Slice<'static>> {
     let list = match value {
         Value::Number(offset) => offset
@@ -184,8 +183,7 @@ fn list(value: Value) -> AttributeValue<Slice<'static>> {
     list.unwrap_or(AttributeValue::Flag(false))
 }
 
-/// Whether there is code: linkers leave 0, 1 or the highest address where they
-/// removed it.
+/// Whether the interval is code: linkers write 0, 1 or the highest address where they removed it.
 pub fn is_code(start: u64, end: u64) -> bool {
     start > 1 && start < end && end < u64::MAX - 1
 }

@@ -1,7 +1,7 @@
-//! The sections of debug information: those of entries and lines read unit by unit,
-//! strings when it is known which, the others in memory.
+//! The sections of debug information: entries and lines are read unit by unit, strings when the
+//! needed ones are known, the others are in memory.
 //!
-//! Sections that only tell of variables and types are not read.
+//! Sections that are only about variables and types are not read.
 
 use gimli::{Dwarf, DwarfPackageSections, DwarfSections, EndianSlice, LittleEndian, SectionId};
 
@@ -10,7 +10,7 @@ use crate::object::{Object, SectionBytes};
 
 pub type Slice<'d> = EndianSlice<'d, LittleEndian>;
 
-/// Those that lines and functions refer to.
+/// The sections that lines and functions refer to.
 const NEEDED: [SectionId; 7] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
@@ -28,12 +28,11 @@ pub struct Sections {
     loaded: Loaded,
 }
 
-/// What may be read in parts, of what may be held: the more there is, the longer it takes
-/// to learn which unit has an address.
+/// How much may be read in parts, as a multiple of the memory limit: the more there is, the longer
+/// it takes to find the unit of an address.
 const IN_PARTS: u64 = 16;
 
-/// How many bytes there are of all sections and of `.debug_info`, how many are in memory,
-/// and how many may be.
+/// Sizes of all sections and of `.debug_info`, how many bytes are in memory, and how many may be.
 #[derive(Debug, Clone, Copy)]
 struct Loaded {
     all: u64,
@@ -52,7 +51,7 @@ impl Loaded {
         }
     }
 
-    /// What may still be held.
+    /// Number of bytes that may still be loaded.
     fn left(&self) -> u64 {
         self.held_max.saturating_sub(self.held)
     }
@@ -68,11 +67,11 @@ impl Loaded {
     }
 }
 
-/// What is not in memory: nine tenths of all.
+/// The sections that are not in memory: nine tenths of all bytes.
 #[derive(Debug)]
 pub struct UnitBytes {
-    /// Whether code may be Thumb, of which assemblers tell addresses with the lowest bit
-    /// set: that is no part of the address.
+    /// Whether code may be Thumb. Assemblers set the lowest bit of its addresses, which is not part
+    /// of the address.
     pub may_be_thumb: bool,
     pub info: SectionBytes,
     pub line: SectionBytes,
@@ -80,27 +79,29 @@ pub struct UnitBytes {
     pub ranges: SectionBytes,
     /// `.debug_str`; `None` if it is in memory.
     pub strings: Option<SectionBytes>,
-    /// `.debug_aranges`, of which only an index is made.
+    /// `.debug_aranges`, from which only an index is made.
     pub aranges: SectionBytes,
-    /// No unit may be larger: link-time optimization can make one of a whole program.
+    /// Maximum size of a unit: link-time optimization can make one unit of a whole program.
     pub unit_max: usize,
 }
 
 #[derive(Debug)]
 enum Kind {
-    /// A file's own: all but the entries and the lines, and these.
+    /// The sections of a file itself: entries and lines are in the second field, all others in the
+    /// first.
     Whole(Box<DwarfSections<Vec<u8>>>, Box<UnitBytes>),
     Split(Box<DwarfSections<Vec<u8>>>),
     Package(Box<DwarfPackageSections<Vec<u8>>>),
 }
 
 impl Sections {
-    /// Holds no more than `bytes_max` in memory, with the unit that is being read.
+    /// Reads the sections. At most `bytes_max` are in memory, including the unit that is being
+    /// read.
     pub fn read(object: &Object, bytes_max: u64) -> Result<Sections, OpenError> {
         Sections::read_whole(object, bytes_max, true)
     }
 
-    /// Those of a supplementary file, with its strings in memory: units of several
+    /// Reads the sections of a supplementary file, with its strings in memory: units of several
     /// files refer to them.
     pub fn read_supplementary(object: &Object, bytes_max: u64) -> Result<Sections, OpenError> {
         Sections::read_whole(object, bytes_max, false)
@@ -152,7 +153,7 @@ impl Sections {
         })
     }
 
-    /// Those of a `.dwo` file, whose names end so.
+    /// Reads the sections of a `.dwo` file, whose names end in `.dwo`.
     pub fn read_split(object: &Object, bytes_max: u64) -> Result<Sections, OpenError> {
         let mut loaded = Loaded::up_to(bytes_max);
         let of_units = [SectionId::DebugInfo, SectionId::DebugLine];
@@ -170,7 +171,7 @@ impl Sections {
         })
     }
 
-    /// Those of a `.dwp` file: many `.dwo` files in one.
+    /// Reads the sections of a `.dwp` file: many `.dwo` files in one.
     pub fn read_package(object: &Object, bytes_max: u64) -> Result<Sections, OpenError> {
         let mut loaded = Loaded::up_to(bytes_max);
         let load = |id: SectionId| {
@@ -178,7 +179,7 @@ impl Sections {
                 SectionId::DebugCuIndex | SectionId::DebugTuIndex => Some(id.name()),
                 _ => id.dwo_name(),
             };
-            // The index cuts each section that it lists, needed or not.
+            // The index has slices of each section that it lists, so all are loaded.
             read(object, id, name, &mut loaded).map_err(LoadError)
         };
         let sections = DwarfPackageSections::load(load).map_err(|error| error.0)?;
@@ -188,7 +189,7 @@ impl Sections {
         })
     }
 
-    /// The sections that are in memory, as gimli reads them; empty for a package.
+    /// The sections that are in memory, in gimli's form; empty for a package.
     pub fn dwarf(&self) -> Dwarf<Slice<'_>> {
         match &self.kind {
             Kind::Whole(sections, _) | Kind::Split(sections) => {
@@ -198,7 +199,7 @@ impl Sections {
         }
     }
 
-    /// What `dwarf` has not, because it is not in memory.
+    /// The sections that are not in memory, and so not in `dwarf`.
     pub fn units(&self) -> Option<&UnitBytes> {
         match &self.kind {
             Kind::Whole(_, units) => Some(units),
@@ -215,7 +216,7 @@ impl Sections {
         package.is_ok_and(|package| package.cu_index.find(id.0).is_some())
     }
 
-    /// The unit of a package with that number.
+    /// Returns the unit of a package with that number.
     pub fn packaged<'s>(
         &'s self,
         id: gimli::DwoId,
@@ -228,7 +229,7 @@ impl Sections {
         package.find_cu(id, parent).ok()?
     }
 
-    /// Whether there were parts that could not be read.
+    /// Whether some parts could not be read.
     pub fn have_failed(&self) -> bool {
         let failed = |units: &UnitBytes| {
             let whole = [&units.info, &units.line, &units.ranges, &units.aranges];
@@ -240,12 +241,12 @@ impl Sections {
         self.units().is_some_and(failed)
     }
 
-    /// Whether no code is described.
+    /// Whether the sections describe no code.
     pub fn is_empty(&self) -> bool {
         self.info_bytes() == 0
     }
 
-    /// Size of what describes code: `.debug_info`.
+    /// Size of `.debug_info`, which describes the code.
     pub fn info_bytes(&self) -> usize {
         self.loaded.info as usize
     }
@@ -277,7 +278,7 @@ fn read(
     Ok(bytes)
 }
 
-/// gimli wants to add its own errors, which are those of the package's index.
+/// gimli requires an error type that its own errors, of the package's index, convert to.
 struct LoadError(OpenError);
 
 impl From<gimli::Error> for LoadError {

@@ -1,8 +1,8 @@
-//! Split DWARF: units of which the file has a skeleton, and another file the
-//! entries; a `.dwo` for each, or a `.dwp` with all.
+//! Split DWARF: units of which the file has only a skeleton. The entries are in another file: a
+//! `.dwo` for each unit, or a `.dwp` with all.
 //!
-//! The path of a `.dwo` file is a stranger's word: it is opened below the
-//! target's root, and counts if it has the unit's number.
+//! The path of a `.dwo` file is not trusted: it is opened below the target's root, and accepted if
+//! it contains the unit's number.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +17,7 @@ use super::strings::Strings;
 use crate::debug_file::DebugFiles;
 use crate::object::{Object, SectionBytes};
 
-/// Where split units are.
+/// Finds split units.
 #[derive(Debug)]
 pub struct Split {
     files: DebugFiles,
@@ -34,7 +34,7 @@ impl Split {
         }
     }
 
-    /// The entries of a skeleton unit.
+    /// Finds the entries of a skeleton unit.
     pub fn find(
         &self,
         dwarf: &Dwarf<Slice<'_>>,
@@ -51,11 +51,12 @@ impl Split {
         let name = Path::new(OsStr::from_bytes(&name));
         let compiled_in = unit.comp_dir.map_or(&[][..], |dir| dir.slice());
         let as_built = Path::new(OsStr::from_bytes(compiled_in)).join(name);
-        // Moved along with the program.
+        // Files that were moved together with the program.
         let beside = self.files.path().parent().unwrap_or(Path::new("/"));
         let moved = [beside.join(name), beside.join(name.file_name()?)];
         let paths = [as_built.as_path(), &moved[0], &moved[1]];
-        // Where a container's path leads on the host may be another build.
+        // On the host, the path from a container may lead to another build, so the unit's number is
+        // compared.
         let belongs = |object: Object| {
             let sections = Sections::read_split(&object, self.bytes_max).ok()?;
             let found = Found::Alone(Box::new(sections), id);
@@ -65,7 +66,7 @@ impl Split {
         self.files.named(&paths, belongs)
     }
 
-    /// `program.dwp` beside the program, in its own root.
+    /// Opens `program.dwp` beside the program, in its own root; once.
     fn package(&self) -> Option<&Sections> {
         let read = || {
             let mut path = self.files.path().as_os_str().to_owned();
@@ -77,14 +78,14 @@ impl Split {
     }
 }
 
-/// The sections with the entries of a split unit.
+/// Where the entries of a split unit were found.
 pub enum Found<'s> {
     Packaged(&'s Sections, DwoId),
     Alone(Box<Sections>, DwoId),
 }
 
 impl Found<'_> {
-    /// Gives the split unit's part of the sections to `read`.
+    /// Calls `read` with the split unit's part of the sections.
     pub fn with<T>(
         &self,
         parent: &Dwarf<Slice<'_>>,
@@ -101,14 +102,14 @@ impl Found<'_> {
     }
 }
 
-/// A split unit, found in its file.
+/// A split unit that was found in its file.
 pub struct SplitUnit<'e> {
     pub reader: Reader<'e>,
     pub unit: Unit<Slice<'e>>,
 }
 
 impl<'e> SplitUnit<'e> {
-    /// `ranges` are those of the file that has the skeleton.
+    /// Opens the unit. `ranges` is the section of the file that has the skeleton.
     pub fn new(
         (dwarf, id): (Dwarf<Slice<'e>>, DwoId),
         ranges: Option<&'e SectionBytes>,

@@ -1,6 +1,6 @@
-//! `.debug_str`: the names of functions, among those of all types and variables. It is
-//! the largest section after the entries, and is not held: what is needed of it is
-//! read in one go, in the order in which it lies there.
+//! `.debug_str`: the names of functions, among those of all types and variables. It is the largest
+//! section after the entries, and is not kept in memory: the needed texts are read in one pass, in
+//! the order in which they are stored.
 
 use std::borrow::Cow;
 
@@ -12,29 +12,30 @@ use crate::object::SectionBytes;
 use crate::table::TEXT_BYTES_MAX;
 use crate::table::pool::{Text, TextBlock};
 
-/// Texts that lie no farther apart are read together.
+/// Texts with no larger gap between them are read together.
 const GAP_BYTES_MAX: u32 = 4 << 10;
 
-/// Read at once, at most.
+/// Maximum number of bytes read at once.
 const WINDOW_BYTES: u32 = 256 << 10;
 
-/// Read behind where a text starts, at first.
+/// Number of bytes first read for a text.
 const SHORT_BYTES: usize = 256;
 
-/// What texts may be together, of the stretch that they start in: linkers let some share
-/// an end, and only who means harm lets thousands.
+/// How much the texts of one part may exceed its size: linkers let some texts share their end, but
+/// only a malicious file lets thousands do so.
 const SHARED_MAX: usize = 4;
 
 /// Where the strings of a unit are.
 #[derive(Debug, Clone, Copy)]
 pub enum Strings<'d> {
-    /// In the sections that are in memory.
+    /// In sections that are in memory.
     Held,
     InFile(&'d SectionBytes),
 }
 
 impl<'s> Strings<'s> {
-    /// What an attribute says. What stands in the unit itself is copied: the unit goes.
+    /// Returns the text of an attribute. A text in the unit itself is copied, as the unit's bytes
+    /// are dropped.
     pub fn text<'d>(
         self,
         dwarf: &Dwarf<Slice<'d>>,
@@ -58,7 +59,7 @@ impl<'s> Strings<'s> {
         Some(Text::Bytes(text.ok()?.slice().into()))
     }
 
-    /// The same, read now.
+    /// Returns the bytes of the text of an attribute; reads them now.
     pub fn bytes<'d>(
         self,
         dwarf: &Dwarf<Slice<'d>>,
@@ -74,7 +75,7 @@ impl<'s> Strings<'s> {
         }
     }
 
-    /// The section and where in it the text is, if it is not in memory.
+    /// Returns the section and the offset of the text, if it is not in memory.
     pub fn place(
         self,
         dwarf: &Dwarf<Slice<'_>>,
@@ -88,7 +89,7 @@ impl<'s> Strings<'s> {
     }
 }
 
-/// Where in `.debug_str` the text of an attribute is.
+/// Returns the offset in `.debug_str` of an attribute's text.
 fn offset(
     dwarf: &Dwarf<Slice<'_>>,
     unit: &Unit<Slice<'_>>,
@@ -110,7 +111,7 @@ fn now<'d>(section: &SectionBytes, place: usize) -> Option<Cow<'d, [u8]>> {
     one(section, place, &mut room).map(|text| text.to_vec().into())
 }
 
-/// The text at a place.
+/// Reads the text at one offset.
 pub fn one<'s>(section: &'s SectionBytes, place: usize, room: &'s mut Vec<u8>) -> Option<&'s [u8]> {
     let len = [SHORT_BYTES, TEXT_BYTES_MAX]
         .into_iter()
@@ -123,7 +124,7 @@ pub fn one<'s>(section: &'s SectionBytes, place: usize, room: &'s mut Vec<u8>) -
     section.part(place..place + len, room)
 }
 
-/// The texts at places that ascend, by so many threads.
+/// Reads the texts at ascending offsets with `threads` threads.
 pub fn read(section: &SectionBytes, places: &[u32], threads: usize) -> Vec<TextBlock> {
     let chunks: Vec<&[u32]> = places.chunks(TextBlock::TEXTS).collect();
     let blocks = parallel::map(threads, chunks.len(), |index, room: &mut Room| {

@@ -1,4 +1,4 @@
-//! Types of a program: its functions' parameters, and where members of structures lie.
+//! Types of a program: the parameters of functions, and the offsets of structure members.
 //!
 //! ```text
 //! address of a function ─► its unit ─┐
@@ -6,8 +6,8 @@
 //! name of a type ────────► directory ─────────► entry ───────► shape, members
 //! ```
 //!
-//! Units are read when they are asked for, one at a time. Types in `.dwo` files (split DWARF)
-//! and in `.debug_types` (DWARF 4) are not read.
+//! Units are read on demand, one at a time. Types in `.dwo` files (split DWARF) and in
+//! `.debug_types` (DWARF 4) are not read.
 
 mod directory;
 mod look;
@@ -31,16 +31,16 @@ use look::{Look, Reference};
 pub use passing::{Convention, Passed};
 pub use signature::{NoSignature, Parameter, Signature};
 
-/// How many names one type can have, one for the other, before it is taken for a circle.
+/// Maximum length of a chain of typedefs before it is considered circular.
 const NAMES_MAX: usize = 32;
 
-/// Base classes and structures without a name, in all, that are looked into for a member.
+/// Maximum number of base classes and unnamed structures that are searched for a member.
 const NESTED_MAX: u32 = 64;
 
-/// Values of an enumeration that are kept.
+/// Maximum number of values of an enumeration that are kept.
 const VALUES_MAX: usize = 1024;
 
-/// Parts of a structure that are looked at to tell how it is passed.
+/// Maximum number of parts of a structure that are checked to find out how it is passed.
 const PARTS_MAX: usize = 32;
 
 /// The types of one file.
@@ -48,12 +48,12 @@ const PARTS_MAX: usize = 32;
 pub struct DebugTypes {
     info: DebugInfo,
     build_id: Vec<u8>,
-    /// There are types in `.debug_types`.
+    /// Whether there are types in `.debug_types`.
     has_type_units: bool,
     directory: OnceLock<Directory>,
 }
 
-/// Types that there are, and that are not read.
+/// Where types are that are not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeftOut {
     /// Those in `.dwo` files (split DWARF).
@@ -66,13 +66,13 @@ pub enum LeftOut {
 #[derive(Debug, Clone, Copy)]
 struct Structure {
     bytes: u64,
-    /// It has a copy constructor or the like, so that functions are given its address.
+    /// Whether it has a copy constructor or the like, so that functions receive its address.
     is_by_address: bool,
 }
 
 impl DebugTypes {
-    /// The types that a file tells of itself, or its debug file tells of it. Holds no more than
-    /// `bytes_max` of it at once. `None` if there are none.
+    /// Reads the types that a file, or its debug file, describes. At most `bytes_max` are in memory
+    /// at once. `None` if there are none.
     pub fn of_file(
         main: &Object,
         files: DebugFiles,
@@ -93,13 +93,12 @@ impl DebugTypes {
         }))
     }
 
-    /// The build that it tells of; empty if that is not known.
+    /// The build-id of the file that describes the types; empty if unknown.
     pub fn build_id(&self) -> &[u8] {
         &self.build_id
     }
 
-    /// Where more types are than those that are told; `None` if all are read. Looks through all
-    /// units.
+    /// Where there are types that are not read; `None` if all are read. Looks through all units.
     pub fn left_out(&self) -> Option<LeftOut> {
         match (self.directory().is_split, self.has_type_units) {
             (true, _) => Some(LeftOut::InSplitFiles),
@@ -113,7 +112,7 @@ impl DebugTypes {
         self.directory.get_or_init(read)
     }
 
-    /// Opens the unit of an entry, and looks at it.
+    /// Opens the unit of an entry, and calls back with it.
     fn look<T>(
         &self,
         place: EntryPlace,
@@ -134,8 +133,7 @@ impl DebugTypes {
         }
     }
 
-    /// The type itself, behind what only names it or says that it is constant. `None` if it is
-    /// `void`, or not there.
+    /// Resolves typedefs and qualifiers such as `const`. `None` if the type is `void` or missing.
     fn bare(&self, id: TypeId) -> Option<EntryPlace> {
         let mut place = self.place_of(id)?;
         for _ in 0..NAMES_MAX {
@@ -165,7 +163,7 @@ impl DebugTypes {
         None
     }
 
-    /// Where a structure is defined, if this is only its name.
+    /// Returns the definition of a structure, if the entry only declares it.
     fn definition(&self, place: EntryPlace) -> Option<EntryPlace> {
         enum Found {
             Here,
@@ -180,7 +178,7 @@ impl DebugTypes {
             if let Some(signature) = look.reference(&entry, gimli::DW_AT_signature) {
                 return Some(Found::At(signature.id()));
             }
-            // Its name with namespaces tells which of all it is.
+            // Its name with namespaces identifies it.
             let mut entries = look.unit.entries();
             let mut scopes: Vec<(isize, String)> = Vec::new();
             while let Ok(Some(entry)) = entries.next_dfs() {
@@ -229,7 +227,7 @@ impl DebugTypes {
         })
     }
 
-    /// The types of all members and base classes of a structure.
+    /// Returns the types of all members and base classes of a structure.
     fn parts(&self, id: TypeId) -> Vec<TypeId> {
         let Some(place) = self.bare(id).and_then(|place| self.definition(place)) else {
             return Vec::new();
@@ -248,7 +246,7 @@ impl DebugTypes {
 
     fn shape_of(&self, id: TypeId) -> Option<Shape> {
         let place = self.bare(id)?;
-        // The type of its letters is of another entry, maybe of another unit.
+        // The type of its characters is another entry, maybe in another unit.
         let (shape, element) = self.look(place, |look, offset| {
             let entry = look.entry(offset)?;
             let bytes = look::number(&entry, gimli::DW_AT_byte_size);
@@ -264,7 +262,7 @@ impl DebugTypes {
                 | gimli::DW_TAG_union_type => alone(Shape::Structure),
                 gimli::DW_TAG_enumeration_type => {
                     let shape = enumeration(look, offset, &entry, bytes);
-                    // The type of its numbers tells the size that is not told.
+                    // The size is missing here, so it is that of the underlying integer type.
                     Some((shape, look.kind(&entry).filter(|_| bytes.is_none())))
                 }
                 gimli::DW_TAG_array_type => {
@@ -317,7 +315,7 @@ impl DebugTypes {
     fn member_within(&self, of: TypeId, name: &str, left: &mut u32) -> Result<Member, NoMember> {
         let place = self.bare(of).ok_or(NoMember::NoSuchName)?;
         let place = self.definition(place).ok_or(NoMember::Undefined)?;
-        // Base classes and structures without a name, and where they begin.
+        // Base classes and unnamed structures, each with its offset.
         let mut nested: Vec<(Option<u64>, TypeId)> = Vec::new();
         let found = self.look(place, |look, offset| {
             look.find_child(offset, |child| {
@@ -402,10 +400,10 @@ impl Types for DebugTypes {
     }
 }
 
-/// Variants by their numbers; without one if it has all others.
+/// The variants by their discriminant; `None` for the one that has all other values.
 type ToldVariants = Vec<(Option<i64>, String)>;
 
-/// Where the number is that tells the variants of a structure apart, its type, and which are told.
+/// Returns the offset and the type of the discriminant of a Rust enumeration, and the variants.
 fn tell_variants(
     look: &Look<'_, '_, '_>,
     offset: UnitOffset,
@@ -433,7 +431,7 @@ fn tell_variants(
     Some((offset_of(&teller)?, look.kind(&teller)?, told))
 }
 
-/// Whether an entry is a part of each object: no variable or function of the class.
+/// Whether an entry is a part of each object, and not a static variable or a function of the class.
 fn is_part(entry: &look::Entry<'_>) -> bool {
     let is_of_class =
         || look::has(entry, gimli::DW_AT_external) || look::has(entry, gimli::DW_AT_declaration);
@@ -444,12 +442,12 @@ fn is_part(entry: &look::Entry<'_>) -> bool {
     }
 }
 
-/// The members of a tuple of Rust are called `__0`, and written `0`.
+/// Whether a member has this name. The members of Rust tuples are named `__0` and written `0`.
 fn is_called(its: &str, name: &str) -> bool {
     its == name || its.strip_prefix("__") == Some(name)
 }
 
-/// `None` if where it is cannot be told. `whole_bytes` are those of its type.
+/// Describes a member; `None` if its offset is unknown. `whole_bytes` is the size of its type.
 fn member(
     entry: &look::Entry<'_>,
     kind: TypeId,
@@ -472,8 +470,8 @@ fn member(
     let Some(count) = count else {
         return of(offset, None);
     };
-    // Before DWARF 4, counted from the highest bit of a word of this size, which may begin in
-    // front of it. Where there is none the bits begin with the first byte.
+    // Before DWARF 4, bits are counted from the highest bit of a word of this size, which may begin
+    // before the member. If the attribute is missing, the bits begin with the first byte.
     let skip = match look::signed(entry, gimli::DW_AT_bit_offset) {
         Some(behind) => {
             let bytes = match look::number(entry, gimli::DW_AT_byte_size) {
@@ -492,16 +490,16 @@ fn member(
     of(u64::try_from(offset).ok()?, Some(Bits { skip, count }))
 }
 
-/// More bits than any number has.
+/// Maximum size of a bit field, larger than any integer.
 const BITS_MAX: u32 = 1 << 16;
 
-/// Where a member begins. Members of unions need not say so.
+/// Returns the offset of a member. Members of unions may have no offset attribute.
 fn offset_of(entry: &look::Entry<'_>) -> Option<u64> {
     let Some(value) = entry.attr_value(gimli::DW_AT_data_member_location) else {
         return Some(0);
     };
     if let gimli::AttributeValue::Exprloc(expression) = value {
-        // `DW_OP_plus_uconst`, as compilers of before DWARF 3 wrote it.
+        // `DW_OP_plus_uconst`, as compilers wrote it before DWARF 3.
         let mut bytes = expression.0;
         let first = gimli::Reader::read_u8(&mut bytes).ok()?;
         let offset = gimli::Reader::read_uleb128(&mut bytes).ok()?;
@@ -553,7 +551,7 @@ fn enumeration(
     bytes: Option<u64>,
 ) -> Shape {
     let bytes = match bytes {
-        // It is told by its numbers' type.
+        // The size follows from its underlying integer type.
         None => 4,
         Some(bytes @ (1 | 2 | 4 | 8)) => bytes as u32,
         Some(_) => return Shape::Other,
@@ -579,7 +577,7 @@ fn enumeration(
     }
 }
 
-/// How many elements an array has.
+/// Returns the number of elements of an array.
 fn count_of(entry: &look::Entry<'_>) -> Option<u64> {
     if entry.tag() != gimli::DW_TAG_subrange_type {
         return None;

@@ -1,4 +1,4 @@
-//! A unit, with its header, its first entry, and the head of its line number program.
+//! Reads a unit: its header, its first entry, and the head of its line number program.
 
 use std::sync::Arc;
 
@@ -12,13 +12,14 @@ use gimli::{
 use super::sections::{Slice, UnitBytes, slice};
 use super::strings::{self, Strings};
 
-/// What tells the length of a unit, or of a line number program.
+/// Number of bytes that are needed to know the length of a unit or of a line number program.
 pub const LENGTH_BYTES_MAX: usize = 12;
 
-/// What a header and a first entry have room in: paths make most of it.
+/// Number of bytes that are usually enough for a header and a first entry: most of it are paths.
 const HEAD_BYTES: usize = 4 << 10;
 
-/// How long they are, with that (DWARF 5, 7.2.2: 32 bits, or ones and 64 bits).
+/// Returns the length of what begins with these bytes, including the length field (DWARF 5, 7.2.2:
+/// 32 bits, or ones and 64 bits).
 pub fn length(head: &[u8]) -> Option<usize> {
     let (length, rest) = head.split_first_chunk()?;
     let bytes = match u32::from_le_bytes(*length) {
@@ -28,7 +29,7 @@ pub fn length(head: &[u8]) -> Option<usize> {
     usize::try_from(bytes).ok()
 }
 
-/// Room for the bytes of one unit.
+/// Buffer for the bytes of one unit.
 #[derive(Debug, Default)]
 pub struct Window {
     info: Vec<u8>,
@@ -36,7 +37,7 @@ pub struct Window {
     directory: Vec<u8>,
 }
 
-/// A file's own unit, of which the entries start at `start` and end before `behind`.
+/// Reads a unit whose entries start at `start` and end before `behind`.
 pub fn read<'w>(
     dwarf: &Dwarf<Slice<'w>>,
     bytes: &'w UnitBytes,
@@ -65,7 +66,7 @@ pub fn read<'w>(
     )
 }
 
-/// Such a unit with nothing but its first entry, which tells where its code is.
+/// Reads only the first entry of a unit, which says where its code is.
 pub fn read_head<'w>(
     dwarf: &Dwarf<Slice<'w>>,
     bytes: &UnitBytes,
@@ -81,8 +82,8 @@ pub fn read_head<'w>(
     of_header(dwarf, header, abbreviations, |_| None, |_, _| None)
 }
 
-/// What nearly all first entries are by. To read what all others are by takes longer than
-/// all else that is done with the head of a unit.
+/// Returns the first abbreviation, which nearly all first entries use. Reading all other
+/// abbreviations takes longer than everything else that is done with the head of a unit.
 fn first_abbreviation(
     dwarf: &Dwarf<Slice<'_>>,
     header: &UnitHeader<Slice<'_>>,
@@ -114,7 +115,7 @@ fn first_abbreviation(
         .map(Arc::new)
 }
 
-/// Makes what a unit begins with one that ends there.
+/// Changes the length of a unit that was read in part to the bytes that are there.
 fn shorten(head: &mut [u8]) -> Option<()> {
     let len = head.len();
     match head.get(..4)? {
@@ -130,7 +131,7 @@ fn shorten(head: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// The header of the unit that is in these bytes, and in the section at `start`.
+/// Parses the header of the unit in these bytes, which starts in the section at `start`.
 fn header(info: &[u8], start: usize) -> Option<UnitHeader<Slice<'_>>> {
     let section = DebugInfo::new(info, LittleEndian);
     let header = section.header_from_offset(DebugInfoOffset(0)).ok()?;
@@ -148,7 +149,7 @@ fn header(info: &[u8], start: usize) -> Option<UnitHeader<Slice<'_>>> {
     ))
 }
 
-/// A unit of sections that are in memory.
+/// Opens a unit of sections that are in memory.
 pub fn in_memory<'d>(
     dwarf: &Dwarf<Slice<'d>>,
     header: UnitHeader<Slice<'d>>,
@@ -165,7 +166,7 @@ pub fn in_memory<'d>(
     )
 }
 
-/// The bytes of the line number program that starts there.
+/// Reads the bytes of the line number program at `start`.
 fn program<'w>(bytes: &'w UnitBytes, start: usize, room: &'w mut Vec<u8>) -> Option<&'w [u8]> {
     let len = bytes.line.size();
     let mut first = Vec::new();
@@ -235,8 +236,8 @@ fn of_header<'w>(
     unit.comp_dir = directory.and_then(|value| text(&unit, value));
     let low_pc = low_pc.and_then(|value| dwarf.attr_address(&unit, value).ok()?);
     unit.low_pc = low_pc.unwrap_or(0);
-    // Units of what others have in common, and of types, name files by the lines of one
-    // that has code: that one's lines are not theirs.
+    // Partial units and type units refer to the line program of a unit with code for the names of
+    // files; its lines are not theirs.
     let is_common = [gimli::DW_TAG_partial_unit, gimli::DW_TAG_type_unit].contains(&first.tag());
     let program = program.filter(|_| !is_common);
     unit.line_program = program.and_then(|DebugLineOffset(offset)| {

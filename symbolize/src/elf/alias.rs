@@ -1,7 +1,7 @@
-//! One function, several names: which one is shown.
+//! Chooses the displayed name of functions with several names.
 //!
-//! To compare them they have to be read, which costs more than all else that is done
-//! when a file is opened. So that is done when such a function is first asked for.
+//! The names have to be read to be compared, which costs more than everything else that is done
+//! when a file is opened. So that is done when such a function is first looked up.
 
 use std::cmp::{Ordering, Reverse};
 use std::sync::OnceLock;
@@ -13,29 +13,29 @@ use crate::demangle::has_clone_suffix;
 use crate::object::Object;
 use crate::{LinkAddr, OpenError};
 
-/// Aliases whose names are compared one by one. Code folding puts thousands of
-/// names on one empty function; beyond this they are counted, not compared.
+/// Maximum number of aliases whose names are compared. Code folding puts thousands of names on one
+/// empty function; further ones are only counted.
 const COMPARED_MAX: usize = 4096;
 
-/// Bytes of names looked at in one file. The largest known programs need 50 MiB;
-/// a hostile one could make us compare long names for hours.
+/// Maximum number of name bytes that are compared in one file. The largest known programs need 50
+/// MiB; a hostile one could make us compare long names for hours.
 const COMPARED_BYTES_MAX: usize = 1 << 30;
 
 /// A function with its final extent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Function {
     pub start: u64,
-    /// 0: known only at `start` itself.
+    /// Size in bytes; 0 if only `start` itself is known to belong to it.
     pub size: u64,
     pub label: Label,
     pub inexact: bool,
 }
 
-/// What a function is called.
+/// The name of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Label {
     Only(Name),
-    /// One of several: which of [`Aliases`].
+    /// One of several names: index into [`Aliases`].
     Several(u32),
 }
 
@@ -44,14 +44,14 @@ pub enum Label {
 pub struct Aliases {
     groups: Vec<Group>,
     members: Vec<Member>,
-    /// Bytes of names that were compared.
+    /// Number of name bytes that were compared.
     compared: atomic::AtomicUsize,
 }
 
 /// The names of one function.
 #[derive(Debug)]
 struct Group {
-    /// In `members`, and how many there are beyond [`COMPARED_MAX`].
+    /// Index of the first name in `members`.
     first: u32,
     count: u32,
     not_compared: u32,
@@ -66,7 +66,7 @@ struct Member {
     old_version: bool,
 }
 
-/// The name that is shown, and how many others there are.
+/// The displayed name, and the number of other names.
 #[derive(Debug, Clone, Copy)]
 pub struct Chosen {
     pub name: Name,
@@ -74,7 +74,7 @@ pub struct Chosen {
 }
 
 impl Aliases {
-    /// Reads and compares the names, if nobody has done so before.
+    /// Reads and compares the names, if that was not done before.
     pub fn choose(&self, group: u32, names: &Names) -> Result<Chosen, OpenError> {
         let group = &self.groups[group as usize];
         if let Some(chosen) = group.chosen.get() {
@@ -106,14 +106,14 @@ impl Aliases {
         self.groups.capacity() * size_of::<Group>() + self.members.capacity() * size_of::<Member>()
     }
 
-    /// What a function is called that all these are.
+    /// Returns the name for a group of candidates that are the same function.
     fn label(&mut self, group: &[Candidate]) -> Label {
-        // `.dynsym` repeats a part of `.symtab`: it counts where that has nothing.
-        // Not reading the names of the repetitions saves half of the time.
+        // `.dynsym` repeats a part of `.symtab`: it is used only where `.symtab` has no name. Not
+        // reading the repeated names saves half of the time.
         let is_full = |candidate: &&Candidate| candidate.name.table == Table::Full;
         let mut full = group.iter().filter(is_full);
         let has_full = match (full.next(), full.next(), group) {
-            // Nearly all of them.
+            // The case of nearly all functions.
             (Some(only), None, _) | (None, _, [only]) => return Label::Only(only.name),
             (full, ..) => full.is_some(),
         };
@@ -129,7 +129,7 @@ impl Aliases {
         let count = self.members.len() - first;
         let not_compared = group.iter().filter(counts).count() - count;
         self.groups.push(Group {
-            // There are fewer candidates than 32 bits.
+            // Fits, as there are fewer candidates than 2^32.
             first: first as u32,
             count: count as u32,
             not_compared: not_compared as u32,
@@ -139,13 +139,13 @@ impl Aliases {
     }
 }
 
-/// Merges candidates, in their order, that are the same code, and gives `take` the
-/// functions. Those without a
-/// size are the same as a sized one that starts where they do.
+/// Merges candidates, which must be sorted, that are the same code, and calls `take` with each
+/// function. A candidate without a size is the same function as one with a size that starts at the
+/// same address.
 ///
-/// Without a size of its own a function extends to the next one or to the end
-/// of its section, inexactly; of an exported one in a stripped file only the
-/// start is known, because what follows it is probably not exported.
+/// A function without a size extends to the next one or to the end of its section, and is marked as
+/// inexact. Of an exported function of a stripped file only the start is known, because what
+/// follows it is probably not exported.
 pub fn choose(
     object: &Object,
     candidates: &[Candidate],
@@ -162,7 +162,7 @@ pub fn choose(
         let (group, behind) = rest.split_at(rest.iter().take_while(same).count());
         rest = behind;
 
-        // A label inside of a function is not the function's end.
+        // A label inside of a function does not end the function.
         if first.size == 0 && covered > first.start {
             continue;
         }
@@ -190,7 +190,7 @@ pub fn choose(
     aliases
 }
 
-/// The end of the section, or of the segment, that holds the candidate.
+/// End of the section, or of the segment, that contains the candidate.
 fn end_of_code(object: &Object, candidate: &Candidate) -> u64 {
     let section = object
         .sections()
@@ -203,7 +203,7 @@ fn end_of_code(object: &Object, candidate: &Candidate) -> u64 {
     section.map_or(segment, |section| section.end().min(segment))
 }
 
-/// What decides between names of the same code.
+/// The criteria for choosing between names of the same code.
 struct Rank<'n> {
     sized: bool,
     binding: Binding,
@@ -222,9 +222,9 @@ impl Rank<'_> {
         })
     }
 
-    /// In this order: a size, a global name before a weak before a local one,
-    /// no suffix of a compiler's clone, fewer leading underscores, the
-    /// version that is current, the longer name, the alphabet.
+    /// Compares in this order: a size; a global name before a weak one before a local one; no
+    /// suffix of a compiler's clone; fewer leading underscores; the current version; the longer
+    /// name; the alphabet.
     fn order(&self, other: &Rank<'_>) -> Ordering {
         self.key()
             .cmp(&other.key())

@@ -1,5 +1,5 @@
-//! Symbols that are functions. The rest of a symbol table are variables,
-//! files, sections, and labels that tools leave behind.
+//! Finds the symbols that are functions. Other symbols are variables, files, sections, and labels
+//! of tools.
 
 use std::cmp::Reverse;
 
@@ -12,11 +12,11 @@ use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::object::Object;
 use crate::{LinkAddr, OpenError};
 
-/// More functions than any known program has (the largest have 1 million), in
-/// 160 MiB while they are sorted.
+/// Maximum number of functions: more than any known program has (the largest have 1 million). They
+/// take 160 MiB while they are sorted.
 const CANDIDATES_MAX: usize = 4 << 20;
 
-/// In `.gnu.version`: not what new programs link to.
+/// Flag in `.gnu.version`: a version that new programs do not link to.
 const VERSION_HIDDEN: u16 = 0x8000;
 
 /// A symbol that is a function.
@@ -25,22 +25,24 @@ pub struct Candidate {
     pub start: u64,
     pub size: u64,
     pub name: Name,
+    /// Number of the section that contains it.
     pub section: u16,
     pub binding: Binding,
+    /// Whether it is an old version of a function, kept for programs linked against it.
     pub old_version: bool,
 }
 
 impl Candidate {
-    /// By address; the larger first, so that who contains comes first.
+    /// Sort key: by address, the larger first, so that a containing function precedes those inside.
     pub fn order(&self) -> (u64, Reverse<u64>) {
         (self.start, Reverse(self.size))
     }
 }
 
-/// In ascending order of preference.
+/// Binding of a symbol, in ascending order of preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Binding {
-    /// Not in the file: the name is our own.
+    /// Not in the file: a name that we made for a stub.
     Stub,
     Local,
     Weak,
@@ -51,14 +53,14 @@ pub enum Binding {
 #[derive(Debug, Clone, Copy)]
 pub struct Symbols<'a> {
     pub object: &'a Object,
-    /// Where `.symtab` is, if there is one.
+    /// Place of `.symtab`, if there is one.
     pub full: Option<TablePlace>,
     pub loaded: &'a Loaded,
     pub names: &'a Names,
 }
 
 impl Symbols<'_> {
-    /// All functions.
+    /// Returns all functions.
     pub fn functions(&self) -> Result<Vec<Candidate>, OpenError> {
         let mut all = Vec::new();
         self.each(
@@ -74,8 +76,8 @@ impl Symbols<'_> {
         Ok(all)
     }
 
-    /// Gives `take` the functions whose start and size are wanted. Nothing else of other symbols is
-    /// looked at.
+    /// Calls `take` with each function whose start and size `wanted` accepts. Only these two fields
+    /// of other symbols are read.
     pub fn each(
         &self,
         is_wanted: impl Fn(u64, u64) -> bool,
@@ -97,7 +99,7 @@ impl Symbols<'_> {
         take: &mut impl FnMut(Candidate) -> Result<(), OpenError>,
     ) -> Result<(), OpenError> {
         let object = self.object;
-        // Set where the code of ARM is Thumb; no instruction lies there.
+        // ARM sets this bit for Thumb code; it is not part of the address.
         let thumb = u64::from(object.machine() == elf::EM_ARM.0);
         let (symbols, _) = symbols.as_chunks::<SYMBOL_BYTES>();
         for (index, symbol) in symbols.iter().enumerate() {
@@ -119,14 +121,14 @@ impl Symbols<'_> {
         Ok(())
     }
 
-    /// The version of a dynamic symbol; 0 where the file tells of none.
+    /// Version of a dynamic symbol; 0 if the file has none.
     fn version(&self, index: usize) -> u16 {
         let version = self.loaded.versions.get(index * 2..index * 2 + 2);
         version.map_or(0, |v| u16::from_le_bytes([v[0], v[1]]))
     }
 }
 
-/// What the symbol's fields tell, without a look at its name.
+/// Returns the symbol as a function, as far as its fields tell, without reading its name.
 fn function(
     object: &Object,
     table: Table,
@@ -160,7 +162,7 @@ fn function(
     (keep && object.segments().is_executable(LinkAddr(candidate.start))).then_some(candidate)
 }
 
-/// Symbols without a type are functions where they are in code: hand-written
+/// Whether a symbol without a type is a function: it is if it lies in code, as hand-written
 /// assembly leaves the type out.
 fn in_code_section(object: &Object, section: u16) -> bool {
     if object.sections().is_empty() {
@@ -170,9 +172,9 @@ fn in_code_section(object: &Object, section: u16) -> bool {
     section.is_some_and(|section| section.is_executable())
 }
 
-/// Whether the name is that of a label, which is no function: those that the
-/// ARM and RISC-V ABIs put where code and data meet (`$x`, `$d.12`), assembler
-/// locals (`.L12`), and the marks of the annobin plug-in and linker scripts.
+/// Whether the name is that of a label, which is not a function: those that the ARM and RISC-V ABIs
+/// put where code and data meet (`$x`, `$d.12`), assembler locals (`.L12`), and the marks of the
+/// annobin plug-in and of linker scripts.
 fn is_label(
     object: &Object,
     symbol: &[u8; SYMBOL_BYTES],

@@ -1,4 +1,4 @@
-//! The code itself: where a function's begins and ends, and its bytes.
+//! The code itself: where a function begins and ends, and its bytes.
 
 use std::ops::Range;
 
@@ -7,8 +7,8 @@ use crate::unwind::{Extents, personality};
 use crate::{LinkAddr, OpenError};
 
 impl ElfSymbols {
-    /// From where to where the function's code goes that has `addr`: by the
-    /// symbol table, else by what Go tells, else by unwind information.
+    /// Returns the address range of the function at `addr`: from the symbol table, else from Go's
+    /// own table, else from unwind information.
     pub fn extent(&self, addr: LinkAddr) -> Option<Range<LinkAddr>> {
         let symbol = self.find_link(addr).ok().filter(|symbol| symbol.size > 0);
         let by_symbol = symbol.map(|s| s.start.0..s.start.0.saturating_add(s.size));
@@ -20,7 +20,7 @@ impl ElfSymbols {
         found.contains(&addr).then_some(found)
     }
 
-    /// The bytes of the code from `start` on, as the file has them.
+    /// Reads `len` bytes of code from `start` on, as the file has them.
     pub fn read_code(&self, start: LinkAddr, len: u64) -> Result<Vec<u8>, OpenError> {
         let offset = self
             .segments
@@ -29,16 +29,15 @@ impl ElfSymbols {
         self.object.source().read(offset.0, len, "code")
     }
 
-    /// Whether exceptions may pass through the file's code: some of it says what to do
-    /// then. Where that cannot be read they may.
+    /// Whether exceptions may pass through the file's code, because some of it has handlers. True
+    /// if that cannot be read.
     pub fn has_exceptions(&self) -> bool {
         let read = || personality::has_personality(&self.object).unwrap_or(true);
         *self.exceptions.get_or_init(read)
     }
 
     pub(super) fn extents(&self) -> &Extents {
-        // Without them code has no names and no functions, which is no reason
-        // to fail.
+        // Errors are ignored: without extents some code has no names and no functions.
         let read = || Extents::read(&self.object).unwrap_or_default();
         self.extents.get_or_init(read)
     }

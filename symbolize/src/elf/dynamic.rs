@@ -1,5 +1,5 @@
-//! The dynamic segment: what the loader uses instead of section headers, and
-//! all that is left of them after `strip --strip-section-headers`.
+//! The dynamic segment: what the loader uses instead of section headers, and the only description
+//! left after `strip --strip-section-headers`.
 
 use object::elf;
 
@@ -7,14 +7,14 @@ use super::place::{FileRange, SYMBOLS_MAX, TablePlace, place_at, within_file};
 use crate::bytes::{u32_at, u32_in, u64_at};
 use crate::object::{DYNAMIC, Object, SYMBOL};
 
-/// Some dozens of entries of 8 or 16 bytes; each library needed is one.
+/// Maximum size. There are some dozens of entries of 8 or 16 bytes; each needed library has one.
 const DYNAMIC_BYTES_MAX: u64 = 1 << 20;
 
-/// Buckets and chains have 4 bytes per symbol.
+/// Maximum size of hash tables. Buckets and chains have 4 bytes per symbol.
 const HASH_BYTES_MAX: u64 = SYMBOLS_MAX * 8;
 
-/// The dynamic symbol table by DT_SYMTAB, DT_STRTAB, DT_STRSZ and, as no entry
-/// tells its length, a hash table of the symbols.
+/// Returns the dynamic symbol table. It is found by DT_SYMTAB, DT_STRTAB, DT_STRSZ and, as no entry
+/// has its length, a hash table of the symbols.
 pub fn symbols(object: &Object) -> Option<TablePlace> {
     let entries = entries(object)?;
     let value = |tag: elf::DynamicTag| {
@@ -33,7 +33,7 @@ pub fn symbols(object: &Object) -> Option<TablePlace> {
     })
 }
 
-/// Tag and value of each entry.
+/// Returns tag and value of each entry.
 pub fn entries(object: &Object) -> Option<Vec<(u64, u64)>> {
     let header = object.program_headers().iter().find(|h| h.is_dynamic())?;
     let size = header.filesz.min(DYNAMIC_BYTES_MAX);
@@ -45,15 +45,16 @@ pub fn entries(object: &Object) -> Option<Vec<(u64, u64)>> {
     Some(entries.take_while(|(tag, _)| *tag != 0).collect())
 }
 
-/// DT_HASH: the number of chains, one per symbol, is its second word.
+/// Returns the number of symbols by DT_HASH: its second word is the number of chains, one per
+/// symbol.
 fn count_by_hash(object: &Object, addr: u64) -> Option<u64> {
     let place = place_at(object, addr, 8)?;
     let header = object.source().read(place.offset, 8, "hash table").ok()?;
     Some(u64::from(u32_in(&header, 4)?))
 }
 
-/// DT_GNU_HASH: the last symbol is the end of the chain of the highest bucket.
-/// Symbols before the first hashed one are imports.
+/// Returns the number of symbols by DT_GNU_HASH: the last symbol is the end of the chain of the
+/// highest bucket. Symbols before the first hashed one are imports.
 fn count_by_gnu_hash(object: &Object, addr: u64) -> Option<u64> {
     let source = object.source();
     let read = |place: FileRange| source.read(place.offset, place.size, "GNU hash table").ok();
@@ -74,7 +75,7 @@ fn count_by_gnu_hash(object: &Object, addr: u64) -> Option<u64> {
     let chains = buckets.offset + buckets.size;
     let start = chains.checked_add((highest - first) * 4)?;
     let rest = source.len().checked_sub(start)?;
-    // One chain: it ends at a word with the lowest bit set.
+    // The chain ends at a word with the lowest bit set.
     let chain = read(FileRange {
         offset: start,
         size: rest.min(CHAIN_BYTES_MAX) & !3,
@@ -83,7 +84,7 @@ fn count_by_gnu_hash(object: &Object, addr: u64) -> Option<u64> {
     Some(highest + len)
 }
 
-/// A chain holds a handful of symbols: as many as share a bucket.
+/// Maximum length of a chain. Real ones have a few symbols, those of one bucket.
 const CHAIN_BYTES_MAX: u64 = 64 << 10;
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {

@@ -1,5 +1,4 @@
-//! Every symbol of a file that has a place in it, by name: for the few that are looked for
-//! by their names.
+//! Iterates over every defined symbol of a file by name, for the few that are searched by name.
 
 use super::place::{SYMBOL_BYTES, TablePlace};
 use super::tables;
@@ -7,11 +6,11 @@ use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::object::Object;
 use crate::{LinkAddr, OpenError};
 
-/// Larger string tables are read in part: their symbols beyond have no names here.
+/// Larger string tables are read in part: symbols with names beyond are left out.
 const STRINGS_BYTES_MAX: u64 = 64 << 20;
 
-/// Gives `take` the name, the address and the size of each symbol that the file defines, of
-/// both of its tables.
+/// Calls `take` with name, address and size of each symbol that the file defines, from both of its
+/// tables.
 pub fn for_each_symbol(
     object: &Object,
     take: impl FnMut(&[u8], LinkAddr, u64),
@@ -19,8 +18,8 @@ pub fn for_each_symbol(
     for_each_symbol_with(object, b"", take)
 }
 
-/// Like [`for_each_symbol`], of a file that has `word` in its names; of another one nothing
-/// is given, which costs far less than a look at every symbol.
+/// Does the same as [`for_each_symbol`] if the file contains `word` in its names. Otherwise `take`
+/// is not called, which costs far less than reading every symbol.
 pub fn for_each_symbol_with(
     object: &Object,
     word: &[u8],
@@ -48,7 +47,7 @@ fn of_table(
     }
     tables::read_pieces(object, table.symbols, |symbols| {
         for symbol in symbols.as_chunks::<SYMBOL_BYTES>().0 {
-            // Undefined: it is another file's.
+            // Undefined: the symbol belongs to another file.
             if u16_at(symbol, 6) == 0 {
                 continue;
             }

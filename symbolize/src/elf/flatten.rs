@@ -1,23 +1,22 @@
-//! Functions may contain or overlap one another; ranges do not. Flattening
-//! once makes the lookup a plain binary search, with no steps back.
+//! Functions may contain or overlap each other; ranges do not. Flattening them once makes the
+//! look-up a plain binary search, without steps back.
 
 use super::alias::{Function, Label};
 use super::strings::{Name, Table};
 use std::ops;
 
-/// A stretch of addresses that belongs to one function.
+/// A range of addresses that belongs to one function.
 ///
-/// It ends where the function does or where the next range starts, so no end
-/// is kept.
+/// It ends where the function ends or where the next range starts, so its end is not stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Range {
     pub start: u64,
-    /// `start` minus the function's start: not 0 behind a nested function.
+    /// `start` minus the function's start: not 0 for the part after a nested function.
     within: u32,
     size: u32,
-    /// Where in its table, or which of several aliases.
+    /// Offset in the string table, or index of the aliases.
     name: u32,
-    /// From the lowest bit: table, or that there are several (2), inexact (1).
+    /// From the lowest bit: the table, or that there are several names (2 bits); inexact (1 bit).
     flags: u32,
 }
 
@@ -55,16 +54,17 @@ impl Range {
         })
     }
 
+    /// Start of the function, which may be before the range.
     pub fn function_start(&self) -> u64 {
         self.start - u64::from(self.within)
     }
 
+    /// Size of the function; 0 if unknown.
     pub fn size(&self) -> u64 {
         u64::from(self.size)
     }
 
-    /// The first address behind the function. One of unknown size is known at
-    /// its start alone.
+    /// The first address after the function. A function of unknown size is known only at its start.
     pub fn end(&self) -> u64 {
         self.function_start().saturating_add(self.size().max(1))
     }
@@ -73,13 +73,13 @@ impl Range {
         self.flags & INEXACT != 0
     }
 
-    /// Whether it is its function's first range.
+    /// Whether it is the first range of its function.
     pub fn is_first(&self) -> bool {
         self.within == 0
     }
 }
 
-/// No function has 4 GiB; what claims to is cut.
+/// Returns the size, cut to 32 bits: no real function has 4 GiB.
 fn size(function: &Function) -> u32 {
     u32::try_from(function.size).unwrap_or(u32::MAX)
 }
@@ -89,12 +89,12 @@ fn end(function: &Function) -> u64 {
     function.start.saturating_add(size)
 }
 
-/// Functions sorted by start, of equal starts the largest first, as ranges. Where
-/// several cover an address, the one that starts last, the innermost, has it.
+/// Converts functions to ranges. They must be sorted by start, and for equal starts by falling
+/// size. If several functions cover an address, the one that starts last, the innermost, gets it.
 #[derive(Debug, Default)]
 pub struct Flattening {
     ranges: Vec<Range>,
-    /// Those that have not ended yet.
+    /// Functions that have not ended yet.
     open: Vec<Function>,
 }
 
@@ -111,8 +111,8 @@ impl Flattening {
         self.ranges
     }
 
-    /// Closes the functions that end at or before `addr`; who contains them goes
-    /// on behind them.
+    /// Closes the functions that end at or before `addr`; after each, the containing function
+    /// continues.
     fn close(&mut self, addr: u64) {
         while let Some(inner) = self.open.pop_if(|inner| end(inner) <= addr) {
             let resumed = end(&inner);
@@ -124,14 +124,15 @@ impl Flattening {
     }
 }
 
-/// Of two ranges with one start the later one, the inner, stays.
+/// Appends a range. If two ranges have the same start, the later one, which is the inner one,
+/// replaces the other.
 fn push(ranges: &mut Vec<Range>, range: Range) {
     ranges.pop_if(|last| last.start == range.start);
     ranges.push(range);
 }
 
-/// Returns the addresses around `addr` that belong to the same range, and true, or those that no
-/// range holds, and false.
+/// Returns the range of addresses around `addr` that belong to the same range, and true; or those
+/// that no range contains, and false.
 pub fn around(ranges: &[Range], addr: u64) -> (bool, ops::Range<u64>) {
     let behind = ranges.partition_point(|range| range.start <= addr);
     let next = ranges.get(behind).map_or(u64::MAX, |range| range.start);
@@ -211,7 +212,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition, tried at every address.
+        /// Compares with the definition, evaluated at every address.
         #[test]
         fn agrees_with_the_definition(
             spans in proptest::collection::btree_set((0u64..60, 0u64..30), 0..25)

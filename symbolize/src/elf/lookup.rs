@@ -1,5 +1,5 @@
-//! Whether a file offers a symbol to others, by the hash table that the loader uses: a few
-//! reads of some bytes, whatever the size of the file.
+//! Whether a file exports a symbol, by the hash table that the loader uses: a few reads of some
+//! bytes, whatever the size of the file.
 
 use object::elf;
 
@@ -8,11 +8,11 @@ use super::place::place_at;
 use crate::bytes::{u32_at, u32_in};
 use crate::object::{Class, Object, SYMBOL};
 
-/// Symbols that share a bucket: a handful in real files.
+/// Maximum length of a chain of symbols in one bucket: real files have a few.
 const CHAIN_MAX: u64 = 4096;
 
-/// Whether the file defines `name` for others. False where it has no table of the GNU kind
-/// (`DT_GNU_HASH`), which all linkers have written for twenty years.
+/// Whether the file exports `name`. False if it has no hash table of the GNU kind (`DT_GNU_HASH`),
+/// which all linkers have written for twenty years.
 pub fn exports(object: &Object, name: &[u8]) -> bool {
     find(object, name).is_some()
 }
@@ -33,7 +33,7 @@ fn find(object: &Object, name: &[u8]) -> Option<()> {
     let header: [u8; 16] = read(table, 16)?.try_into().ok()?;
     let [buckets, first, filter, shift] = [0, 4, 8, 12].map(|at| u64::from(u32_at(&header, at)));
     let hash = gnu_hash(name);
-    // 1. The filter rules out most symbols that are not there.
+    // 1. The Bloom filter rules out most symbols that are not there.
     let size = u64::from(object.class().address_size());
     let bits = 8 * size;
     let nth = (hash / bits).checked_rem(filter)?;
@@ -47,7 +47,7 @@ fn find(object: &Object, name: &[u8]) -> Option<()> {
     if held & wanted != wanted {
         return None;
     }
-    // 2. Those of its bucket.
+    // 2. The symbols of its bucket are compared.
     let start = start.checked_add(filter * size)?;
     let begin = word(start.checked_add(hash.checked_rem(buckets)? * 4)?)?;
     let chains = start.checked_add(buckets * 4)?;
@@ -70,7 +70,7 @@ fn find(object: &Object, name: &[u8]) -> Option<()> {
     None
 }
 
-/// The hash of a name (<https://flapenguin.me/elf-dt-gnu-hash>).
+/// Returns the hash of a name (<https://flapenguin.me/elf-dt-gnu-hash>).
 fn gnu_hash(name: &[u8]) -> u64 {
     let step = |hash: u32, byte: &u8| hash.wrapping_mul(33).wrapping_add(u32::from(*byte));
     u64::from(name.iter().fold(5381, step))
@@ -116,7 +116,7 @@ mod tests {
                 assert!(!exports(&object, &[name, b"_not"].concat()));
             }
         }
-        // libc has thousands.
+        // libc exports thousands.
         assert!(found > 1000, "{found}");
     }
 }

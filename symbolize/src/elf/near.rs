@@ -1,8 +1,8 @@
-//! Which functions of a large file decide what is at a few of its addresses.
+//! Finds the functions of a large file that decide which function is at a few of its addresses.
 //!
-//! The whole table of a file with 300,000 functions takes a tenth of a second to sort, and 8 MiB.
-//! Two looks at each symbol tell as much about some addresses, and keep only what is near them:
-//! the first look finds the *window* of each address, the second what lies in a window.
+//! Sorting the whole table of a file with 300,000 functions takes a tenth of a second, and 8 MiB.
+//! Two passes over the symbols give the same result for some addresses, and keep only what is near
+//! them: the first pass finds the *window* of each address, the second pass what lies in a window.
 //!
 //! ```text
 //! no function of known size has the address a:
@@ -17,16 +17,16 @@
 //! ```
 //!
 //! `L` is the last start at or before the address: a function without a size may reach from there
-//! to the address, unless another one, which has `L` in it, says that it is a label. `N` is
-//! the next start, where it ends. `E` is where the last function before the address ends.
+//! to the address, unless another function contains `L`, so that `L` is a label. `N` is the next
+//! start, where such a function ends. `E` is where the last function before the address ends.
 
 use super::candidates::{Candidate, Symbols};
 use super::plt;
 use crate::object::Section;
 use crate::{LinkAddr, OpenError};
 
-/// The functions that decide what is at these addresses. None if the file itself has to tell of one, as
-/// it is among the stubs that call into other files.
+/// Returns the functions that decide what is at these addresses. `None` if the file itself has to
+/// be read for one of them, because it is among the stubs that call into other files.
 pub fn functions(
     symbols: &Symbols<'_>,
     addrs: &[LinkAddr],
@@ -55,19 +55,20 @@ pub fn functions(
     Ok(Some(near))
 }
 
-/// The first look: what is next to each address.
+/// The first pass: what is next to each address.
 #[derive(Debug)]
 struct Neighbours {
-    /// Sorted, each once.
+    /// The addresses, sorted and distinct.
     addrs: Vec<u64>,
-    /// By address: the innermost function of known size that has it, first and last byte.
+    /// For each address first and last byte of the innermost function of known size that contains
+    /// it.
     inner: Vec<Option<(u64, u64)>>,
-    /// By gap between addresses: gap `i` has what is behind address `i - 1`, up to address `i`
-    /// with it. The last start in it.
+    /// For each gap between addresses the last start in it. Gap `i` reaches from behind the
+    /// address `i - 1` up to and including address `i`.
     last_start: Vec<Option<u64>>,
-    /// The first start in it.
+    /// For each gap the first start in it.
     first_start: Vec<Option<u64>>,
-    /// The last end of a function in it.
+    /// For each gap the last end of a function in it.
     last_end: Vec<Option<u64>>,
 }
 
@@ -85,7 +86,7 @@ impl Neighbours {
         }
     }
 
-    /// Looks at one function.
+    /// Adds one function.
     fn add(&mut self, function: &Candidate) {
         let start = function.start;
         let gap = self.gap(start);
@@ -110,12 +111,12 @@ impl Neighbours {
         }
     }
 
-    /// The gap in which a place is.
+    /// Returns the gap that contains an address.
     fn gap(&self, place: u64) -> usize {
         self.addrs.partition_point(|addr| *addr < place)
     }
 
-    /// The windows of all addresses.
+    /// Returns the windows of all addresses.
     fn windows(&self) -> Windows {
         let mut windows = Vec::with_capacity(self.addrs.len());
         let (mut last_start, mut last_end) = (None, None);
@@ -135,7 +136,7 @@ impl Neighbours {
     }
 }
 
-/// Stretches of addresses, which do not touch.
+/// Ranges of addresses that do not touch each other.
 #[derive(Debug)]
 struct Windows(Vec<(u64, u64)>);
 
@@ -152,7 +153,8 @@ impl Windows {
         Windows(windows)
     }
 
-    /// Whether what starts there, and is so large, has a byte in one of them, or its start if it has no size.
+    /// Whether a function of that start and size has a byte in one of the windows, or its start if
+    /// it has no size.
     fn touch(&self, start: u64, size: u64) -> bool {
         let last = start.saturating_add(size.max(1)) - 1;
         let at = self.0.partition_point(|(_, last)| *last < start);
@@ -169,12 +171,12 @@ mod tests {
     use std::path::Path;
     use test_support::{Random, Scratch, compile, run_tool};
 
-    /// The size of the code, and how many functions are in it, most of which lie in others.
+    /// Size of the test code; most of its functions lie inside of others.
     const CODE: u64 = 4096;
     const FUNCTIONS: u64 = 150;
 
-    /// Code that does nothing, with functions of all kinds in it: of known and unknown size, within each
-    /// other, across each other, of several names, and labels that are none.
+    /// Code that does nothing, with all kinds of functions: of known and unknown size, nested,
+    /// overlapping, with several names, and labels that are not functions.
     fn assembly(random: &mut Random) -> String {
         let mut text = format!(".text\nbase:\n.skip {CODE}, 0x90\n");
         for number in 0..FUNCTIONS {
@@ -200,7 +202,7 @@ mod tests {
         ElfSymbols::read(&File::open(path).unwrap()).unwrap()
     }
 
-    /// Asserts that what is found for some places alone is what the whole table has there.
+    /// Asserts that the functions found for some places alone are those of the whole table.
     fn assert_alike(path: &Path, whole: &ElfSymbols, places: &[FileOffset]) {
         let object = Object::read(&File::open(path).unwrap()).unwrap();
         let near = ElfSymbols::near(object, None, places).unwrap();
@@ -245,7 +247,7 @@ mod tests {
             let whole = whole(&program);
             let base = whole.first_start().expect("there are functions").0;
             let place = |addr| whole.segments().to_file(LinkAddr(addr));
-            // By themselves, then some at once.
+            // First each place alone, then several together.
             for _ in 0..300 {
                 let addr = base + random.below(CODE + 16);
                 assert_alike(&program, &whole, &Vec::from_iter(place(addr)));
@@ -258,7 +260,8 @@ mod tests {
         }
     }
 
-    /// This program itself: thousands of functions, among them some of several names.
+    /// Uses this test program itself, which has thousands of functions, some of them with several
+    /// names.
     #[test]
     fn places_of_a_real_program_have_what_its_whole_table_has() {
         let path = std::env::current_exe().unwrap();
@@ -275,7 +278,7 @@ mod tests {
             asked += places.len();
             let object = Object::read(&File::open(&path).unwrap()).unwrap();
             let Some(near) = ElfSymbols::near(object, None, &places).unwrap() else {
-                // Some place is among the stubs.
+                // Some place is in a stub.
                 continue;
             };
             for place in places {

@@ -1,5 +1,5 @@
-//! What an ELF file needs to run: the libraries that the dynamic loader maps before the
-//! program begins, and that loader itself.
+//! What an ELF file needs to run: the libraries that the dynamic loader maps before the program
+//! begins, and the loader itself.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -10,28 +10,29 @@ use super::dynamic::entries;
 use super::place::place_at;
 use crate::object::{Object, ProgramHeader};
 
-/// The longest text that is read: as long as a path may be (PATH_MAX of Linux).
+/// Longest text that is read: the limit of a path (PATH_MAX of Linux).
 const TEXT_BYTES_MAX: u64 = 4096;
 
-/// More libraries than any file needs by itself.
+/// Maximum number of libraries: more than any real file needs directly.
 const LIBRARIES_MAX: usize = 1024;
 
-/// What an ELF file tells the dynamic loader, see ld.so(8).
+/// What an ELF file specifies for the dynamic loader, see ld.so(8).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needed {
-    /// The path of the loader. `None` for libraries, and for programs linked statically.
+    /// Path of the loader; `None` for libraries, and for statically linked programs.
     pub loader: Option<OsString>,
     /// Names or paths of libraries, in the order in which they are mapped.
     pub libraries: Vec<OsString>,
-    /// Folders that are searched before those of `LD_LIBRARY_PATH`, with colons between
-    /// them; `$ORIGIN` is that of the file.
+    /// Directories that are searched before those of `LD_LIBRARY_PATH`, separated by colons;
+    /// `$ORIGIN` stands for the file's directory.
     pub rpath: Option<OsString>,
-    /// Folders that are searched after those. A file that has them has no `rpath`.
+    /// Directories that are searched after those of `LD_LIBRARY_PATH`. A file that has them has no
+    /// `rpath`.
     pub runpath: Option<OsString>,
 }
 
 impl Needed {
-    /// Reads the dynamic segment of a file. Nothing is needed by a file without one.
+    /// Reads the dynamic segment of a file. A file without one needs nothing.
     pub fn of(object: &Object) -> Needed {
         let loader = object
             .program_headers()
@@ -70,7 +71,7 @@ impl Needed {
     }
 }
 
-/// The text at an offset of the file, up to its zero. `None` if there is none.
+/// Returns the text at an offset of the file, up to its zero; `None` if there is none.
 fn text(object: &Object, offset: u64, len: u64) -> Option<OsString> {
     let bytes = object
         .source()

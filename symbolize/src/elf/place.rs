@@ -1,15 +1,15 @@
-//! Where in a file a symbol table and what belongs to it are.
+//! The places of a symbol table and of what belongs to it.
 
 use crate::LinkAddr;
 use crate::object::{Object, SYMBOL, Section};
 
-/// Of a symbol, widened.
+/// Size of a symbol after it was widened to the 64-bit layout.
 pub const SYMBOL_BYTES: usize = SYMBOL.wide;
 
-/// The largest browsers have 2 million. 256 MiB.
+/// Maximum number of symbols, which take 256 MiB. The largest browsers have 2 million.
 pub const SYMBOLS_MAX: u64 = (256 << 20) / SYMBOL_BYTES as u64;
 
-/// A part of the file.
+/// A range of bytes in the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FileRange {
     pub offset: u64,
@@ -25,24 +25,25 @@ impl From<&Section> for FileRange {
     }
 }
 
-/// A symbol table and the string table that belongs to it.
+/// A symbol table and its string table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TablePlace {
     pub symbols: FileRange,
     pub strings: FileRange,
-    /// `.gnu.version`: for each symbol which version it is.
+    /// `.gnu.version`: the version number of each symbol.
     pub versions: Option<FileRange>,
 }
 
-/// A string table can be read in part, so its size need not be believed.
+/// Cuts a range to the file's size. A string table can be read in part, so its stated size need not
+/// be right.
 pub fn within_file(object: &Object, place: FileRange) -> FileRange {
     let rest = object.source().len().saturating_sub(place.offset);
-    // Names have 32-bit offsets.
+    // Offsets of names have 32 bits.
     let size = place.size.min(rest).min(u64::from(u32::MAX));
     FileRange { size, ..place }
 }
 
-/// The place of `size` bytes at a link address.
+/// Returns the place in the file of `size` bytes at a link address.
 pub fn place_at(object: &Object, addr: u64, size: u64) -> Option<FileRange> {
     let offset = object.segments().to_file(LinkAddr(addr))?.0;
     Some(FileRange { offset, size })

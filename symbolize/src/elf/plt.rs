@@ -1,11 +1,11 @@
-//! Stubs of the procedure linkage table: the few instructions through which a
-//! file calls functions of other files. They have no symbols; they are named
-//! `foo@plt` after the function whose address they jump to.
+//! Stubs of the procedure linkage table: the few instructions through which a file calls functions
+//! of other files. They have no symbols. They are named `foo@plt` after the function whose address
+//! they jump to.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `decode` | which slot of the GOT a stub jumps through |
-//! | `relocations` | what the loader puts into the slots |
+//! | `relocations` | which function's address the loader puts into each slot |
 
 mod decode;
 mod relocations;
@@ -24,25 +24,26 @@ use crate::{LinkAddr, OpenError};
 use decode::Linkage;
 use relocations::{Function, Relocation};
 
-/// 16 bytes per imported function, in all such sections.
+/// Maximum size of all such sections; there are 16 bytes per imported function.
 const PLT_BYTES_MAX: u64 = 16 << 20;
 
-/// All names together.
+/// Maximum size of all names together.
 const NAMES_BYTES_MAX: usize = 64 << 20;
 
-/// Names of one resolver that are looked at. They have two or three.
+/// Maximum number of names of one resolver that are compared. Real ones have two or three.
 const ALIASES_MAX: usize = 16;
 
-/// Resolvers whose address is looked up in the file: static programs have some dozens.
+/// Maximum number of resolvers whose address is looked up in the file: static programs have some
+/// dozens.
 const RESOLVERS_MAX: usize = 4096;
 
-/// Where a stub gets the address from that it jumps to.
+/// Where a stub gets its jump target from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Target {
     /// The slot of the GOT at this link address.
     Got(u64),
-    /// The relocation of this number in `.rela.plt` or `.rel.plt`: the lazy half of a
-    /// stub.
+    /// The relocation with this number in `.rela.plt` or `.rel.plt`: the stub is the lazy half of a
+    /// pair.
     Relocation(u32),
 }
 
@@ -54,7 +55,7 @@ pub struct Stubs {
 }
 
 impl Stubs {
-    /// `functions` are those known so far, sorted.
+    /// Finds and names the stubs; `functions` are those known so far, sorted.
     pub fn find(
         &mut self,
         object: &Object,
@@ -124,7 +125,7 @@ struct Stub {
     target: Target,
 }
 
-/// The sections with stubs, and their numbers.
+/// Returns the sections with stubs, and their numbers.
 pub fn sections(object: &Object) -> impl Iterator<Item = (u16, &Section)> {
     (0..).zip(object.sections()).filter(|(_, section)| {
         let name = object.section_name(section);
@@ -137,11 +138,11 @@ fn decode_all(object: &Object, linkage: Linkage) -> Vec<Stub> {
     let mut stubs = Vec::new();
     let mut left = PLT_BYTES_MAX;
     for (index, section) in sections(object) {
-        // A table that cannot be read only costs the names of its stubs.
+        // If a table cannot be read, only the names of its stubs are missing.
         let Ok(code) = object.section_data(section, left, "linkage table") else {
             continue;
         };
-        // Sections of a made-up file may all be the same bytes.
+        // The sections of a forged file may all refer to the same bytes.
         left -= code.len() as u64;
         stubs.extend(linkage.stubs(section, &code).map(|stub| Stub {
             addr: section.addr.wrapping_add(stub.within),
@@ -153,8 +154,8 @@ fn decode_all(object: &Object, linkage: Linkage) -> Vec<Stub> {
     stubs
 }
 
-/// Finds the relocations that fill the slots. Most are in `.rela.plt`; the
-/// rest, for `.plt.got`, in the much larger `.rela.dyn`.
+/// Finds the relocations that fill the slots. Most are in `.rela.plt`; the others, for `.plt.got`,
+/// in the much larger `.rela.dyn`.
 fn resolve(object: &Object, linkage: Linkage, stubs: &[Stub]) -> HashMap<Target, Function> {
     let mut wanted: HashMap<Target, Option<Function>> =
         stubs.iter().map(|stub| (stub.target, None)).collect();
@@ -179,7 +180,7 @@ fn resolve(object: &Object, linkage: Linkage, stubs: &[Stub]) -> HashMap<Target,
     found.filter_map(|(t, f)| f.map(|f| (t, f))).collect()
 }
 
-/// The address that the file has in a slot of 32 bits.
+/// Returns the address that the file has in a 32-bit slot.
 fn word_in(object: &Object, slot: u64) -> Option<u64> {
     let offset = object.segments().to_file(LinkAddr(slot))?;
     let bytes = object.source().read(offset.0, 4, "linkage table").ok()?;
@@ -194,7 +195,7 @@ fn symbol_name(loaded: &Loaded, index: u32) -> Option<Name> {
     })
 }
 
-/// The resolver's most public name: `memmove`, not `__libc_memmove_ifunc`.
+/// Returns the most public name of a resolver: `memmove`, not `__libc_memmove_ifunc`.
 fn name_at(functions: &[Candidate], names: &Names, addr: u64) -> Option<Name> {
     let index = functions.partition_point(|function| function.start < addr);
     let at_addr = functions[index..].iter().take_while(|f| f.start == addr);

@@ -1,4 +1,4 @@
-//! String tables, read in chunks when a name is asked for.
+//! String tables, of which chunks are read when a name is looked up.
 //!
 //! A large library has 15 MB of names, of which a profile shows some hundreds.
 
@@ -10,15 +10,15 @@ use super::tables::Tables;
 use crate::OpenError;
 use crate::object::Object;
 
-/// Read at once. Most of what a `pread` costs is copying, and a process that
-/// finds names mostly wants one name of a chunk before it forgets what it has read.
+/// Size of a chunk. Most of the cost of a `pread` is copying, and a process that looks up names
+/// mostly needs one name of a chunk before the chunk is dropped.
 const CHUNK_BYTES: u64 = 4 << 10;
 
-/// Read beyond a chunk at first, for the name that crosses its end.
+/// Number of bytes that are first read beyond a chunk, for a name that crosses its end.
 const OVERLAP_BYTES: u64 = 1 << 10;
 
-/// Longer names are cut. Compilers write names of some 10 KiB at times; the
-/// demangler does not take more than 8 KiB anyway.
+/// Maximum length of a name; longer ones are cut. Compilers write names of some 10 KiB at times;
+/// the demangler does not accept more than 8 KiB anyway.
 const NAME_BYTES_MAX: usize = 64 << 10;
 
 /// A name in one of a file's string tables.
@@ -28,15 +28,15 @@ pub struct Name {
     pub offset: u32,
 }
 
-/// Which string table.
+/// One of the string tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Table {
-    /// That of `.symtab`.
+    /// The string table of `.symtab`.
     Full,
-    /// That of `.dynsym`.
+    /// The string table of `.dynsym`.
     Dynamic,
-    /// Ours, for stubs.
+    /// Names that we made for stubs.
     Stub,
 }
 
@@ -59,17 +59,17 @@ impl Names {
         }
     }
 
-    /// Names of our own making, each ended by a NUL.
+    /// Sets the names of stubs, each ended by a NUL.
     pub fn set_stubs(&mut self, names: Vec<u8>) {
         self.stubs = names.into();
     }
 
-    /// The name without its version, empty where there is none.
+    /// Returns a name without its version; empty if there is none.
     pub fn get(&self, name: Name) -> Result<&[u8], OpenError> {
         Ok(self.get_versioned(name)?.0)
     }
 
-    /// The same, and whether the linker's `.symtab` says that this is an old
+    /// Returns a name without its version, and whether the linker's `.symtab` marks it as an old
     /// version of the function, kept for programs linked against it.
     pub fn get_versioned(&self, name: Name) -> Result<(&[u8], bool), OpenError> {
         Ok(match name.table {
@@ -82,13 +82,13 @@ impl Names {
         })
     }
 
-    /// Drops what was read so far.
+    /// Drops all names that were read.
     pub fn forget(&mut self) {
         self.full.forget();
         self.dynamic.forget();
     }
 
-    /// Bytes of names that were read and are still there.
+    /// Bytes of names that are cached.
     pub fn read_bytes(&self) -> usize {
         self.full.read_bytes.load(Ordering::Relaxed)
             + self.dynamic.read_bytes.load(Ordering::Relaxed)
@@ -105,7 +105,7 @@ struct StringTable {
     object: Arc<Object>,
     place: FileRange,
     chunks: Box<[OnceLock<Box<[u8]>>]>,
-    /// Of the chunks that are there.
+    /// Bytes of the cached chunks.
     read_bytes: AtomicUsize,
 }
 
@@ -171,9 +171,9 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
     &bytes[..memchr::memchr(0, bytes).unwrap_or(bytes.len())]
 }
 
-/// GNU ld writes versions into `.symtab`: `name@@VERSION` for the one that new
-/// programs link to, `name@VERSION` for older ones. Gives the name, and
-/// whether it is an older one.
+/// Splits off the version. GNU ld writes versions into `.symtab`: `name@@VERSION` for the one that
+/// new programs link to, `name@VERSION` for older ones. Returns the name, and whether it is an
+/// older version.
 fn without_version(name: &[u8]) -> (&[u8], bool) {
     let Some(at) = memchr::memchr(b'@', name).filter(|&at| at > 0) else {
         return (name, false);
@@ -183,7 +183,7 @@ fn without_version(name: &[u8]) -> (&[u8], bool) {
         Some(version) => (version, false),
         None => (version, true),
     };
-    // Other languages have the sign in their names.
+    // Other languages use `@` in names.
     let is_version = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-+".contains(byte);
     if version.iter().all(is_version) {
         (base, old)

@@ -1,4 +1,4 @@
-//! The symbol tables of a file: where they are, and their symbols.
+//! The symbol tables of a file: finds them, and reads their symbols.
 
 use object::elf;
 
@@ -10,9 +10,9 @@ use crate::object::{Object, SYMBOL};
 /// The symbol tables of a file.
 #[derive(Debug, Default)]
 pub struct Tables {
-    /// `.symtab`, absent from stripped files.
+    /// Place of `.symtab`, which stripped files do not have.
     pub full: Option<TablePlace>,
-    /// `.dynsym`, what the file imports and exports.
+    /// Place of `.dynsym`, the imported and exported symbols.
     pub dynamic: Option<TablePlace>,
 }
 
@@ -42,10 +42,11 @@ pub fn find(object: &Object) -> Tables {
     }
 }
 
-/// Symbols that are read at once.
+/// Number of symbols that are read at once.
 const PIECE: u64 = 4096;
 
-/// Gives `take` the symbols of a table, widened, piece by piece: each is looked at once.
+/// Calls `take` with the symbols of a table, widened, piece by piece. Used for tables that are read
+/// only once.
 pub fn read_pieces(
     object: &Object,
     place: FileRange,
@@ -74,11 +75,11 @@ pub fn read_pieces(
     Ok(())
 }
 
-/// The symbols of a file that are looked at more than once, widened.
+/// The symbols that are read more than once, widened.
 #[derive(Debug, Default)]
 pub struct Loaded {
     pub dynamic: Vec<u8>,
-    /// `.gnu.version`, as long as `dynamic` has symbols or empty.
+    /// `.gnu.version`: either one entry for each symbol of `dynamic`, or empty.
     pub versions: Vec<u8>,
 }
 
@@ -96,7 +97,7 @@ pub fn load(object: &Object, tables: &Tables) -> Result<Loaded, OpenError> {
     })
 }
 
-/// What a table of symbols may have in this file.
+/// Maximum size of a symbol table in this file.
 pub fn symbols_bytes_max(object: &Object) -> u64 {
     SYMBOLS_MAX * object.class().size_of(&SYMBOL) as u64
 }

@@ -1,4 +1,4 @@
-//! Which files are believed to be what a process tells of its own code.
+//! Decides which files are trusted to describe a process's own run-time code.
 
 use std::fs::File;
 use std::io::Read;
@@ -15,18 +15,18 @@ use super::stat::fields_behind_name;
 use crate::Reason;
 use crate::opener::{Blocker, Links, Opening, open_beneath};
 
-/// Of `/proc/PID/maps`, to find a dump: it is mapped as a mark, early.
+/// Number of bytes of `/proc/PID/maps` that are searched for a dump: it is mapped early, as a mark.
 const MAPS_BYTES_MAX: u64 = 4 << 20;
 
-/// `/proc/PID/stat` has the start of a process in hundredths of a second, whatever the
+/// Unit of a process's start time in `/proc/PID/stat`: hundredths of a second, whatever the
 /// kernel's own ticks are.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// By how much the time of a file and the start of a process, both rounded, can differ from
-/// their order. Numbers of processes are not used again that fast.
+/// Tolerance for comparing the time of a file with the start of a process, which are both rounded.
+/// Pids are not reused that fast.
 const ROUNDING: Duration = Duration::from_secs(2);
 
-/// What `/proc/PID/status` tells.
+/// The needed fields of `/proc/PID/status`.
 #[derive(Debug, PartialEq, Eq)]
 struct Status {
     pid: u32,
@@ -46,7 +46,7 @@ pub fn perf_map(process: BorrowedFd<'_>, opening: &mut Opening<'_>) -> Result<Fi
         other => other,
     })?;
     check(&file, &status)?;
-    // Runtimes leave their maps behind, and a later process can get the same number.
+    // Runtimes leave their maps behind, and a later process can get the same pid.
     if is_older(&file, process) {
         return Err(Reason::Jit);
     }
@@ -69,7 +69,7 @@ pub fn jit_dump(process: BorrowedFd<'_>, opening: &mut Opening<'_>) -> Result<Fi
     Ok(file)
 }
 
-/// Opens a file of the process that is no link.
+/// Opens a file of the process that is not a symbolic link.
 fn open_own(
     process: BorrowedFd<'_>,
     path: &Path,
@@ -80,7 +80,7 @@ fn open_own(
     open_beneath(root.as_fd(), path, Links::Refuse, opening)
 }
 
-/// The path in a line of `/proc/PID/maps`, if it is that of a dump.
+/// Returns the path in a line of `/proc/PID/maps`, if it is that of a dump.
 fn dump_path(line: &[u8]) -> Option<&[u8]> {
     let path = &line[memchr::memchr(b'/', line)?..];
     let name = &path[memchr::memrchr(b'/', path)? + 1..];
@@ -88,13 +88,13 @@ fn dump_path(line: &[u8]) -> Option<&[u8]> {
     (!pid.is_empty() && pid.iter().all(u8::is_ascii_digit)).then_some(path)
 }
 
-/// Only the process, its user, or root may have written it. Group-writable is
-/// what a umask of 002 makes of every file.
+/// Returns an error unless only the process, its user, or root can have written the file.
+/// Group-writable is accepted, as a umask of 002 makes every file so.
 fn check(file: &File, status: &Status) -> Result<(), Reason> {
     let stat = file.metadata().map_err(|_| Reason::Jit)?;
     let is_own = stat.uid() == status.euid || stat.uid() == 0;
     let is_open_to_all = stat.mode() & 0o002 != 0;
-    // More than one name: a link that somebody else may have made.
+    // A file with several hard links may have been linked there by another user.
     if is_own && !is_open_to_all && stat.nlink() == 1 {
         Ok(())
     } else {
@@ -102,9 +102,9 @@ fn check(file: &File, status: &Status) -> Result<(), Reason> {
     }
 }
 
-/// Whether a file was last written before the process started. A clock that was set forward
-/// since can make this true of a file that the process itself wrote; it is believed again
-/// once the process writes more.
+/// Whether a file was last written before the process started. If the clock was set forward since,
+/// this can be true of a file that the process itself wrote; the file is accepted again once the
+/// process writes more.
 fn is_older(file: &File, process: BorrowedFd<'_>) -> bool {
     let written = file.metadata().and_then(|stat| stat.modified());
     let (Ok(written), Some(started)) = (written, start(process)) else {
@@ -113,8 +113,7 @@ fn is_older(file: &File, process: BorrowedFd<'_>) -> bool {
     written + ROUNDING < started
 }
 
-/// When a process started, by the clock that files have their times from. None if it cannot
-/// be read.
+/// Returns the start of a process, on the clock of file times; `None` if it cannot be read.
 fn start(process: BorrowedFd<'_>) -> Option<SystemTime> {
     let mut stat = Vec::new();
     open_text(process, "stat")
@@ -126,14 +125,14 @@ fn start(process: BorrowedFd<'_>) -> Option<SystemTime> {
     SystemTime::now().checked_sub(now.checked_sub(start_since_boot(&stat)?)?)
 }
 
-/// The 22nd field of `/proc/PID/stat`.
+/// Returns the 22nd field of `/proc/PID/stat`.
 fn start_since_boot(stat: &[u8]) -> Option<Duration> {
     let mut fields = fields_behind_name(stat)?.split_whitespace();
     let ticks: f64 = fields.nth(22 - 3)?.parse().ok()?;
     Duration::try_from_secs_f64(ticks / TICKS_PER_SECOND).ok()
 }
 
-/// Whether the process is gone.
+/// Whether the process has ended.
 pub fn has_ended(process: &OwnedFd) -> bool {
     status(process.as_fd()).is_err()
 }

@@ -1,24 +1,24 @@
-//! What is asked of a process that has no rights: to make something of files that are open.
+//! Orders for a parser process, which has no privileges: to extract something from open files.
 
 use std::os::fd::BorrowedFd;
 
 use crate::Writers;
 
-/// A file, what is known of its debug file, and two root directories.
+/// Maximum number of files of an order: the file, the known debug file, and two root directories.
 pub const ORDER_FILES_MAX: usize = 4;
 
-/// What a parser is there for. Each has a process of its own, which keeps what it has read.
+/// The task of a parser. Each task has a process of its own, which caches what it has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
     /// Names of functions.
     Names,
     /// Lines of source text.
     Lines,
-    /// Unwind tables that nobody waits for.
+    /// Unwind tables that no sample waits for.
     Tables,
     /// Unwind tables that samples wait for.
     WantedTables,
-    /// Names of code that was made at run time.
+    /// Names of code made at run time.
     JitNames,
 }
 
@@ -32,7 +32,7 @@ impl Work {
         Work::JitNames,
     ];
 
-    /// What is done, for who reads of a mistake in it.
+    /// Name of the task, for error messages.
     pub const fn name(self) -> &'static str {
         match self {
             Work::Names => "reading symbols",
@@ -43,20 +43,20 @@ impl Work {
     }
 }
 
-/// A piece of work for a parser.
+/// A task for a parser process.
 #[derive(Debug, Clone, Copy)]
 pub struct Order<'a> {
-    /// What is to be done.
+    /// What to do.
     pub work: Work,
-    /// The number of the file that it is about. Whoever was given a file of that number
-    /// before may have kept what was read of it.
+    /// Number of the file that it is about. A parser that was given a file with that number before
+    /// may have cached what it read.
     pub file: u64,
-    /// Who can write to the file: a process that has read a file of theirs reads none of
-    /// others.
+    /// Who can write to the file: a process that has parsed a file of some user is not used for
+    /// files of other users.
     pub writers: Writers,
-    /// The open files that the message speaks of, [`ORDER_FILES_MAX`] at most.
+    /// The open files that the message refers to, at most [`ORDER_FILES_MAX`].
     pub files: &'a [BorrowedFd<'a>],
-    /// What to do, for [`Parser::perform`](crate::parser::Parser::perform), or for who makes
-    /// unwind tables ([`table_order`](crate::parser::table_order)).
+    /// Details of the task, for [`Parser::perform`](crate::parser::Parser::perform), or for the
+    /// process that makes unwind tables ([`table_order`](crate::parser::table_order)).
     pub message: &'a [u8],
 }

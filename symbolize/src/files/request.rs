@@ -1,4 +1,4 @@
-//! What can be asked for, and how it is done.
+//! Requests for files and memory of targets, and how they are performed.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -14,80 +14,81 @@ use crate::error::io_reason;
 use crate::opener::{self, Blocker, FileSource, Links, Opening};
 use crate::revision::{REVISION_WORDS, Revision};
 
-/// Of the executable lines of `/proc/PID/maps`: 65,530 mappings, which is the most that a
-/// process has by default, of paths of 250 bytes.
+/// Maximum size of the executable lines of `/proc/PID/maps`: 65,530 mappings, the default limit of
+/// a process, with paths of 250 bytes.
 const MAPS_BYTES_MAX: usize = 16 << 20;
 
-/// Environments of programs are smaller; the kernel allows a quarter of the stack.
+/// Maximum size of an environment. Real ones are smaller; the kernel allows a quarter of the stack.
 const ENVIRONMENT_BYTES_MAX: u64 = 2 << 20;
 
-/// More of a command line tells nobody anything, and thousands of processes are kept.
+/// Maximum size of a command line. More of it is not helpful, and those of thousands of processes
+/// are kept.
 const COMMAND_LINE_BYTES_MAX: u64 = 1 << 10;
 
-/// Images of vDSOs and functions that runtimes made are what is read of other processes'
-/// memory.
+/// Maximum number of bytes read from a process's memory: images of vDSOs and functions that
+/// runtimes made are what is read.
 const MEMORY_BYTES_MAX: u32 = 1 << 20;
 
-/// Something that may wait for a file server, or for a target.
+/// A request that may block on a file server, or on a target.
 #[derive(Debug, Clone, Copy)]
 pub enum Request<'a> {
-    /// The file that a process has mapped.
+    /// Open the file that a process has mapped.
     Mapped(FileSource<'a>),
-    /// What is mapped at exactly this range.
+    /// Open what is mapped at exactly this range.
     Mapping {
         /// The process.
         pid: u32,
-        /// First address, and the one behind the last.
+        /// First address, and the first one after the range.
         range: (u64, u64),
     },
-    /// How what is mapped at exactly these ranges was last written: for each whether that
-    /// could be seen, in one word, and the words of the [`Revision`].
+    /// Read the revision of what is mapped at exactly these ranges. The reply has for each range
+    /// one word that says whether it could be read, and the words of the [`Revision`].
     MappedRevisions {
         /// The process.
         pid: u32,
-        /// First address, and the one behind the last.
+        /// For each range first address, and the first one after it.
         ranges: &'a [(u64, u64)],
     },
-    /// `/proc/PID/exe`.
+    /// Open `/proc/PID/exe`.
     Program {
         /// The process.
         pid: u32,
     },
-    /// A regular file below a root directory.
+    /// Open a regular file below a root directory.
     Beneath {
-        /// The directory, which no path leads out of.
+        /// The directory; no path leads out of it.
         root: BorrowedFd<'a>,
         /// The path below it, relative or absolute.
         path: &'a Path,
         /// Whether the last part may be a symbolic link.
         links: Links,
     },
-    /// A root directory.
+    /// Open a root directory.
     Root {
         /// The process.
         pid: u32,
     },
-    /// A file or directory at an absolute path that the user names.
+    /// Open a file or directory at an absolute path that the user specified.
     Named {
         /// The path, absolute.
         path: &'a Path,
     },
-    /// The perf map of the process with this directory in /proc.
+    /// Open the perf map of the process with this directory in /proc.
     PerfMap {
         /// `/proc/PID`, opened.
         process: BorrowedFd<'a>,
     },
-    /// The jitdump of the process with this directory in /proc.
+    /// Open the jitdump of the process with this directory in /proc.
     JitDump {
         /// `/proc/PID`, opened.
         process: BorrowedFd<'a>,
     },
-    /// The executable lines of `/proc/PID/maps`.
+    /// Read the executable lines of `/proc/PID/maps`.
     CodeMappings {
         /// The process.
         pid: u32,
     },
-    /// A piece of a process's memory, as far as there is any from its start on.
+    /// Read a piece of a process's memory, as far as it exists from its start on.
     Memory {
         /// The process.
         pid: u32,
@@ -96,47 +97,47 @@ pub enum Request<'a> {
         /// Number of bytes, 1 MiB at most.
         len: u32,
     },
-    /// Several pieces of a process's memory, one after the other: of each its number of bytes, in
-    /// four bytes, and the bytes; none of a piece that is not there as a whole.
+    /// Read several pieces of a process's memory, one after the other. The reply has for each piece
+    /// its number of bytes, as four bytes, and the bytes; 0 if the piece is not completely
+    /// readable.
     Pieces {
         /// The process.
         pid: u32,
-        /// First address and length of each; of those that reach beyond 1 MiB in all, nothing is
-        /// read.
+        /// First address and length of each piece. Pieces beyond 1 MiB in total are not read.
         pieces: &'a [(u64, u64)],
     },
-    /// An xz stream in a file, unpacked into a file in memory: to no more than 64 MiB.
+    /// Unpack an xz stream of a file into a file in memory, of at most 64 MiB.
     Unpack {
         /// The file.
         file: BorrowedFd<'a>,
-        /// Where the stream begins.
+        /// Offset of the stream.
         offset: u64,
         /// Its length.
         len: u64,
     },
-    /// `/proc/PID/environ`.
+    /// Read `/proc/PID/environ`.
     Environment {
         /// The process.
         pid: u32,
     },
-    /// `/proc/PID/cmdline`: the kernel reads it in the process's memory.
+    /// Read `/proc/PID/cmdline`, which the kernel reads from the process's memory.
     CommandLine {
         /// The process.
         pid: u32,
     },
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug, Default)]
 pub struct Reply {
-    /// The file or directory, where the request asks for one.
+    /// The opened file or directory, if the request opens one.
     pub file: Option<OwnedFd>,
-    /// The bytes, where the request asks for some.
+    /// The bytes that were read, if the request reads some.
     pub bytes: Vec<u8>,
 }
 
 impl Request<'_> {
-    /// The process that it is about, by number; `None` if it is about none.
+    /// The pid of the process that the request is about; `None` if it is about none.
     pub fn pid(&self) -> Option<u32> {
         match *self {
             Request::Mapped(source) => source.pid,
@@ -157,8 +158,8 @@ impl Request<'_> {
         }
     }
 
-    /// The process whose memory it is about, which is where it may wait from its beginning
-    /// on; `None` if it waits elsewhere.
+    /// The process whose memory the request reads, on which it may block from the beginning on;
+    /// `None` if it blocks elsewhere.
     pub fn waits_at_first(&self) -> Option<Blocker> {
         match *self {
             Request::MappedRevisions { pid, .. }
@@ -179,7 +180,7 @@ impl Request<'_> {
         }
     }
 
-    /// Does it here and now.
+    /// Performs the request in the calling thread.
     pub fn perform(&self, opening: &mut Opening<'_>) -> Result<Reply, Reason> {
         if let Some(place) = self.waits_at_first() {
             opening.watch.enter(place)?;
@@ -251,13 +252,13 @@ fn reason(error: io::Error) -> Reason {
     io_reason(&error)
 }
 
-/// Where a directory that we hold is for /proc.
+/// The path in /proc of a directory that we have open.
 fn directory(held: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", held.as_raw_fd())
 }
 
-/// Whoever mapped it may have put a file in its place whose server does not answer: none
-/// is asked.
+/// Reads a revision without contacting a file server: a process may have replaced its mapping by a
+/// file whose server does not respond.
 fn mapped_revision(pid: u32, (start, end): (u64, u64)) -> Result<Revision, Reason> {
     let link = format!("/proc/{pid}/map_files/{start:x}-{end:x}");
     let flags = AtFlags::STATX_DONT_SYNC;
@@ -266,7 +267,7 @@ fn mapped_revision(pid: u32, (start, end): (u64, u64)) -> Result<Revision, Reaso
     Ok(Revision::of_status(&status))
 }
 
-/// What one range adds to the reply to [`Request::MappedRevisions`].
+/// The words that one range adds to the reply to [`Request::MappedRevisions`].
 fn words_of(revision: Option<Revision>) -> impl Iterator<Item = u8> {
     let is_seen = u64::from(revision.is_some());
     let words = revision.map_or([0; REVISION_WORDS], |revision| revision.to_words());
@@ -274,7 +275,7 @@ fn words_of(revision: Option<Revision>) -> impl Iterator<Item = u8> {
     words.flat_map(u64::to_le_bytes)
 }
 
-/// `start-end r-xp …`, whole lines only.
+/// Filters `start-end r-xp …`, whole lines only.
 fn executable_lines(maps: impl Read) -> io::Result<Vec<u8>> {
     let mut lines = io::BufReader::with_capacity(64 << 10, maps);
     let (mut kept, mut line) = (Vec::new(), Vec::new());
@@ -291,7 +292,7 @@ fn executable_lines(maps: impl Read) -> io::Result<Vec<u8>> {
     Ok(kept)
 }
 
-/// As far as there is memory from there on.
+/// Reads memory from `start` on, as far as it exists.
 fn memory(pid: u32, start: u64, len: u32) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; len.min(MEMORY_BYTES_MAX) as usize];
     let file = File::open(format!("/proc/{pid}/mem"))?;
@@ -300,8 +301,8 @@ fn memory(pid: u32, start: u64, len: u32) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// One after the other in the order that they are asked for, with as little as possible in
-/// between: whoever asks compares what he got of the same piece at two times.
+/// Reads pieces in the order in which they were requested, with as little time as possible in
+/// between: the caller compares two readings of the same piece.
 fn read_pieces(pid: u32, pieces: &[(u64, u64)]) -> io::Result<Vec<u8>> {
     let file = File::open(format!("/proc/{pid}/mem"))?;
     let mut bytes = Vec::with_capacity(64 << 10);
@@ -337,7 +338,7 @@ fn environment(pid: u32) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What cannot be opened at all is left to whoever wants it: he has words for it.
+/// Opens a file and reads from it. An error of opening is left to the caller, who reports it.
 fn try_to_read(path: &Path) -> Result<(), Reason> {
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let opened = File::options()

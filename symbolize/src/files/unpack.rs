@@ -1,5 +1,5 @@
-//! Unpacking what a stranger has packed, into a file in memory: by a process that may do
-//! nothing else, whoever asks for it.
+//! Unpacks untrusted compressed data into a file in memory. A process without privileges does it
+//! for all others.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write as _};
@@ -12,10 +12,10 @@ use crate::Reason;
 use crate::inflate::XZ_KIB_MAX;
 use crate::source::read_piece;
 
-/// A symbol table of that size has 2.8 million symbols.
+/// Maximum size after unpacking: a symbol table of that size has 2.8 million symbols.
 pub const UNPACKED_BYTES_MAX: u64 = 64 << 20;
 
-/// What is read, and written, at once.
+/// Number of bytes read and written at once.
 const PIECE: usize = 64 << 10;
 
 /// A range of a file, read in parts.
@@ -25,7 +25,7 @@ struct Range<'a> {
     end: u64,
 }
 
-/// Unpacks the xz stream that a range of a file is.
+/// Unpacks the xz stream in a range of a file.
 pub fn xz(file: BorrowedFd<'_>, offset: u64, len: u64) -> Result<File, Reason> {
     let end = offset.checked_add(len).ok_or(Reason::Damaged)?;
     let packed = BufReader::with_capacity(

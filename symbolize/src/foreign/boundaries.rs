@@ -1,4 +1,4 @@
-//! Where functions without a name begin: a name must not reach into them.
+//! Where functions without a name begin: a named function must not extend into them.
 //!
 //! Mach-O has a list of all starts (`LC_FUNCTION_STARTS`), PE a table with start
 //! and end of each function that keeps a frame (`.pdata`). Both stay in stripped
@@ -10,7 +10,7 @@ use object::{Architecture, Endianness, Object, ObjectSection, ObjectSegment};
 
 const BOUNDARIES_MAX: usize = 16 << 20;
 
-/// Addresses at which functions begin or end, in order.
+/// Returns the sorted addresses at which functions begin or end.
 pub fn boundaries(file: &File<'_>, bytes: &[u8]) -> Vec<u64> {
     let mut found = match file {
         File::MachO64(_) => function_starts(file, bytes).unwrap_or_default(),
@@ -22,7 +22,7 @@ pub fn boundaries(file: &File<'_>, bytes: &[u8]) -> Vec<u64> {
     found
 }
 
-/// Differences, of seven bits a byte, from the start of the text.
+/// Decodes differences of seven bits per byte, from the start of the text on.
 fn function_starts(file: &File<'_>, bytes: &[u8]) -> Option<Vec<u64>> {
     let File::MachO64(macho) = file else {
         return None;
@@ -59,7 +59,7 @@ fn function_starts(file: &File<'_>, bytes: &[u8]) -> Option<Vec<u64>> {
 }
 
 fn unwind_table(file: &File<'_>) -> Option<Vec<u64>> {
-    // Other machines pack the end into their unwind information.
+    // Other machines encode the end in their unwind information.
     let words = match file.architecture() {
         Architecture::X86_64 => 3,
         Architecture::Aarch64 => 2,

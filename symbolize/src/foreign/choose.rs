@@ -1,5 +1,5 @@
-//! Which symbols are functions, which name each has, and how far it reaches:
-//! neither format tells the size of one.
+//! Which symbols are functions, which name each has, and where it ends: neither format stores the
+//! size of a function.
 
 use object::read::macho::{FatArch, MachOFatFile32, MachOFatFile64};
 use object::read::{ExportTarget, File, FileKind, NameOrOrdinal};
@@ -7,16 +7,17 @@ use object::{Architecture, BinaryFormat, Object, ObjectSymbol, SymbolKind};
 
 use crate::OpenError;
 
-/// Longer names are cut.
+/// Maximum length of a name; longer ones are cut.
 const NAME_BYTES_MAX: usize = 64 << 10;
 
-/// All names together. They can overlap in the file, so its size is no bound.
+/// Maximum size of all names together. They can overlap in the file, so the file's size does not
+/// limit it.
 const NAMES_BYTES_MAX: usize = 512 << 20;
 
-/// The programs in one file for several machines: two, or three.
+/// Maximum number of programs for different machines in one file: real ones have two or three.
 const PROGRAMS_MAX: usize = 64;
 
-/// What a program runs on.
+/// The machine that a program is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Machine {
     /// 64-bit x86: `x86_64`.
@@ -40,7 +41,7 @@ impl Function {
     }
 }
 
-/// The bytes of one program: all of them, or the part for a machine.
+/// Returns the bytes of one program: the whole file, or the part for a machine.
 pub fn program(bytes: &[u8], machine: Option<Machine>) -> Result<&[u8], OpenError> {
     let damaged = |_| OpenError::Damaged("list of programs");
     match FileKind::parse(bytes) {
@@ -77,7 +78,7 @@ fn part<'b, A: FatArch>(
         .map_err(|_| OpenError::Damaged("list of programs"))
 }
 
-/// The functions of the symbol table; where they end is not known yet.
+/// Returns the functions of the symbol table; their ends are set later.
 pub fn symbols(file: &File<'_>, names: &mut Vec<u8>, max: usize) -> Vec<Function> {
     let is_function = |symbol: &object::Symbol<'_, '_>| {
         symbol.is_definition() && symbol.kind() == SymbolKind::Text
@@ -90,7 +91,7 @@ pub fn symbols(file: &File<'_>, names: &mut Vec<u8>, max: usize) -> Vec<Function
     functions
 }
 
-/// What the file exports, for want of better.
+/// Returns the exported functions, if there is no symbol table.
 pub fn exports(file: &File<'_>, names: &mut Vec<u8>, max: usize) -> Vec<Function> {
     let mut functions = Vec::new();
     let exports = file.exports().into_iter().flatten();
@@ -104,7 +105,7 @@ pub fn exports(file: &File<'_>, names: &mut Vec<u8>, max: usize) -> Vec<Function
     functions
 }
 
-/// Compilers for Mach-O put an underscore before each name.
+/// Removes the underscore that compilers for Mach-O put before each name.
 fn plain<'n>(file: &File<'_>, name: &'n [u8]) -> &'n [u8] {
     match file.format() {
         BinaryFormat::MachO => name.strip_prefix(b"_").unwrap_or(name),
@@ -127,9 +128,10 @@ fn push(functions: &mut Vec<Function>, names: &mut Vec<u8>, start: u64, name: &[
     });
 }
 
-/// Sorts functions; each ends where the next starts, with a name or without, or
-/// where its part of the code does. What is in no code is dropped. Of several names for one place the one
-/// with fewer underscores, then the shorter, then the first in the alphabet stays.
+/// Sorts functions and sets their ends: each ends where the next one starts, with a name or
+/// without, or at the end of its section. Symbols outside of code are dropped. Of several names at
+/// one address the one with fewer underscores, then the shorter one, then the alphabetically first
+/// one is kept.
 pub fn ends(
     mut functions: Vec<Function>,
     names: &[u8],

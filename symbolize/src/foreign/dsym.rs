@@ -1,9 +1,9 @@
-//! Where the symbols of a Mach-O file are when they are not in it.
+//! Finds the symbols of a Mach-O file that are in a separate file.
 
 use std::path::{Path, PathBuf};
 
-/// The file with the symbols beside a program: `X.dSYM` is a directory. Given
-/// such a directory itself, the file in it.
+/// Returns the file with the symbols of a program: inside of the directory `X.dSYM` beside it.
+/// Given such a directory itself, returns the file in it.
 pub fn dsym_of(path: &Path) -> Option<PathBuf> {
     let inside = |bundle: &Path| bundle.join("Contents/Resources/DWARF");
     if path

@@ -1,10 +1,8 @@
-//! What unwinding needs of the table: every function with its name, what it does
-//! to the stack, and how deep that is at each pc. Go itself unwinds by it, so
-//! that no program lacks it.
+//! What unwinding needs of the table: every function with its name, its effects on the stack, and
+//! the stack depth at each pc. Go itself unwinds with it, so every program has it.
 //!
-//! All functions are asked for one after the other, so that the table is read as
-//! a whole. Sources: `src/runtime/symtab.go` and `src/internal/abi/symtab.go` of
-//! Go.
+//! The functions are visited one after the other, so the table is read as a whole. Sources:
+//! `src/runtime/symtab.go` and `src/internal/abi/symtab.go` of Go.
 
 use super::find;
 use super::header::{Header, Layout};
@@ -14,15 +12,15 @@ use crate::OpenError;
 use crate::bytes::u32_in;
 use crate::object::Object;
 
-/// The largest known to us has 186 MB.
+/// Maximum size. The largest known table has 186 MB.
 const TABLE_BYTES_MAX: u64 = 512 << 20;
 
 const WHAT: &str = "Go's function table";
 
 /// `funcFlag_TOPFRAME`: the first function of its stack.
 pub const TOP_FRAME: u8 = 1;
-/// `funcFlag_SPWRITE`: writes the stack pointer in ways that the table of
-/// deltas does not tell: it changes to another stack.
+/// `funcFlag_SPWRITE`: the function changes the stack pointer in ways that the table of deltas does
+/// not contain, by switching to another stack.
 pub const WRITES_SP: u8 = 2;
 
 /// The functions of a Go program.
@@ -37,16 +35,16 @@ pub struct Depths {
 /// A function of [`Depths`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Function {
-    /// Link addresses.
+    /// Link address of its first byte.
     pub start: u64,
+    /// Link address after its last byte.
     pub end: u64,
-    /// Where its record is.
+    /// Offset of its record.
     record: usize,
 }
 
 impl Depths {
-    /// Those of a file; `None` if it is no Go program, or one older than Go
-    /// 1.16.
+    /// Reads the table of a file; `None` if it is not a Go program, or one older than Go 1.16.
     pub fn read(object: &Object) -> Result<Option<Depths>, OpenError> {
         let found = find::table(object).filter(|(_, header)| header.layout != Layout::Go1_2);
         let Some((place, header)) = found else {
@@ -68,7 +66,7 @@ impl Depths {
         }))
     }
 
-    /// By address, in the order of the table.
+    /// All functions in the order of the table, which is by address.
     pub fn functions(&self) -> impl Iterator<Item = Function> {
         let functions = usize::try_from(self.header.functions).unwrap_or(0);
         (0..functions).filter_map(|number| {
@@ -79,7 +77,7 @@ impl Depths {
         })
     }
 
-    /// As the compiler wrote it; empty if the record is damaged.
+    /// Returns a function's name as the compiler wrote it; empty if the record is damaged.
     pub fn name(&self, function: &Function) -> &[u8] {
         let name = || {
             let at = self.field(function, 0)? as usize;
@@ -91,7 +89,7 @@ impl Depths {
         name().unwrap_or_default()
     }
 
-    /// See [`TOP_FRAME`]; 0 before Go 1.17.
+    /// Returns the flags of a function, such as [`TOP_FRAME`]; 0 before Go 1.17.
     pub fn flags(&self, function: &Function) -> u8 {
         let behind_address = match self.header.layout {
             Layout::Go1_20 => 37,
@@ -101,8 +99,8 @@ impl Depths {
         self.data.get(at).copied().unwrap_or(0)
     }
 
-    /// How far the stack pointer is below the return address, by distance from
-    /// the function's start. Empty where that is not known.
+    /// Returns how far the stack pointer is below the return address, by distance from the
+    /// function's start. Empty if unknown.
     pub fn stack_deltas(&self, function: &Function) -> Values<'_> {
         let table = || {
             let at = self.field(function, 12).filter(|at| *at != 0)? as usize;
@@ -118,7 +116,7 @@ impl Depths {
         }
     }
 
-    /// A field of a record, by its distance from behind the address.
+    /// Reads a field of a record, by its distance from the end of the address field.
     fn field(&self, function: &Function, at: usize) -> Option<u32> {
         u32_in(
             &self.data,
@@ -130,8 +128,8 @@ impl Depths {
         usize::try_from(at).ok()
     }
 
-    /// An entry of the index: a link address, and where the record is from the
-    /// index on. The one behind the last has no record.
+    /// Reads an entry of the index: a link address, and the offset of the record relative to the
+    /// index. The entry after the last function has no record.
     fn entry(&self, number: usize) -> Option<(u64, usize)> {
         let bytes = self.header.list_word() as usize;
         let list = self.part(self.header.list)?;
@@ -146,15 +144,15 @@ impl Depths {
     }
 }
 
-/// A pc-value table: from a distance on, a value.
+/// A pc-value table: values, each valid from a distance on.
 #[derive(Debug, Clone)]
 pub struct Values<'t> {
     rest: &'t [u8],
     value: i32,
     at: u64,
-    /// The length of the function.
+    /// Length of the function.
     end: u64,
-    /// Bytes of the unit that distances are told in.
+    /// Unit of distances, in bytes.
     quantum: u64,
 }
 
@@ -166,7 +164,7 @@ impl Iterator for Values<'_> {
             return None;
         }
         let delta = number(&mut self.rest)?;
-        // A delta of 0 ends the table; it cannot be the first.
+        // A delta of 0 ends the table, except as the first one.
         if delta == 0 && self.at > 0 {
             return None;
         }
@@ -180,7 +178,7 @@ impl Iterator for Values<'_> {
     }
 }
 
-/// A number in groups of seven bits, the lowest first.
+/// Reads a number in groups of seven bits, lowest first.
 fn number(rest: &mut &[u8]) -> Option<u32> {
     let mut value = 0;
     for shift in (0..35).step_by(7) {

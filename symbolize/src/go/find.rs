@@ -1,8 +1,8 @@
-//! Where the table is.
+//! Finds the table in a file.
 //!
-//! The section has a name only as long as there are sections, and only where
-//! Go's own linker wrote the file: lld and others put the table into
-//! `.data.rel.ro`. Then it is found by its first bytes.
+//! The table has a section of its own only if the file has sections, and was linked by Go's own
+//! linker: lld and others put the table into `.data.rel.ro`. Otherwise it is found by its first
+//! bytes.
 
 use memchr::memmem::Finder;
 
@@ -10,13 +10,13 @@ use super::header::{HEADER_BYTES, Header};
 use super::table::{MappedPart, is_plausible};
 use crate::object::Object;
 
-/// Files of Go have the table within their first read-only data; all that is
-/// looked through of the others is this.
+/// Maximum number of bytes that are searched. Files of Go have the table in their first read-only
+/// data; this limit is for all others.
 const SCAN_BYTES_MAX: u64 = 1 << 30;
 
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The table, if it is there and is one.
+/// Returns the place and the header of the table, if the file has one.
 pub fn table(object: &Object) -> Option<(MappedPart, Header)> {
     by_section(object).or_else(|| looks_like_go(object).then(|| by_scan(object)).flatten())
 }
@@ -35,7 +35,7 @@ fn by_section(object: &Object) -> Option<(MappedPart, Header)> {
     Some((place, header(object, place)?))
 }
 
-/// Reading through files that cannot be Go's is not worth it.
+/// Whether the file may be Go's. It is not worth searching others.
 fn looks_like_go(object: &Object) -> bool {
     let is_go = |name: &[u8]| name.starts_with(b".go.") || name.starts_with(b".note.go");
     let sections = object.sections();
@@ -49,7 +49,7 @@ fn looks_like_go(object: &Object) -> bool {
 fn by_scan(object: &Object) -> Option<(MappedPart, Header)> {
     let mut budget = SCAN_BYTES_MAX;
     let loads = object.program_headers().iter().filter(|s| s.is_load());
-    // Data first. Old linkers put what is only read with the code.
+    // Data first. Old linkers put read-only data together with the code.
     let mut segments: Vec<_> = loads.collect();
     segments.sort_by_key(|segment| segment.is_executable());
     for segment in segments {
@@ -62,7 +62,7 @@ fn by_scan(object: &Object) -> Option<(MappedPart, Header)> {
                 addr: segment.vaddr.wrapping_add(within),
                 len: segment.filesz - within,
             };
-            // The linker aligns it; a like string in the text need not be.
+            // The linker aligns the table; a similar byte sequence in the text need not be aligned.
             let header = place
                 .addr
                 .is_multiple_of(8)
@@ -76,14 +76,14 @@ fn by_scan(object: &Object) -> Option<(MappedPart, Header)> {
     None
 }
 
-/// Tries each place that begins like a table.
+/// Calls `take` with each place whose bytes look like the beginning of a table.
 fn scan<T>(
     object: &Object,
     begin: u64,
     len: u64,
     mut try_at: impl FnMut(u64) -> Option<T>,
 ) -> Option<T> {
-    // All magics end so, and two bytes of zero follow; one byte precedes.
+    // All magic numbers end like this, and two zero bytes follow; one byte precedes.
     let finder = Finder::new(b"\xff\xff\xff\0\0");
     let mut buffer = vec![0; CHUNK_BYTES];
     let mut done = 0;
@@ -100,7 +100,7 @@ fn scan<T>(
                 return Some(found);
             }
         }
-        // The next one overlaps by what a match needs.
+        // The next piece overlaps by the length of a match.
         done += have.saturating_sub(8).max(1) as u64;
         if have < want || want < CHUNK_BYTES {
             return None;

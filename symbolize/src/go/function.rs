@@ -1,37 +1,39 @@
-//! What the table says of one function.
+//! The record of one function in the table.
 
 use super::header::Layout;
 use super::pc_values::value_at;
 use super::table::Table;
 
-/// More than this of either kind no function has: there are about ten.
+/// Maximum number of pcdata tables and of funcdata entries: real functions have about ten.
 const TABLES_MAX: u32 = 64;
 
-/// Of `PCDATA_InlTreeIndex` and `FUNCDATA_InlTree` since Go 1.16.
+/// Index of `PCDATA_InlTreeIndex` and of `FUNCDATA_InlTree` since Go 1.16.
 const INLINE_INDEX: u32 = 2;
 const INLINE_TREE: u32 = 3;
 
+/// The record of one function; see the module.
 #[derive(Debug, Clone, Copy)]
 pub struct Function {
     pub start: u64,
     end: u64,
+    /// Offset of the name in the table of names.
     pub name: u32,
     files: u32,
     lines: u32,
     unit: u32,
-    /// Where the indices into the inline tree are told.
+    /// Offset of the pc-value table with indices into the inline tree.
     inline_index: Option<u32>,
-    /// The inline tree: an offset or an address, as the layout has it.
+    /// The inline tree: an offset or an address, depending on the layout.
     pub inline_tree: Option<u64>,
 }
 
 impl Table {
-    /// The function that has an address, and where it ends.
+    /// Returns the function that contains an address.
     pub fn function(&self, addr: u64) -> Option<Function> {
         let within = u32::try_from(addr.checked_sub(self.text)?).ok()?;
         let behind = self.list.partition_point(|(start, _)| *start <= within);
         let (start, told) = *self.list.get(behind.checked_sub(1)?)?;
-        // None for what lies behind the last function.
+        // `None` behind the last function.
         let (end, _) = *self.list.get(behind)?;
         let start = self.text + u64::from(start);
         Function::read(self, start, self.text + u64::from(end), told.into())
@@ -39,7 +41,7 @@ impl Table {
 }
 
 impl Function {
-    /// Reads what is told at `offset` of the function that starts at `start`.
+    /// Reads the record at `offset` of the function that starts at `start`.
     fn read(table: &Table, start: u64, end: u64, offset: u64) -> Option<Function> {
         let layout = table.header.layout;
         let offset = table.header.function_base().checked_add(offset)?;
@@ -47,7 +49,7 @@ impl Function {
             Layout::Go1_2 | Layout::Go1_16 => 8,
             Layout::Go1_18 | Layout::Go1_20 => 4,
         };
-        // The words behind the entry, of which a layout has eight to ten.
+        // The words after the entry, of which layouts have eight to ten.
         let mut words = [0; 40];
         let have = table.read(offset.checked_add(entry)?, &mut words);
         let word = |index: usize| {
@@ -81,18 +83,17 @@ impl Function {
         Some(function)
     }
 
-    /// How far it is to the next function.
+    /// Distance to the next function.
     pub fn len(&self) -> u64 {
         self.end - self.start
     }
 
-    /// Whether an address is in the function's code, not in what fills the room
-    /// up to the next one.
+    /// Whether an address is in the function's code, and not in the padding before the next one.
     pub fn has_code(&self, table: &Table, addr: u64) -> bool {
         self.files == 0 || self.value(table, self.files, addr).is_some()
     }
 
-    /// File and line of an address.
+    /// Returns file and line of an address.
     pub fn position(&self, table: &Table, addr: u64) -> (Vec<u8>, u32) {
         let file = self.value(table, self.files, addr);
         let file = file.and_then(|number| self.file(table, number));
@@ -101,24 +102,25 @@ impl Function {
         (file.unwrap_or_default(), line.unwrap_or_default())
     }
 
+    /// Returns the path of the file with this number in the function's compilation unit.
     pub fn file(&self, table: &Table, number: i32) -> Option<Vec<u8>> {
         table.file(self.unit, number)
     }
 
-    /// A number of the function at an address, by its table's offset.
+    /// Returns the value for an address from the pc-value table at `offset`.
     fn value(&self, table: &Table, offset: u32, addr: u64) -> Option<i32> {
         let offset = table.header.pc_values.checked_add(offset.into())?;
         value_at(table, offset, self.start, addr)
     }
 
-    /// The entry of the inline tree that has an address, if one has.
+    /// Returns the index in the inline tree for an address, if a call was inlined there.
     pub fn inlined_at(&self, table: &Table, addr: u64) -> Option<u32> {
         let index = self.value(table, self.inline_index?, addr)?;
         u32::try_from(index).ok()
     }
 }
 
-/// Where the inline tree is, from the list of data that starts at `data_at`.
+/// Returns the place of the inline tree, from the list of data that starts at `data_at`.
 fn tree(table: &Table, data_at: u64) -> Option<u64> {
     let index = u64::from(INLINE_TREE);
     match table.header.layout {

@@ -1,17 +1,18 @@
-//! The head of the table: which of its layouts it has, and where its parts are.
+//! The head of the table: its layout, and where its parts are.
 //!
 //! | magic | Go | what is new |
 //! |---|---|---|
 //! | `fffffffb` | 1.2 to 1.15 | all offsets count from the start of the table |
 //! | `fffffffa` | 1.16, 1.17 | a table for each kind of thing |
-//! | `fffffff0` | 1.18, 1.19 | functions are told relative to the text's start |
+//! | `fffffff0` | 1.18, 1.19 | addresses of functions are relative to the text's start |
 //! | `fffffff1` | 1.20 and later | functions have the line they start at |
 
 use crate::bytes::{u32_at, u64_at};
 
-/// The longest head there is.
+/// Length of the longest head.
 pub const HEADER_BYTES: usize = 8 + 8 * 8;
 
+/// The four layouts of the table; see the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Layout {
     Go1_2,
@@ -20,25 +21,26 @@ pub enum Layout {
     Go1_20,
 }
 
-/// All offsets count from the start of the table.
+/// The head. All offsets are relative to the start of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     pub layout: Layout,
-    /// What deltas of addresses are multiplied by.
+    /// Factor for address deltas.
     pub quantum: u8,
+    /// Number of functions.
     pub functions: u64,
-    /// 0 from Go 1.26 on, and where functions are told absolutely.
+    /// Start of the text; 0 from Go 1.26 on, and in layouts with absolute addresses.
     pub text_start: u64,
     pub names: u64,
     pub units: u64,
     pub files: u64,
     pub pc_values: u64,
-    /// The list of functions, and what is told of each counts from here too.
+    /// Offset of the list of functions, to which their record offsets are relative, too.
     pub list: u64,
 }
 
 impl Header {
-    /// `None` for what is no head of a 64-bit table.
+    /// Parses a head; `None` if it is not the head of a 64-bit table.
     pub fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<Header> {
         let layout = match u32_at(bytes, 0) {
             0xffff_fffb => Layout::Go1_2,
@@ -51,7 +53,7 @@ impl Header {
             return None;
         };
         let word = |index: usize| u64_at(bytes, 8 + index * 8);
-        // The number of files, the second word, is not needed.
+        // The second word, the number of files, is not needed.
         let (text_start, parts) = match layout {
             Layout::Go1_2 => (0, None),
             Layout::Go1_16 => (0, Some(2)),
@@ -71,7 +73,7 @@ impl Header {
         })
     }
 
-    /// The size of an address, and of an offset, in the list of functions.
+    /// Size of an address, and of an offset, in the list of functions.
     pub fn list_word(&self) -> u64 {
         match self.layout {
             Layout::Go1_2 | Layout::Go1_16 => 8,
@@ -79,7 +81,7 @@ impl Header {
         }
     }
 
-    /// Where a function's offset counts from.
+    /// Base of the offsets of function records.
     pub fn function_base(&self) -> u64 {
         match self.layout {
             Layout::Go1_2 => 0,
@@ -87,7 +89,7 @@ impl Header {
         }
     }
 
-    /// The bytes of the list: two words for each function, and one behind.
+    /// Size of the list: two words for each function, and one more.
     pub fn list_bytes(&self) -> Option<u64> {
         self.functions
             .checked_mul(2)?
@@ -95,7 +97,7 @@ impl Header {
             .checked_mul(self.list_word())
     }
 
-    /// Whether the parts lie one behind the other in a table of `len` bytes.
+    /// Whether the parts lie in order within a table of `len` bytes.
     pub fn is_within(&self, len: u64) -> bool {
         let parts = [
             self.names,

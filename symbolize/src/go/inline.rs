@@ -1,4 +1,4 @@
-//! Which functions were inlined at an address.
+//! Returns the functions that were inlined at an address.
 
 use super::frame::GoFrame;
 use super::function::Function;
@@ -6,27 +6,27 @@ use super::header::Layout;
 use super::table::Table;
 use crate::LinkAddr;
 
-/// Deeper chains are cut; the compiler inlines small functions only.
+/// Maximum length of a chain; longer ones are cut. The compiler inlines only small functions.
 const DEPTH_MAX: usize = 64;
 
-/// A call that was inlined.
+/// An inlined call.
 #[derive(Debug, Clone, Copy)]
 struct Call {
     name: u32,
-    /// The call that this one was inlined into, in the older form.
+    /// The call into which this one was inlined, in the older format.
     parent: Option<u32>,
-    /// Where the call stands, in the older form.
+    /// Source file of the call, in the older format.
     file: i32,
     line: i32,
-    /// An instruction of the caller, at the call.
+    /// Offset of an instruction of the caller, at the call.
     parent_pc: i32,
-    /// What the compiler leaves empty is so, and it is in the outermost
-    /// function: so are all first calls.
+    /// Whether the fields that the compiler leaves empty are empty, and the call is in the
+    /// outermost function: true for every first call of a tree.
     is_first: bool,
 }
 
-/// The chain of functions at an address, innermost first, the function whose
-/// code it is last. Trees count from `base`.
+/// Returns the chain of functions at an address, innermost first; the last one contains the code.
+/// Tree addresses are relative to `base`.
 pub fn chain(table: &Table, function: &Function, base: Option<u64>, addr: u64) -> Vec<GoFrame> {
     match table.header.layout {
         Layout::Go1_20 => by_pc(table, function, base, addr),
@@ -34,7 +34,7 @@ pub fn chain(table: &Table, function: &Function, base: Option<u64>, addr: u64) -
     }
 }
 
-/// Since Go 1.20: the caller's position is that of the instruction at the call.
+/// Since Go 1.20: the caller's position is found through the instruction at the call.
 fn by_pc(table: &Table, function: &Function, base: Option<u64>, mut addr: u64) -> Vec<GoFrame> {
     let mut frames = Vec::new();
     while frames.len() < DEPTH_MAX {
@@ -54,7 +54,7 @@ fn by_pc(table: &Table, function: &Function, base: Option<u64>, mut addr: u64) -
     frames
 }
 
-/// Before: each call tells where it stands.
+/// Before Go 1.20: each call has its own position.
 fn by_parent(table: &Table, function: &Function, base: Option<u64>, addr: u64) -> Vec<GoFrame> {
     let mut frames = Vec::new();
     let mut next = function.inlined_at(table, addr);
@@ -88,13 +88,13 @@ fn push_outermost(
     }
 }
 
-/// Whether the tree of a function is one if trees count from `base`.
+/// Whether a function's tree is valid if tree addresses are relative to `base`.
 pub fn has_tree(table: &Table, function: &Function, base: u64) -> bool {
     let call = call(table, function, Some(base), 0);
     call.is_some_and(|call| {
         let name = table.name(call.name);
         let within = u64::try_from(call.parent_pc).is_ok_and(|pc| pc < function.len());
-        // Zeroes are what much of a file is, and no call.
+        // Much of a file consists of zeros, which are not a call.
         let is_told = call.name != 0 || call.parent_pc != 0;
         call.is_first && is_told && within && name.is_some_and(|name| is_name(&name))
     })

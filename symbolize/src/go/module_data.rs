@@ -1,29 +1,30 @@
-//! The runtime's own record of where things are (`runtime.firstmoduledata`),
-//! found by its first word, which points at the table.
+//! The runtime's own record of the addresses of its data (`runtime.firstmoduledata`), found by its
+//! first word, which points to the table.
 
 use super::header::{Header, Layout};
 use super::pointers::Pointers;
 use super::table::MappedPart;
 
-/// The record has grown with nearly each release; what is wanted of it is in
-/// its first half.
+/// Number of words that are read. The record grows with nearly each release; the needed words are
+/// in its first half.
 const WORDS: usize = 64;
 
-/// Words that have been where they are since Go 1.16: where the names are, the
-/// list of functions, and the text.
+/// Indexes of words that have not moved since Go 1.16: names, list of functions, text.
 const NAMES: usize = 1;
 const LIST: usize = 13;
 const TEXT: usize = 22;
 
-/// What comes behind changes its place from release to release.
+/// From this index on, words move from release to release.
 const CHANGING: usize = 24;
 
+/// The words of the record that may be addresses.
 #[derive(Debug, Clone, Copy)]
 pub struct ModuleData {
     words: [u64; WORDS],
 }
 
 impl ModuleData {
+    /// Finds the record of the module whose table is at `place`.
     pub fn find(pointers: &Pointers<'_>, place: MappedPart, header: &Header) -> Option<ModuleData> {
         if header.layout == Layout::Go1_2 {
             return None;
@@ -41,12 +42,12 @@ impl ModuleData {
             .map(|words| ModuleData { words })
     }
 
-    /// Where the text starts.
+    /// Start of the text.
     pub fn text(&self) -> u64 {
         self.words[TEXT]
     }
 
-    /// All else that may be an address: inline trees count from one of them.
+    /// All other words that may be addresses: inline trees are relative to one of them.
     pub fn others(&self) -> impl Iterator<Item = u64> {
         let others = self.words[CHANGING..].iter().copied();
         others.filter(|word| *word != 0)

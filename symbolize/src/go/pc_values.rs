@@ -1,16 +1,16 @@
-//! A number for each address of a function: which file, which line, which call
-//! was inlined. Kept as pairs of differences, of the number and of the address.
+//! Values for each address of a function: the file, the line, the inlined call. They are stored as
+//! pairs of differences, of the value and of the address.
 
 use super::table::Table;
 
-/// The longest table of one function: the largest functions known, made by
-/// generators, stay below 1 MiB.
+/// Maximum size of the table of one function: the largest known functions, which generators wrote,
+/// stay below 1 MiB.
 const BYTES_MAX: usize = 4 << 20;
 
 const WINDOW_BYTES: usize = 512;
 
-/// The number of the address `target`, if the table that starts at `offset`
-/// has one. `start` is where the function starts.
+/// Returns the value for the address `target` from the table that starts at `offset`; `None` if
+/// there is none. `start` is the start of the function.
 pub fn value_at(table: &Table, offset: u64, start: u64, target: u64) -> Option<i32> {
     let mut bytes = Bytes {
         table,
@@ -29,7 +29,7 @@ pub fn value_at(table: &Table, offset: u64, start: u64, target: u64) -> Option<i
             return None;
         }
         is_first = false;
-        // Zigzag: the sign is in the lowest bit.
+        // Zigzag encoding: the sign is in the lowest bit.
         let change = (delta >> 1) as i32 ^ -((delta & 1) as i32);
         value = value.wrapping_add(change);
         let step = u64::from(bytes.varint()?) * u64::from(table.header.quantum);

@@ -1,7 +1,7 @@
-//! Words of the file as they are once it is loaded.
+//! Reads pointers of the file as they are after loading.
 //!
-//! In a position-independent file a pointer is what a relocation makes of it;
-//! what stands in its place before that depends on the linker.
+//! In a position-independent file a relocation sets the pointer; what the file has in its place
+//! depends on the linker.
 
 use object::elf;
 
@@ -11,18 +11,18 @@ use crate::object::Object;
 
 const RELOCATION_BYTES: usize = 24;
 
-/// 4 million relocations. A large Go program has a hundred thousand.
+/// Maximum size of relocations: 4 million of them. A large Go program has a hundred thousand.
 const RELOCATIONS_BYTES_MAX: u64 = 96 << 20;
 
 const DYNAMIC_BYTES_MAX: u64 = 64 << 10;
 
-/// Places that hold one pointer, at most: the runtime's record is among the
+/// Maximum number of places that are searched for one pointer: the runtime's record is among the
 /// first few.
 const PLACES_MAX: usize = 64;
 
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Data that is looked through for a pointer.
+/// Maximum number of bytes that are searched for a pointer.
 const SCAN_BYTES_MAX: u64 = 1 << 30;
 
 pub struct Pointers<'o> {
@@ -38,7 +38,7 @@ impl<'o> Pointers<'o> {
         }
     }
 
-    /// Addresses that hold the pointer `target`.
+    /// Returns the addresses that hold the pointer `target`.
     pub fn to(&self, target: u64) -> Vec<u64> {
         let relocated = self.each().filter(|(_, pointer)| *pointer == target);
         let mut places: Vec<u64> = relocated.map(|(at, _)| at).take(PLACES_MAX).collect();
@@ -54,7 +54,7 @@ impl<'o> Pointers<'o> {
         places
     }
 
-    /// The words from an address on.
+    /// Reads words from an address on.
     pub fn words<const N: usize>(&self, addr: u64) -> Option<[u64; N]> {
         let offset = self.object.segments().to_file(LinkAddr(addr))?;
         let mut bytes = vec![0; N * 8];
@@ -73,7 +73,7 @@ impl<'o> Pointers<'o> {
         Some(words)
     }
 
-    /// Each relative relocation: where, and what will be there.
+    /// All relative relocations: address, and the value that will be there.
     fn each(&self) -> impl Iterator<Item = (u64, u64)> {
         let (entries, _) = self.relocations.as_chunks::<RELOCATION_BYTES>();
         let relative = [elf::R_X86_64_RELATIVE.0, elf::R_AARCH64_RELATIVE.0];
@@ -109,7 +109,7 @@ impl<'o> Pointers<'o> {
     }
 }
 
-/// The relocations that the loader applies.
+/// Reads the relocations that the loader applies.
 fn relocations(object: &Object) -> Option<Vec<u8>> {
     let header = object.program_headers().iter().find(|h| h.is_dynamic())?;
     let size = header.filesz.min(DYNAMIC_BYTES_MAX);

@@ -11,21 +11,21 @@ use super::{find, inline};
 use crate::LinkAddr;
 use crate::object::Object;
 
-/// Functions with inlined calls that must agree on where trees are, and how
-/// many functions are looked at to find them.
+/// Number of functions with inlined calls that must agree on the base of trees; the second constant
+/// limits how many functions are checked for them.
 const AGREEING: usize = 16;
 const LOOKED_AT: usize = 20_000;
 
-/// What a Go program tells of its functions.
+/// The names, lines and inlined calls of a Go program.
 #[derive(Debug)]
 pub struct GoSymbols {
     table: Table,
-    /// What inline trees count from.
+    /// Base of inline trees; `None` if unknown.
     trees: Option<u64>,
 }
 
 impl GoSymbols {
-    /// The table of a file, `None` if it has none.
+    /// Reads the table of a file; `None` if it has none.
     pub fn read(object: &Arc<Object>) -> Option<GoSymbols> {
         let (place, header) = find::table(object)?;
         let pointers = Pointers::new(object);
@@ -35,8 +35,8 @@ impl GoSymbols {
         Some(GoSymbols { table, trees })
     }
 
-    /// The functions that an address stands for, innermost first, the one whose
-    /// code it is last. Empty for code that is not Go's.
+    /// Returns the functions at an address, innermost first; the last one contains the code. Empty
+    /// for code that is not Go's.
     pub fn find(&self, addr: LinkAddr) -> Vec<GoFrame> {
         let function = self.table.function(addr.0);
         match function.filter(|function| function.has_code(&self.table, addr.0)) {
@@ -45,19 +45,19 @@ impl GoSymbols {
         }
     }
 
-    /// From where to where the function goes that has `addr`, up to the next.
+    /// Returns the range of the function at `addr`, up to the next function.
     pub fn extent(&self, addr: LinkAddr) -> Option<Range<u64>> {
         let function = self.table.function(addr.0)?;
         Some(function.start..function.start.saturating_add(function.len()))
     }
 
-    /// The name of the function that has an address.
+    /// Returns the name of the function at an address.
     pub fn name_at(&self, addr: LinkAddr) -> Option<Vec<u8>> {
         let function = self.table.function(addr.0)?;
         self.table.name(function.name)
     }
 
-    /// Where each function starts.
+    /// The start of each function.
     pub fn starts(&self) -> impl Iterator<Item = LinkAddr> {
         self.table.starts().map(LinkAddr)
     }
@@ -68,8 +68,8 @@ impl GoSymbols {
     }
 }
 
-/// The word of the record from which inline trees count: from no other are
-/// they trees.
+/// Finds the word of the record that is the base of inline trees: with any other base the trees are
+/// invalid.
 fn tree_base(table: &Table, record: &ModuleData) -> Option<u64> {
     let functions = table.starts().take(LOOKED_AT);
     let with_tree: Vec<_> = functions

@@ -1,26 +1,27 @@
-//! The table: its list of functions in memory, the rest read from the file as
-//! far as it is asked for. A provider of Terraform has 186 MB of it.
+//! The table. Its list of functions is in memory, everything else is read from the file on demand:
+//! a provider of Terraform has a table of 186 MB.
 
 use std::sync::Arc;
 
 use super::header::{Header, Layout};
 use crate::object::Object;
 
-/// 64 MiB of list. The largest program known has half a million functions.
+/// Maximum number of functions, whose list takes 64 MiB. The largest known program has half a
+/// million.
 const FUNCTIONS_MAX: u64 = 8 << 20;
 
-/// Longer names are cut; those of generic functions repeat their types.
+/// Maximum length of a name; longer ones are cut. Those of generic functions repeat their types.
 const NAME_BYTES_MAX: usize = 4 << 10;
 
-/// How many functions are looked at to tell a table from what looks like one.
+/// Number of functions that are checked to tell a table from other data that looks like one.
 const TRIED: u64 = 64;
 
-/// Where a part of the file is, and at which address.
+/// A part of the file, and its address in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MappedPart {
     pub offset: u64,
     pub addr: u64,
-    /// As far as the table can reach.
+    /// Up to where the table can reach.
     pub len: u64,
 }
 
@@ -30,15 +31,14 @@ pub struct Table {
     object: Arc<Object>,
     place: MappedPart,
     pub header: Header,
-    /// Where the text starts: all addresses below count from here.
+    /// Start of the text: all addresses below are relative to it.
     pub text: u64,
-    /// Of each function where it starts and where it is told of; behind them
-    /// where the last one ends.
+    /// Start and record offset of each function; the last entry is the end of the last function.
     pub(super) list: Vec<(u32, u32)>,
 }
 
 impl Table {
-    /// `text` is where the text starts, if the header does not say it.
+    /// Loads the table. `text` is the start of the text, if the header does not have it.
     pub fn load(
         object: &Arc<Object>,
         place: MappedPart,
@@ -61,7 +61,7 @@ impl Table {
             .map(|(start, told)| Some((u32::try_from(start).ok()?, u32::try_from(told).ok()?)))
             .collect();
         let list = list.filter(|list| list.is_sorted_by_key(|entry| entry.0))?;
-        // No function leads around the end of the address space.
+        // No function may exceed the address space.
         text.checked_add(list.last()?.0.into())?;
         Some(Table {
             object: object.clone(),
@@ -79,18 +79,18 @@ impl Table {
         starts.map(|(start, _)| self.text + u64::from(*start))
     }
 
-    /// A name by its offset.
+    /// Returns the name at an offset.
     pub fn name(&self, offset: u32) -> Option<Vec<u8>> {
         let name = self.string(self.header.names.checked_add(offset.into())?)?;
         (!name.is_empty()).then_some(name)
     }
 
-    /// The path of a file, by its number in the function's compilation unit.
+    /// Returns the path of a file, by its number in the function's compilation unit.
     pub fn file(&self, unit: u32, number: i32) -> Option<Vec<u8>> {
         let number = u64::try_from(number).ok()?;
         match self.header.layout {
             Layout::Go1_2 => {
-                // Behind the list is where the table of files is.
+                // The table of files follows the list.
                 let list_end = self.header.list.checked_add(self.header.list_bytes()?)?;
                 let files = u64::from(self.u32(list_end)?);
                 let name = self.u32(files.checked_add(number * 4)?)?;
@@ -110,7 +110,7 @@ impl Table {
         (have == bytes.len()).then(|| u32::from_le_bytes(bytes))
     }
 
-    /// Reads from the table what there is of it at `offset`.
+    /// Reads from the table at `offset`, as far as it goes; returns the number of bytes.
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
         let left = self.place.len.saturating_sub(offset);
         let want = buffer
@@ -142,7 +142,7 @@ impl Table {
     }
 }
 
-/// The list as it is in the file: starts may be absolute.
+/// Reads the list as it is in the file: starts may be absolute.
 fn read_list(object: &Object, place: MappedPart, header: &Header) -> Option<Vec<(u64, u64)>> {
     if header.functions > FUNCTIONS_MAX || !header.is_within(place.len) {
         return None;
@@ -166,8 +166,7 @@ fn read_list(object: &Object, place: MappedPart, header: &Header) -> Option<Vec<
     Some(pairs.collect())
 }
 
-/// Whether what begins like a table is one: its first functions ascend, and
-/// have names.
+/// Whether data that looks like a table is one: its first functions ascend, and have names.
 pub fn is_plausible(object: &Object, place: MappedPart, header: &Header) -> bool {
     let few = Header {
         functions: header.functions.min(TRIED),

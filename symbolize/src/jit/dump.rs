@@ -1,9 +1,9 @@
-//! `jit-PID.dump`: records of what code was made, when, and moved where
+//! `jit-PID.dump`: records of what code was made when, and when it was moved
 //! (linux/tools/perf/Documentation/jitdump-specification.txt).
 //!
-//! The code itself is in the file too, so only the heads of records are read until
-//! somebody asks for it. Lines are not read: runtimes do not agree on where the addresses
-//! in those records count from (V8 adds the 64 bytes of a header that `perf inject` writes).
+//! The code itself is in the file, too, so only the heads of records are read until their contents
+//! are needed. Line records are not read: runtimes do not agree on what the addresses in them are
+//! relative to (V8 adds the 64 bytes of a header that `perf inject` writes).
 
 use std::fs::File;
 use std::io;
@@ -17,28 +17,28 @@ const MAGIC: u32 = 0x4a69_5444;
 
 const HEADER_BYTES: usize = 40;
 
-/// Of a record: what it is, how long, and when it was written.
+/// Length of the head of a record: kind, length, time of writing.
 const PREFIX_BYTES: usize = 16;
 
-/// Of a record that tells of code, all but the name.
+/// Length of a code record without the name.
 const LOAD_BYTES: usize = PREFIX_BYTES + 40;
 const MOVE_BYTES: usize = PREFIX_BYTES + 48;
 
 const CODE_LOAD: u32 = 0;
 const CODE_MOVE: u32 = 1;
 
-/// The times of records are those of the processor's counter, not of a clock.
+/// Flag: the times of records are from the processor's counter, not from a clock.
 const FLAG_ARCH_TIMESTAMP: u64 = 1;
 
 const NAME_BYTES_MAX: usize = 4 << 10;
 
-/// Code at one address from one time on.
+/// Code that is at one address from some time on.
 #[derive(Debug, Clone, Copy)]
 struct Load {
     start: u64,
     len: u32,
     time: u64,
-    /// Where the name is.
+    /// Offset of the name.
     name: u64,
 }
 
@@ -49,12 +49,12 @@ pub struct JitDump {
     loads: Vec<Load>,
     spans: Spans,
     has_clock: bool,
-    /// What follows cannot be read: the file is damaged there.
+    /// Whether the file is damaged from here on, so that reading has stopped.
     broken: bool,
 }
 
 impl JitDump {
-    /// A dump of which nothing but the header is read.
+    /// A dump of which only the header was read.
     pub fn new(file: File) -> io::Result<JitDump> {
         let mut tail = Tail::new(file);
         let mut header = [0; HEADER_BYTES];
@@ -74,12 +74,12 @@ impl JitDump {
         })
     }
 
-    /// Whether that is the same file.
+    /// Whether `other` is the file of this dump.
     pub fn is(&self, other: &File) -> bool {
         self.tail.is(other)
     }
 
-    /// Reads what is new. True if there was something.
+    /// Reads new records. Returns true if there were any.
     pub fn update(&mut self) -> io::Result<bool> {
         if self.broken || self.tail.look()? != Change::Grown {
             return Ok(false);
@@ -101,7 +101,7 @@ impl JitDump {
             let load = match u32_at(&record, 0) {
                 CODE_LOAD if size > LOAD_BYTES as u64 => Some(self.loaded(&record)),
                 CODE_MOVE if size >= MOVE_BYTES as u64 => {
-                    // The code that moved may be in this batch.
+                    // The moved code may be in this batch.
                     self.spans.add(std::mem::take(&mut batch));
                     self.moved(&record)
                 }
@@ -121,14 +121,14 @@ impl JitDump {
         Ok(self.loads.len() > before)
     }
 
-    /// The name of the latest code at this address.
+    /// Returns the name of the latest code at this address.
     pub fn find(&self, addr: u64) -> Option<Vec<u8>> {
         let span = self.spans.find(addr)?;
         self.name(self.loads.get(span.entry as usize)?)
     }
 
-    /// The same as it was at a time of `CLOCK_MONOTONIC`, if the dump has such
-    /// times.
+    /// Returns the name of the code that was at this address at a time of `CLOCK_MONOTONIC`, if the
+    /// dump has such times.
     pub fn find_at(&self, addr: u64, time_ns: u64) -> Option<Vec<u8>> {
         let latest = self.loads.get(self.spans.find(addr)?.entry as usize)?;
         if !self.has_clock || latest.time <= time_ns {
@@ -140,11 +140,12 @@ impl JitDump {
         self.name(self.loads.iter().rev().find(was_there)?)
     }
 
-    /// The latest code at this address, with its bytes.
+    /// Returns the latest code at this address, with its bytes.
     pub fn code(&self, addr: u64) -> Option<JitCode> {
         let load = self.loads.get(self.spans.find(addr)?.entry as usize)?;
         let name = self.name(load)?;
-        // A name that is longer than what is read of it would put the code elsewhere.
+        // If only a part of a longer name was read, the code would be looked for at the wrong
+        // place.
         let is_whole = name.len() < NAME_BYTES_MAX;
         let mut bytes = vec![0; u64::from(load.len).min(BYTES_MAX) as usize];
         let place = load.name.checked_add(name.len() as u64 + 1)?;
@@ -158,7 +159,7 @@ impl JitDump {
         })
     }
 
-    /// Number of functions that the dump has told of.
+    /// Number of functions in the dump.
     pub fn len(&self) -> usize {
         self.loads.len()
     }
@@ -254,7 +255,7 @@ mod tests {
         assert_eq!(name(dump.find_at(0x1010, 19)).as_deref(), Some("first"));
         assert_eq!(name(dump.find_at(0x1010, 9)), None);
 
-        // In two pieces, as a reader may see it.
+        // In two pieces, as a reader may see a record that is being written.
         let next = load(40, 0x9000, 0x10, "third");
         file.write_all(&next[..20]).unwrap();
         assert!(!dump.update().unwrap());
@@ -270,7 +271,7 @@ mod tests {
             let words = [0, start, start, bytes.len() as u64, 0];
             record(CODE_LOAD, time, &words, &format!("{name}\0{bytes}"))
         };
-        // `record` ends each with a zero, which is no part of the code.
+        // `record` ends each with a zero, which is not part of the code.
         let text = [
             header(),
             code(10, 0x1000, "first", "\u{55}\u{5d}"),

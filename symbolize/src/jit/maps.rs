@@ -1,4 +1,5 @@
-//! What the files of one process tell of its code, read as far as they are written.
+//! The contents of the files in which one process describes its code, read as far as they are
+//! written.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +14,7 @@ pub struct CodeMaps {
 }
 
 impl CodeMaps {
-    /// Takes the files that there are now. Those that are known are read on.
+    /// Sets the current files. Files that are already known continue to be read.
     pub fn take(&mut self, [map, dump]: [Option<&File>; 2]) {
         if let Some(file) = map
             && !self.map.as_ref().is_some_and(|map| map.is(file))
@@ -29,12 +30,12 @@ impl CodeMaps {
         }
     }
 
-    /// Whether a dump was taken and is one.
+    /// Whether a file was taken that really is a dump.
     pub fn has_dump(&self) -> bool {
         self.dump.is_some()
     }
 
-    /// Reads what was written since. True if there may be names that were not there before.
+    /// Reads what was written since the last call. Returns true if there may be new names.
     pub fn update(&mut self) -> bool {
         let map = self.map.as_mut().map(PerfMap::update);
         let dump = self.dump.as_mut().map(JitDump::update);
@@ -42,13 +43,13 @@ impl CodeMaps {
         grown(map) | grown(dump)
     }
 
-    /// The name of the code that was last at this address.
+    /// Returns the name of the code that was last at this address.
     pub fn find(&mut self, addr: u64) -> Option<JitName> {
         let in_map = self.map.as_mut().and_then(|map| map.find(addr));
         in_map.or_else(|| self.dump.as_ref()?.find(addr))
     }
 
-    /// The code that was last at this address.
+    /// Returns the code that was last at this address.
     pub fn code(&mut self, addr: u64) -> Option<JitCode> {
         let in_dump = self.dump.as_ref().and_then(|dump| dump.code(addr));
         in_dump.or_else(|| self.map.as_mut()?.code(addr))

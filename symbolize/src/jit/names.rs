@@ -12,8 +12,8 @@ use super::{JitCode, JitName};
 use crate::Reason;
 use crate::files::Files;
 
-/// What one process tells of its code, read as far as it is written. What was
-/// read stays when the process has ended.
+/// The names of one process's run-time code, read as far as they are written. They are kept when
+/// the process has ended.
 #[derive(Debug)]
 pub struct JitNames {
     written: Written,
@@ -21,8 +21,8 @@ pub struct JitNames {
 }
 
 impl JitNames {
-    /// Of a process, by its directory in /proc. The descriptor names this
-    /// process for ever, also when its pid is used again.
+    /// Starts with no names, for a process given by its directory in /proc. The descriptor refers
+    /// to this process even when its pid is reused.
     pub fn new(process: Arc<OwnedFd>, files: Files) -> JitNames {
         JitNames {
             written: Written::new(process, files),
@@ -30,14 +30,14 @@ impl JitNames {
         }
     }
 
-    /// Opens the directory of a process for [`JitNames::new`].
+    /// Opens the directory of a process, for [`JitNames::new`].
     pub fn hold(pid: u32) -> io::Result<OwnedFd> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(open(format!("/proc/{pid}"), flags, Mode::empty())?)
     }
 
-    /// Reads what the process has written since. True if there may be names
-    /// that were not there before.
+    /// Reads what the process has written since the last call. Returns true if there may be new
+    /// names.
     pub fn update(&mut self) -> bool {
         self.written.look();
         self.maps.take(self.written.files());
@@ -47,21 +47,21 @@ impl JitNames {
         self.maps.update()
     }
 
-    /// The name of the code that was last at this address.
+    /// Returns the name of the code that was last at this address.
     pub fn find(&mut self, addr: u64) -> Result<JitName, Reason> {
         self.maps
             .find(addr)
             .ok_or_else(|| self.written.why_no_name())
     }
 
-    /// The code that was last at this address.
+    /// Returns the code that was last at this address.
     pub fn code(&mut self, addr: u64) -> Result<JitCode, Reason> {
         self.maps
             .code(addr)
             .ok_or_else(|| self.written.why_no_name())
     }
 
-    /// Whether the process had ended at the last update: nothing follows.
+    /// Whether the process had ended at the last update, so that nothing more will be written.
     pub fn has_ended(&self) -> bool {
         self.written.has_ended()
     }
@@ -87,7 +87,7 @@ mod tests {
     use std::time::{Duration, SystemTime};
     use test_support::Process;
 
-    /// A process with a map, which both leave with this.
+    /// A process with a map; dropping this removes both.
     struct Target {
         child: Process,
         map: std::path::PathBuf,
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(names.find(0x1000).as_deref(), Ok(&b"f"[..]));
         assert_eq!(names.find(0x2000), Err(Reason::JitNotCovered));
 
-        // Another file in its place.
+        // Another file takes its place.
         remove_file(&target.map).unwrap();
         write(&target.map, "1000 10 g\n").unwrap();
         assert!(names.update());

@@ -1,9 +1,8 @@
 //! `/tmp/perf-PID.map`: one line for each piece of code, in the order in which
 //! it was made.
 //!
-//! Kept are 16 bytes a line. Names are read from the file when they are asked
-//! for, and a line that no longer is what it was means that the file was
-//! written anew.
+//! Only 16 bytes per line are kept in memory. Names are read from the file on demand; if a line has
+//! changed since, the file was rewritten.
 
 mod line;
 
@@ -15,14 +14,14 @@ use super::spans::{SPANS_MAX, Span, Spans};
 use super::tail::{Change, Tail};
 use line::{LINE_BYTES_MAX, Line};
 
-/// Larger maps are read up to here: positions in them have 32 bits.
+/// Maximum size that is read: offsets have 32 bits.
 const MAP_BYTES_MAX: u64 = 1 << 30;
 
-/// How much is read at once: large enough that system calls do not count,
-/// small enough to stay in a cache.
+/// Size of one read: large enough that the cost of system calls does not matter, small enough to
+/// stay in a cache.
 const CHUNK_BYTES: usize = 256 << 10;
 
-/// Few lines are shorter.
+/// Typical minimum length of a line.
 const LINE_BYTES_USUAL: u64 = 40;
 
 /// The map of one process.
@@ -33,7 +32,7 @@ pub struct PerfMap {
 }
 
 impl PerfMap {
-    /// A map of which nothing is read yet.
+    /// A map of which nothing was read yet.
     pub fn new(file: File) -> PerfMap {
         PerfMap {
             tail: Tail::new(file),
@@ -41,12 +40,12 @@ impl PerfMap {
         }
     }
 
-    /// Whether that is the same file.
+    /// Whether `other` is the file of this map.
     pub fn is(&self, other: &File) -> bool {
         self.tail.is(other)
     }
 
-    /// Reads what is new. True if there was something.
+    /// Reads new lines. Returns true if there were any.
     pub fn update(&mut self) -> io::Result<bool> {
         match self.tail.look()? {
             Change::Same => return Ok(false),
@@ -55,7 +54,7 @@ impl PerfMap {
         }
         let mut buffer = vec![0; CHUNK_BYTES];
         let new = self.tail.len()?.saturating_sub(self.tail.position());
-        // Address space, not memory: only what is used is ever touched.
+        // Reserves address space, not memory: only what is used is ever touched.
         let room = (new / LINE_BYTES_USUAL).min(SPANS_MAX as u64) as usize;
         let mut batch = Vec::with_capacity(room);
         while self.tail.position() < MAP_BYTES_MAX {
@@ -63,7 +62,7 @@ impl PerfMap {
             let chunk = &buffer[..have];
             let Some(last) = memchr::memrchr(b'\n', chunk) else {
                 if have < CHUNK_BYTES {
-                    // A line that is being written: next time.
+                    // The last line is still being written: it is read next time.
                     break;
                 }
                 self.tail.consume(chunk);
@@ -78,14 +77,13 @@ impl PerfMap {
         Ok(grown)
     }
 
-    /// The name of the latest code at this address. Reads the file again if it
-    /// no longer is what was read.
+    /// Returns the name of the latest code at this address. Reads the file again if it has been
+    /// rewritten.
     pub fn find(&mut self, addr: u64) -> Option<Vec<u8>> {
         Some(self.code(addr)?.name)
     }
 
-    /// The latest code at this address, of which a map has no more than the name and the
-    /// place.
+    /// Returns the latest code at this address; a map has only its name and its position.
     pub fn code(&mut self, addr: u64) -> Option<JitCode> {
         let span = self.spans.find(addr)?;
         self.entry(span, addr).or_else(|| {
@@ -96,7 +94,7 @@ impl PerfMap {
         })
     }
 
-    /// Pieces of code that are known.
+    /// Number of pieces of code.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
@@ -133,7 +131,7 @@ fn parse(lines: &[u8], offset: u64, batch: &mut Vec<Span>) {
         if let Some(line) = Line::parse(&lines[begin..end]) {
             batch.push(Span {
                 start: line.start,
-                // No function has 4 GiB; what claims to is cut.
+                // No function has 4 GiB; larger sizes are cut.
                 len: u32::try_from(line.size).unwrap_or(u32::MAX),
                 entry: (offset + begin as u64) as u32,
             });

@@ -1,20 +1,19 @@
-//! Which entry of a code map has an address, while entries come in.
+//! Finds the entry of a code map for an address, while entries are added.
 //!
-//! Runtimes write an entry for each piece of code they make, and never say
-//! when one is gone: where entries overlap, the later one is right. Kept are
-//! layers, each sorted and without overlaps, the newest last. A layer is merged
-//! into the one before when it has half its size, so that there are few, and
-//! each entry is moved a few times only, however small the steps are in which
-//! the map grows.
+//! Runtimes write an entry for each piece of code they make, and never report when code is gone:
+//! where entries overlap, the later one is right. Entries are kept in layers, each sorted and
+//! without overlaps, the newest last. A layer is merged into the one before when it has half its
+//! size, so that there are few layers and each entry is moved only a few times, however small the
+//! steps in which the map grows.
 
 use std::collections::BinaryHeap;
 
-/// A stretch of code and the entry that names it.
+/// A range of code and the entry that names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     pub start: u64,
     pub len: u32,
-    /// Where the entry is; a later entry has a larger number.
+    /// Position of the entry; a later entry has a larger number.
     pub entry: u32,
 }
 
@@ -26,17 +25,19 @@ impl Span {
     }
 }
 
-/// 64 MiB. The longest map seen, of a V8 that ran for days, had a million.
+/// Maximum number of entries, which take 64 MiB. The longest map seen, of a V8 that ran for days,
+/// had a million.
 pub const SPANS_MAX: usize = 4 << 20;
 
+/// The entries of one map.
 #[derive(Debug, Default)]
 pub struct Spans {
     layers: Vec<Vec<Span>>,
 }
 
 impl Spans {
-    /// Takes in new entries: all later than those before. What is more than
-    /// [`SPANS_MAX`] is not taken.
+    /// Adds new entries, which must be later than all before. Entries beyond [`SPANS_MAX`] are
+    /// ignored.
     pub fn add(&mut self, mut batch: Vec<Span>) {
         let room = SPANS_MAX.saturating_sub(self.len());
         batch.truncate(room);
@@ -51,7 +52,7 @@ impl Spans {
         self.layers.push(layer);
     }
 
-    /// The latest entry that has the address.
+    /// Returns the latest entry that contains the address.
     pub fn find(&self, addr: u64) -> Option<Span> {
         let in_layer = |layer: &Vec<Span>| {
             let behind = layer.partition_point(|span| span.start <= addr);
@@ -71,10 +72,10 @@ impl Spans {
     }
 }
 
-/// Sorted, and without overlaps: the later entry has what two claim.
+/// Sorts entries and removes overlaps: where two overlap, the later one wins.
 fn flatten(mut spans: Vec<Span>) -> Vec<Span> {
     spans.retain(|span| span.len > 0);
-    // They come in the order of their entries, and a stable sort keeps that.
+    // Entries are in their order, and a stable sort keeps that.
     spans.sort_by_key(|span| span.start);
     if spans.is_sorted_by(|a, b| a.end() <= b.start) {
         return spans;
@@ -88,7 +89,7 @@ fn flatten(mut spans: Vec<Span>) -> Vec<Span> {
     while let Some(span) = rest.next() {
         sweep.advance(span.start);
         sweep.at = span.start;
-        // Most overlap none, and need not go through the heap.
+        // Most entries overlap none and need not go through the heap.
         let is_alone = rest.peek().is_none_or(|next| span.end() <= next.start);
         if is_alone && sweep.open.is_empty() {
             sweep.out.push(*span);
@@ -102,13 +103,13 @@ fn flatten(mut spans: Vec<Span>) -> Vec<Span> {
 
 struct Sweep {
     out: Vec<Span>,
-    /// What has begun and may not have ended: entry and end, the latest on top.
+    /// Entries that have begun and may not have ended: number and end, the latest on top.
     open: BinaryHeap<(u32, u64)>,
     at: u64,
 }
 
 impl Sweep {
-    /// Writes what lies before `limit`.
+    /// Writes everything before `limit`.
     fn advance(&mut self, limit: u64) {
         while self.at < limit {
             let Some(&(entry, end)) = self.open.peek() else {
@@ -125,7 +126,7 @@ impl Sweep {
     }
 }
 
-/// Puts `new` over `old`.
+/// Lays `new` over `old`.
 fn overlay(old: &[Span], new: &[Span]) -> Vec<Span> {
     let mut out = Vec::with_capacity(old.len() + new.len());
     let mut olds = old.iter().copied();
@@ -154,7 +155,7 @@ fn overlay(old: &[Span], new: &[Span]) -> Vec<Span> {
     out
 }
 
-/// A part of an entry, so not longer than one.
+/// Appends a part of an entry, whose length fits as that of the entry does.
 fn push(out: &mut Vec<Span>, start: u64, end: u64, entry: u32) {
     out.push(Span {
         start,
@@ -210,7 +211,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition, tried at every address.
+        /// Compares with the definition, evaluated at every address.
         #[test]
         fn the_latest_has_it(
             entries in proptest::collection::vec((0u64..80, 0u32..30), 0..60),

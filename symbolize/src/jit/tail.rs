@@ -1,4 +1,4 @@
-//! A file that another program appends to, and now and then writes anew.
+//! A file that another program appends to, and rewrites now and then.
 
 use std::fs::File;
 use std::io;
@@ -6,26 +6,27 @@ use std::os::unix::fs::FileExt;
 
 use super::written::is_same;
 
-/// How much of what was read is compared before reading on. Text with
-/// addresses does not agree by chance.
+/// Number of bytes that are compared before reading continues. Text with addresses does not match
+/// by chance.
 const MARK_BYTES: usize = 64;
 
-/// Reads what is new of a growing file.
+/// Reads the new part of a growing file.
 #[derive(Debug)]
 pub struct Tail {
     file: File,
-    /// Up to here it was read.
+    /// Offset up to which the file was read.
     done: u64,
     /// The last bytes before `done`.
     mark: Vec<u8>,
 }
 
-/// What became of the file since it was last looked at.
+/// How the file has changed since the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     Same,
     Grown,
-    /// Shorter, or other text where we were: all that was read is void.
+    /// The file is shorter, or the text before our position has changed: everything that was read
+    /// is void.
     Anew,
 }
 
@@ -38,17 +39,17 @@ impl Tail {
         }
     }
 
-    /// Whether that is the same file, by device and inode.
+    /// Whether `other` is the same file, by device and inode.
     pub fn is(&self, other: &File) -> bool {
         is_same(&self.file, other)
     }
 
-    /// The same file, to be read from its start.
+    /// Returns the same file, to be read from its start.
     pub fn restarted(&self) -> io::Result<Tail> {
         Ok(Tail::new(self.file.try_clone()?))
     }
 
-    /// Looks at the file; after [`Change::Anew`] it is read from its start.
+    /// Checks the file; after [`Change::Anew`] it is read from its start.
     pub fn look(&mut self) -> io::Result<Change> {
         let len = self.file.metadata()?.len();
         let mut mark = [0; MARK_BYTES];
@@ -66,7 +67,7 @@ impl Tail {
         })
     }
 
-    /// Reads from where reading ended into `buffer`, as far as it has room.
+    /// Reads into `buffer` from the current position, as far as it has room.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         self.read_at(buffer, self.done)
     }
@@ -84,7 +85,7 @@ impl Tail {
         Ok(have)
     }
 
-    /// `bytes`, read last, are done with.
+    /// Moves the position behind `bytes`, which were read last.
     pub fn consume(&mut self, bytes: &[u8]) {
         self.done += bytes.len() as u64;
         let tail = &bytes[bytes.len().saturating_sub(MARK_BYTES)..];
@@ -93,7 +94,7 @@ impl Tail {
         self.mark.drain(..surplus);
     }
 
-    /// Goes on `bytes` further on without having read them.
+    /// Moves the position `bytes` further without reading them.
     pub fn skip(&mut self, bytes: u64) {
         self.done += bytes;
         self.mark.clear();

@@ -1,4 +1,4 @@
-//! The files in which a process writes down what code it has made.
+//! The files in which a process describes the code that it made.
 
 use std::fs::File;
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::Reason;
 use crate::files::{Files, has_ended};
 
-/// The files of one process, as far as it has made them.
+/// The files of one process, as far as they exist.
 #[derive(Debug)]
 pub struct Written {
     way: Files,
@@ -22,7 +22,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// Of a process, by its directory in /proc.
+    /// Starts without files, for a process given by its directory in /proc.
     pub fn new(process: Arc<OwnedFd>, way: Files) -> Written {
         Written {
             way,
@@ -34,17 +34,16 @@ impl Written {
         }
     }
 
-    /// Looks for files that are new.
+    /// Looks for new files.
     pub fn look(&mut self) {
         match self.way.perf_map(&self.process) {
-            // The one that is open stays: it has been read up to some place.
+            // An open file is kept, as it was read up to some position.
             Ok(file) if self.map.as_ref().is_some_and(|map| is_same(map, &file)) => {}
             Ok(file) => self.map = Some(file),
             Err(reason) => self.missing = reason,
         }
         self.ended = has_ended(&self.process);
-        // A dump is mapped when the runtime starts: once there is a map, it is
-        // not looked for.
+        // A dump is mapped when the runtime starts: once there is a map, no dump is looked for.
         if self.map.is_none() && self.dump.is_none() {
             self.dump = self.way.jit_dump(&self.process).ok();
         }
@@ -55,12 +54,12 @@ impl Written {
         [self.map.as_ref(), self.dump.as_ref()]
     }
 
-    /// Forgets a dump that is none: it may become one.
+    /// Drops a dump that is not valid: it may become valid later.
     pub fn reject_dump(&mut self) {
         self.dump = None;
     }
 
-    /// Who reads files for us.
+    /// The [`Files`] through which files are read.
     pub fn way(&self) -> &Files {
         &self.way
     }
@@ -74,13 +73,13 @@ impl Written {
         }
     }
 
-    /// Whether the process had ended at the last look: nothing follows.
+    /// Whether the process had ended at the last look, so that nothing more will be written.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 }
 
-/// Whether that is the same file, by device and inode.
+/// Whether both are the same file, by device and inode.
 pub fn is_same(one: &File, other: &File) -> bool {
     let id = |file: &File| -> io::Result<_> {
         let metadata = file.metadata()?;

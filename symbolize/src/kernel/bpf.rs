@@ -1,9 +1,9 @@
-//! BPF programs as the kernel has compiled them: where their functions are, and
-//! which line of source text each instruction came from.
+//! BPF programs as compiled by the kernel: where their functions are, and which source line each
+//! instruction is from.
 //!
-//! The kernel tells it by system calls (BPF_OBJ_GET_INFO_BY_FD, Linux 5.0),
-//! which this crate does not make: somebody implements [`BpfKernel`]. What comes
-//! of it is as trustworthy as who loaded the program.
+//! The kernel provides this by system calls (BPF_OBJ_GET_INFO_BY_FD, Linux 5.0), which this crate
+//! does not make: the caller implements [`BpfKernel`]. The contents are as trustworthy as the user
+//! who loaded the program.
 
 mod current;
 mod program;
@@ -15,40 +15,40 @@ pub use program::BpfProgram;
 
 use std::fmt;
 
-/// Whoever can ask the kernel for its BPF programs. What it cannot tell, for
-/// lack of rights or because a program is gone, is `None`.
+/// Queries the kernel for its BPF programs. What it does not provide, for lack of rights or because
+/// a program is gone, is `None`.
 pub trait BpfKernel: Send + Sync + fmt::Debug {
-    /// The lowest number above this one that a loaded program has.
+    /// Returns the lowest id above `after` of a loaded program.
     fn next_program(&self, after: u32) -> Option<u32>;
 
-    /// Where the functions of a program are.
+    /// Returns where the functions of a program are.
     fn extents(&self, program: u32) -> Option<Vec<BpfExtent>>;
 
-    /// All that there is to know of a program.
+    /// Returns everything about a program.
     fn program(&self, program: u32) -> Option<BpfProgramInfo>;
 
-    /// The code of each function of a program, as the kernel's compiler made it.
+    /// Returns the code of each function of a program, as the kernel's compiler made it.
     fn code(&self, program: u32) -> Option<Vec<BpfCode>>;
 
-    /// An object of BTF, by its number.
+    /// Returns a BTF object by its id.
     fn types(&self, number: u32) -> Option<BpfTypes>;
 }
 
-/// The code of one function.
+/// The code range of one function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BpfExtent {
     /// The kernel address of its first instruction.
     pub start: u64,
-    /// Bytes of its code.
+    /// Length of its code in bytes.
     pub len: u32,
 }
 
 /// The instructions of one function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BpfCode {
-    /// The kernel address of the first one.
+    /// Kernel address of the first instruction.
     pub start: u64,
-    /// All of them, for the processor that the kernel runs on.
+    /// The instructions, for the processor that the kernel runs on.
     pub bytes: Vec<u8>,
 }
 
@@ -65,32 +65,32 @@ pub struct BpfProgramInfo {
     pub lines: Vec<u8>,
     /// Size of one record of `lines`.
     pub line_bytes: u32,
-    /// Where the code of each line starts.
+    /// The start address of each line's code.
     pub line_addrs: Vec<u64>,
     /// The program's BTF: names and paths.
     pub btf: Vec<u8>,
 }
 
-/// An object of BTF that the kernel holds.
+/// A BTF object that the kernel holds.
 #[derive(Debug, Clone, Default)]
 pub struct BpfTypes {
-    /// `vmlinux`, a kernel module's, or empty for a program's.
+    /// `vmlinux`, the name of a kernel module, or empty for a program.
     pub name: Vec<u8>,
-    /// Whether it is the kernel's own or a module's, not a program's.
+    /// Whether it belongs to the kernel or a module, and not to a program.
     pub is_kernel: bool,
-    /// The object, as the kernel gives it.
+    /// The object's bytes, as the kernel provides them.
     pub bytes: Vec<u8>,
 }
 
 /// A place in a BPF program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BpfPlace {
-    /// Empty if it is not known.
+    /// Name of the function; empty if unknown.
     pub function: Vec<u8>,
-    /// Empty if it is not known; then `line` and `column` are 0.
+    /// Path of the source file; empty if unknown; then `line` and `column` are 0.
     pub file: Vec<u8>,
-    /// Counted from 1; 0 if it is not known.
+    /// Line, counted from 1; 0 if unknown.
     pub line: u32,
-    /// Counted from 1; 0 if it is not known.
+    /// Column, counted from 1; 0 if unknown.
     pub column: u32,
 }

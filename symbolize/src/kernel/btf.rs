@@ -1,16 +1,15 @@
-//! BTF, the kernel's compact description of types (Documentation/bpf/btf.rst):
-//! as far as it has names. Of the kernel's own and of programs'; what is read
-//! may be anybody's.
+//! BTF, the kernel's compact description of types (Documentation/bpf/btf.rst). Only types with
+//! names are used, of the kernel and of programs; programs are not trusted.
 
 use crate::bytes::u32_in;
 
 const MAGIC: &[u8] = &[0x9f, 0xeb];
 const HEADER_BYTES: usize = 24;
 
-/// Every type begins with so many bytes: name, kind and count, size or type.
+/// Length of the head of every type: name, kind and count, size or type.
 const TYPE_BYTES: usize = 12;
 
-/// What a type is, by the kernel's numbers (uapi/linux/btf.h).
+/// Kinds of types, with the kernel's numbers (uapi/linux/btf.h).
 pub mod kind {
     /// `BTF_KIND_INT`
     pub const INT: u32 = 1;
@@ -50,31 +49,31 @@ pub mod kind {
     pub const ENUM64: u32 = 19;
 }
 
-/// One object of BTF.
+/// One BTF object.
 #[derive(Debug, Clone, Copy)]
 pub struct Btf<'b> {
     types: &'b [u8],
     strings: &'b [u8],
 }
 
-/// One type, with what follows its head.
+/// One type, with the data after its head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BtfType<'b> {
-    /// Where its name is among the strings.
+    /// Offset of its name among the strings.
     pub name: u32,
     /// One of [`kind`].
     pub kind: u32,
-    /// Whether bit fields are told in the offsets of members.
+    /// Whether offsets of members contain the sizes of bit fields.
     pub flag: bool,
-    /// How many bytes it has; the number of another type where the kind has one: what a
-    /// pointer leads to, what a name stands for, what a function returns.
+    /// Its size in bytes or, for some kinds, the number of another type: the target of a pointer,
+    /// the type behind a typedef, the result of a function.
     pub size_or_type: u32,
-    /// Members, parameters or values, as the kind has it.
+    /// Members, parameters or values, depending on the kind.
     pub rest: &'b [u8],
 }
 
 impl<'b> Btf<'b> {
-    /// `None` if it is not BTF of this machine's byte order.
+    /// Parses an object; `None` if it does not have this machine's byte order.
     pub fn parse(bytes: &'b [u8]) -> Option<Btf<'b>> {
         let magic = bytes.get(..MAGIC.len())?;
         let field = |at| u32_in(bytes, at).map(|value| value as usize);
@@ -87,8 +86,8 @@ impl<'b> Btf<'b> {
         })
     }
 
-    /// The types, in the order of their numbers, up to the first that is cut.
-    /// The first has number 1, or follows those of the base of a split BTF.
+    /// Iterates over the types in the order of their numbers, up to the first one that is cut. The
+    /// first has number 1, or follows the last one of the base of a split BTF.
     pub fn types(&self) -> impl Iterator<Item = BtfType<'b>> + use<'b> {
         let mut left = self.types;
         std::iter::from_fn(move || {
@@ -108,19 +107,20 @@ impl<'b> Btf<'b> {
         })
     }
 
-    /// The string that starts at `at`.
+    /// Returns the string at offset `at`.
     pub fn string(&self, at: u32) -> Option<&'b [u8]> {
         let rest = self.strings.get(at as usize..)?;
         memchr::memchr(0, rest).map(|len| &rest[..len])
     }
 
-    /// The name of the type with this number.
+    /// Returns the name of the type with this number.
     pub fn type_name(&self, number: u32) -> Option<&'b [u8]> {
         let index = usize::try_from(number).ok()?.checked_sub(1)?;
         self.string(self.types().nth(index)?.name)
     }
 
-    /// The same in BTF that goes on where `base` ends, as a kernel module's.
+    /// Returns the name of a type in BTF whose numbers continue those of `base`, as a kernel
+    /// module's do.
     pub fn type_name_above(&self, base: &Btf<'b>, number: u32) -> Option<&'b [u8]> {
         let below = u32::try_from(base.types().count()).ok()?;
         let Some(index) = number.checked_sub(below + 1) else {
@@ -150,7 +150,7 @@ pub mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// From types as words, and strings.
+    /// Builds BTF from types as words, and strings.
     pub fn btf(types: &[u32], strings: &[u8]) -> Vec<u8> {
         let types: Vec<u8> = types.iter().flat_map(|word| word.to_le_bytes()).collect();
         let mut bytes = vec![0x9f, 0xeb, 1, 0];

@@ -1,5 +1,5 @@
-//! `/proc/kcore`: the memory of the running kernel as a core file, of which code is read. It
-//! is what runs: alternatives and static branches are as they were patched.
+//! `/proc/kcore`: the memory of the running kernel as a core file, from which code is read. It is
+//! the code as it runs: alternatives and static branches are patched.
 //!
 //! Opening it takes root with `CAP_SYS_RAWIO`, and a kernel that is not locked down.
 
@@ -8,24 +8,24 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-/// Of the ELF file header and of one program header; elf(5).
+/// Size of the ELF file header; below that of one program header; elf(5).
 const HEADER_BYTES: usize = 64;
 const SEGMENT_BYTES: usize = 56;
 
-/// Segments that are read: a machine has one for each stretch of its memory.
+/// Maximum number of segments: a machine has one for each contiguous part of its memory.
 const SEGMENTS_MAX: usize = 4_096;
 
-/// What is read at once; no function is longer.
+/// Maximum size of one read; no function is longer.
 const READ_MAX: u64 = 1 << 20;
 
-/// The memory of the kernel that runs.
+/// The memory of the running kernel.
 #[derive(Debug)]
 pub struct KernelCore {
     file: File,
     segments: Vec<Segment>,
 }
 
-/// A stretch of memory, and where it is in the file.
+/// A contiguous part of memory, and its offset in the file.
 #[derive(Debug, Clone, Copy)]
 struct Segment {
     start: u64,
@@ -34,12 +34,12 @@ struct Segment {
 }
 
 impl KernelCore {
-    /// Opens the file of this machine.
+    /// Opens `/proc/kcore`.
     pub fn open() -> io::Result<KernelCore> {
         KernelCore::open_at(Path::new("/proc/kcore"))
     }
 
-    /// Opens a file like it.
+    /// Opens another file in the same format.
     pub fn open_at(path: &Path) -> io::Result<KernelCore> {
         let file = File::open(path)?;
         let mut header = [0; HEADER_BYTES];
@@ -62,8 +62,8 @@ impl KernelCore {
         })
     }
 
-    /// The bytes from an address on. Memory that nothing is mapped to reads as zeros, and
-    /// is an error: no code is all zeros.
+    /// Reads bytes from an address on. Unmapped memory reads as zeros, which is returned as an
+    /// error: no code is all zeros.
     pub fn read(&self, start: u64, len: u64) -> io::Result<Vec<u8>> {
         let found = self.segments.iter().find_map(|segment| {
             let within = start.checked_sub(segment.start)?;
@@ -82,7 +82,7 @@ impl KernelCore {
 }
 
 impl Segment {
-    /// `None` for notes and what is empty.
+    /// Parses a program header; `None` for notes and empty segments.
     fn read(entry: &[u8]) -> Option<Segment> {
         const LOAD: [u8; 4] = 1_u32.to_le_bytes();
         let segment = Segment {
@@ -103,7 +103,7 @@ fn invalid(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// A core file with these stretches of memory, for tests.
+/// A core file with these parts of memory, for tests.
 #[doc(hidden)]
 pub fn made_up(memory: &[(u64, &[u8])]) -> Vec<u8> {
     let mut file = vec![0; HEADER_BYTES];
@@ -112,7 +112,7 @@ pub fn made_up(memory: &[(u64, &[u8])]) -> Vec<u8> {
     file[54..56].copy_from_slice(&(SEGMENT_BYTES as u16).to_le_bytes());
     file[56..58].copy_from_slice(&(memory.len() as u16 + 1).to_le_bytes());
     let mut offset = (HEADER_BYTES + (memory.len() + 1) * SEGMENT_BYTES) as u64;
-    // The kernel's begins with a note.
+    // The kernel's file begins with a note.
     let mut note = [0; SEGMENT_BYTES];
     note[0] = 4;
     file.extend(note);
@@ -146,7 +146,7 @@ mod tests {
         let code: Vec<u8> = (1..=200).collect();
         let core = open(&made_up(&[(TEXT - 0x1000, &[7; 16]), (TEXT, &code)])).unwrap();
         assert_eq!(core.read(TEXT + 3, 4).unwrap(), [4, 5, 6, 7]);
-        // What lies behind the end of the stretch is not there.
+        // Nothing beyond the end of the segment is returned.
         assert_eq!(core.read(TEXT + 198, 10).unwrap(), [199, 200]);
         assert_eq!(core.read(TEXT - 0x1000, 2).unwrap(), [7, 7]);
         for nowhere in [TEXT + 200, TEXT - 1, 0, u64::MAX] {
@@ -164,7 +164,7 @@ mod tests {
             bad[at] = byte;
             assert!(open(&bad).is_err(), "{at}");
         }
-        // Cut anywhere it neither panics nor gives what is not there.
+        // A file that is cut anywhere neither causes a panic nor gives missing bytes.
         for len in 0..good.len() {
             if let Ok(core) = open(&good[..len]) {
                 assert!(core.read(TEXT, 64).is_err(), "{len}");

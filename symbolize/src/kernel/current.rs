@@ -1,5 +1,4 @@
-//! The kernel's functions as they are now: modules and BPF programs come while
-//! others run.
+//! The kernel's functions as they are now: modules and BPF programs are loaded while others run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,53 +6,53 @@ use std::time::{Duration, Instant};
 use super::{BpfPlace, CurrentBpf, KernelSymbol, KernelSymbols};
 use crate::Reason;
 
-/// Reading them again takes the kernel 40 ms. Where that does not help the wait
-/// doubles, so that one address without a name costs little for ever.
+/// Minimum time before the symbols are read again, which takes the kernel 40 ms. If that does not
+/// help, the time doubles, so that one address without a name causes little cost in the long run.
 const WAIT: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(256);
 
-/// Reads `/proc/kallsyms` when it is first needed, and again when code has come
-/// that it did not have.
+/// Reads `/proc/kallsyms` when it is first needed, and again when there is new code.
 #[derive(Debug, Default)]
 pub struct CurrentKernel {
     symbols: Mutex<Option<LastRead>>,
-    /// Gives them the first time, if another part of the program may have read them already.
+    /// Provides the symbols for the first use, if another part of the program may have read them
+    /// already.
     first: Option<fn() -> Arc<KernelSymbols>>,
-    /// If there is somebody who asks for programs.
+    /// Queries BPF programs, if set.
     bpf: Option<CurrentBpf>,
 }
 
-/// What is at an address of the kernel.
+/// What is at a kernel address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelFrame {
-    /// As the kernel lists it: not safe to display.
+    /// Name as in the kernel's list: not safe to display.
     pub name: Vec<u8>,
-    /// Of a BPF program's code: where in its source text.
+    /// For code of a BPF program: its source location.
     pub place: Option<BpfPlace>,
 }
 
 #[derive(Debug)]
 struct LastRead {
     symbols: Arc<KernelSymbols>,
-    /// Of the last read.
+    /// When the symbols were last read.
     read: Instant,
     wait: Duration,
 }
 
 impl CurrentKernel {
-    /// One that asks for BPF programs too: their lines, and where they end.
+    /// Adds queries for BPF programs: their lines, and the ends of their functions.
     pub fn with_bpf(self, bpf: CurrentBpf) -> CurrentKernel {
         let bpf = Some(bpf);
         CurrentKernel { bpf, ..self }
     }
 
-    /// One that has the functions from there the first time.
+    /// Uses the functions from `first` initially.
     pub fn with_first(self, first: fn() -> Arc<KernelSymbols>) -> CurrentKernel {
         let first = Some(first);
         CurrentKernel { first, ..self }
     }
 
-    /// What is at each of these addresses, or why it is not known.
+    /// Returns what is at each of these addresses, or why it is unknown.
     pub fn frames(&self, addrs: &[u64]) -> Vec<Result<KernelFrame, Reason>> {
         let symbols = self.symbols_for(addrs.iter().copied());
         addrs
@@ -68,8 +67,8 @@ impl CurrentKernel {
             Ok(symbol) => symbol.bpf,
             Err(reason) => *reason == Reason::NotCovered,
         };
-        // The programs of this moment know better than symbols that were read
-        // a while ago, and they have ends.
+        // The programs that are loaded now are more accurate than symbols that were read a while
+        // ago, and have known ends.
         let bpf = self.bpf.as_ref().filter(|_| may_be_bpf);
         let place = bpf.and_then(|bpf| bpf.find(addr));
         let name = match (&place, symbol) {
@@ -80,8 +79,8 @@ impl CurrentKernel {
         Ok(KernelFrame { name, place })
     }
 
-    /// A trampoline's by the function that it is for, instead of a number that
-    /// only the kernel can read.
+    /// Names a trampoline after the function that it is for, instead of by a number that means
+    /// something only to the kernel.
     fn name(&self, symbol: &KernelSymbol<'_>) -> Vec<u8> {
         const TRAMPOLINE: &str = "bpf_trampoline_";
         let number = symbol.name.strip_prefix(TRAMPOLINE);
@@ -93,7 +92,7 @@ impl CurrentKernel {
         }
     }
 
-    /// The kernel's functions, with these addresses if it has them.
+    /// Returns the kernel's functions, read again if these addresses are missing.
     pub fn symbols_for(&self, addrs: impl Iterator<Item = u64>) -> Arc<KernelSymbols> {
         self.with(addrs, KernelSymbols::load)
     }
@@ -138,7 +137,8 @@ impl CurrentKernel {
         state.symbols.clone()
     }
 
-    /// No code panics while it holds the lock, and every state is consistent.
+    /// A poisoned lock is used all the same: no code panics while it holds the lock, and every
+    /// state is consistent.
     fn state(&self) -> MutexGuard<'_, Option<LastRead>> {
         self.symbols.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(ask(LATE).find(LATE).unwrap().name, "late");
         assert_eq!(reads.get(), 2);
 
-        // What never gets a name is asked for less and less.
+        // An address that never gets a name causes fewer and fewer reads.
         for _ in 0..3 {
             pass();
             ask(7);
@@ -213,17 +213,17 @@ mod tests {
         assert_eq!(at(0xffff_ffff_c008_0020), named("ftrace_trampoline"));
         // 0x1_8000_0002: the second type of the kernel's own.
         assert_eq!(at(0xffff_ffff_c00f_0004), named("bpf_trampoline_read"));
-        // No number of 64 bits: as it is.
+        // Not a number of 64 bits, so the name is left as it is.
         let odd = named("bpf_trampoline_18446744073709551616");
         assert_eq!(at(0xffff_ffff_c00f_1004), odd);
         assert_eq!(at(0xffff_ffff_c00f_2004), named("bpf_dispatcher_xdp"));
-        // Symbols remember it; nobody knows its lines any more.
+        // The symbols still have it, but its lines are gone.
         assert_eq!(at(0xffff_ffff_c00f_3004), named("unloaded"));
         let place = Some((b"/src/a.c".to_vec(), 30));
         assert_eq!(at(BASE + 0x20), Ok(("helper".to_string(), place)));
         let place = Some((b"/src/a.c".to_vec(), 11));
         assert_eq!(at(BASE + 0x1090), Ok(("main".to_string(), place)));
-        // Below everything there is nothing, with programs or without.
+        // Below all symbols there is nothing, with programs or without.
         assert_eq!(at(7), Err(Reason::NotCovered));
     }
 }

@@ -1,5 +1,5 @@
-//! `/proc/kallsyms`: the kernel's functions, those of modules and BPF programs
-//! included, with their addresses and without their sizes.
+//! `/proc/kallsyms`: the kernel's functions, including those of modules and BPF programs, with
+//! addresses and without sizes.
 
 mod kept;
 mod line;
@@ -11,40 +11,38 @@ use std::io::{self, Read};
 use crate::Reason;
 use line::Line;
 
-/// A kernel built with everything (allyesconfig) has about 60 MB; ordinary
-/// ones have 5 to 15.
+/// Maximum size. A kernel built with everything (allyesconfig) has about 60 MB; ordinary ones have
+/// 5 to 15.
 const KALLSYMS_BYTES_MAX: u64 = 256 << 20;
 
-/// Bytes of it that are read at once.
+/// Number of bytes read at once.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// How far a function extends when another one of the same module follows.
-/// The largest of a Debian kernel has 21 KB (`hidinput_connect`); what is
-/// larger are holes without a mark.
+/// Maximum size of a function that is followed by another one of the same module. The largest of a
+/// Debian kernel has 21 KB (`hidinput_connect`); larger distances are unmarked gaps.
 const FUNCTION_BYTES_MAX: u64 = 64 << 10;
 
-/// The same for the last function before another module, or of all: nothing
-/// tells where its module ends, so no name is given to what is more than a
-/// few pages behind.
+/// Maximum size of the last function before another module, or of all: the end of its module is
+/// unknown, so addresses more than a few pages after its start get no name.
 const LAST_FUNCTION_BYTES_MAX: u64 = 16 << 10;
 
 /// A function of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelSymbol<'k> {
-    /// Of a BPF program the name alone, without its prefix and tag.
+    /// Name; for a BPF program without its prefix and tag.
     pub name: &'k str,
     /// `bpf` for BPF programs and their trampolines.
     pub module: Option<&'k str>,
     /// The address of its first instruction.
     pub start: u64,
-    /// Of the address looked up, from `start`.
+    /// Offset of the looked-up address from `start`.
     pub offset: u64,
     /// Whether it is code that BPF made.
     pub bpf: bool,
 }
 
-/// The kernel's functions at one time. Later modules and BPF programs are not
-/// in it: load it again.
+/// The kernel's functions at one time. Modules and BPF programs that are loaded later are not
+/// included: load the symbols again.
 #[derive(Debug)]
 pub struct KernelSymbols {
     entries: Vec<Entry>,
@@ -55,13 +53,13 @@ pub struct KernelSymbols {
     is_of_earlier_run: bool,
 }
 
-/// An address from which on a function, or none, has the code.
+/// An address from which on the code belongs to a function, or to none.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     start: u64,
-    /// Where in the arena the name is, [`HOLE`] for none.
+    /// Offset of the name in the arena; [`HOLE`] for none.
     name: u32,
-    /// One more than the index of the module; 0 is the kernel itself.
+    /// Index of the module plus one; 0 is the kernel itself.
     module: u16,
     name_len: u16,
 }
@@ -71,26 +69,26 @@ const _: () = assert!(size_of::<Entry>() == 16);
 const HOLE: u32 = u32::MAX;
 
 impl KernelSymbols {
-    /// Reads `/proc/kallsyms`. What cannot be read is as good as hidden.
+    /// Reads `/proc/kallsyms`. A file that cannot be read counts as hidden.
     pub fn load() -> KernelSymbols {
         let read = File::open("/proc/kallsyms")
             .and_then(|file| KernelSymbols::read(file.take(KALLSYMS_BYTES_MAX)));
         read.unwrap_or_else(|_| KernelSymbols::parse(b""))
     }
 
-    /// From the text of `/proc/kallsyms`. Lines that are none are skipped.
+    /// Parses the text of `/proc/kallsyms`. Malformed lines are skipped.
     pub fn parse(text: &[u8]) -> KernelSymbols {
         let mut builder = Builder::default();
         builder.add_lines(text);
         builder.finish()
     }
 
-    /// As [`KernelSymbols::parse`], of a text that is read piece by piece: as a whole it is some
-    /// megabytes.
+    /// Parses text like [`KernelSymbols::parse`], reading it piece by piece: the whole text has
+    /// some megabytes.
     fn read(mut text: impl Read) -> io::Result<KernelSymbols> {
         let mut builder = Builder::default();
         let mut piece = vec![0; PIECE_BYTES];
-        // Bytes of the piece that belong to a line whose end has not been read.
+        // Bytes of the piece that belong to a line whose end was not read yet.
         let mut begun = 0;
         let mut seen = 0;
         loop {
@@ -101,8 +99,8 @@ impl KernelSymbols {
             let filled = begun + read;
             let whole = memchr::memrchr(b'\n', &piece[..filled]).map_or(0, |end| end + 1);
             if read == 0 || (whole == 0 && filled == piece.len()) {
-                // The last line has no end, or a line is longer than a piece, which no line of
-                // a symbol is.
+                // Either the last line has no end, or a line is longer than a piece, which no
+                // symbol's line is.
                 builder.add_lines(&piece[..filled]);
                 begun = 0;
             } else {
@@ -110,8 +108,8 @@ impl KernelSymbols {
                 piece.copy_within(whole..filled, 0);
                 begun = filled - whole;
             }
-            // Some of a thousand lines have addresses, or none has: where the kernel hides them, the
-            // rest is not worth its time.
+            // Among the first thousand lines, either some have addresses or none has. If none has,
+            // the kernel hides them, and reading the rest would be a waste of time.
             seen += read;
             if read == 0 || seen > PIECE_BYTES && !builder.addresses {
                 return Ok(builder.finish());
@@ -119,7 +117,7 @@ impl KernelSymbols {
         }
     }
 
-    /// The function at `addr`, or why there is none.
+    /// Returns the function at `addr`, or why there is none.
     pub fn find(&self, addr: u64) -> Result<KernelSymbol<'_>, Reason> {
         if self.hidden {
             return Err(Reason::KernelHidden);
@@ -141,8 +139,8 @@ impl KernelSymbols {
         })
     }
 
-    /// From where to where the function's code goes that has `addr`, as far as symbols
-    /// without sizes tell: up to the next one, so that the padding between them is in it.
+    /// Returns the code range of the function at `addr`. As symbols have no sizes, it extends to
+    /// the next one, including the padding between them.
     pub fn extent(&self, addr: u64) -> Option<std::ops::Range<u64>> {
         let start = self.find(addr).ok()?.start;
         let behind = self.entries.partition_point(|entry| entry.start <= addr);
@@ -150,7 +148,7 @@ impl KernelSymbols {
         Some(start..end)
     }
 
-    /// Where the function of this name starts, in the kernel itself.
+    /// Returns the start of the function with this name, in the kernel itself.
     pub fn start_of(&self, name: &str) -> Option<u64> {
         let is_it = |entry: &&Entry| {
             entry.name != HOLE && entry.module == 0 && entry.name(&self.names) == name
@@ -158,7 +156,7 @@ impl KernelSymbols {
         self.entries.iter().find(is_it).map(|entry| entry.start)
     }
 
-    /// Whether the kernel keeps the addresses to itself.
+    /// Whether the kernel hides the addresses.
     pub fn is_hidden(&self) -> bool {
         self.hidden
     }
@@ -201,7 +199,7 @@ impl Entry {
     }
 }
 
-/// Lines by memchr, which is several times faster than `split`.
+/// Splits lines with memchr, which is several times faster than `split`.
 struct Lines<'t>(&'t [u8]);
 
 impl<'t> Iterator for Lines<'t> {
@@ -229,7 +227,7 @@ struct Builder {
     addresses: bool,
 }
 
-/// An entry and how much its name is preferred to others at the same address.
+/// An entry, and how good its name is compared with others at the same address.
 #[derive(Debug, Clone, Copy)]
 struct Ranked {
     entry: Entry,
@@ -269,7 +267,7 @@ impl Builder {
         let Some(module) = module else {
             return 0;
         };
-        // The lines of a module follow one another.
+        // The lines of a module are adjacent.
         let last = usize::from(self.last_module).checked_sub(1);
         if last.is_some_and(|index| &*self.modules[index] == module) {
             return self.last_module;
@@ -285,7 +283,7 @@ impl Builder {
 
     fn finish(mut self) -> KernelSymbols {
         let names = &self.names;
-        // Stable and quick on what is sorted, which most of the text is.
+        // The sort is stable, and fast for sorted parts, which most of the text is.
         self.entries.sort_by_key(|ranked| ranked.entry.start);
         let mut entries: Vec<Entry> = Vec::with_capacity(self.entries.len());
         let same_start = |a: &Ranked, b: &Ranked| a.entry.start == b.entry.start;
@@ -298,7 +296,7 @@ impl Builder {
             if let Some(hole) = hole_between(entries.last(), &best) {
                 entries.push(hole);
             }
-            // One hole is as good as several.
+            // Adjacent holes are merged into one.
             if best.name != HOLE || entries.last().is_some_and(|last| last.name != HOLE) {
                 entries.push(best);
             }
@@ -318,7 +316,7 @@ impl Builder {
 }
 
 impl Ranked {
-    /// By rank, then fewer underscores, the longer, the alphabet.
+    /// Compares by rank, then fewer underscores, then longer names, then the alphabet.
     fn order(&self, other: &Ranked, names: &str) -> std::cmp::Ordering {
         let key = |ranked: &Ranked| {
             let name = match ranked.entry.name {
@@ -333,7 +331,7 @@ impl Ranked {
     }
 }
 
-/// Where `last` ends if it cannot extend to `next`.
+/// Returns the hole after `last` if `last` cannot extend to `next`.
 fn hole_between(last: Option<&Entry>, next: &Entry) -> Option<Entry> {
     let last = last.filter(|last| last.name != HOLE)?;
     let is_end = next.start == u64::MAX;

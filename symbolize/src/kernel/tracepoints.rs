@@ -1,71 +1,71 @@
-//! Tracepoints of the kernel, and the types of their arguments, as its BTF tells of them.
+//! Tracepoints of the kernel, and the types of their arguments, from its BTF.
 //!
-//! For each tracepoint `foo` there are, by `include/linux/tracepoint.h`,
+//! Each tracepoint `foo` has, by `include/linux/tracepoint.h`,
 //!
-//! - a name `btf_trace_foo` for the type of its programs: what arguments it has;
-//! - a function `__traceiter_foo` that runs them: what the arguments are called.
+//! - a typedef `btf_trace_foo` for the type of its programs: it gives the types of the arguments;
+//! - a function `__traceiter_foo` that runs them: it gives the names of the arguments.
 //!
-//! The first argument of both is a pointer of the kernel's own, and no argument of the
+//! The first argument of both is an internal pointer of the kernel, and not an argument of the
 //! tracepoint.
 
 use super::btf::{Btf, BtfType, kind};
 use crate::bytes::u32_in;
 use crate::types::{Bits, Member, NoMember, Shape, TypeId, Types};
 
-/// What the names of programs' types begin with.
+/// Prefix of the names of program types.
 const TYPE: &[u8] = b"btf_trace_";
 
-/// What the names of functions begin with that run the programs. Kernels before 5.10 have none.
+/// Prefix of the functions that run the programs. Kernels before 5.10 have none.
 const RUNNER: &[u8] = b"__traceiter_";
 
-/// How many names one type can have, one for the other, before it is taken for a circle.
+/// Maximum length of a chain of typedefs before it is considered circular.
 const NAMES_MAX: usize = 32;
 
-/// How deeply structures without a name are looked into.
+/// Maximum nesting of unnamed structures that are searched.
 const NESTED_MAX: u32 = 8;
 
-/// The kernel's BTF with all its types at hand.
+/// The kernel's BTF with an index of its types.
 #[derive(Debug)]
 pub struct Tracepoints<'b> {
     btf: Btf<'b>,
-    /// By their numbers, less one.
+    /// Types by number minus one.
     types: Vec<BtfType<'b>>,
 }
 
 /// A tracepoint of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tracepoint {
-    /// Its name, without that of a subsystem.
+    /// Its name, without that of the subsystem.
     pub name: String,
-    /// What its programs are given.
+    /// The arguments that its programs receive.
     pub parameters: Vec<Parameter>,
 }
 
 /// An argument of a tracepoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// As the kernel's source has it; empty if that is not known.
+    /// Name in the kernel's source; empty if unknown.
     pub name: String,
-    /// What it is.
+    /// Its type.
     pub kind: TypeId,
 }
 
 impl<'b> Tracepoints<'b> {
-    /// `None` if it is not BTF of this machine's byte order.
+    /// Parses BTF; `None` if it does not have this machine's byte order.
     pub fn parse(bytes: &'b [u8]) -> Option<Tracepoints<'b>> {
         let btf = Btf::parse(bytes)?;
         let types = btf.types().collect();
         Some(Tracepoints { btf, types })
     }
 
-    /// The names of all tracepoints, in no order.
+    /// The names of all tracepoints, unsorted.
     pub fn names(&self) -> impl Iterator<Item = &'b str> + '_ {
         let named = self.types.iter().filter(|it| it.kind == kind::TYPEDEF);
         let names = named.filter_map(|it| self.name(it)?.strip_prefix(TYPE));
         names.filter_map(|name| std::str::from_utf8(name).ok())
     }
 
-    /// The tracepoint of this name.
+    /// Returns the tracepoint of this name.
     pub fn find(&self, name: &str) -> Option<Tracepoint> {
         let is_called = |it: &&BtfType<'b>, before: &[u8]| {
             let rest = self.name(it).and_then(|it| it.strip_prefix(before));
@@ -109,7 +109,7 @@ impl<'b> Tracepoints<'b> {
         String::from_utf8_lossy(bytes).into_owned()
     }
 
-    /// A type without what only names it, or says that it is constant.
+    /// Resolves typedefs and qualifiers such as `const`.
     fn bare(&self, mut number: u32) -> Option<&BtfType<'b>> {
         const NAMES: [u32; 5] = [
             kind::TYPEDEF,
@@ -132,7 +132,7 @@ impl<'b> Tracepoints<'b> {
         self.bare(u32::try_from(id).ok()?)
     }
 
-    /// Whether a type is that of a letter: a number of one byte, called so.
+    /// Whether a type is a character: an integer of one byte named so.
     fn is_letter(&self, number: u32) -> bool {
         self.bare(number).is_some_and(|found| {
             let is_byte = found.kind == kind::INT && found.size_or_type == 1;
@@ -140,7 +140,7 @@ impl<'b> Tracepoints<'b> {
         })
     }
 
-    /// The values of an enumeration, by their names.
+    /// Returns the values of an enumeration with their names.
     fn values(&self, of: &BtfType<'b>) -> Vec<(i64, String)> {
         let is_wide = of.kind == kind::ENUM64;
         let bytes = if is_wide { 12 } else { 8 };
@@ -162,7 +162,7 @@ impl<'b> Tracepoints<'b> {
         let members = || of.rest.chunks_exact(12);
         let place = |member: &[u8]| {
             let word = u32_in(member, 8)?;
-            // With bit fields around, the size in bits is in the upper byte.
+            // If the structure has bit fields, the size in bits is in the upper byte.
             let (bits, size) = if of.flag {
                 (word & 0xff_ffff, word >> 24)
             } else {
@@ -254,7 +254,7 @@ impl Types for Tracepoints<'_> {
     }
 }
 
-/// Of a function's type, where the name of each parameter is and the number of its type.
+/// Returns offset of the name and number of the type for each parameter of a function type.
 fn parameters(of: BtfType<'_>) -> Vec<(u32, u32)> {
     if of.kind != kind::FUNC_PROTO {
         return Vec::new();

@@ -1,11 +1,11 @@
-//! Build-ids: notes in which a tool-chain names what it built.
+//! Build-ids: notes with which a tool-chain identifies what it built.
 
 use object::elf;
 
 use super::Object;
 use super::notes::notes;
 
-/// Notes are some hundred bytes; a kernel's are some kilobytes.
+/// Maximum size of notes: usual ones have some hundred bytes; a kernel's have some kilobytes.
 const NOTES_BYTES_MAX: u64 = 1 << 20;
 
 /// `NT_GNU_BUILD_ID`, owner `GNU`.
@@ -14,18 +14,18 @@ const GNU_BUILD_ID: u32 = 3;
 /// The linker of Go writes its build-id as type 4, owner `Go`.
 const GO_BUILD_ID: u32 = 4;
 
-/// What the linker wrote because of `--build-id`.
+/// The build-id that the linker wrote with `--build-id`.
 pub(super) fn gnu(object: &Object) -> Option<Vec<u8>> {
     find(object, b"GNU", GNU_BUILD_ID)
 }
 
-/// `go tool buildid`: action and content hashes, text.
+/// Go's build-id (`go tool buildid`): action and content hashes, as text.
 pub(super) fn go(object: &Object) -> Option<Vec<u8>> {
     find(object, b"Go", GO_BUILD_ID)
 }
 
-/// Segments first: they are what the process has in memory, so the answer is
-/// the one that the kernel reports for a mapping.
+/// Finds a note. Segments are searched first: they are what the process has in memory, so the
+/// result is the one that the kernel reports for a mapping.
 fn find(object: &Object, owner: &[u8], kind: u32) -> Option<Vec<u8>> {
     let segments = object.program_headers().iter().filter(|h| h.is_note());
     let sections = object

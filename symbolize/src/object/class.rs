@@ -1,8 +1,8 @@
 //! The *class* of an ELF file: whether its addresses have 32 bits or 64.
 //!
-//! It decides where the fields of a record are and how wide, and nothing of what they
-//! mean (gABI chapters 4 and 5). So the records of the narrow class are widened as they
-//! are read, and everything behind knows those of the wide one alone.
+//! The class decides where the fields of a record are and how wide they are, but not what they mean
+//! (gABI chapters 4 and 5). So 32-bit records are widened when they are read, and all other code
+//! handles only 64-bit records.
 
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ impl Class {
         }
     }
 
-    /// Bytes of such a record in a file.
+    /// Size of such a record in a file of this class.
     pub fn size_of(self, record: &Record) -> usize {
         match self {
             Class::Narrow => record.narrow,
@@ -32,8 +32,8 @@ impl Class {
         }
     }
 
-    /// Records as the wide class has them; a part of one at the end is left out of those
-    /// that have to be widened.
+    /// Converts records to the 64-bit layout. If they have to be widened, an incomplete one at the
+    /// end is dropped.
     pub fn widen<'r>(self, record: &Record, records: impl Into<Cow<'r, [u8]>>) -> Cow<'r, [u8]> {
         let records = records.into();
         if self == Class::Wide {
@@ -54,15 +54,15 @@ impl Class {
 /// The two layouts of a kind of record.
 #[derive(Debug)]
 pub struct Record {
-    /// Its bytes in a file of the narrow class.
+    /// Size in a 32-bit file.
     pub narrow: usize,
-    /// Its bytes in a file of the wide class.
+    /// Size in a 64-bit file.
     pub wide: usize,
     fields: &'static [Field],
 }
 
-/// Neighbours that stay neighbours are one field here. Where the wide one has more bytes,
-/// they are the upper ones, and 0.
+/// A field to copy. Adjacent fields that stay adjacent are one field here. Additional bytes of the
+/// wide field are the upper ones and become 0.
 #[derive(Debug)]
 struct Field {
     narrow: usize,
@@ -120,7 +120,7 @@ pub const SECTION_HEADER: Record = Record {
     ],
 };
 
-/// `Elf32_Sym`, `Elf64_Sym`: address and size moved behind the rest.
+/// `Elf32_Sym`, `Elf64_Sym`: address and size moved behind the other fields.
 pub const SYMBOL: Record = Record {
     narrow: 16,
     wide: 24,

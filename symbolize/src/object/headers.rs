@@ -1,4 +1,4 @@
-//! The three tables of headers of an ELF file (gABI chapters 4 and 5),
+//! The file header, program headers and section headers of an ELF file (gABI chapters 4 and 5),
 //! decoded from bytes of any alignment.
 
 use std::borrow::Cow;
@@ -14,17 +14,19 @@ const FILE_HEADER_BYTES: usize = FILE_HEADER.wide;
 const PROGRAM_HEADER_BYTES: usize = PROGRAM_HEADER.wide;
 const SECTION_HEADER_BYTES: usize = SECTION_HEADER.wide;
 
-/// Executables have some dozens of sections; only object files that were never
-/// linked have as many as the 16-bit count allows. 4 MiB of headers.
+/// Maximum number of sections, whose headers take 4 MiB. Executables have some dozens; only
+/// unlinked object files have as many as the 16-bit count allows.
 const SECTIONS_MAX: u64 = 1 << 16;
 
-/// What is needed of the file header.
+/// The needed fields of the file header.
 #[derive(Debug)]
 pub struct FileHeader {
     pub class: Class,
+    /// `e_machine`.
     pub machine: u16,
-    /// Where a program begins; of a library anything.
+    /// Entry point of a program; meaningless for a library.
     pub entry: u64,
+    /// Index of the section with the names of sections (`e_shstrndx`).
     pub names_section: u16,
     phoff: u64,
     phnum: u16,
@@ -33,6 +35,7 @@ pub struct FileHeader {
 }
 
 impl FileHeader {
+    /// Reads the file header; an error if it is no ELF file or not a supported one.
     pub fn read(source: &Source) -> Result<FileHeader, OpenError> {
         let have = source.len().min(FILE_HEADER_BYTES as u64);
         let bytes = source.read(0, have, "file header")?;
@@ -81,7 +84,7 @@ impl FileHeader {
             return Ok(Vec::new());
         }
         let count = match self.shnum {
-            // With 0xff00 sections and more the count is in the first one.
+            // With 0xff00 sections or more, the count is in the first section header.
             0 => self.read_sections(source, 1)?.first().map_or(0, |s| s.size),
             count => u64::from(count),
         };
@@ -117,7 +120,7 @@ impl FileHeader {
     }
 }
 
-/// Machines whose 32-bit files are known to be read well.
+/// Machines whose 32-bit files are supported.
 const NARROW_MACHINES: [u16; 2] = [elf::EM_386.0, elf::EM_ARM.0];
 
 fn class(header: &[u8]) -> Result<Class, OpenError> {
@@ -136,15 +139,15 @@ fn class(header: &[u8]) -> Result<Class, OpenError> {
 pub struct ProgramHeader {
     kind: u32,
     flags: u32,
-    /// Where in the file its bytes begin (`p_offset`).
+    /// Offset of its bytes in the file (`p_offset`).
     pub offset: u64,
     /// The link address of its first byte (`p_vaddr`).
     pub vaddr: u64,
-    /// Its bytes in the file (`p_filesz`).
+    /// Number of its bytes in the file (`p_filesz`).
     pub filesz: u64,
-    /// Its bytes in memory (`p_memsz`).
+    /// Number of its bytes in memory (`p_memsz`).
     pub memsz: u64,
-    /// What offset and address have in common, as a modulus (`p_align`).
+    /// Offset and address are equal modulo this number (`p_align`).
     pub align: u64,
 }
 
@@ -208,20 +211,21 @@ impl ProgramHeader {
 /// One entry of the section header table.
 #[derive(Debug, Clone, Copy)]
 pub struct Section {
+    /// Offset of its name in the section of names.
     pub(super) name: u32,
     kind: u32,
     flags: u64,
     /// The link address of its first byte; 0 if it is not mapped (`sh_addr`).
     pub addr: u64,
-    /// Where in the file its bytes begin (`sh_offset`).
+    /// Offset of its bytes in the file (`sh_offset`).
     pub offset: u64,
-    /// Its bytes (`sh_size`).
+    /// Size in bytes (`sh_size`).
     pub size: u64,
-    /// The number of a section that belongs to it (`sh_link`).
+    /// Index of an associated section (`sh_link`).
     pub link: u32,
-    /// What its address is a multiple of (`sh_addralign`).
+    /// Alignment of its address (`sh_addralign`).
     pub align: u64,
-    /// Bytes of one entry, if it is a table (`sh_entsize`).
+    /// Size of one entry, if it is a table (`sh_entsize`).
     pub entry_size: u64,
 }
 
@@ -255,13 +259,13 @@ impl Section {
         self.flags & elf::SHF_COMPRESSED.0 != 0
     }
 
-    /// Whether the section has bytes in this file; those of `.bss`, and all of
-    /// a separate debug file's loaded ones, have not.
+    /// Whether the section has bytes in this file; `.bss` has none, nor have the loaded sections of
+    /// a separate debug file.
     pub fn has_data(&self) -> bool {
         !self.is_kind(elf::SHT_NOBITS) && !self.is_kind(elf::SHT_NULL)
     }
 
-    /// The link address behind the last byte.
+    /// The link address after its last byte.
     pub fn end(&self) -> u64 {
         self.addr.saturating_add(self.size)
     }

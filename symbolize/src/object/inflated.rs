@@ -1,5 +1,5 @@
-//! Sections that are compressed in the file: `SHF_COMPRESSED` (gABI, with a
-//! header of its own), and what GNU tools wrote before (`.zdebug_…`).
+//! Sections that are compressed in the file: with `SHF_COMPRESSED` (gABI, with a header of its
+//! own), or in the older form of GNU tools (`.zdebug_…`).
 
 use std::sync::Arc;
 
@@ -12,16 +12,15 @@ use crate::bytes::{u32_at, u64_at};
 use crate::inflate;
 use crate::source::Source;
 
-/// Kind, reserved, size, alignment.
+/// Length of the header: kind, reserved, size, alignment.
 const HEADER_BYTES: usize = COMPRESSION_HEADER.wide;
 
-/// `ZLIB` and the size, big-endian.
+/// Length of the older header: `ZLIB` and the size, big-endian.
 const OLD_HEADER_BYTES: usize = 12;
 
 impl Object {
-    /// The section of debug information called `name` (`.debug_…`), or its
-    /// compressed form, inflated to no more than `max` bytes. Empty if there is
-    /// none.
+    /// Reads the section of debug information called `name` (`.debug_…`), or inflates its
+    /// compressed form, to at most `max` bytes. Empty if there is none.
     pub fn debug_section(&self, name: &'static str, max: u64) -> Result<Vec<u8>, OpenError> {
         if let Some(section) = self.section_by_name(name.as_bytes()) {
             return self.inflated(section, max, name);
@@ -33,8 +32,8 @@ impl Object {
         }
     }
 
-    /// The same, to be read in parts. Only if it is compressed it is inflated whole, to no
-    /// more than `max` bytes.
+    /// Opens such a section for reading in parts. A compressed one is inflated as a whole, to at
+    /// most `max` bytes.
     pub fn debug_section_parts(
         &self,
         name: &'static str,
@@ -56,7 +55,7 @@ impl Object {
         self.debug_section(name, max).map(SectionBytes::in_memory)
     }
 
-    /// Whether it has debug information of its own, in either form.
+    /// Whether the file has debug information itself, compressed or not.
     pub fn has_debug_info(&self) -> bool {
         let names: [&[u8]; 2] = [b".debug_info", b".zdebug_info"];
         let section = names.iter().find_map(|name| self.section_by_name(name));

@@ -1,19 +1,18 @@
-//! Where the code of a program is in its file, told from its debug file alone.
+//! Guesses where the code of a program is in its file, from its debug file alone.
 //!
-//! `objcopy --only-keep-debug` leaves addresses and sizes of segments as they
-//! were and forgets their places in the file. Linkers place them in one of two
-//! ways, and the address shows which: GNU ld gives each a page of its own and
-//! keeps the distance of addresses and places; lld packs them in the file, and the
-//! address has the place's last digits. Held against 544 programs and libraries
-//! of GNU ld, gold, lld and Go: no segment of code lay elsewhere.
+//! `objcopy --only-keep-debug` keeps addresses and sizes of segments but not their file offsets.
+//! Linkers place them in one of two ways, and the address shows which: GNU ld gives each segment a
+//! page of its own and keeps the difference of addresses and offsets; lld packs segments in the
+//! file, and the address has the last digits of the offset. Compared with 544 programs and
+//! libraries of GNU ld, gold, lld and Go, no code segment was guessed wrong.
 
 use super::ProgramHeader;
 use crate::address::Segment;
 
-/// Sections of code are aligned to 16 bytes, or to a line of the cache.
+/// Maximum alignment of code sections: 16 bytes, or a cache line.
 const SECTION_ALIGN_MAX: u64 = 64;
 
-/// The segments of the program, by the headers of its debug file.
+/// The segments of the program, from the headers of its debug file.
 pub(super) fn segments(headers: &[ProgramHeader]) -> Vec<Segment> {
     let mut loads: Vec<&ProgramHeader> = headers.iter().filter(|h| h.is_load()).collect();
     loads.sort_by_key(|load| load.vaddr);
@@ -23,8 +22,8 @@ pub(super) fn segments(headers: &[ProgramHeader]) -> Vec<Segment> {
         let before = segments.last();
         let end_addr = before.map_or(0, |before| before.vaddr.wrapping_add(before.filesz));
         let end = before.map_or(0, |before| before.offset.wrapping_add(before.filesz));
-        // lld goes on one page further; what it packed begins a page by chance if only
-        // the alignment of a section is between.
+        // lld continues on the next page. A packed segment begins at a page boundary by chance if
+        // the gap is no larger than the alignment of a section.
         let gap = load.vaddr.wrapping_sub(end_addr);
         let is_packed = gap >= align && gap - align < SECTION_ALIGN_MAX;
         let has_own_page = load.vaddr.is_multiple_of(align) && !is_packed;
@@ -38,7 +37,7 @@ pub(super) fn segments(headers: &[ProgramHeader]) -> Vec<Segment> {
         segments.push(Segment {
             offset,
             vaddr: load.vaddr,
-            // What of data is not in the file comes after all code.
+            // Data that is not in the file comes after all code.
             filesz: load.memsz,
             executable: load.is_executable(),
         });
@@ -50,7 +49,7 @@ pub(super) fn segments(headers: &[ProgramHeader]) -> Vec<Segment> {
 mod tests {
     use super::*;
 
-    /// Address, size in memory, and whether it is code.
+    /// Computes the offsets; the input is address, size in memory, and whether it is code.
     fn offsets(loads: &[(u64, u64, bool)]) -> Vec<u64> {
         let header = |(vaddr, memsz, is_code): &(u64, u64, bool)| {
             let flags = if *is_code { 5 } else { 4 };
@@ -82,12 +81,12 @@ mod tests {
         assert_eq!(offsets(&page), [0, 0x5_e000]);
         let whole = [(0, 0x5_e000, false), (0x5_f000, 0x1000, true)];
         assert_eq!(offsets(&whole), [0, 0x5_e000]);
-        // Nonsense is harmless.
+        // Nonsensical input is harmless.
         assert_eq!(
             offsets(&[(u64::MAX, u64::MAX, true), (5, 7, true)]).len(),
             2
         );
-        // GNU ld, where what is before ends with its page.
+        // GNU ld, where the segment before ends at a page boundary.
         let ld = [(0, 0x1000, false), (0x1000, 0x200, true)];
         assert_eq!(offsets(&ld), [0, 0x1000]);
     }

@@ -1,19 +1,19 @@
-//! Notes: what tools leave in a file for others to find.
+//! Notes: records that tools leave in a file for other tools.
 
 use crate::bytes::u32_in;
 
 /// One note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Note<'n> {
-    /// Up to its first NUL: Go pads its name with a second one that the length counts.
+    /// Owner, up to its first NUL: Go pads its name with a second one that the length includes.
     pub owner: &'n [u8],
-    /// What it means depends on the owner.
+    /// Kind of the note; its meaning depends on the owner.
     pub kind: u32,
-    /// What the owner wrote.
+    /// Contents of the note.
     pub description: &'n [u8],
 }
 
-/// The notes of a section or segment. A damaged one ends them.
+/// Iterates over the notes of a section or segment; stops at a damaged one.
 ///
 /// A note is three words (owner's length, description's length, type), the
 /// owner and the description, both padded to 4 bytes. (Those padded to 8, the
@@ -32,7 +32,7 @@ pub fn notes(bytes: &[u8]) -> impl Iterator<Item = Note<'_>> {
             kind,
             description: rest.get(start..end)?,
         };
-        // The last one need not be padded.
+        // The last note need not be padded.
         rest = rest
             .get(end.checked_next_multiple_of(4)?..)
             .unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A section of which parts are read when they are needed.
+//! A section of which parts are read on demand.
 
 use std::fs::File;
 use std::ops::Range;
@@ -18,9 +18,9 @@ enum Bytes {
         file: Arc<File>,
         offset: u64,
         len: usize,
-        /// When the file was last written to.
+        /// Time of the last write to the file, when it was opened.
         modified: Option<SystemTime>,
-        /// Whether there was a part that could not be read.
+        /// Whether a part could not be read.
         failed: AtomicBool,
     },
 }
@@ -62,8 +62,8 @@ impl SectionBytes {
         }
     }
 
-    /// A part of it, read into `room` if it is not in memory: what grew for one part is
-    /// large enough for the next.
+    /// Returns a part of the section, read into `room` if it is not in memory. `room` can be
+    /// reused, so it grows only as far as needed.
     pub fn part<'p>(&'p self, range: Range<usize>, room: &'p mut Vec<u8>) -> Option<&'p [u8]> {
         match &self.0 {
             Bytes::Memory(bytes) => bytes.get(range),
@@ -87,7 +87,8 @@ impl SectionBytes {
         }
     }
 
-    /// The same, as a copy that is all that `out` holds: nothing, if it could not be read.
+    /// Copies a part of the section to `out`, replacing its contents; leaves it empty if the part
+    /// could not be read.
     pub fn copy_part(&self, range: Range<usize>, out: &mut Vec<u8>) -> Option<()> {
         match &self.0 {
             Bytes::Memory(bytes) => {
@@ -104,8 +105,8 @@ impl SectionBytes {
         Some(())
     }
 
-    /// Whether what was read may not belong together: a part could not be read, or
-    /// somebody has written to the file since it was opened.
+    /// Whether the parts may not match: one could not be read, or the file was written to since it
+    /// was opened.
     pub fn has_failed(&self) -> bool {
         match &self.0 {
             Bytes::Memory(_) => false,

@@ -13,14 +13,15 @@ use super::{Blocker, FileSource, Links, Opening};
 use crate::Reason;
 use crate::error::io_reason;
 
-/// What the kernel appends to the path of an unlinked file.
+/// Suffix that the kernel appends to the path of an unlinked file.
 const DELETED: &[u8] = b" (deleted)";
 
+/// A place where the file may be found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Candidate {
     /// The descriptor that the caller has.
     Given,
-    /// The link that names the mapping itself.
+    /// The link for the mapping itself.
     Mapping,
     /// The path below the process's root.
     Root,
@@ -28,7 +29,7 @@ pub enum Candidate {
     Host,
 }
 
-/// Those that apply, best first.
+/// Returns the applicable ones, best first.
 pub fn of(source: &FileSource<'_>) -> impl Iterator<Item = Candidate> {
     let pid = source.pid.is_some();
     [
@@ -41,12 +42,12 @@ pub fn of(source: &FileSource<'_>) -> impl Iterator<Item = Candidate> {
     .filter_map(|(applies, candidate)| applies.then_some(candidate))
 }
 
-/// Whether paths can be looked up as the process itself would.
+/// Whether paths can be resolved as the process itself would.
 pub fn has_usable_root(source: &FileSource<'_>) -> bool {
     own_root(source).is_some()
 }
 
-/// The root of the process: the one that was opened, else the one it has now.
+/// The root of the process: the one that was opened, else its current one.
 fn own_root(source: &FileSource<'_>) -> Option<OwnedFd> {
     if let Some(root) = source.root {
         return root.try_clone().ok();
@@ -54,12 +55,12 @@ fn own_root(source: &FileSource<'_>) -> Option<OwnedFd> {
     open_root_of(source.pid?).ok()
 }
 
-/// The root directory that we have.
+/// Opens our own root directory.
 pub fn our_root() -> Option<OwnedFd> {
     open_root("/").ok()
 }
 
-/// The root directory of a process.
+/// Opens the root directory of a process.
 pub fn open_root_of(pid: u32) -> Result<OwnedFd, Reason> {
     open_root(&format!("/proc/{pid}/root"))
 }
@@ -69,8 +70,8 @@ fn open_root(path: &str) -> Result<OwnedFd, Reason> {
     open(path, flags, Mode::empty()).map_err(|error| io_reason(&error.into()))
 }
 
-/// Opens what a process has mapped at a range. The link is one that the kernel made: it
-/// leads to the file mapped, whatever has become of its path.
+/// Opens what a process has mapped at a range. The link is a kernel link: it leads to the mapped
+/// file, whatever has become of its path.
 pub fn open_mapping(
     pid: u32,
     (start, end): (u64, u64),
@@ -80,7 +81,7 @@ pub fn open_mapping(
     open_link(&format!("/proc/{pid}/map_files/{start:x}-{end:x}"), opening)
 }
 
-/// Opens what a link of the kernel leads to.
+/// Opens the target of a kernel link.
 pub fn open_link(path: &str, opening: &mut Opening<'_>) -> Result<File, Reason> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     let file = open(path, flags, Mode::empty()).map_err(|error| io_reason(&error.into()))?;
@@ -108,8 +109,8 @@ impl Candidate {
     }
 }
 
-/// The path as it is, then without the kernel's mark: a file's name may well
-/// end like the mark.
+/// Opens the path as it is, then without the kernel's suffix: the real name of a file may end like
+/// the suffix.
 fn open_path(root: &OwnedFd, path: &Path, opening: &mut Opening<'_>) -> Result<File, Reason> {
     let root = root.as_fd();
     let literal = open_beneath(root, path, Links::Follow, opening);

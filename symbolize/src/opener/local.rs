@@ -1,4 +1,4 @@
-//! The safe open: below a root, regular files only, local ones unless asked.
+//! Opens files safely: below a root, regular files only, local ones unless requested otherwise.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -16,21 +16,20 @@ use crate::error::io_reason;
 use crate::source::FILE_BYTES_MAX;
 use std::os::fd::AsFd as _;
 
-/// Opens `path` for reading as a process with this root directory would, with
-/// every symbolic link, absolute or with `..`, kept below the root.
+/// Opens `path` for reading as a process with this root directory would, keeping every symbolic
+/// link, absolute or with `..`, below the root.
 pub fn open_beneath(
     root: BorrowedFd<'_>,
     path: &Path,
     links: Links,
     opening: &mut Opening<'_>,
 ) -> Result<File, Reason> {
-    // Only a reference at first: opening a device or a pipe for real could
-    // already do something.
+    // First only a reference is opened: really opening a device or a pipe could have side effects.
     let file = walk(root, path, links, opening)?;
     reopen(file.as_fd(), opening)
 }
 
-/// Opens for reading what a descriptor refers to, if it is a regular file.
+/// Opens the target of a descriptor for reading, if it is a regular file.
 pub fn reopen(file: BorrowedFd<'_>, opening: &mut Opening<'_>) -> Result<File, Reason> {
     let seen = Seen::of(file)?;
     let kind = opening.kind_of(file, &seen)?;
@@ -45,7 +44,7 @@ pub fn reopen(file: BorrowedFd<'_>, opening: &mut Opening<'_>) -> Result<File, R
     let opened = open(path, flags, Mode::empty());
     let mut file = File::from(opened.map_err(|error| io_reason(&error.into()))?);
     if kind == Kind::Remote {
-        // A server that does not answer shall be noticed here, where it is waited for.
+        // If a server does not respond, that should be noticed here, where a deadline applies.
         _ = file.read(&mut [0]);
         file.rewind().map_err(|error| io_reason(&error))?;
     }

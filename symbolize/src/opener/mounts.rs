@@ -1,13 +1,13 @@
-//! Which file systems are answered for by somebody else, as the kernel lists them: to
-//! ask the file system itself could already take for ever.
+//! Which file systems are served by another process or machine, from the kernel's lists. Querying
+//! the file system itself could already block for ever.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read as _;
 use std::time::{Duration, Instant};
 
-/// Types of file systems behind which someone else answers, or does not. `fuse.sshfs` and
-/// the like count as `fuse`.
+/// Types of file systems that are served by another process or machine. `fuse.sshfs` and similar
+/// ones count as `fuse`.
 const REMOTE: [&[u8]; 21] = [
     b"fuse",
     b"fuseblk",
@@ -32,24 +32,25 @@ const REMOTE: [&[u8]; 21] = [
     b"acfs",
 ];
 
-/// How long a list is believed. Numbers of mounts and devices are used again.
+/// How long a list is considered current. Numbers of mounts and devices are reused.
 const BELIEVED: Duration = Duration::from_secs(1);
 
-/// Of a list: a hundred thousand mounts.
+/// Maximum size of a list: a hundred thousand mounts.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// What it takes to read from a file system.
+/// How a file system can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Local,
-    /// The kernel itself, whose links lead anywhere.
+    /// /proc: served by the kernel itself, and its links lead anywhere.
     Proc,
     Remote,
 }
 
+/// Major and minor number of a device.
 pub type Device = (u32, u32);
 
-/// The file systems of the mount namespaces that were looked at.
+/// The file systems of the mount namespaces that were read so far.
 #[derive(Debug, Default)]
 pub struct Mounts {
     by_mount: HashMap<u64, Kind>,
@@ -58,18 +59,18 @@ pub struct Mounts {
 }
 
 impl Mounts {
-    /// Of a mount, by its number. `others` is the list of a namespace to look into if it
-    /// is not in ours.
+    /// Returns the kind of a mount, by its number. `others` is the mount list of another namespace,
+    /// read if the mount is not in ours.
     pub fn of_mount(&mut self, mount: u64, others: Option<&str>) -> Option<Kind> {
         self.find(others, |mounts| mounts.by_mount.get(&mount).copied())
     }
 
-    /// Of a file system, by the device that mappings of its files show.
+    /// Returns the kind of a file system, by the device that mappings of its files show.
     pub fn of_device(&mut self, device: Device, others: Option<&str>) -> Option<Kind> {
         self.find(others, |mounts| mounts.by_device.get(&device).copied())
     }
 
-    /// A mount that no list has, but that was looked at.
+    /// Records the kind of a mount that is in no list and was queried itself.
     pub fn note(&mut self, mount: u64, kind: Kind) {
         self.by_mount.insert(mount, kind);
     }
@@ -92,20 +93,20 @@ impl Mounts {
         look(self)
     }
 
-    /// Adds the file systems of a list, as `/proc/PID/mountinfo` has it.
+    /// Adds the file systems of a list in the format of `/proc/PID/mountinfo`.
     pub fn add(&mut self, list: &[u8]) {
         let lines: Vec<Line<'_>> = list.split(|byte| *byte == b'\n').filter_map(line).collect();
         let places = Places::of(&lines);
         for line in &lines {
             let kind = line.kind(&places);
-            // One file system may be mounted in many places.
+            // A file system may be mounted in many places.
             self.by_device.entry(line.device).or_insert(kind);
             self.by_mount.insert(line.mount, kind);
         }
     }
 }
 
-/// None of it if it cannot be read: what is not known is treated with care.
+/// Reads a list; empty if that fails: unknown mounts are handled as possibly remote.
 fn list(path: &str) -> Vec<u8> {
     let mut text = Vec::new();
     _ = File::open(path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut text));
@@ -130,7 +131,7 @@ fn line(line: &[u8]) -> Option<Line<'_>> {
     let (major, minor) = number()?.split_once(':')?;
     let device = (major.parse().ok()?, minor.parse().ok()?);
     let place = fields.nth(1)?;
-    // Options, then fields in any number up to a dash.
+    // Options, then any number of fields up to a dash.
     let mut fields = fields.skip_while(|field| *field != b"-").skip(1);
     let kind = fields.next()?;
     let options = fields.nth(1).unwrap_or_default();
@@ -147,7 +148,7 @@ impl Line<'_> {
     fn kind(&self, places: &Places<'_>) -> Kind {
         match self.kind {
             b"proc" => Kind::Proc,
-            // Its files are those of its layers.
+            // The files of an overlay are those of its layers.
             b"overlay" if self.layers().any(|layer| places.are_remote(layer)) => Kind::Remote,
             kind if is_remote_type(kind) => Kind::Remote,
             _ => Kind::Local,
@@ -169,14 +170,14 @@ fn is_remote_type(kind: &[u8]) -> bool {
     REMOTE.contains(&family)
 }
 
-/// Where something is mounted, and whether that is remote. Later lines lie over earlier ones.
+/// The mount points, and whether each is remote. Later lines cover earlier ones.
 ///
-/// Who may mount can have a hundred thousand mounts, with hundreds of layers each; so no path
-/// is compared with every place.
+/// A user who may mount can have a hundred thousand mounts, with hundreds of layers each; so a path
+/// is not compared with every mount point.
 struct Places<'a>(HashMap<&'a [u8], bool>);
 
 impl<'a> Places<'a> {
-    /// Folders that a path may lie in. What lies deeper is treated with care.
+    /// Maximum number of directories above a path that are looked up. Deeper paths count as remote.
     const DEPTH_MAX: usize = 128;
 
     fn of(lines: &[Line<'a>]) -> Self {
@@ -188,7 +189,7 @@ impl<'a> Places<'a> {
         )
     }
 
-    /// Whether a path lies in a remote mount: by the innermost place that holds it.
+    /// Whether a path is in a remote mount, by the innermost mount point that contains it.
     fn are_remote(&self, path: &[u8]) -> bool {
         let mut folder = path;
         for _ in 0..Self::DEPTH_MAX {
@@ -197,7 +198,7 @@ impl<'a> Places<'a> {
             }
             folder = match folder.iter().rposition(|byte| *byte == b'/') {
                 Some(end) if end > 0 => &folder[..end],
-                // A path that begins nowhere is below the root as well.
+                // A relative path is below the root as well.
                 _ => return self.0.get(&b"/"[..]).copied().unwrap_or(false),
             };
         }

@@ -1,4 +1,4 @@
-//! What is known, and allowed, while a file is opened.
+//! What is allowed, and what is known, while a file is opened.
 
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
@@ -11,7 +11,7 @@ use super::watch::{Blocker, Watch};
 use crate::Reason;
 use crate::error::io_reason;
 
-/// File systems of mounts that no list has, by their magic numbers (linux/magic.h).
+/// Magic numbers (linux/magic.h) of remote file systems, for mounts that are in no list.
 const REMOTE: [i64; 13] = [
     0x6969,      // NFS
     0x517b,      // SMB
@@ -30,34 +30,35 @@ const REMOTE: [i64; 13] = [
 
 const PROC: i64 = 0x9fa0;
 
-/// One request for files: what it may touch, and what it knows.
+/// The permissions and caches of one request for files.
 pub struct Opening<'a> {
-    /// Whether file servers may be asked.
+    /// Whether file servers may be contacted.
     pub remote: RemoteFiles,
-    /// Which mounts are of file servers, as far as that was found out.
+    /// Which mounts are served by file servers, as far as known.
     pub mounts: &'a mut Mounts,
-    /// Told of each step that may wait.
+    /// Called before each step that may block.
     pub watch: &'a mut dyn Watch,
-    /// The list of mounts of the process whose files they are, if it is known.
+    /// The mount list of the process whose files are opened, if known.
     pub mountinfo: Option<String>,
 }
 
-/// What is known of a file without asking who serves it.
+/// Properties of a file that are known without contacting its server.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
     pub kind: FileType,
     pub len: u64,
+    /// Number of the mount that it is on.
     pub mount: u64,
     device: Device,
 }
 
 impl Opening<'_> {
-    /// Paths are those of the process with this directory in /proc.
+    /// Interprets paths in the mount namespace of the process with this directory in /proc.
     pub fn see_mounts_of(&mut self, process: &str) {
         self.mountinfo = Some(format!("{process}/mountinfo"));
     }
 
-    /// Whether a mapping shows the device of files that are not to be touched.
+    /// Whether a mapping's device shows that its file may not be opened.
     pub fn is_refused(&mut self, device: Device) -> bool {
         let others = self.mountinfo.as_deref();
         self.remote == RemoteFiles::Skip
@@ -65,13 +66,13 @@ impl Opening<'_> {
             && self.mounts.of_device(device, others) == Some(Kind::Remote)
     }
 
-    /// What kind of file system a file is of that was opened as a mere reference. One that
-    /// is not listed anywhere has to be asked itself.
+    /// Returns the kind of file system of a file that was opened as a mere reference. A file system
+    /// that is in no list has to be queried itself.
     pub fn kind_of(&mut self, file: BorrowedFd<'_>, seen: &Seen) -> Result<Kind, Reason> {
         let others = self.mountinfo.as_deref();
         let listed = self.mounts.of_mount(seen.mount, others);
-        // Of another namespace's mounts the list may be out of reach; what is mounted there
-        // may be in ours as well.
+        // The mount list of another namespace may be inaccessible; what is mounted there may also
+        // be mounted in ours.
         let listed = listed.or_else(|| self.mounts.of_device(seen.device, None));
         if listed == Some(Kind::Remote) && self.remote == RemoteFiles::Open {
             self.watch
@@ -97,7 +98,7 @@ impl Opening<'_> {
 }
 
 impl Seen {
-    /// By what the kernel remembers: a server is not asked.
+    /// Reads the properties that the kernel has cached, without contacting a server.
     pub fn of(file: impl AsFd) -> Result<Seen, Reason> {
         let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC | AtFlags::NO_AUTOMOUNT;
         let wanted = StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::MNT_ID;
@@ -106,7 +107,7 @@ impl Seen {
         Ok(Seen {
             kind: FileType::from_raw_mode(seen.stx_mode.into()),
             len: seen.stx_size,
-            // Before Linux 5.8 only /proc tells.
+            // Before Linux 5.8 only /proc has the mount number.
             mount: if has_mount {
                 seen.stx_mnt_id
             } else {

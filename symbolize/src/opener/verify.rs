@@ -1,4 +1,4 @@
-//! Is what was opened what was mapped?
+//! Checks whether the opened file is the mapped one.
 
 use std::fs::File;
 
@@ -10,8 +10,8 @@ use crate::error::io_reason;
 use crate::object::Object;
 use crate::{BuildId, Reason};
 
-/// Filesystems on which stat tells another device than `/proc/PID/maps`: each
-/// subvolume, or layer, has its own.
+/// Filesystems on which stat returns another device number than `/proc/PID/maps`: each subvolume,
+/// or layer, has its own.
 const OWN_DEVICE_NUMBERS: [i64; 3] = [
     OVERLAYFS,
     0x9123_683e, // btrfs
@@ -20,6 +20,7 @@ const OWN_DEVICE_NUMBERS: [i64; 3] = [
 
 const OVERLAYFS: i64 = 0x794c_7630;
 
+/// Returns an error unless the opened file is the one that `source` describes.
 pub fn same_file(file: &File, source: &FileSource<'_>, candidate: Candidate) -> Result<(), Reason> {
     let is_known = candidate == Candidate::Given;
     let same = match (source.build_id, source.inode) {
@@ -30,10 +31,10 @@ pub fn same_file(file: &File, source: &FileSource<'_>, candidate: Candidate) -> 
     same.then_some(()).ok_or(Reason::ChangedOnDisk)
 }
 
-/// Whether a file may be the one that was mapped by its build-id, and not only say so.
+/// Whether a file with the right build-id may be accepted as the mapped one.
 fn is_trusted(file: &File, source: &FileSource<'_>, candidate: Candidate) -> Result<bool, Reason> {
     let Some(mapped) = source.identity else {
-        // Nobody has seen the file that is meant: of a recording that is all there is.
+        // The mapped file was never seen: for a recording, the build-id is all there is.
         return Ok(true);
     };
     if candidate == Candidate::Given {
@@ -49,8 +50,8 @@ fn has_build_id(file: &File, wanted: &[u8]) -> bool {
     id.is_some_and(|id| BuildId::new(&id).is_reported_as(wanted))
 }
 
-/// Even a link in map_files is checked: other things may have been mapped at
-/// the same addresses since.
+/// Compares device and inode. Even a link in map_files is checked: another file may have been
+/// mapped at the same addresses since.
 fn has_inode(file: &File, source: &FileSource<'_>, candidate: Candidate) -> Result<bool, Reason> {
     let failed = |error: rustix::io::Errno| io_reason(&error.into());
     let stat = fstat(file).map_err(failed)?;
@@ -58,8 +59,8 @@ fn has_inode(file: &File, source: &FileSource<'_>, candidate: Candidate) -> Resu
     let device = (major(stat.st_dev), minor(stat.st_dev));
     let same_device = device == source.device || OWN_DEVICE_NUMBERS.contains(&kind);
     let same_inode = stat.st_ino == source.inode;
-    // Before Linux 6.8 a mapping shows the inode of the layer below overlayfs,
-    // which no open reveals.
+    // Before Linux 6.8 a mapping on overlayfs shows the inode of the lower layer, which cannot be
+    // determined by opening the file.
     let unknowable = candidate == Candidate::Mapping && kind == OVERLAYFS;
     Ok(same_device && (same_inode || unknowable))
 }

@@ -1,9 +1,9 @@
-//! A path walked step by step, so that no file server is asked on the way.
+//! Resolves a path step by step, so that no file server is contacted on the way.
 //!
-//! The kernel walks a whole path in one call, into whatever is mounted on the way. Here
-//! each step is made from a directory that is known to be local, ends at the root of
-//! what is mounted there at most, and is looked at before the next one. Links are read
-//! here, and `..` goes back the way that was come, so that nothing leads out of the root.
+//! The kernel resolves a whole path in one call, through whatever is mounted on the way. Here each
+//! step starts at a directory that is known to be local, goes at most to the root of what is
+//! mounted there, and is checked before the next one. Links are read here, and `..` goes back to
+//! the directory before, so that nothing leads out of the root.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,10 +18,10 @@ use super::opening::{Opening, Seen};
 use crate::Reason;
 use crate::error::io_reason;
 
-/// As many as the kernel follows in one path.
+/// Maximum number of links in a path, the same as the kernel's.
 const LINKS_MAX: usize = 40;
 
-/// Whether the last part of a path may be a symbolic link.
+/// Whether the last component of a path may be a symbolic link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Links {
     /// It may; it is followed below the root.
@@ -37,7 +37,7 @@ struct Step {
     mount: u64,
 }
 
-/// A reference to what is at `path` below `root`. It is not opened for reading.
+/// Returns a reference to what is at `path` below `root`. It is not opened for reading.
 pub fn walk(
     root: BorrowedFd<'_>,
     path: &Path,
@@ -54,7 +54,7 @@ pub fn walk(
         directory: root,
     }];
     let mut followed = 0;
-    // The next name is the last.
+    // The next name is at the end of the list.
     let mut names = names_of(path.as_os_str());
     while let Some(name) = names.pop() {
         if name == ".." {
@@ -99,7 +99,7 @@ pub fn walk(
     Ok(last.directory)
 }
 
-/// The names in a path, the last one first.
+/// The components of a path, the last one first.
 fn names_of(path: &OsStr) -> Vec<OsString> {
     let names = path
         .as_bytes()
@@ -111,8 +111,8 @@ fn names_of(path: &OsStr) -> Vec<OsString> {
         .collect()
 }
 
-/// In a remote directory only what the kernel has in memory is found (Linux 5.12): it may
-/// lead on to what is mounted there.
+/// Makes one step. In a remote directory only entries that the kernel has cached are found (Linux
+/// 5.12): another file system may be mounted there.
 fn step(here: &Step, name: &OsStr, remote: RemoteFiles) -> Result<(OwnedFd, Seen), Reason> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = if here.kind == Kind::Remote && remote == RemoteFiles::Skip {

@@ -1,25 +1,25 @@
-//! Who is told where a request is about to wait.
+//! Notifies an observer before a request may block.
 
 use crate::Reason;
 
-/// What may hold a reader up.
+/// What a request may block on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Blocker {
     /// A file system, by the major and minor number of its device.
     FileSystem(u32, u32),
-    /// The memory of a process: its lock is held while the process waits for its files,
-    /// and what it has mapped may be theirs.
+    /// The memory of a process. Its lock is held while the process waits for its files, and its
+    /// mappings may be of remote files.
     Process(u32),
 }
 
-/// Told of each place that may hold a request up, before it is entered. The last one told
-/// is to blame if the request does not end.
+/// Notified of each place where a request may block, before that happens. If the request does not
+/// end, the last place is the cause.
 pub trait Watch: Send {
-    /// A reason not to enter it ends the request.
+    /// Called before `place` is used. An error ends the request.
     fn enter(&mut self, place: Blocker) -> Result<(), Reason>;
 }
 
-/// Lets everything happen.
+/// An observer that allows everything.
 #[derive(Debug)]
 pub struct Unwatched;
 

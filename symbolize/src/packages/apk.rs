@@ -4,7 +4,7 @@
 use super::{Manager, Owner, Reader, Wanted};
 use std::os::unix::ffi::OsStrExt as _;
 
-/// Where newer systems have it, and where older ones.
+/// Paths of the database on newer and on older systems.
 const PLACES: [&str; 2] = ["usr/lib/apk/db/installed", "lib/apk/db/installed"];
 
 /// Finds the packages that have these files.

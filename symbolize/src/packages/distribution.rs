@@ -1,28 +1,28 @@
-//! Which distribution a system is of.
+//! Identifies the distribution of a system.
 
 use crate::Files;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-/// Such files have some 20 lines.
+/// Maximum size of os-release and of lists of archives. They have some 20 lines.
 const BYTES_MAX: u64 = 64 << 10;
 
 /// A distribution, by os-release(5).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distribution {
-    /// As in `debian`, `ubuntu`, `fedora`.
+    /// Identifier, such as `debian`, `ubuntu`, `fedora`.
     id: String,
-    /// Those that it was made of.
+    /// Identifiers of the distributions that it is derived from.
     like: Vec<String>,
-    /// As in `bookworm`; empty if it has none that can be typed.
+    /// Codename, such as `bookworm`; empty if it has none that can be typed.
     codename: String,
-    /// Whether apt knows an archive of debug symbols.
+    /// Whether apt is configured with an archive of debug symbols.
     has_debug_archive: bool,
 }
 
-/// Where apt is told of archives. The folder cannot be listed, so that these are the names
-/// that are usual.
+/// Files in which archives are configured for apt. The directory cannot be listed, so these are the
+/// usual names.
 const ARCHIVES: [&str; 10] = [
     "etc/apt/sources.list",
     "etc/apt/sources.list.d/debian.sources",
@@ -37,7 +37,7 @@ const ARCHIVES: [&str; 10] = [
 ];
 
 impl Distribution {
-    /// That of the system below a root.
+    /// Identifies the system below a root.
     pub fn below(root: &OwnedFd, files: &Files) -> Option<Distribution> {
         let paths = ["etc/os-release", "usr/lib/os-release"].map(Path::new);
         let read = |path: &Path| {
@@ -54,14 +54,14 @@ impl Distribution {
         Some(found)
     }
 
-    /// Whether apt knows an archive that has the packages with debug symbols.
+    /// Whether apt is configured with an archive that has the packages with debug symbols.
     pub fn has_debug_archive(&self) -> bool {
         self.has_debug_archive
     }
 
-    /// What to tell apt of the archive with the debug symbols, in a line of a list of
-    /// archives, and the package that has its key, if that is not there anyway. `None` for a
-    /// distribution whose archive is not known.
+    /// Returns the line for a list of archives that adds the archive with debug symbols to apt, and
+    /// the package that has its key, if that is not installed anyway. `None` for a distribution
+    /// whose archive is unknown.
     pub fn debug_archive(&self) -> Option<(String, Option<&'static str>)> {
         let codename = &self.codename;
         if codename.is_empty() {
@@ -101,8 +101,8 @@ impl Distribution {
         })
     }
 
-    /// The public debuginfod server that has the debug files of its packages. What none of
-    /// a distribution's own has, that of elfutils may find.
+    /// Returns the public debuginfod server for the distribution's packages; elfutils' server for
+    /// distributions that have none of their own.
     pub fn debuginfod_server(&self) -> &'static str {
         match &*self.id {
             "debian" => "https://debuginfod.debian.net",
@@ -115,13 +115,13 @@ impl Distribution {
         }
     }
 
-    /// Whether it is of this family: itself or one that it was made of.
+    /// Whether it is this distribution, or derived from it.
     pub fn is_like(&self, id: &str) -> bool {
         self.id == id || self.like.iter().any(|like| like == id)
     }
 }
 
-/// Whether a list of archives has one with debug symbols: a suite as in `bookworm-debug`, or
+/// Whether a list of archives has one with debug symbols: with a suite such as `bookworm-debug`, or
 /// Ubuntu's.
 fn names_debug_archive(text: &str) -> bool {
     let lines = text

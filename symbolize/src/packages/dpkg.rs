@@ -1,5 +1,5 @@
-//! The database of dpkg: one file says which packages there are, and one for each of them
-//! which files it brought. deb-control(5) and dpkg-query(1) tell what stands in them.
+//! The database of dpkg: one file lists the packages, and for each of them another file lists its
+//! files. deb-control(5) and dpkg-query(1) describe their format.
 
 use super::{Manager, Owner, Reader, Wanted};
 use memchr::memmem;
@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 const STATUS: &str = "var/lib/dpkg/status";
 
-/// As many as three Debians have.
+/// Maximum number of packages, three times as many as Debian has.
 const PACKAGES_MAX: usize = 200_000;
 
 /// Finds the packages that have these files.
@@ -31,13 +31,13 @@ pub fn find(reader: &mut Reader<'_>, wanted: &[Wanted], owners: &mut [Option<Own
     }
 }
 
-/// The package with the debug symbols of another one's files. Most are made by debhelper
-/// and end in `-dbgsym`; a few are older than that.
+/// Returns the package with the debug symbols of another package's files. Most are made by
+/// debhelper and end in `-dbgsym`; a few are older.
 pub fn symbols(package: &str) -> String {
     if package == "libc6" {
         return "libc6-dbg".into();
     }
-    // Interpreter and library have theirs in one package.
+    // Interpreter and library have their symbols in one package.
     let python = package.strip_prefix("lib").unwrap_or(package);
     if let Some(version) = python.strip_prefix("python3.") {
         let minor: String = version.chars().take_while(char::is_ascii_digit).collect();
@@ -58,12 +58,12 @@ struct Package<'a> {
     name: &'a [u8],
     version: &'a [u8],
     architecture: &'a [u8],
-    /// Several architectures of it can be installed beside each other.
+    /// Whether several architectures of it can be installed side by side.
     is_multi: bool,
 }
 
 impl Package<'_> {
-    /// The paths of its files, a line each.
+    /// Returns the paths of its files, one in each line.
     fn list(&self, reader: &mut Reader<'_>) -> Option<Vec<u8>> {
         let name = str::from_utf8(self.name).ok()?;
         let architecture = str::from_utf8(self.architecture).ok()?;
@@ -79,7 +79,7 @@ impl Package<'_> {
     }
 }
 
-/// Paragraphs of lines `Name: value`, with empty lines between them.
+/// Parses paragraphs of lines `Name: value`, separated by empty lines.
 fn packages(status: &[u8]) -> impl Iterator<Item = Package<'_>> {
     let mut rest = status;
     let paragraphs = std::iter::from_fn(move || {

@@ -1,9 +1,9 @@
-//! The database of rpm, as its versions since 4.16 have it: a file of SQLite with all
-//! packages, each a *header* as in packages themselves, and a table from the last parts of
-//! paths to packages. Older databases, of Berkeley DB, are not read.
+//! The database of rpm since version 4.16: an SQLite file with all packages, each a *header* as in
+//! package files, and a table that maps the last component of paths to packages. Older databases,
+//! of Berkeley DB, are not supported.
 //!
-//! A header is a list of entries (tag, type, offset, count), four words each, and the data
-//! that they lead to (rpm's `docs/manual/hregions.md`).
+//! A header is a list of entries (tag, type, offset, count), four words each, followed by the data
+//! that they refer to (rpm's `docs/manual/hregions.md`).
 
 use super::sqlite::{Database, Value};
 use super::{Manager, Owner, Reader, Wanted};
@@ -15,7 +15,7 @@ const PLACES: [&str; 2] = [
     "var/lib/rpm/rpmdb.sqlite",
 ];
 
-/// Packages that have a file of the same name, in whatever directory.
+/// Maximum number of packages that have a file of the same name, in any directory.
 const NAMESAKES_MAX: usize = 1_000;
 
 // rpm's `include/rpm/rpmtag.h`
@@ -43,7 +43,7 @@ fn find_in(bytes: &[u8], wanted: &[Wanted], owners: &mut [Option<Owner>]) -> Opt
             .map(|name| name.as_bytes().to_vec())
     };
     let files: Vec<_> = wanted.iter().map(of_files).collect();
-    // The number of a package, and of the file in it.
+    // Number of the package, and index of the file in it.
     let mut namesakes = BTreeSet::new();
     database.visit(names, &mut |row| {
         if let Some(Value::Bytes(name)) = row.value(0)
@@ -89,7 +89,7 @@ impl<'a> Header<'a> {
         Some(Owner::new(Manager::Rpm, string(NAME)?, &version))
     }
 
-    /// The path of a file, by its number.
+    /// Returns the path of a file, by its index.
     fn path(&self, file: usize) -> Option<Vec<u8>> {
         let name = self.strings(BASE_NAMES)?.nth(file)?;
         let (_, indexes) = self.data(DIRECTORY_INDEXES)?;
@@ -103,7 +103,7 @@ impl<'a> Header<'a> {
         Some(data.split(|byte| *byte == 0).take(count as usize))
     }
 
-    /// How many values a tag has, and where they begin.
+    /// Returns the number of values of a tag, and where they begin.
     fn data(&self, tag: u32) -> Option<(u32, &'a [u8])> {
         let entries = self.word_of(self.0, 0)? as usize;
         let mut found = self.0.get(8..)?.chunks_exact(16).take(entries);
@@ -129,8 +129,8 @@ mod tests {
     use std::process::Command;
     use test_support::{Random, run_tool};
 
-    /// Makes a database as rpm does, by SQLite itself. Packages have so many files that
-    /// their headers do not fit into a page.
+    /// Makes a database like rpm's, with SQLite itself. The packages have so many files that their
+    /// headers do not fit into a page.
     const SCRIPT: &str = r#"
 import sqlite3, struct, sys
 def header(name, version, release, files):

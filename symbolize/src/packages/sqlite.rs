@@ -1,18 +1,18 @@
-//! As much of SQLite's file format as reading rows of a table takes
-//! (<https://www.sqlite.org/fileformat2.html>). What was written last and still is in a
-//! log beside the file is not seen.
+//! The part of SQLite's file format that is needed to read rows of a table
+//! (<https://www.sqlite.org/fileformat2.html>). Recent changes that are still in a log beside the
+//! file are not seen.
 
-/// Pages on the way from the root of a tree to a leaf.
+/// Maximum number of pages from the root of a tree to a leaf.
 const DEPTH_MAX: usize = 20;
 
-/// What is read of one row that is spread over several pages.
+/// Maximum size of a row that is spread over several pages.
 const ROW_BYTES_MAX: usize = 64 << 20;
 
 /// A database in memory.
 pub struct Database<'a> {
     bytes: &'a [u8],
     page_size: usize,
-    /// Bytes of a page that are used; extensions may reserve some at its end.
+    /// Used bytes of a page; extensions may reserve some at its end.
     usable: usize,
 }
 
@@ -58,10 +58,10 @@ impl<'a> Database<'a> {
         })
     }
 
-    /// The page at which a table begins.
+    /// Returns the first page of a table.
     pub fn table(&self, name: &str) -> Option<u32> {
         let mut found = None;
-        // The table of tables begins at the first page: type, name, table, page, text.
+        // The table of tables begins at the first page. Its columns: type, name, table, page, text.
         self.visit(1, &mut |row| {
             let is_it = row.value(0) == Some(Value::Bytes(b"table"))
                 && row.value(1) == Some(Value::Bytes(name.as_bytes()));
@@ -75,7 +75,8 @@ impl<'a> Database<'a> {
 
     /// Calls `look` with every row of a table until it returns false.
     pub fn visit(&self, root: u32, look: &mut dyn FnMut(&Row) -> bool) {
-        // Pages of a sane file are visited once; of one that leads in circles, this ends.
+        // Each page of an intact file is visited once; the limit ends the loop if pages form a
+        // cycle.
         let mut pages_left = self.bytes.len() / self.page_size + 1;
         self.visit_below(root, DEPTH_MAX, &mut pages_left, look);
     }
@@ -105,7 +106,7 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// The row of that number.
+    /// Returns the row with that number.
     pub fn row(&self, root: u32, number: i64) -> Option<Row> {
         let mut at = root;
         for _ in 0..DEPTH_MAX {
@@ -137,14 +138,14 @@ struct Page<'a> {
     is_leaf: bool,
     cells: usize,
     last_child: Option<u32>,
-    /// Where the list of cells begins.
+    /// Offset of the list of cells.
     list: usize,
 }
 
 impl<'a> Page<'a> {
     fn new(database: &Database<'a>, number: u32) -> Option<Page<'a>> {
         let bytes = database.page(number)?;
-        // The header of the file stands before that of the first page.
+        // On the first page the header of the file comes before that of the page.
         let header = if number == 1 { 100 } else { 0 };
         let is_leaf = match bytes.get(header)? {
             13 => true,
@@ -175,7 +176,7 @@ impl<'a> Page<'a> {
         word(self.cell(cell)?, 0)
     }
 
-    /// Of a row of a leaf; of another page the last number below a child.
+    /// The number of a row in a leaf; in another page the largest number below a child.
     fn number(&self, cell: usize) -> Option<i64> {
         let bytes = self.cell(cell)?;
         let (_, length) = if self.is_leaf { varint(bytes)? } else { (0, 4) };
@@ -194,7 +195,7 @@ impl<'a> Page<'a> {
         let mut record = rest.get(..here)?.to_vec();
         let mut next = word(rest, here);
         while record.len() < len {
-            // Each of these pages names the next one.
+            // Each overflow page has the number of the next one.
             let page = database.page(next?)?;
             let wanted = (len - record.len()).min(database.usable - 4);
             record.extend_from_slice(page.get(4..4 + wanted)?);
@@ -204,7 +205,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// How much of a row is in its cell; the rest is on pages of its own ("Cell Payload
+/// Returns how many bytes of a row are in its cell; the rest is on overflow pages ("Cell Payload
 /// Overflow Pages").
 fn bytes_here(len: usize, usable: usize) -> usize {
     let most = usable - 35;
@@ -217,7 +218,7 @@ fn bytes_here(len: usize, usable: usize) -> usize {
 }
 
 impl Row {
-    /// The value in a column, from 0.
+    /// Returns the value in a column, counted from 0.
     pub fn value(&self, column: usize) -> Option<Value<'_>> {
         let (header, first) = varint(&self.record)?;
         let header = self.record.get(..usize::try_from(header).ok()?)?;
@@ -250,7 +251,7 @@ impl Row {
     }
 }
 
-/// Of one to eight bytes, the first of which has the sign.
+/// Decodes an integer of one to eight bytes, the first of which has the sign.
 fn integer(bytes: &[u8]) -> i64 {
     let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
     let start = if negative { -1 } else { 0 };
@@ -264,7 +265,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes))
 }
 
-/// A number of up to nine bytes, and how many it has.
+/// Decodes a number of up to nine bytes, and returns it with its length.
 fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut number = 0;
     for (at, byte) in bytes.iter().take(8).enumerate() {

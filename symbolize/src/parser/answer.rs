@@ -1,4 +1,4 @@
-//! What a parser answers, as bytes. Whoever reads it does not rely on who wrote it.
+//! Encodes the answers of a parser. The reading side does not trust the writing side.
 //!
 //! ```text
 //! origin of the debug file that goes along, or none; origin of the names
@@ -20,14 +20,15 @@ const NAMED: u8 = 0;
 const UNNAMED: u8 = 1;
 const UNNAMED_IN: u8 = 2;
 
-/// No more is answered in one message; the rest is asked for again.
+/// Maximum size of one message; what does not fit is requested again.
 pub const BYTES_MAX: usize = 8 << 20;
 
-/// A symbol has 64 KiB at most, and each byte of it may become eight that are safe to print.
+/// Maximum size of a name. A symbol has at most 64 KiB, and each byte of it may become eight that
+/// are safe to print.
 const NAME_BYTES_MAX: usize = 512 << 10;
 
-/// What is known of places, of as many from the first on as fit into a message, and the kind
-/// of the debug file that goes along.
+/// Encodes what is known about places, as many from the first on as fit into a message, and the
+/// kind of the debug file that is sent along.
 pub fn write(names: &FileNames, beside: Option<Origin>) -> Vec<u8> {
     let mut out = vec![
         beside.map_or(NONE, |origin| origin as u8),
@@ -47,7 +48,7 @@ pub fn write(names: &FileNames, beside: Option<Origin>) -> Vec<u8> {
     out
 }
 
-/// What was written so, and the kind of debug file; `None` if that is not what it is.
+/// Decodes the result of `write`; `None` if it is malformed.
 pub fn read(bytes: &[u8]) -> Option<(FileNames, Option<Origin>)> {
     let mut bytes = Taken(bytes);
     let beside = match bytes.u8()? {

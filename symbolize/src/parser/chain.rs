@@ -1,4 +1,4 @@
-//! The functions that a place stands for with their lines, as bytes.
+//! Encodes the functions at a place with their lines.
 //!
 //! ```text
 //! their number, and each: function, file, line
@@ -8,10 +8,10 @@ use super::names::SourceLine;
 use crate::sanitize;
 use crate::wire::{Taken, put_bytes, put_u32};
 
-/// Longer texts are cut: a message holds the most lines that a place may have.
+/// Maximum length of a text; longer ones are cut, so that the longest chain fits into a message.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
-/// Compilers inline no deeper than some dozens.
+/// Maximum length of a chain. Compilers inline at most some dozens of levels.
 const LINES_MAX: usize = 128;
 
 /// Appends the lines of a place.
@@ -25,7 +25,7 @@ pub fn write(out: &mut Vec<u8>, lines: &[SourceLine]) {
     }
 }
 
-/// Reads the lines of a place. None if the bytes are no such lines.
+/// Reads the lines of a place. `None` if the bytes are malformed.
 pub fn read(bytes: &mut Taken<'_>) -> Option<Vec<SourceLine>> {
     let count = bytes.u32()?;
     if count as usize > LINES_MAX {
@@ -41,13 +41,13 @@ pub fn read(bytes: &mut Taken<'_>) -> Option<Vec<SourceLine>> {
     (0..count).map(line).collect()
 }
 
-/// Appends a text, or as much of it as may be.
+/// Appends a text, cut to `max` bytes.
 pub fn write_text(out: &mut Vec<u8>, text: &str, max: usize) {
     let end = text.floor_char_boundary(max);
     put_bytes(out, &text.as_bytes()[..end]);
 }
 
-/// Reads a text. Whatever the bytes are, it is safe to print.
+/// Reads a text. Whatever the bytes are, the result is safe to print.
 pub fn read_text(bytes: &mut Taken<'_>) -> Option<String> {
     Some(sanitize(bytes.bytes()?).into_owned())
 }

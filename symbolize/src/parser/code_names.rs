@@ -1,4 +1,4 @@
-//! The names of a process's generated code, whether this process reads its maps or another one.
+//! The names of a process's generated code, read in this process or in another one.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use super::opened_jit::{NewNames, OpenedJit};
 use crate::jit::written::Written;
 use crate::{Files, JitNames};
 
-/// What one process tells of its code.
+/// The source of the names of one process's code.
 #[derive(Debug)]
 pub enum CodeNames {
     /// This process reads its maps.
     Here(JitNames),
-    /// A process that has no rights reads them.
+    /// A parser process without privileges reads them.
     Elsewhere(OpenedJit),
 }
 
 impl CodeNames {
-    /// Of a process, by its directory in /proc ([`JitNames::hold`]). Where there are processes
-    /// without rights, one of them reads its maps.
+    /// Starts without names, for a process given by its directory in /proc ([`JitNames::hold`]). If
+    /// there are parser processes, one of them reads the maps.
     pub fn new(process: Arc<OwnedFd>, way: Files) -> CodeNames {
         if way.has_parsers() {
             CodeNames::Elsewhere(OpenedJit::new(Written::new(process, way)))
@@ -28,8 +28,8 @@ impl CodeNames {
         }
     }
 
-    /// The names at these addresses. With `reads_on` what the process has written since is read
-    /// first, with `only_if_new` names are looked for only if that was something.
+    /// Returns the names at these addresses. With `reads_on`, first reads what the process has
+    /// written since the last call; with `only_if_new`, looks up names only if there was anything.
     pub fn names(&mut self, reads_on: bool, only_if_new: bool, addresses: &[u64]) -> NewNames {
         match self {
             CodeNames::Here(names) => {
@@ -50,7 +50,8 @@ impl CodeNames {
         }
     }
 
-    /// Whether the process had ended when its maps were last read: nothing follows.
+    /// Whether the process had ended when its maps were last read, so that nothing more will be
+    /// written.
     pub fn have_ended(&self) -> bool {
         match self {
             CodeNames::Here(names) => names.has_ended(),
@@ -58,7 +59,7 @@ impl CodeNames {
         }
     }
 
-    /// Bytes of heap that the maps take, in whichever process that is.
+    /// Bytes of heap that the maps take, in this process or in the other one.
     pub fn heap_bytes(&self) -> usize {
         match self {
             CodeNames::Here(names) => names.heap_bytes(),

@@ -1,4 +1,4 @@
-//! The lines of a file, whether this process finds them or another one.
+//! The lines of a file, read in this process or in another one.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::{FileOffset, Lines, Reason, TableCache};
 pub enum FileLines {
     /// This process reads its debug information.
     Here(Arc<Lines>),
-    /// A process that has no rights reads it.
+    /// A parser process without privileges reads it.
     Elsewhere(Arc<OpenedLines>),
 }
 
 impl FileLines {
-    /// The functions that each place stands for, innermost first; none without debug
-    /// information for it.
+    /// Returns the functions at each place, innermost first; empty if the debug information has
+    /// none.
     pub fn find_all(&self, offsets: &[FileOffset]) -> Result<Vec<Vec<SourceLine>>, Reason> {
         match self {
             FileLines::Here(lines) => {
@@ -29,7 +29,7 @@ impl FileLines {
         }
     }
 
-    /// Whether there is the table of the whole file.
+    /// Whether the table of the whole file exists.
     pub fn is_finished(&self) -> bool {
         match self {
             FileLines::Here(lines) => lines.is_finished(),
@@ -37,7 +37,8 @@ impl FileLines {
         }
     }
 
-    /// Bytes of debug information still to be read, at most, by the last answer.
+    /// Maximum number of bytes of debug information that are still to be read, from the last
+    /// answer.
     pub fn unread_bytes(&self) -> usize {
         match self {
             FileLines::Here(lines) => lines.unread_bytes(),
@@ -45,7 +46,7 @@ impl FileLines {
         }
     }
 
-    /// Makes the table of the whole file, and keeps it, on disk if that can be.
+    /// Makes the table of the whole file, and stores it, on disk if possible.
     pub fn finish(&self, cache: Option<&TableCache>) -> Result<(), Reason> {
         match self {
             FileLines::Here(lines) => lines.finish(cache, 1).map_err(|error| error.reason()),
@@ -53,7 +54,7 @@ impl FileLines {
         }
     }
 
-    /// Whether they are the very same.
+    /// Whether both are the same object.
     pub fn is(&self, other: &FileLines) -> bool {
         match (self, other) {
             (FileLines::Here(one), FileLines::Here(other)) => Arc::ptr_eq(one, other),

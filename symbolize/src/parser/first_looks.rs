@@ -1,10 +1,10 @@
-//! The first questions about a large file, before there is a table of all its functions.
+//! Answers the first questions about a large file without building the table of all its functions.
 //!
-//! Most files are asked a few times, when new places in them are met. A table of all functions takes
-//! as long as a dozen looks for a few, and room that is another table's: a compiler, its
-//! library and a program with as many functions have more than there is for all. So the table
-//! is made when a file was asked so often that the looks took as long as the table would have, and once it
-//! was forgotten, that begins anew.
+//! Most files are asked about a few times, when new places in them are sampled. Building the table
+//! of all functions takes as long as about a dozen look-ups without it, and memory that other
+//! tables need: a compiler, its library and a program with as many functions have more than the
+//! limit for all. So the table is built when a file was asked about so often that the look-ups took
+//! as long as the table would have. After the table was dropped, counting starts again.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,27 +16,29 @@ use crate::elf;
 use crate::object::Object;
 use crate::{ElfSymbols, FileOffset};
 
-/// Looks at a file before its table is made.
+/// Number of look-ups in a file before its table is built.
 const LOOKS_MAX: u32 = 8;
 
-/// Places that one look is for. More of them come when much of a file is new, which the table is for.
+/// Maximum number of places for one such look-up. There are more if much of a file is new, and then
+/// the table is better.
 const PLACES_MAX: usize = 64;
 
-/// Tables of less than that, with some 10,000 functions, are made at once: it takes two milliseconds.
+/// Symbol tables smaller than this, with some 10,000 functions, are built at once: it takes two
+/// milliseconds.
 const TABLE_BYTES_MIN: u64 = 256 << 10;
 
-/// Files of which looks are counted. Beyond that all counts begin anew.
+/// Maximum number of files whose look-ups are counted. If there are more, all counts are reset.
 const FILES_MAX: usize = 1024;
 
-/// How often files were looked at without a table.
+/// Counts the look-ups in files without a table.
 #[derive(Debug, Default)]
 pub struct FirstLooks {
-    /// By number of the file.
+    /// Number of look-ups, by number of the file.
     counts: Mutex<HashMap<u64, u32>>,
 }
 
 impl FirstLooks {
-    /// What tells of these places alone. None if the table is to be made.
+    /// Returns the symbols around these places alone; `None` if the table has to be built.
     pub fn take(
         &self,
         number: u64,
@@ -54,7 +56,7 @@ impl FirstLooks {
         near
     }
 
-    /// Counts one more look at a file. False if it had all of its looks.
+    /// Counts one more look-up; returns false if the file already had all of its look-ups.
     fn count(&self, number: u64) -> bool {
         let mut counts = self.counts();
         if counts.len() >= FILES_MAX {
@@ -69,16 +71,18 @@ impl FirstLooks {
         may_look
     }
 
-    /// No code panics while it holds the lock, and every state is consistent.
+    /// A poisoned lock is used all the same: no code panics while it holds the lock, and every
+    /// state is consistent.
     fn counts(&self) -> MutexGuard<'_, HashMap<u64, u32>> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// None as well if the file cannot be read: making the table tells why.
+/// Reads the symbols around places. `None` also if the file cannot be read: building the table then
+/// reports why.
 fn look(file: &File, beside: &Beside, places: &[FileOffset]) -> Option<ElfSymbols> {
     let object = Object::read(file).ok()?;
-    // Without section headers all of its data is looked through for a table of Go's.
+    // Without section headers all data would be searched for a table of Go's.
     if object.sections().is_empty() {
         return None;
     }
@@ -99,6 +103,6 @@ fn look(file: &File, beside: &Beside, places: &[FileOffset]) -> Option<ElfSymbol
         }
         Beside::Unknown(_) | Beside::Nothing => return None,
     };
-    // Go's own table is read whole, and kept with the others.
+    // Go's own table is read as a whole, and cached with the others.
     near.go().is_none().then_some(near)
 }

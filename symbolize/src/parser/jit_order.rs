@@ -1,4 +1,4 @@
-//! Questions about the names of generated code and their answers, as bytes.
+//! Encodes questions about the names of generated code, and their answers.
 //!
 //! ```text
 //! question: a byte of flags; addresses: their number, and each
@@ -6,7 +6,7 @@
 //!     its bytes, or nothing if there is none
 //! ```
 //!
-//! The files of a question are the map and the dump, those that there are.
+//! The files of a question are the map and the dump, as far as they exist.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use super::answer::BYTES_MAX;
 use crate::jit::JitName;
 use crate::wire::{Taken, put_bytes, put_u32, put_u64, put_u64s};
 
-/// Addresses of one question.
+/// Maximum number of addresses in one question.
 pub const ADDRESSES_MAX: usize = 4096;
 
 const HAS_MAP: u8 = 1;
@@ -26,16 +26,16 @@ const ONLY_IF_NEW: u8 = 8;
 const IS_NEW: u8 = 1;
 const IS_DUMP: u8 = 2;
 
-/// How a question is to be answered.
+/// Options of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct How {
-    /// What was written since is read first.
+    /// First read what was written since the last question.
     pub reads_on: bool,
-    /// Names are looked for only if something was written since.
+    /// Look up names only if something was written since.
     pub only_if_new: bool,
 }
 
-/// A question, as it has come.
+/// A question that was received.
 #[derive(Debug)]
 pub struct JitQuestion {
     pub how: How,
@@ -44,20 +44,20 @@ pub struct JitQuestion {
     pub addresses: Vec<u64>,
 }
 
-/// The answer about addresses: those from the first on whose names fit into a message.
+/// An answer: the names of the addresses from the first on, as many as fit into a message.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct JitAnswer {
-    /// Whether there may be names that were not there before.
+    /// Whether there may be new names.
     pub is_new: bool,
-    /// Whether the dump is one.
+    /// Whether the dump is valid.
     pub is_dump: bool,
-    /// What the maps take in the process that has them.
+    /// Memory of the maps in the process that reads them.
     pub heap_bytes: u64,
-    /// None for an address without a name.
+    /// The names; `None` for an address without a name.
     pub names: Vec<Option<JitName>>,
 }
 
-/// The bytes of a question, and the files that go with it.
+/// Encodes a question; returns the bytes and the files to send along.
 pub fn write<'a>(
     how: How,
     [map, dump]: [Option<&'a File>; 2],
@@ -76,7 +76,7 @@ pub fn write<'a>(
 }
 
 impl JitQuestion {
-    /// None if the bytes are no such question.
+    /// Decodes a question; `None` if it is malformed.
     pub fn read(message: &[u8], files: Vec<OwnedFd>) -> Option<JitQuestion> {
         let mut message = Taken(message);
         let flags = message.u8()?;
@@ -105,7 +105,7 @@ impl JitQuestion {
 }
 
 impl JitAnswer {
-    /// The bytes of an answer. Names that do not fit are left out.
+    /// Encodes an answer. Names that do not fit are left out.
     pub fn write(&self) -> Vec<u8> {
         let flags = [(self.is_new, IS_NEW), (self.is_dump, IS_DUMP)];
         let mut out = vec![join(flags)];
@@ -124,7 +124,7 @@ impl JitAnswer {
         out
     }
 
-    /// Reads an answer. It may be a stranger's: None if it is none.
+    /// Decodes an answer, which is not trusted; `None` if it is malformed.
     pub fn read(bytes: &[u8]) -> Option<JitAnswer> {
         let mut bytes = Taken(bytes);
         let flags = bytes.u8()?;

@@ -1,4 +1,4 @@
-//! The lines of files, as the process has them that reads debug information.
+//! The lines of files, in the process that reads debug information.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -17,11 +17,10 @@ use crate::object::Object;
 use crate::table::SourceFrame;
 use crate::{FileId, FileOffset, Lines, Reason, lines, sanitize};
 
-/// What is kept of the debug information of all files, but for that of the file that was asked
-/// for last.
+/// Maximum memory of the debug information of all files, except the one that was used last.
 const BYTES_MAX: usize = 16 << 20;
 
-/// The lines of all files that were asked for last, by their numbers.
+/// The lines of the files that were used last, by their numbers.
 #[derive(Debug)]
 pub struct KeptLines(Cache<u64, Result<Option<Arc<Lines>>, Reason>>);
 
@@ -32,7 +31,7 @@ impl Default for KeptLines {
 }
 
 impl KeptLines {
-    /// Answers a question about the file of that number.
+    /// Answers a question about the file with that number.
     pub fn answer(&self, number: u64, question: LinesQuestion) -> Result<Reply, Reason> {
         match question.wanted {
             Wanted::DebugFile => find_debug_file(&question.file, &question.places),
@@ -47,7 +46,7 @@ impl KeptLines {
             Wanted::WholeTable => {
                 let key = question.key.clone();
                 let table = whole_table(&*self.lines(number, question)?, &key)?;
-                // The process that has asked looks into the table from now on.
+                // From now on the asking process uses the table itself.
                 self.0.forget(&number);
                 Ok(Reply {
                     file: Some(table.into()),
@@ -57,11 +56,11 @@ impl KeptLines {
         }
     }
 
-    /// Drops what was not asked for so long and can be read again. Says whether nothing is left
-    /// to drop.
+    /// Drops data that was not used for so long and can be read again. Returns whether nothing is
+    /// left to drop.
     pub fn forget_units(&self, unused_for: Duration) -> bool {
         let kept = self.0.values().into_iter().flatten().flatten();
-        // All are looked at, whatever the first of them says.
+        // Visits all, without short-circuiting.
         let left = kept.filter(|lines| !lines.forget_units(unused_for));
         left.count() == 0
     }
@@ -96,7 +95,7 @@ fn heap_bytes(lines: &Result<Option<Arc<Lines>>, Reason>) -> usize {
     }
 }
 
-/// Says which file has the debug information of a program, and what identifies the program.
+/// Returns which file has the debug information of a program, and the identity of the program.
 fn find_debug_file(file: &File, places: &DebugFiles) -> Result<Reply, Reason> {
     let main = Object::read(file).map_err(|error| error.reason())?;
     let separate = lines::separate(&main, places);
@@ -110,7 +109,7 @@ fn find_debug_file(file: &File, places: &DebugFiles) -> Result<Reply, Reason> {
     })
 }
 
-/// Makes the table of all lines of a file, in memory.
+/// Makes the table of all lines of a file, as a file in memory.
 fn whole_table(lines: &Lines, key: &[u8]) -> Result<File, Reason> {
     let memory = memfd_create("proftop-lines", MemfdFlags::CLOEXEC);
     let mut table = BufWriter::new(File::from(memory.map_err(|_| Reason::Refused)?));
@@ -121,8 +120,7 @@ fn whole_table(lines: &Lines, key: &[u8]) -> Result<File, Reason> {
     table.into_inner().map_err(|_| Reason::Refused)
 }
 
-/// The functions that a place stands for, innermost first; none without debug information for
-/// it.
+/// Returns the functions at a place, innermost first; empty if the debug information has none.
 pub fn lines_at(lines: &Lines, offset: FileOffset) -> Vec<SourceLine> {
     let found = lines.find(offset);
     found.map_or_else(Vec::new, |(table, addr)| {
@@ -130,7 +128,7 @@ pub fn lines_at(lines: &Lines, offset: FileOffset) -> Vec<SourceLine> {
     })
 }
 
-/// A line of a table, safe to print.
+/// Converts a line of a table to one that is safe to print.
 pub fn source_line(frame: SourceFrame<'_>) -> SourceLine {
     SourceLine {
         function: frame.function.map_or_else(String::new, shown),

@@ -1,4 +1,4 @@
-//! Maps of generated code, as the process has them that reads them.
+//! Maps of generated code, in the process that reads them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,11 +8,11 @@ use super::jit_order::{JitAnswer, JitQuestion};
 use crate::files::Reply;
 use crate::jit::maps::CodeMaps;
 
-/// Processes whose maps are kept; of more, those that were asked for longest ago are read again
-/// when they are asked for.
+/// Maximum number of processes whose maps are kept; the least recently used ones are dropped and
+/// read again on demand.
 const PROCESSES_MAX: usize = 256;
 
-/// The maps of processes, by the numbers that these were given.
+/// The maps of processes, by the numbers assigned to them.
 #[derive(Debug, Default)]
 pub struct KeptMaps(Mutex<HashMap<u64, Kept>>);
 
@@ -23,7 +23,7 @@ struct Kept {
 }
 
 impl KeptMaps {
-    /// Answers a question about the process of that number.
+    /// Answers a question about the process with that number.
     pub fn answer(&self, number: u64, question: &JitQuestion) -> Reply {
         let mut all = self.lock();
         let kept = all.entry(number).or_insert_with(|| Kept {
@@ -49,14 +49,14 @@ impl KeptMaps {
         }
     }
 
-    /// Drops maps that were not asked for so long. Says whether nothing is left to drop.
+    /// Drops maps that were not used for so long. Returns whether nothing is left to drop.
     pub fn forget_unused(&self, unused_for: Duration) -> bool {
         let mut all = self.lock();
         all.retain(|_, kept| kept.asked.elapsed() < unused_for);
         all.is_empty()
     }
 
-    /// No code panics while it holds the lock but by a mistake, after which this process ends.
+    /// A panic while the lock is held would be a bug, after which this process ends.
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Kept>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,41 +1,42 @@
-//! Names of one file that were found already: most new places lie in functions whose names are
-//! known, and need nobody who reads the file once more.
+//! Names of one file that were already found. Most new places are in functions whose names are
+//! known, so the file need not be read again for them.
 
 use crate::{FileOffset, Origin};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What the names of one file may take: some thousands of them. Those of a file that has more
-/// are forgotten, and found again as they are asked for.
+/// Maximum memory of the names of one file: some thousands of them. If there are more, all are
+/// dropped, and looked up again on demand.
 const BYTES_MAX: usize = 512 << 10;
 
-/// About what an entry takes beside the text of its name.
+/// Approximate memory of an entry in addition to the text of its name.
 const ENTRY_BYTES: usize = 64;
 
-/// Names of functions by the bytes of the file that they hold for.
+/// Names of functions by the range of file offsets that they are valid for.
 #[derive(Debug, Default)]
 pub struct KnownNames {
-    /// By its first byte: the one behind the last, and the name. They do not overlap.
+    /// Key: first offset of a range; value: the offset after its end, and the name. Ranges do not
+    /// overlap.
     functions: BTreeMap<u64, (u64, Arc<str>)>,
-    /// Where the names of the file come from.
+    /// Where the names of the file are from; `None` until there is a name.
     origin: Option<Origin>,
     bytes: usize,
 }
 
 impl KnownNames {
-    /// Returns the name at an offset of the file, and the bytes that have it.
+    /// Returns the name at an offset of the file, and the range that has it.
     pub fn find(&self, offset: FileOffset) -> Option<(&str, Range<u64>)> {
         let (start, (end, name)) = self.functions.range(..=offset.0).next_back()?;
         (offset.0 < *end).then(|| (&**name, *start..*end))
     }
 
-    /// Where the names of the file come from, once it has told some.
+    /// Where the names of the file are from; `None` until some are known.
     pub fn origin(&self) -> Option<Origin> {
         self.origin
     }
 
-    /// Remembers a name and the bytes that have it. Bytes of which a name is known keep that one.
+    /// Adds a name and its range. Parts of the range that already have a name keep it.
     pub fn add(&mut self, same: Range<u64>, name: &str) {
         let before = self.functions.range(..same.end).next_back();
         let is_free = before.is_none_or(|(_, (end, _))| *end <= same.start);

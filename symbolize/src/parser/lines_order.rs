@@ -1,5 +1,5 @@
-//! Questions about the lines of a file and their answers, as bytes. An answer comes from a process
-//! that may be a stranger's by then: nothing in it is believed.
+//! Encodes questions about the lines of a file, and their answers. An answer may come from a
+//! process that a hostile file has taken over, so nothing in it is trusted.
 //!
 //! ```text
 //! question: what is wanted, bytes that may be held, the key of a whole table, whether a separate
@@ -22,10 +22,10 @@ use crate::debug_file::DebugFiles;
 use crate::wire::{Taken, put_bytes, put_u32, put_u64, put_u64s};
 use crate::{FileId, FileOffset, Files};
 
-/// Places of one question: each may be in a unit that has to be read.
+/// Maximum number of places in one question: each may be in a unit that has to be read.
 pub const PLACES_MAX: usize = 32;
 
-/// Longer keys than those of tables.
+/// Maximum length of a key, more than tables have.
 const KEY_BYTES_MAX: usize = 4 << 10;
 
 const NO_INFO: u8 = 0;
@@ -33,39 +33,39 @@ const GNU: u8 = 1;
 const GO: u8 = 2;
 const CONTENT: u8 = 3;
 
-/// What is asked about the lines of a file.
+/// The kind of question about the lines of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// Which file has its debug information.
+    /// Which file has its debug information?
     DebugFile,
-    /// The lines of places.
+    /// What are the lines of these places?
     Places,
-    /// The table of all its lines.
+    /// Make the table of all lines.
     WholeTable,
 }
 
 impl Wanted {
-    /// Every kind, in the order of the enum.
+    /// All kinds, in the order of the enum.
     const ALL: [Wanted; 3] = [Wanted::DebugFile, Wanted::Places, Wanted::WholeTable];
 }
 
-/// A question, as it has come.
+/// A question that was received.
 #[derive(Debug)]
 pub struct LinesQuestion {
     pub wanted: Wanted,
-    /// How much debug information may be held at once.
+    /// Maximum memory of debug information.
     pub bytes_max: u64,
-    /// What a whole table is kept under.
+    /// Key under which the whole table is stored.
     pub key: Vec<u8>,
     pub file: File,
-    /// The file that has its debug information, if that is another one and was found.
+    /// The file with the debug information, if it is another file and was found.
     pub separate: Option<File>,
-    /// Where its debug files may lie.
+    /// Where debug files may be.
     pub places: DebugFiles,
     pub offsets: Vec<FileOffset>,
 }
 
-/// What a question is about, beside the places in the file.
+/// The subject of a question, in addition to the places in the file.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'a> {
     pub file: &'a File,
@@ -75,7 +75,7 @@ pub struct Subject<'a> {
     pub key: &'a [u8],
 }
 
-/// The bytes of a question, and the files that go with it.
+/// Encodes a question; returns the bytes and the files to send along.
 pub fn write<'a>(
     wanted: Wanted,
     subject: Subject<'a>,
@@ -93,7 +93,7 @@ pub fn write<'a>(
 }
 
 impl LinesQuestion {
-    /// None if the bytes are no such question.
+    /// Decodes a question; `None` if it is malformed.
     pub fn read(message: &[u8], files: Vec<OwnedFd>, way: &Files) -> Option<LinesQuestion> {
         let mut message = Taken(message);
         let wanted = *Wanted::ALL.get(usize::from(message.u8()?))?;
@@ -122,7 +122,7 @@ impl LinesQuestion {
     }
 }
 
-/// Writes what identifies a program that has debug information, or that there is none.
+/// Encodes the identity of a program with debug information, or that there is none.
 pub fn write_program(id: Option<&FileId>) -> Vec<u8> {
     let mut out = Vec::new();
     match id {
@@ -144,7 +144,7 @@ pub fn write_program(id: Option<&FileId>) -> Vec<u8> {
     out
 }
 
-/// Reads what was written so. The outer Option is None if the bytes are something else, the
+/// Decodes the result of [`write_program`]. The outer `Option` is `None` if it is malformed, the
 /// inner one if there is no debug information.
 pub fn read_program(bytes: &[u8]) -> Option<Option<FileId>> {
     let mut bytes = Taken(bytes);
@@ -160,16 +160,16 @@ pub fn read_program(bytes: &[u8]) -> Option<Option<FileId>> {
     })
 }
 
-/// The lines of some places of a file, as far as they fit into a message.
+/// The lines of some places of a file, as many as fit into a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaceLines {
-    /// Bytes of debug information still to be read, at most.
+    /// Maximum number of bytes of debug information that are still to be read.
     pub unread_bytes: u64,
     /// The functions at each place, innermost first.
     pub chains: Vec<Vec<SourceLine>>,
 }
 
-/// Writes the lines of places from the first on, as many as fit into a message.
+/// Encodes the lines of places from the first on, as many as fit into a message.
 pub fn write_lines(
     unread_bytes: usize,
     chains: impl IntoIterator<Item = Vec<SourceLine>>,
@@ -190,7 +190,7 @@ pub fn write_lines(
     out
 }
 
-/// Reads what was written so. None if the bytes are something else.
+/// Decodes the result of [`write_lines`]; `None` if it is malformed.
 pub fn read_lines(bytes: &[u8]) -> Option<PlaceLines> {
     let mut bytes = Taken(bytes);
     let unread_bytes = bytes.u64()?;

@@ -1,4 +1,4 @@
-//! What is known of places in a file: names of functions as people read them.
+//! Names of functions at places in a file, in readable form.
 
 use super::known::KnownNames;
 use crate::demangle::shown;
@@ -6,59 +6,58 @@ use crate::go::{GoFrame, GoSymbols};
 use crate::{ElfSymbols, FileOffset, Origin, Reason, sanitize};
 use std::ops::Range;
 
-/// What a file tells of some places in it.
+/// What is known about some places of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileNames {
-    /// What told the names of its functions.
+    /// Where the names of its functions are from.
     pub origin: Origin,
-    /// The places that were asked for, in that order.
+    /// The requested places, in the same order.
     pub places: Vec<PlaceNames>,
 }
 
-/// What is known of one place.
+/// What is known about one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaceNames {
-    /// The function there.
+    /// The name of the function.
     pub name: PlaceName,
-    /// The functions that are there with their lines, innermost first; empty if the table
-    /// that has names has no lines.
+    /// The functions at the place with their lines, innermost first; empty if the table with the
+    /// names has no lines.
     pub lines: Vec<SourceLine>,
 }
 
-/// The name of a function, or why there is none.
+/// The name of a function, or why it has none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PlaceName {
     /// The function has a name.
     Named {
         /// The name, safe to print.
         name: String,
-        /// The bytes of the file around the place that have the same name and nothing else to
-        /// tell; None if that is not known.
+        /// The range of file offsets around the place that have the same name and no further
+        /// information; `None` if unknown.
         same: Option<Range<u64>>,
     },
-    /// There is none.
+    /// The function has no name.
     Unnamed {
-        /// Why.
+        /// The reason.
         reason: Reason,
-        /// Where the function starts, if unwind information has that.
+        /// Start of the function, if unwind information has it.
         start: Option<FileOffset>,
     },
 }
 
-/// A function at a place in source text, safe to print.
+/// A function and a place in source text, safe to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLine {
-    /// The name of the function; empty if it is not known.
+    /// Name of the function; empty if unknown.
     pub function: String,
-    /// The path of the file; empty if it is not known.
+    /// Path of the file; empty if unknown.
     pub file: String,
-    /// Counted from 1; 0 if it is not known.
+    /// Line, counted from 1; 0 if unknown.
     pub line: u32,
 }
 
-/// What a file tells of places in it. Go tells functions, inlined ones and lines in one
-/// table, so what it says is taken first; all else goes by symbols, and has its lines in
-/// another place.
+/// Looks up places in a file. Go's table has functions, inlined ones and lines together, so it is
+/// used first; other names are from symbols, and their lines are looked up elsewhere.
 pub fn of(symbols: &ElfSymbols, offsets: &[FileOffset]) -> FileNames {
     let go = symbols.go();
     let mut known = KnownNames::default();
@@ -66,7 +65,8 @@ pub fn of(symbols: &ElfSymbols, offsets: &[FileOffset]) -> FileNames {
         let lines = go.map_or_else(Vec::new, |go| go_lines(symbols, go, offset));
         PlaceNames {
             name: match lines.last() {
-                // Another place of the function has other lines.
+                // Other addresses of the function have other lines, so the name is valid for this
+                // place only.
                 Some(own) => PlaceName::Named {
                     name: own.function.clone(),
                     same: None,
@@ -82,10 +82,10 @@ pub fn of(symbols: &ElfSymbols, offsets: &[FileOffset]) -> FileNames {
     }
 }
 
-/// Returns the name of the symbol at an offset of a file. If no symbol is there, returns where
-/// the function starts, if the unwind information has it: frames of one function then count
-/// together. `known` has what was found so far, `is_all` is whether symbols tell all that is
-/// known of the file.
+/// Returns the name of the symbol at an offset of a file. If there is none, returns the start of
+/// the function, if the unwind information has it: then frames of one function are counted
+/// together. `known` has the names found so far, `is_all` is whether symbols are the only
+/// information about the file.
 fn by_symbols(
     symbols: &ElfSymbols,
     is_all: bool,
@@ -114,7 +114,7 @@ fn by_symbols(
     }
 }
 
-/// What Go's own table says of a place, innermost first; empty if it says nothing.
+/// Returns the lines of a place from Go's own table, innermost first; empty if it has none.
 fn go_lines(symbols: &ElfSymbols, go: &GoSymbols, offset: FileOffset) -> Vec<SourceLine> {
     let addr = symbols.segments().to_link(offset);
     let frames = addr.map_or_else(Vec::new, |addr| go.find(addr));

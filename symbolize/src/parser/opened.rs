@@ -1,4 +1,4 @@
-//! A file of which others are asked, as whoever asks has it: open, and with a number.
+//! A file on the asking side: open, and with a number by which the parser caches it.
 
 use std::fs::File;
 use std::os::fd::BorrowedFd;
@@ -13,17 +13,17 @@ use crate::debug_file::DebugFiles;
 use crate::files::{Order, Reply, Work};
 use crate::{FileOffset, FileSource, Files, Origin, Reason, Writers};
 
-/// A file that processes have mapped, whose content is understood elsewhere.
+/// A file that processes have mapped, whose contents another process parses.
 #[derive(Debug)]
 pub struct OpenedFile {
-    /// No other has it in this run.
+    /// Number of the file, unique within this run.
     number: u64,
     file: File,
     writers: Writers,
-    /// Its debug file, once it was looked for: a process that takes the place of another one
-    /// is to read the same.
+    /// Its debug file, once it was searched: a process that replaces another one has to read the
+    /// same file.
     beside: OnceLock<Option<(File, Origin)>>,
-    /// Names that it has told already.
+    /// Names that were already found.
     known: Mutex<KnownNames>,
 }
 
@@ -43,13 +43,13 @@ impl OpenedFile {
         &self.file
     }
 
-    /// The same file, of which nothing is known yet; `None` without a descriptor for it.
+    /// Returns the same file without any cached data; `None` if no further descriptor is available.
     pub fn again(&self) -> Option<OpenedFile> {
         self.file.try_clone().ok().map(OpenedFile::new)
     }
 
-    /// What the file tells of some places. Only those are asked for whose names are
-    /// not known.
+    /// Looks up some places in the file. Only places whose names are unknown are sent to the
+    /// parser.
     pub fn names(
         &self,
         source: &FileSource<'_>,
@@ -81,17 +81,18 @@ impl OpenedFile {
         })
     }
 
-    /// Forgets the names that it has told.
+    /// Drops the names that were found.
     pub fn forget_names(&self) {
         self.known().forget();
     }
 
-    /// Bytes of heap that names take.
+    /// Bytes of heap used by names.
     pub fn heap_bytes(&self) -> usize {
         self.known().heap_bytes()
     }
 
-    /// No code panics while it holds the lock, and every state is consistent.
+    /// A poisoned lock is used all the same: no code panics while it holds the lock, and every
+    /// state is consistent.
     fn known(&self) -> MutexGuard<'_, KnownNames> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,7 +108,7 @@ impl OpenedFile {
         loop {
             let asked = &left[..left.len().min(OFFSETS_MAX)];
             let names = self.some_names(source, way, asked)?;
-            // Long names may leave no room for the last of them.
+            // If names are long, the answer may lack the last ones.
             let answered = names.places.len();
             if answered > asked.len() || answered == 0 && !asked.is_empty() {
                 return Err(Reason::Refused);
@@ -123,7 +124,7 @@ impl OpenedFile {
         }
     }
 
-    /// Gives an order about the file.
+    /// Sends an order about the file.
     pub fn order(
         &self,
         way: &Files,
@@ -160,20 +161,21 @@ impl OpenedFile {
         let (names, origin) = answer::read(&reply.bytes).ok_or(Reason::Refused)?;
         if matches!(beside, Beside::Unknown(_)) {
             let found = reply.file.map(File::from).zip(origin);
-            // Of two that looked at once either has the right one.
+            // If two threads searched at once, both have the right one.
             _ = self.beside.set(found);
         }
         Ok(names)
     }
 }
 
-/// A number that nothing else has in this run of which processes without rights are asked.
+/// Returns a number that is unique in this run, for everything that parser processes are asked
+/// about.
 pub fn next_number() -> u64 {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     NUMBER.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Returns what is known of each of these places.
+/// Returns what is known about each of these places.
 fn find_each(known: &KnownNames, offsets: &[FileOffset]) -> Vec<Option<PlaceNames>> {
     let place = |offset: &FileOffset| {
         let (name, same) = known.find(*offset)?;
@@ -188,8 +190,8 @@ fn find_each(known: &KnownNames, offsets: &[FileOffset]) -> Vec<Option<PlaceName
     offsets.iter().map(place).collect()
 }
 
-/// Remembers what was told of these places. A name that claims not to hold for the place itself is
-/// left out.
+/// Stores the answer for these places. A name whose range does not include the place itself is
+/// ignored.
 fn add_all(known: &mut KnownNames, offsets: &[FileOffset], told: &FileNames) {
     known.set_origin(told.origin);
     for (offset, place) in offsets.iter().zip(&told.places) {
@@ -227,7 +229,7 @@ mod tests {
         };
         let names = FileNames {
             origin: Origin::SymbolTable,
-            // The last one lies: nobody asked about its bytes.
+            // The range of the last one is wrong: it does not contain the requested place.
             places: vec![place("f", Some(8..16)), unnamed, place("g", Some(100..200))],
         };
         add_all(&mut known, &[10, 20, 30].map(FileOffset), &names);

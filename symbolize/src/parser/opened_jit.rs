@@ -1,4 +1,4 @@
-//! The names of a process's generated code, in the process that asks another one for them.
+//! The names of a process's generated code, on the asking side.
 
 use std::fs::File;
 
@@ -9,11 +9,11 @@ use crate::jit::JitName;
 use crate::jit::written::Written;
 use crate::{Reason, Writers};
 
-/// What one process tells of its code.
+/// The names of one process's code, read by a parser process.
 #[derive(Debug)]
 pub struct OpenedJit {
     written: Written,
-    /// No other has it in this run.
+    /// Number of the process, unique within this run.
     number: u64,
     heap_bytes: usize,
 }
@@ -21,10 +21,10 @@ pub struct OpenedJit {
 /// The answer about addresses.
 #[derive(Debug)]
 pub struct NewNames {
-    /// Whether there may be names that were not there before.
+    /// Whether there may be new names.
     pub is_new: bool,
-    /// The names at the addresses in their order; empty if they were asked for only if something
-    /// is new, and nothing is.
+    /// The names at the addresses in their order; empty if they were requested only in case of new
+    /// names, and there are none.
     pub names: Vec<Result<JitName, Reason>>,
 }
 
@@ -37,7 +37,7 @@ impl OpenedJit {
         }
     }
 
-    /// The names at these addresses, and whether any may be new.
+    /// Returns the names at these addresses, and whether any may be new.
     pub fn names(&mut self, how: How, addresses: &[u64]) -> NewNames {
         if how.reads_on {
             self.written.look();
@@ -49,7 +49,7 @@ impl OpenedJit {
         while names.names.len() < addresses.len() {
             let left = &addresses[names.names.len()..];
             let asked = &left[..left.len().min(ADDRESSES_MAX)];
-            // Of several questions the first has read on.
+            // Of several questions only the first one reads what is new.
             let is_first = names.names.is_empty();
             let how = How {
                 reads_on: how.reads_on && is_first,
@@ -66,7 +66,7 @@ impl OpenedJit {
             if how.only_if_new && !told.is_new {
                 return names;
             }
-            // Long names may leave no room for the last of them.
+            // If names are long, the answer may lack the last ones.
             if told.names.is_empty() || told.names.len() > asked.len() {
                 names.names.resize(addresses.len(), Err(Reason::Refused));
                 return names;
@@ -78,7 +78,7 @@ impl OpenedJit {
         names
     }
 
-    /// Whether the process had ended at the last look: nothing follows.
+    /// Whether the process had ended at the last look, so that nothing more will be written.
     pub fn has_ended(&self) -> bool {
         self.written.has_ended()
     }

@@ -1,4 +1,4 @@
-//! The lines of a file, in the process that asks another one for them.
+//! The lines of a file, on the asking side.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
@@ -17,29 +17,29 @@ use crate::table::Table;
 use crate::table_cache::{TableCache, TableKey, WholeTable};
 use crate::{FileOffset, Files, OpenError, Reason};
 
-/// Larger tables are refused: a parser cannot write more either.
+/// Maximum size of a table: a parser cannot write a larger one either.
 const TABLE_BYTES_MAX: u64 = 65 << 20;
 
 /// The lines of one file, which another process reads until there is a table of all of them.
 #[derive(Debug)]
 pub struct OpenedLines {
     opened: Arc<OpenedFile>,
-    /// The file that has its debug information, if that is another one: a process that takes the
-    /// place of another one is to read the same.
+    /// The file with its debug information, if it is another one: a process that replaces another
+    /// one has to read the same file.
     separate: Option<File>,
-    /// Where its debug files may lie.
+    /// Where its debug files may be.
     places: DebugFiles,
-    /// Who has it read.
+    /// Sends the questions to a parser process.
     way: Files,
-    /// How much debug information may be held at once.
+    /// Maximum memory of debug information.
     bytes_max: u64,
     table: WholeTable,
-    /// By the last answer.
+    /// Bytes that are still to be read, from the last answer.
     unread_bytes: AtomicU64,
 }
 
 impl OpenedLines {
-    /// Finds the debug information of a file, and its table in the cache. None if it has no debug
+    /// Finds the debug information of a file, and its table in the cache. `None` if it has no debug
     /// information.
     pub fn open(
         opened: Arc<OpenedFile>,
@@ -71,8 +71,8 @@ impl OpenedLines {
         Ok(Some(lines))
     }
 
-    /// The functions that each place stands for, innermost first; none without debug
-    /// information for it.
+    /// Returns the functions at each place, innermost first; empty if the debug information has
+    /// none.
     pub fn find_all(&self, offsets: &[FileOffset]) -> Result<Vec<Vec<SourceLine>>, Reason> {
         if let Some(table) = self.table.get() {
             let lines = |offset: &FileOffset| {
@@ -87,7 +87,7 @@ impl OpenedLines {
             let asked = &left[..left.len().min(PLACES_MAX)];
             let reply = self.ask(Wanted::Places, asked)?;
             let told = lines_order::read_lines(&reply.bytes).ok_or(Reason::Refused)?;
-            // Long names may leave no room for the last of them.
+            // If names are long, the answer may lack the last ones.
             if told.chains.is_empty() || told.chains.len() > asked.len() {
                 return Err(Reason::Refused);
             }
@@ -98,27 +98,27 @@ impl OpenedLines {
         Ok(all)
     }
 
-    /// Whether there is the table of the whole file.
+    /// Whether the table of the whole file exists.
     pub fn is_finished(&self) -> bool {
         self.table.is_there()
     }
 
-    /// Whether the table turned out not to be what was written.
+    /// Whether the table on disk turned out to differ from what was written.
     pub fn is_damaged(&self) -> bool {
         self.table.is_damaged()
     }
 
-    /// What the table is kept under, if it can be.
+    /// The key of the table in the cache; `None` if it cannot be stored there.
     pub fn key(&self) -> Option<&TableKey> {
         self.table.key()
     }
 
-    /// Bytes of debug information still to be read, at most.
+    /// Maximum number of bytes of debug information that are still to be read.
     pub fn unread_bytes(&self) -> usize {
         self.unread_bytes.load(Ordering::Relaxed) as usize
     }
 
-    /// Has the table of the whole file made, and keeps it, on disk if that can be.
+    /// Has the table of the whole file made, and stores it, on disk if possible.
     pub fn finish(&self, cache: Option<&TableCache>) -> Result<(), Reason> {
         if self.is_finished() {
             return Ok(());
@@ -132,7 +132,7 @@ impl OpenedLines {
         };
         let table = match self.table.keep(cache, write) {
             Ok(Some(table)) => table,
-            // What cannot be kept is of use all the same.
+            // A table that cannot be stored is used all the same.
             Ok(None) | Err(_) => Table::from_bytes(bytes).map_err(|error| error.reason())?,
         };
         self.table.set(table);
@@ -158,7 +158,7 @@ impl OpenedLines {
     }
 }
 
-/// Reads a table, which nobody can change afterwards.
+/// Reads a table from a file that can no longer be changed.
 fn read_table(mut table: File) -> io::Result<Vec<u8>> {
     table.rewind()?;
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! A question about a file, as bytes and open files.
+//! Encodes a question about a file: bytes and open files.
 //!
 //! ```text
 //! what is known of its debug file: one byte; of `UNKNOWN` the places where it may lie
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The files are the file itself, then its debug file, if that is known, or else the root
-//! directories that those places are below.
+//! directories that the places are below.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -18,21 +18,21 @@ use crate::{FileOffset, Files, Origin};
 const UNKNOWN: u8 = u8::MAX;
 const NOTHING: u8 = u8::MAX - 1;
 
-/// Offsets of one question: as many names are told in a message.
+/// Maximum number of offsets in one question: the number of names that fit into a message.
 pub const OFFSETS_MAX: usize = 512;
 
-/// What is known of a file's debug file.
+/// What is known about a file's debug file.
 #[derive(Debug)]
 pub enum Beside<F = File, D = DebugFiles> {
-    /// Nothing yet: where it may lie.
+    /// It was not searched yet; the places where it may be.
     Unknown(D),
     /// There is none.
     Nothing,
-    /// Which it is, and of which kind.
+    /// The debug file, and its kind.
     Found(F, Origin),
 }
 
-/// A question, as it has come.
+/// A question that was received.
 #[derive(Debug)]
 pub struct Question {
     pub file: File,
@@ -40,7 +40,7 @@ pub struct Question {
     pub offsets: Vec<FileOffset>,
 }
 
-/// The bytes of a question, and the files that go with it.
+/// Encodes a question; returns the bytes and the files to send along.
 pub fn write<'a>(
     file: &'a File,
     beside: &Beside<&'a File, &'a DebugFiles>,
@@ -65,7 +65,7 @@ pub fn write<'a>(
 }
 
 impl Question {
-    /// `None` if it is none.
+    /// Decodes a question; `None` if it is malformed.
     pub fn read(message: &[u8], files: Vec<OwnedFd>, way: &Files) -> Option<Question> {
         let mut message = Taken(message);
         let mut files = files.into_iter();

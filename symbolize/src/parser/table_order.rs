@@ -1,11 +1,11 @@
-//! A question for the unwind table of a file, as bytes. The form of tables, and so of answers, is
-//! that of the walk, which `probe` knows at both ends.
+//! Encodes a question for the unwind table of a file. The format of tables, and so of answers,
+//! belongs to the stack walk, which `probe` implements at both ends.
 //!
 //! ```text
 //! what the table is kept under; the places where the file's debug files may lie
 //! ```
 //!
-//! The files are the file itself, and the root directories that those places are below.
+//! The files are the file itself, and the root directories that the places are below.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -16,22 +16,21 @@ use crate::files::{Reply, Work};
 use crate::wire::{Taken, put_bytes};
 use crate::{Files, Reason};
 
-/// Longer keys than those of tables.
+/// Maximum length of a key, more than tables have.
 const KEY_BYTES_MAX: usize = 4 << 10;
 
-/// A question, as it has come.
+/// A question that was received.
 #[derive(Debug)]
 pub struct TableQuestion {
-    /// What the table is kept under.
+    /// Key under which the table is stored.
     pub key: String,
     /// The file.
     pub file: File,
-    /// Where its debug files may lie.
+    /// Where its debug files may be.
     pub places: DebugFiles,
 }
 
-/// Has a process without rights make the table of a file. `work` tells whether anybody waits
-/// for it.
+/// Has a parser process make the table of a file. `work` says whether samples wait for it.
 pub fn ask(
     work: Work,
     file: File,
@@ -48,7 +47,7 @@ pub fn ask(
 }
 
 impl TableQuestion {
-    /// Reads a question that [`ask`] has sent. None if the bytes are something else.
+    /// Decodes a question that [`ask`] has sent; `None` if it is malformed.
     pub fn read(message: &[u8], files: Vec<OwnedFd>, way: &Files) -> Option<TableQuestion> {
         let mut message = Taken(message);
         let key = message.bytes().filter(|key| key.len() <= KEY_BYTES_MAX)?;

@@ -1,11 +1,11 @@
-//! Where asyncio keeps its tasks.
+//! Finds the tasks of asyncio.
 //!
-//! 1. From 3.14 on it tells debuggers of its structures, in a section of the file that has its part
-//!    in C (`Modules/_asynciomodule.c`), which is a library or the interpreter itself. A thread
-//!    state has the task that it runs, and each task has what awaits it.
-//! 2. In 3.12 and 3.13 a dictionary has the task that runs for each event loop, and a task has what
-//!    is called when it is done. The module `_asyncio` of the process has that dictionary under a
-//!    name.
+//! 1. From 3.14 on, asyncio describes its structures for debuggers in a section of the file that
+//!    has its C part (`Modules/_asynciomodule.c`), which is a library or the interpreter itself. A
+//!    thread state has the task that it runs, and each task has what awaits it.
+//! 2. In 3.12 and 3.13, a dictionary has the running task of each event loop, and a task has the
+//!    callbacks for when it is done. The module `_asyncio` of the process has that dictionary under
+//!    a name.
 
 use super::dict::{read_dict, read_word};
 use super::layout::{Layout, TaskLayout, TaskLinks};
@@ -15,10 +15,10 @@ use crate::object::Object;
 
 const SECTION: &[u8] = b".AsyncioDebug";
 
-/// Bytes of `Py_AsyncioModuleDebugOffsets`: of a task, of an interpreter, of a thread state.
+/// Size of `Py_AsyncioModuleDebugOffsets`: offsets in a task, in an interpreter, in a thread state.
 const BYTES: u32 = 104;
 
-/// In that: the size of a task, and where the offsets in a task are told.
+/// Positions in it: of the size of a task, and of the offsets in a task.
 const TASK_SIZE: u32 = 0;
 const TASK_NAME: u32 = 8;
 const TASK_AWAITED_BY: u32 = 16;
@@ -26,27 +26,27 @@ const TASK_IS_TASK: u32 = 24;
 const TASK_IS_SET: u32 = 32;
 const TASK_COROUTINE: u32 = 40;
 
-/// The same of a thread state and the task that it runs.
+/// Positions of the size of a thread state, and of the offset of the task that it runs.
 const THREAD_SIZE: u32 = 72;
 const RUNNING_TASK: u32 = 88;
 
-/// No structure that is told of is larger.
+/// Maximum size of a structure.
 const SIZE_MAX: u64 = 1 << 16;
 
-/// How the name of the file begins that has asyncio's part in C, where that is a library.
+/// Prefix of the name of the library with asyncio's C part.
 const FILE_NAME: &[u8] = b"_asyncio.";
 
-/// What is asked of a file about asyncio.
+/// Searches a file for asyncio's description of its structures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asyncio;
 
 impl Asyncio {
-    /// Whether a file may have the part in C, whatever its name.
+    /// Whether a file may have the C part, whatever its name.
     pub fn may_be(object: &Object, file_name: &[u8]) -> bool {
         file_name.starts_with(FILE_NAME) || object.section_by_name(SECTION).is_some()
     }
 
-    /// What a file tells; `None` if it does not, or what cannot be.
+    /// Reads the description from a file; `None` if it has none, or an impossible one.
     pub fn find(object: &Object) -> Option<TaskLayout> {
         let section = object.section_by_name(SECTION)?;
         let what = "the offsets of asyncio";
@@ -54,7 +54,7 @@ impl Asyncio {
         Asyncio::read(&bytes)
     }
 
-    /// What such a section tells.
+    /// Parses such a section.
     pub fn read(bytes: &[u8]) -> Option<TaskLayout> {
         let told = |at| word(bytes, at).ok();
         let inside = |size, at, bytes: u64| {
@@ -78,8 +78,9 @@ impl Asyncio {
     }
 }
 
-/// The dictionary of a process in which asyncio has the task that runs for each event loop, in 3.12
-/// and 3.13. `None` if it has not loaded asyncio. Of several interpreters that of the first.
+/// Returns the dictionary in which asyncio of 3.12 and 3.13 has the running task of each event
+/// loop. `None` if the process has not loaded asyncio. If there are several interpreters, that of
+/// the first.
 pub fn find_running_tasks(
     memory: &impl Memory,
     runtime: u64,
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
     use crate::python::in_words::{VERSION, memory, text};
 
-    /// What CPython 3.14.10 and 3.15.2 tell.
+    /// Contents of the section in CPython 3.14.10 and 3.15.2.
     const VERSIONS: [[u64; 13]; 2] = [
         [
             168, 136, 96, 108, 109, 128, 152, 225_864, 10_880, 936, 864, 872, 880,
@@ -141,8 +142,8 @@ mod tests {
     const TEXTS: u64 = 0x8000;
     const RUNNING: u64 = 0x9000;
 
-    /// A process of 3.12 that has imported a module of this name, in which this is called
-    /// [`RUNNING`].
+    /// Looks for the dictionary in a process of 3.12 that has imported a module of this name, in
+    /// which this is called [`RUNNING`].
     fn imported(module: &str, name: &str) -> Result<Option<u64>, Lack> {
         let mut words = vec![
             (RUNTIME + 40, INTERPRETER),

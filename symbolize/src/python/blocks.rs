@@ -1,5 +1,5 @@
-//! The memory of a process in *blocks*, each of which is read once: a request costs far more
-//! than the bytes that it asks for, and what is wanted next often lies near by.
+//! Caches the memory of a process in *blocks*, each of which is read once: a request costs far more
+//! than the bytes that it reads, and the next needed bytes are often near by.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -7,34 +7,34 @@ use std::collections::{BTreeSet, HashMap};
 use super::memory::Memory;
 use crate::{Files, Reason};
 
-/// Bytes of a block, and where blocks begin. A page has several.
+/// Size and alignment of a block. A page has several.
 const BLOCK: u64 = 1 << 10;
 
-/// Pages have this size, or a multiple of it: a part of one can be read if all of it can.
+/// Smallest page size: a part of a page can be read if all of it can.
 const PAGE: u64 = 4 << 10;
 
-/// Blocks that are asked for at once: a quarter of what one request may ask for.
+/// Maximum number of blocks in a request: a quarter of what one request may read.
 const ASKED_MAX: usize = 256;
 
-/// Blocks that are kept; then all are forgotten. They are twice the longest read.
+/// Maximum number of cached blocks, twice the longest read; then all are dropped.
 const KEPT_MAX: usize = 2 << 10;
 
-/// The memory of a process, each block as it was when it was read first. Reading may take long: the
-/// process can keep its reader waiting.
+/// Caches the memory of a process; each block is as it was when it was first read. Reading may take
+/// long: the process can block its reader.
 pub fn blocks_of(pid: u32, way: &Files) -> impl Memory + '_ {
     Blocks::new(move |pieces: &[(u64, u64)]| way.pieces(pid, pieces))
 }
 
-/// Memory of which each block is as it was when it was read first.
+/// Memory of which each block is as it was when it was first read.
 #[derive(Debug)]
 pub struct Blocks<R> {
-    /// Gives several pieces of memory: first address and length of each.
+    /// Reads several pieces of memory, given as first address and length.
     read: R,
     known: RefCell<HashMap<u64, Box<[u8]>>>,
 }
 
 impl<R: Fn(&[(u64, u64)]) -> Result<Vec<Option<Vec<u8>>>, Reason>> Blocks<R> {
-    /// Nothing has been read yet.
+    /// An empty cache.
     pub fn new(read: R) -> Self {
         Self {
             read,
@@ -42,7 +42,7 @@ impl<R: Fn(&[(u64, u64)]) -> Result<Vec<Option<Vec<u8>>>, Reason>> Blocks<R> {
         }
     }
 
-    /// Reads the blocks of these ranges that are not known.
+    /// Reads the blocks of these ranges that are not cached.
     fn fetch(&self, ranges: &[(u64, u32)]) -> Result<(), Reason> {
         let known = self.known.borrow();
         let all: BTreeSet<u64> = ranges.iter().flat_map(blocks).collect();
@@ -62,7 +62,7 @@ impl<R: Fn(&[(u64, u64)]) -> Result<Vec<Option<Vec<u8>>>, Reason>> Blocks<R> {
             .try_for_each(|blocks| self.ask(blocks))
     }
 
-    /// Reads blocks, neighbours in one page as one piece.
+    /// Reads blocks; neighbours in one page are read as one piece.
     fn ask(&self, blocks: &[u64]) -> Result<(), Reason> {
         let are_one =
             |one: &u64, next: &u64| one + 1 == *next && !(next * BLOCK).is_multiple_of(PAGE);
@@ -82,7 +82,7 @@ impl<R: Fn(&[(u64, u64)]) -> Result<Vec<Option<Vec<u8>>>, Reason>> Blocks<R> {
     }
 }
 
-/// The numbers of the blocks that a range has a part in; none if it is not in user space.
+/// The numbers of the blocks that overlap a range; empty if the range is not in user space.
 fn blocks(&(address, length): &(u64, u32)) -> std::ops::Range<u64> {
     const USER: u64 = 1 << 56;
     let end = address.saturating_add(length.into());
@@ -108,7 +108,7 @@ impl<R: Fn(&[(u64, u64)]) -> Result<Vec<Option<Vec<u8>>>, Reason>> Memory for Bl
     }
 
     fn announce(&self, ranges: &[(u64, u32)]) {
-        // What cannot be read is found out when it is wanted.
+        // An error is reported when the memory is really read.
         _ = self.fetch(ranges);
     }
 }
@@ -120,7 +120,7 @@ mod tests {
 
     const START: u64 = 0x10_0000;
 
-    /// Memory from [`START`] on, whose bytes are counted up, and how often it was asked.
+    /// Memory from [`START`] on whose bytes count upwards, and the number of requests.
     fn read<T>(bytes: usize, test: impl FnOnce(&dyn Memory, &Cell<usize>) -> T) -> T {
         let asked = Cell::new(0);
         let blocks = Blocks::new(|pieces: &[(u64, u64)]| {

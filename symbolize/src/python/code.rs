@@ -1,29 +1,29 @@
-//! A code object: what a function, a class body or a module was compiled to.
+//! Code objects: the compiled form of a function, a class body or a module.
 
 use super::layout::Layout;
 use super::lines::Lines;
 use super::memory::{Lack, Memory, half, is_alive, pointer, word};
 use super::text::{begin_of, read_bytes, read_text};
 
-/// Words that tell one code object from another one that gets its address later.
+/// Number of words that distinguish a code object from a later one at the same address.
 pub const IDENTITY_WORDS: usize = 4;
 
-/// `ob_type` of every object.
+/// Offset of `ob_type` in every object.
 const TYPE: u32 = 8;
 
-/// What a code object says of itself.
+/// The contents of a code object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Code {
-    /// The function with what it is defined in (`Server.run.<locals>.step`); before 3.11 the
-    /// function alone. Not safe to print.
+    /// Qualified name of the function (`Server.run.<locals>.step`); before 3.11 only its name. Not
+    /// safe to print.
     pub name: String,
-    /// The file, as it was given to the compiler. Not safe to print.
+    /// Path of the file, as it was given to the compiler. Not safe to print.
     pub file: String,
     /// The line where it begins.
     pub first_line: u32,
     /// The line of each instruction.
     pub lines: Lines,
-    /// The words that tell it from another code object.
+    /// The words that distinguish it from another code object.
     pub identity: [u64; IDENTITY_WORDS],
 }
 
@@ -32,18 +32,18 @@ pub struct Code {
 pub enum Found {
     /// A function, a class body or a module.
     Code(Code),
-    /// Code of the interpreter's own that stands between two functions, such as what calls
-    /// `__init__` from 3.12 on; Python does not show it either.
+    /// Code of the interpreter itself between two functions, such as the code that calls `__init__`
+    /// from 3.12 on; Python does not show it either.
     Trampoline,
-    /// Not the one that is wanted, or none at all.
+    /// The wanted code object is gone.
     Gone,
 }
 
-/// Reads the code objects at some addresses. `is_wanted` says of each, by its first line and its
-/// identity, whether it is the one that was seen there.
+/// Reads the code objects at some addresses. `is_wanted` decides for each, by its first line and
+/// its identity, whether it is the one that was sampled there.
 ///
-/// `again` is the same memory, and nothing of it has been read yet: what it gives is of a later
-/// moment. It is read when everything has been read once.
+/// `again` is the same memory without any cached blocks: it gives the contents at a later moment,
+/// and is used after everything was read once.
 pub fn read_codes<W: Fn(u32, &[u64; IDENTITY_WORDS]) -> bool>(
     memory: &impl Memory,
     again: &impl Memory,
@@ -84,13 +84,13 @@ enum Seen {
     Other(Found),
 }
 
-/// The same with what it refers to.
+/// A code object together with what it refers to.
 enum Whole {
     Code(Parts, Fields),
     Other(Found),
 }
 
-/// A code object itself.
+/// The fields of a code object itself.
 struct Fields {
     bytes: Vec<u8>,
     first_line: u32,
@@ -124,7 +124,7 @@ impl Seen {
 }
 
 impl Fields {
-    /// Where its parts are, as far as they are read before it is known how long they are.
+    /// The pieces of memory of its parts that are read before their lengths are known.
     fn parts(&self, layout: &Layout) -> Vec<(u64, u32)> {
         let at = |at| Some(begin_of(pointer(&self.bytes, at).ok()?));
         let offsets = &layout.code;
@@ -136,10 +136,10 @@ impl Fields {
         all.into_iter().filter_map(at).collect()
     }
 
-    /// What it is, if it is the same at a later moment. As long as it is in use, so is what it
-    /// refers to. When it was freed in between, something else may be there already that has not
-    /// written over all of it, or a code object with the same names: then its parts are hardly
-    /// the same once more.
+    /// Returns the code object if it is the same at a later moment. While it is in use, so is
+    /// everything that it refers to. If it was freed in between, its memory may have been reused,
+    /// but not completely overwritten, or reused by a code object with the same names: then it is
+    /// very unlikely that all its parts are the same once more.
     fn confirm(
         self,
         again: &impl Memory,
@@ -167,7 +167,7 @@ impl Fields {
     }
 }
 
-/// What a code object refers to.
+/// The parts that a code object refers to.
 #[derive(PartialEq, Eq)]
 struct Parts {
     name: String,
@@ -210,7 +210,7 @@ mod tests {
     const TABLE: u64 = 0x1200;
     const MEMORY: usize = 0x300;
 
-    /// Where the allocator's and other objects are.
+    /// Addresses of the allocator's data and of other objects.
     const HEAP: u64 = 0x7f00_0000_1230;
 
     type Bytes = [u8; MEMORY];
@@ -235,7 +235,7 @@ mod tests {
         put(bytes, address + 48, text.as_bytes());
     }
 
-    /// A module's code whose second line begins at the eighth byte, in Python 3.9.
+    /// The code of a module in Python 3.9 whose second line begins at the eighth byte.
     fn memory() -> Bytes {
         let mut bytes = [0; MEMORY];
         put_words(&mut bytes, CODE, &[1, 5]);
@@ -248,8 +248,8 @@ mod tests {
         bytes
     }
 
-    /// Reads the code while something happens to it before one of the reads. Tells how many
-    /// reads there were, too.
+    /// Reads the code while `happens` changes it before one of the reads. Returns also the number
+    /// of reads.
     fn read(before: usize, happens: impl Fn(&mut Bytes)) -> (Option<Code>, usize) {
         let (bytes, reads) = (RefCell::new(memory()), Cell::new(0));
         let memory = |address: u64, length: u32| {
@@ -313,21 +313,21 @@ mod tests {
     #[test]
     fn what_is_freed_while_it_is_read_has_no_wrong_lines() {
         let happenings: [fn(&mut Bytes); 4] = [
-            // A list got the table's place: its count of references is where a table has its
+            // A list got the memory of the table: its reference count is where a table has its
             // length.
             |bytes| put_words(bytes, TABLE, &[HEAP, HEAP, 1, 9]),
-            // The code was freed, and a table that is being made got its table's place.
+            // The code was freed, and a table that is being created got the memory of its table.
             |bytes| {
                 put_words(bytes, CODE, &[HEAP]);
                 put(bytes, TABLE + 32, &[0, 0]);
             },
-            // All was freed, and nothing written over yet but what the allocator needs.
+            // Everything was freed, and only the allocator has overwritten something.
             |bytes| {
                 for object in [CODE, NAME, FILE, TABLE] {
                     put_words(bytes, object, &[HEAP]);
                 }
             },
-            // Another kind of object got the code's place, and has not written all of it.
+            // Another kind of object got the memory of the code, and was not written completely.
             |bytes| {
                 put_words(bytes, CODE, &[1, 8]);
                 put(bytes, TABLE + 32, &[0, 0]);

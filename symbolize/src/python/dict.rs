@@ -1,17 +1,17 @@
-//! Dictionaries and the attributes of objects, read from memory
-//! (`Include/internal/pycore_dict.h`, `pycore_object.h`).
+//! Reads dictionaries and the attributes of objects from memory (`Include/internal/pycore_dict.h`,
+//! `pycore_object.h`).
 
 use super::layout::{Attributes, Layout};
 use super::memory::{Lack, Memory, pointer, word};
 
-/// Entries of one dictionary; larger ones are not read.
+/// Maximum number of entries of a dictionary; larger ones are not read.
 const ENTRIES_MAX: u64 = 1 << 14;
 
-/// `ma_keys` and `ma_values` of `PyDictObject`.
+/// Offsets of `ma_keys` and `ma_values` in `PyDictObject`.
 const KEYS: u32 = 32;
 const VALUES: u32 = 40;
 
-/// `ob_type` of an object; `tp_basicsize` and `tp_dictoffset` of a type.
+/// Offsets of `ob_type` in an object; of `tp_basicsize` and `tp_dictoffset` in a type.
 const TYPE: u64 = 8;
 const BASIC_SIZE: u64 = 32;
 const DICT_OFFSET: u64 = 288;
@@ -19,15 +19,15 @@ const DICT_OFFSET: u64 = 288;
 /// One entry of a dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Item {
-    /// The hash of the key; `None` if all keys are strings, which have theirs with them.
+    /// The hash of the key; `None` if all keys are strings, which contain their own hash.
     pub hash: Option<u64>,
-    /// The key's address.
+    /// Address of the key.
     pub key: u64,
-    /// The value's address; 0 if there is none.
+    /// Address of the value; 0 if there is none.
     pub value: u64,
 }
 
-/// The entries of a dictionary.
+/// Reads the entries of a dictionary.
 pub fn read_dict(memory: &impl Memory, dict: u64, layout: &Layout) -> Result<Vec<Item>, Lack> {
     let fields = memory.read(dict, VALUES + 8)?;
     let items = read_keys(memory, pointer(&fields, KEYS)?, layout)?;
@@ -40,7 +40,7 @@ pub fn read_dict(memory: &impl Memory, dict: u64, layout: &Layout) -> Result<Vec
     }
 }
 
-/// The attributes of an object whose class a program made.
+/// Reads the attributes of an object whose class was defined in Python.
 pub fn read_attributes(
     memory: &impl Memory,
     object: u64,
@@ -73,7 +73,7 @@ pub fn read_attributes(
     with_values(memory, values, items)
 }
 
-/// The entries that a table of keys (`PyDictKeysObject`) has.
+/// Reads the entries of a table of keys (`PyDictKeysObject`).
 fn read_keys(memory: &impl Memory, keys: u64, layout: &Layout) -> Result<Vec<Item>, Lack> {
     const IMPLAUSIBLE: Lack = Lack::Implausible("a dictionary");
     let head = memory.read(keys, 40)?;
@@ -115,7 +115,7 @@ fn read_keys(memory: &impl Memory, keys: u64, layout: &Layout) -> Result<Vec<Ite
         .collect()
 }
 
-/// The same entries with the values of an array.
+/// Replaces the values of entries by those of an array.
 fn with_values(memory: &impl Memory, values: u64, items: Vec<Item>) -> Result<Vec<Item>, Lack> {
     if items.is_empty() {
         return Ok(items);
@@ -130,7 +130,7 @@ fn with_values(memory: &impl Memory, values: u64, items: Vec<Item>) -> Result<Ve
     (0..).zip(items).map(item).collect()
 }
 
-/// The word at an address.
+/// Reads the word at an address.
 pub fn read_word(memory: &impl Memory, address: u64) -> Result<u64, Lack> {
     word(&memory.read(address, 8)?, 0)
 }

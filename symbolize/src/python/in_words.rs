@@ -1,17 +1,17 @@
-//! Memory for tests: words at addresses, and zeros between them.
+//! Memory for tests: words at addresses, with zeros between them.
 
 use super::Version;
 use super::memory::Memory;
 use crate::Reason;
 use std::collections::HashMap;
 
-/// The version whose structures the tests lay out.
+/// The version whose structures the tests use.
 pub const VERSION: Version = Version {
     major: 3,
     minor: 12,
 };
 
-/// Memory with these words; of two at one address the later one.
+/// Memory with these words; if two have the same address, the later one counts.
 pub fn memory(words: &[(u64, u64)]) -> impl Memory {
     let words: HashMap<u64, u64> = words.iter().copied().collect();
     move |address: u64, length: u32| -> Result<Vec<u8>, Reason> {
@@ -23,7 +23,7 @@ pub fn memory(words: &[(u64, u64)]) -> impl Memory {
     }
 }
 
-/// The words of a string of up to 16 ASCII characters that lies at this address.
+/// The words of a string of up to 16 ASCII characters at this address.
 pub fn text(at: u64, text: &str) -> [(u64, u64); 5] {
     let mut bytes = [0; 16];
     bytes[..text.len()].copy_from_slice(text.as_bytes());

@@ -1,4 +1,4 @@
-//! Which file is an interpreter: its version, where its state is, and where its loop is.
+//! Recognizes interpreters: version, address of their state, and location of their loop.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,12 +12,12 @@ use crate::{FileOffset, LinkAddr, Mapping, OpenError, Segments, elf};
 pub struct Version {
     /// 3.
     pub major: u8,
-    /// 12 of 3.12.
+    /// Minor version: 12 for 3.12.
     pub minor: u8,
 }
 
 impl Version {
-    /// That of a `PY_VERSION_HEX`: `0x030c01f0` is 3.12.1.
+    /// Returns the version of a `PY_VERSION_HEX`: `0x030c01f0` is 3.12.1.
     pub fn of_number(number: u64) -> Option<Version> {
         let version = Version {
             major: (number >> 24) as u8,
@@ -26,8 +26,8 @@ impl Version {
         (number >> 32 == 0 && version.major == 3).then_some(version)
     }
 
-    /// That in the name of an interpreter's file: `python3.12`, `libpython3.12.so.1.0`.
-    /// `None` if it is none by its name.
+    /// Returns the version in the name of an interpreter's file: `python3.12`,
+    /// `libpython3.12.so.1.0`. `None` for other names.
     pub fn of_file_name(name: &[u8]) -> Option<Version> {
         let rest = name.strip_prefix(b"lib").unwrap_or(name);
         let minor = rest.strip_prefix(b"python3.")?;
@@ -44,49 +44,50 @@ impl fmt::Display for Version {
     }
 }
 
-/// A file that runs Python.
+/// A file with a Python interpreter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interpreter {
     /// Its version.
     pub version: Version,
-    /// How it was built, as far as its symbols tell.
+    /// How it was built, as far as its symbols show.
     pub build: Build,
-    /// Where its `_PyRuntime` is.
+    /// Link address of its `_PyRuntime`.
     pub runtime: LinkAddr,
-    /// The part of asyncio that is written in C is in it, and not in a library.
+    /// Whether the C part of asyncio is in this file, and not in a library.
     pub has_asyncio: bool,
-    /// Where in the file its loop is, in one piece or several, by place.
+    /// The ranges of its loop in the file, sorted.
     evaluation: Vec<Range<u64>>,
-    /// Functions that only lead from one Python function to the next, by place.
+    /// The ranges of functions that only lead from one Python function to the next, sorted.
     glue: Vec<Range<u64>>,
     segments: Segments,
 }
 
-/// How an interpreter was built. Stripped files tell less of it.
+/// How an interpreter was built. Stripped files show less of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Build {
-    /// 1 of 3.12.1; `None` where no symbol tells it, as before 3.11.
+    /// Micro version: 1 for 3.12.1; `None` if no symbol has it, as before 3.11.
     pub micro: Option<u8>,
-    /// The program uses it as a library.
+    /// Whether the program uses the interpreter as a library.
     pub is_shared: bool,
-    /// It counts references and checks itself: `--with-pydebug`.
+    /// Whether it counts references and checks itself: `--with-pydebug`.
     pub is_debug: bool,
-    /// It has a function for each instruction, which end in calls of each other.
+    /// Whether each instruction has a function of its own, which ends by calling the next.
     pub has_tail_calls: bool,
-    /// It can make native code of what is run often.
+    /// Whether it can compile often executed code to native code.
     pub has_jit: bool,
 }
 
-/// The interpreter's state: threads and all else can be reached from there.
+/// Symbol of the interpreter's state, from which threads and everything else can be reached.
 const RUNTIME: &[u8] = b"_PyRuntime";
 
-/// What begins the part of asyncio that is written in C.
+/// Symbol of the initialization of asyncio's C part.
 const ASYNCIO: &[u8] = b"PyInit__asyncio";
 
-/// The first version with the symbol `Py_Version`: 3.11.
+/// Minor version of the first release with the symbol `Py_Version`: 3.11.
 const TELLS_ITSELF: u8 = 11;
 
-/// The first version that has this function, of those that tell versions before 3.11 apart.
+/// Returns the first version with this function, for those functions that distinguish versions
+/// before 3.11.
 fn minor_with(name: &[u8]) -> Option<u8> {
     Some(match name {
         b"PyConfig_InitPythonConfig" => 8,
@@ -97,13 +98,13 @@ fn minor_with(name: &[u8]) -> Option<u8> {
     })
 }
 
-/// The interpreter's loop. Compilers put what is rarely run of it elsewhere.
+/// Names of the interpreter's loop. Compilers move its rarely executed parts elsewhere.
 const EVALUATION: [&[u8]; 2] = [
     b"_PyEval_EvalFrameDefault",
     b"_PyEval_EvalFrameDefault.cold",
 ];
 
-/// Functions between a Python function and what it calls: they tell nobody anything.
+/// Functions between a Python function and what it calls, which are of no interest to users.
 const GLUE: [&[u8]; 37] = [
     b"PyCFunction_Call",
     b"PyEval_EvalCode",
@@ -144,13 +145,13 @@ const GLUE: [&[u8]; 37] = [
     b"py_trampoline_evaluator",
 ];
 
-/// How the name of a function begins that runs one instruction.
+/// Prefix of the functions that execute one instruction.
 const TAIL_CALL: &[u8] = b"_TAIL_CALL_";
 
-/// How the names of more of them begin.
+/// Prefixes of further such functions.
 const GLUE_BEGINNINGS: [&[u8]; 5] = [
-    // Builds that have a function for each instruction, which end in calls of each other:
-    // behind them is the loop's function, which called the first.
+    // Builds that have a function for each instruction. These call each other, and are below the
+    // loop's function, which calls the first one.
     TAIL_CALL,
     b"cfunction_vectorcall_",
     b"cfunction_call",
@@ -158,21 +159,21 @@ const GLUE_BEGINNINGS: [&[u8]; 5] = [
     b"_PyEval_EvalFrame.",
 ];
 
-/// Functions that an interpreter's file may have under these names: a stranger's file could
-/// have any number.
+/// Maximum number of functions with these names: a hostile file could have any number.
 const PLACES_MAX: usize = 4096;
 
 impl Interpreter {
-    /// Whether a file may be one, whatever its name: a few small reads, so that every file that
-    /// is mapped can be asked. Interpreters let extensions use their state, and from 3.10 on that
-    /// has a section of its own.
+    /// Whether a file may be an interpreter, whatever its name: needs only a few small reads, so
+    /// that every mapped file can be checked. Interpreters export their state for extensions, and
+    /// from 3.10 on that has a section of its own.
     pub fn may_be(object: &Object, file_name: &[u8]) -> bool {
         Version::of_file_name(file_name).is_some()
             || object.section_by_name(b".PyRuntime").is_some()
             || elf::exports(object, RUNTIME)
     }
 
-    /// What interpreter a file is; `None` if it is none, or does not tell its version.
+    /// Reads the properties of an interpreter; `None` if the file is not one, or if its version is
+    /// unknown.
     pub fn find(object: &Object, file_name: &[u8]) -> Result<Option<Interpreter>, OpenError> {
         let (mut runtime, mut number) = (None, None);
         let mut by_functions = None;
@@ -225,7 +226,7 @@ impl Interpreter {
             .or_else(|| Version::of_file_name(file_name))
             .or_else(by_functions);
         sort(&mut evaluation);
-        // What the file does not tell is not guessed: the symbols are all there is then.
+        // If the parts cannot be determined, only those with symbols are used.
         let evaluation = all_parts(object, evaluation.clone()).unwrap_or(evaluation);
         let evaluation = in_file(segments, evaluation);
         let glue = in_file(segments, glue);
@@ -243,26 +244,27 @@ impl Interpreter {
         })
     }
 
-    /// Where its `_PyRuntime` is in a process that has this mapping of the file's code.
+    /// Returns the address of its `_PyRuntime` in a process that has this mapping of the file's
+    /// code.
     pub fn runtime_at(&self, mapping: &Mapping) -> Option<u64> {
         let code = self.segments.to_link(mapping.file_offset)?;
         let bias = mapping.start.0.wrapping_sub(code.0);
         Some(self.runtime.0.wrapping_add(bias))
     }
 
-    /// Whether its loop is at this place of the file.
+    /// Whether the file offset is in the interpreter's loop.
     pub fn is_evaluation(&self, offset: u64) -> bool {
         holds(&self.evaluation, offset)
     }
 
-    /// Whether a function is there that only leads to what Python code calls.
+    /// Whether the file offset is in a function that only leads to what Python code calls.
     pub fn is_glue(&self, offset: u64) -> bool {
         holds(&self.glue, offset)
     }
 }
 
 fn is_glue(name: &[u8]) -> bool {
-    // The compiler adds an end to what it has changed: `.constprop.0`, `.cold`.
+    // The compiler adds a suffix to functions that it changed: `.constprop.0`, `.cold`.
     let plain = name.split(|byte| *byte == b'.').next().unwrap_or(name);
     GLUE.contains(&plain)
         || GLUE_BEGINNINGS
@@ -270,7 +272,7 @@ fn is_glue(name: &[u8]) -> bool {
             .any(|beginning| name.starts_with(beginning))
 }
 
-/// Link addresses as places in the file.
+/// Converts link addresses to ranges in the file.
 fn in_file(segments: &Segments, places: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let place = |place: Range<u64>| {
         let FileOffset(offset) = segments.to_file(LinkAddr(place.start))?;
@@ -281,7 +283,7 @@ fn in_file(segments: &Segments, places: Vec<Range<u64>>) -> Vec<Range<u64>> {
     places
 }
 
-/// By place, and each once: the two symbol tables of a file have the same functions.
+/// Sorts ranges and removes duplicates: both symbol tables of a file have the same functions.
 fn sort(places: &mut Vec<Range<u64>>) {
     places.sort_by_key(|place| (place.start, place.end));
     places.dedup();

@@ -1,9 +1,9 @@
-//! Where each version of CPython keeps what is read of it: offsets in its structures.
+//! The offsets in the structures of each CPython version that are read.
 //!
-//! Each version has a file with the offsets of the ordinary x86-64 build, read from the
-//! debug information of real builds. From 3.13 on the process tells them itself, in the
-//! `_Py_DebugOffsets` at the start of `_PyRuntime`. What a process has is held against what
-//! it must look like before anything is believed (`threads`, `code`).
+//! Each version has a file with the offsets of the ordinary x86-64 build, taken from the debug
+//! information of real builds. From 3.13 on the process itself has them, in the `_Py_DebugOffsets`
+//! at the start of `_PyRuntime`. The contents of a process are checked for plausibility before they
+//! are used (`threads`, `code`).
 
 mod offsets;
 mod v3_10;
@@ -21,11 +21,11 @@ use super::memory::{Lack, Memory};
 /// The offsets of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// Of `_PyRuntime`: the pointer to the first interpreter.
+    /// In `_PyRuntime`: the pointer to the first interpreter.
     pub runtime_interpreters: u32,
-    /// Of an interpreter: the pointer to the next one.
+    /// In an interpreter: the pointer to the next one.
     pub interpreter_next: u32,
-    /// Of an interpreter: the pointer to its first thread state.
+    /// In an interpreter: the pointer to its first thread state.
     pub interpreter_threads: u32,
     /// Thread states.
     pub thread: ThreadLayout,
@@ -33,17 +33,18 @@ pub struct Layout {
     pub frame: FrameLayout,
     /// Code objects.
     pub code: CodeLayout,
-    /// Of an interpreter: the pointer to the dictionary of its modules.
+    /// In an interpreter: the pointer to the dictionary of its modules.
     pub interpreter_modules: u32,
     /// Where the global lock is.
     pub gil: Gil,
-    /// How dictionaries and attributes are kept.
+    /// How dictionaries and attributes are stored.
     pub objects: Objects,
-    /// Of a string of ASCII characters: its first one.
+    /// In a string of ASCII characters: its first character.
     pub ascii_data: u32,
-    /// Of another string: its first character.
+    /// In another string: its first character.
     pub wide_data: u32,
-    /// Where asyncio keeps its tasks; `None` if that is not known, or is told by its file.
+    /// Where asyncio has its tasks; `None` if that is unknown, or if asyncio's own file describes
+    /// it.
     pub tasks: Option<TaskLayout>,
 }
 
@@ -54,54 +55,53 @@ pub struct ThreadLayout {
     pub next: u32,
     /// The pointer to the innermost frame, or to a C frame.
     pub frame: u32,
-    /// Of a C frame (`_PyCFrame`), the pointer to the innermost frame; `None` if there are
-    /// no C frames.
+    /// In a C frame (`_PyCFrame`): the pointer to the innermost frame; `None` if there are no C
+    /// frames.
     pub c_frame: Option<u32>,
     /// `thread_id`, the `pthread_t`.
     pub thread_id: u32,
-    /// `native_thread_id`, what `gettid` gave; `None` before 3.11.
+    /// `native_thread_id`, the result of `gettid`; `None` before 3.11.
     pub native_thread_id: Option<u32>,
 }
 
 /// Offsets in a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameLayout {
-    /// The bytes from its start that hold all of these.
+    /// Number of bytes from its start that contain all of these.
     pub bytes: u32,
     /// The pointer to the caller's frame.
     pub previous: u32,
     /// The pointer to the code object.
     pub code: u32,
-    /// The instruction: a pointer, or a number.
+    /// The current instruction: a pointer, or a number.
     pub instruction: u32,
-    /// What the number of an instruction is multiplied by for an offset in bytes; `None`
-    /// where it is a pointer.
+    /// Factor from the number of an instruction to an offset in bytes; `None` if it is a pointer.
     pub instruction_bytes: Option<u32>,
-    /// Which frames one call of the interpreter's loop runs.
+    /// Which frames belong to one call of the interpreter's loop.
     pub groups: Groups,
-    /// Whether the chain of every thread ends with a frame that no call made: from 3.15 on.
+    /// Whether the chain of every thread ends with a frame without a call: from 3.15 on.
     pub has_base: bool,
 }
 
-/// Which frames one call of the interpreter's loop runs.
+/// Which frames belong to one call of the interpreter's loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Groups {
     /// One.
     Each,
-    /// Several: the last has this byte set.
+    /// Several frames: the last one has this byte set.
     Flagged(u32),
-    /// Several: behind them is one whose owner, this byte, is C.
+    /// Several frames: they are followed by one whose owner, stored in this byte, is C.
     OwnedByC(u32),
 }
 
-/// Bytes of a code object, from the word with its first line on, in which its identity is in all
-/// versions: both are read at once.
+/// Number of bytes of a code object, from the word with its first line on, that contain its
+/// identity in all versions: both are read at once.
 pub const IDENTITY_REACH: u32 = 96;
 
 /// Offsets in a code object (`PyCodeObject`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeLayout {
-    /// The bytes from its start that hold all of these.
+    /// Number of bytes from its start that contain all of these.
     pub bytes: u32,
     /// `co_firstlineno`.
     pub first_line: u32,
@@ -113,17 +113,17 @@ pub struct CodeLayout {
     pub qualified_name: Option<u32>,
     /// The table of lines.
     pub line_table: u32,
-    /// How that is written.
+    /// Encoding of that table.
     pub lines: LineTable,
-    /// Four words that are never written again, and that two code objects hardly have in
-    /// common: pointers to its names and tables.
+    /// Four words that never change and that two code objects hardly have in common: pointers to
+    /// its names and tables.
     pub identity: u32,
-    /// The first instruction; 0 where frames have numbers of instructions.
+    /// The first instruction; 0 if frames have numbers of instructions.
     pub start: u32,
 }
 
 impl CodeLayout {
-    /// The name that tells most.
+    /// The most informative name.
     pub(super) fn name_or_qualified(&self) -> u32 {
         self.qualified_name.unwrap_or(self.name)
     }
@@ -136,36 +136,36 @@ pub struct TaskLayout {
     pub name: u32,
     /// The pointer to its coroutine.
     pub coroutine: u32,
-    /// Which task runs, and what awaits it.
+    /// Which task runs, and what awaits a task.
     pub links: TaskLinks,
 }
 
 /// Which task runs, and what awaits a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskLinks {
-    /// From 3.14 on.
+    /// From 3.14 on: described by asyncio itself.
     Told {
-        /// Of a thread state: the pointer to the task that it runs.
+        /// In a thread state: the pointer to the running task.
         running: u32,
-        /// Of a task or other future: the pointer to what awaits it.
+        /// In a task or other future: the pointer to what awaits it.
         awaited_by: u32,
-        /// Of such: the byte that says that this is a set of several.
+        /// In a task or other future: the byte that says that this is a set of several.
         is_set: u32,
-        /// Of such: the byte that says that it is a task.
+        /// In a task or other future: the byte that says that it is a task.
         is_task: u32,
     },
-    /// In 3.12 and 3.13 a dictionary has the task that runs for each event loop.
+    /// In 3.12 and 3.13 a dictionary has the running task of each event loop.
     Callbacks {
-        /// Of a task or other future: the pointer to what is called first when it is done.
+        /// In a task or other future: the pointer to the first callback for when it is done.
         callback: u32,
-        /// Of a task: the pointer to what it waits for.
+        /// In a task: the pointer to what it waits for.
         waits_for: u32,
-        /// Of a `TaskGroup`: its attributes; `None` if a pointer before it leads to them.
+        /// In a `TaskGroup`: its attributes; `None` if a pointer before it leads to them.
         group_values: Option<u32>,
     },
 }
 
-/// How a table of lines is written.
+/// Encoding of a table of lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineTable {
     /// `co_lnotab`: up to 3.9.
@@ -179,37 +179,37 @@ pub enum LineTable {
 /// Where the global lock is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gil {
-    /// In `_PyRuntime`, so far from its start: up to 3.11.
+    /// In `_PyRuntime`, at this offset: up to 3.11.
     Runtime(u32),
-    /// An interpreter has a pointer to it there.
+    /// An interpreter has a pointer to it at this offset.
     Interpreter(u32),
 }
 
-/// How dictionaries and the attributes of objects are kept, which changed more often than
+/// How dictionaries and the attributes of objects are stored, which changed more often than
 /// anything else that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Objects {
     /// Where attributes are.
     pub attributes: Attributes,
-    /// Of a type that a program made: the pointer to the names of its objects' attributes.
+    /// In a type defined in Python: the pointer to the names of its objects' attributes.
     pub cached_keys: u32,
 }
 
-/// Where the attributes of an object are whose class a program made.
+/// Where the attributes of an object are whose class was defined in Python.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attributes {
-    /// In a dictionary, the type says where: up to 3.10.
+    /// In a dictionary whose offset the type has: up to 3.10.
     Dict,
     /// In an array, or in a dictionary, by two pointers before the object: 3.11.
     TwoPointers,
-    /// The same by one pointer, whose lowest bit says which it is: 3.12.
+    /// In an array, or in a dictionary, by one pointer whose lowest bit says which it is: 3.12.
     OnePointer,
-    /// Behind the object, unless the pointer before it leads to a dictionary: from 3.13 on.
+    /// After the object, unless the pointer before it leads to a dictionary: from 3.13 on.
     Inline,
 }
 
 impl Objects {
-    /// From the start of an array of values to its first one.
+    /// Offset of the first value in an array of values.
     pub(super) fn values_start(&self) -> u64 {
         match self.attributes {
             Attributes::Inline => 8,
@@ -219,7 +219,7 @@ impl Objects {
 }
 
 impl Layout {
-    /// That of a process with its `_PyRuntime` at this address.
+    /// Returns the layout of a process with its `_PyRuntime` at this address.
     pub fn of(version: Version, memory: &impl Memory, runtime: u64) -> Result<Layout, Lack> {
         match (version.major, version.minor) {
             (3, 8) => Ok(v3_8::LAYOUT),

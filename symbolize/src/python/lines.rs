@@ -1,4 +1,4 @@
-//! Which line each instruction of a code object is of.
+//! The line of each instruction of a code object.
 
 use super::layout::LineTable;
 
@@ -6,15 +6,15 @@ use super::layout::LineTable;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lines {
     first_line: u32,
-    /// Where in the code a line begins, in bytes, rising, and the line; `None` where an
-    /// instruction is of no line.
+    /// Offsets in the code, rising, at which lines begin, with the line; `None` for instructions
+    /// without a line.
     starts: Vec<(u32, Option<u32>)>,
-    /// The first byte behind the code that the table tells of.
+    /// The first byte after the code that the table covers.
     end: u32,
 }
 
 impl Lines {
-    /// Reads a table as `co_linetable` or `co_lnotab` has it. What is damaged ends it.
+    /// Decodes a `co_linetable` or `co_lnotab`; stops at the first damaged entry.
     pub fn decode(kind: LineTable, table: &[u8], first_line: u32) -> Lines {
         let mut lines = Lines {
             first_line,
@@ -29,8 +29,8 @@ impl Lines {
         lines
     }
 
-    /// The line of the instruction at an offset in the code; before the first one that of
-    /// the definition. `None` if it is of no line.
+    /// Returns the line of the instruction at an offset in the code; before the first instruction
+    /// the line of the definition. `None` if it has no line.
     pub fn at(&self, offset: i32) -> Option<u32> {
         let Ok(offset) = u32::try_from(offset) else {
             return Some(self.first_line);
@@ -54,19 +54,19 @@ impl Lines {
         self.end = self.end.saturating_add(bytes);
     }
 
-    /// Pairs of a step of the address and one of the line, which is that of what comes
-    /// behind the first step (`Objects/lnotab_notes.txt` of 3.9).
+    /// Decodes pairs of an address step and a line step; the line applies after the address step
+    /// (`Objects/lnotab_notes.txt` of 3.9).
     fn add_steps(&mut self, table: &[u8]) {
         let mut line = i64::from(self.first_line);
         for [bytes, step] in table.as_chunks::<2>().0 {
             self.add((*bytes).into(), line);
             line += i64::from(step.cast_signed());
         }
-        // The last line goes on to the end of the code.
+        // The last line continues to the end of the code.
         self.add(u32::MAX - self.end, line);
     }
 
-    /// Pairs of a length and a step of the line; -128 is no line (PEP 626).
+    /// Decodes pairs of a length and a line step; -128 means no line (PEP 626).
     fn add_ranges(&mut self, table: &[u8]) {
         let mut line = i64::from(self.first_line);
         for [bytes, step] in table.as_chunks::<2>().0 {
@@ -80,8 +80,8 @@ impl Lines {
         }
     }
 
-    /// Entries that begin with `1 cccc lll`: a code, and a length in units of two bytes less
-    /// one (PEP 657, `Objects/locations.md`).
+    /// Decodes entries that begin with `1 cccc lll`: a code, and a length in units of two bytes
+    /// minus one (PEP 657, `Objects/locations.md`).
     fn add_locations(&mut self, table: &[u8]) {
         let mut line = i64::from(self.first_line);
         let mut rest = table;
@@ -106,8 +106,8 @@ impl Lines {
     }
 }
 
-/// The step of the line that an entry tells, and the bytes behind it; `Some(None)` if its
-/// instructions are of no line, and `None` if the entry is cut.
+/// Decodes the line step of an entry, and consumes its bytes; `Some(None)` if its instructions have
+/// no line, `None` if the entry is cut.
 fn line_step(code: u8, rest: &mut &[u8]) -> Option<Option<i64>> {
     let mut skip = |bytes: usize| {
         *rest = rest.get(bytes..)?;
@@ -128,7 +128,7 @@ fn line_step(code: u8, rest: &mut &[u8]) -> Option<Option<i64>> {
     }
 }
 
-/// Six bits a byte, the lowest first; the bit above says that there are more.
+/// Decodes a number of six bits per byte, lowest first; the bit above says that more follow.
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
     for shift in (0..).step_by(6) {
@@ -142,7 +142,7 @@ fn number(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// The sign is the lowest bit.
+/// Decodes a signed number whose sign is in the lowest bit.
 fn signed(rest: &mut &[u8]) -> Option<i64> {
     let value = number(rest)?;
     let size = (value >> 1).cast_signed();
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn steps_of_lnotab() {
-        // As `Objects/lnotab_notes.txt` has it, and a step back.
+        // The example of `Objects/lnotab_notes.txt`, with a step back added.
         let table = [0, 1, 6, 1, 44, 5, 255, 0, 45, 255];
         check(
             LineTable::Steps,

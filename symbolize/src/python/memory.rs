@@ -1,4 +1,4 @@
-//! Reading the memory of a process, and why Python's frames cannot be had of it.
+//! Reads the memory of a process, and the reasons why Python's frames cannot be read.
 
 use crate::files::Request;
 use crate::{Files, Reason};
@@ -8,8 +8,8 @@ pub trait Memory {
     /// Reads this many bytes from an address on, all of them or none.
     fn read(&self, address: u64, length: u32) -> Result<Vec<u8>, Reason>;
 
-    /// Takes note of what will be read soon, first address and length of each piece, to read
-    /// all of it at once.
+    /// Announces pieces that will be read soon, as first address and length, so that all can be
+    /// read at once.
     fn announce(&self, ranges: &[(u64, u32)]) {
         _ = ranges;
     }
@@ -21,7 +21,7 @@ impl<F: Fn(u64, u32) -> Result<Vec<u8>, Reason>> Memory for F {
     }
 }
 
-/// The memory of a process, read by whoever may wait for it.
+/// The memory of a process, read by the process that may block.
 pub fn memory_of(pid: u32, way: &Files) -> impl Memory + '_ {
     move |start: u64, len: u32| {
         let reply = way.perform(&Request::Memory { pid, start, len })?;
@@ -33,16 +33,16 @@ pub fn memory_of(pid: u32, way: &Files) -> impl Memory + '_ {
     }
 }
 
-/// Why Python's frames or names cannot be had of a process.
+/// Why the Python frames or names of a process cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Lack {
-    /// A version of CPython whose structures are not known here.
+    /// A CPython version whose structures are unknown.
     #[error("the structures of Python {0} are not known")]
     UnknownVersion(super::Version),
-    /// A build without the global lock, which keeps its frames otherwise.
+    /// A build without the global lock, which stores its frames differently.
     #[error("free-threaded builds of Python are not supported")]
     FreeThreaded,
-    /// What is in memory cannot be what it should be.
+    /// Memory has impossible contents; the text says what.
     #[error("what is in its memory does not look like {0}")]
     Implausible(&'static str),
     /// Memory could not be read.
@@ -56,17 +56,17 @@ impl From<Reason> for Lack {
     }
 }
 
-/// Whether an object is in use, by its count of references. That of one that was freed is
-/// overwritten by a pointer of the allocator's, or 0.
+/// Whether an object is in use, by its reference count. In a freed object the count is overwritten
+/// by a pointer of the allocator, or is 0.
 pub(super) fn is_alive(object: &[u8]) -> bool {
-    // `_Py_IMMORTAL_REFCNT`, the largest, is `UINT_MAX`. From 3.14 on the highest 16 bits are
-    // flags, which are no part of a pointer.
+    // The largest count, `_Py_IMMORTAL_REFCNT`, is `UINT_MAX`. From 3.14 on the highest 16 bits are
+    // flags, which no pointer has.
     const COUNT: u64 = (1 << 48) - 1;
     let count = word(object, 0).map(|word| word & COUNT);
     count.is_ok_and(|count| (1..=u32::MAX.into()).contains(&count))
 }
 
-/// The word at a place of bytes that were read; an error if they are too short.
+/// Returns the word at an offset of bytes that were read; an error if they are too short.
 pub(super) fn word(bytes: &[u8], at: u32) -> Result<u64, Lack> {
     let field = bytes
         .get(at as usize..)
@@ -75,7 +75,7 @@ pub(super) fn word(bytes: &[u8], at: u32) -> Result<u64, Lack> {
     Ok(u64::from_le_bytes(*field))
 }
 
-/// The 32 bits at a place of bytes that were read.
+/// Returns the 32-bit number at an offset of bytes that were read.
 pub(super) fn half(bytes: &[u8], at: u32) -> Result<u32, Lack> {
     let field = bytes
         .get(at as usize..)
@@ -84,7 +84,7 @@ pub(super) fn half(bytes: &[u8], at: u32) -> Result<u32, Lack> {
     Ok(u32::from_le_bytes(*field))
 }
 
-/// A pointer to somewhere in user space.
+/// Returns a pointer, which has to be in user space.
 pub(super) fn pointer(bytes: &[u8], at: u32) -> Result<u64, Lack> {
     let address = word(bytes, at)?;
     match address {

@@ -1,11 +1,12 @@
-//! The name of the module that a file most likely is: code objects do not tell it.
+//! Guesses the module of a file by its path, as code objects do not contain it.
 
-/// Directories that packages are imported from. What stands behind the last one of them is
-/// the path of the module.
+/// Directories that packages are imported from. The path after the last one is the path of the
+/// module.
 const ROOTS: [&str; 2] = ["/site-packages/", "/dist-packages/"];
 
-/// The module of a file: `json.decoder` for `/usr/lib/python3.11/json/decoder.py`. Of a file
-/// that is not in a library the name of the file alone; of what is no file (`<string>`) that.
+/// Returns the module of a file: `json.decoder` for `/usr/lib/python3.11/json/decoder.py`. For a
+/// file that is not in a library, the file name alone; what is not a file (`<string>`) is returned
+/// as it is.
 pub fn module_of(file: &str) -> String {
     if let Some(frozen) = file
         .strip_prefix("<frozen ")
@@ -31,7 +32,7 @@ pub fn module_of(file: &str) -> String {
     path.replace('/', ".")
 }
 
-/// The path below the directory of a library.
+/// The path below a library's directory.
 fn below_library(stem: &str) -> Option<&str> {
     let roots = ROOTS
         .iter()

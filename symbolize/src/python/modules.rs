@@ -6,11 +6,11 @@ use super::memory::{Lack, Memory};
 use super::text::is_text;
 use super::threads::read_interpreters;
 
-/// `md_dict` of `PyModuleObject`.
+/// Offset of `md_dict` in `PyModuleObject`.
 pub const MODULE_DICT: u64 = 16;
 
-/// The modules of a name, one for each interpreter of a process that has imported it, the newest
-/// interpreter first.
+/// Returns the modules with a name, one for each interpreter of the process that has imported it,
+/// the newest interpreter first.
 pub fn find_modules(
     memory: &impl Memory,
     runtime: u64,
@@ -24,7 +24,7 @@ pub fn find_modules(
             interpreter.wrapping_add(layout.interpreter_modules.into()),
         )?;
         if modules == 0 {
-            // It has just begun.
+            // The interpreter has just been created.
             continue;
         }
         let modules = read_dict(memory, modules, layout)?;
@@ -33,7 +33,7 @@ pub fn find_modules(
     Ok(found)
 }
 
-/// The value of a key that is a string of ASCII characters.
+/// Returns the value for a key that is a string of ASCII characters.
 pub fn value_of(memory: &impl Memory, items: &[Item], key: &str, layout: &Layout) -> Option<u64> {
     let has_it = |item: &&Item| item.value != 0 && is_text(memory, item.key, key, layout);
     Some(items.iter().find(has_it)?.value)

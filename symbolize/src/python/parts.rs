@@ -1,8 +1,8 @@
-//! The parts of a function that a compiler has put into several places, without any symbols:
-//! by where its jumps lead to, and where unwind information says that functions begin.
+//! Finds all parts of a function that a compiler has put into several places, without any symbols:
+//! by the targets of its jumps, and by the function starts in unwind information.
 //!
-//! GCC moves what a profile says is rarely run to another section, `NAME.cold`. Of the loop of
-//! CPython 3.14 that is 84 of 85 KiB, and stripped files have no name for it.
+//! GCC moves code that is rarely executed according to a profile to another section, `NAME.cold`.
+//! For the loop of CPython 3.14 that is 84 of 85 KiB, and stripped files have no symbol for it.
 
 use std::ops::Range;
 
@@ -12,24 +12,24 @@ use crate::object::Object;
 use crate::unwind::{Extents, Register, UnwindRule, UnwindTable};
 use crate::{LinkAddr, OpenError};
 
-/// Parts of one function. Compilers make two or three.
+/// Maximum number of parts of one function. Compilers make two or three.
 const PARTS_MAX: usize = 8;
 
-/// Bytes of one part that are read. The largest loop that is known has 130 KiB.
+/// Maximum size of one part. The largest known loop has 130 KiB.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// All parts of the functions of which some are known. A jump leads to another part if it
-/// leads
+/// Returns all parts of the functions of which some are known. A jump leads to another part if its
+/// target is
 ///
-/// 1. into the middle of what has an entry of unwind information: a call of another function
-///    leads to its start;
-/// 2. or to the start of what begins with a frame already on the stack.
+/// 1. in the middle of an entry of unwind information: a call of another function would lead to its
+///    start;
+/// 2. or at the start of an entry that begins with a frame already on the stack.
 pub fn all_parts(object: &Object, known: Vec<Range<u64>>) -> Result<Vec<Range<u64>>, OpenError> {
     let extents = Extents::read(object)?;
     let mut table = None;
     let mut parts = known;
     for part in &mut parts {
-        // The size of a symbol may be that of a part, or none.
+        // The size of a symbol may be that of one part, or missing.
         if let Some(extent) = extents.find(LinkAddr(part.start)) {
             part.end = part.end.max(extent.end);
         }
@@ -59,7 +59,7 @@ pub fn all_parts(object: &Object, known: Vec<Range<u64>>) -> Result<Vec<Range<u6
     Ok(parts)
 }
 
-/// Whether a rule is none of those at the start of a function.
+/// Whether a rule differs from those at the start of a function.
 fn has_frame(rule: Option<UnwindRule>) -> bool {
     let Some(UnwindRule::Frame { cfa, .. } | UnwindRule::FrameWithRbx { cfa, .. }) = rule else {
         return false;
@@ -67,7 +67,7 @@ fn has_frame(rule: Option<UnwindRule>) -> bool {
     cfa.deref || cfa.base != Register::Rsp || cfa.offset != 8
 }
 
-/// Where jumps of a part lead to that is outside of it.
+/// The targets of jumps that are outside of a part.
 fn targets(object: &Object, part: &Range<u64>) -> Vec<u64> {
     let Some(offset) = object.segments().to_file(LinkAddr(part.start)) else {
         return Vec::new();
@@ -105,7 +105,7 @@ mod tests {
     use std::process::Command;
     use test_support::{Scratch, compile, run_tool};
 
-    /// A function whose rare part calls much, and one that it ends in a jump to.
+    /// A function whose rare part makes many calls, and one that it ends in a jump to.
     const SOURCE: &str = r#"
         __attribute__((noinline, cold)) void rare(int n) { __asm__ volatile("" :: "r"(n)); }
         __attribute__((noinline)) int other(int n) { __asm__ volatile("" : "+r"(n)); return n; }

@@ -1,30 +1,30 @@
-//! Strings and bytes of Python, read from memory (`Include/cpython/unicodeobject.h`).
+//! Reads strings and bytes objects of Python from memory (`Include/cpython/unicodeobject.h`).
 
 use super::layout::Layout;
 use super::memory::{Lack, Memory, half, is_alive, word};
 
-/// Characters of a string; the rest is left out.
+/// Maximum length of a string; the rest is left out.
 const CHARACTERS_MAX: u64 = 4096;
 
-/// Bytes of a table of lines: some hundred thousand instructions.
+/// Maximum size of a table of lines: some hundred thousand instructions.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// `ob_size` and `ob_sval` of `PyBytesObject`.
+/// Offsets of `ob_size` and `ob_sval` in `PyBytesObject`.
 const BYTES_SIZE: u32 = 16;
 const BYTES_DATA: u32 = 32;
 
-/// `length` and `state` of `PyASCIIObject`.
+/// Offsets of `length` and `state` in `PyASCIIObject`.
 const LENGTH: u32 = 16;
 const STATE: u32 = 32;
 
-/// Bytes that are read at once of an object whose size is not known yet: most names and
-/// tables of lines are shorter.
+/// Number of bytes first read of an object of unknown size: most names and tables of lines are
+/// shorter.
 const GUESS: u32 = 256;
 
-/// Pages have this size, or a multiple of it.
+/// Smallest page size.
 const PAGE: u64 = 4096;
 
-/// A string. What was freed is an error.
+/// Reads a string. A freed one is an error.
 pub fn read_text(memory: &impl Memory, address: u64, layout: &Layout) -> Result<String, Lack> {
     let parts = |object: &[u8]| {
         let length = word(object, LENGTH)?;
@@ -66,7 +66,7 @@ pub fn read_text(memory: &impl Memory, address: u64, layout: &Layout) -> Result<
     })
 }
 
-/// Whether an address is that of a string with these ASCII characters.
+/// Whether there is a string with these ASCII characters at an address.
 pub fn is_text(memory: &impl Memory, address: u64, text: &str, layout: &Layout) -> bool {
     let bytes = memory.read(address, layout.ascii_data + text.len() as u32);
     bytes.is_ok_and(|bytes| {
@@ -76,7 +76,7 @@ pub fn is_text(memory: &impl Memory, address: u64, text: &str, layout: &Layout) 
     })
 }
 
-/// Bytes; more than [`BYTES_MAX`] is an error, and so is what was freed.
+/// Reads a bytes object; more than [`BYTES_MAX`] is an error, and so is a freed object.
 pub fn read_bytes(memory: &impl Memory, address: u64) -> Result<Vec<u8>, Lack> {
     let size = |object: &[u8]| match word(object, BYTES_SIZE)? {
         length @ 0..=BYTES_MAX => Ok(BYTES_DATA + length as u32),
@@ -86,14 +86,14 @@ pub fn read_bytes(memory: &impl Memory, address: u64) -> Result<Vec<u8>, Lack> {
     Ok(object.split_off(BYTES_DATA as usize))
 }
 
-/// Where the begin of an object is that is read before its size is known.
+/// Returns the first part of an object that is read before its size is known.
 pub fn begin_of(address: u64) -> (u64, u32) {
-    // The next page may not be there, if the object ends before it.
+    // The next page may not be mapped, if the object ends before it.
     let in_page = PAGE - address % PAGE;
     (address, GUESS.min(in_page as u32))
 }
 
-/// An object in use, whole. What is in its first `head` bytes tells its size.
+/// Reads a whole object, which has to be in use. Its first `head` bytes contain its size.
 fn read_object(
     memory: &impl Memory,
     address: u64,
@@ -106,7 +106,7 @@ fn read_object(
     if size_first as usize > object.len() {
         object = memory.read(address, size_first)?;
     }
-    // Another object may have come between the two reads.
+    // Another object may have replaced it between the two reads.
     if !is_alive(&object) || size(&object)? != size_first {
         return Err(Lack::Implausible("an object that is in use"));
     }
@@ -130,7 +130,7 @@ mod tests {
         bytes
     }
 
-    /// Reads a string that begins a page of memory, which is the only one.
+    /// Reads a string at the start of a page of memory, the only one that is mapped.
     fn read(bytes: &[u8]) -> Result<String, Lack> {
         let mut bytes = bytes.to_vec();
         bytes.resize(PAGE as usize, 0);

@@ -1,8 +1,8 @@
-//! The names that a program gave to its threads: those of `threading.Thread`. The module
-//! `threading` has all that run in its `_active`, by their `pthread_t`.
+//! The names that a program gave its threads with `threading.Thread`. The module `threading` has
+//! all running threads in its `_active`, by their `pthread_t`.
 //!
-//! Nothing is stopped, and what is read may change meanwhile: an entry that is another one
-//! afterwards is left out.
+//! The process is not stopped, and its memory may change meanwhile: an entry that has changed when
+//! it is read again is left out.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use super::memory::{Lack, Memory, is_alive};
 use super::modules::{MODULE_DICT, find_modules, value_of};
 use super::text::read_text;
 
-/// Threads whose names are read.
+/// Maximum number of threads whose names are read.
 const NAMES_MAX: usize = 1024;
 
-/// The dictionaries of the module `threading`, one for each interpreter of a process that has
-/// imported it.
+/// Returns the dictionaries of the module `threading`, one for each interpreter of the process that
+/// has imported it.
 pub fn find_threading(
     memory: &impl Memory,
     runtime: u64,
@@ -27,8 +27,8 @@ pub fn find_threading(
     modules.into_iter().map(dict).collect()
 }
 
-/// The names of threads by their `pthread_t`, of a module's dictionary that
-/// [`find_threading`] found. `again` is the same memory, of which nothing has been read yet.
+/// Reads the names of threads by their `pthread_t`, from a module's dictionary that
+/// [`find_threading`] found. `again` is the same memory without any cached blocks.
 pub fn read_thread_names(
     memory: &impl Memory,
     again: &impl Memory,
@@ -46,7 +46,7 @@ pub fn read_thread_names(
         .filter(|item| item.value != 0)
         .take(NAMES_MAX)
     {
-        // The hash of a number is that number.
+        // The hash of an integer is the integer itself.
         if let (Some(pthread), Ok(name)) = (item.hash, name_of(memory, item.value, layout)) {
             names.insert(pthread, name);
         }
@@ -65,7 +65,7 @@ pub fn read_thread_names(
     Ok(names)
 }
 
-/// The `_name` of a `threading.Thread`.
+/// Reads the `_name` of a `threading.Thread`.
 fn name_of(memory: &impl Memory, thread: u64, layout: &Layout) -> Result<String, Lack> {
     const NO_THREAD: Lack = Lack::Implausible("a thread of the module threading");
     if !is_alive(&memory.read(thread, 8)?) {
@@ -141,7 +141,7 @@ mod tests {
             names(&words)
         };
         let none = Ok(HashMap::new());
-        // Freed; without a value; a name that is no string; no names at all.
+        // A freed object; an entry without a value; a name that is not a string; no names at all.
         assert_eq!(with(THREAD, 0), none);
         assert_eq!(with(VALUES, 0), none);
         assert_eq!(with(TEXTS + 0x200 + 32, 0), none);

@@ -5,22 +5,22 @@ use std::collections::HashSet;
 use super::layout::{Gil, Layout};
 use super::memory::{Lack, Memory, pointer, word};
 
-/// Interpreters in one process.
+/// Maximum number of interpreters in one process.
 const INTERPRETERS_MAX: usize = 256;
 
-/// What an interpreter knows of a thread.
+/// A thread as the interpreter knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thread {
     /// The address of its `PyThreadState`.
     pub state: u64,
     /// Its `pthread_t`.
     pub pthread: u64,
-    /// What `gettid` gave it; `None` before 3.11.
+    /// Its tid, the result of `gettid`; `None` before 3.11.
     pub tid: Option<u64>,
 }
 
-/// The threads of all interpreters of a process, `max` at most. A list that changes while it is read may
-/// give threads that have ended, and none twice.
+/// Returns the threads of all interpreters of a process, at most `max`. If a list changes while it
+/// is read, the result may include threads that have ended, but none twice.
 pub fn read_threads(
     memory: &impl Memory,
     runtime: u64,
@@ -46,7 +46,7 @@ pub fn read_threads(
     Ok(threads)
 }
 
-/// The addresses of the interpreters of a process, [`INTERPRETERS_MAX`] at most.
+/// Returns the addresses of the interpreters of a process, at most [`INTERPRETERS_MAX`].
 pub fn read_interpreters(
     memory: &impl Memory,
     runtime: u64,
@@ -66,7 +66,7 @@ pub fn read_interpreters(
     Ok(interpreters)
 }
 
-/// How many interpreters a process has: one, unless it has made more.
+/// Returns the number of interpreters of a process: one, unless it created more.
 pub fn count_interpreters(
     memory: &impl Memory,
     runtime: u64,
@@ -75,14 +75,14 @@ pub fn count_interpreters(
     Ok(read_interpreters(memory, runtime, layout)?.len())
 }
 
-/// Where the global lock of the first interpreter is, which others use as well unless they were
-/// made with one of their own.
+/// Returns the address of the global lock of the first interpreter, which other interpreters share
+/// unless they were created with a lock of their own.
 pub fn find_gil(memory: &impl Memory, runtime: u64, layout: &Layout) -> Result<u64, Lack> {
     match layout.gil {
         Gil::Runtime(at) => Ok(runtime.wrapping_add(at.into())),
         Gil::Interpreter(at) => {
             let interpreters = read_interpreters(memory, runtime, layout)?;
-            // The list begins with the newest.
+            // The list begins with the newest interpreter.
             let first = interpreters.last().copied().unwrap_or(0);
             pointer(&memory.read(first.wrapping_add(at.into()), 8)?, 0)
         }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use crate::python::in_words::{VERSION, memory};
 
-    /// Words of memory by address; all others are 0.
+    /// Memory with these words; all others are 0.
     fn threads(words: &[(u64, u64)], max: usize) -> Result<Vec<Thread>, Lack> {
         let memory = memory(words);
         let layout = Layout::of(VERSION, &memory, 0x1000)?;

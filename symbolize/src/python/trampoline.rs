@@ -6,16 +6,16 @@
 use crate::unwind::{RbpRule, Register, Row, RuleId, UnwindRule};
 use crate::{Segment, Segments};
 
-/// Bytes from the start of such a mapping that tell of which kind it is.
+/// Number of bytes from the start of such a mapping that are needed to recognize its kind.
 pub const LOOKED_AT: u32 = 1024;
 
 /// CPython maps trampolines in arenas of 64 KiB, each of which begins with one.
 const ARENA: u32 = 64 << 10;
 
-/// Neighbouring arenas may be one mapping: so much of it is walked by their rules.
+/// Neighbouring arenas may be one mapping: maximum length of it that is covered by these rules.
 const COVERED: u32 = 16 * ARENA;
 
-/// Kinds of trampolines.
+/// The kinds of trampolines.
 const SHAPES: [Shape; 3] = [
     // sub $8,%rsp; call *%rcx; add $8,%rsp; ret
     Shape {
@@ -34,7 +34,7 @@ const SHAPES: [Shape; 3] = [
     },
 ];
 
-/// Numbers of rules in [`Trampoline::rules`].
+/// Indexes of rules in [`Trampoline::rules`].
 const OUTSIDE: RuleId = RuleId(1);
 const RSP_16: RuleId = RuleId(2);
 const PUSHED: RuleId = RuleId(3);
@@ -42,29 +42,29 @@ const BY_RBP: RuleId = RuleId(4);
 
 struct Shape {
     code: &'static [u8],
-    /// From which byte on which rule applies.
+    /// The rules, each with the byte from which on it applies.
     steps: &'static [(u32, RuleId)],
 }
 
-/// A kind of trampolines: a process has one.
+/// The trampolines of a process, which are all of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Trampoline {
     shape: u8,
-    /// Bytes from the start of one to that of the next.
+    /// Distance from the start of one trampoline to the next.
     every: u16,
 }
 
 impl Trampoline {
-    /// What kind is at the start of a mapping; `None` if it is of something else, or has only
-    /// one, which does not tell how far the next will be.
+    /// Recognizes the kind of trampolines at the start of a mapping; `None` if there are none, or
+    /// only one, so that their distance is unknown.
     pub fn recognize(code: &[u8]) -> Option<Trampoline> {
         let is_it = |shape: &Shape| code.starts_with(shape.code);
         let number = SHAPES.iter().position(is_it)?;
         let shape = SHAPES[number].code;
         let rest = code.get(shape.len()..)?;
         let next = rest.windows(shape.len()).position(|bytes| bytes == shape)?;
-        // Between them is nothing, or unwind information for debuggers, but no other code
-        // that would be walked by these rules: of that they begin at even distances.
+        // Between them there is nothing, or unwind information for debuggers, but no other code
+        // that these rules would apply to: they begin at regular distances.
         let every = shape.len() + next;
         let third = code.get(2 * every..).unwrap_or_default();
         let third = &third[..third.len().min(shape.len())];
@@ -75,7 +75,7 @@ impl Trampoline {
         })
     }
 
-    /// Which rule applies from where on, counted from the start of the mapping.
+    /// Returns which rule applies from which offset of the mapping on.
     pub fn rows(self) -> Vec<Row> {
         let shape = &SHAPES[usize::from(self.shape)];
         let every = u32::from(self.every);
@@ -100,7 +100,7 @@ impl Trampoline {
         rows
     }
 
-    /// The rules that [`rows`](Self::rows) number.
+    /// The rules that [`rows`](Self::rows) refers to.
     pub fn rules() -> [UnwindRule; 5] {
         [
             UnwindRule::Hole,
@@ -111,7 +111,7 @@ impl Trampoline {
         ]
     }
 
-    /// The mapping, as if it were a file.
+    /// Segments that describe the mapping like a file.
     pub fn segments() -> Segments {
         Segments::new(vec![Segment {
             offset: 0,
@@ -121,7 +121,7 @@ impl Trampoline {
         }])
     }
 
-    /// Whether these are the rules of a place, for tests.
+    /// Returns the rule of a place, for tests.
     #[cfg(test)]
     fn rule_at(self, place: u32) -> UnwindRule {
         let rows = self.rows();
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn trampolines_are_known_by_their_shape() {
-        // 3.12, 3.13, 3.14, and one of `-X perf_jit` with what is between.
+        // 3.12, 3.13, 3.14, and `-X perf_jit` with data in between.
         for (shape, every) in [(0, 11), (0, 16), (1, 16), (2, 32), (2, 272)] {
             let found = Trampoline::recognize(&mapping(shape, every, 3)).unwrap();
             let expected = (shape as u8, every as u16);

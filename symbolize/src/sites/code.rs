@@ -10,18 +10,18 @@ use iced_x86::{
 use super::{Class, Kind, Refusal, Site};
 use crate::{ElfSymbols, LinkAddr};
 
-/// Longer functions are not decoded. Those that people write are a tenth of it;
+/// Maximum length of a function that is decoded. Handwritten ones have at most a tenth of it;
 /// generated parsers and interpreters come close.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// The instructions of one function.
 pub struct Code {
     pub instructions: Vec<Instruction>,
-    /// Where its own direct branches lead to.
+    /// Targets of its own direct branches.
     targets: BTreeSet<u64>,
-    /// It has jumps whose targets are not written in them.
+    /// Whether it has jumps whose targets are not encoded in them.
     pub has_indirect_jumps: bool,
-    /// All of it is instructions, and the last one ends where the function does.
+    /// Whether all of it is instructions, and the last one ends at the function's end.
     is_whole: bool,
 }
 
@@ -33,7 +33,7 @@ impl Code {
         Code::decode(&bytes.map_err(|_| Refusal::Unreadable)?, start)
     }
 
-    /// Decodes the bytes of a function that is linked to `start`.
+    /// Decodes the bytes of a function whose link address is `start`.
     pub fn decode(bytes: &[u8], start: LinkAddr) -> Result<Code, Refusal> {
         let mut decoder = Decoder::with_ip(64, bytes, start.0, DecoderOptions::NONE);
         let mut code = Code {
@@ -70,8 +70,8 @@ impl Code {
         }
     }
 
-    /// Whether a branch of the function leads behind its start, up to the instruction of
-    /// that number.
+    /// Whether a branch of the function leads to a place after its start, up to the instruction
+    /// with that index.
     pub fn is_reached_again(&self, number: usize) -> bool {
         let first = self.instructions[0].ip();
         let here = self.instructions[number].ip();
@@ -83,13 +83,13 @@ impl Code {
         self.targets.contains(&self.instructions[0].ip())
     }
 
-    /// The number of the instruction that begins at `addr`.
+    /// Returns the index of the instruction at `addr`.
     pub fn position(&self, addr: LinkAddr) -> Option<usize> {
         let found = self.instructions.binary_search_by_key(&addr.0, |i| i.ip());
         found.ok()
     }
 
-    /// A site at the instruction of that number.
+    /// Makes a site at the instruction with that index.
     pub fn site(
         &self,
         symbols: &ElfSymbols,
@@ -110,9 +110,9 @@ impl Code {
         })
     }
 
-    /// A site at each `ret`, and at each jump that leaves the function. Refused unless the
-    /// code is proven to be nothing but instructions: a `ret` may be a part of another one.
-    /// A call that ends in a jump ends there, before what it jumps to.
+    /// Makes a site at each `ret`, and at each jump that leaves the function. An error unless all
+    /// of the code is proven to be instructions: a `ret` byte may be part of another instruction. A
+    /// call that ends in a tail jump ends at the jump, before its target runs.
     pub fn ends(&self, symbols: &ElfSymbols) -> Result<Vec<Site>, Refusal> {
         if !self.is_whole {
             return Err(Refusal::NotAllCode);
@@ -127,7 +127,7 @@ impl Code {
         let instruction = &self.instructions[number];
         match instruction.flow_control() {
             FlowControl::Return => can_be_probed(instruction),
-            // Code that was split off goes on with the same frame, and comes back.
+            // Code that was split off continues with the same frame, and returns to the function.
             FlowControl::UnconditionalBranch => {
                 let target = instruction.near_branch_target();
                 !self.is_inside(target) && self.is_frame_gone(number)
@@ -145,8 +145,8 @@ impl Code {
         first.is_some_and(|first| first <= addr) && end.is_some_and(|end| addr < end)
     }
 
-    /// Whether the instruction before takes down the frame, as before a `ret`, or there is
-    /// no frame at all in the function.
+    /// Whether the instruction before removes the frame, as before a `ret`, or the function has no
+    /// frame at all.
     fn is_frame_gone(&self, number: usize) -> bool {
         let before = number
             .checked_sub(1)
@@ -165,16 +165,16 @@ impl Code {
     }
 }
 
-/// Whether it jumps to what one fixed word of memory says, as to a function of another file
-/// (`jmp *x@GOTPCREL(%rip)`). Those that choose among places of the function have a register.
+/// Whether it jumps to the address in one fixed word of memory, such as a function of another file
+/// (`jmp *x@GOTPCREL(%rip)`). Jumps that choose among places of the function use a register.
 fn leaves_by_table(instruction: &Instruction) -> bool {
     instruction.flow_control() == FlowControl::IndirectBranch
         && instruction.is_ip_rel_memory_operand()
 }
 
-/// Whether the kernel takes a breakpoint there at all: `is_prefix_bad` and
-/// `good_insns_64` of Linux's arch/x86/kernel/uprobes.c. Where it does not, that is only
-/// found out when the file is mapped, and nobody is told.
+/// Whether the kernel accepts a breakpoint on the instruction: `is_prefix_bad` and `good_insns_64`
+/// of Linux's arch/x86/kernel/uprobes.c. The kernel checks that only when the file is mapped, and
+/// does not report a refusal.
 pub fn can_be_probed(instruction: &Instruction) -> bool {
     let has_bad_segment = matches!(
         instruction.segment_prefix(),
@@ -188,7 +188,7 @@ pub fn can_be_probed(instruction: &Instruction) -> bool {
     !instruction.has_lock_prefix() && !has_bad_segment && !is_bad
 }
 
-/// Whether it puts a return address on the stack.
+/// Whether it pushes a return address.
 pub fn is_call(instruction: &Instruction) -> bool {
     matches!(
         instruction.flow_control(),
@@ -196,11 +196,11 @@ pub fn is_call(instruction: &Instruction) -> bool {
     )
 }
 
-/// What the kernel does with an instruction under a breakpoint: `push_setup_ops` and
+/// Returns how the kernel handles an instruction under a breakpoint: `push_setup_ops` and
 /// `branch_setup_ops` of Linux's arch/x86/kernel/uprobes.c.
 pub fn class_of(instruction: &Instruction) -> Class {
     let is_emulated = match instruction.mnemonic() {
-        // With no prefix but that of the upper registers.
+        // The only allowed prefix is the one for the upper registers.
         Mnemonic::Push => instruction.code() == Opcode::Push_r64 && instruction.len() <= 2,
         Mnemonic::Nop => true,
         _ => match instruction.flow_control() {
@@ -217,7 +217,7 @@ pub fn class_of(instruction: &Instruction) -> Class {
     }
 }
 
-/// The general registers that an instruction writes, a bit for each.
+/// Returns the general registers that an instruction writes, one bit each.
 pub fn written(instruction: &Instruction, info: &mut InstructionInfoFactory) -> u16 {
     let writes = |access| {
         matches!(

@@ -1,4 +1,4 @@
-//! The instruction that stands for a call of its function.
+//! Chooses the instruction that stands for a call of its function.
 
 use iced_x86::{
     ConditionCode, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register,
@@ -8,40 +8,42 @@ use super::code::{Code, can_be_probed, class_of, is_call, written};
 use super::{Class, Ends, Kind, Refusal, Site, Wish};
 use crate::ElfSymbols;
 
-/// How far behind the start a site may be.
+/// Maximum number of instructions from the start that are considered.
 const LOOKED_AT: usize = 32;
 
 const RSP: u16 = 1 << 4;
 
-/// Which instruction was chosen.
+/// The chosen instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
+    /// Index of the instruction in the function.
     pub number: usize,
+    /// Bytes between the stack pointer here and at the function's entry.
     pub pushed: u32,
     kind: Kind,
     unless_taken: bool,
 }
 
 impl Entry {
-    /// The place of it in the file.
+    /// Converts it to a site in the file.
     pub fn site(self, symbols: &ElfSymbols, code: &Code) -> Result<Site, Refusal> {
         Ok(Site {
             unless_taken: self.unless_taken,
-            // In Go that is how it goes on with a larger stack.
+            // In Go a branch to the start is how the function starts again with a larger stack.
             repeats: !self.unless_taken && code.begins_with_a_loop(),
             ..code.site(symbols, self.number, self.kind, self.pushed)?
         })
     }
 }
 
-/// The first emulated instruction that runs exactly once a call, with what is wished
-/// still as the caller left it; else the first such that the kernel runs by a step.
+/// Chooses the first emulated instruction that runs exactly once per call and satisfies `wish`;
+/// without one, the first such instruction that the kernel single-steps.
 pub fn choose(code: &Code, wish: Wish) -> Option<Entry> {
     let mut info = InstructionInfoFactory::new();
     let mut pushed = 0;
     let mut stepped = None;
     for (number, instruction) in code.instructions.iter().enumerate().take(LOOKED_AT) {
-        // 1. Whoever comes back here would be counted again.
+        // 1. If control can come back here, a call would be counted again.
         if code.is_reached_again(number) {
             break;
         }
@@ -62,16 +64,16 @@ pub fn choose(code: &Code, wish: Wish) -> Option<Entry> {
             }
             stepped = stepped.or(Some(entry));
         }
-        // 2. Behind a branch not every call comes by.
+        // 2. Not every call passes an instruction after a branch.
         if instruction.flow_control() != FlowControl::Next {
             break;
         }
-        // 3. What is wished has to be there still.
+        // 3. The wished registers must be unchanged.
         let changed = written(instruction, &mut info);
         if changed & wish.whole & !RSP != 0 {
             break;
         }
-        // 4. The return address has to be where it was, or known to be.
+        // 4. The return address must be where it was at the entry, or at a known distance.
         if changed & RSP != 0 {
             let is_free = wish.ends != Ends::Replaced;
             let Some(bytes) = grown(instruction).filter(|_| is_free) else {
@@ -83,14 +85,14 @@ pub fn choose(code: &Code, wish: Wish) -> Option<Entry> {
     stepped
 }
 
-/// A jump whose target is not written in it could lead anywhere, but not to a
-/// `push` of the prologue: the stack would not be what the epilogue takes off.
+/// Whether control cannot reach the instruction from elsewhere. A jump with an unknown target could
+/// lead anywhere, but not to a `push` of the prologue: then the stack would not match the epilogue.
 fn is_sure(code: &Code, number: usize) -> bool {
     let instruction = &code.instructions[number];
     number == 0 || !code.has_indirect_jumps || instruction.mnemonic() == Mnemonic::Push
 }
 
-/// By how much an instruction makes the stack grow, if it says so.
+/// Returns by how much an instruction makes the stack grow; `None` if unknown.
 fn grown(instruction: &Instruction) -> Option<u32> {
     match instruction.mnemonic() {
         Mnemonic::Push => Some(8),
@@ -103,7 +105,7 @@ fn grown(instruction: &Instruction) -> Option<u32> {
     }
 }
 
-/// The branch behind the check of the stack with which most functions of Go begin:
+/// Finds the branch after the stack check with which most functions of Go begin:
 ///
 /// ```text
 /// cmp  0x10(%r14),%rsp        lea  -0x40(%rsp),%r12
@@ -111,8 +113,8 @@ fn grown(instruction: &Instruction) -> Option<u32> {
 ///                             jbe  morestack
 /// ```
 ///
-/// It is emulated, and runs a second time when the stack had to be made larger: then the
-/// branch was taken the first time.
+/// It is emulated. It runs a second time if the stack had to be enlarged: then the branch was taken
+/// the first time.
 pub fn behind_stack_check(code: &Code, wish: Wish) -> Option<Entry> {
     let mut info = InstructionInfoFactory::new();
     let first = code.instructions.iter().take(4);

@@ -1,4 +1,4 @@
-//! The functions of a file that somebody means.
+//! Finds the functions of a file that the user specified.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,19 +10,19 @@ use super::refusal::Refusal;
 use crate::demangle::{Scheme, demangle};
 use crate::{ElfSymbols, LinkAddr, sanitize};
 
-/// What somebody calls a function.
+/// How the user specified a function.
 #[derive(Clone, Copy)]
 pub enum Wanted<'a> {
-    /// A name: as the compiler wrote it, or demangled with or without parameters,
-    /// template arguments, and the namespaces before it.
+    /// By a name: as the compiler wrote it, or demangled, with or without parameters, template
+    /// arguments, and the namespaces before it.
     Named(&'a str),
-    /// Any function whose demangled name passes.
+    /// By a predicate on the demangled name.
     Matching(&'a dyn Fn(&str) -> bool),
-    /// The function, or instruction, at an address.
+    /// By the address of the function, or of an instruction.
     At(LinkAddr),
 }
 
-/// How well a name fits, best last.
+/// How well a name matches, best last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     /// Only without its namespaces.
@@ -32,7 +32,7 @@ enum Fit {
     Whole,
 }
 
-/// A function that a name fits.
+/// A function whose name matches.
 struct Named {
     fit: Fit,
     raw: Vec<u8>,
@@ -40,11 +40,10 @@ struct Named {
     is_go: bool,
 }
 
-/// Every function of a file that is meant. Of those that a name fits in several ways the
-/// ones that it fits best. A compiler's copies of a function (`.constprop.0`) are
-/// functions as well; the parts that it split off (`.cold`, `.part.0`) are none. What begins at
-/// one place is one function, however many names it has that are meant, as one for each version
-/// of a library.
+/// Returns all matching functions of a file. If a name matches several functions in different ways,
+/// only the best matches are returned. A compiler's copies of a function (`.constprop.0`) count as
+/// functions; parts that it split off (`.cold`, `.part.0`) do not. Code with several matching
+/// names, such as one for each version of a library, is one function.
 pub fn functions(symbols: &ElfSymbols, wanted: Wanted<'_>) -> Result<Vec<Function>, Refusal> {
     match wanted {
         Wanted::At(addr) => at(symbols, addr).map(|function| vec![function]),
@@ -67,9 +66,9 @@ pub fn functions(symbols: &ElfSymbols, wanted: Wanted<'_>) -> Result<Vec<Functio
     }
 }
 
-/// The functions of that name in each of several files: those that it fits best in any of them.
-/// Where a function is called just so, as `read` of the C library, one in a class or package of
-/// another file, as `std::istream::read`, is another function.
+/// Returns the functions with a name in each of several files: only those that match best over all
+/// files. If a function has exactly this name, such as `read` of the C library, then one with this
+/// name in a class or package of another file, such as `std::istream::read`, is not meant.
 pub fn functions_named<'a>(
     files: impl IntoIterator<Item = &'a ElfSymbols>,
     name: &str,
@@ -91,7 +90,7 @@ pub fn functions_named<'a>(
     files.into_iter().map(of_file).collect()
 }
 
-/// The functions of a file that a name fits, however well.
+/// Returns the functions of a file whose name matches in any way.
 fn named(symbols: &ElfSymbols, name: &str) -> Vec<Named> {
     let fitting = |raw: &[u8], start, is_go| {
         let (fit, raw) = (fit(raw, name, is_go)?, raw.to_vec());
@@ -107,7 +106,8 @@ fn named(symbols: &ElfSymbols, name: &str) -> Vec<Named> {
         found.extend(fitting(raw, start, is_go));
     });
     if found.is_empty() {
-        // Of a function with several names one is shown: it may be another one.
+        // For a function with several names only one is displayed, which may not be the matching
+        // one.
         symbols.for_each_name(last_word(name), &mut |raw, start| {
             if symbols.go().is_none_or(|go| go.extent(start).is_none()) {
                 found.extend(fitting(raw, start, false));
@@ -117,7 +117,7 @@ fn named(symbols: &ElfSymbols, name: &str) -> Vec<Named> {
     found
 }
 
-/// Calls `take` with each function whose name has `word`.
+/// Calls `take` with each function whose name contains `word`.
 fn each(symbols: &ElfSymbols, word: Option<&str>, take: &mut dyn FnMut(&[u8], LinkAddr, bool)) {
     let finder = word.map(|word| memmem::Finder::new(word.as_bytes()));
     let has_word = |raw: &[u8]| finder.as_ref().is_none_or(|word| word.find(raw).is_some());
@@ -136,7 +136,7 @@ fn each(symbols: &ElfSymbols, word: Option<&str>, take: &mut dyn FnMut(&[u8], Li
     }
 }
 
-/// The function that starts at `addr`, or the instruction there.
+/// Returns the function that starts at `addr`, or contains the instruction there.
 fn at(symbols: &ElfSymbols, addr: LinkAddr) -> Result<Function, Refusal> {
     let extent = symbols.extent(addr).ok_or(Refusal::NoCode)?;
     let is_go = symbols.go().is_some_and(|go| go.extent(addr).is_some());
@@ -179,7 +179,7 @@ fn language_of(raw: &[u8], is_go: bool) -> Language {
     }
 }
 
-/// With its parameters in C++, where overloads differ in nothing else.
+/// Returns the displayed name; in C++ with parameters, by which overloads differ.
 fn shown(raw: &[u8], is_go: bool) -> Cow<'_, str> {
     if is_go {
         sanitize(raw)
@@ -188,10 +188,10 @@ fn shown(raw: &[u8], is_go: bool) -> Cow<'_, str> {
     }
 }
 
-/// Whether a function that the compiler calls so is one that somebody means by a name. `is_go`
-/// says that it is of a program in Go.
+/// Whether a function with this mangled name matches the name that a user gave. `is_go` says that
+/// the program is written in Go.
 pub fn is_meant(raw: &[u8], name: &str, is_go: bool) -> bool {
-    // Most are another one by a look at their letters.
+    // Most names are excluded by a search for the last word.
     memmem::find(raw, last_word(name).as_bytes()).is_some() && fit(raw, name, is_go).is_some()
 }
 
@@ -216,14 +216,14 @@ fn fit(raw: &[u8], name: &str, is_go: bool) -> Option<Fit> {
     if plain == name {
         return Some(Fit::Plain);
     }
-    // Parameters as they were written, without the return type of a template.
+    // The parameters as they were written, without the return type of a template.
     if name.ends_with(')') && full.ends_with(name) {
         return Some(Fit::Plain);
     }
     tail_fit(short, name, ':').or_else(|| tail_fit(&plain, name, ':'))
 }
 
-/// Whether `name` is `whole`, or its end behind a separator.
+/// Whether `name` is `whole`, or its end after a separator.
 fn tail_fit(whole: &str, name: &str, separator: char) -> Option<Fit> {
     let before = whole.strip_suffix(name)?;
     if before.is_empty() {
@@ -232,7 +232,7 @@ fn tail_fit(whole: &str, name: &str, separator: char) -> Option<Fit> {
     before.ends_with(separator).then_some(Fit::Tail)
 }
 
-/// Whether the name is that of a part of a function, which nobody calls by itself.
+/// Whether the name belongs to a part of a function, which has no calls of its own.
 pub fn is_part(raw: &[u8]) -> bool {
     [&b".cold"[..], b".part."]
         .iter()
@@ -245,7 +245,7 @@ fn without_clone_suffix(short: &str) -> &str {
     at.map_or(short, |at| &short[..at])
 }
 
-/// `a<b<c>>::d` as `a::d`.
+/// Converts `a<b<c>>::d` to `a::d`.
 fn without_template_arguments(name: &str) -> String {
     let mut plain = String::with_capacity(name.len());
     let mut depth = 0u32;
@@ -260,7 +260,7 @@ fn without_template_arguments(name: &str) -> String {
     plain
 }
 
-/// `a::b[abi:cxx11]` as `a::b`: nobody writes the mark that tells of a text of the newer library.
+/// Converts `a::b[abi:cxx11]` to `a::b`: users do not write the mark of the newer string type.
 fn without_tags(name: &str) -> String {
     let mut plain = name.to_string();
     while let Some(start) = plain.find("[abi:") {
@@ -272,13 +272,13 @@ fn without_tags(name: &str) -> String {
     plain
 }
 
-/// What of a name its mangled form has as well: the last identifier.
+/// Returns the part of a name that its mangled form contains as well: the last identifier.
 fn last_word(name: &str) -> &str {
     let head = name.split(['(', '<']).next().unwrap_or(name);
     let is_identifier = |c: char| c.is_alphanumeric() || c == '_';
     let head = head.trim_end_matches(|c| !is_identifier(c));
     match head.rfind(|c| !is_identifier(c)) {
-        // An operator: its mangled form is two letters.
+        // An operator: its mangled form has two letters.
         _ if head.ends_with("operator") || head.contains("operator") => "",
         Some(at) => {
             let behind = at + head[at..].chars().next().map_or(1, char::len_utf8);

@@ -1,22 +1,22 @@
-//! A function that may get a probe.
+//! A function that may be probed.
 
 use crate::LinkAddr;
 
-/// In which language a function is written, as far as it decides how it is called.
+/// The language of a function, as far as it determines the calling convention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Language {
-    /// C, or whatever keeps to its calling convention and leaves names alone.
+    /// C, or any language with C's calling convention and unmangled names.
     C,
-    /// C++, by its mangled name.
+    /// C++, recognized by its mangled name.
     Cpp,
-    /// Rust, by its mangled name.
+    /// Rust, recognized by its mangled name.
     Rust,
-    /// Go, which passes arguments in registers of its own.
+    /// Go, which has its own registers for arguments.
     Go,
 }
 
 impl Language {
-    /// The word that scripts see.
+    /// The identifier for scripts.
     pub fn label(self) -> &'static str {
         match self {
             Language::C => "c",
@@ -30,16 +30,16 @@ impl Language {
 /// A function of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
-    /// As it is shown: demangled, safe to print. Empty if it has none.
+    /// Displayed name: demangled, safe to print. Empty if it has none.
     pub name: String,
-    /// As the compiler wrote it.
+    /// Name as the compiler wrote it.
     pub raw: Vec<u8>,
     /// Where its code begins.
     pub start: LinkAddr,
-    /// Bytes of its code.
+    /// Length of its code in bytes.
     pub len: u64,
     /// The language that it is written in.
     pub language: Language,
-    /// An instruction of it that was asked for, instead of its calls.
+    /// An instruction of it that is to be probed, instead of its calls.
     pub inside: Option<LinkAddr>,
 }

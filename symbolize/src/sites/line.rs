@@ -1,10 +1,9 @@
-//! The instructions at which a line of source text begins.
+//! Finds the instructions at which a source line begins.
 //!
-//! Optimized code has a line in several places: its function may have copies, be put into
-//! its callers, and have the line's code in several pieces. Each copy, and each place where
-//! the function was put into another one, is one *instance*, and begins at the lowest
-//! address that stands for the line. Code that was split off (`.cold`) only counts if there
-//! is nothing else.
+//! In optimized code a line is in several places: its function may have copies, may be inlined into
+//! its callers, and the line's code may be in several pieces. Each copy, and each place where the
+//! function was inlined, is one *instance*, which begins at the lowest address of the line. Code
+//! that was split off (`.cold`) counts only if there is nothing else.
 
 use std::collections::BTreeMap;
 
@@ -13,21 +12,21 @@ use super::find::{Wanted, functions, is_part};
 use crate::table::{SourceFrame, Table};
 use crate::{ElfSymbols, LinkAddr};
 
-/// Why a line has no places in a file.
+/// Why a line has no code in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NoLine {
-    /// The file was not made of such source text.
+    /// The file was not compiled from such a source file.
     NoSuchFile,
-    /// There is no code of that line. The next line that has some, if one does.
+    /// There is no code for that line. The next line with code, if there is one.
     NoCode(Option<u32>),
 }
 
-/// Who has the line: the function's start, and the places into which it was put, innermost
-/// first.
+/// Identifies an instance of a line: the function's start, and the places into which it was
+/// inlined, innermost first.
 type Instance = (LinkAddr, Vec<(Vec<u8>, u32)>);
 
-/// A function for each instance of a line, with the instruction inside of it, unless that is
-/// its first. `file` is a path or the end of one.
+/// Returns a function for each instance of a line, with the instruction inside of it, unless that
+/// is its first one. `file` is a path or the end of one.
 pub fn of_line(
     symbols: &ElfSymbols,
     table: &Table,
@@ -53,7 +52,7 @@ pub fn of_line(
                 .iter()
                 .map(|caller| (caller.path(), caller.line));
             let instance = (extent.start, callers.collect());
-            // Addresses rise: the first one is kept.
+            // Addresses rise, so the lowest one is kept.
             instances.entry(instance).or_insert(addr);
         }
     }
@@ -67,7 +66,7 @@ pub fn of_line(
 fn functions_at(symbols: &ElfSymbols, instances: BTreeMap<Instance, LinkAddr>) -> Vec<Function> {
     let at = |addr| functions(symbols, Wanted::At(addr)).unwrap_or_default();
     let mut addrs: Vec<LinkAddr> = instances.into_values().collect();
-    // What stands for two instances is hit once.
+    // An address that belongs to two instances is probed once.
     addrs.sort_unstable();
     addrs.dedup();
     let all: Vec<Function> = addrs.into_iter().flat_map(at).collect();
@@ -75,12 +74,12 @@ fn functions_at(symbols: &ElfSymbols, instances: BTreeMap<Instance, LinkAddr>) -
     if whole.is_empty() { parts } else { whole }
 }
 
-/// Whether a frame is in a file of this path, or whose path ends so.
+/// Whether a frame is in a file with this path, or whose path ends like this.
 fn is_file(frame: &SourceFrame<'_>, wanted: &[u8]) -> bool {
     let Some(name) = wanted.rsplit(|byte| *byte == b'/').next() else {
         return false;
     };
-    // Most are another one by their last part already.
+    // Most files are excluded by the last component of their path.
     if frame.file.rsplit(|byte| *byte == b'/').next() != Some(name) {
         return false;
     }

@@ -1,7 +1,7 @@
-//! *Markers*: places that a programmer has marked for tracing (USDT, `DTRACE_PROBE`).
+//! *Markers*: places that programmers marked for tracing (USDT, `DTRACE_PROBE`).
 //!
-//! The compiler leaves a `nop` at each, and a note in `.note.stapsdt` that says where it is,
-//! what it is called, and where its arguments are at that moment:
+//! The compiler puts a `nop` at each marker, and a note into `.note.stapsdt` with its address, its
+//! name, and the places of its arguments at that moment:
 //!
 //! ```text
 //! address, address of .stapsdt.base, address of the semaphore    8 bytes each
@@ -12,8 +12,8 @@
 //! 4@$5             a constant
 //! ```
 //!
-//! Programs prepare arguments that cost time only while the marker's semaphore, a counter in
-//! their memory, is not 0: the kernel counts it up for whoever probes the marker.
+//! Programs prepare expensive arguments only while the marker's semaphore, a counter in their
+//! memory, is not 0: the kernel increments it for each probe of the marker.
 //! (sourceware.org/systemtap/wiki/UserSpaceProbeImplementation)
 
 use super::code::Code;
@@ -23,54 +23,54 @@ use super::{Function, Kind, Refusal, Site};
 use crate::object::notes;
 use crate::{ElfSymbols, FileOffset, LinkAddr, sanitize};
 
-/// Notes of one file: those of large programs take some hundred kilobytes.
+/// Maximum size of the notes of one file: those of large programs take some hundred kilobytes.
 const NOTES_BYTES_MAX: u64 = 16 << 20;
 
-/// Markers of one file.
+/// Maximum number of markers of one file.
 const MARKERS_MAX: usize = 65_536;
 
 /// `NT_STAPSDT`.
 const STAPSDT: u32 = 3;
 
-/// A place that a programmer has marked.
+/// A place that a programmer marked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
-    /// `postgresql:query__start`, safe to print.
+    /// Name such as `postgresql:query__start`, safe to print.
     pub name: String,
     /// Where it is.
     pub addr: LinkAddr,
-    /// The counter that says whether somebody listens, if it has one.
+    /// Counter of the listeners, if it has one.
     pub semaphore: Option<LinkAddr>,
-    /// Where its arguments are, in their order.
+    /// Its arguments, in their order.
     pub arguments: Vec<Argument>,
 }
 
 /// An argument of a marker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argument {
-    /// As the compiler wrote it, safe to print.
+    /// The operand as the compiler wrote it, safe to print.
     pub text: String,
-    /// 1, 2, 4 or 8.
+    /// Size in bytes: 1, 2, 4 or 8.
     pub bytes: u32,
-    /// Its highest bit is its sign.
+    /// Whether its highest bit is the sign.
     pub is_signed: bool,
-    /// `None` if it is somewhere that is not understood: a floating point register, or an
-    /// address of several parts.
+    /// Where it is; `None` if that is not supported: a floating-point register, or an address of
+    /// several parts.
     pub place: Option<ArgumentPlace>,
 }
 
-/// Where an argument is. Registers are numbered as in instructions.
+/// Where an argument is. Registers have their number in instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgumentPlace {
-    /// In a register, perhaps with other bits above it.
+    /// In a register, possibly with other data in its upper bits.
     Register(u32),
-    /// In memory, so far behind where a register points to.
+    /// In memory, at this distance from where a register points.
     Memory(u32, i64),
-    /// It is always the same.
+    /// A constant.
     Constant(i64),
 }
 
-/// All markers of a file; damaged notes are left out.
+/// Returns all markers of a file; damaged notes are ignored.
 pub fn markers(symbols: &ElfSymbols) -> Vec<Marker> {
     let object = symbols.object();
     let Some(section) = object.section_by_name(b".note.stapsdt") else {
@@ -79,7 +79,7 @@ pub fn markers(symbols: &ElfSymbols) -> Vec<Marker> {
     let Ok(bytes) = object.section_data(section, NOTES_BYTES_MAX, "markers") else {
         return Vec::new();
     };
-    // Prelinking moves the program and not the notes: the base tells how far.
+    // Prelinking moves the program but not the notes: the base gives the distance.
     let base = object
         .section_by_name(b".stapsdt.base")
         .map(|section| section.addr);
@@ -89,7 +89,7 @@ pub fn markers(symbols: &ElfSymbols) -> Vec<Marker> {
         .collect()
 }
 
-/// Reads the description of a note.
+/// Parses the description of a note.
 fn read(description: &[u8], base: Option<u64>) -> Option<Marker> {
     let word = |number: usize| {
         let bytes = description.get(number * 8..number * 8 + 8)?;
@@ -109,7 +109,7 @@ fn read(description: &[u8], base: Option<u64>) -> Option<Marker> {
     })
 }
 
-/// Reads one argument. Without a size it is a whole word.
+/// Parses one argument. Without a size it is a whole word.
 fn argument(text: &str) -> Argument {
     let (size, operand) = text.split_once('@').unwrap_or(("8", text));
     let size: Option<i32> = size.parse().ok();
@@ -123,7 +123,7 @@ fn argument(text: &str) -> Argument {
     }
 }
 
-/// Where an operand in the words of the assembler is.
+/// Parses an operand in assembler syntax.
 fn place_of(operand: &str) -> Option<ArgumentPlace> {
     if let Some(number) = operand.strip_prefix('$') {
         return number.parse().ok().map(ArgumentPlace::Constant);
@@ -136,13 +136,13 @@ fn place_of(operand: &str) -> Option<ArgumentPlace> {
         "" => 0,
         offset => offset.parse().ok()?,
     };
-    // An address is a whole register.
+    // An address is always in a whole register.
     let is_whole = base.starts_with('r') && !base.ends_with(['d', 'w', 'b']);
     let base = register(base).filter(|_| is_whole)?;
     Some(ArgumentPlace::Memory(base, offset))
 }
 
-/// The number of a register that has this name, or whose lower part has.
+/// Returns the number of the register that has this name, or whose lower part has it.
 fn register(name: &str) -> Option<u32> {
     const OLD: [&str; 8] = ["ax", "cx", "dx", "bx", "sp", "bp", "si", "di"];
     const BYTES: [&str; 8] = ["al", "cl", "dl", "bl", "spl", "bpl", "sil", "dil"];
@@ -166,8 +166,8 @@ fn register(name: &str) -> Option<u32> {
         .filter(|number| (8..16).contains(number))
 }
 
-/// The function that a marker is in, and the site at its `nop`. It is only taken if decoding
-/// the function comes by there.
+/// Returns the function that contains a marker, and the site at its `nop`. An error unless decoding
+/// the function finds an instruction there.
 pub fn place_marker(symbols: &ElfSymbols, marker: &Marker) -> Result<(Function, Site), Refusal> {
     let mut found = functions(symbols, Wanted::At(marker.addr))?;
     let function = found.pop().ok_or(Refusal::NoCode)?;
@@ -180,7 +180,7 @@ pub fn place_marker(symbols: &ElfSymbols, marker: &Marker) -> Result<(Function, 
     Ok((function, site))
 }
 
-/// Where in the file a marker's semaphore is.
+/// Returns the file offset of a marker's semaphore.
 pub fn semaphore(symbols: &ElfSymbols, marker: &Marker) -> Result<Option<FileOffset>, Refusal> {
     let Some(addr) = marker.semaphore else {
         return Ok(None);
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(marker.arguments.len(), 2);
         assert!(!marker.name.contains('\x1b'), "{marker:?}");
         for len in 0..description.len() {
-            // Whatever is cut off, nothing panics.
+            // No truncation causes a panic.
             _ = read(&description[..len], Some(u64::MAX));
         }
     }

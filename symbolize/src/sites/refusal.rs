@@ -1,4 +1,4 @@
-//! Functions that get no probe, each with its reason.
+//! Functions that are not probed, each with the reason.
 
 use std::path::Path;
 
@@ -7,47 +7,47 @@ use object::elf;
 use super::function::Function;
 use crate::ElfSymbols;
 
-/// A function of fewer bytes has no room for an instruction that is worth a breakpoint.
+/// Minimum length: in a shorter function a probe is not worthwhile.
 const BYTES_MIN: u64 = 5;
 
-/// Why a function gets no probe.
+/// Why a function is not probed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Refusal {
     /// It is shorter than a jump.
     TooShort,
-    /// A stub that only leads into another file.
+    /// It is a stub that only leads into another file.
     Stub,
-    /// The loader runs before the process is whole, and is what a debugger relies on.
+    /// It belongs to the loader, which runs before the process is complete, and on which debuggers
+    /// rely.
     Loader,
     /// It starts the process or a thread.
     StartCode,
-    /// The kernel and unwinders know it by its very bytes.
+    /// The kernel and unwinders recognize it by its exact bytes.
     SignalReturn,
     /// The file is for another processor.
     Machine,
     /// Its bytes cannot be read.
     Unreadable,
-    /// Its bytes are no instructions.
+    /// Its bytes are not instructions.
     NoCode,
-    /// Some of its bytes are no instructions, so that a `ret` cannot be told from a part
-    /// of something else.
+    /// Some of its bytes are not instructions, so a `ret` byte could be part of something else.
     NotAllCode,
     /// No instruction begins there.
     NotAnInstruction,
-    /// The instruction there is a call, and a process has a shadow stack.
+    /// The instruction there is a call, and a process uses a shadow stack.
     Call,
     /// No instruction near its start can be probed.
     NoSite,
-    /// A marker without the arguments that are wanted.
+    /// The marker does not have the wanted arguments.
     NoArgument,
-    /// The counter that tells the program that somebody listens is in no file.
+    /// The marker's semaphore is not in any file.
     NoSemaphore,
-    /// The compiler put all of it into its callers.
+    /// The compiler inlined all of it into its callers.
     Inlined,
 }
 
 impl Refusal {
-    /// A sentence for users, without its full stop.
+    /// Explains the reason to users in a sentence, without its full stop.
     pub fn explain(self) -> &'static str {
         match self {
             Refusal::TooShort => "it is shorter than 5 bytes",
@@ -74,7 +74,7 @@ impl Refusal {
     }
 }
 
-/// Refuses what must not be touched.
+/// Returns an error for functions that must not be probed.
 pub fn check(symbols: &ElfSymbols, function: &Function) -> Result<(), Refusal> {
     if symbols.object().machine() != elf::EM_X86_64.0 {
         return Err(Refusal::Machine);
@@ -104,8 +104,8 @@ pub fn check(symbols: &ElfSymbols, function: &Function) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses the file of the dynamic loader, by its path. musl's loader is its C library as
-/// well, and is not refused.
+/// Returns an error for the file of the dynamic loader, recognized by its path. musl's loader is
+/// also its C library, and is not refused.
 pub fn check_file(path: &Path) -> Result<(), Refusal> {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     let is_loader = [&b"ld-linux"[..], b"ld-2.", b"ld64.so", b"ld.so"];

@@ -1,5 +1,5 @@
-//! The bytes of a table: in memory, or in a file of ours, of which each block
-//! is read and checked when it is first needed.
+//! The bytes of a table: in memory, or in a cache file, of which each block is read and verified on
+//! first use.
 
 use std::fs::File;
 use std::sync::OnceLock;
@@ -11,23 +11,23 @@ use crate::OpenError;
 use crate::bytes::u32_in;
 use crate::source::read_at;
 
-/// A page. A look-up reads some three of them, and most of what that costs is
-/// memory that the kernel has to find and fill.
+/// Block size, a page. A look-up reads about three blocks, and most of the cost is memory that the
+/// kernel has to find and fill.
 pub const BLOCK_BYTES: usize = 4 << 10;
 
-/// 1 GiB of debug information makes a table of some 300 MiB.
+/// Maximum size of a file. 1 GiB of debug information makes a table of some 300 MiB.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
+/// The bytes of a table.
 #[derive(Debug)]
 pub enum Blocks {
     Memory(Vec<u8>),
     File {
         file: File,
-        /// First of all bytes, then of those that are in blocks.
+        /// Number of all bytes at first; after [`Blocks::set_sums`] of those that are in blocks.
         len: u64,
         blocks: Slots,
-        /// What goes on in the next blocks, by the block that it starts in. Few
-        /// files have any.
+        /// Texts that continue in further blocks, by their first block. Few files have any.
         runs: OnceLock<Slots>,
         sums: Vec<u8>,
         damaged: AtomicBool,
@@ -44,8 +44,8 @@ impl Blocks {
             return Err(OpenError::Refused(what));
         }
         let len = metadata.len();
-        // Whoever owns it may read it without a note of when: a twentieth of the
-        // time that a block takes.
+        // The owner of a file may read it without updating its access time, which saves a twentieth
+        // of the time of reading a block.
         if let Ok(flags) = fcntl_getfl(&file) {
             _ = fcntl_setfl(&file, flags | OFlags::NOATIME);
         }
@@ -66,13 +66,13 @@ impl Blocks {
         }
     }
 
-    /// Whether sums count: what is in memory was written by us a moment ago, or
-    /// is read by a test that wants to see what damage does.
+    /// Whether checksums are verified. Bytes in memory were written by this process a moment ago,
+    /// or are read by a test of damaged tables.
     pub fn are_checked(&self) -> bool {
         matches!(self, Blocks::File { .. })
     }
 
-    /// The last `bytes` of it, before [`Blocks::set_sums`].
+    /// Returns the last `bytes` bytes; called before [`Blocks::set_sums`].
     pub fn tail(&self, bytes: u64) -> Option<Vec<u8>> {
         let start = self.len().checked_sub(bytes)?;
         match self {
@@ -81,7 +81,7 @@ impl Blocks {
         }
     }
 
-    /// Blocks end at `end`, and there is one sum for each; `None` if there is not.
+    /// Sets the end of the blocks and their checksums; `None` if the numbers do not match.
     pub fn set_sums(&mut self, end: u64, of_blocks: &[u8]) -> Option<()> {
         if let Blocks::File {
             len, blocks, sums, ..
@@ -96,7 +96,7 @@ impl Blocks {
         Some(())
     }
 
-    /// The bytes from `at` on, at least to the end of the block.
+    /// Returns the bytes from `at` on, at least up to the end of the block.
     #[inline]
     pub fn rest(&self, at: u64) -> Option<&[u8]> {
         match self {
@@ -112,8 +112,8 @@ impl Blocks {
         }
     }
 
-    /// The bytes from `at` on, however many blocks they are in: for the few
-    /// that start where a block does.
+    /// Returns `len` bytes from `at` on, over any number of blocks: for the few texts that start at
+    /// a block and are longer.
     #[cold]
     pub fn run(&self, at: u64, len: usize) -> Option<&[u8]> {
         let Blocks::File { blocks, runs, .. } = self else {
@@ -182,19 +182,18 @@ impl Blocks {
     }
 }
 
-/// Blocks that have been read, by number. There is room only for those of which
-/// one near by was asked for: to open a large file must not cost what it has
-/// blocks.
+/// Blocks that have been read, by number. Memory for their entries is allocated in groups, when one
+/// of a group is used: opening a large file must not cost memory in proportion to its blocks.
 #[derive(Debug, Default)]
 pub struct Slots {
     count: usize,
     groups: Box<[OnceLock<Group>]>,
-    /// Of the groups and blocks that are there: to ask each of them would take longer the larger
-    /// the file is.
+    /// Memory of the allocated groups and blocks: counting it each time would take longer the
+    /// larger the file is.
     held_bytes: AtomicUsize,
 }
 
-/// `None` inside if it is not what was written.
+/// The inner `None` marks a block with a wrong checksum.
 type Slot = OnceLock<Option<Box<[u8]>>>;
 type Group = Box<[Slot; GROUP]>;
 
@@ -210,7 +209,7 @@ impl Slots {
         }
     }
 
-    /// `None` if it was not read yet.
+    /// Returns a block; `None` if it was not read yet.
     #[inline]
     fn get(&self, index: usize) -> Option<Option<&[u8]>> {
         let group = self.groups.get(index / GROUP)?.get()?;

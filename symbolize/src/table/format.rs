@@ -11,13 +11,13 @@
 //!           and trailer
 //! ```
 //!
-//! The index and the trailer are read when a file is opened, with one call as a
-//! rule, and are all that is read: they say which block has an answer.
+//! The index and the trailer are read when a file is opened, usually with one system call. Nothing
+//! else is read then: the index says which block has an answer.
 //!
-//! Each part starts with a block. Every record's size divides a block's, and texts
-//! are placed so that none crosses the end of a block: whatever is read lies in
-//! one block. Only a text that is longer than a block goes on in the next ones,
-//! from the start of one. A table in memory needs none of that but leaves.
+//! Each part starts with a block. The size of a block is a multiple of every record's size, and
+//! texts are placed so that none crosses the end of a block, so everything lies within one block.
+//! Only a text that is longer than a block starts at a block and continues in the next ones. A
+//! table in memory keeps to this only for leaves.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -27,15 +27,17 @@ use crate::OpenError;
 use crate::address::Segment;
 use crate::bytes::{u32_at, u64_at};
 
+/// Last eight bytes of a table.
 pub const MAGIC: [u8; 8] = *b"PROFSYM1";
-/// Another one needs another directory of the cache.
+/// Version of the format; a new one needs a new cache directory.
 pub const VERSION: u32 = 4;
 
 const OTHER_VERSION: &str = "a table that another version of proftop made, build it again";
 
-/// base; parts: offset, length; number of ranges; length of the index; blocks,
-/// segments, length of key and source; sum, version, nothing, magic.
+/// Trailer: base; parts: offset, length; number of ranges; length of the index; blocks, segments,
+/// length of key and source; checksum, version, reserved, magic.
 pub const TRAILER_BYTES: usize = 128;
+/// Offset of the parts in the trailer; the offsets of other fields follow.
 pub const PARTS_AT: usize = 8;
 pub const RANGES_AT: usize = 72;
 pub const INDEX_BYTES_AT: usize = 80;
@@ -44,27 +46,27 @@ pub const SUM_AT: usize = 100;
 pub const VERSION_AT: usize = 104;
 pub const MAGIC_AT: usize = 120;
 
-/// So much body takes a byte of the index: two words a block, at most. Beside those
-/// there is little.
+/// Number of body bytes for each byte of the index: at most two words of the index per block, and
+/// little else.
 const BODY_BYTES_EACH: u64 = BLOCK_BYTES as u64 / 8;
 const OTHER_BYTES: u64 = 1 << 10;
 
-/// No place, no text, no file.
+/// The number for no place, no text, no file.
 pub const NONE: u32 = u32::MAX;
 
-/// start, size, name, how far `start` is into the function
+/// Size of a symbol: start, size, name, distance of `start` from the function's start.
 pub const SYMBOL_BYTES: usize = 16;
-/// directory, name
+/// Size of a file: directory, name.
 pub const FILE_BYTES: usize = 8;
-/// offset, vaddr, filesz, executable, of 64 bits each
+/// Size of a segment: offset, vaddr, filesz, executable, of 64 bits each.
 pub const SEGMENT_BYTES: usize = 32;
 const SEGMENTS_MAX: usize = 256;
 
-/// Longer texts are cut, as names of symbol tables are. Templates and closures
-/// have names of some 10 KiB at times.
+/// Maximum length of a text; longer ones are cut, like names of symbol tables. Templates and
+/// closures have names of some 10 KiB at times.
 pub const TEXT_BYTES_MAX: usize = 64 << 10;
 
-/// A text as a table has it.
+/// Cuts a text to the maximum length.
 pub fn cut(text: &[u8]) -> &[u8] {
     &text[..text.len().min(TEXT_BYTES_MAX)]
 }
@@ -79,19 +81,22 @@ pub enum TablePart {
     Text,
 }
 
+/// Number of parts.
 pub const PARTS: usize = 4;
 
-/// Index and trailer, checked: every part lies within the bytes.
+/// Index and trailer after verification: every part lies within the bytes.
 #[derive(Debug)]
 pub struct Directory {
+    /// Lowest link address; addresses in leaves are relative to it.
     pub base: u64,
+    /// Number of ranges in all leaves.
     pub ranges: u64,
     parts: [(u64, u64); PARTS],
-    /// As it was read, with the trailer.
+    /// The index as it was read, with the trailer.
     index: Vec<u8>,
     leaf_starts: Within,
     pages: OnceLock<Pages>,
-    /// Look-ups before there were pages.
+    /// Number of look-ups so far, until pages are made.
     searches: AtomicU32,
     symbol_starts: Within,
     segments: Within,
@@ -99,10 +104,10 @@ pub struct Directory {
     source: Within,
 }
 
-/// A stretch of the index.
+/// A range of the index.
 type Within = std::ops::Range<usize>;
 
-/// Takes the index apart, from its start on.
+/// Splits the index, from its start on.
 struct Cut {
     at: usize,
     end: usize,
@@ -118,7 +123,7 @@ impl Cut {
 }
 
 impl Directory {
-    /// Reads index and trailer, and gives `blocks` their sums.
+    /// Reads index and trailer, and sets the checksums of `blocks`.
     pub fn read(blocks: &mut Blocks) -> Result<Directory, OpenError> {
         let damaged = OpenError::Damaged("symbol table of the cache");
         let len = blocks.len();
@@ -189,12 +194,12 @@ impl Directory {
         })
     }
 
-    /// How many records the part has.
+    /// Number of records in a part.
     pub fn count(&self, part: TablePart, bytes: usize) -> u64 {
         self.parts[part as usize].1 / bytes as u64
     }
 
-    /// Where in the file a record of a part is.
+    /// Returns the file offset of a record.
     #[inline]
     pub fn record_at(&self, part: TablePart, index: u64, bytes: usize) -> Option<u64> {
         let (offset, len) = self.parts[part as usize];
@@ -202,7 +207,7 @@ impl Directory {
         (at < len).then(|| offset + at)
     }
 
-    /// Where a block of a part is, and how long.
+    /// Returns the file offset and the length of a block.
     #[inline]
     pub fn block_at(&self, part: TablePart, index: usize) -> Option<(u64, usize)> {
         let (offset, len) = self.parts[part as usize];
@@ -211,12 +216,12 @@ impl Directory {
         Some((offset + at, rest.min(BLOCK_BYTES as u64) as usize))
     }
 
-    /// How many leaves there are.
+    /// Number of leaves.
     pub fn leaves(&self) -> usize {
         self.leaf_starts.len() / 4
     }
 
-    /// The leaf that has an address, which is told as it is in leaves.
+    /// Returns the leaf for an address, given relative to the base as in leaves.
     #[inline]
     pub fn leaf_at(&self, rel: u32) -> Option<usize> {
         let starts = self.index[self.leaf_starts.clone()].as_chunks().0;
@@ -229,7 +234,7 @@ impl Directory {
         behind.checked_sub(1)
     }
 
-    /// Where to look until look-ups are worth pages: among all leaves.
+    /// Returns where to search before pages are worthwhile: all leaves.
     #[cold]
     fn without_pages(&self, starts: &[[u8; 4]]) -> Within {
         if self.searches.fetch_add(1, Ordering::Relaxed) == SEARCHES_MAX {
@@ -238,7 +243,7 @@ impl Directory {
         0..starts.len()
     }
 
-    /// Of each block of symbols its first address, minus the base.
+    /// The first address of each block of symbols, minus the base.
     pub fn symbol_starts(&self) -> &[[u8; 4]] {
         self.index[self.symbol_starts.clone()].as_chunks().0
     }
@@ -268,7 +273,7 @@ impl Directory {
     }
 }
 
-/// The last word in ascending ones that is no more than `value`.
+/// Returns the index of the last of ascending words that is at most `value`.
 #[inline]
 pub fn last_at_or_before(words: &[[u8; 4]], value: u32) -> Option<usize> {
     behind(words, value).checked_sub(1)
@@ -279,19 +284,19 @@ fn behind(words: &[[u8; 4]], value: u32) -> usize {
     words.partition_point(|word| u32::from_le_bytes(*word) <= value)
 }
 
-/// Where to look for an address among the leaves: from which on they start in
-/// each page, of which there are about as many.
+/// Divides the addresses into about as many pages as there are leaves: for each page the first leaf
+/// that starts in it.
 #[derive(Debug, Default)]
 struct Pages {
     shift: u32,
     firsts: Box<[u32]>,
 }
 
-/// Fewer leaves are searched as fast without.
+/// Number of leaves below which searching all of them is as fast.
 const PAGED_MIN: usize = 32;
 
-/// Who asks a table for the frames of one crash does not wait for its pages, which
-/// cost what some hundred look-ups gain by them.
+/// Number of look-ups after which pages are made. A caller that looks up the frames of one crash
+/// should not wait for them, as they cost as much as some hundred look-ups save.
 const SEARCHES_MAX: u32 = 256;
 
 impl Pages {
@@ -317,13 +322,13 @@ impl Pages {
         }
     }
 
-    /// Which of `count` leaves start in the page of an address.
+    /// Returns which of `count` leaves start in the page of an address.
     #[inline]
     fn near(&self, rel: u32, count: usize) -> Within {
         let page = (rel >> self.shift) as usize;
         match self.firsts.get(page..).unwrap_or_default() {
             [first, behind, ..] => *first as usize..*behind as usize,
-            // Behind the last start; or there are no pages.
+            // After the last start; or there are no pages.
             _ if self.firsts.is_empty() => 0..count,
             _ => count..count,
         }
@@ -341,7 +346,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// In any page the same leaf is found as by a search of all.
+        /// With any page division the same leaf is found as by a search of all.
         #[test]
         fn pages_lose_no_leaf(
             starts in proptest::collection::btree_set(0u32..200_000, 0..300),
@@ -358,7 +363,7 @@ mod tests {
             }
         }
 
-        /// Whatever the starts are, there are about as many pages.
+        /// The number of pages is similar to that of the starts, whatever these are.
         #[test]
         fn there_are_not_many_pages(starts in proptest::collection::vec(any::<u32>(), 0..300)) {
             let starts: Vec<[u8; 4]> = starts.iter().map(|s| s.to_le_bytes()).collect();

@@ -1,6 +1,5 @@
-//! Texts, each kept once, laid out as the table has them: a length, then the
-//! bytes, at a multiple of four and within one block, or, if they are longer than
-//! one, from the start of a block on.
+//! Stores texts, each once, in the layout of the table: a length, then the bytes, at a multiple of
+//! four and within one block; texts longer than a block begin at the start of one.
 
 use std::collections::HashMap;
 
@@ -8,17 +7,17 @@ use super::blocks::BLOCK_BYTES;
 use super::format::NONE;
 use crate::hash::FastState;
 
-/// They are laid out for a part that starts with a block.
+/// The texts, laid out for a part that starts with a block.
 #[derive(Debug)]
 pub struct Texts<'t> {
     ids: HashMap<&'t [u8], u32, FastState>,
     pub bytes: Vec<u8>,
-    /// In memory blocks have no bounds.
+    /// Whether the table stays in memory, where texts may cross blocks.
     in_memory: bool,
 }
 
 impl<'t> Texts<'t> {
-    /// There may be so many.
+    /// Prepares for about `count` texts.
     pub fn new(in_memory: bool, count: usize) -> Texts<'t> {
         Texts {
             ids: HashMap::with_capacity_and_hasher(count, FastState::default()),
@@ -27,8 +26,8 @@ impl<'t> Texts<'t> {
         }
     }
 
-    /// The number of a text, in words from the part's start; `NONE` when there
-    /// are more than numbers.
+    /// Returns the number of a text: its offset from the part's start, in words; `NONE` if no
+    /// numbers are left.
     pub fn add(&mut self, text: &'t [u8]) -> u32 {
         if let Some(id) = self.ids.get(text) {
             return *id;

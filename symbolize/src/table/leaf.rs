@@ -1,5 +1,5 @@
-//! A *leaf*: one block with all that there is about a stretch of addresses, but
-//! for names of functions and files. A look-up reads one.
+//! A *leaf*: one block with everything about a range of addresses, except the names of functions
+//! and files. A look-up reads one leaf.
 //!
 //! ```text
 //! 0   number of ranges, of places                       2 + 2
@@ -8,7 +8,7 @@
 //! …   by range: its place                               2
 //! ```
 //!
-//! A place that several leaves need is in each of them.
+//! A place that several leaves need is stored in each of them.
 
 use std::collections::HashMap;
 
@@ -19,17 +19,17 @@ use super::place::FunctionPlace;
 use crate::bytes::{u16_at, u32_at};
 use crate::hash::FastState;
 
-/// No place of this leaf.
+/// The index for no place of this leaf.
 pub const NO_PLACE: u16 = u16::MAX;
 
 const HEAD_BYTES: usize = 4;
 const PLACE_BYTES: usize = 16;
 const RANGE_BYTES: usize = 4 + 2;
 
-/// A place as it lies in a leaf.
+/// A place as stored in a leaf.
 pub type PlaceBytes = [u8; PLACE_BYTES];
 
-/// A leaf, to be read.
+/// Reads a leaf.
 #[derive(Debug, Clone, Copy)]
 pub struct Leaf<'t> {
     starts: &'t [[u8; 4]],
@@ -38,7 +38,7 @@ pub struct Leaf<'t> {
 }
 
 impl<'t> Leaf<'t> {
-    /// `None` if there are more ranges or places than bytes.
+    /// Opens a leaf; `None` if it claims more ranges or places than there are bytes.
     #[inline]
     pub fn new(bytes: &'t [u8]) -> Option<Leaf<'t>> {
         let (head, rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
@@ -52,7 +52,7 @@ impl<'t> Leaf<'t> {
         })
     }
 
-    /// The number of the place at an address.
+    /// Returns the index of the place at an address.
     #[inline]
     pub fn place_at(&self, rel: u32) -> Option<u16> {
         let range = last_at_or_before(self.starts, rel)?;
@@ -63,7 +63,7 @@ impl<'t> Leaf<'t> {
         self.places
     }
 
-    /// All ranges: where each starts, and the number of its place.
+    /// All ranges: start of each, and the index of its place.
     pub fn ranges(
         &self,
     ) -> impl DoubleEndedIterator<Item = (u32, u16)> + ExactSizeIterator + use<'t> {
@@ -72,7 +72,7 @@ impl<'t> Leaf<'t> {
     }
 }
 
-/// A place, its column and parent within the leaf.
+/// Decodes a place, its column and parent within the leaf.
 #[inline]
 pub fn place(bytes: &PlaceBytes) -> (FunctionPlace, u16) {
     let place = FunctionPlace {
@@ -84,7 +84,7 @@ pub fn place(bytes: &PlaceBytes) -> (FunctionPlace, u16) {
     (place, u16_at(bytes, 14))
 }
 
-/// Moves the starts of a leaf, and changes its places but for their parents.
+/// Moves the starts of a leaf by `starts_by`, and changes its places except for their parents.
 pub fn relocate(bytes: &mut [u8], starts_by: u32, mut change: impl FnMut(&mut FunctionPlace)) {
     let Some((head, rest)) = bytes.split_first_chunk_mut::<HEAD_BYTES>() else {
         return;
@@ -108,18 +108,18 @@ pub struct Filling {
     places: Vec<PlaceBytes>,
     numbers: Vec<u16>,
     ids: HashMap<PlaceBytes, u16, FastState>,
-    /// How many leaves there were before.
+    /// Number of leaves that were finished before.
     filled: u32,
 }
 
 impl Filling {
-    /// Whether one more range fits, and so many places.
+    /// Whether one more range fits, and this many places.
     pub fn has_room(&self, places: usize) -> bool {
         let places = self.places.len() + places;
         bytes(self.starts.len() + 1, places) <= BLOCK_BYTES
     }
 
-    /// The number of a place, each being kept once. There must be room.
+    /// Returns the index of a place, which is added if it is new. There must be room.
     pub fn add_place(&mut self, place: &FunctionPlace, parent: u16) -> u16 {
         let place = bytes_of(place, parent);
         let next = self.places.len() as u16;
@@ -130,7 +130,7 @@ impl Filling {
         number
     }
 
-    /// From `start` on it is that place. There must be room.
+    /// Adds a range that begins at `start`. There must be room.
     pub fn add_range(&mut self, start: u32, place: u16) {
         if self.numbers.last() != Some(&place) {
             self.starts.push(start);
@@ -138,7 +138,7 @@ impl Filling {
         }
     }
 
-    /// The first address, minus the base; `None` if there is nothing in it.
+    /// The first address minus the base; `None` for an empty leaf.
     pub fn start(&self) -> Option<u32> {
         self.starts.first().copied()
     }
@@ -151,7 +151,7 @@ impl Filling {
         bytes(self.starts.len(), self.places.len())
     }
 
-    /// Puts the leaf out, and begins another.
+    /// Appends the leaf to `out`, and begins another one.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         out.extend((self.starts.len() as u16).to_le_bytes());
         out.extend((self.places.len() as u16).to_le_bytes());
@@ -161,7 +161,7 @@ impl Filling {
         self.forget();
     }
 
-    /// Begins another.
+    /// Drops the contents and begins another leaf.
     pub fn forget(&mut self) {
         self.starts.clear();
         self.places.clear();
@@ -175,12 +175,12 @@ fn bytes(ranges: usize, places: usize) -> usize {
     HEAD_BYTES + ranges * RANGE_BYTES + places * PLACE_BYTES
 }
 
-/// Numbers in the leaf that is being filled, by those that places have elsewhere.
+/// Maps the numbers of places elsewhere to indexes in the leaf that is being filled.
 #[derive(Debug, Default)]
 pub struct Numbers(Vec<(u32, u16)>);
 
 impl Numbers {
-    /// There are so many places elsewhere, none of which is in the leaf.
+    /// Prepares for `count` places elsewhere, none of which is in the leaf.
     pub fn reset(&mut self, count: usize) {
         self.0.clear();
         self.0.resize(count, (u32::MAX, NO_PLACE));
@@ -202,13 +202,13 @@ fn bytes_of(place: &FunctionPlace, parent: u16) -> PlaceBytes {
     bytes[..4].copy_from_slice(&place.function.to_le_bytes());
     bytes[4..8].copy_from_slice(&place.file.to_le_bytes());
     bytes[8..12].copy_from_slice(&place.line.to_le_bytes());
-    // No compiler tells of more; 0 is not known.
+    // Compilers do not write larger columns; 0 means unknown.
     let column = u16::try_from(place.column).unwrap_or(0);
     bytes[12..14].copy_from_slice(&column.to_le_bytes());
     bytes[14..].copy_from_slice(&parent.to_le_bytes());
     bytes
 }
 
-/// The longest chain has room in a leaf of its own.
+/// The longest chain fits into a leaf of its own.
 const _: () = assert!(HEAD_BYTES + RANGE_BYTES + CHAIN_MAX * PLACE_BYTES <= BLOCK_BYTES);
 const _: () = assert!(BLOCK_BYTES / RANGE_BYTES < NO_PLACE as usize);

@@ -1,11 +1,11 @@
-//! A place of a table: which function, and where in source text.
+//! A place of a table: a function and a source location.
 
-/// Function, and place in source text.
+/// A function and a source location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FunctionPlace {
-    /// A text, or `NONE`.
+    /// Number of a text, or `NONE`.
     pub function: u32,
-    /// A file, or `NONE`.
+    /// Number of a file, or `NONE`.
     pub file: u32,
     pub line: u32,
     pub column: u32,

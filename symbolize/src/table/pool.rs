@@ -1,6 +1,6 @@
-//! The texts and files of all units, each with one number. What lies in a section of
-//! strings has it by its place there, and is read when all units are: a unit knows
-//! no more of a name than where it is.
+//! The texts and files of all units, each with one number. A text in a section of strings is
+//! identified by its offset there, and is read after all units: until then only its offset is
+//! known.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,10 +8,10 @@ use std::collections::HashMap;
 use super::format::{NONE, cut};
 use crate::hash::FastState;
 
-/// A text that a unit tells of.
+/// A text that a unit refers to.
 #[derive(Debug, Clone)]
 pub enum Text<'d> {
-    /// In the section of strings, from there on.
+    /// At this offset of the section of strings.
     At(u32),
     /// These bytes.
     Bytes(Cow<'d, [u8]>),
@@ -21,23 +21,23 @@ pub enum Text<'d> {
 #[derive(Debug, Clone, Copy)]
 enum Source {
     At(u32),
-    /// Among those that came as bytes.
+    /// Index among the texts that were added as bytes.
     Own(u32),
 }
 
-/// Texts and files while units are read.
+/// The texts and files while units are read.
 #[derive(Debug, Default)]
 pub struct Pool {
     texts: Vec<Source>,
     places: HashMap<u32, u32, FastState>,
     own: HashMap<Box<[u8]>, u32, FastState>,
-    /// Directory and name.
+    /// Directory and name of each file.
     files: Vec<(u32, u32)>,
     file_numbers: HashMap<(u32, u32), u32, FastState>,
 }
 
 impl Pool {
-    /// The number of a text; equal texts that come as bytes have one.
+    /// Returns the number of a text; equal texts that are added as bytes have the same number.
     pub fn add(&mut self, text: Text<'_>) -> u32 {
         let next = self.texts.len() as u32;
         let (number, source) = match text {
@@ -61,7 +61,7 @@ impl Pool {
         number
     }
 
-    /// The number of a file, whose directory and name are numbers of texts.
+    /// Returns the number of a file whose directory and name are numbers of texts.
     pub fn add_file(&mut self, directory: u32, name: u32) -> u32 {
         let next = self.files.len() as u32;
         let pair = (directory, name);
@@ -72,8 +72,8 @@ impl Pool {
         number
     }
 
-    /// All of them. `read` is given places in the section of strings, ascending, each
-    /// once, and gives the texts that start there.
+    /// Completes the pool. `read` gets ascending offsets in the section of strings, each once, and
+    /// returns the texts that start there.
     pub fn read(self, read: impl FnOnce(&[u32]) -> Vec<TextBlock>) -> KnownTexts {
         let Pool {
             mut texts,
@@ -103,7 +103,7 @@ impl Pool {
     }
 }
 
-/// So many texts that were read, one behind the other; the last block has the rest.
+/// A block of texts, one after the other. All blocks but the last have the same number of texts.
 #[derive(Debug, Default)]
 pub struct TextBlock {
     bytes: Vec<u8>,
@@ -111,21 +111,21 @@ pub struct TextBlock {
 }
 
 impl TextBlock {
-    /// Texts of one block.
+    /// Number of texts in one block.
     pub const TEXTS: usize = 4096;
 
-    /// No longer than a table has it.
+    /// Adds a text, cut to the maximum length.
     pub fn push(&mut self, text: &[u8]) {
         self.bytes.extend_from_slice(cut(text));
         self.ends.push(self.bytes.len() as u32);
     }
 
-    /// Bytes of all its texts.
+    /// Number of bytes of all its texts.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// There will be no more.
+    /// Frees unused capacity, as no more texts will be added.
     pub fn shrink(&mut self) {
         self.bytes.shrink_to_fit();
         self.ends.shrink_to_fit();
@@ -141,7 +141,7 @@ impl TextBlock {
 /// The texts and files of all units.
 #[derive(Debug, Default)]
 pub struct KnownTexts {
-    /// [`Source::At`] counts through the blocks.
+    /// Where each text is; [`Source::At`] counts through the blocks.
     texts: Vec<Source>,
     blocks: Vec<TextBlock>,
     own: Vec<Box<[u8]>>,
@@ -154,7 +154,7 @@ impl KnownTexts {
         self.texts.len()
     }
 
-    /// Empty where there is none.
+    /// Returns a text; empty if there is none with that number.
     pub fn get(&self, number: u32) -> &[u8] {
         if number == NONE {
             return &[];

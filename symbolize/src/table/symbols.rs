@@ -1,5 +1,4 @@
-//! Names for code without debug information, from the symbol table that was
-//! written along.
+//! Names for code without debug information, from the symbol table that is stored with the ranges.
 
 use super::Table;
 use super::format::{SYMBOL_BYTES, TablePart, last_at_or_before};
@@ -34,19 +33,19 @@ impl Symbol {
 }
 
 impl Table {
-    /// All functions of the symbol table, where each starts and its name.
+    /// All functions of the symbol table, with start and name.
     pub fn symbols(&self) -> impl Iterator<Item = (LinkAddr, &[u8])> {
         let count = self.directory.count(TablePart::Symbols, SYMBOL_BYTES);
         (0..count).filter_map(|index| {
             let symbol = Symbol::of(self.record(TablePart::Symbols, index)?);
-            // Behind a function that lies in it, it only goes on.
+            // A record after a nested function only continues the outer one.
             let addr = self.directory.base.checked_add(symbol.start.into())?;
             (symbol.within == 0).then_some((LinkAddr(addr), self.text(symbol.name)?))
         })
     }
 
-    /// The function at `addr` as the file's symbol table has it, if the table
-    /// was written with one.
+    /// Returns the function at `addr` in the file's symbol table, if the table was written with
+    /// one.
     pub fn symbol(&self, addr: LinkAddr) -> Option<NamedRange<'_>> {
         let rel = u32::try_from(addr.0.checked_sub(self.directory.base)?).ok()?;
         let block = last_at_or_before(self.directory.symbol_starts(), rel)?;

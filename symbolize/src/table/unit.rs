@@ -1,5 +1,5 @@
-//! What one unit says of its code, before it is part of a table: leaves like those of
-//! the table, with functions and files by numbers of the unit.
+//! What one unit says about its code, before it is part of a table: leaves like those of the table,
+//! in which functions and files are numbers of the unit.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,28 +7,30 @@ use super::format::NONE;
 use super::leaf::{Filling, Leaf, NO_PLACE};
 use super::pool::{Pool, Text};
 
-/// Behind a gap as wide as this there is another leaf: other units have code there.
+/// A gap of at least this many bytes begins a new leaf, because other units have code there.
 const GAP_MIN: u32 = 256;
 
-/// Of one unit; the largest known have some megabytes. Chains of strangers could need
-/// a leaf for each range. What follows is lost.
+/// Maximum size of the leaves of one unit; the largest known have some megabytes. In a hostile file
+/// each range could need a leaf. What follows is lost.
 const LEAVES_BYTES_MAX: usize = 1 << 30;
 
-/// The leaves of a unit. Their ranges ascend, and the last has no place.
+/// The leaves of a unit. Their ranges ascend, and the last one has no place.
 #[derive(Debug, Default, Clone)]
 pub(super) struct UnitLeaves {
-    /// Where the first range starts; ranges count from there.
+    /// Start of the first range; ranges are relative to it.
     pub first: u64,
     bytes: Vec<u8>,
-    /// Where in `bytes` each ends.
+    /// End of each leaf in `bytes`.
     ends: Vec<u32>,
 }
 
 impl UnitLeaves {
+    /// Number of leaves.
     pub fn count(&self) -> usize {
         self.ends.len()
     }
 
+    /// Bytes of the leaf with this index.
     pub fn bytes(&self, index: usize) -> &[u8] {
         let from = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[from as usize..self.ends[index] as usize]
@@ -39,19 +41,18 @@ impl UnitLeaves {
     }
 }
 
-/// What one unit says of its code.
+/// What one unit says about its code.
 #[derive(Debug, Default)]
 pub struct UnitRanges {
     pub(super) leaves: UnitLeaves,
-    /// What places of the unit refer to, by numbers of the pool; `NONE` where no name was
+    /// The texts that places of the unit refer to, as numbers of the pool; `NONE` where no name was
     /// found.
     pub(super) texts: Box<[u32]>,
     pub(super) files: Box<[u32]>,
 }
 
-/// Room in which units are read, one after the other: what grew for one is large
-/// enough for the next. What is kept of each is as large as it has to be, and
-/// there is nothing between that was given back.
+/// Buffers in which units are read, one after the other: they keep their capacity. What is kept of
+/// each unit is allocated with its exact size, so that memory is not fragmented.
 #[derive(Debug, Default)]
 pub struct UnitScratch {
     leaves: UnitLeaves,
@@ -64,14 +65,14 @@ pub struct UnitBuilder<'d> {
     leaves: UnitLeaves,
     filling: Filling,
     texts: Vec<Option<Text<'d>>>,
-    /// Directory and name, both among the texts.
+    /// Directory and name of each file, as numbers of texts.
     files: Vec<(u32, u32)>,
-    /// Where the last range starts, if it has no place.
+    /// Start of the last range, if it has no place.
     gap: Option<u32>,
 }
 
 impl<'d> UnitBuilder<'d> {
-    /// A unit without ranges. Takes over the memory of one that was read before.
+    /// Begins a unit, with the buffers of one that was read before.
     pub fn new(scratch: UnitScratch) -> UnitBuilder<'d> {
         let UnitScratch {
             mut leaves,
@@ -88,13 +89,13 @@ impl<'d> UnitBuilder<'d> {
         }
     }
 
-    /// A text, which may be told later.
+    /// Adds a text; its contents may be set later.
     pub fn add_text(&mut self, text: Option<Text<'d>>) -> u32 {
         self.texts.push(text);
         self.texts.len() as u32 - 1
     }
 
-    /// The number of a file in this unit.
+    /// Returns the number of a file in this unit.
     pub fn add_file(&mut self, directory: Text<'d>, name: Text<'d>) -> u32 {
         let directory = self.add_text(Some(directory));
         let name = self.add_text(Some(name));
@@ -102,8 +103,7 @@ impl<'d> UnitBuilder<'d> {
         self.files.len() as u32 - 1
     }
 
-    /// The leaf that is being filled, in which there is room for a range and so many
-    /// places.
+    /// Returns the leaf that is being filled, with room for a range and `places` places.
     pub fn leaf(&mut self, places: usize) -> &mut Filling {
         if !self.filling.has_room(places) {
             self.put();
@@ -111,8 +111,8 @@ impl<'d> UnitBuilder<'d> {
         &mut self.filling
     }
 
-    /// From `start` on it is a place of that leaf, or none. Starts ascend. What is
-    /// 4 GiB behind the first is left out: no file has any.
+    /// Begins a range at `start` with a place of that leaf, or with none. Starts ascend. Ranges 4
+    /// GiB after the first one are left out: no file has any.
     pub fn add_range(&mut self, start: u64, place: u16) {
         if self.filling.ranges() == 0 && self.leaves.ends.is_empty() {
             self.leaves.first = start;
@@ -130,8 +130,7 @@ impl<'d> UnitBuilder<'d> {
         self.filling.add_range(start, place);
     }
 
-    /// To be called before a range with a place is added: what follows a wide gap
-    /// begins a leaf.
+    /// Must be called before a range with a place is added: after a wide gap a new leaf begins.
     pub fn skip_gap(&mut self, start: u64) {
         let behind = |gap: u32| start.saturating_sub(self.leaves.first + u64::from(gap));
         if self.gap.is_some_and(|gap| behind(gap) >= GAP_MIN.into()) {
@@ -147,8 +146,8 @@ impl<'d> UnitBuilder<'d> {
         self.leaves.ends.push(self.leaves.bytes.len() as u32);
     }
 
-    /// Ends the unit: what it says, with texts and files that are those of the pool, and
-    /// the room for the next one.
+    /// Ends the unit. Returns its contents, with texts and files as numbers of the pool, and the
+    /// buffers for the next unit.
     pub fn finish(mut self, pool: &Mutex<Pool>) -> (UnitRanges, UnitScratch) {
         self.put();
         let mut pool = pool.lock().unwrap_or_else(PoisonError::into_inner);
@@ -178,7 +177,7 @@ impl<'d> UnitBuilder<'d> {
 }
 
 impl UnitRanges {
-    /// Tells a text that was not known, or not by its best name.
+    /// Sets a text that was unknown, or replaces it by a better name.
     pub fn set_text(&mut self, index: u32, text: Text<'_>, is_better: bool, pool: &mut Pool) {
         if let Some(known) = self.texts.get_mut(index as usize)
             && (is_better || *known == NONE)

@@ -1,5 +1,5 @@
-//! What all units say as the bytes of one table, put out as they come: none of them is
-//! held that is on disk already.
+//! Writes all units as one table. Blocks are written as they are completed, so a table on disk is
+//! never in memory as a whole.
 
 mod joined;
 mod places;
@@ -17,50 +17,50 @@ use crate::address::Segments;
 
 use places::{AllTexts, Files};
 
-/// What a table holds beside the ranges of units.
+/// The contents of a table in addition to the ranges of units.
 #[derive(Debug, Default)]
 pub struct Extras<'x> {
-    /// What identifies the file.
+    /// Identity of the file.
     pub key: &'x [u8],
-    /// What identifies the file that the debug information is from.
+    /// Identity of the file with the debug information.
     pub source: &'x [u8],
     /// The parts of the file that processes map.
     pub segments: Option<&'x Segments>,
     /// The functions of its symbol table.
     pub symbols: Option<&'x dyn Symbols>,
-    /// Whether to keep columns, by which ranges are cut finer.
+    /// Whether to store columns, which need finer ranges.
     pub columns: bool,
-    /// Not to be written to disk: texts need not keep to blocks.
+    /// Whether the table stays in memory: then texts may cross blocks.
     pub in_memory: bool,
 }
 
-/// The functions of a symbol table. They are asked for when all else is written: names
-/// of symbols take as much memory as what is gone then.
+/// The functions of a symbol table. They are read after everything else was written: their names
+/// take as much memory as was freed by then.
 pub trait Symbols: Debug + Sync {
-    /// An address before which there is none.
+    /// An address before which there is no function.
     fn first(&self) -> Option<u64>;
 
-    /// By start, without overlaps.
+    /// All functions by start, without overlaps.
     fn entries(&self) -> Vec<SymbolEntry<'_>>;
 }
 
-/// A stretch of a function of the symbol table.
+/// A part of a function of the symbol table.
 #[derive(Debug, Clone, Copy)]
 pub struct SymbolEntry<'x> {
-    /// The link address where it begins.
+    /// Link address where it begins.
     pub start: u64,
-    /// How far `start` is from the function's.
+    /// Distance of `start` from the function's start.
     pub within: u32,
-    /// Its bytes.
+    /// Number of bytes.
     pub size: u32,
-    /// The function's name, as the compiler wrote it.
+    /// Name of the function, as the compiler wrote it.
     pub name: &'x [u8],
 }
 
-/// Puts out so much at once.
+/// Number of bytes written at once.
 const PIECE_BYTES: usize = 16 * BLOCK_BYTES;
 
-/// A table in memory. Of units that claim the same code the first one counts.
+/// Writes a table to memory. If units claim the same code, the first one gets it.
 pub fn write(
     units: Vec<UnitRanges>,
     known: &KnownTexts,
@@ -68,12 +68,12 @@ pub fn write(
 ) -> Result<Vec<u8>, OpenError> {
     let mut bytes = Vec::new();
     write_to(units, known, extras, &mut bytes)?;
-    // It grew by doubling, and is kept.
+    // The buffer grew by doubling, and is kept.
     bytes.shrink_to_fit();
     Ok(bytes)
 }
 
-/// The same wherever it belongs.
+/// Writes a table to `sink`.
 pub fn write_to(
     mut units: Vec<UnitRanges>,
     known: &KnownTexts,
@@ -103,7 +103,7 @@ pub fn write_to(
         .map_err(|source| OpenError::Write { source })
 }
 
-/// The lowest address that is told of.
+/// The lowest address in the table.
 fn base(units: &[UnitRanges], extras: &Extras<'_>) -> u64 {
     let code = units
         .iter()
@@ -114,18 +114,18 @@ fn base(units: &[UnitRanges], extras: &Extras<'_>) -> u64 {
     code.chain(symbols).min().unwrap_or(0)
 }
 
-/// A table as it grows.
+/// A table that is being written.
 struct Output<'s> {
     sink: &'s mut dyn Write,
-    /// What was not put out yet: it starts with a block, `before` from the start.
+    /// Bytes that were not written yet: they begin at a block; `before` bytes precede them.
     bytes: Vec<u8>,
     before: usize,
-    /// Of the blocks that were.
+    /// Checksums of the written blocks.
     sums: Vec<u32>,
     failed: Option<io::Error>,
     in_memory: bool,
     trailer: [u8; TRAILER_BYTES],
-    /// What the index begins with: where leaves start, and blocks of symbols.
+    /// The beginning of the index: starts of leaves, and of blocks of symbols.
     starts: Vec<u32>,
 }
 
@@ -204,7 +204,7 @@ impl<'s> Output<'s> {
         self.before + self.bytes.len()
     }
 
-    /// Puts out all whole blocks, if they are so much.
+    /// Writes all complete blocks, if there are at least `bytes_min`.
     fn put_out(&mut self, bytes_min: usize) {
         let len = self.bytes.len() / BLOCK_BYTES * BLOCK_BYTES;
         if len >= bytes_min {
@@ -233,7 +233,7 @@ impl<'s> Output<'s> {
         self.trailer[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }
 
-    /// Adds index and trailer.
+    /// Appends index and trailer.
     fn finish(mut self, base: u64, extras: &Extras<'_>) -> io::Result<()> {
         self.put_out_first(self.bytes.len());
         let words = self.starts.iter().chain(&self.sums);

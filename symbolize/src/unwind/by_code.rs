@@ -1,15 +1,15 @@
-//! Functions of AArch64 without unwind information, as in programs that were built without it: what
-//! their instructions do to the stack is followed from where they begin, along all branches.
-//! Compilers move the stack pointer by constants, and save the link register where
-//! it can be seen, so that nothing has to be guessed but where a function begins:
+//! Functions of AArch64 without unwind information, as in programs that were built without it. The
+//! effects of their instructions on the stack are followed from the function's start, along all
+//! branches. Compilers move the stack pointer by constants, and save the link register visibly, so
+//! only the starts of functions have to be guessed:
 //!
-//! 1. what a call anywhere in the section leads to,
-//! 2. else code that no branch leads to. If a jump by a table comes before it, and it
-//!    does not begin as functions do, it is a place that the table leads to.
+//! 1. the target of a call anywhere in the section,
+//! 2. else code that no branch leads to. If a jump by a table comes before it, and it does not
+//!    begin as functions do, it is a target of the table.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `instruction` | what an instruction does, as far as it is asked here |
+//! | `instruction` | decodes the relevant effects of an instruction |
 //! | `frame` | a function's frame at an instruction, and how an instruction changes it |
 
 mod frame;
@@ -27,17 +27,18 @@ use instruction::{BYTES, Flow, flow};
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-/// Code of a file that is followed, whole sections: of each instruction two bytes are kept
-/// meanwhile. Programs without unwind information are smaller by far.
+/// Maximum size of the code that is followed, in whole sections: two bytes per instruction are
+/// needed meanwhile. Programs without unwind information are much smaller.
 const CODE_BYTES_MAX: u64 = 32 << 20;
 
-/// Functions of a section that its calls tell the beginnings of; more are found as others are.
+/// Maximum number of functions of a section that are found by calls; more are found while others
+/// are followed.
 const CALLED_MAX: usize = 1 << 20;
 
-/// Different frames in a section. Large programs have some hundreds.
+/// Maximum number of different frames in a section. Large programs have some hundreds.
 const FRAMES_MAX: usize = 4096;
 
-/// Adds rows for code in `known` that is a hole so far.
+/// Adds rows for code that is a hole in `known`.
 pub fn read(object: &Object, known: &[Row], collector: &mut Collector) -> Result<(), OpenError> {
     if collector.machine != Machine::Aarch64 {
         return Ok(());
@@ -61,7 +62,7 @@ pub fn read(object: &Object, known: &[Row], collector: &mut Collector) -> Result
     Ok(())
 }
 
-/// The addresses of a section that no row covers.
+/// Returns the addresses of a section that no row covers.
 fn holes(known: &[Row], section: &Section) -> Vec<Range<u64>> {
     let mut holes = Vec::new();
     let behind = known.partition_point(|row| u64::from(row.start) <= section.addr);
@@ -108,7 +109,7 @@ fn add(
     Ok(())
 }
 
-/// What the calls in this code lead to.
+/// Returns the targets of calls in this code.
 fn called(code: &[u8], start: u64) -> BTreeSet<u64> {
     let calls =
         (0..code.len())
@@ -122,7 +123,7 @@ fn called(code: &[u8], start: u64) -> BTreeSet<u64> {
     calls.take(CALLED_MAX).collect()
 }
 
-/// The rules of a piece of code at `start`, by address, from its first byte on.
+/// Returns the rules of a piece of code at `start`, by address, from its first byte on.
 pub(super) fn rows(
     code: &[u8],
     start: u64,
@@ -145,16 +146,16 @@ pub(super) fn rows(
     rows
 }
 
-/// Code that is being followed. Instructions are counted from its beginning.
+/// Code that is being followed. Instructions are numbered from its beginning.
 struct Scan<'c> {
     code: &'c [u8],
-    /// Of each instruction the number of its frame, from 1 on; 0 if nothing has led there.
+    /// Number of the frame at each instruction, from 1 on; 0 if nothing has led there.
     frames: Vec<u16>,
     different: Vec<Frame>,
     numbers: HashMap<Frame, u16>,
-    /// Where functions begin.
+    /// Whether a function begins at each instruction.
     begins: Vec<bool>,
-    /// What is still to be followed.
+    /// Instructions that are still to be followed, with their frames.
     open: Vec<(usize, Frame)>,
 }
 
@@ -175,7 +176,7 @@ impl<'c> Scan<'c> {
         u32_in(self.code, at * BYTES as usize).unwrap_or_default()
     }
 
-    /// Follows the functions that begin there.
+    /// Follows the functions that begin at these instructions.
     fn begin(&mut self, starts: Vec<usize>) {
         for at in starts {
             self.begins[at] = true;
@@ -184,9 +185,9 @@ impl<'c> Scan<'c> {
         self.drain();
     }
 
-    /// Follows what nothing has led to, from the first instruction on.
+    /// Follows the code that nothing has led to, from the first instruction on.
     fn sweep(&mut self) {
-        // The frame at the last jump by a table, of the function that comes before.
+        // The frame at the last jump by a table, of the preceding function.
         let mut by_table: Option<Frame> = None;
         for at in 0..self.frames.len() {
             let word = self.word(at);
@@ -213,14 +214,15 @@ impl<'c> Scan<'c> {
         }
     }
 
-    /// From an instruction on until something else has been there, or the code leaves.
+    /// Follows the code from an instruction on, until an instruction that was already followed, or
+    /// until control leaves.
     fn follow(&mut self, mut at: usize, mut frame: Frame) {
         let entry = at;
-        // Nothing but padding came since.
+        // Whether only padding came since a call.
         let mut has_called = false;
         while at < self.frames.len() && self.frames[at] == 0 {
             let word = self.word(at);
-            // A call that does not come back may be a function's last instruction.
+            // A call that does not return may be a function's last instruction.
             let is_next = has_called && instruction::begins_a_function(word);
             if at != entry && (self.begins[at] || is_next) {
                 return;
@@ -263,8 +265,8 @@ impl<'c> Scan<'c> {
         Some(number)
     }
 
-    /// The rule at an instruction. What is called returns behind it, where the link register is
-    /// not the caller's any more: only a frame record tells there.
+    /// Returns the rule at an instruction. After a call the link register does not hold the
+    /// caller's address any more, so only a saved frame record is used at a return address.
     fn rule(&self, at: usize, frame: &Frame) -> UnwindRule {
         match flow(self.word(at)) {
             Flow::Call(_) if !frame.has_link() => UnwindRule::Hole,

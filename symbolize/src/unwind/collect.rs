@@ -1,5 +1,5 @@
-//! Rules as they are found: the rows of each function together, functions in
-//! the order of the file.
+//! Collects rules as they are found: the rows of each function together, functions in the order of
+//! the file.
 
 use super::machine::Machine;
 use super::row::Row;
@@ -7,27 +7,31 @@ use super::rule::UnwindRule;
 use super::rules::Rules;
 use crate::OpenError;
 
-/// 128 MiB. The largest files known to us have 2 million.
+/// Maximum number of rows, which take 128 MiB. The largest known files have 2 million.
 const ROWS_MAX: usize = 16 << 20;
 
-/// What was met in the file.
+/// Counts of what was found in the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// FDEs that contributed rows.
+    /// Number of FDEs that contributed rows.
     pub functions: u64,
-    /// FDEs of code that the linker removed, or beyond 4 GiB.
+    /// Number of FDEs for code that the linker removed, or beyond 4 GiB.
     pub discarded: u64,
-    /// Entries that could not be read, or not to their end. The addresses of
-    /// such a function are a hole.
+    /// Number of entries that could not be read completely. The addresses of such a function are a
+    /// hole.
     pub damaged: u64,
 }
 
 /// The rows of one function: `rows[first..behind]` of its collection.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Span {
+    /// Link address of the function's first byte.
     pub start: u32,
+    /// Link address after its last byte.
     pub end: u32,
+    /// Index of its first row.
     pub first: u32,
+    /// Index after its last row.
     pub behind: u32,
 }
 
@@ -38,21 +42,21 @@ pub struct Collection {
     pub spans: Vec<Span>,
 }
 
-/// Takes functions one after the other.
+/// Collects functions one after the other.
 #[derive(Debug, Default)]
 pub struct Collector {
     pub collection: Collection,
     pub rules: Rules,
     pub statistics: Statistics,
-    /// Whose code it is.
+    /// Machine of the code.
     pub machine: Machine,
-    /// Rules tell where rbx is.
+    /// Whether rules include the place of rbx.
     pub with_rbx: bool,
     open: Span,
 }
 
 impl Collector {
-    /// Nothing yet of a file of this machine.
+    /// An empty collector for a file of this machine.
     pub fn of(machine: Machine) -> Self {
         Self {
             machine,
@@ -60,8 +64,8 @@ impl Collector {
         }
     }
 
-    /// Starts a function. `false` for one that is not there: its code was
-    /// removed by the linker, which then leaves an address of 0 or -1.
+    /// Begins a function. Returns `false` if the linker removed its code, which leaves an address
+    /// of 0 or -1.
     pub fn open(&mut self, start: u64, len: u64) -> bool {
         let range = u32::try_from(start).ok().zip(
             start
@@ -82,10 +86,10 @@ impl Collector {
         true
     }
 
-    /// Adds a row; addresses never go back.
+    /// Adds a row; addresses never decrease.
     pub fn add(&mut self, address: u64, rule: impl FnOnce() -> UnwindRule) {
-        // Rows behind the end belong to nobody, nor do those beyond what the
-        // limit lets in, which `close` tells.
+        // Rows after the function's end are ignored, and so are rows beyond the limit, which
+        // `close` reports.
         let rows = &mut self.collection.rows;
         if address >= u64::from(self.open.end) || rows.len() > ROWS_MAX {
             return;
@@ -100,7 +104,7 @@ impl Collector {
         }
     }
 
-    /// Completes the function.
+    /// Completes the function; an error if there are too many rows.
     pub fn close(&mut self) -> Result<(), OpenError> {
         if self.collection.rows.len() > ROWS_MAX {
             return Err(OpenError::Refused("too many unwind rows"));
@@ -111,12 +115,12 @@ impl Collector {
         Ok(())
     }
 
-    /// Forgets the function.
+    /// Drops the function.
     pub fn abandon(&mut self) {
         self.collection.rows.truncate(self.open.first as usize);
     }
 
-    /// What was collected since the start or the last call.
+    /// Takes what was collected since the beginning or the last call.
     pub fn take(&mut self) -> Collection {
         std::mem::take(&mut self.collection)
     }

@@ -1,6 +1,5 @@
-//! `.debug_frame`: unwind information among the debug information, for code
-//! that was compiled without `.eh_frame`. Go's is here. It may be compressed, and in
-//! a file of its own.
+//! `.debug_frame`: unwind information as part of debug information, for code that was compiled
+//! without `.eh_frame`, such as Go's. It may be compressed, and in a separate file.
 
 use gimli::{BaseAddresses, DebugFrame, LittleEndian};
 
@@ -13,7 +12,8 @@ use crate::object::Object;
 pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
     let data = match object.debug_section(".debug_frame", SECTION_BYTES_MAX) {
         Ok(data) => data,
-        // It costs what it would have added, and not what `.eh_frame` has.
+        // Errors are ignored: only what this section would have added is missing, not the rules of
+        // `.eh_frame`.
         Err(OpenError::Damaged(_) | OpenError::Refused(_)) => {
             collector.statistics.damaged += 1;
             return Ok(());

@@ -1,5 +1,4 @@
-//! `.eh_frame`: the unwind information that every program carries, for
-//! exceptions.
+//! `.eh_frame`: the unwind information that every program has, for exceptions.
 
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, LittleEndian};
 
@@ -10,19 +9,20 @@ use super::section::{self, AtZero, SECTION_BYTES_MAX};
 use crate::OpenError;
 use crate::object::{Object, ProgramHeader};
 
-/// 12 bytes are all that is read of `.eh_frame_hdr`; the search table behind
-/// them tells nothing new.
+/// Number of bytes of `.eh_frame_hdr` that are read; the search table after them has nothing new.
 const HEADER_BYTES: u64 = 12;
 
-/// BOLT leaves the information of code that it did not move in a section of
-/// its own. It is read last: of two for the same code the first counts.
+/// Names of the sections. BOLT leaves the information about code that it did not move in a section
+/// of its own. That is read last: if two describe the same code, the first one counts.
 const NAMES: [&[u8]; 2] = [b".eh_frame", b".bolt.org.eh_frame"];
 
-/// A section of such information, in memory.
+/// A section with unwind information, in memory.
 pub struct Found<'d> {
     pub eh_frame: EhFrame<Bytes<'d>>,
     pub data: &'d [u8],
+    /// What addresses in it may be relative to.
     pub bases: BaseAddresses,
+    /// What an empty entry means in this section.
     pub at_zero: AtZero,
 }
 
@@ -55,8 +55,8 @@ pub fn sections(
                 eh_frame: eh_frame(object, &data),
                 data: &data,
                 bases: bases.clone().set_eh_frame(section.addr),
-                // Where object files were linked in an odd order, the zero that
-                // ends the last of them is in the middle.
+                // If object files were linked in an unusual order, the zero that ends the last of
+                // them is in the middle.
                 at_zero: AtZero::Continue,
             })?;
         }
@@ -68,8 +68,8 @@ pub fn sections(
     }
 }
 
-/// The same without section headers: the run-time search table has the
-/// address. The end is where the segment ends, or the zero before.
+/// Finds the section without section headers: the run-time search table has its address. It ends at
+/// the end of the segment, or at a zero before.
 fn by_segment(
     object: &Object,
     bases: BaseAddresses,
@@ -123,7 +123,7 @@ fn eh_frame_addr(
         .and_then(|header| header.eh_frame_ptr().direct().ok()))
 }
 
-/// What addresses may be relative to. Only `DW_EH_PE_pcrel` is common.
+/// Returns the bases that addresses may be relative to. Only `DW_EH_PE_pcrel` is common.
 fn bases(object: &Object) -> BaseAddresses {
     let addr = |name: &[u8]| object.section_by_name(name).map(|section| section.addr);
     let mut bases = BaseAddresses::default();

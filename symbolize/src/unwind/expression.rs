@@ -1,13 +1,12 @@
-//! The DWARF expressions that stand in unwind information. Compilers,
-//! assemblers and linkers write only a few forms, so they are recognised
-//! rather than evaluated.
+//! The DWARF expressions in unwind information. Compilers, assemblers and linkers write only a few
+//! forms, so they are recognised instead of evaluated.
 
 use gimli::{Encoding, EndianSlice, Expression, Format, LittleEndian, Operation};
 
-/// The longest form has 11 bytes; with room for padded numbers.
+/// Maximum length. The longest form has 11 bytes; numbers may be padded.
 const BYTES_MAX: usize = 32;
 
-/// Expressions of unwind information depend on neither version nor format.
+/// The encoding is irrelevant for expressions in unwind information.
 const ENCODING: Encoding = Encoding {
     address_size: 8,
     format: Format::Dwarf32,
@@ -17,9 +16,10 @@ const ENCODING: Encoding = Encoding {
 /// `(deref ? *(register + offset) : register + offset) + addend`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
-    /// By its DWARF number.
+    /// DWARF number of the register.
     pub register: u16,
     pub offset: i64,
+    /// Whether the address is read from memory at `register + offset`.
     pub deref: bool,
     pub addend: i64,
 }
@@ -81,8 +81,8 @@ fn plus_follows<R: gimli::Reader>(next: gimli::Result<Option<Operation<R>>>) -> 
     matches!(next, Ok(Some(Operation::Plus)))
 }
 
-/// Recognises the CFA of the stubs of x86-64's procedure linkage table
-/// (binutils, `elf_x86_64_eh_frame_lazy_plt`) and gives its `limit`:
+/// Recognises the CFA of the stubs of x86-64's procedure linkage table (binutils,
+/// `elf_x86_64_eh_frame_lazy_plt`) and returns its `limit`:
 ///
 /// ```text
 /// DW_OP_breg7 (rsp) 8; DW_OP_breg16 (rip) 0; DW_OP_lit15; DW_OP_and;

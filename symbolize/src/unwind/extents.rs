@@ -1,5 +1,4 @@
-//! Where functions begin and end, by unwind information alone: what stripped
-//! files still tell of their functions.
+//! Where functions begin and end, from unwind information alone: stripped files have that, too.
 
 use std::ops::Range;
 
@@ -10,15 +9,14 @@ use super::{Bytes, eh_frame};
 use crate::object::Object;
 use crate::{LinkAddr, OpenError};
 
-/// 64 MiB. The largest files known to us have a million.
+/// Maximum number of functions, which take 64 MiB. The largest known files have a million.
 const EXTENTS_MAX: usize = 8 << 20;
 
-/// The extents of a file's functions, by start, with no name to any.
+/// The extents of a file's functions, by start, without names.
 #[derive(Debug, Default)]
 pub struct Extents(Vec<Extended>);
 
-/// Half of what two words would take; files with code above 4 GiB are rare
-/// enough to have no extents there.
+/// An extent in half of the memory of two words; functions above 4 GiB, which are rare, have none.
 #[derive(Debug, Clone, Copy)]
 struct Extended {
     start: u32,
@@ -26,7 +24,7 @@ struct Extended {
 }
 
 impl Extents {
-    /// Reads `.eh_frame`. What is damaged there costs only itself.
+    /// Reads `.eh_frame`. Damaged entries are skipped.
     pub fn read(object: &Object) -> Result<Extents, OpenError> {
         let mut found = Vec::new();
         eh_frame::sections(object, |section| {
@@ -43,7 +41,8 @@ impl Extents {
         Ok(Extents(found))
     }
 
-    /// The function that an address is in: of several the one that starts last.
+    /// Returns the function that contains an address; if there are several, the one that starts
+    /// last.
     pub fn find(&self, addr: LinkAddr) -> Option<Range<u64>> {
         let behind = self.0.partition_point(|e| u64::from(e.start) <= addr.0);
         let found = self.0.get(behind.checked_sub(1)?)?;
@@ -76,10 +75,10 @@ fn collect(section: &eh_frame::Found<'_>, found: &mut Vec<Extended>) {
     }
 }
 
-/// The extent of the entry at `at`, if it is a whole one of a function.
+/// Returns the extent of the entry at `at`, if it is a valid entry of a function.
 fn entry(section: &eh_frame::Found<'_>, at: usize) -> Option<Extended> {
     let eh_frame: &EhFrame<Bytes<'_>> = &section.eh_frame;
-    // What fails here is damaged, or a CIE.
+    // If this fails, the entry is damaged, or a CIE.
     let partial = eh_frame.partial_fde_from_offset(&section.bases, at.into());
     let fde = partial
         .ok()?

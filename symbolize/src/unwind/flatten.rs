@@ -1,8 +1,8 @@
-//! Functions, possibly overlapping, as rows in the order of their addresses.
+//! Converts functions, possibly overlapping, to rows in the order of their addresses.
 //!
-//! Where functions overlap, the one that starts last has the address; of those
-//! that start together the shorter; of equal ones that which was found first. Overlaps are what BOLT leaves behind: it moves functions, and
-//! keeps a copy of the original information for those that it did not move.
+//! Where functions overlap, the one that starts last gets the address; of those with the same start
+//! the shorter one; of equal ones the one that was found first. BOLT causes overlaps: it moves
+//! functions, and keeps a copy of the original information for those that it did not move.
 
 use std::cmp::Reverse;
 
@@ -10,12 +10,12 @@ use super::collect::{Collection, Span};
 use super::row::{Row, RuleId};
 use super::rule::UnwindRule;
 
-/// Gaps below this are what linkers pad functions with. No code of its own is
-/// so short and yet ever on a stack.
+/// Gaps shorter than this are padding of linkers between functions. Real code without information
+/// that is ever on a stack is longer.
 const PADDING_BYTES: u32 = 64;
 
-/// Rows by address, each telling the rule up to the next. Addresses that no
-/// function has are holes.
+/// Returns rows by address; the rule of each is valid up to the next. Addresses without a function
+/// are holes.
 pub fn flatten(mut collection: Collection) -> Vec<Row> {
     collection
         .spans
@@ -36,7 +36,7 @@ pub fn flatten(mut collection: Collection) -> Vec<Row> {
     sweep.out.0
 }
 
-/// `primary`, and `secondary` in its holes.
+/// Returns `primary`, with its holes filled by `secondary`.
 pub fn overlay(primary: &[Row], secondary: &[Row]) -> Vec<Row> {
     let mut out = Output(Vec::with_capacity(primary.len() + secondary.len()));
     let mut rules = [RuleId::HOLE; 2];
@@ -56,9 +56,9 @@ pub fn overlay(primary: &[Row], secondary: &[Row]) -> Vec<Row> {
     out.0
 }
 
-/// Drops holes that are padding behind an ordinary frame. After a frame that
-/// ends the stack, or has any other special meaning, they stay: taken for it,
-/// code without information would be misread.
+/// Drops holes that are padding after an ordinary frame. After a frame that ends the stack, or has
+/// another special meaning, they are kept: otherwise code without information would be given that
+/// rule.
 pub fn drop_padding(rows: &mut Vec<Row>, rules: &[UnwindRule]) {
     let mut kept: usize = 0;
     for index in 0..rows.len() {
@@ -86,9 +86,9 @@ fn is_frame(rules: &[UnwindRule], id: RuleId) -> bool {
 
 struct Sweep<'r> {
     rows: &'r [Row],
-    /// The functions that the sweep is in, the last to start on top.
+    /// The functions that contain the current address, the last to start on top.
     open: Vec<Span>,
-    /// Everything below is done.
+    /// Everything below this address is done.
     at: u32,
     out: Output,
 }
@@ -114,7 +114,7 @@ impl Sweep<'_> {
         self.at = to;
     }
 
-    /// Puts out what the function says from here to `stop`.
+    /// Writes the rows of the function from the current address up to `stop`.
     fn emit(&mut self, span: Span, stop: u32) {
         let rows = &self.rows[span.first as usize..span.behind as usize];
         let behind = rows.partition_point(|row| row.start <= self.at);
@@ -132,12 +132,12 @@ impl Sweep<'_> {
     }
 }
 
-/// Rows without repetition.
+/// Rows without repetitions.
 struct Output(Vec<Row>);
 
 impl Output {
     fn push(&mut self, row: Row) {
-        // A hole of no length, between functions that touch.
+        // Replaces a hole of no length, between functions that touch.
         if self.0.last().is_some_and(|last| last.start == row.start) {
             self.0.pop();
         }
@@ -190,7 +190,7 @@ mod tests {
             &[(30, 40, second), (10, 20, &[(10, 1)]), (40, 50, &[(40, 2)])],
             &[(10, 1), (20, 0), (30, 1), (34, 2), (50, 0)],
         );
-        // The same rule on both sides.
+        // The rule is the same on both sides.
         check(
             &[(10, 20, &[(10, 1)]), (20, 30, &[(20, 1)])],
             &[(10, 1), (30, 0)],
@@ -208,7 +208,7 @@ mod tests {
             &[(10, 100, outer), (90, 120, &[(90, 3)])],
             &[(10, 1), (50, 2), (90, 3), (120, 0)],
         );
-        // Three deep, the middle one ending with the inner.
+        // Three levels, the middle one ending together with the innermost.
         check(
             &[(10, 100, outer), (20, 40, &[(20, 3)]), (30, 40, &[(30, 4)])],
             &[(10, 1), (20, 3), (30, 4), (40, 1), (50, 2), (100, 0)],
@@ -267,12 +267,12 @@ mod tests {
             &[(100, 110, a), (173, 183, b), (247, 250, c)],
             &[(100, 1), (173, 2), (183, 0), (247, 1), (250, 0)],
         );
-        // The same rule on both sides of it.
+        // The rule is the same on both sides of the hole.
         check(
             &[(100, 110, a), (120, 130, &[(120, 1)])],
             &[(100, 1), (130, 0)],
         );
-        // Code behind `_start` is not the end of the stack.
+        // Code after `_start` is not the end of the stack.
         check(
             &[(100, 110, &[(100, 3)]), (120, 130, &[(120, 1)])],
             &[(100, 3), (110, 0), (120, 1), (130, 0)],

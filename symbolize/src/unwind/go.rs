@@ -1,11 +1,10 @@
-//! Unwind rules of Go code, from the table by which Go unwinds itself: it says
-//! for each pc how far the stack pointer is below the return address.
+//! Unwind rules of Go code, from the table by which Go itself unwinds: it has for each pc the
+//! distance of the stack pointer below the return address.
 //!
-//! It does not say where rbp is saved, which matters to C code that has called
-//! Go, nor what happens in functions that change to another stack. Both are
-//! read from the code: the first is one of two ways to begin a function, the
-//! others are a handful of functions. AArch64 is told of in `aarch64`, all else here and in
-//! `switch` is of x86-64.
+//! The table does not say where rbp is saved, which matters to C code that has called Go, nor what
+//! happens in functions that change to another stack. Both are read from the code: functions begin
+//! in one of two ways, and only a handful change stacks. Module `aarch64` handles AArch64;
+//! everything else, and `switch`, is for x86-64.
 
 mod aarch64;
 mod code;
@@ -20,7 +19,7 @@ use crate::object::Object;
 use code::{Code, FramePointer, frame_pointer};
 use switch::Layout;
 
-/// A return address.
+/// Size of a return address.
 const WORD: i32 = 8;
 
 /// Adds the functions of Go's table, if there is one.
@@ -28,7 +27,7 @@ pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError>
     let table = match Depths::read(object) {
         Ok(Some(table)) => table,
         Ok(None) => return Ok(()),
-        // Code is walked by frame pointers then.
+        // Errors are ignored: the code is then walked by frame pointers.
         Err(_) => {
             collector.statistics.damaged += 1;
             return Ok(());
@@ -53,7 +52,7 @@ fn add(
     collector: &mut Collector,
 ) -> Result<(), OpenError> {
     let name = table.name(function);
-    // Handlers return to its very first byte: what is looked up is one before.
+    // Signal handlers return to its very first byte, and the byte before is looked up.
     let before = u64::from(is_signal_return(name));
     let start = function.start.saturating_sub(before);
     if !collector.open(start, function.end - start) {
@@ -91,14 +90,14 @@ fn is_signal_return(name: &[u8]) -> bool {
     matches!(name, b"runtime.sigreturn" | b"runtime.sigreturn__sigaction")
 }
 
-/// From a distance from the function's start on, a rule.
+/// A rule, and the distance from the function's start from which on it is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct GoRow {
     start: u64,
     rule: UnwindRule,
 }
 
-/// What the table of deltas says, and the beginning of the code.
+/// Returns the rows from the table of deltas and the beginning of the code.
 fn plain_rows(table: &Depths, function: &Function, flags: u8, code: &mut Code<'_>) -> Vec<GoRow> {
     let mut rows = Rows::default();
     let mut saved: Option<FramePointer> = None;
@@ -119,7 +118,7 @@ fn plain_rows(table: &Depths, function: &Function, flags: u8, code: &mut Code<'_
         };
         let with_rbp = frame(RbpRule::AtCfa(saved.slot));
         rows.push(saved.saved_from.max(start), with_rbp);
-        // In a function that changes to another stack rbp alone leads back.
+        // In a function that changes to another stack only rbp leads back.
         if let Some(set_from) = saved.set_from.filter(|_| flags & WRITES_SP != 0) {
             rows.push(set_from.max(start), UnwindRule::StackSwitch);
         }
@@ -127,12 +126,12 @@ fn plain_rows(table: &Depths, function: &Function, flags: u8, code: &mut Code<'_
     rows.0
 }
 
-/// By distance, each once.
+/// Rows by distance, each distance once.
 #[derive(Default)]
 struct Rows(Vec<GoRow>);
 
 impl Rows {
-    /// Adds a row; those from there on no longer count.
+    /// Adds a row, and removes earlier rows from that distance on.
     fn push(&mut self, start: u64, rule: UnwindRule) {
         let kept = self.0.partition_point(|row| row.start < start);
         self.0.truncate(kept);

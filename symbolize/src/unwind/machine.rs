@@ -1,5 +1,5 @@
-//! The machines whose unwind information is read: what a row of call frame information means
-//! on each.
+//! The machines whose unwind information is supported, and the meaning of a row of call frame
+//! information on each.
 
 mod aarch64;
 mod x86_64;
@@ -11,7 +11,7 @@ use super::program::{RowRules, Tracked};
 use super::rule::{Unsupported, UnwindRule};
 use crate::object::Object;
 
-/// A machine whose unwind information is read.
+/// A machine whose unwind information is supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Machine {
     #[default]
@@ -20,7 +20,7 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// That of a file; `None` for one that is not known.
+    /// Returns the machine of a file; `None` if it is not supported.
     pub fn of(object: &Object) -> Option<Machine> {
         match elf::Machine(object.machine()) {
             elf::EM_X86_64 => Some(Machine::X86_64),
@@ -29,7 +29,7 @@ impl Machine {
         }
     }
 
-    /// Whose instructions stand among those of DWARF.
+    /// The vendor whose extensions of DWARF's instructions are used.
     pub fn vendor(self) -> Vendor {
         match self {
             Machine::X86_64 => Vendor::Default,
@@ -45,8 +45,8 @@ impl Machine {
         }
     }
 
-    /// A row as a rule. `section` is where the expressions are. `signal` is the CIE's
-    /// augmentation `S`. `with_rbx` asks for rbx as well, where there is one.
+    /// Converts a row to a rule. `section` contains the expressions. `signal` is the CIE's
+    /// augmentation `S`. `with_rbx` requests the place of rbx as well, if the machine has it.
     pub fn rule(
         self,
         state: &RowRules,
@@ -65,7 +65,8 @@ fn narrow(offset: i64) -> Result<i32, Unsupported> {
     offset.try_into().map_err(|_| Unsupported::Offset)
 }
 
-/// Empty, and so no known form, where it is not in the section.
+/// Returns the bytes of an expression; empty, which is no known form, if it is outside of the
+/// section.
 fn bytes(section: &[u8], expression: UnwindExpression<usize>) -> &[u8] {
     let rest = section.get(expression.offset..).unwrap_or_default();
     rest.get(..expression.length).unwrap_or_default()

@@ -1,34 +1,33 @@
-//! Call frame instructions, run to rows (DWARF 5, 6.4.2).
+//! Runs call frame instructions to get rows (DWARF 5, 6.4.2).
 //!
-//! Of a row only these things are kept: the CFA, and where the frame pointer,
-//! another base of CFAs and the return address were saved. A CIE's instructions are run once, not
-//! again for each of its functions, and what they and the states that they
-//! remember can cost is bounded.
+//! Only a part of each row is kept: the CFA, and where the frame pointer, another base of CFAs and
+//! the return address were saved. A CIE's instructions are run once and not again for each of its
+//! functions. The cost of instructions and of remembered states is limited.
 
 use gimli::UnwindExpression;
 use gimli::{CallFrameInstruction, CallFrameInstructionIter, CfaRule, Error, RegisterRule};
 
 use super::Bytes;
 
-/// Compilers nest two deep.
+/// Maximum depth of remembered states. Compilers use two.
 const REMEMBERED_MAX: usize = 64;
 
 /// The registers that rules are kept for.
 #[derive(Debug, Clone, Copy)]
 pub struct Tracked {
     pub frame_pointer: gimli::Register,
-    /// A register that some code counts the CFA from.
+    /// A register that some code uses as base of the CFA.
     pub other_base: gimli::Register,
     pub return_address: gimli::Register,
 }
 
-/// A row without its address. A rule of `None` was never given: what it means
-/// is up to the architecture.
+/// A row without its address. A rule that is `None` was never given: its meaning depends on the
+/// architecture.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowRules {
     cfa_register: gimli::Register,
     cfa_offset: i64,
-    /// Instead of register and offset, which come back without it.
+    /// The CFA as an expression; while it is set, register and offset are not used.
     cfa_expression: Option<UnwindExpression<usize>>,
     pub frame_pointer: Option<RegisterRule<usize>>,
     pub other_base: Option<RegisterRule<usize>>,
@@ -36,6 +35,7 @@ pub struct RowRules {
 }
 
 impl RowRules {
+    /// The rule for the CFA, with its expression if it has one.
     pub fn cfa(&self) -> CfaRule<usize> {
         match self.cfa_expression {
             Some(expression) => CfaRule::Expression(expression),
@@ -60,17 +60,17 @@ impl Default for RowRules {
     }
 }
 
-/// What the CIE contributes to running the instructions of its FDEs.
+/// What the CIE contributes to its FDEs.
 #[derive(Debug, Clone)]
 pub struct Common {
     pub tracked: Tracked,
     pub code_alignment: u64,
     pub data_alignment: i64,
-    /// The state that FDEs start from and `DW_CFA_restore` goes back to.
-    /// `None` while running the CIE's own instructions.
+    /// The state that FDEs start from and `DW_CFA_restore` goes back to. `None` while the CIE's own
+    /// instructions are run.
     pub initial: Option<RowRules>,
-    /// States that the CIE remembered and did not restore. Nobody writes such,
-    /// but other readers leave them to the FDE.
+    /// States that the CIE remembered and did not restore. No tool writes such, but other readers
+    /// pass them to the FDE.
     pub remembered: Vec<RowRules>,
 }
 
@@ -93,8 +93,8 @@ impl<'c> Runner<'c> {
         }
     }
 
-    /// Calls `on_row` with the address and the state of each row. Addresses
-    /// never go back. A row may be empty: the next has the same address.
+    /// Calls `on_row` with the address and the state of each row. Addresses never decrease. A row
+    /// may be empty: then the next one has the same address.
     pub fn run(
         &mut self,
         mut instructions: CallFrameInstructionIter<'_, Bytes<'_>>,
@@ -110,7 +110,7 @@ impl<'c> Runner<'c> {
         Ok(())
     }
 
-    /// What a CIE leads to, as its FDEs start from it.
+    /// Ends the CIE's own instructions; the result is where its FDEs start.
     pub fn into_common(self) -> Common {
         Common {
             initial: Some(self.state),
@@ -119,7 +119,7 @@ impl<'c> Runner<'c> {
         }
     }
 
-    /// Gives the address of the next row where this one is complete.
+    /// Runs an instruction; returns the address of the next row if it completes this one.
     fn step(&mut self, instruction: CallFrameInstruction<usize>) -> gimli::Result<Option<u64>> {
         use CallFrameInstruction as I;
         match instruction {
@@ -142,8 +142,8 @@ impl<'c> Runner<'c> {
                 self.set_cfa_register(register);
                 self.state.cfa_offset = self.factored(factored_offset);
             }
-            // After an expression these two are not allowed, but libgcrypt's
-            // assembler code has them, and libgcc and gdb take them like this.
+            // After an expression these two are not allowed, but libgcrypt's assembler code has
+            // them, and libgcc and gdb interpret them like this.
             I::DefCfaRegister { register } => self.set_cfa_register(register),
             I::DefCfaOffset { offset } => self.state.cfa_offset = offset.cast_signed(),
             I::DefCfaOffsetSf { factored_offset } => {

@@ -1,4 +1,4 @@
-//! An unwind rule: from the registers in a function to those in its caller.
+//! An unwind rule: computes the caller's registers from those in a function.
 //!
 //! The canonical frame address (CFA) is the stack pointer's value before the
 //! call. On x86-64 every rule that is a [`Frame`](UnwindRule::Frame) means
@@ -18,15 +18,14 @@ use std::fmt;
 /// What to do at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UnwindRule {
-    /// Nothing is known about the code here: between functions, or written
-    /// without unwind information.
+    /// Nothing is known about the code here: it is between functions, or has no unwind information.
     Hole,
     /// The function has no caller: `_start`, `clone`.
     EndOfStack,
-    /// The kernel put the registers on the stack to call a signal handler, and
-    /// this is what the handler returns to: `__restore_rt`, with a `struct ucontext` at
-    /// `rsp`; on AArch64 `__kernel_rt_sigreturn`, with a `struct rt_sigframe` at `sp`. The
-    /// address it interrupted is no return address.
+    /// The kernel put the registers on the stack to call a signal handler, and the handler returns
+    /// to this function: `__restore_rt`, with a `struct ucontext` at `rsp`; on AArch64
+    /// `__kernel_rt_sigreturn`, with a `struct rt_sigframe` at `sp`. The interrupted address is not
+    /// a return address.
     Signal,
     /// A stub of the procedure linkage table, which pushes a word at its
     /// `limit`th byte: `CFA = rsp + 8 + ((rip & 15) >= limit ? 8 : 0)`.
@@ -39,63 +38,61 @@ pub enum UnwindRule {
     },
     /// An ordinary frame; the return address is at `CFA - 8`.
     Frame {
-        /// Where the canonical frame address is.
+        /// How to compute the canonical frame address.
         cfa: Cfa,
         /// Where the caller's `rbp` is.
         rbp: RbpRule,
     },
-    /// The same, and where the caller's `rbx` is: for files with a CFA that is
+    /// An ordinary frame, with the place of the caller's `rbx`: for files with a CFA that is
     /// relative to it.
     FrameWithRbx {
-        /// Where the canonical frame address is.
+        /// How to compute the canonical frame address.
         cfa: Cfa,
         /// Where the caller's `rbp` is.
         rbp: RbpRule,
         /// Where the caller's `rbx` is.
         rbx: RbxRule,
     },
-    /// The return address was taken from the stack, and is in a register:
-    /// `(rip, rsp) = (register, rsp + offset)`. The C library's `vfork` does so, for
-    /// the child would write over it.
+    /// The return address was taken from the stack, and is in a register: `(rip, rsp) = (register,
+    /// rsp + offset)`. The C library's `vfork` does so, because the child would overwrite it.
     ReturnInRegister {
         /// The register that has the return address.
         register: Register,
-        /// From `rsp` to the caller's.
+        /// Distance from `rsp` to the caller's.
         offset: i32,
     },
     /// An ordinary frame of AArch64.
     Linked(Linked),
-    /// AArch64: the return address is in `x30` and `x29` is the caller's; how far `sp` went
-    /// down is not known.
+    /// AArch64: the return address is in `x30` and `x29` is the caller's; the size of the frame is
+    /// unknown.
     LinkOnly,
-    /// A function that runs on another stack than its caller, to which `rbp`
-    /// leads: `(rip, rsp, rbp) = (*(rbp + 8), rbp + 16, *rbp)`; on AArch64 `x29` does so.
+    /// A function that runs on another stack than its caller. `rbp` leads to the caller's: `(rip,
+    /// rsp, rbp) = (*(rbp + 8), rbp + 16, *rbp)`; on AArch64 `x29` does so.
     StackSwitch,
-    /// `runtime.asmcgocall`, by which Go calls C on the thread's own stack. At
-    /// `rsp + goroutine` is the one that called, or 0 if there was no change of
-    /// stacks; below it how far from the end of its stack it was, or the stack
-    /// pointer itself: `CFA = stack pointer + above`.
+    /// `runtime.asmcgocall`, by which Go calls C on the thread's own stack. The word at `rsp +
+    /// goroutine` is the calling goroutine, or 0 if there was no change of stacks. The word below
+    /// is the distance from the end of its stack, or the stack pointer itself: `CFA = stack pointer
+    /// + above`.
     CgoCall {
-        /// From `rsp` to where the goroutine is.
+        /// Offset of the goroutine from `rsp`.
         goroutine: i32,
-        /// From the saved stack pointer to the CFA.
+        /// Offset of the CFA from the saved stack pointer.
         above: i32,
         /// Where the caller's `rbp` is.
         rbp: RbpRule,
     },
-    /// Go's runtime works here for a goroutine, on the thread's own stack. Where
-    /// the goroutine stopped is in `m.curg.sched`.
+    /// Go's runtime runs here on behalf of a goroutine, on the thread's own stack. The position of
+    /// the goroutine is in `m.curg.sched`.
     Goroutine(Goroutine),
-    /// There is a rule, but none of these.
+    /// There is a rule, but in a form that is not supported.
     Unsupported(Unsupported),
 }
 
-/// A frame of AArch64: a call leaves the return address in `x30`, and the function that is
-/// called may save it. `CFA = base + offset`
+/// A frame of AArch64: a call leaves the return address in `x30`, and the called function may save
+/// it. `CFA = base + offset`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Linked {
-    /// The register that the CFA is counted from, by its DWARF number, which is also its own;
-    /// 31 is `sp`.
+    /// The base register of the CFA, by its DWARF number, which is the same as its own; 31 is `sp`.
     pub base: u8,
     /// Added to it.
     pub offset: i32,
@@ -106,7 +103,7 @@ pub struct Linked {
 }
 
 impl Linked {
-    /// A frame whose CFA is counted from `sp`.
+    /// A frame whose CFA is relative to `sp`.
     pub fn from_sp(offset: i32, x29: Saved, x30: Saved) -> Self {
         Linked {
             base: 31,
@@ -120,7 +117,7 @@ impl Linked {
 /// Where a register of AArch64 is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Saved {
-    /// In the register still.
+    /// Not saved: still in the register.
     Not,
     /// `*(CFA + n)`
     AtCfa(i32),
@@ -129,17 +126,17 @@ pub enum Saved {
 /// Where a goroutine's registers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Goroutine {
-    /// Of `curg` in `runtime.m`.
+    /// Offset of `curg` in `runtime.m`.
     pub current: i32,
-    /// Of `sched.bp` in `runtime.g`.
+    /// Offset of `sched.bp` in `runtime.g`.
     pub rbp: i32,
-    /// The return address is at the goroutine's stack pointer; otherwise it is
-    /// saved beside it.
+    /// Whether the return address is at the goroutine's stack pointer; otherwise it is saved
+    /// separately.
     pub is_called: bool,
 }
 
 impl UnwindRule {
-    /// `CFA = base + offset`, as nearly all are.
+    /// An ordinary frame with `CFA = base + offset`, as nearly all have.
     pub fn frame(base: Register, offset: i32, rbp: RbpRule) -> UnwindRule {
         let cfa = Cfa {
             base,
@@ -156,10 +153,10 @@ impl UnwindRule {
 /// Without `deref`, `addend` is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cfa {
-    /// The register that it is counted from.
+    /// The base register.
     pub base: Register,
-    /// Functions that align their stack keep the CFA in memory: GCC as
-    /// `*(rbp - 8)`, OpenSSL's assembler code as `*(rsp + N) + 8`.
+    /// Functions that align their stack keep the CFA in memory: GCC as `*(rbp - 8)`, OpenSSL's
+    /// assembler code as `*(rsp + N) + 8`.
     pub deref: bool,
     /// Added to `base`.
     pub offset: i32,
@@ -185,14 +182,14 @@ pub enum RbxRule {
     Same,
     /// `*(CFA + n)`
     AtCfa(i32),
-    /// Nowhere that is known.
+    /// At no known place.
     Lost,
 }
 
 /// The registers of x86-64 by their DWARF numbers (psABI, figure 3.36).
 ///
-/// Those that a function need not preserve can only be the base of a CFA in
-/// the innermost frame, where their values are known.
+/// Registers that a function need not preserve can be the base of a CFA only in the innermost
+/// frame, where their values are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Register {
@@ -251,26 +248,26 @@ impl Register {
         Register::R15,
     ];
 
-    /// The register of a DWARF number; `None` if that is not a general one.
+    /// Returns the register with a DWARF number; `None` if it is not a general one.
     pub fn from_dwarf(number: u16) -> Option<Register> {
         Register::ALL.get(usize::from(number)).copied()
     }
 }
 
-/// Why a rule is not one of ours.
+/// Why a rule is not supported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Unsupported {
-    /// The CFA is an expression of another form.
+    /// The CFA is an expression of an unknown form.
     CfaExpression,
     /// The CFA is relative to a register that is not a general one.
     CfaRegister,
-    /// The frame pointer is at an address that is an expression of another form.
+    /// The place of the frame pointer is an expression of an unknown form.
     RbpExpression,
     /// The frame pointer is in another register, or is computed.
     RbpRule,
     /// The return address is not at `CFA - 8`; on AArch64, in another register or computed.
     ReturnAddress,
-    /// A signal frame that is not laid out as the kernel does.
+    /// A signal frame with another layout than the kernel's.
     SignalFrame,
     /// An offset beyond 2 GiB.
     Offset,

@@ -1,12 +1,12 @@
-//! The different rules of a file, each once. A million rows share a thousand.
+//! The distinct rules of a file. A million rows share a thousand rules.
 
 use std::collections::HashMap;
 
 use super::row::RuleId;
 use super::rule::{RbpRule, Saved, Unsupported, UnwindRule};
 
-/// Functions near one another are alike. Hashing the rule of every row took a
-/// third of the time to read LLVM's table.
+/// Number of recent rules in a small cache: neighbouring functions are similar. Hashing the rule of
+/// every row took a third of the time to read LLVM's table.
 const RECENT: usize = 256;
 
 /// Rules, numbered in the order in which they were met.
@@ -18,6 +18,7 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// Returns the number of a rule, which is added if it is new.
     pub fn id(&mut self, rule: UnwindRule) -> RuleId {
         let slot = slot(&rule);
         let (recent, id) = self.recent[slot];
@@ -37,7 +38,7 @@ impl Rules {
         if let Some(id) = self.ids.get(&rule) {
             return *id;
         }
-        // The last number is kept for rules that have none.
+        // The last number is reserved for rules that do not get one.
         if self.list.len() == usize::from(u16::MAX) {
             let rest = UnwindRule::Unsupported(Unsupported::TooManyRules);
             self.list.push(rest);

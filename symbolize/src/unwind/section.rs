@@ -1,9 +1,7 @@
-//! The entries of a section of call frame information (DWARF 5, 6.4.1; LSB
-//! Core, "Exception Frames"): what functions have in common (CIE), and each
-//! function (FDE).
+//! The entries of a section of call frame information (DWARF 5, 6.4.1; LSB Core, "Exception
+//! Frames"): the common part of several functions (CIE), and each function (FDE).
 //!
-//! Entries are walked by their lengths alone, so that a damaged one costs
-//! itself and not those behind it.
+//! Entries are iterated by their lengths alone, so a damaged entry does not affect those after it.
 
 use std::collections::HashMap;
 
@@ -18,17 +16,17 @@ use super::rule::{Unsupported, UnwindRule};
 use crate::OpenError;
 use crate::bytes::u32_in;
 
-/// Twenty times what LLVM has.
+/// Maximum size of a section, twenty times that of LLVM.
 pub const SECTION_BYTES_MAX: u64 = 128 << 20;
 
-/// Linkers merge those of `.eh_frame`; in `.debug_frame` is one per source
+/// Maximum number of CIEs. Linkers merge those of `.eh_frame`; `.debug_frame` has one per source
 /// file.
 const CIES_MAX: usize = 1 << 16;
 
-/// Real ones have 20 to 30 bytes, those for signals 150.
+/// Maximum size of a CIE. Real ones have 20 to 30 bytes, those for signals 150.
 const CIE_BYTES_MAX: usize = 4096;
 
-/// What an entry without content means.
+/// The meaning of an empty entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtZero {
     /// The end of the information: what follows is something else.
@@ -71,7 +69,7 @@ where
     Ok(())
 }
 
-/// What is at a place of the section, as far as its length tells.
+/// What is at a place of the section, according to its length.
 #[derive(Debug)]
 pub enum Extent {
     Zero,
@@ -80,6 +78,7 @@ pub enum Extent {
 }
 
 impl Extent {
+    /// Returns what is at an offset; `None` at the end of the section.
     pub fn at(data: &[u8], at: usize) -> Option<Extent> {
         let (start, len) = match u32_in(data, at)? {
             0 => return Some(Extent::Zero),
@@ -127,15 +126,15 @@ where
 {
     let partial = match section.partial_fde_from_offset(bases, S::Offset::from(at)) {
         Ok(partial) => partial,
-        // It is a CIE, which is read when an FDE asks for it.
+        // It is a CIE, which is read when an FDE refers to it.
         Err(Error::NotCiePointer(_)) => return Ok(()),
         Err(_) => return Err(Failure::Damaged),
     };
     let cie = cies.get(section, bases, partial.cie_offset(), collector.machine)?;
     let fde = partial.parse(|_, _, _| Ok(cie.entry.clone()))?;
     let signal = cie.entry.is_signal_trampoline();
-    // Handlers of signals return to code that ends with a system call, which never returns. While
-    // the kernel works on it, the address to go on at is the one behind the function.
+    // Signal handlers return to code that ends with a system call, which never returns. While the
+    // kernel executes it, the saved address is the one after the function.
     let len = fde.len().saturating_add(u64::from(signal));
     if !collector.open(fde.initial_address(), len) {
         return Ok(());
@@ -167,7 +166,7 @@ struct Cie<'d> {
     common: Common,
 }
 
-/// The CIEs met so far; `None` for a damaged one.
+/// The CIEs read so far; `None` for a damaged one.
 #[derive(Default)]
 struct Cies<'d>(HashMap<usize, Option<Cie<'d>>>);
 
@@ -204,7 +203,7 @@ where
     S: UnwindSection<Bytes<'d>>,
 {
     let entry = section.cie_from_offset(bases, offset)?;
-    // Some of glibc's functions of AArch64 keep it in x15, and say so here.
+    // Some of glibc's functions of AArch64 keep the return address in x15, and say so here.
     let is_known = entry.return_address_register() == machine.tracked().return_address
         || machine == Machine::Aarch64;
     let is_usual = entry.address_size() == 8 && is_known && entry.entry_len() <= CIE_BYTES_MAX;

@@ -1,7 +1,7 @@
-//! `_init` and `_fini`: the C library's start files put them together from
-//! pieces that have no unwind information. The first instruction of the dynamic
-//! linker has none either. Few instructions, always the same: they are
-//! recognised, or left alone.
+//! `_init` and `_fini`, which the C library's start files put together from pieces that have no
+//! unwind information, and the first instruction of the dynamic linker, which has none either. They
+//! consist of a few instructions, always the same: these are recognised, everything else is
+//! ignored.
 
 mod aarch64;
 mod x86_64;
@@ -12,17 +12,17 @@ use super::rule::UnwindRule;
 use crate::OpenError;
 use crate::object::Object;
 
-/// Longer ones have pieces of others in them.
+/// Maximum length: longer ones contain pieces of other origin.
 const BYTES_MAX: u64 = 64;
 
-/// Adds them, where they are as expected.
+/// Adds their rules, if they have the expected form.
 pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
     first_instruction(object, collector)?;
     for name in [b".init".as_slice(), b".fini"] {
         let Some(section) = object.section_by_name(name) else {
             continue;
         };
-        // Without bytes of its own, as in debug files, or not what we look for.
+        // Without bytes, as in debug files, or of an unexpected form.
         if section.is_compressed() || section.size > BYTES_MAX {
             continue;
         }
@@ -46,8 +46,8 @@ pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError>
     Ok(())
 }
 
-/// No more than that one: what it returns to is told by the frame pointer, which is
-/// zero there.
+/// Adds a rule for the first instruction alone: its caller would be found by the frame pointer,
+/// which is zero there.
 fn first_instruction(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
     let (entry, segments) = (object.entry(), object.segments());
     let offset = segments.to_file(entry);

@@ -1,6 +1,6 @@
-//! Code of AArch64 that has no unwind information, in any file: the stubs of the procedure
-//! linkage table (linkers of x86-64 describe theirs), and what handlers of signals return to
-//! where the kernel does not describe it.
+//! Code of AArch64 that has no unwind information in any file: the stubs of the procedure linkage
+//! table (linkers of x86-64 describe theirs), and the function to which signal handlers return, if
+//! the kernel does not describe it.
 
 use super::collect::Collector;
 use super::machine::Machine;
@@ -9,11 +9,11 @@ use crate::OpenError;
 use crate::bytes::u32_in;
 use crate::object::{Object, Section};
 
-/// 16 bytes for each imported function.
+/// Maximum size of the stubs; each imported function has 16 bytes.
 const TABLE_BYTES_MAX: u64 = 16 << 20;
 
-/// Code that is searched for the return of a signal: the vDSO has some KiB, the C library of
-/// musl 0.6 MiB. Others have it described, or do not have it.
+/// Maximum size of code that is searched for the return of a signal: the vDSO has some KiB, the C
+/// library of musl 0.6 MiB. Other files have it described, or do not have it.
 const SEARCHED_BYTES_MAX: u64 = 1 << 20;
 
 /// `mov x8, #139; svc #0`: the call `rt_sigreturn`.
@@ -22,13 +22,13 @@ const SIGNAL_RETURN: [u8; 8] = [0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4];
 /// Bytes of an instruction.
 const INSTRUCTION: u64 = 4;
 
-/// The first stub, for those that are not resolved yet, is of 32 bytes.
+/// Length of the first stub, which resolves functions.
 const FIRST_BYTES: usize = 32;
 
-/// `stp x16, x30, [sp, #-16]!`, with which it begins, but for a `bti c`.
+/// `stp x16, x30, [sp, #-16]!`, the beginning of the first stub, possibly after a `bti c`.
 const SAVE: u32 = 0xa9bf_7bf0;
 
-/// Adds them, where they are.
+/// Adds their rules, if there are any.
 pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
     if collector.machine != Machine::Aarch64 {
         return Ok(());
@@ -42,7 +42,7 @@ pub fn read(object: &Object, collector: &mut Collector) -> Result<(), OpenError>
     signal_return(object, collector)
 }
 
-/// Stubs use no stack, and jump on with the link register as it came.
+/// Adds the stubs. They use no stack, and jump with an unchanged link register.
 fn linkage_table(
     object: &Object,
     section: &Section,
@@ -66,8 +66,9 @@ fn linkage_table(
     collector.close()
 }
 
-/// What is looked up is the instruction before, as handlers return to its very first byte, and the
-/// address behind, where a thread would go on after the system call that it ends with.
+/// Adds the return of a signal. Its range includes the instruction before, because handlers return
+/// to its very first byte and the byte before is looked up, and the address after it, where a
+/// thread would continue after the system call at its end.
 fn signal_return(object: &Object, collector: &mut Collector) -> Result<(), OpenError> {
     let executable = object.segments().iter().filter(|code| code.executable);
     for code in executable {

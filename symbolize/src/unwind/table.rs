@@ -9,31 +9,29 @@ use crate::debug_file::DebugFiles;
 use crate::object::Object;
 use crate::{LinkAddr, OpenError};
 
-/// Rows have 32 bits for an address.
+/// End of the addresses that rows can have.
 const ADDRESS_END: u64 = 1 << 32;
 
-/// The unwind rules of one file. Neighbouring rows differ; the last is a hole.
+/// The unwind rules of one file. Neighbouring rows differ; the last row is a hole.
 #[derive(Debug, Default)]
 pub struct UnwindTable {
     rows: Vec<Row>,
     rules: Vec<UnwindRule>,
     statistics: Statistics,
-    /// Bytes of code whose rules come from the code itself.
+    /// Number of bytes of code whose rules are derived from the code itself.
     bytes_by_code: u64,
 }
 
 impl UnwindTable {
-    /// Reads `.eh_frame`, and for what is not there Go's function table and
-    /// `.debug_frame`; what none of them knows may be `_init` or `_fini`, or a stub. On AArch64
-    /// the instructions of code that nothing describes are followed. A file without any of these has
-    /// an empty table.
+    /// Reads `.eh_frame`; for code that it does not cover Go's function table and `.debug_frame`;
+    /// for the rest the known forms of `_init`, `_fini` and stubs. On AArch64, code without any
+    /// information is analyzed by its instructions. A file without any of these has an empty table.
     pub fn read(object: &Object) -> Result<UnwindTable, OpenError> {
         UnwindTable::read_with(object, None)
     }
 
-    /// The same for a mapped file, with what its separate debug information adds where
-    /// it has little itself. False if that was wanted and is
-    /// not there.
+    /// Reads the rules of a mapped file, and adds those in its separate debug information if the
+    /// file itself has few. The flag is false if debug information was wanted and is missing.
     pub fn read_mapped(
         object: &Object,
         files: &DebugFiles,
@@ -45,13 +43,13 @@ impl UnwindTable {
         let Some(debug) = files.separate(object) else {
             return Ok((own, false));
         };
-        // As good as none if it cannot be read.
+        // Unreadable debug information counts as none.
         let debug = debug.belonging_to(object);
         let both = UnwindTable::read_with(object, Some(&debug)).unwrap_or(own);
         Ok((both, true))
     }
 
-    /// The same, with `.debug_frame` from the file's separate debug information.
+    /// Reads the rules of a file, taking `.debug_frame` from its separate debug information.
     pub fn read_with(object: &Object, debug: Option<&Object>) -> Result<UnwindTable, OpenError> {
         let Some(machine) = Machine::of(object) else {
             let only = "unwinding is known for x86-64 and AArch64 only";
@@ -64,7 +62,8 @@ impl UnwindTable {
         if !plain.rules.iter().any(is_from_rbx) {
             return Ok(plain);
         }
-        // Rare, but for the dynamic linker. Its callees tell where rbx is.
+        // Rare, except in the dynamic linker. The rules of called functions then say where rbx is
+        // saved.
         let mut collector = Collector::of(machine);
         collector.with_rbx = true;
         UnwindTable::collect(object, debug, collector)
@@ -77,7 +76,7 @@ impl UnwindTable {
     ) -> Result<UnwindTable, OpenError> {
         eh_frame::read(object, &mut collector)?;
         let mut rows = flatten::flatten(collector.take());
-        // Go's own knows of changes of stacks, which `.debug_frame` cannot say.
+        // Go's own table describes changes of stacks, which `.debug_frame` cannot express.
         let debug = debug.unwrap_or(object);
         type Read = fn(&Object, &mut Collector) -> Result<(), OpenError>;
         let readers: [(Read, _); 4] = [
@@ -107,23 +106,23 @@ impl UnwindTable {
         })
     }
 
-    /// By address.
+    /// Rows by address.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// The different rules. There are a thousand in the largest files.
+    /// The distinct rules. The largest files have a thousand.
     pub fn rules(&self) -> &[UnwindRule] {
         &self.rules
     }
 
-    /// The rule of that number; a hole if there is none.
+    /// Returns the rule with that number; a hole if there is none.
     pub fn rule(&self, id: RuleId) -> UnwindRule {
         let rule = self.rules.get(usize::from(id.0));
         rule.copied().unwrap_or(UnwindRule::Hole)
     }
 
-    /// What applies at an address; `None` before the first row.
+    /// Returns the rule at an address; `None` before the first row.
     pub fn lookup(&self, addr: LinkAddr) -> Option<UnwindRule> {
         let behind = self
             .rows
@@ -132,25 +131,24 @@ impl UnwindTable {
         Some(self.rule(row.rule))
     }
 
-    /// Whether most of the code cannot be left by it: the file's separate debug
-    /// information may have what it takes.
+    /// Whether most of the code has no rule, so that the file's separate debug information may be
+    /// needed.
     pub fn lacks_most(&self, object: &Object) -> bool {
         let code = object
             .segments()
             .iter()
             .filter(|segment| segment.executable);
         let bytes = code.fold(0, |sum: u64, code| sum.saturating_add(code.filesz));
-        // What compilers say is better.
+        // Rules that compilers wrote are better than derived ones.
         self.covered_bytes().saturating_sub(self.bytes_by_code) < bytes / 2
     }
 
-    /// Bytes of code that can be left for the caller's.
+    /// Number of bytes of code that have a rule for finding the caller.
     pub fn covered_bytes(&self) -> u64 {
         covered_bytes(&self.rows, &self.rules)
     }
 
-    /// How many functions the unwind information describes, and how much of it was of no
-    /// use.
+    /// How many functions the unwind information describes, and how much of it was unusable.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }

@@ -9,7 +9,7 @@ use gimli::{Abbreviation, Abbreviations, DwAt, DwForm, DwTag, Encoding};
 /// thousands.
 const CODES_MAX: usize = 1 << 16;
 
-/// What an entry is to somebody who looks for code.
+/// The kind of an entry, as far as code is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Function,
@@ -17,7 +17,7 @@ pub enum Kind {
     Other,
 }
 
-/// An attribute that is of interest.
+/// An attribute that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Field {
     Low,
@@ -29,28 +29,29 @@ pub enum Field {
     CallColumn,
 }
 
-/// One or several attributes.
+/// How to skip or read one or several attributes.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
     Bytes(u32),
-    /// A number of variable length.
+    /// Skips a number of variable length.
     Leb,
-    /// Up to a zero.
+    /// Skips up to and including a zero byte.
     Text,
-    /// A length of so many bytes, or of variable length (0), and as many bytes.
+    /// Skips a length and that many bytes; the length has this many bytes, or is of variable length
+    /// (0).
     Block(u8),
-    /// The form is told in front of the value.
+    /// The form precedes the value.
     Indirect,
-    /// The value, in that form; `DW_FORM_implicit_const` has it here.
+    /// Reads the value, in that form; `DW_FORM_implicit_const` has it here.
     Take(Field, DwForm, i64),
 }
 
-/// What to do with entries of one abbreviation.
+/// How to read the entries of one abbreviation.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     pub kind: Kind,
     pub has_children: bool,
-    /// To be stepped over before the steps.
+    /// Number of bytes to skip before the steps.
     pub bytes: u32,
     first: u32,
     behind: u32,
@@ -65,9 +66,9 @@ impl Plan {
 /// The plans of a unit, each made when it is first needed.
 #[derive(Debug, Default)]
 pub struct Plans {
-    /// By code; where in `plans`, plus one.
+    /// Index in `plans` plus one, by abbreviation code.
     by_code: Vec<u32>,
-    /// Of those that are not numbered as compilers do.
+    /// Plans of codes that are above [`CODES_MAX`], which compilers do not write.
     by_odd_code: HashMap<u64, u32>,
     plans: Vec<Plan>,
     steps: Vec<Step>,
@@ -117,7 +118,7 @@ impl Plans {
         Some(plan)
     }
 
-    /// `None` for a form that is not known: how long it is nobody can tell.
+    /// Makes a plan; `None` if it has an unknown form, as the length of its values is unknown.
     fn make(&mut self, abbreviation: &Abbreviation, encoding: Encoding) -> Option<Plan> {
         let kind = kind(abbreviation.tag());
         let first = self.steps.len();
@@ -172,7 +173,8 @@ fn field(name: DwAt) -> Option<Field> {
     }
 }
 
-/// How to step over a value in that form (DWARF 5, 7.5.6, and GNU's forms).
+/// How to skip a value in that form (DWARF 5, 7.5.6, and GNU's forms); `None` if the form is
+/// unknown.
 #[expect(non_upper_case_globals, reason = "as the standard writes them")]
 pub fn step_over(form: DwForm, encoding: Encoding) -> Option<Step> {
     let step = match form {

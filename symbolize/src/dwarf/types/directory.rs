@@ -1,7 +1,7 @@
-//! Where in debug information the types and functions of a name are.
+//! Finds the types and functions with a name in the debug information.
 //!
-//! It is made by a look at every entry that is not inside of a function, and only if something
-//! is asked for by its name. Kept are hashes of names, with places.
+//! It is built by visiting every entry that is not inside of a function, and only when something is
+//! looked up by name. It holds hashes of names with the places of entries.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry as Slot};
@@ -15,34 +15,35 @@ use super::super::sections::Slice;
 use super::super::unit::Window;
 use super::look::{self, Look, SIGNATURE_BITS};
 
-/// Types, or functions, that are kept: the largest known programs have half as many.
+/// Maximum number of types, and of functions, that are kept: the largest known programs have half
+/// as many.
 const NAMES_MAX: usize = 4 << 20;
 
-/// How deeply namespaces and classes lie in one another.
+/// Maximum nesting of namespaces and classes.
 const DEPTH_MAX: usize = 64;
 
-/// Places by name.
+/// Places of entries by name.
 #[derive(Debug, Default)]
 pub struct Directory {
     types: HashMap<u64, EntryPlace>,
     functions: HashMap<u64, Of>,
-    /// Types in units of their own, by their numbers.
+    /// Types in units of their own, by signature.
     signatures: HashMap<u64, EntryPlace>,
-    /// Some units are of other files (split DWARF).
+    /// Whether some units are in other files (split DWARF).
     pub is_split: bool,
 }
 
-/// The functions of one name.
+/// What is known about the functions with one name.
 #[derive(Debug, Clone, Copy)]
 enum Of {
-    /// This one, or several that are the same: all units see it, or its text in a header. With
-    /// the line where it begins there.
+    /// One function, or several that are the same: it is visible to all units, or its text is in a
+    /// header. With the line at which it begins.
     One(EntryPlace, Option<u64>),
-    /// Several that only their own units see.
+    /// Several functions, each visible only to its own unit.
     Several,
 }
 
-/// What is at a name.
+/// The result of looking up a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
     Nothing,
@@ -51,6 +52,7 @@ pub enum Named {
 }
 
 impl Directory {
+    /// Visits all entries that are not inside of a function.
     pub fn read(reader: &Reader<'_>) -> Directory {
         let mut directory = Directory::default();
         let mut window = Window::default();
@@ -79,12 +81,12 @@ impl Directory {
         directory
     }
 
-    /// The definition of a type, by its name with namespaces.
+    /// Finds the definition of a type by its name with namespaces.
     pub fn type_of(&self, name: &str) -> Option<EntryPlace> {
         self.types.get(&hash(name)).copied()
     }
 
-    /// A function, as the linker knows it.
+    /// Finds a function by its linkage name.
     pub fn function(&self, name: &str) -> Named {
         match self.functions.get(&hash(name)) {
             None => Named::Nothing,
@@ -93,6 +95,7 @@ impl Directory {
         }
     }
 
+    /// Returns the entry of a type unit by its signature.
     pub fn of_signature(&self, number: u64) -> Option<EntryPlace> {
         self.signatures.get(&number).copied()
     }
@@ -109,7 +112,7 @@ impl Directory {
             match entry.tag() {
                 gimli::DW_TAG_subprogram => self.add_function(look, entry),
                 gimli::DW_TAG_namespace | gimli::DW_TAG_module => {
-                    // What has no namespace's name is called as if it had none.
+                    // The contents of an unnamed namespace are named as if it did not exist.
                     let name = look.name(entry);
                     self.enter(look, child, name, scopes);
                 }
@@ -144,13 +147,14 @@ impl Directory {
         if scopes.len() >= DEPTH_MAX {
             return;
         }
-        // An unnamed one counts for the depth as well.
+        // An unnamed scope counts for the depth as well.
         scopes.push(name.unwrap_or_default());
         self.walk(look, node, scopes);
         scopes.pop();
     }
 
-    /// In C a structure and a name for a type may be called alike: the structure is meant.
+    /// Adds a type. In C a structure and a typedef may have the same name: the structure is
+    /// preferred.
     fn add_type(
         &mut self,
         look: &Look<'_, '_, '_>,
@@ -174,7 +178,7 @@ impl Directory {
         }
     }
 
-    /// A function with its parameters: what is compiled here, or was put into others.
+    /// Adds a function with its parameters, if it is compiled here or was inlined.
     fn add_function(&mut self, look: &Look<'_, '_, '_>, entry: &look::Entry<'_>) {
         let is_defined = entry.has_attr(gimli::DW_AT_low_pc)
             || entry.has_attr(gimli::DW_AT_ranges)
@@ -191,7 +195,7 @@ impl Directory {
                 slot.insert(Of::One(place, told.line));
             }
             Slot::Occupied(mut slot) if !told.is_external => {
-                // An instance follows what it is an instance of, in the same unit.
+                // A concrete instance follows its abstract one, in the same unit.
                 let is_same = match slot.get() {
                     Of::One(first, line) => {
                         look.offset_of(*first).is_some() || *line == told.line && line.is_some()
@@ -207,17 +211,17 @@ impl Directory {
     }
 }
 
-/// What an entry says of a function as a whole.
+/// What an entry says about a function as a whole.
 pub struct Told {
-    /// What the linker calls it.
+    /// The linkage name.
     pub name: String,
-    /// Other units see it.
+    /// Whether other units can see it.
     is_external: bool,
-    /// Where in its file it begins.
+    /// Line at which it begins in its file.
     line: Option<u64>,
 }
 
-/// What the linker calls a function. `None` if that is not told in this unit.
+/// Returns the linkage name of a function; `None` if this unit does not have it.
 pub fn name_of(look: &Look<'_, '_, '_>, entry: &look::Entry<'_>) -> Option<Told> {
     let mut is_external = false;
     let (mut name, mut plain, mut line) = (None, None, None);
@@ -230,7 +234,7 @@ pub fn name_of(look: &Look<'_, '_, '_>, entry: &look::Entry<'_>) -> Option<Told>
     };
     let mut origin = take(entry);
     for _ in 0..REFERENCES_MAX {
-        // One of another unit is that unit's to tell.
+        // An origin in another unit is handled with that unit.
         let here = origin.and_then(|place| look.offset_of(place));
         let Some(entry) = here.and_then(|offset| look.entry(offset)) else {
             break;
@@ -244,7 +248,7 @@ pub fn name_of(look: &Look<'_, '_, '_>, entry: &look::Entry<'_>) -> Option<Told>
     })
 }
 
-/// The entry that a function's entry goes on with.
+/// Returns the entry with the rest of a function's description.
 pub fn origin_of(look: &Look<'_, '_, '_>, entry: &look::Entry<'_>) -> Option<EntryPlace> {
     let names = [gimli::DW_AT_abstract_origin, gimli::DW_AT_specification];
     let found = names
@@ -256,7 +260,7 @@ pub fn origin_of(look: &Look<'_, '_, '_>, entry: &look::Entry<'_>) -> Option<Ent
     }
 }
 
-/// `ns::Class::name`
+/// Joins scopes and a name: `ns::Class::name`.
 pub fn qualified(scopes: &[String], name: &str) -> String {
     let mut all = String::new();
     for scope in scopes.iter().filter(|scope| !scope.is_empty()) {

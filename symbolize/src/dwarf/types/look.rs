@@ -1,4 +1,4 @@
-//! One unit that is open, and what its entries say of types.
+//! An open unit, and what its entries say about types.
 
 use std::ops::Range;
 
@@ -14,25 +14,26 @@ use crate::types::TypeId;
 /// An entry of a unit, with its attributes.
 pub type Entry<'w> = DebuggingInformationEntry<Slice<'w>>;
 
-/// What an attribute of an entry refers to.
+/// The target of a reference attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reference {
     Place(EntryPlace),
-    /// A type in a unit of its own, by the number that this has.
+    /// A type in a unit of its own, by its signature.
     Signature(u64),
 }
 
-/// The bit of a [`TypeId`] that says that it is of the supplementary file.
+/// The bit of a [`TypeId`] that says that the entry is in the supplementary file.
 const SUPPLEMENTARY: u64 = 1 << 63;
 
-/// The bit that says that it is the number of a type in a unit of its own. Such a number has
-/// 64 bits, of which two are lost: the directory knows them without these.
+/// The bit of a [`TypeId`] that says that it is the signature of a type in a unit of its own. A
+/// signature has 64 bits, of which two are lost; the directory stores signatures without these.
 const SIGNATURE: u64 = 1 << 62;
 
-/// The bits of the number of a type that are kept.
+/// The bits of a signature that are kept.
 pub const SIGNATURE_BITS: u64 = SIGNATURE - 1;
 
 impl Reference {
+    /// Packs the reference into a number that is unique in the file.
     pub fn id(self) -> TypeId {
         match self {
             Reference::Signature(number) => SIGNATURE | number & SIGNATURE_BITS,
@@ -41,6 +42,7 @@ impl Reference {
         }
     }
 
+    /// Unpacks a number that [`Reference::id`] made.
     pub fn of(id: TypeId) -> Reference {
         if id & SIGNATURE != 0 && id & SUPPLEMENTARY == 0 {
             return Reference::Signature(id & SIGNATURE_BITS);
@@ -52,13 +54,13 @@ impl Reference {
     }
 }
 
-/// A unit, and where it is.
+/// A unit and its position.
 pub struct Look<'l, 'w, 'd> {
     dwarf: &'l Dwarf<Slice<'d>>,
     pub unit: &'l Unit<Slice<'w>>,
     strings: Strings<'l>,
     is_supplementary: bool,
-    /// Where in the section the unit is.
+    /// Range of the unit in the section.
     place: Range<usize>,
 }
 
@@ -75,7 +77,7 @@ impl<'l, 'w, 'd> Look<'l, 'w, 'd> {
         }
     }
 
-    /// Where an entry of this unit is.
+    /// Returns the place of an entry of this unit.
     pub fn place_of(&self, offset: UnitOffset) -> EntryPlace {
         EntryPlace {
             supplementary: self.is_supplementary,
@@ -83,7 +85,7 @@ impl<'l, 'w, 'd> Look<'l, 'w, 'd> {
         }
     }
 
-    /// Where in this unit a place is. `None` if it is in another one.
+    /// Returns the offset of a place in this unit; `None` if it is in another one.
     pub fn offset_of(&self, place: EntryPlace) -> Option<UnitOffset> {
         let is_here =
             place.supplementary == self.is_supplementary && self.place.contains(&place.offset);
@@ -94,7 +96,8 @@ impl<'l, 'w, 'd> Look<'l, 'w, 'd> {
         self.unit.entry(offset).ok()
     }
 
-    /// Each child of an entry, up to one for which `take` says something.
+    /// Calls `take` with each child of an entry, up to the first one for which it returns
+    /// something.
     pub fn find_child<T>(
         &self,
         of: UnitOffset,
@@ -110,7 +113,7 @@ impl<'l, 'w, 'd> Look<'l, 'w, 'd> {
         None
     }
 
-    /// What an attribute refers to.
+    /// Returns the target of a reference attribute.
     pub fn reference(&self, entry: &Entry<'_>, name: gimli::DwAt) -> Option<Reference> {
         let place = |supplementary, offset| {
             Some(Reference::Place(EntryPlace {
@@ -127,7 +130,7 @@ impl<'l, 'w, 'd> Look<'l, 'w, 'd> {
         }
     }
 
-    /// The type of an entry. `None` if it has none, as what is `void`.
+    /// Returns the type of an entry; `None` if it has none, which means `void`.
     pub fn kind(&self, entry: &Entry<'_>) -> Option<TypeId> {
         self.reference(entry, gimli::DW_AT_type).map(Reference::id)
     }
@@ -144,13 +147,13 @@ impl<'l, 'w, 'd> Look<'l, 'w, 'd> {
         (!name.is_empty()).then_some(name)
     }
 
-    /// As the linker knows it. `None` where that is its name.
+    /// Returns the linkage name; `None` if it is the same as the name.
     pub fn linkage_name(&self, entry: &Entry<'_>) -> Option<String> {
         let old = || self.text(entry, gimli::DW_AT_MIPS_linkage_name);
         self.text(entry, gimli::DW_AT_linkage_name).or_else(old)
     }
 
-    /// An address that is told by itself or by its number in a list.
+    /// Returns an address that is given directly or as an index into a list.
     pub fn address(&self, entry: &Entry<'w>, name: gimli::DwAt) -> Option<u64> {
         match entry.attr_value(name)? {
             AttributeValue::Addr(address) => Some(address),
@@ -168,12 +171,12 @@ pub fn has(entry: &Entry<'_>, name: gimli::DwAt) -> bool {
     matches!(entry.attr_value(name), Some(AttributeValue::Flag(true)))
 }
 
-/// A number that is written down as such.
+/// Returns the value of a constant attribute.
 pub fn number(entry: &Entry<'_>, name: gimli::DwAt) -> Option<u64> {
     entry.attr_value(name)?.udata_value()
 }
 
-/// How a function is called, or a structure passed.
+/// Returns the calling convention of a function, or how a structure is passed.
 pub fn convention(entry: &Entry<'_>) -> Option<gimli::DwCc> {
     match entry.attr_value(gimli::DW_AT_calling_convention)? {
         AttributeValue::CallingConvention(convention) => Some(convention),
@@ -181,7 +184,7 @@ pub fn convention(entry: &Entry<'_>) -> Option<gimli::DwCc> {
     }
 }
 
-/// A number that may be negative.
+/// Returns the value of a constant attribute that may be negative.
 pub fn signed(entry: &Entry<'_>, name: gimli::DwAt) -> Option<i64> {
     entry.attr_value(name)?.sdata_value()
 }

@@ -1,69 +1,69 @@
 //! Where the caller of a function puts each of its parameters.
 //!
-//! | language | by |
+//! | language | rules |
 //! |---|---|
 //! | C, C++ | System V ABI for x86-64, 3.2.3: six registers for integers, the rest on the stack |
-//! | Rust | the same for numbers and addresses; what is larger than two of them by its address |
+//! | Rust | the same for numbers and addresses; anything larger than two of them by address |
 //! | Go | cmd/compile/abi-internal.md: nine registers, parts of structures one by one |
 //!
-//! What cannot be told for sure is [`Passed::Unknown`], and so is all behind it that depends on
-//! it.
+//! What cannot be determined for sure is [`Passed::Unknown`], and so is everything after it that
+//! depends on it.
 
 use super::DebugTypes;
 use crate::types::{Shape, TypeId};
 
-/// Whose rules callers keep to.
+/// The calling convention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Convention {
-    /// C and C++, and what calls like them.
+    /// C and C++, and languages that use their convention.
     C,
-    /// Rust's own.
+    /// Rust's own convention.
     Rust,
-    /// Go's, in registers (1.17).
+    /// Go's register convention (since 1.17).
     Go,
 }
 
 /// Where a parameter is when a call begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Passed {
-    /// It is the argument of this number, from 1 on: a register for integers, then a word of
-    /// the stack.
+    /// In the argument with this number, from 1 on: a register for integers, or after these a word
+    /// of the stack.
     Argument(u32),
-    /// Its address is the argument of this number.
+    /// Its address is in the argument with this number.
     Address(u32),
-    /// Its parts are so many arguments, from this one on. Whether each is eight of its bytes, in
-    /// their order: in Go those that are smaller have one each as well.
+    /// In several arguments: the first one, their number, and whether each holds eight of its
+    /// bytes, in their order. In Go each part that is smaller has an argument of its own.
     Several(u32, u32, bool),
-    /// It lies on the stack, so many bytes above the return address.
+    /// On the stack, this many bytes above the return address.
     Stack(u64),
-    /// In a register of floating point numbers.
+    /// In a floating-point register.
     Float,
-    /// In a register where the compiler has put it, numbered as in instructions.
+    /// In a register that the compiler chose, numbered as in instructions.
     Register(u32),
-    /// Nowhere: the compiler made a constant of it, or passes it in another way than callers of
+    /// Not passed: the compiler made it a constant, or passes it in another way than callers in
     /// other files would.
     Nowhere,
     /// Not known.
     Unknown,
 }
 
-/// Registers for integers.
+/// Number of registers for integers.
 const SYSTEM_V: u32 = 6;
 const GO: u32 = 9;
 
-/// Structures within one that are looked at for what it is made of.
+/// Maximum number of nested structures that are checked to find out what a structure consists of.
 const NESTED_MAX: u32 = 32;
 
-/// Words of which the parts of a structure are passed in registers.
+/// Maximum size in words of a structure whose parts are passed in registers.
 const WORDS_MAX: u64 = 2;
 
-/// What a value is made of, as far as it decides where it is passed.
+/// What a value consists of, as far as it decides where it is passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Made {
-    /// So many words of integers.
+    /// This many words of integers.
     Words(u32),
     Float,
-    /// So many bytes that are passed on the stack.
+    /// This many bytes that are passed on the stack.
     Bytes(u64),
     /// Its address is passed.
     Address,
@@ -71,19 +71,20 @@ enum Made {
     Unknown,
 }
 
-/// Gives each parameter its place, in their order.
+/// Assigns a place to each parameter, in their order.
 #[derive(Debug)]
 pub struct Places<'t> {
     types: &'t DebugTypes,
     convention: Convention,
-    /// Registers for integers that are taken; `None` if that is not known any more.
+    /// Number of used integer registers; `None` if unknown after some parameter.
     registers: Option<u32>,
-    /// Bytes of the stack that are taken.
+    /// Number of used bytes of the stack; `None` if unknown after some parameter.
     stack: Option<u64>,
 }
 
 impl<'t> Places<'t> {
-    /// `returns` may take the first register: for where the result is to be put.
+    /// Starts with all registers free. If `returns` is returned through memory, the first register
+    /// is used for its address.
     pub fn new(types: &'t DebugTypes, convention: Convention, returns: Option<TypeId>) -> Self {
         let first = match (convention, returns) {
             (Convention::Go, _) | (_, None) => Some(0),
@@ -101,7 +102,7 @@ impl<'t> Places<'t> {
         }
     }
 
-    /// The place of the next parameter.
+    /// Returns the place of the next parameter.
     pub fn next(&mut self, kind: Option<TypeId>) -> Passed {
         let made = kind.map_or(Made::Unknown, |kind| self.types.made(kind, self.convention));
         match made {
@@ -122,7 +123,7 @@ impl<'t> Places<'t> {
             Made::Float => Passed::Float,
             Made::Nothing => Passed::Unknown,
             Made::Unknown => {
-                // It may have taken registers, or room on the stack, or neither.
+                // It may have used registers, stack, or neither.
                 (self.registers, self.stack) = (None, None);
                 Passed::Unknown
             }
@@ -145,7 +146,7 @@ impl<'t> Places<'t> {
             };
         }
         match (self.convention, self.on_stack(u64::from(words) * 8)) {
-            // In Go other things are there as well.
+            // In Go other values can be on the stack, too.
             (Convention::Go, _) => Passed::Unknown,
             (_, Passed::Stack(above)) if words == 1 => {
                 Passed::Argument(SYSTEM_V + (above / 8) as u32)
@@ -154,7 +155,7 @@ impl<'t> Places<'t> {
         }
     }
 
-    /// Whether each word has eight bytes of the value.
+    /// Whether each word holds eight bytes of the value.
     fn is_even(&self, kind: Option<TypeId>, words: u32) -> bool {
         let bytes = || Some(self.types.structure(kind?)?.bytes);
         self.convention != Convention::Go || bytes() == Some(u64::from(words) * 8)
@@ -181,7 +182,7 @@ impl DebugTypes {
             Some(Shape::Number { .. } | Shape::Pointer(_)) => Made::Words(1),
             Some(Shape::Float(_)) => Made::Float,
             Some(Shape::Structure) => self.made_of_parts(kind, convention),
-            // A `long double`, or another number of 16 bytes: neither is told apart.
+            // A `long double`, or another number of 16 bytes: the two cannot be distinguished here.
             Some(Shape::Letters(_) | Shape::Other) | None => Made::Unknown,
         }
     }
@@ -198,7 +199,7 @@ impl DebugTypes {
             };
         }
         match (whole.bytes, convention) {
-            // In Rust nothing is passed, in C++ room for it.
+            // Rust passes nothing; C++ passes a placeholder.
             (0, Convention::Rust) => Made::Nothing,
             (0, _) => Made::Unknown,
             (bytes, Convention::Rust) if bytes > WORDS_MAX * 8 => Made::Address,
@@ -206,7 +207,7 @@ impl DebugTypes {
             (bytes, _) if bytes > WORDS_MAX * 8 => Made::Bytes(bytes),
             (bytes, _) if self.has_only_integers(kind, &mut { NESTED_MAX }) => {
                 let words = bytes.div_ceil(8) as u32;
-                // Two parts of a structure of Rust may have a register each.
+                // Two parts of a Rust structure may be in two registers.
                 match (convention, words, self.parts(kind).len()) {
                     (Convention::Rust, 1, 2..) => Made::Unknown,
                     _ => Made::Words(words),
@@ -216,7 +217,8 @@ impl DebugTypes {
         }
     }
 
-    /// Whether all of it is numbers and addresses, as far as `left` structures tell.
+    /// Whether the type consists only of integers and addresses, checking at most `left`
+    /// structures.
     fn has_only_integers(&self, kind: TypeId, left: &mut u32) -> bool {
         let parts = self.parts(kind);
         let mut is_integer = |part: &TypeId| match self.shape_of(*part) {
@@ -227,8 +229,8 @@ impl DebugTypes {
         !parts.is_empty() && parts.iter().all(&mut is_integer)
     }
 
-    /// How many registers the parts of a value of Go take. `None` if they are no integers only,
-    /// or more than `left` structures.
+    /// Returns the number of registers for the parts of a Go value; `None` if some are not
+    /// integers, or if more than `left` structures would have to be checked.
     fn go_words(&self, kind: TypeId, left: &mut u32) -> Option<u32> {
         match self.shape_of(kind)? {
             Shape::Number { .. } | Shape::Pointer(_) => Some(1),
@@ -244,7 +246,7 @@ impl DebugTypes {
     }
 }
 
-/// Whether one more may be looked at.
+/// Counts one more checked structure; false if none is left.
 fn take_one(left: &mut u32) -> bool {
     let is_left = *left > 0;
     *left = left.saturating_sub(1);

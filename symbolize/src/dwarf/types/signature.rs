@@ -1,4 +1,4 @@
-//! What a function is given, and what it returns.
+//! The parameters of a function, and what it returns.
 
 use super::directory::{Named, name_of, origin_of};
 use super::look::{self, Look};
@@ -10,68 +10,68 @@ use crate::types::TypeId;
 /// A function's parameters and what it returns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
-    /// In their order; `this` is the first one of a method.
+    /// Parameters in their order; `this` is the first one of a method.
     pub parameters: Vec<Parameter>,
-    /// `None` if it returns nothing, or it is not known what.
+    /// The returned type; `None` if it returns nothing, or if unknown.
     pub returns: Option<TypeId>,
 }
 
 /// One parameter of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parameter {
-    /// As the source text has it; empty if it has none.
+    /// Name in the source text; empty if it has none.
     pub name: String,
-    /// What it is. `None` if that is not told.
+    /// Its type; `None` if the debug information does not have it.
     pub kind: Option<TypeId>,
     /// Where it is when a call begins.
     pub place: Passed,
 }
 
-/// Why nothing is known of a function.
+/// Why a function's signature is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoSignature {
-    /// The debug information does not tell of it.
+    /// The debug information does not have the function.
     NoSuchFunction,
-    /// It tells of several that are called so, and not which one it is.
+    /// There are several functions with that name, and it is unclear which one is meant.
     Several,
-    /// The compiler made a copy of it with other parameters.
+    /// It is a copy with other parameters that the compiler made.
     IsChanged,
 }
 
-/// Marks of copies that have other parameters than what they are copies of.
+/// Suffixes of copies that have other parameters than the original.
 const CHANGED: [&str; 3] = [".isra.", ".constprop.", ".part."];
 
-/// Parameters that are looked at.
+/// Maximum number of parameters that are read.
 const PARAMETERS_MAX: usize = 64;
 
-/// What one entry tells of a function.
+/// What one entry says about a function.
 struct Told {
     parameters: Vec<(String, Option<TypeId>)>,
-    /// Where the compiler has put each, as far as one place tells.
+    /// Where the compiler put each parameter, as far as one location says it.
     places: Vec<Put>,
-    /// Callers keep to no convention: the compiler knows all of them.
+    /// Whether the function keeps to no convention, as the compiler knows all callers.
     is_changed: bool,
     returns: Option<TypeId>,
     origin: Option<EntryPlace>,
 }
 
-/// Where the compiler has put a parameter.
+/// Where the compiler put a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Put {
-    /// In a register all the time, numbered as in instructions.
+    /// In one register all the time, numbered as in instructions.
     InRegister(u32),
     /// It is a constant.
     IsConstant,
-    /// Elsewhere, or in several places one after the other.
+    /// In memory, or in several places one after the other.
     Elsewhere,
 }
 
-/// The registers of instructions by their numbers in DWARF (System V ABI for x86-64, 3.6.2).
+/// Register numbers in instructions by DWARF number (System V ABI for x86-64, 3.6.2).
 const REGISTERS: [u32; 16] = [0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15];
 
 impl DebugTypes {
-    /// The signature of a function of the file itself, which is known by where it is.
-    /// `raw` is its name as the compiler wrote it, if it has one.
+    /// Returns the signature of a function of the file itself, found by its start. `raw` is its
+    /// mangled name, if it has one.
     pub fn signature_at(
         &self,
         start: LinkAddr,
@@ -85,14 +85,14 @@ impl DebugTypes {
         self.signature(place, name, convention)
     }
 
-    /// The signature of a function of another build, which is known by its name.
+    /// Returns the signature of a function of another build, found by its name.
     pub fn signature_of(
         &self,
         raw: &[u8],
         convention: Convention,
     ) -> Result<Signature, NoSignature> {
         let name = std::str::from_utf8(raw).unwrap_or_default();
-        // A name of a version: `memcpy@@GLIBC_2.14`.
+        // Removes the version from names such as `memcpy@@GLIBC_2.14`.
         let name = name.split('@').next().unwrap_or(name);
         if name.is_empty() {
             return Err(NoSignature::NoSuchFunction);
@@ -118,14 +118,14 @@ impl DebugTypes {
         }
         let is_go = convention == Convention::Go;
         let (mut parameters, mut returns) = (Vec::new(), None);
-        // Of the function itself, not of what it is an instance of.
+        // The values of the function itself, and not of its abstract origin.
         let mut own: Option<(Vec<Put>, bool)> = None;
         let mut next = Some(place);
         for _ in 0..REFERENCES_MAX {
             let Some(place) = next else { break };
             let told = self.look(place, |look, offset| told(look, offset, is_go));
             let Some(told) = told else { break };
-            // The names are where the function is defined, the types at the latest there.
+            // Names are given at the function's definition, types there at the latest.
             let is_named = |them: &[(String, Option<TypeId>)]| {
                 them.iter()
                     .any(|(name, kind)| !name.is_empty() && kind.is_some())
@@ -161,7 +161,7 @@ impl DebugTypes {
         })
     }
 
-    /// The entry of the function that begins at an address.
+    /// Finds the entry of the function that begins at an address.
     fn place_at(&self, start: LinkAddr, name: &str) -> Option<EntryPlace> {
         let reader = self.info.reader();
         let mut window = super::Window::default();
@@ -177,7 +177,7 @@ impl DebugTypes {
             if look.address(entry, gimli::DW_AT_low_pc) == Some(start.0) {
                 return Some(place);
             }
-            // Of one in several pieces the first need not be the one that it begins with.
+            // A function in several pieces need not begin with the first of them.
             if by_name.is_none() && entry.has_attr(gimli::DW_AT_ranges) {
                 let told = name_of(&look, entry);
                 by_name = told.filter(|told| told.name == name).map(|_| place);
@@ -187,7 +187,7 @@ impl DebugTypes {
     }
 }
 
-/// LLVM says so of functions whose parameters it has changed.
+/// Whether LLVM marked the function as one whose parameters it changed.
 fn is_changed(entry: &look::Entry<'_>) -> bool {
     look::convention(entry) == Some(gimli::DW_CC_nocall)
 }

@@ -1,7 +1,7 @@
-//! Stubs as linkers write them, for each machine.
+//! Decodes stubs as linkers write them, for each machine.
 //!
-//! A stub is decoded to learn which slot of the GOT it jumps through; counting stubs
-//! goes wrong with linkers that reorder or pad them.
+//! A stub is decoded to find the GOT slot that it jumps through. Counting stubs instead goes wrong
+//! with linkers that reorder or pad them.
 
 use object::elf;
 
@@ -9,36 +9,40 @@ use super::Target;
 use crate::bytes::{u32_at, u32_in};
 use crate::object::{Class, Object, Section};
 
-/// How a machine's files call one another.
+/// The calling sequence between files on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Linkage {
     /// x86-64 psABI, "Procedure Linkage Table".
     X86_64,
-    /// i386 psABI, with the GOT's address: position-independent stubs know their
-    /// slots from there.
+    /// i386 psABI, with the address of the GOT, relative to which position-independent stubs
+    /// address their slots.
     I386 { got: u64 },
-    /// As in the ABI for Arm, "PLT sequences", of Arm code.
+    /// The ABI for Arm, "PLT sequences", of Arm code.
     Arm,
-    /// As in the ABI for AArch64, "PLT sequences".
+    /// The ABI for AArch64, "PLT sequences".
     Aarch64,
 }
 
-/// A stub, by where it is in its section.
+/// A stub and its position in its section.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Decoded {
+    /// Offset in the section.
     pub within: u64,
     pub size: u64,
+    /// Where the stub gets its jump target from.
     pub target: Target,
 }
 
-/// Relocations of a machine that put a function's address into a slot.
+/// The relocation types of a machine that put a function's address into a slot.
 pub struct Kinds {
+    /// Relocation types that refer to a symbol.
     pub symbols: [u32; 2],
     /// The function that a resolver in the file chooses.
     pub resolver: u32,
 }
 
 impl Linkage {
+    /// The calling sequence of a file's machine; `None` if it is not supported.
     pub fn of(object: &Object) -> Option<Linkage> {
         match (object.class(), elf::Machine(object.machine())) {
             (Class::Wide, elf::EM_X86_64) => Some(Linkage::X86_64),
@@ -55,13 +59,13 @@ impl Linkage {
         }
     }
 
-    /// The stubs of a section.
+    /// Decodes the stubs of a section.
     pub fn stubs(self, section: &Section, code: &[u8]) -> impl Iterator<Item = Decoded> {
         let (step, size) = match self {
-            // Some are padded, and of different lengths: each word may begin one.
+            // Some are padded, and lengths differ: each word may begin one.
             Linkage::Arm => (4, ARM_STUB_BYTES),
             Linkage::Aarch64 => (4, AARCH64_STUB_BYTES),
-            // A static program's table of i386 has only its alignment to tell by.
+            // In static i386 programs only the alignment of the section shows that it has stubs.
             _ if matches!((section.entry_size, section.align), (8, _) | (0, 8)) => (8, 8),
             _ => (16, 16),
         };
@@ -108,7 +112,7 @@ impl Linkage {
     }
 }
 
-/// A stub is one of
+/// Decodes one of these stubs:
 ///
 /// ```text
 /// [endbr64] [bnd] jmp *slot(%rip) ...      ff 25 disp32
@@ -132,7 +136,7 @@ fn x86_64(stub: &[u8], addr: u64) -> Option<Target> {
     ))
 }
 
-/// A stub is one of
+/// Decodes one of these stubs:
 ///
 /// ```text
 /// [endbr32] jmp *slot ...                  ff 25 abs32
@@ -166,7 +170,7 @@ fn arm(stub: &[u8], addr: u64) -> Option<Target> {
     let is_stub = first & !0xfff == 0xe28f_c000
         && second & !0xfff == 0xe28c_c000
         && third & !0xfff == 0xe5bc_f000;
-    // An immediate is a byte, turned right by twice the four bits above it.
+    // An immediate is a byte, rotated right by twice the four bits above it.
     let immediate = |word: u32| (word & 0xff).rotate_right((word >> 8 & 0xf) * 2);
     let slot = (addr as u32)
         .wrapping_add(8)
@@ -178,7 +182,7 @@ fn arm(stub: &[u8], addr: u64) -> Option<Target> {
 
 const AARCH64_STUB_BYTES: usize = 16;
 
-/// Where branch targets are protected, a `bti c` is in front, and belongs to no stub's name.
+/// With branch protection a `bti c` precedes the stub; it does not belong to it.
 ///
 /// ```text
 /// adrp x16, slot               the slot's page
@@ -193,7 +197,7 @@ fn aarch64(stub: &[u8], addr: u64) -> Option<Target> {
         && load & 0xffc0_03ff == 0xf940_0211
         && add & 0xffc0_03ff == 0x9100_0210
         && jump == 0xd61f_0220;
-    // 21 bits with a sign, the lowest two apart.
+    // A signed number of 21 bits, the lowest two stored separately.
     let pages = (page >> 5 & 0x7_ffff) << 2 | page >> 29 & 3;
     let pages = (pages << 11).cast_signed() >> 11;
     let page = (addr & !0xfff).wrapping_add_signed(i64::from(pages) << 12);
@@ -227,7 +231,8 @@ mod tests {
             0xf3, 0x0f, 0x1e, 0xfa, 0x68, 2, 0, 0, 0, 0xf2, 0xe9, 0xd1, 0xff, 0xff, 0xff, 0x90,
         ];
         check(&first_call, Some(Target::Relocation(2)));
-        // push 0x2fe2(%rip); jmp *0x2fe4(%rip): the loader's entry, no function's.
+        // push 0x2fe2(%rip); jmp *0x2fe4(%rip): the entry to the loader, which belongs to no
+        // function.
         let plt0 = [
             0xff, 0x35, 0xe2, 0x2f, 0, 0, 0xff, 0x25, 0xe4, 0x2f, 0, 0, 0, 0, 0, 0,
         ];
@@ -260,7 +265,7 @@ mod tests {
         // endbr32; push $0x8; jmp plt0
         let lazy = b"\xf3\x0f\x1e\xfb\x68\x08\0\0\0\xe9\xe2\xff\xff\xff\x66\x90";
         check(lazy, Some(Target::Relocation(1)));
-        // push 0x4(%ebx); jmp *0x8(%ebx): the loader's entry.
+        // push 0x4(%ebx); jmp *0x8(%ebx): the entry to the loader.
         check(b"\xff\xb3\x04\0\0\0\xff\xa3\x08\0\0\0\0\0\0\0", None);
         check(b"\xff\xa3\0", None);
     }

@@ -1,38 +1,43 @@
-//! What the loader puts into the slots through which stubs jump.
+//! Reads what the loader puts into the slots through which stubs jump.
 
 use super::decode::Linkage;
 use crate::bytes::{u32_at, u64_at};
 use crate::object::{Class, Object, Section};
 
-/// 24 or 8 bytes per relocation; a large program has a million of them.
+/// Maximum size: 24 or 8 bytes per relocation, of which a large program has a million.
 const RELOCATIONS_BYTES_MAX: u64 = 128 << 20;
 
-/// `Elf64_Rela`, `Elf32_Rel`. The narrow machines that are known here have their addends
-/// in the slots.
+/// Size of `Elf64_Rela`; `Elf32_Rel` below. The 32-bit machines that are supported have their
+/// addends in the slots.
 const WIDE_BYTES: usize = 24;
 const NARROW_BYTES: usize = 8;
 
-/// What the loader puts into a slot.
+/// The function whose address the loader puts into a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Function {
     /// The function of this dynamic symbol.
     Symbol(u32),
-    /// What the resolver at this address chooses, in a static program.
+    /// The function that the resolver at this address chooses, in a static program.
     Resolver(u64),
-    /// The same where the resolver's address stands in the slot itself.
+    /// The function that a resolver chooses whose address is in the slot itself.
     ResolverIn(u64),
 }
 
+/// A relocation in the wide layout.
 #[derive(Debug, Clone, Copy)]
 pub struct Relocation {
+    /// Link address of the slot.
     pub slot: u64,
+    /// Relocation type of the machine.
     pub kind: u32,
+    /// Number of the dynamic symbol; 0 for none.
     pub symbol: u32,
+    /// The addend; `None` if it is in the slot itself.
     pub addend: Option<u64>,
 }
 
 impl Linkage {
-    /// What a relocation puts into its slot, if that is a function.
+    /// Returns the function whose address a relocation puts into its slot, if it is a function.
     pub fn function(self, relocation: &Relocation) -> Option<Function> {
         let kinds = self.relocation_kinds();
         if kinds.symbols.contains(&relocation.kind) {
@@ -46,7 +51,8 @@ impl Linkage {
     }
 }
 
-/// The sections that may have them, and whether stubs know them by number.
+/// Returns the sections that may have relocations, and whether stubs refer to their relocations by
+/// number.
 pub fn sections(object: &Object) -> impl Iterator<Item = (&Section, bool)> {
     let names: [&[u8]; 2] = match object.class() {
         Class::Wide => [b".rela.plt", b".rela.dyn"],
@@ -58,10 +64,10 @@ pub fn sections(object: &Object) -> impl Iterator<Item = (&Section, bool)> {
     sections.filter_map(|(section, is_numbered)| Some((section?, is_numbered)))
 }
 
-/// Gives `take` each of a section, with its number.
+/// Calls `take` with each relocation of a section and its number.
 pub fn each(object: &Object, section: &Section, mut take: impl FnMut(u32, Relocation)) {
     let bytes = object.section_data(section, RELOCATIONS_BYTES_MAX, "relocations");
-    // Without them only the stubs have no names.
+    // Errors are ignored: without relocations only the stubs have no names.
     let bytes = bytes.unwrap_or_default();
     match object.class() {
         Class::Wide => {

@@ -1,12 +1,12 @@
 //! One line: `7f60a3c012e0 1b4 LazyCompile:*handle /srv/app.js:12:3`.
 
-/// Names are shown up to here; Scala and C++ templates have longer ones, which
-/// nobody reads to the end.
+/// Maximum length of names; Scala and C++ templates have longer ones, which are cut.
 pub const NAME_BYTES_MAX: usize = 4 << 10;
 
-/// The longest line that is looked at when a name is read again.
+/// Longest line that is read when a name is read again.
 pub const LINE_BYTES_MAX: usize = NAME_BYTES_MAX + 64;
 
+/// A parsed line; the name is not safe to display.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Line<'t> {
     pub start: u64,
@@ -15,7 +15,7 @@ pub struct Line<'t> {
 }
 
 impl<'t> Line<'t> {
-    /// Both numbers are hexadecimal, with `0x` (the JVM) or without.
+    /// Parses a line. Both numbers are hexadecimal, with `0x` (the JVM) or without.
     pub fn parse(line: &'t [u8]) -> Option<Line<'t>> {
         let (start, rest) = hexadecimal(line)?;
         let (size, rest) = hexadecimal(rest.strip_prefix(b" ")?)?;
@@ -24,6 +24,7 @@ impl<'t> Line<'t> {
         (size > 0 && !name.is_empty()).then_some(Line { start, size, name })
     }
 
+    /// Whether the code of this line contains an address.
     pub fn has(&self, addr: u64) -> bool {
         addr >= self.start && addr - self.start < self.size
     }
@@ -48,7 +49,7 @@ fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
 
 const NO_DIGIT: u8 = u8::MAX;
 
-/// A table, because a map is mostly digits.
+/// A look-up table, because a map consists mostly of digits.
 const DIGITS: [u8; 256] = {
     let mut table = [NO_DIGIT; 256];
     let mut digit = 0;

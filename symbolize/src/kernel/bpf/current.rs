@@ -1,5 +1,4 @@
-//! The BPF programs that are loaded now: they come and go while others run, and
-//! their memory is used again.
+//! The BPF programs that are loaded now: they come and go, and their memory is reused.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,23 +7,23 @@ use std::time::{Duration, Instant};
 use super::{BpfCode, BpfKernel, BpfPlace, BpfProgram};
 use crate::kernel::btf::Btf;
 
-/// How often the numbers of programs are asked for at most: less than a
-/// microsecond each, of which a machine has a few thousand.
+/// Minimum time between two queries for the ids of programs. A query takes less than a microsecond
+/// per program, of which a machine has up to a few thousand.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// Programs that are told apart; on most machines there are some dozens.
+/// Maximum number of programs; most machines have some dozens.
 const PROGRAMS_MAX: usize = 65_536;
 
-/// Functions of all of them.
+/// Maximum number of functions of all programs.
 const EXTENTS_MAX: usize = 1 << 20;
 
-/// Lines of programs in which there were samples. A large one has 1 MiB.
+/// Maximum size of the lines of programs that had samples. Those of a large program take 1 MiB.
 const DETAILS_BYTES_MAX: usize = 16 << 20;
 
-/// Trampolines whose functions are remembered.
+/// Maximum number of trampolines whose functions are cached.
 const TRAMPOLINES_MAX: usize = 4096;
 
-/// Asks the kernel for what it does not know yet.
+/// Queries the kernel and caches the results.
 #[derive(Debug)]
 pub struct CurrentBpf {
     kernel: Box<dyn BpfKernel>,
@@ -33,14 +32,14 @@ pub struct CurrentBpf {
 
 #[derive(Debug, Default)]
 struct KnownPrograms {
-    /// The numbers, in order.
+    /// Ids of programs, in order.
     programs: Vec<u32>,
-    /// Of the functions of all programs, by address.
+    /// Functions of all programs, by address.
     extents: Vec<Extent>,
     read: Option<Instant>,
-    /// Of those that were asked for, the latest last.
+    /// Details of programs that were looked up, the latest last.
     details: Vec<(u32, Arc<BpfProgram>)>,
-    /// What they are attached to, by their numbers.
+    /// The function that each trampoline is attached to, by the trampoline's number.
     trampolines: HashMap<u64, Option<Arc<[u8]>>>,
 }
 
@@ -52,22 +51,22 @@ struct Extent {
 }
 
 impl CurrentBpf {
-    /// Knows no program yet; `kernel` is asked when an address is looked up.
+    /// An empty cache; `kernel` is queried when an address is looked up.
     pub fn new(kernel: Box<dyn BpfKernel>) -> CurrentBpf {
         let state = Mutex::default();
         CurrentBpf { kernel, state }
     }
 
-    /// The place in a program, if there is one at this address now.
+    /// Returns the place in the program that is at this address now.
     pub fn find(&self, addr: u64) -> Option<BpfPlace> {
         let mut state = self.state();
         let program = state.program_at(addr, &*self.kernel)?;
         state.details(&*self.kernel, program)?.find(addr)
     }
 
-    /// The code of the function at this address now. `None` also if the kernel keeps it to
-    /// itself: it gives code to whoever has `CAP_BPF`, may see its addresses (`CAP_SYSLOG`),
-    /// and may open programs of others (`CAP_SYS_ADMIN`).
+    /// Returns the code of the function that is at this address now. `None` also if the kernel does
+    /// not provide it: it needs `CAP_BPF`, addresses that are not hidden (`CAP_SYSLOG`), and the
+    /// right to open programs of others (`CAP_SYS_ADMIN`).
     pub fn code(&self, addr: u64) -> Option<BpfCode> {
         let program = self.state().program_at(addr, &*self.kernel)?;
         let functions = self.kernel.code(program)?;
@@ -77,7 +76,7 @@ impl CurrentBpf {
         })
     }
 
-    /// What the kernel's `bpf_trampoline_<number>` is attached to: a function
+    /// Returns the name of what the kernel's `bpf_trampoline_<number>` is attached to: a function
     /// of the kernel, of a module, or of another program.
     pub fn attached_to(&self, trampoline: u64) -> Option<Arc<[u8]>> {
         if let Some(known) = self.state().trampolines.get(&trampoline) {
@@ -91,8 +90,8 @@ impl CurrentBpf {
         name
     }
 
-    /// The number has the upper half of what it is attached to: a program, or,
-    /// marked, an object of BTF; below is the type of the function in it
+    /// The upper half of the number is what the trampoline is attached to: a program or, with a
+    /// mark, a BTF object; the lower half is the type of the function in it
     /// (`bpf_trampoline_compute_key` in linux/bpf_verifier.h).
     fn name_attached_to(&self, trampoline: u64) -> Option<Arc<[u8]>> {
         const IN_KERNEL: u32 = 1 << 31;
@@ -123,14 +122,15 @@ impl CurrentBpf {
         state.extents.capacity() * size_of::<Extent>() + state.details_bytes()
     }
 
-    /// No code panics while it holds the lock, and every state is consistent.
+    /// A poisoned lock is used all the same: no code panics while it holds the lock, and every
+    /// state is consistent.
     fn state(&self) -> MutexGuard<'_, KnownPrograms> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl KnownPrograms {
-    /// The number of the program that has code at this address.
+    /// Returns the id of the program that has code at this address.
     fn program_at(&mut self, addr: u64, kernel: &dyn BpfKernel) -> Option<u32> {
         if self.read.is_none_or(|read| read.elapsed() >= WAIT) {
             self.refresh(kernel);
@@ -140,7 +140,7 @@ impl KnownPrograms {
         (addr < extent.end).then_some(extent.program)
     }
 
-    /// Numbers are never used again: what was known of one still holds.
+    /// Queries new programs. Ids are never reused, so cached data of an id stays valid.
     fn refresh(&mut self, kernel: &dyn BpfKernel) {
         let mut programs = Vec::with_capacity(self.programs.len());
         let mut last = 0;

@@ -1,18 +1,18 @@
-//! One program: from what the kernel tells to a place for each address.
+//! Maps the addresses of one program to places in its source text.
 
 use super::{BpfPlace, BpfProgramInfo};
 use crate::bytes::u32_in;
 use crate::kernel::btf::Btf;
 
-/// More instructions no program has (BPF_COMPLEXITY_LIMIT_INSNS).
+/// Maximum number of lines: no program has more instructions (BPF_COMPLEXITY_LIMIT_INSNS).
 const LINES_MAX: usize = 1_000_000;
 
 /// The functions and lines of one program.
 #[derive(Debug)]
 pub struct BpfProgram {
-    /// By address.
+    /// Functions by address.
     functions: Vec<Function>,
-    /// By address.
+    /// Lines by address.
     lines: Vec<Line>,
     /// Names and paths.
     strings: Vec<u8>,
@@ -29,11 +29,11 @@ struct Function {
 struct Line {
     start: u64,
     file: Text,
-    /// As the kernel packs them: the line, then ten bits for the column.
+    /// Line and column as the kernel packs them: the line, then ten bits for the column.
     position: u32,
 }
 
-/// Where a string is in the program's.
+/// Position of a string in `strings`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Text {
     start: u32,
@@ -41,7 +41,7 @@ struct Text {
 }
 
 impl BpfProgram {
-    /// What is damaged or missing in it has no name or no line.
+    /// Functions or lines that are damaged or missing in `info` have no name or no line.
     pub fn new(info: &BpfProgramInfo) -> BpfProgram {
         let btf = Btf::parse(&info.btf);
         let mut strings = Strings::default();
@@ -49,7 +49,7 @@ impl BpfProgram {
         functions.retain(|function| function.start < function.end);
         functions.sort_by_key(|function| function.start);
         let mut lines = btf.map_or_else(Vec::new, |btf| lines(info, &btf, &mut strings));
-        // Stable: of several lines at one address the last one holds.
+        // The sort is stable: of several lines at one address the last one counts.
         lines.sort_by_key(|line| line.start);
         lines.dedup_by(|later, earlier| {
             let same = later.start == earlier.start;
@@ -66,7 +66,7 @@ impl BpfProgram {
         }
     }
 
-    /// What is at an address, if it is one of this program's.
+    /// Returns the place of an address, if it belongs to this program.
     pub fn find(&self, addr: u64) -> Option<BpfPlace> {
         let behind = self.functions.partition_point(|f| f.start <= addr);
         let function = &self.functions[behind.checked_sub(1)?];
@@ -74,7 +74,7 @@ impl BpfProgram {
             return None;
         }
         let behind = self.lines.partition_point(|line| line.start <= addr);
-        // The line of another function says nothing of this one.
+        // A line of another function does not apply.
         let line = self.lines[..behind].last();
         let line = line.filter(|line| line.start >= function.start && line.file.len > 0);
         Some(BpfPlace {
@@ -98,7 +98,7 @@ impl BpfProgram {
     }
 }
 
-/// The functions; of each the type that names it, if there is one for each.
+/// Returns the functions, each named by its type if there is one type for each function.
 fn functions(info: &BpfProgramInfo, btf: Option<&Btf<'_>>, strings: &mut Strings) -> Vec<Function> {
     let size = info.function_bytes as usize;
     let types: Vec<u32> = match size {
@@ -144,7 +144,7 @@ fn lines(info: &BpfProgramInfo, btf: &Btf<'_>, strings: &mut Strings) -> Vec<Lin
     records.take(LINES_MAX).filter_map(line).collect()
 }
 
-/// Strings of BTF, each taken once.
+/// Strings from BTF, each stored once.
 #[derive(Debug, Default)]
 struct Strings {
     bytes: Vec<u8>,
@@ -153,9 +153,10 @@ struct Strings {
 
 impl Strings {
     fn intern(&mut self, btf: &Btf<'_>, at: u32) -> Text {
-        /// Longer than any path; names are shorter than that.
+        /// Maximum length of a string: longer than any path.
         const TEXT_BYTES_MAX: usize = 4096;
-        /// Strings may overlap: what all have together is more than BTF has.
+        /// Maximum length of all strings. BTF strings may overlap, so their total can exceed the
+        /// size of the BTF.
         const BYTES_MAX: usize = 16 << 20;
         if let Some(known) = self.known.get(&at) {
             return *known;
@@ -255,7 +256,8 @@ pub mod tests {
         check(&BpfProgram::new(&info), 0x1040, Some(("main", "", 0, 0)));
         info.btf.clear();
         check(&BpfProgram::new(&info), 0x1040, Some(("", "", 0, 0)));
-        // Names that are not one for each function could be another's.
+        // If there is not one name for each function, names could be assigned to the wrong
+        // function.
         let mut info = two_functions(0);
         info.functions.truncate(8);
         let found = BpfProgram::new(&info).find(0x1000).unwrap();

@@ -1,20 +1,22 @@
 //! One line: `ffffffffc0211000 t name [module]`.
 
-/// As in the kernel (KSYM_NAME_LEN), which cuts longer names itself.
+/// Maximum length of a name, the kernel's own limit (KSYM_NAME_LEN).
 const NAME_BYTES_MAX: usize = 512;
 
+/// A parsed line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Line<'t> {
     pub addr: u64,
+    /// The letter that nm(1) prints for the kind of symbol, such as `t`.
     pub kind: u8,
     pub name: &'t str,
+    /// Name of the module; `None` for the kernel itself.
     pub module: Option<&'t str>,
 }
 
 impl<'t> Line<'t> {
-    /// `None` for what is not such a line, and for names that say nothing:
-    /// `__pfx_` marks the padding before a function, and a `$` the labels of
-    /// the ARM ABIs.
+    /// Parses a line; `None` for malformed ones, and for names that are not useful: `__pfx_` marks
+    /// the padding before a function, and a `$` the labels of the ARM ABIs.
     pub fn parse(line: &'t [u8]) -> Option<Line<'t>> {
         let (addr, rest) = hexadecimal(line)?;
         let [b' ', kind, b' ', rest @ ..] = rest else {
@@ -43,8 +45,8 @@ impl<'t> Line<'t> {
         })
     }
 
-    /// How good the name is for its address, 0 if it names no function: data,
-    /// and the marks that the linker script puts around parts of the text.
+    /// How good the name is for its address; 0 if it does not name a function: data, and the marks
+    /// that the linker script puts around parts of the text.
     pub fn rank(&self) -> u8 {
         match self.kind {
             _ if self.name.is_empty() || is_mark(self.name) => 0,
@@ -63,7 +65,7 @@ fn is_mark(name: &str) -> bool {
     ) || name.starts_with("__") && (name.ends_with("_text_start") || name.ends_with("_text_end"))
 }
 
-/// The number at the start of `line` and what follows it.
+/// Splits off the number at the start of `line`.
 fn hexadecimal(line: &[u8]) -> Option<(u64, &[u8])> {
     let mut number = 0;
     let mut digits = 0;
@@ -84,8 +86,8 @@ fn digit(byte: u8) -> Option<u64> {
     }
 }
 
-/// `bpf_prog_<tag>_<name>` as its name. Programs may have none; then all of it
-/// stays.
+/// Returns the name in `bpf_prog_<tag>_<name>`. For a program without a name the whole symbol is
+/// returned.
 fn bpf_name(symbol: &str) -> &str {
     const TAG: usize = 16;
     let name = symbol

@@ -1,6 +1,5 @@
-//! From 3.13 on a process tells its offsets itself, at the start of `_PyRuntime`
-//! (`_Py_DebugOffsets` in `Include/internal/pycore_debug_offsets.h`). That structure is
-//! another one in each version.
+//! From 3.13 on a process has its own offsets at the start of `_PyRuntime` (`_Py_DebugOffsets` in
+//! `Include/internal/pycore_debug_offsets.h`). That structure differs between versions.
 
 use super::{
     Attributes, CodeLayout, FrameLayout, Gil, Groups, IDENTITY_REACH, Layout, LineTable, Objects,
@@ -11,19 +10,19 @@ use crate::python::memory::{Lack, Memory, word};
 
 const COOKIE: &[u8; 8] = b"xdebugpy";
 
-/// What is read of the offsets: up to `code_object.co_code_adaptive` of 3.15.
+/// Number of bytes of it that are read: up to `code_object.co_code_adaptive` of 3.15.
 const BYTES: u32 = 456;
 
-/// No structure that is told of is larger; `_PyRuntime` holds an interpreter.
+/// Maximum offset: no structure is larger; `_PyRuntime` contains an interpreter.
 const OFFSET_MAX: u64 = 1 << 20;
 
-/// `version` and `free_threaded`, in all versions.
+/// Positions of `version` and `free_threaded`, in all versions.
 const VERSION: u32 = 8;
 const FREE_THREADED: u32 = 16;
 
 const IMPLAUSIBLE: Lack = Lack::Implausible("the offsets of its version");
 
-/// Where in `_Py_DebugOffsets` the offset of something is told.
+/// Positions of offsets in `_Py_DebugOffsets`.
 #[derive(Debug, Clone, Copy)]
 pub struct Told {
     pub runtime_interpreters: u32,
@@ -37,29 +36,27 @@ pub struct Told {
     pub thread_next: u32,
     /// `thread_state.current_frame`.
     pub thread_frame: u32,
-    /// `thread_state.thread_id`; that of `native_thread_id` is told behind it.
+    /// `thread_state.thread_id`; `native_thread_id` follows it.
     pub thread_id: u32,
-    /// `interpreter_frame.previous`; those of `executable`, `instr_ptr`, `localsplus` and
-    /// `owner` are told behind it.
+    /// `interpreter_frame.previous`; `executable`, `instr_ptr`, `localsplus` and `owner` follow it.
     pub frame_previous: u32,
-    /// `code_object.filename`; those of `name`, `qualname`, `linetable` and `firstlineno`
-    /// are told behind it.
+    /// `code_object.filename`; `name`, `qualname`, `linetable` and `firstlineno` follow it.
     pub code_file: u32,
     /// `code_object.co_code_adaptive`.
     pub code_start: u32,
-    /// Bytes of a frame and of a code object that hold all that is read of them.
+    /// Sizes of a frame and of a code object, up to the last field that is read.
     pub frame_bytes: u32,
     pub code_bytes: u32,
-    /// `ht_cached_keys` of `PyHeapTypeObject`, which is not told.
+    /// `ht_cached_keys` of `PyHeapTypeObject`, which the process does not have.
     pub cached_keys: u32,
-    /// Whether the chain of every thread ends with a frame that no call made.
+    /// Whether the chain of every thread ends with a frame without a call.
     pub has_base: bool,
-    /// Tasks of asyncio, where its file does not tell of them.
+    /// Tasks of asyncio, if its own file does not describe them.
     pub tasks: Option<TaskLayout>,
 }
 
 impl Told {
-    /// The layout that a process of this version tells of.
+    /// Reads the layout of a process of this version.
     pub fn read(
         &self,
         version: Version,
@@ -127,8 +124,8 @@ impl Told {
     }
 }
 
-/// Whether all of a frame and of a code object that is wanted is in the bytes that are read,
-/// in words where words are read.
+/// Whether all needed fields of a frame and of a code object are within the bytes that are read,
+/// and words are aligned.
 fn is_plausible(layout: &Layout) -> bool {
     let Layout {
         thread,
@@ -157,7 +154,7 @@ fn is_plausible(layout: &Layout) -> bool {
         && thread.native_thread_id.is_some_and(|at| at < 4096)
 }
 
-/// Whether the identity can be read with the first line.
+/// Whether the identity can be read together with the first line.
 fn is_near(code: &CodeLayout) -> bool {
     let first = code.first_line & !7;
     code.identity >= first && code.identity - first + 32 <= IDENTITY_REACH
@@ -169,7 +166,7 @@ mod tests {
     use super::*;
     use crate::Reason;
 
-    /// What CPython 3.13.0, 3.14.10 and 3.15.2 tell: a place and an offset.
+    /// Contents in CPython 3.13.0, 3.14.10 and 3.15.2: positions and offsets.
     const VERSIONS: [(u8, &Told, [u64; 14]); 3] = [
         (
             13,
@@ -257,7 +254,7 @@ mod tests {
                 (told.frame_previous, 66),
                 (told.frame_previous, u64::from(told.frame_bytes)),
                 (told.code_file, 4000),
-                // In the code object, and further from its first line than is read.
+                // In the code object, but too far from its first line.
                 (told.code_file, 40),
                 (told.runtime_interpreters, 1 << 40),
             ] {

@@ -1,8 +1,7 @@
-//! The leaves of all units as those of the table.
+//! Joins the leaves of all units to leaves of the table.
 //!
-//! Most are full, and nobody else has code between where they start and where they
-//! end: they become leaves of the table as they are. Of the rest each range is put into
-//! new ones.
+//! Most leaves are full, and no other unit has code between their start and end: they become leaves
+//! of the table as they are. Of the others each range is put into new leaves.
 
 use super::places::AllTexts;
 use crate::table::blocks::BLOCK_BYTES;
@@ -18,7 +17,7 @@ struct Piece {
     leaf: u32,
 }
 
-/// A stretch of addresses with one place.
+/// A range of addresses with one place.
 #[derive(Debug, Clone, Copy)]
 struct Stretch {
     start: u32,
@@ -27,7 +26,8 @@ struct Stretch {
     place: u16,
 }
 
-/// By start. Beyond 4 GiB from the start of its code no file has any.
+/// Returns the pieces by start. Those beyond 4 GiB from the start of the code are left out, as no
+/// file has any.
 fn pieces(units: &[UnitRanges], base: u64) -> Vec<Piece> {
     let count = units.iter().map(|unit| unit.leaves.count()).sum();
     let mut all = Vec::with_capacity(count);
@@ -36,7 +36,7 @@ fn pieces(units: &[UnitRanges], base: u64) -> Vec<Piece> {
             continue;
         };
         let mut behind = None;
-        // Backwards: a leaf ends where the next one starts.
+        // Backwards, because a leaf ends where the next one starts.
         for index in (0..unit.count()).rev() {
             let mut ranges = unit.leaf(index).ranges();
             let (start, _) = ranges.next().expect("no leaf is empty");
@@ -60,9 +60,9 @@ fn pieces(units: &[UnitRanges], base: u64) -> Vec<Piece> {
     all
 }
 
-/// Gives `put` the leaves of the table, without overlaps. Of units that claim the
-/// same code the first one counts. Takes the leaves of each unit away when they are
-/// done. How many ranges there are.
+/// Calls `put` with the leaves of the table, without overlaps. If units claim the same code, the
+/// first one gets it. The leaves of each unit are dropped when they are done. Returns the number of
+/// ranges.
 pub fn join(
     units: &mut [UnitRanges],
     base: u64,
@@ -113,11 +113,11 @@ struct Joined<'p, 'u, P> {
     base: u64,
     texts: AllTexts<'p, 'u>,
     filling: Filling,
-    /// Of the leaf that a range was asked of last: unit and number.
+    /// Numbers of the leaf that was used last, identified by unit and index.
     numbers: Numbers,
     numbered: Option<(u32, u32)>,
     missing: Vec<u16>,
-    /// Where what is done ends, and whether its last range has a place.
+    /// End of what is done, and whether its last range has a place.
     end: u32,
     is_open: bool,
     ranges: u64,
@@ -126,7 +126,7 @@ struct Joined<'p, 'u, P> {
 }
 
 impl<P: FnMut(u32, &[u8])> Joined<'_, '_, P> {
-    /// A leaf of which nobody else has any code.
+    /// Adds a leaf that overlaps no other.
     fn whole(&mut self, piece: Piece, unit: &UnitRanges) {
         self.close_before(piece.start);
         let leaves = &unit.leaves;
@@ -154,7 +154,7 @@ impl<P: FnMut(u32, &[u8])> Joined<'_, '_, P> {
         self.end = piece.end;
     }
 
-    /// Leaves that lie among one another.
+    /// Adds leaves that overlap each other.
     fn several(&mut self, pieces: &[Piece], units: &[UnitRanges]) {
         let mut stretches = Vec::new();
         for (number, piece) in pieces.iter().enumerate() {
@@ -190,7 +190,7 @@ impl<P: FnMut(u32, &[u8])> Joined<'_, '_, P> {
         }
     }
 
-    /// Nobody has the code from what is done to `start`.
+    /// Leaves the code from the end of what is done up to `start` without a place.
     fn close_before(&mut self, start: u32) {
         if std::mem::take(&mut self.is_open) && start > self.end {
             self.make_room(0);
@@ -198,7 +198,7 @@ impl<P: FnMut(u32, &[u8])> Joined<'_, '_, P> {
         }
     }
 
-    /// From `start` on it is a place of that leaf, or none.
+    /// Begins a range at `start` with a place of that leaf, or with none.
     fn add(&mut self, start: u32, piece: Piece, unit: &UnitRanges, leaf: &Leaf<'_>, place: u16) {
         self.is_open = place != NO_PLACE;
         let key = (piece.unit, piece.leaf);
@@ -220,8 +220,8 @@ impl<P: FnMut(u32, &[u8])> Joined<'_, '_, P> {
         self.filling.add_range(start, parent);
     }
 
-    /// Puts the places of a chain that the leaf has not into `missing`, the innermost
-    /// first; gives the number of the one behind them.
+    /// Collects the places of a chain that the leaf does not have into `missing`, innermost first;
+    /// returns the index of the place after them.
     fn find_missing(&mut self, leaf: &Leaf<'_>, place: u16) -> u16 {
         self.missing.clear();
         let mut next = place;
@@ -263,10 +263,10 @@ mod tests {
 
     const NONE: u32 = u32::MAX;
 
-    /// A range of a test's unit: how long, and whether it has a place.
+    /// A range of a test's unit: its length, and whether it has a place.
     type Span = (u64, bool);
 
-    /// From where on which line, or none, in the order of a unit.
+    /// The expected rows of a unit: range and line.
     fn rows(unit: u32, first: u64, spans: &[Span]) -> Vec<(u64, u64, u32)> {
         let mut at = first;
         let row = |(number, (len, has_place)): (u32, &Span)| {
@@ -292,7 +292,7 @@ mod tests {
                 line,
                 column: 0,
             };
-            // Every other one was inlined, at lines that many have in common.
+            // Every other range is inlined, at lines that many have in common.
             let leaf = unit.leaf(2);
             let parent = match line % 2 {
                 0 => NO_PLACE,
@@ -316,7 +316,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definition, wherever units lie over and among one another.
+        /// Compares with the definition, for units that overlap each other in any way.
         #[test]
         fn the_first_has_it(units in proptest::collection::vec(spans(), 0..6)) {
             let rows = |(number, (first, spans)): (u32, &(u64, Vec<Span>))| rows(number, *first, spans);

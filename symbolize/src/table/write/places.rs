@@ -1,4 +1,4 @@
-//! Functions and files of all units by their numbers in the table.
+//! Converts functions and files of all units to their numbers in the table.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use crate::table::intern::Texts;
 use crate::table::place::FunctionPlace;
 use crate::table::pool::KnownTexts;
 
-/// What the places of all units refer to. Numbers are given in the order in which ranges
-/// ask for them, so that what one function needs lies together.
+/// The texts and files that the places of all units refer to. Numbers are assigned in the order in
+/// which ranges use them, so that what one function needs is adjacent.
 pub struct AllTexts<'p, 'u> {
     known: &'u KnownTexts,
     texts: &'p mut Texts<'u>,
     files: &'p mut Files,
-    /// By numbers of `known`.
+    /// Number in the table, by the number in `known`.
     text_ids: Vec<u32>,
     file_ids: Vec<u32>,
 }
@@ -30,7 +30,7 @@ impl<'p, 'u> AllTexts<'p, 'u> {
         }
     }
 
-    /// A place of a unit that refers to such texts and files, as it is in the table.
+    /// Converts a place of a unit, whose texts and files these are, to a place of the table.
     #[inline]
     pub fn resolve(&mut self, texts: &[u32], files: &[u32], place: &mut FunctionPlace) {
         let number = |numbers: &[u32], index: u32| numbers.get(index as usize).copied();
@@ -77,7 +77,7 @@ impl<'p, 'u> AllTexts<'p, 'u> {
     }
 }
 
-/// Files by the texts of their directory and name.
+/// Files, as the texts of their directory and name.
 #[derive(Default)]
 pub struct Files {
     pub pairs: Vec<(u32, u32)>,

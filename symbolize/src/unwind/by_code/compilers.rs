@@ -1,8 +1,8 @@
-//! What the code says, held against what compilers say of the same code: as if a file had no unwind
-//! information, against the information that it has.
+//! Compares the rules that are derived from code with those that compilers wrote for the same code:
+//! as if a file had no unwind information.
 //!
-//! `PROFTOP_AARCH64_FILES=FILE:FILE cargo test -p symbolize by_code::compilers -- --nocapture` does so
-//! for other files than the C library.
+//! `PROFTOP_AARCH64_FILES=FILE:FILE cargo test -p symbolize by_code::compilers -- --nocapture`
+//! compares other files than the C library.
 
 use super::*;
 use crate::OpenError;
@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use test_support::{Scratch, run_tool};
 
-/// Instructions of `.text` that `.eh_frame` describes.
+/// Counts of the instructions of `.text` that `.eh_frame` describes.
 #[derive(Debug, Default)]
 struct Compared {
     same: u64,
-    /// The code says nothing of it.
+    /// Instructions for which the code gives no rule.
     holes: u64,
     different: u64,
     first: Vec<String>,
@@ -47,8 +47,8 @@ fn the_code_says_what_compilers_say() {
         let all = found.same + found.holes + found.different;
         println!("{}: {found:#?} of {all}", file.display());
         assert!(all > 10_000);
-        // What differs is behind calls that do not return, where nothing tells that another
-        // function begins.
+        // Differences are after calls that do not return, where nothing shows that another function
+        // begins.
         assert!(found.same * 100 > all * 97);
     }
 }
@@ -97,8 +97,9 @@ fn compare(path: &Path) -> Result<Compared, OpenError> {
     Ok(compared)
 }
 
-/// Both may count from another register, so that the CFA cannot be compared. Where x29 and x30 were
-/// just loaded, compilers may say that they lie on the stack until `sp` goes up: there they do.
+/// The two may use different base registers, so that their CFAs cannot be compared. Where x29 and
+/// x30 were just loaded, compilers may say that they are on the stack until `sp` is raised: they
+/// still are.
 fn is_same(found: &Linked, expected: &Linked, saved: Saved) -> bool {
     let is_same_base = found.base == expected.base;
     let is_same_link = found.x29 == expected.x29 && found.x30 == expected.x30;

@@ -6,22 +6,22 @@ use crate::unwind::rule::{Linked, Saved, UnwindRule};
 const X29: u8 = 29;
 const X30: u8 = 30;
 
-/// What a compiler lets a frame have is less by far.
+/// Maximum size of a frame, far more than compilers allow.
 const FRAME_BYTES_MAX: i32 = 1 << 24;
 
 /// A function's frame before an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// How far `sp` is below the CFA, if that is known.
+    /// Distance of `sp` below the CFA; `None` if unknown.
     sp: Option<i32>,
-    /// How far x29 is below it, if it points to where x29 and x30 were saved.
+    /// Distance of x29 below the CFA, if it points to where x29 and x30 were saved.
     record: Option<i32>,
     x29: Saved,
     x30: Saved,
 }
 
 impl Frame {
-    /// Before the first instruction.
+    /// The frame before the first instruction.
     pub const ENTRY: Frame = Frame {
         sp: Some(0),
         record: None,
@@ -34,7 +34,7 @@ impl Frame {
         self.x30 != Saved::Not
     }
 
-    /// How to leave it.
+    /// Returns the rule for leaving the frame.
     pub fn rule(&self) -> UnwindRule {
         let (base, offset) = match (self.sp, self.record) {
             (Some(below), _) => (SP, below),
@@ -49,7 +49,8 @@ impl Frame {
         })
     }
 
-    /// The frame behind an instruction; `before` are those in front of it, the last one first.
+    /// Returns the frame after an instruction; `before` are the preceding instructions, the last
+    /// one first.
     pub fn after(self, word: u32, before: impl Iterator<Item = u32>) -> Frame {
         let mut frame = self;
         match effect(word) {
@@ -85,7 +86,7 @@ impl Frame {
         frame
     }
 
-    /// Whether x29 and x30 were saved that far below the CFA.
+    /// Whether x29 and x30 were saved at that distance below the CFA.
     fn is_record(&self, below: i32) -> bool {
         self.x29 == Saved::AtCfa(-below) && self.x30 == Saved::AtCfa(8 - below)
     }
@@ -103,7 +104,8 @@ impl Frame {
                 continue;
             };
             let at = Saved::AtCfa(memory.at.wrapping_sub(below).wrapping_add(offset));
-            // What is stored when it was saved already, or loaded from elsewhere, is something else.
+            // A register that was already saved, or is loaded from elsewhere, has another purpose
+            // here.
             if memory.is_load && *place == at {
                 *place = Saved::Not;
                 self.record = None;
@@ -117,7 +119,7 @@ impl Frame {
     }
 }
 
-/// `sp` is never above the CFA.
+/// Returns the new distance; `sp` is never above the CFA.
 fn moved(below: Option<i32>, amount: i32) -> Option<i32> {
     let below = below?.checked_sub(amount)?;
     (0..FRAME_BYTES_MAX).contains(&below).then_some(below)

@@ -1,30 +1,32 @@
-//! Instructions of AArch64 as far as they move the stack pointer, save registers, or go somewhere
-//! else (Arm Architecture Reference Manual, C4.1).
+//! Instructions of AArch64, as far as they move the stack pointer, save registers, or change the
+//! control flow (Arm Architecture Reference Manual, C4.1).
 
-/// Bytes of an instruction.
+/// Length of an instruction in bytes.
 pub const BYTES: u64 = 4;
 
-/// `sp`, where an instruction can name it.
+/// The register number of `sp`, in instructions that can refer to it.
 pub const SP: u8 = 31;
 
-/// Where a thread goes on after an instruction. Distances are in bytes, from the instruction.
+/// Where execution continues after an instruction. Distances are in bytes, relative to the
+/// instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// To the next one.
+    /// At the next instruction.
     On,
-    /// To the next one, or there.
+    /// At the next instruction, or at this distance (conditional branch).
     Maybe(i64),
-    /// There.
+    /// At this distance (unconditional branch).
     Branch(i64),
-    /// Back to the next one from a function; where that is, if the instruction tells.
+    /// In the called function, which returns to the next instruction. The distance of the function;
+    /// `None` if the address is in a register.
     Call(Option<i64>),
-    /// To where a register points.
+    /// At an address in a register.
     Jump,
-    /// To the caller, or nowhere.
+    /// In the caller (return), or nowhere.
     End,
 }
 
-/// Where a thread goes on.
+/// Returns where execution continues after an instruction.
 pub fn flow(word: u32) -> Flow {
     let distance = |from: u32, bits: u32| signed(word >> from, bits) * BYTES as i64;
     match word >> 26 {
@@ -38,7 +40,7 @@ pub fn flow(word: u32) -> Flow {
     } else if is(0x7e00_0000, 0x3600_0000) {
         Flow::Maybe(distance(5, 14)) // tbz, tbnz
     } else if is(0xfe00_0000, 0xd600_0000) {
-        // br, blr, ret, and those that check a signature
+        // br, blr, ret, and their variants that check a signature
         match word >> 21 & 7 {
             0 => Flow::Jump,
             1 => Flow::Call(None),
@@ -51,34 +53,35 @@ pub fn flow(word: u32) -> Flow {
     }
 }
 
-/// What an instruction does with the stack pointer, x29 and x30.
+/// The effect of an instruction on the stack pointer, x29 and x30.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing that matters.
+    /// No relevant effect.
     None,
-    /// `register = of + amount`; one of both is `sp`.
+    /// `register = of + amount`; one of the two registers is `sp`.
     Add { register: u8, of: u8, amount: i32 },
-    /// `sp = sp ± register`: what it holds has to be found.
+    /// `sp = sp ± register`: the register's value has to be found.
     AddRegister { register: u8, is_down: bool },
-    /// `sp` becomes something else.
+    /// `sp` becomes unknown.
     Lost,
-    /// Registers are stored or loaded by `sp`, which is moved before or behind that.
+    /// Registers are stored or loaded relative to `sp`, which may be moved before or after that.
     Memory(Memory),
 }
 
-/// A store or load of general registers of 64 bits by `sp`, or of others.
+/// A store or load relative to `sp`, of 64-bit general registers or of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Memory {
-    /// What lies beside each other from there on; others than general registers are not named.
+    /// The adjacent registers from there on; `None` for others than general registers.
     pub registers: [Option<u8>; 2],
-    /// From `sp` before the instruction.
+    /// Offset from `sp` before the instruction.
     pub at: i32,
-    /// How far `sp` moves.
+    /// How far `sp` is moved.
     pub moves: i32,
+    /// Whether it loads, instead of storing.
     pub is_load: bool,
 }
 
-/// What an instruction does.
+/// Returns the effect of an instruction.
 pub fn effect(word: u32) -> Effect {
     let (to, of) = ((word & 31) as u8, (word >> 5 & 31) as u8);
     // add, sub with a constant
@@ -114,7 +117,7 @@ pub fn effect(word: u32) -> Effect {
     memory(word).map_or(Effect::None, Effect::Memory)
 }
 
-/// Stores and loads by `sp`.
+/// Decodes stores and loads relative to `sp`.
 fn memory(word: u32) -> Option<Memory> {
     if word >> 25 & 1 == 1 {
         return None;
@@ -169,31 +172,31 @@ fn memory(word: u32) -> Option<Memory> {
     })
 }
 
-/// The constant that a register holds behind these instructions, the last one first: what one of
-/// them puts into it by `mov`. Compilers do so shortly before they need it.
+/// Returns the constant that a register holds after these instructions, given in reverse order: the
+/// value that one of them put into it by `mov`. Compilers do so shortly before they need it.
 pub fn constant(before: impl Iterator<Item = u32>, register: u8) -> Option<i32> {
     const NEAR: usize = 8;
     let is_of_it = |word: &u32| (word & 31) as u8 == register && word >> 23 & 0x3f == 0b10_0101;
     let word = before.take(NEAR).find(is_of_it)?;
     let value = i32::try_from(u64::from(word >> 5 & 0xffff) << (16 * (word >> 21 & 3)));
-    // Not a part of one.
+    // The `mov` sets the whole register.
     let is_whole = word >> 29 & 3 == 0b10;
     value.ok().filter(|_| is_whole)
 }
 
-/// Whether it fills the room between functions: `nop`, or nothing.
+/// Whether it is padding between functions: `nop`, or zero.
 pub fn is_padding(word: u32) -> bool {
     word == 0xd503_201f || word == 0
 }
 
-/// Whether it stores general registers where `sp` goes down for them.
+/// Whether it stores general registers and lowers `sp` to make room for them.
 pub fn pushes(word: u32) -> bool {
     matches!(effect(word), Effect::Memory(memory)
         if memory.moves < 0 && !memory.is_load && memory.registers[0].is_some())
 }
 
-/// Whether compilers have functions begin so: with a frame, or with what makes signatures or allows
-/// jumps there.
+/// Whether compilers begin functions with this instruction: it makes a frame, signs the return
+/// address, or is a landing pad for jumps.
 pub fn begins_a_function(word: u32) -> bool {
     const PACIASP: u32 = 0xd503_233f;
     const BTI_C: u32 = 0xd503_245f;
@@ -202,7 +205,7 @@ pub fn begins_a_function(word: u32) -> bool {
     goes_down || pushes(word) || word == PACIASP || word == BTI_C
 }
 
-/// The lowest bits of a word as a signed number.
+/// Returns the lowest bits of a word as a signed number.
 fn signed(word: u32, bits: u32) -> i64 {
     let above = 32 - bits;
     i64::from((word << above) as i32 >> above)

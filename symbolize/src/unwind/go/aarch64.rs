@@ -8,8 +8,8 @@
 //!                           sub  x29, sp, #8
 //! ```
 //!
-//! Three functions leave for the thread's own stack (`src/runtime/asm_arm64.s`). Up to Go 1.26 they
-//! take x29 from there as well, so that it does not lead back to the goroutine:
+//! Three functions change to the thread's own stack (`src/runtime/asm_arm64.s`). Up to Go 1.26 they
+//! load x29 from there as well, so that it does not lead back to the goroutine:
 //!
 //! ```text
 //! runtime.mcall        mov sp, x0; ldr x29, [x28, #bp]; …    nothing comes back
@@ -27,7 +27,7 @@ use crate::unwind::rule::{Linked, Saved, Unsupported, UnwindRule};
 const SAVE_FRAME_POINTER: u32 = 0xf81f_83fd; // stur x29, [sp, #-8]
 const SET_FRAME_POINTER: u32 = 0xd100_23fd; // sub x29, sp, #8
 
-// Without their offsets.
+// Instructions without their offsets.
 const LOAD_X29_BY_X28: u32 = 0xf940_039d; // ldr x29, [x28, #N]
 const STORE_X29_BY_X28: u32 = 0xf900_039d; // str x29, [x28, #N]
 const LOAD_BY_X4: u32 = 0xf940_0080; // ldr x0, [x4, #N]
@@ -36,8 +36,7 @@ const COMPARE_WITH_X28: u32 = 0xeb1c_001f; // cmp x0, x28
 /// Bytes of an instruction.
 const INSTRUCTION: u64 = 4;
 
-/// Where things are in the structures of this program's runtime, as told by the code that uses
-/// them.
+/// Reads offsets in the structures of this program's runtime from the code that uses them.
 pub fn layout(table: &Depths, code: &mut Code<'_>) -> Layout {
     let mut layout = Layout::default();
     for function in table.functions() {
@@ -56,6 +55,7 @@ pub fn layout(table: &Depths, code: &mut Code<'_>) -> Layout {
 }
 
 /// `runtime.systemstack` compares the goroutine with three of its thread: `gsignal`, `g0`, `curg`.
+/// Returns the offset of the last one.
 fn current_in(code: &[u8]) -> Option<i32> {
     let mut compared =
         words(code)
@@ -68,9 +68,9 @@ fn current_in(code: &[u8]) -> Option<i32> {
     compared.nth(2)
 }
 
-/// The rows of a function. `deltas` are how far the stack pointer is down, from a distance on.
-/// One that `writes_sp` changes to another stack: then the frame pointer alone leads back, if
-/// there is one.
+/// Returns the rows of a function. `deltas` are the distances of the stack pointer below the return
+/// address, each from a code offset on. A function that `writes_sp` changes to another stack: then
+/// only the frame pointer leads back, if there is one.
 pub fn rows(
     name: &[u8],
     code: &[u8],
@@ -83,7 +83,8 @@ pub fn rows(
     } else {
         Leaving::Never
     };
-    // A signal makes a call of it: it puts two words on the stack that are not the function's.
+    // A signal inserts a call of it: that pushes two words that are not part of the function's
+    // frame.
     let pushed = if name == b"runtime.asyncPreempt" {
         16
     } else {
@@ -93,7 +94,7 @@ pub fn rows(
     let mut rows = plain_rows(code, deltas, pushed, leads_back_by_x29);
     match leaving {
         Leaving::Never if !writes_sp || has_frame(&rows) => {}
-        // Functions without a frame leave for another stack, and nothing comes back.
+        // Functions without a frame change to another stack, and nothing returns.
         Leaving::Never => {
             let part =
                 first_write(code).and_then(|start| part(start, code, UnwindRule::EndOfStack));
@@ -104,7 +105,7 @@ pub fn rows(
     rows
 }
 
-/// What the table of deltas says, and the beginning of the code.
+/// Returns the rows from the table of deltas and the beginning of the code.
 fn plain_rows(
     code: &[u8],
     deltas: impl Iterator<Item = (u64, i32)>,
@@ -147,21 +148,22 @@ fn has_frame(rows: &[GoRow]) -> bool {
     rows.iter().any(|row| row.rule != leaf)
 }
 
-/// How a function is on another stack.
+/// How a function runs on another stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Leaving {
-    /// As most that write the stack pointer: x29 leads back.
+    /// Like most functions that write the stack pointer: x29 leads back.
     Never,
-    /// In a part of its code; elsewhere it is on its caller's. `None` if there is no such code.
+    /// In a part of its code; elsewhere it is on its caller's stack. `None` if there is no such
+    /// code.
     In(Option<RuleSpan>),
 }
 
-/// How the functions leave that have to be known by name.
+/// Returns how functions change stacks that have to be recognized by name.
 fn leaving(name: &[u8], code: &[u8], layout: &Layout) -> Leaving {
     let Some(start) = first_write(code) else {
         return Leaving::Never;
     };
-    // x29 of the other stack is taken right behind.
+    // x29 of the other stack is loaded right after.
     let loses_x29 =
         u32_in(code, start as usize).is_some_and(|word| offset_of(word, LOAD_X29_BY_X28).is_some());
     match name {
@@ -176,7 +178,7 @@ fn leaving(name: &[u8], code: &[u8], layout: &Layout) -> Leaving {
             };
             Leaving::In(part(start, code.get(..back as usize).unwrap_or(code), rule))
         }
-        // The goroutine that called cannot be found from here.
+        // The calling goroutine cannot be found from here.
         b"runtime.asmcgocall" if loses_x29 => Leaving::In(part(start, code, LOST)),
         _ if name.starts_with(b"runtime.morestack") => Leaving::In(part(start, code, LOST)),
         _ => Leaving::Never,
@@ -185,7 +187,7 @@ fn leaving(name: &[u8], code: &[u8], layout: &Layout) -> Leaving {
 
 const LOST: UnwindRule = UnwindRule::Unsupported(Unsupported::ReturnAddress);
 
-/// From `start` to the end of the code.
+/// Returns the part from `start` to the end of the code.
 fn part(start: u64, code: &[u8], rule: UnwindRule) -> Option<RuleSpan> {
     let end = code.len() as u64;
     (start < end).then_some(RuleSpan { start, end, rule })
@@ -195,19 +197,20 @@ fn first_write(code: &[u8]) -> Option<u64> {
     writes_of_sp(code).next()
 }
 
-/// The places behind instructions that write the stack pointer.
+/// The offsets after instructions that write the stack pointer.
 fn writes_of_sp(code: &[u8]) -> impl Iterator<Item = u64> {
     let writes = words(code).filter(|(_, word)| is_write_of_sp(*word));
     writes.map(|(at, _)| at + INSTRUCTION)
 }
 
-/// The instructions, with their places.
+/// The instructions with their offsets.
 fn words(code: &[u8]) -> impl Iterator<Item = (u64, u32)> {
     let places = (0..code.len()).step_by(INSTRUCTION as usize);
     places.map_while(|at| Some((at as u64, u32_in(code, at)?)))
 }
 
-/// The offset of a load or store of 64 bits that is `wanted` but for it: in words, from bit 10 on.
+/// Returns the offset field of a 64-bit load or store that otherwise equals `wanted`: in words,
+/// from bit 10 on.
 fn offset_of(word: u32, wanted: u32) -> Option<i32> {
     const OFFSET: u32 = 0xfff << 10;
     (word & !OFFSET == wanted).then_some(((word & OFFSET) >> 10) as i32 * 8)
@@ -256,7 +259,7 @@ mod tests {
             &Layout::default(),
         );
         assert_eq!(plain(&found), expected);
-        // What a signal has called returns above what that pushed.
+        // What a signal has called returns above the words that it pushed.
         let found = rows(
             b"runtime.asyncPreempt",
             &code,
@@ -292,7 +295,7 @@ mod tests {
         let leaf = frame(0, Saved::Not, Saved::Not);
         let of = |name: &[u8], code: &[u8], deltas: &[(u64, i32)]| {
             let mut found = plain(&rows(name, code, deltas.iter().copied(), true, &LAYOUT));
-            // Behind the code rows belong to nobody, and are not collected.
+            // Rows after the code's end are not collected.
             found.retain(|(start, _)| *start != code.len() as u64);
             found
         };
@@ -302,7 +305,7 @@ mod tests {
         );
         let expected = [(0, leaf), (8, LOST)];
         assert_eq!(of(b"runtime.morestack_noctxt", &code, &[(0, 0)]), expected);
-        // The room that it makes there is no frame.
+        // The space that it reserves there is not a frame.
         let deltas = [(0, 0), (12, 16)];
         let expected = [(0, leaf), (8, UnwindRule::EndOfStack)];
         assert_eq!(of(b"runtime.mcall", &code, &deltas), expected);
@@ -312,7 +315,7 @@ mod tests {
         let code = bytes(&[NOP, MOVE_SP, TAKE_X29, NOP]);
         let expected = [(0, leaf), (8, LOST)];
         assert_eq!(of(b"runtime.asmcgocall", &code, &deltas), expected);
-        // Nonsense is no panic.
+        // Nonsensical input does not panic.
         let deltas = [(0, -1), (4, i32::MAX)];
         assert_eq!(of(b"", &[], &deltas), []);
         assert_eq!(of(b"", &[1], &[(u64::MAX, 16)]).len(), 1);
@@ -323,7 +326,7 @@ mod tests {
         }
     }
 
-    /// `runtime.systemstack`, from its beginning to its return, without what is of no interest.
+    /// `runtime.systemstack`, from its beginning to its return, without irrelevant instructions.
     fn systemstack(takes_x29: u32) -> Vec<u8> {
         bytes(&[
             0xf81f_0ffe, // str x30, [sp, #-16]!

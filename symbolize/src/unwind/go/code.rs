@@ -1,11 +1,11 @@
-//! The code of Go functions, as far as unwinding has to look at it.
+//! Reads the code of Go functions, as far as unwinding needs it.
 
 use crate::object::Object;
 
-/// Read at once: functions are asked for by address.
+/// Number of bytes read at once: functions are visited by address.
 const BLOCK_BYTES: u64 = 1 << 20;
 
-/// No instruction that is looked for ends further behind where it is expected.
+/// Maximum distance of the end of a searched instruction from its expected place.
 const NEAR_BYTES: u64 = 24;
 
 /// The code of a file.
@@ -24,8 +24,7 @@ impl<'o> Code<'o> {
         }
     }
 
-    /// The bytes at these link addresses; empty if they are not in the file, or
-    /// too many.
+    /// Returns the bytes at these link addresses; empty if they are not in the file, or too many.
     pub fn of(&mut self, start: u64, end: u64) -> &[u8] {
         if !self.has(start, end) {
             self.fill(start);
@@ -37,7 +36,7 @@ impl<'o> Code<'o> {
         }
     }
 
-    /// One byte before, and those behind up to the function's end.
+    /// Returns one byte before `at`, and the bytes from there up to the function's end.
     pub fn around(&mut self, at: u64, end: u64) -> &[u8] {
         self.of(at.saturating_sub(1), end.min(at + NEAR_BYTES))
     }
@@ -67,20 +66,21 @@ impl<'o> Code<'o> {
     }
 }
 
-/// Where a function saves rbp. All places are distances from its start.
+/// Where a function saves rbp. Code offsets are relative to its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FramePointer {
-    /// From the CFA on.
+    /// Offset from the CFA.
     pub slot: i32,
+    /// Code offset from which on rbp is saved.
     pub saved_from: u64,
-    /// From where on rbp points to that slot, if it ever does.
+    /// From where on rbp points to that slot; `None` if it never does.
     pub set_from: Option<u64>,
-    /// The stack's depth while it is saved.
+    /// Depth of the stack while it is saved.
     pub delta: i32,
 }
 
-/// Looks for it where the stack pointer first goes down, to `delta`. `code`
-/// begins one byte before that place, which is `start` from the beginning.
+/// Looks for it where the stack pointer is first lowered, to `delta`. `code` begins one byte before
+/// that place, whose code offset is `start`.
 ///
 /// ```text
 /// Go 1.21: push %rbp; mov %rsp,%rbp
@@ -112,8 +112,8 @@ pub fn frame_pointer(code: &[u8], delta: i32, start: u64) -> Option<FramePointer
     })
 }
 
-/// The displacement and the length of `opcode disp(%rsp), %rbp`, or with the
-/// operands exchanged.
+/// Returns the displacement and the length of `opcode disp(%rsp), %rbp`, or with the operands
+/// exchanged.
 fn relative_to_rsp(code: &[u8], opcode: u8) -> Option<(i32, usize)> {
     match *code {
         [0x48, op, 0x6c, 0x24, near, ..] if op == opcode => Some((i32::from(near as i8), 5)),

@@ -1,22 +1,21 @@
-//! The functions of Go's runtime that change to another stack: where in them
-//! which rule holds. Source: `src/runtime/asm_amd64.s` of Go 1.17 to 1.27.
+//! The functions of Go's runtime that change to another stack: which rule is valid in which part of
+//! them. Source: `src/runtime/asm_amd64.s` of Go 1.17 to 1.27.
 
 use super::code::Code;
 use super::{GoRow, WORD};
 use crate::go::depths::Depths;
 use crate::unwind::rule::{Goroutine, RbpRule, UnwindRule};
 
-/// Where things are in the structures of this program's runtime, as told by the
-/// code that uses them.
+/// Offsets in the structures of this program's runtime, read from the code that uses them.
 #[derive(Debug, Default)]
 pub struct Layout {
-    /// Of `curg` in `runtime.m`.
+    /// Offset of `curg` in `runtime.m`.
     pub(super) current: Option<i32>,
-    /// Of `sched.bp` in `runtime.g`.
+    /// Offset of `sched.bp` in `runtime.g`.
     pub(super) rbp: Option<i32>,
 }
 
-/// From `start` up to `end` of a function, `rule` holds.
+/// A part of a function, from `start` up to `end`, in which `rule` is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RuleSpan {
     pub start: u64,
@@ -25,6 +24,7 @@ pub struct RuleSpan {
 }
 
 impl Layout {
+    /// Reads the offsets from the code of two functions of the runtime.
     pub fn find(table: &Depths, code: &mut Code<'_>) -> Layout {
         let mut layout = Layout::default();
         for function in table.functions() {
@@ -50,7 +50,7 @@ impl Layout {
         layout
     }
 
-    /// The parts of a function in which the rows by depth do not hold.
+    /// Returns the parts of a function in which the rows by depth are not valid.
     pub fn parts(&self, name: &[u8], code: &[u8], rows: &[GoRow]) -> Vec<RuleSpan> {
         let end = code.len() as u64;
         let mut writes = writes_of_rsp(code);
@@ -60,7 +60,7 @@ impl Layout {
             Some(RuleSpan { start, end, rule })
         };
         let parts = match name {
-            // They leave for another goroutine, and nothing comes back.
+            // They change to another goroutine, and nothing returns.
             b"runtime.mcall" | b"gogo" => {
                 vec![part(first, end, UnwindRule::EndOfStack)]
             }
@@ -75,8 +75,9 @@ impl Layout {
         parts.into_iter().flatten().collect()
     }
 
+    /// The rule for code that works for a goroutine; `is_called` as in [`Goroutine`].
     pub(super) fn goroutine(&self, is_called: bool) -> UnwindRule {
-        // A goroutine is never at 0: the walk says there that it is lost.
+        // No goroutine is at address 0: with such an offset the walk reports that it is lost.
         UnwindRule::Goroutine(Goroutine {
             current: self.current.unwrap_or(0),
             rbp: self.rbp.unwrap_or(0),
@@ -85,7 +86,7 @@ impl Layout {
     }
 }
 
-/// Puts the parts over the rows of a function.
+/// Replaces the rows of a function by the parts.
 pub fn apply(parts: &[RuleSpan], rows: &mut Vec<GoRow>) {
     for part in parts {
         let at_end = rows.iter().rev().find(|row| row.start <= part.end).copied();
@@ -153,9 +154,8 @@ fn has_frame_pointer(rows: &[GoRow]) -> bool {
     rows.iter().any(|row| row.rule == UnwindRule::StackSwitch)
 }
 
-/// Where, behind each of them, the instructions are that load rsp from memory or
-/// from another register. These functions are short; nothing in them looks like
-/// it that is not.
+/// The offsets after instructions that load rsp from memory or from another register. These
+/// functions are short, and no other byte sequence in them looks like such an instruction.
 fn writes_of_rsp(code: &[u8]) -> impl Iterator<Item = u64> {
     code.windows(4).enumerate().filter_map(|(at, bytes)| {
         let len = match *bytes {
@@ -169,7 +169,7 @@ fn writes_of_rsp(code: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// What follows a sequence of bytes.
+/// Returns the bytes after a sequence of bytes.
 fn behind<const N: usize>(code: &[u8], sequence: &[u8]) -> Option<[u8; N]> {
     let at = memchr::memmem::find(code, sequence)?;
     code.get(at + sequence.len()..)?.first_chunk().copied()

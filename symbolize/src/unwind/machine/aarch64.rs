@@ -1,8 +1,8 @@
-//! A row of call frame information of AArch64, as a rule (DWARF for the Arm 64-bit
+//! Converts a row of call frame information of AArch64 to a rule (DWARF for the Arm 64-bit
 //! Architecture).
 //!
-//! Whether a return address is signed is told by `DW_CFA_AARCH64_negate_ra_state`, which is
-//! passed over: the walk takes the bits of an address, signed or not.
+//! Whether a return address is signed is encoded by `DW_CFA_AARCH64_negate_ra_state`, which is
+//! ignored: the walk removes the signature bits of every address.
 
 use gimli::{AArch64, CfaRule, RegisterRule};
 
@@ -13,15 +13,15 @@ use crate::unwind::rule::{Linked, Saved, Unsupported, UnwindRule};
 
 pub const TRACKED: Tracked = Tracked {
     frame_pointer: AArch64::X29,
-    // Nothing is asked of it.
+    // Its rule is never used.
     other_base: AArch64::X28,
     return_address: AArch64::X30,
 };
 
-/// As [`Machine::rule`](super::Machine::rule) says.
+/// Converts a row as described at [`Machine::rule`](super::Machine::rule).
 pub fn rule(state: &RowRules, section: &[u8], signal: bool) -> UnwindRule {
-    // There is one layout of such frames, and what the vDSO says of them does not lead to the
-    // registers (arch/arm64/kernel/vdso/sigreturn.S).
+    // All such frames have the same layout, and the rules in the vDSO do not lead to the registers
+    // (arch/arm64/kernel/vdso/sigreturn.S).
     if signal {
         return UnwindRule::Signal;
     }

@@ -1,4 +1,4 @@
-//! A row of call frame information of x86-64, as a rule.
+//! Converts a row of call frame information of x86-64 to a rule.
 
 use gimli::{CfaRule, RegisterRule, X86_64};
 
@@ -13,12 +13,12 @@ pub const TRACKED: Tracked = Tracked {
     return_address: X86_64::RA,
 };
 
-/// Of the interrupted `rsp` in the `struct ucontext` that the kernel pushes
+/// Offset of the interrupted `rsp` in the `struct ucontext` that the kernel pushes
 /// (arch/x86/include/uapi/asm/sigcontext.h).
 const UCONTEXT_RSP: i64 = 160;
 
-/// `section` is where the expressions are. `signal` is the CIE's augmentation
-/// `S`. `with_rbx` asks for rbx as well.
+/// Converts a row to a rule. `section` contains the expressions. `signal` is the CIE's augmentation
+/// `S`. `with_rbx` requests the place of rbx as well.
 pub fn rule(state: &RowRules, section: &[u8], signal: bool, with_rbx: bool) -> UnwindRule {
     let rule = if signal {
         signal_frame(state, section)
@@ -69,7 +69,7 @@ fn frame(state: &RowRules, section: &[u8]) -> Result<UnwindRule, Unsupported> {
     Ok(UnwindRule::Frame { cfa, rbp })
 }
 
-/// Only where all else is as simple as it can be.
+/// Accepts a return address in a register only if everything else has its simplest form.
 fn return_in(register: gimli::Register, state: &RowRules) -> Result<UnwindRule, Unsupported> {
     let is_same = matches!(
         state.frame_pointer,
@@ -102,8 +102,8 @@ fn cfa(bytes: &[u8]) -> Result<Cfa, Unsupported> {
 
 fn rbp(rule: Option<&RegisterRule<usize>>, section: &[u8]) -> Result<RbpRule, Unsupported> {
     match rule {
-        // A function may leave rbp alone without saying so. One that loses it
-        // says "undefined"; callers then have their CFA from rsp.
+        // A function may leave rbp unchanged without saying so. One that overwrites it says
+        // "undefined"; its callers then have their CFA from rsp.
         None | Some(RegisterRule::Undefined | RegisterRule::SameValue) => Ok(RbpRule::Same),
         Some(RegisterRule::Offset(offset)) => Ok(RbpRule::AtCfa(narrow(*offset)?)),
         Some(RegisterRule::Expression(expression)) => {
@@ -117,8 +117,8 @@ fn rbp(rule: Option<&RegisterRule<usize>>, section: &[u8]) -> Result<RbpRule, Un
     }
 }
 
-/// In the C library's `__restore_rt` all registers have expressions that find
-/// them in the `struct ucontext`. The one of `rsp` tells that it is there.
+/// In the C library's `__restore_rt` all registers have expressions that find them in the `struct
+/// ucontext`. The one of `rsp` identifies it.
 fn signal_frame(state: &RowRules, section: &[u8]) -> Result<UnwindRule, Unsupported> {
     let CfaRule::Expression(expression) = state.cfa() else {
         return Err(Unsupported::SignalFrame);

@@ -8,14 +8,14 @@ const SET: u32 = 0x9100_03fd; // mov x29, sp
 const RESTORE: u32 = 0xa8c1_7bfd; // ldp x29, x30, [sp], #16
 const RETURN: u32 = 0xd65f_03c0; // ret
 
-/// How a program begins whose first instruction nobody calls, where compilers do not: it
-/// says itself that there is no caller, as in musl.
+/// Beginnings of programs that compilers do not write: the first instruction has no caller, and the
+/// code sets that up itself, as in musl.
 const BEGINNINGS: [u32; 2] = [
     0xd280_001d, // mov x29, #0
     0xd280_001e, // mov x30, #0
 ];
 
-/// Whether a program begins so.
+/// Whether a program begins with this code.
 pub fn begins_a_program(code: &[u8]) -> bool {
     let first = u32_in(code, 0);
     let second = u32_in(code, 4);
@@ -23,7 +23,8 @@ pub fn begins_a_program(code: &[u8]) -> bool {
     begin.is_some_and(|begin| BEGINNINGS.contains(&begin))
 }
 
-/// The rules of `_init` or `_fini`, by distance from its start; `None` if it is another.
+/// Returns the rules of `_init` or `_fini`, by distance from its start; `None` if it has another
+/// form.
 pub fn rows(code: &[u8]) -> Option<Vec<(u64, UnwindRule)>> {
     let mut rows = vec![(0, frame(0, Saved::Not, Saved::Not))];
     let mut is_saved = false;
@@ -53,12 +54,12 @@ fn frame(offset: i32, x29: Saved, x30: Saved) -> UnwindRule {
     UnwindRule::Linked(Linked::from_sp(offset, x29, x30))
 }
 
-/// `nop`, `bti`, `paciasp`, `autiasp` and their kin.
+/// Whether it is `nop`, `bti`, `paciasp`, `autiasp` or similar.
 fn is_hint(instruction: u32) -> bool {
     instruction & 0xffff_f01f == 0xd503_201f
 }
 
-/// `bl`
+/// Whether it is a `bl`.
 fn is_call(instruction: u32) -> bool {
     instruction >> 26 == 0b100101
 }

@@ -4,7 +4,7 @@ use crate::unwind::rule::{RbpRule, Register, UnwindRule};
 
 const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
 
-/// How they make room on the stack, and give it back: as in glibc, and musl.
+/// Instructions that reserve stack space and free it: as in glibc, and in musl.
 const FORMS: [(&[u8], &[u8]); 2] = [
     // sub $8, %rsp; add $8, %rsp
     (&[0x48, 0x83, 0xec, 0x08], &[0x48, 0x83, 0xc4, 0x08]),
@@ -14,8 +14,8 @@ const FORMS: [(&[u8], &[u8]); 2] = [
 
 const RET: u8 = 0xc3;
 
-/// How a program begins whose first instruction nobody calls, where compilers do
-/// not. A library's entry is the first byte of its code, whatever that is.
+/// Beginnings of programs that compilers do not write; the first instruction has no caller. The
+/// entry point of a library is just the first byte of its code.
 const BEGINNINGS: [&[u8]; 3] = [
     // mov %rsp, %rdi: the dynamic linker of glibc
     &[0x48, 0x89, 0xe7],
@@ -24,13 +24,14 @@ const BEGINNINGS: [&[u8]; 3] = [
     &[0x48, 0x31, 0xed],
 ];
 
-/// Whether a program begins so.
+/// Whether a program begins with this code.
 pub fn begins_a_program(code: &[u8]) -> bool {
     let code = code.strip_prefix(ENDBR64).unwrap_or(code);
     BEGINNINGS.iter().any(|begin| code.starts_with(begin))
 }
 
-/// The rules of `_init` or `_fini`, by distance from its start; `None` if it is another.
+/// Returns the rules of `_init` or `_fini`, by distance from its start; `None` if it has another
+/// form.
 pub fn rows(code: &[u8]) -> Option<Vec<(u64, UnwindRule)>> {
     let (inside, behind) = room_on_the_stack(code)?;
     let frame = |offset| UnwindRule::frame(Register::Rsp, offset, RbpRule::Same);
@@ -41,8 +42,7 @@ pub fn rows(code: &[u8]) -> Option<Vec<(u64, UnwindRule)>> {
     ])
 }
 
-/// From where to where there is a word more on the stack than the return
-/// address.
+/// Returns the part in which one more word than the return address is on the stack.
 fn room_on_the_stack(code: &[u8]) -> Option<(usize, usize)> {
     let begin = code.strip_prefix(ENDBR64).unwrap_or(code);
     let endbr = code.len() - begin.len();
@@ -58,7 +58,7 @@ fn room_on_the_stack(code: &[u8]) -> Option<(usize, usize)> {
     })
 }
 
-/// `mov __gmon_start__@GOT(%rip), %rax; test %rax, %rax; je over; call *%rax`
+/// Whether it is `mov __gmon_start__@GOT(%rip), %rax; test %rax, %rax; je over; call *%rax`.
 fn is_call_of_gmon_start(body: &[u8]) -> bool {
     let Some(rest) = body.strip_prefix(&[0x48, 0x8b, 0x05]) else {
         return false;
@@ -89,7 +89,7 @@ mod tests {
     fn how_programs_begin() {
         assert!(begins_a_program(&[0x48, 0x89, 0xe7, 0xe8]));
         assert!(begins_a_program(&[ENDBR64, &[0x31, 0xed, 0x49]].concat()));
-        // lea 0x..(%rip), %rdi: as libraries do, in `deregister_tm_clones`.
+        // lea 0x..(%rip), %rdi: libraries do that in `deregister_tm_clones`.
         assert!(!begins_a_program(&[0x48, 0x8d, 0x3d, 0x01]));
         assert!(!begins_a_program(ENDBR64));
     }
