@@ -1,15 +1,15 @@
-//! What two crates each have an enum for, one into the other.
+//! Conversions between enums that two crates define with the same variants.
 //!
-//! `probe` says how a walk ended and `symbolize` why there is no name; `profile`
-//! keeps both and knows neither crate. Their variants have the same names, so one list
-//! makes each conversion, and it compiles only if no variant is missing from it.
+//! `probe` says how a walk ended and `symbolize` why there is no name; `profile` stores both and
+//! depends on neither crate. Their variants have the same names, so one list makes each conversion,
+//! and it compiles only if no variant is missing from it.
 
 use profile::NoName;
 use symbolize::Reason;
 
 macro_rules! endings {
     ($($name:ident)+) => {
-        /// How a walk ended, as a profile keeps it.
+        /// Converts how a walk ended to the profile's enum.
         pub fn ending(ending: probe::Ending) -> profile::Ending {
             match ending {
                 $(probe::Ending::$name => profile::Ending::$name,)+
@@ -23,7 +23,7 @@ endings! {
     Unsupported Stuck CopyCut StackSwitch Remapped Exiting
 }
 
-/// How the walk of a sample's stack ended, with the reasons that only the sample knows.
+/// Returns how the walk of a sample's stack ended, including the reasons that only the sample has.
 pub fn how_it_ended(sample: &probe::Sample) -> profile::Ending {
     if sample.over_share {
         return profile::Ending::OverShare;
@@ -39,14 +39,14 @@ pub fn how_it_ended(sample: &probe::Sample) -> profile::Ending {
 
 macro_rules! reasons {
     ($($name:ident)+) => {
-        /// Why there is no name, as a profile keeps it.
+        /// Converts why there is no name to the profile's enum.
         pub fn no_name(reason: Reason) -> NoName {
             match reason {
                 $(Reason::$name => NoName::$name,)+
             }
         }
 
-        /// The reason that `symbolize` gave; `None` for those of the profile's own.
+        /// Returns `symbolize`'s reason; `None` for reasons that only the profile has.
         pub fn reason(why: NoName) -> Option<Reason> {
             match why {
                 $(NoName::$name => Some(Reason::$name),)+

@@ -1,8 +1,7 @@
-//! When the next snapshot is due, and which time it covers.
+//! Decides when the next snapshot is due, and which time it covers.
 //!
-//! A screen gets a snapshot whenever its refresh is over, of the window before now.
-//! Reports cover the time of the run piece by piece: each begins where the one before
-//! ended.
+//! A screen gets a snapshot at each refresh, of the window that ends now. Reports cover the time of
+//! the run piece by piece: each begins where the one before ended.
 //!
 //! ```text
 //! samples complete until ──────────────────────────────►│
@@ -15,24 +14,24 @@ use crate::settings::{AwaitNames, Schedule};
 use crate::snapshot::Span;
 use std::time::{Duration, Instant};
 
-/// Times of samples are kept in steps of this.
+/// Resolution of the times of samples.
 const STEP_NS: u64 = 10_000_000;
 
-/// While names are still coming in, in the first seconds, the screen is
-/// refreshed this often.
+/// How often the screen is refreshed in the first seconds, while names are still coming in.
 const EARLY_REFRESH: Duration = Duration::from_millis(200);
-/// How long the first seconds are.
+/// Duration of the first seconds.
 pub const EARLY: Duration = Duration::from_secs(3);
 
-/// How long a report waits for the names of frames that it holds, and no longer than half of the time
-/// that it covers: reports are on time, and the next one has the names that this one lacks.
+/// How long a report waits for the names of its frames, but no longer than half of the time that it
+/// covers: reports should be on time, and the next one will have the names that this one lacks.
 const NAMES_WAIT: Duration = Duration::from_millis(200);
-/// No other comes after the last one. A report of ten seconds is there after eleven.
+/// How long the last report waits for names, as no other follows. A report of ten seconds is ready
+/// after eleven.
 const NAMES_WAIT_LAST: Duration = Duration::from_secs(1);
-/// A run that is shorter than this has hardly begun to read files when it is over: its last report
-/// waits for names until so long after the beginning.
+/// A run shorter than this has hardly begun to read files when it is over: its last report waits
+/// for names until this time after the beginning of the run.
 const NAMES_TIME_MIN: Duration = Duration::from_secs(5);
-/// Somebody ended the run, and waits.
+/// How long a report waits for names if the user ended the run, and is waiting.
 const NAMES_WAIT_ENDED: Duration = Duration::from_millis(200);
 
 /// A snapshot that is due.
@@ -40,10 +39,11 @@ const NAMES_WAIT_ENDED: Duration = Duration::from_millis(200);
 pub struct Due {
     /// The end of the time that it covers, on the clock of the samples.
     pub end_ns: u64,
+    /// Length of the time that it covers.
     pub window: Duration,
 }
 
-/// What a screen has to show at the beginning of a run. Each is shown as soon as it is there.
+/// The stages of a screen at the beginning of a run. Each is shown as soon as it is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Progress {
     Nothing,
@@ -51,38 +51,40 @@ enum Progress {
     Names,
 }
 
-/// Knows when snapshots are due.
+/// Decides when snapshots are due.
 #[derive(Debug)]
 pub struct SnapshotClock {
     schedule: Schedule,
     started: Instant,
-    /// When a snapshot was published last; `None` makes the next one due at once.
+    /// When the last snapshot was published; `None` makes the next one due at once.
     published: Option<Instant>,
-    /// Where the next report begins.
+    /// Where the next report begins; `None` before the first one.
     report_start_ns: Option<u64>,
-    /// Reports that were made.
+    /// Number of reports that were made.
     reports: u64,
     /// When the time of the next report was over.
     report_over: Option<Instant>,
-    /// What the last snapshot of a screen had.
+    /// The stage that the last snapshot of a screen had reached.
     shown: Progress,
 }
 
-/// What the clock has to know.
+/// The state of the run, as far as the clock needs it.
 #[derive(Debug, Clone, Copy)]
 pub struct ClockInput {
-    /// Samples up to here have come in.
+    /// Samples up to this time have arrived.
     pub complete_until_ns: u64,
-    /// Where the history begins.
+    /// Where the history begins, on the clock of the samples.
     pub begin_ns: u64,
+    /// Number of frames that wait for a name.
     pub names_outstanding: usize,
-    /// Whether anything was sampled.
+    /// Whether there are any samples.
     pub has_samples: bool,
-    /// Whether any of it has a name.
+    /// Whether there are any names.
     pub has_names: bool,
-    /// No more samples will come.
+    /// Whether no more samples will come.
     pub ended: bool,
-    /// The report is made at once with what is known: somebody ended the run, and waits.
+    /// Whether the report is made at once with what is known, because the user ended the run and is
+    /// waiting.
     pub is_hurried: bool,
 }
 
@@ -107,12 +109,12 @@ impl SnapshotClock {
         }
     }
 
-    /// Makes the next snapshot of a screen due at once. Reports come when they come.
+    /// Makes the next snapshot of a screen due at once. Has no effect on reports.
     pub fn hurry(&mut self) {
         self.published = None;
     }
 
-    /// The window that was asked for.
+    /// The current window.
     pub fn window(&self) -> Span {
         match self.schedule {
             Schedule::Live { window, .. } => window,
@@ -120,17 +122,17 @@ impl SnapshotClock {
         }
     }
 
-    /// All reports that were asked for have been made.
+    /// Whether all requested reports have been made.
     pub fn is_finished(&self) -> bool {
         matches!(self.schedule, Schedule::Reports { count: Some(count), .. } if self.reports >= count)
     }
 
-    /// The next report is the last that was asked for.
+    /// Whether the next report is the last one.
     fn is_last(&self) -> bool {
         matches!(self.schedule, Schedule::Reports { count: Some(count), .. } if self.reports + 1 >= count)
     }
 
-    /// The snapshot that is due now, if one is.
+    /// Returns the snapshot that is due now; `None` if none is.
     pub fn due(&mut self, state: &ClockInput) -> Option<Due> {
         match self.schedule {
             Schedule::Live { window, refresh } => self.live_due(state, window, refresh),
@@ -138,8 +140,8 @@ impl SnapshotClock {
         }
     }
 
-    /// The snapshot of a screen, if the last one is as old as the refresh. In the first
-    /// seconds it is refreshed more often, as rows and names still come in.
+    /// Returns the snapshot of a screen, if the last one is as old as the refresh interval, which
+    /// is shorter in the first seconds.
     fn live_due(&mut self, state: &ClockInput, span: Span, refresh: Duration) -> Option<Due> {
         let is_early = self.started.elapsed() < EARLY;
         let refresh = if is_early {
@@ -168,8 +170,8 @@ impl SnapshotClock {
         })
     }
 
-    /// Reports follow each other without a gap. One is made when all of its
-    /// samples have come in and have names, or have waited long enough for them.
+    /// Returns the next report when it is due. Reports follow each other without a gap. One is made
+    /// when all of its samples have arrived and have names, or have waited long enough for them.
     fn report_due(
         &mut self,
         state: &ClockInput,
@@ -182,7 +184,7 @@ impl SnapshotClock {
         let start = *self
             .report_start_ns
             .get_or_insert(state.begin_ns / STEP_NS * STEP_NS);
-        // In whole steps, as samples are: else one of them would be in two reports or
+        // In whole steps, like the times of samples: otherwise a sample could be in two reports or
         // in none.
         let full = start + (delay.as_nanos() as u64).max(STEP_NS) / STEP_NS * STEP_NS;
         let end = if state.ended && state.complete_until_ns < full {
@@ -211,15 +213,14 @@ impl SnapshotClock {
         self.report_over = None;
         self.report_start_ns = Some(end);
         self.reports += 1;
-        // The store counts whole steps up to this time: not the one that begins
-        // with the end.
+        // The store counts whole steps up to this time, excluding the one that begins at the end.
         Some(Due {
             end_ns: end - 1,
             window: Duration::from_nanos(end - start),
         })
     }
 
-    /// Whether everything up to then has been reported.
+    /// Whether everything up to that time was reported.
     pub fn is_caught_up(&self, complete_until_ns: u64) -> bool {
         complete_until_ns == 0
             || self
@@ -246,7 +247,7 @@ mod tests {
         }
     }
 
-    /// As if that much time had gone by since the report's time was over.
+    /// Simulates that the report's time was over `by` earlier.
     fn age(clock: &mut SnapshotClock, by: Duration) {
         let over = clock.report_over.expect("a report waits");
         clock.report_over = over.checked_sub(by);
@@ -286,7 +287,7 @@ mod tests {
             window: Span::Seconds(10),
             refresh: Duration::from_secs(3600),
         });
-        // Nothing is due for its age.
+        // Nothing is due because of its age.
         clock.started -= EARLY;
         let mut is_due = |has_samples, has_names| {
             let input = ClockInput {

@@ -1,48 +1,47 @@
-//! What proftop itself costs, and how busy the machine is.
+//! Measures what proftop itself costs, and how busy the machine is.
 
 use probe::Counters;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// CPU time used between two looks, as shares of a CPU.
+/// CPU time used between two measurements, as shares of a CPU.
 ///
-/// Made at each snapshot for the header, which shows what the profiler takes from the
-/// machine.
+/// Measured for each snapshot and shown in the header.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Cost {
-    /// Percent of one CPU: our threads, the processes that read files for us, and the BPF
-    /// program.
+    /// Percent of one CPU used by our threads, the parser processes, and the BPF program.
     pub own_cpu_percent: f64,
+    /// Resident memory of this process, in bytes.
     pub own_rss_bytes: u64,
-    /// CPUs that did something, of those that are sampled.
+    /// Number of busy CPUs, of those that are sampled.
     pub busy_cpus: f64,
 }
 
-/// Measures cost from one look to the next.
+/// Measures the cost between successive calls of [`Meter::look`].
 #[derive(Debug)]
 pub struct Meter {
-    /// The CPUs whose use is measured; empty for all.
+    /// CPUs whose use is measured; empty for all.
     cpus: Vec<u16>,
     looked: Instant,
-    /// Our CPU time, with that of the readers, that of the BPF program, and the ticks that CPUs were busy, as of
-    /// the last look.
+    /// Our CPU time, including the parser processes; that of the BPF program; and the ticks that
+    /// CPUs were busy; all at the last measurement.
     own: Duration,
     kernel_ns: u64,
     busy_ticks: u64,
-    /// Time that CPUs had since the first look, and how much of it they used.
+    /// Available and used time of the CPUs since the first measurement.
     used: profile::Busy,
-    /// Whether a look was far enough from the one before.
+    /// Whether two measurements were far enough apart.
     has_measured: bool,
     last: Cost,
 }
 
-/// Two looks closer together than this say little: /proc counts in 10 ms. The
-/// first may be a rough one, since people wait for it.
+/// Minimum time between two measurements, because /proc counts in units of 10 ms. The first result
+/// may be less exact, since the user waits for it.
 const LOOK_MIN: Duration = Duration::from_millis(500);
 const FIRST_LOOK_MIN: Duration = Duration::from_millis(150);
 
 impl Meter {
-    /// Watches these CPUs, or all where none is named.
+    /// Measures these CPUs, or all if the list is empty.
     pub fn new(cpus: &[u16]) -> Self {
         Self {
             cpus: cpus.to_vec(),
@@ -59,17 +58,17 @@ impl Meter {
         }
     }
 
-    /// The CPU time that was used up to now: by us, by readers and by the BPF program.
+    /// CPU time used so far by us, by parser processes and by the BPF program.
     pub fn spent(counters: &Counters) -> Duration {
         own_cpu_time() + Duration::from_nanos(counters.kernel_ns)
     }
 
-    /// How much of the time of its CPUs was used, from the first look to the last one.
+    /// How much of the time of its CPUs was used, from the first measurement to the last one.
     pub fn used(&self) -> profile::Busy {
         self.used
     }
 
-    /// The cost since the last look, or the last one if that was just now.
+    /// Measures the cost since the last measurement; returns the last result if that was just now.
     pub fn look(&mut self, counters: &Counters) -> Cost {
         let elapsed = self.looked.elapsed();
         let wait = if self.has_measured {
@@ -93,7 +92,7 @@ impl Meter {
         self.last = Cost {
             own_cpu_percent: 100.0 * spent.as_secs_f64() / elapsed.as_secs_f64(),
             own_rss_bytes: rss_bytes(),
-            // The kernel counts in ticks of 10 ms, and may add some of the time before.
+            // The kernel counts in ticks of 10 ms, and may add a part of the time before.
             busy_cpus: busy_cpus.min(busy.cpus as f64),
         };
         (self.looked, self.own, self.busy_ticks) = (Instant::now(), own, busy.ticks);
@@ -103,14 +102,13 @@ impl Meter {
     }
 }
 
-/// CPU time of all our threads and of the processes that read files for us, those that ended
-/// included.
+/// CPU time of all our threads and of the parser processes, including those that have ended.
 fn own_cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32) + probe::files::cpu_time()
 }
 
-/// Second field of /proc/self/statm, in pages.
+/// Reads the second field of /proc/self/statm, which is in pages.
 fn rss_bytes() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = statm
@@ -121,28 +119,28 @@ fn rss_bytes() -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
-/// In which /proc/stat counts (`_SC_CLK_TCK`).
+/// Unit of /proc/stat (`_SC_CLK_TCK`).
 fn ticks_per_second() -> f64 {
     rustix::param::clock_ticks_per_second() as f64
 }
 
-/// What `/proc/stat` says of some CPUs.
+/// Use of some CPUs from `/proc/stat`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Busy {
-    /// Ticks in which they were busy since the machine started.
+    /// Number of ticks in which they were busy since the machine started.
     ticks: u64,
-    /// How many of them are online.
+    /// Number of them that are online.
     cpus: usize,
 }
 
-/// Reads how long these CPUs were busy, or all where none is named; 0 if that cannot be read.
+/// Reads how long these CPUs were busy, or all if the list is empty; 0 if that cannot be read.
 fn read_busy(cpus: &[u16]) -> Busy {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     parse_busy(&stat, cpus)
 }
 
-/// `cpu0 user nice system idle iowait irq softirq steal …`: all but idle, iowait and what a
-/// hypervisor took. A CPU that is offline has no line; that of `cpu` has the sum.
+/// Parses `cpu0 user nice system idle iowait irq softirq steal …`: all but idle, iowait and steal
+/// counts as busy. A CPU that is offline has no line; the line `cpu` has the sum.
 fn parse_busy(stat: &str, cpus: &[u16]) -> Busy {
     let mut busy = Busy::default();
     for line in stat.lines() {
@@ -161,7 +159,7 @@ fn parse_busy(stat: &str, cpus: &[u16]) -> Busy {
     busy
 }
 
-/// Of one line: user, nice, system, irq and softirq. Guests are in user already.
+/// Returns user, nice, system, irq and softirq of one line. The time of guests is already in user.
 fn line_busy(line: &str) -> Option<u64> {
     let fields: Vec<u64> = line
         .split_whitespace()

@@ -1,15 +1,15 @@
-//! Debug files fetched while we look, for files that are hot: on a thread of its own,
-//! one at a time, and only if `DEBUGINFOD_URLS` names servers. A build that is asked
-//! for tells a server what runs here, so that nothing is asked that does not matter.
+//! Fetches debug files of hot files while proftop runs: on a thread of its own, one at a time, and
+//! only if `DEBUGINFOD_URLS` names servers. A request tells a server which build runs here, so only
+//! what matters is requested.
 //!
-//! A module goes this way, which may end at each step:
+//! A module goes through these steps, each of which may end the process:
 //!
-//! 1. it is hot: 50 samples ended in it, and one in 100 of all
-//! 2. it has a build-id, and fewer than 64 builds were asked for
-//! 3. it lacks debug information, which only a look at the file says
+//! 1. it is hot: 50 samples ended in it, and one in 100 of all samples
+//! 2. it has a build-id, and fewer than 64 builds were requested so far
+//! 3. it lacks debug information, which is checked by opening the file
 //! 4. the user agrees, or has agreed
 //! 5. the client fetches the file into its cache
-//! 6. the file is read anew, and all its frames are named once more
+//! 6. the file is read again, and all its frames are named again
 
 pub mod client;
 
@@ -28,35 +28,35 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use symbolize::Symbolizer;
 
-/// How long the end of a run waits for the thread: some of the client's naps.
+/// How long the end of a run waits for the thread: some sleep intervals of the client.
 const END_WAIT: Duration = Duration::from_millis(200);
 const END_LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// A file is hot when so many samples ended in it, and one of so many did.
+/// Number of samples from which on a file is hot; below, the minimum fraction (1/n) of all samples.
 const SAMPLES_MIN: u64 = 50;
 const ONE_OF: u64 = 100;
 
-/// Builds that are asked for in one run.
+/// Maximum number of builds that are requested in one run.
 const FILES_MAX: usize = 64;
 
-/// Of what is larger the debug information would not be read anyway.
+/// Limits for a file: debug information of a larger one would not be read anyway.
 const LIMITS: Limits = Limits {
     bytes: 512 << 20,
     time: Duration::from_secs(120),
 };
 
-/// What came of what was asked for.
+/// The state of all requests.
 #[derive(Debug, Default)]
 struct Fetches {
     consent: Consent,
-    /// What is to be fetched as soon as the user agrees.
+    /// The request that waits for the user's consent.
     held: Option<Wanted>,
-    /// Being fetched now.
+    /// Name of the file that is being fetched.
     current: Option<Arc<str>>,
     came: u32,
-    /// Why others did not, and how many.
+    /// Reasons of failures, each with its number.
     failures: Vec<(String, u32)>,
-    /// No further try makes sense.
+    /// Whether further requests make no sense.
     is_over: bool,
 }
 
@@ -67,8 +67,8 @@ struct Wanted {
     name: Arc<str>,
 }
 
-/// The thread that fetches debug files, and the requests to it. Dropping this ends the thread
-/// and the client that it runs, and waits a moment until a half-fetched file is removed.
+/// The thread that fetches debug files, and the requests to it. Dropping it ends the thread and the
+/// client that it runs, and waits a moment until a half-fetched file is removed.
 #[derive(Debug)]
 pub struct Fetching {
     requests: Option<Sender<Wanted>>,
@@ -76,18 +76,18 @@ pub struct Fetching {
     answers: Receiver<ModuleId>,
     state: Arc<Mutex<Fetches>>,
     stop: Arc<AtomicBool>,
-    /// The thread has done what it was asked.
+    /// Whether the thread has handled all requests.
     is_idle: Arc<AtomicBool>,
-    /// For which modules a build was asked for: files that say to be of one build need
-    /// not be the same.
+    /// The modules for which each build was requested: files that claim to be of one build need not
+    /// be the same.
     asked: HashMap<Arc<[u8]>, HashSet<ModuleId>>,
-    /// Samples noted, and how many of them in each module.
+    /// Number of samples, in total and by module.
     samples: u64,
     by_module: HashMap<ModuleId, u64>,
 }
 
 impl Fetching {
-    /// `None` if nobody named servers.
+    /// Starts the thread; `None` if no servers are configured.
     pub fn start(symbolizer: Arc<Symbolizer>, consent: Consent) -> Option<Fetching> {
         if !client::is_wanted() {
             return None;
@@ -127,14 +127,14 @@ impl Fetching {
         })
     }
 
-    /// Counts a sample that ended in a module.
+    /// Counts a sample whose innermost frame is in a module.
     pub fn note(&mut self, module: ModuleId) {
         self.samples += 1;
         *self.by_module.entry(module).or_default() += 1;
     }
 
-    /// Asks for the debug file of the hottest module that nobody asked for.
-    /// `describe` knows files; a build comes once.
+    /// Requests the debug file of the hottest module for which none was requested. `describe`
+    /// returns the description of a module; each build is requested once.
     pub fn ask<'m>(
         &mut self,
         describe: impl Fn(ModuleId) -> Option<(&'m Arc<NamedModule>, &'m Arc<[u8]>, &'m str)>,
@@ -172,7 +172,7 @@ impl Fetching {
         }
     }
 
-    /// Takes the user's answer: what was held back for it is fetched, or is not.
+    /// Handles the user's answer: fetches what was waiting for it, or drops it.
     pub fn allow(&mut self, is_allowed: bool) {
         let mut state = self.state();
         state.consent = if is_allowed {
@@ -188,7 +188,7 @@ impl Fetching {
         }
     }
 
-    /// Which servers are named, and the file that waits for the user's consent.
+    /// The configured servers, and the file that waits for the user's consent.
     pub fn fetch_state(&self) -> FetchState {
         let servers = std::env::var_os("DEBUGINFOD_URLS").unwrap_or_default();
         let held = &self.state().held;
@@ -198,12 +198,12 @@ impl Fetching {
         }
     }
 
-    /// Modules whose debug files have come.
+    /// Takes the modules whose debug files have arrived.
     pub fn answers(&mut self) -> Vec<ModuleId> {
         self.answers.try_iter().collect()
     }
 
-    /// What is being fetched.
+    /// The file that is being fetched.
     pub fn loading(&self) -> Option<Loading> {
         Some(Loading {
             module: self.state().current.clone()?,
@@ -213,7 +213,7 @@ impl Fetching {
         })
     }
 
-    /// What came of it all, in sentences.
+    /// Sentences about the results.
     pub fn notes(&self) -> Vec<String> {
         let state = self.state();
         let came = (state.came > 0).then(|| format!("debuginfod: {} came", files(state.came)));
@@ -252,7 +252,7 @@ impl Drop for Fetching {
     }
 }
 
-/// The thread's own part.
+/// The state of the thread.
 struct Worker {
     symbolizer: Arc<Symbolizer>,
     state: Arc<Mutex<Fetches>>,
@@ -263,8 +263,8 @@ struct Worker {
 }
 
 impl Worker {
-    /// Fetches the debug files that `queue` asks for, until its sender is dropped. A panic
-    /// loses one file only.
+    /// Fetches the requested debug files until the sender of `queue` is dropped. A panic affects
+    /// only one file.
     fn run(mut self, queue: &Receiver<Wanted>, results: &Sender<ModuleId>) {
         while let Ok(wanted) = queue.recv() {
             if self.is_over() {
@@ -278,22 +278,22 @@ impl Worker {
         }
     }
 
-    /// Fetches one debug file; `true` if the module has debug information now and had
-    /// none before. `false` also if the user is to be asked first, or does not want it.
+    /// Fetches one debug file; returns `true` if the module has debug information now and had none
+    /// before. Returns `false` also if the user has to be asked first, or has refused.
     fn fetch(&mut self, wanted: &Wanted) -> bool {
         let with_source = |f: &dyn Fn(symbolize::FileSource<'_>) -> bool| {
             wanted.module.with_source(f).unwrap_or(false)
         };
         let reread = || with_source(&|source| self.symbolizer.reread(&source).is_ok());
         if !with_source(&|source| self.symbolizer.lacks_debug_file(source)) {
-            // It may have come for another file, after this one was read.
+            // The debug file may have been fetched for another file, after this one was read.
             return self.came.contains(&wanted.build_id) && reread();
         }
         let mut state = self.state();
         match state.consent {
             Consent::Given => {}
             Consent::Refused => return false,
-            // The screen asks the user; `allow` sends the file here again.
+            // The screen asks the user; `allow` then sends the request again.
             Consent::Ask => {
                 state.held = Some(wanted.clone());
                 return false;
@@ -312,8 +312,8 @@ impl Worker {
                 reread()
             }
             Err(why) => {
-                // Without a client, or with one that fails by itself, the next try ends
-                // alike. That a server lacks a file says nothing of other files.
+                // Without a client, or if it fails for a local reason, further requests would fail
+                // as well. That a server lacks one file means nothing for other files.
                 state.is_over = matches!(why, FetchError::NoClient | FetchError::Failed { .. });
                 state.count(why.to_string());
                 false
@@ -336,7 +336,7 @@ impl Fetches {
         self.consent != Consent::Refused && self.held.is_none()
     }
 
-    /// Counts a failure with those of the same reason.
+    /// Counts a failure by its reason.
     fn count(&mut self, why: String) {
         match self.failures.iter_mut().find(|(known, _)| *known == why) {
             Some((_, count)) => *count += 1,

@@ -5,8 +5,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 
-/// The end of `who` as a sentence without its period, such as `postgres[4121] was killed by
-/// SIGSEGV`.
+/// Describes the end of `who` as a sentence without its period, such as `postgres[4121] was killed
+/// by SIGSEGV`.
 pub fn words(who: &str, status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(signal), _) => match signal_name(signal) {
@@ -18,7 +18,7 @@ pub fn words(who: &str, status: ExitStatus) -> String {
     }
 }
 
-/// The name of a signal that ends processes by itself (signal(7)).
+/// Returns the name of a signal that ends processes (signal(7)).
 fn signal_name(signal: i32) -> Option<&'static str> {
     use rustix::process::Signal as S;
     let named = [
@@ -47,8 +47,7 @@ fn signal_name(signal: i32) -> Option<&'static str> {
     found.map(|(_, name)| name)
 }
 
-/// A process whose status can be asked for after it has ended, although it is no child of
-/// ours.
+/// A process whose exit status can be read after its end, although it is not our child.
 pub struct Watched {
     pid: u32,
     /// Refers to this process and to no later one with its pid.
@@ -56,15 +55,15 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Watches a process that runs. None if it does not, or before Linux 5.3.
+    /// Watches a running process. `None` if it does not run, or before Linux 5.3.
     pub fn new(pid: u32) -> Option<Self> {
         let raw = Pid::from_raw(pid.try_into().ok()?)?;
         let process = pidfd_open(raw, PidfdFlags::empty()).ok()?;
         Some(Self { pid, process })
     }
 
-    /// The status of a process that has ended. None where the kernel does not tell it: before
-    /// Linux 6.15 only until its parent has asked for it.
+    /// Returns the status of a process that has ended. `None` if the kernel does not provide it:
+    /// before Linux 6.15 it is available only until the parent has reaped the process.
     pub fn status(&self) -> Option<ExitStatus> {
         kernel::exit_code(&self.process)
             .or_else(|| zombies_code(self.pid))
@@ -72,9 +71,8 @@ impl Watched {
     }
 }
 
-/// The status of a process that has ended and whose parent has not asked for it yet: the last
-/// field of its line, which we may read as root (proc_pid_stat(5)). Its pid is not given to
-/// another process before.
+/// Returns the status of a process that has ended and was not reaped: the last field of its stat
+/// line, which root may read (proc_pid_stat(5)). Its pid is not reused before.
 fn zombies_code(pid: u32) -> Option<i32> {
     let fields = fields_behind_name(pid)?;
     let mut fields = fields.split_ascii_whitespace();
@@ -84,24 +82,24 @@ fn zombies_code(pid: u32) -> Option<i32> {
     fields.last()?.parse().ok()
 }
 
-/// The fields of `/proc/PID/stat` behind the name, of which the first is the state
-/// (proc_pid_stat(5)). None if there is no such process.
+/// Returns the fields of `/proc/PID/stat` after the name, from the state on (proc_pid_stat(5)).
+/// `None` if there is no such process.
 pub fn fields_behind_name(pid: u32) -> Option<String> {
     let line = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     symbolize::files::fields_behind_name(&line).map(str::to_owned)
 }
 
-/// What the kernel keeps of a process for those that hold a descriptor of it: PIDFD_GET_INFO
+/// What the kernel keeps about a process for holders of a descriptor: PIDFD_GET_INFO
 /// (include/uapi/linux/pidfd.h).
 mod kernel {
     use rustix::fd::AsFd;
     use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
-    /// `struct pidfd_info` in its first version, which later kernels take, too.
+    /// `struct pidfd_info` in its first version, which later kernels accept, too.
     #[repr(C)]
     #[derive(Default)]
     struct PidfdInfo {
-        /// Bits of the fields that we ask for; after the call, of those that the kernel wrote.
+        /// Bits of the requested fields; after the call, of those that the kernel wrote.
         mask: u64,
         cgroup: u64,
         pid: u32,
@@ -112,13 +110,13 @@ mod kernel {
         exit_code: i32,
     }
 
-    /// Asks for `exit_code`; since Linux 6.15.
+    /// Requests `exit_code`; since Linux 6.15.
     const PIDFD_INFO_EXIT: u64 = 1 << 3;
 
     const PIDFD_GET_INFO: Opcode = opcode::read_write::<PidfdInfo>(0xff, 11);
 
-    /// The status with which a process ended, as wait(2) returns it. None while it runs or
-    /// until its parent has asked for it, and of a kernel that does not tell.
+    /// Returns the status with which a process ended, as wait(2) does. `None` while it runs, until
+    /// its parent has reaped it, and on kernels that do not provide it.
     pub fn exit_code(process: impl AsFd) -> Option<i32> {
         let mut info = PidfdInfo {
             mask: PIDFD_INFO_EXIT,
@@ -137,8 +135,8 @@ mod tests {
     use std::process::{Child, Command};
     use test_support::wait_until;
 
-    /// Runs a script in a shell, and returns the sentences about its end: before and after we,
-    /// its parent, have asked for its status.
+    /// Runs a script in a shell, and returns the sentences about its end: before and after its
+    /// parent, which is this process, has reaped it.
     fn told(script: &str) -> [Option<String>; 2] {
         let mut child: Child = Command::new("sh").args(["-c", script]).spawn().unwrap();
         let watched = Watched::new(child.id()).unwrap();
@@ -162,7 +160,7 @@ mod tests {
     #[test]
     fn how_a_process_ended_is_known_afterwards_where_the_kernel_tells() {
         let [before, after] = told("sleep 0.05; kill -ABRT $$");
-        // Before Linux 6.15 it is not known any more, which is not another answer.
+        // Before Linux 6.15 it is unknown then, but not different.
         assert!(after.is_none() || after == before, "{after:?}");
     }
 

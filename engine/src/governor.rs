@@ -1,6 +1,6 @@
-//! Keeps what proftop takes from the machine below a budget. Where it takes more, it gives up
-//! detail step by step: first lines of source text and inlined functions, then samples. Where
-//! it takes much less for a while, it takes the last step back.
+//! Keeps the cost of proftop below a budget. If it costs more, it gives up detail step by step:
+//! first source lines and inlined functions, then samples. If it costs much less for a while, the
+//! last step is undone.
 //!
 //! ```text
 //! all ── no lines ── 1/2 of the rate ── 1/4 ── 1/8 ── 1/16
@@ -11,38 +11,39 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// What proftop costs is judged by this much of the time that is just over.
+/// Length of the most recent time by which the cost is judged.
 const JUDGED: Duration = Duration::from_secs(10);
 
 /// How often the CPU time is read.
 const LOOKS_EVERY: Duration = Duration::from_millis(500);
 
-/// After a step its effect has to be seen first.
+/// Minimum time between two steps, to see the effect of the first one.
 const SETTLES: Duration = Duration::from_secs(5);
 
-/// At first the names of everything that runs are read, which is done once.
+/// Time at the beginning that is not judged: the names of everything that runs are read then, which
+/// is done once.
 const BEGINS: Duration = Duration::from_secs(10);
 
-/// A step is taken back when proftop costs less than this share of the budget: with the double
-/// rate it costs twice as much at most.
+/// A step is undone when proftop costs less than this share of the budget: doubling the rate
+/// doubles the cost at most.
 const MUCH_LESS: f64 = 1.0 / 3.0;
 
-/// For how long it has to cost so little, at first and at most.
+/// How long the cost has to be that low; below, the maximum of that time.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PATIENCE_MAX: Duration = Duration::from_secs(600);
 
-/// By how much each step after the first divides the rate.
+/// Divisor of the rate at each step after the first.
 const DIVISORS: [u32; 4] = [2, 4, 8, 16];
 
-/// No step goes below so many samples a second, unless fewer were asked for.
+/// Lowest rate that a step may lead to, unless a lower one was requested.
 const RATE_MIN: u32 = 4;
 
-/// What is given up; the default is nothing.
+/// The detail that is given up; the default is nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frugality {
-    /// No more debug information is read for lines of source text and inlined functions.
+    /// Whether no more debug information is read for source lines and inlined functions.
     pub omits_lines: bool,
-    /// The rate that is asked for is divided by this.
+    /// Divisor of the requested rate.
     pub divisor: u32,
 }
 
@@ -60,26 +61,25 @@ impl Default for Frugality {
 pub struct Change {
     /// What is given up from now on.
     pub now: Frugality,
-    /// Whether lines were read so far and are not now, or the other way round.
+    /// Whether the step switches reading of lines off or on.
     pub is_about_lines: bool,
 }
 
-/// How the budget stands, for those who show it.
+/// The state of the budget, for display.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Budget {
-    /// What may be taken, in percent of one CPU.
+    /// The budget in percent of one CPU.
     pub percent: f64,
-    /// What is given up to keep to it.
+    /// What is given up to keep it.
     pub given_up: Frugality,
-    /// The rate that was asked for.
+    /// The requested rate.
     pub rate_hz: u32,
-    /// It was not kept in the time that is just over, and there is nothing more to give up.
+    /// Whether it was exceeded in the most recent time although there is nothing more to give up.
     pub is_exceeded: bool,
 }
 
 impl Budget {
-    /// A sentence on what is given up, or on a budget that cannot be kept; `None` if there is
-    /// nothing to say.
+    /// A sentence about what is given up, or about a budget that cannot be kept; `None` otherwise.
     pub fn note(self) -> Option<String> {
         let Budget {
             percent,
@@ -113,28 +113,28 @@ impl Budget {
     }
 }
 
-/// What is known of the past, and what was decided.
+/// The measurements so far, and the current step.
 #[derive(Debug)]
 pub struct Governor {
     percent: f64,
     /// Whether debug information is read at all.
     has_lines: bool,
-    /// What can be given up, one step after the other; nothing at first.
+    /// The possible steps in order; the first one gives up nothing.
     steps: Vec<Frugality>,
     step: usize,
-    /// When the step was taken. Costs are judged from then on.
+    /// When the step was taken. Only costs after that are judged.
     since: Instant,
-    /// CPU time that was used, as it was read at these times.
+    /// CPU time used, as measured at these times.
     looks: VecDeque<(Instant, Duration)>,
-    /// How long it has to cost little before a step is taken back.
+    /// How long the cost has to be low before a step is undone.
     patience: Duration,
-    /// The last step was one back.
+    /// Whether the last step was undoing one.
     was_relieved: bool,
     is_exceeded: bool,
 }
 
 impl Governor {
-    /// Keeps to so many percent of one CPU from now on. `rate_hz` is asked for; `None` if it
+    /// Keeps to `percent` of one CPU from now on. `rate_hz` is the requested rate; `None` if it
     /// cannot be changed.
     pub fn new(percent: f64, rate_hz: Option<u32>, has_lines: bool, now: Instant) -> Self {
         Self {
@@ -142,7 +142,7 @@ impl Governor {
             has_lines,
             steps: steps(rate_hz, has_lines),
             step: 0,
-            // What the beginning costs is not judged.
+            // The cost of the beginning is not judged.
             since: now + BEGINS,
             looks: VecDeque::new(),
             patience: PATIENCE,
@@ -156,7 +156,7 @@ impl Governor {
         self.steps[self.step]
     }
 
-    /// How it stands, where this rate was asked for.
+    /// Returns the state of the budget, for this requested rate.
     pub fn budget(&self, rate_hz: u32) -> Budget {
         Budget {
             percent: self.percent,
@@ -166,15 +166,15 @@ impl Governor {
         }
     }
 
-    /// The user has asked for another rate, and has it until it is seen what that costs.
+    /// Sets the rate that the user requested; it is used until its cost is known.
     pub fn set_rate(&mut self, rate_hz: u32, now: Instant) {
         self.steps = steps(Some(rate_hz), self.has_lines);
         self.step = self.step.min(usize::from(self.has_lines));
         self.take_step(now);
     }
 
-    /// Looks at the CPU time that was used up to now, if that was not done just before. Returns
-    /// what is to be given up from now on, if that has changed.
+    /// Measures the CPU time used so far, unless that was done just before. Returns what is to be
+    /// given up from now on, if that has changed.
     pub fn judge(&mut self, spent: impl FnOnce() -> Duration, now: Instant) -> Option<Change> {
         let is_early = |(last, _): &(Instant, Duration)| now - *last < LOOKS_EVERY;
         if now < self.since || self.looks.back().is_some_and(is_early) {
@@ -182,7 +182,7 @@ impl Governor {
         }
         let spent = spent();
         self.looks.push_back((now, spent));
-        // One that is older stays: from it on the time is counted.
+        // One older measurement is kept, as the start of the judged time.
         while self.looks.len() > 2 && now - self.looks[1].0 >= JUDGED {
             self.looks.pop_front();
         }
@@ -216,14 +216,14 @@ impl Governor {
         })
     }
 
-    /// What was used before says nothing of the step that is taken now.
+    /// Takes a step and drops earlier measurements, which do not apply to it.
     fn take_step(&mut self, now: Instant) {
         self.looks.clear();
         self.since = now;
     }
 }
 
-/// What can be given up of this rate, one after the other. Nothing is the first.
+/// Returns the possible steps for a rate; the first one gives up nothing.
 fn steps(rate_hz: Option<u32>, has_lines: bool) -> Vec<Frugality> {
     let mut steps = vec![Frugality::default()];
     if has_lines {
@@ -245,7 +245,7 @@ fn steps(rate_hz: Option<u32>, has_lines: bool) -> Vec<Frugality> {
 mod tests {
     use super::*;
 
-    /// A machine on which proftop costs so much each second, and its clock.
+    /// A simulated machine with its clock, on which proftop has a given cost.
     struct Machine {
         governor: Governor,
         begun: Instant,
@@ -330,7 +330,7 @@ mod tests {
         );
         assert_eq!(machine.run(200, |_| 0.1).len(), 2);
         assert_eq!(machine.given_up(), (false, 1));
-        // It is always too dear with lines: each try is further from the one before.
+        // With lines it always costs too much: each attempt comes later than the one before.
         let cost = |given_up: Frugality| if given_up.omits_lines { 0.1 } else { 2.0 };
         let changes = machine.run(3_000, cost);
         let tries: Vec<u64> = changes.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -349,7 +349,7 @@ mod tests {
         assert!(machine.governor.budget(99).is_exceeded);
         machine.run(60, |_| 0.5);
         assert!(!machine.governor.budget(99).is_exceeded);
-        // Nor is it sampled less than 4 times a second.
+        // Nor is the rate reduced below 4 samples a second.
         let mut machine = Machine::new(1.0, Some(19));
         machine.run(200, |_| 5.0);
         assert_eq!(machine.given_up(), (true, 4));

@@ -1,16 +1,16 @@
-//! The machine we run on, in the words of the header.
+//! Describes the machine that we run on, as the header shows it.
 
 use profile::Host;
 
-/// Reads the machine's name, kernel and architecture. `sampled` are the only CPUs
-/// that are; empty: all of them.
+/// Reads the machine's name, kernel and architecture. `sampled` are the sampled CPUs; empty if all
+/// are.
 pub fn read(sampled: &[u32]) -> Host {
     let system = rustix::system::uname();
     let text = |field: &std::ffi::CStr| symbolize::sanitize(field.to_bytes()).into_owned();
     let release = text(system.release());
     Host {
         name: text(system.nodename()),
-        // `6.18.44-fc-v595`: what is behind the numbers is of no use at a glance.
+        // `6.18.44-fc-v595`: the suffix is of no use at a glance.
         kernel: release.split('-').next().unwrap_or(&release).to_string(),
         arch: text(system.machine()).replace('_', "-"),
         cpus: cpus(),
@@ -21,7 +21,7 @@ pub fn read(sampled: &[u32]) -> Host {
     }
 }
 
-/// How many CPUs the machine has; those that we may run on ourselves if nothing else is known.
+/// Number of CPUs of the machine; if that is unknown, of those that this process may run on.
 fn cpus() -> u32 {
     match probe::cpus::online() {
         Ok(online) => online.len() as u32,

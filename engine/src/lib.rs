@@ -1,10 +1,9 @@
-//! The engine joins the parts: a source of samples, the profile store, and the
-//! workers that find names. It publishes snapshots and draws nothing.
+//! The engine connects a source of samples, the profile store, and the workers that find names. It
+//! publishes snapshots; it draws nothing.
 //!
-//! Two threads of its own: the *sampler* drains the source and never waits for
-//! anything else; the *model* owns the store. Between them is a bounded channel:
-//! when the model falls behind, samples wait in the kernel's ring, and what does
-//! not fit there is counted as lost.
+//! It has two threads: the *sampler* reads from the source and never waits for anything else; the
+//! *model* owns the store. Between them is a bounded channel: if the model is too slow, samples
+//! wait in the kernel's ring buffer, and those that do not fit there are counted as lost.
 
 #![warn(missing_docs)]
 
@@ -46,11 +45,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Batches between the two threads: less than a second of them.
+/// Maximum number of batches in the channel: less than a second of samples.
 const BATCHES_MAX: usize = 16;
 
-/// How long the threads may take to end. One that reads what a busy machine has, or waits
-/// for a file, is left alone: it ends with the process, and the kernel detaches.
+/// How long to wait for the threads to end. A thread that is still loading something, or waits for
+/// a file, is left alone: it ends with the process, and the kernel detaches its programs.
 const END_WAIT: Duration = Duration::from_millis(300);
 const END_LOOK_EVERY: Duration = Duration::from_millis(2);
 
@@ -69,8 +68,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Starts sampling. `ready` runs once the clocks tick and the first probes are in
-    /// place, or have been refused; `publish` gets every snapshot, and says whether it wants more.
+    /// Starts sampling. `ready` is called when the clocks tick and the first probes are in place,
+    /// or have been refused; `publish` gets every snapshot, and returns whether it wants more.
     pub fn start(
         settings: Settings,
         make_source: MakeSource,
@@ -78,8 +77,8 @@ impl Engine {
         commands: Receiver<Command>,
         publish: Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>,
     ) -> std::io::Result<Self> {
-        // The other threads have no rights to ask the kernel themselves. Without it functions
-        // of BPF programs have no lines.
+        // Started first, because the other threads do not have the rights to query the kernel. An
+        // error is ignored: functions of BPF programs then have no lines.
         _ = ask_kernel::start();
         let stop = Arc::new(AtomicBool::new(false));
         let failure = Arc::new(Mutex::new(None));
@@ -102,7 +101,7 @@ impl Engine {
             });
             let failed = run.err().map(|fault| fault.repeated());
             *why.lock().expect("nobody panics with it") = failed.or(model.failure());
-            // The sampler must not wait for a reader that is gone.
+            // The sampler must not wait for a receiver that is gone.
             flag.store(true, Ordering::Relaxed);
         })?;
         Ok(Self {
@@ -115,13 +114,13 @@ impl Engine {
 }
 
 impl Engine {
-    /// Stops, detaches, and says why it had stopped by itself, if it had.
+    /// Stops sampling, detaches, and returns why it had stopped by itself, if it had.
     pub fn finish(mut self) -> Option<String> {
         self.stop_and_join();
         self.failure.lock().expect("nobody panics with it").take()
     }
 
-    /// Tells both threads to end and waits for them, [`END_WAIT`] together at most.
+    /// Signals both threads to end and waits for them, together at most [`END_WAIT`].
     fn stop_and_join(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         let end = Instant::now() + END_WAIT;
@@ -133,7 +132,7 @@ impl Engine {
                 thread::sleep(END_LOOK_EVERY);
             }
             if thread.is_finished() {
-                // A thread that panicked has said so already.
+                // A thread that panicked has already reported that.
                 let _ = thread.join();
             }
         }

@@ -1,21 +1,20 @@
-//! How many samples were lost in a window: the source only counts from the
-//! start of the run.
+//! How many samples were lost in a window: the source only counts from the start of the run.
 
 use profile::few;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-/// The count over time, as far back as any window reaches.
+/// Lost samples over time, as far back as any window reaches.
 #[derive(Debug, Clone, Default)]
 pub struct Losses {
-    /// `(time, lost until then)`, only where the count changed.
+    /// `(time, number lost until then)`, only where the number changed.
     steps: VecDeque<(u64, u64)>,
-    /// Losses of the whole run.
+    /// Number lost in the whole run, by CPU.
     by_cpu: Vec<(u32, u64)>,
 }
 
-/// Beyond this many steps the oldest are forgotten: minutes of losing samples
-/// at each drain of the ring. Snapshots keep copies.
+/// Maximum number of steps; older ones are dropped: minutes in which each reading of the ring has
+/// losses. Snapshots keep copies.
 const STEPS_MAX: usize = 8192;
 
 impl Losses {
@@ -24,8 +23,8 @@ impl Losses {
         self.steps.back().map_or(0, |(_, lost)| *lost) != lost_run
     }
 
-    /// Notes how many samples were lost from the start of the run to `time_ns`: `lost_run` on
-    /// all CPUs, `by_cpu` on each.
+    /// Records how many samples were lost from the start of the run to `time_ns`: `lost_run` on all
+    /// CPUs, `by_cpu` on each.
     pub fn note(&mut self, time_ns: u64, lost_run: u64, by_cpu: &[(u32, u64)]) {
         if !self.is_news(lost_run) {
             return;
@@ -38,17 +37,17 @@ impl Losses {
         self.steps.push_back((time_ns, lost_run));
     }
 
-    /// Samples lost from `start_ns` on, and up to `end_ns`.
+    /// Number of samples lost from `start_ns` up to `end_ns`.
     pub fn between(&self, start_ns: u64, end_ns: u64) -> u64 {
         self.until(end_ns) - self.until(start_ns)
     }
 
-    /// How many were lost in each second that lost some, in seconds of the clock of
-    /// the samples, rising; as far back as is known.
+    /// Number of samples lost in each second that lost some, in seconds of the clock of the
+    /// samples, rising, as far back as known.
     pub fn by_second(&self) -> Vec<(u64, u64)> {
         let mut seconds: Vec<(u64, u64)> = Vec::new();
         let before = self.steps.iter().map(|(_, lost)| *lost);
-        // Of the first step it is not known what it adds, once some are forgotten.
+        // Once steps were dropped, it is unknown what the first one adds.
         let is_whole = self.steps.len() < STEPS_MAX;
         let first = is_whole
             .then_some(0)
@@ -65,12 +64,12 @@ impl Losses {
         seconds
     }
 
-    /// Which CPUs lost how many samples in this run, those that lost most first.
+    /// CPUs that lost samples in this run, with the number, most first.
     pub fn by_cpu(&self) -> &[(u32, u64)] {
         &self.by_cpu
     }
 
-    /// Samples that were lost up to a time.
+    /// Number of samples lost up to a time.
     fn until(&self, time_ns: u64) -> u64 {
         let after = self.steps.partition_point(|(time, _)| *time <= time_ns);
         after.checked_sub(1).map_or(0, |last| self.steps[last].1)

@@ -1,9 +1,8 @@
 //! The model: the thread that owns the profile store.
 //!
-//! Everything that is known of a run comes together here, so that nothing has to be
-//! locked: samples from the sampler, names and lines from the workers, orders from the
-//! user. Out of it come snapshots, which never change and which other threads read as
-//! long as they like.
+//! All data of a run is collected by this thread, so nothing has to be locked: samples from the
+//! sampler, names and lines from the workers, commands of the user. It publishes snapshots, which
+//! never change and which other threads can read as long as they like.
 //!
 //! ```text
 //! sampler ── News ────────►┌───────┐── Snapshot ──► screen, reports
@@ -50,47 +49,47 @@ use std::time::{Duration, Instant};
 use waiting::Waiting;
 use workers::Workers;
 
-/// How long the model sleeps when nothing comes in and nobody waits: the longest that a command
-/// waits. Samples come about as often.
+/// How long the model sleeps when nothing comes in and nothing is urgent: the longest time that a
+/// command waits. Samples arrive about as often.
 const NAP: Duration = Duration::from_millis(100);
 
-/// How long it sleeps while names or probes are on their way.
+/// How long it sleeps while names or results of probes are expected.
 const SHORT_NAP: Duration = Duration::from_millis(50);
 
-/// Takes a snapshot; says whether more are wanted.
+/// Receives a snapshot; returns whether more are wanted.
 type Publish = Box<dyn FnMut(Arc<Snapshot>) -> bool + Send>;
 
-/// Made once for a run; [`Model::run`] is its thread.
+/// The model of one run; [`Model::run`] is its thread.
 pub struct Model {
     settings: Settings,
-    /// Takes each snapshot.
+    /// Called with each snapshot.
     publish: Publish,
     clock: SnapshotClock,
     /// The number of the newest snapshot.
     generation: u64,
     store: Store,
-    /// Every module of the run: the store forgets those that it has no frame of.
+    /// Every module of the run: the store drops those without frames.
     modules: Modules,
     workers: Workers,
     users: Users,
     sampling: Sampling,
-    /// Whether the run has begun, goes on or is over, and how far samples are complete.
+    /// Whether the run has begun, continues or is over, and up to when samples are complete.
     course: Course,
-    /// What was lost, cut, or cost.
+    /// What was lost, cut, or used.
     account: Account,
     probing: Probing,
-    /// `None` where waits are not followed.
+    /// `None` if waits are not followed.
     waiting: Option<Waiting>,
-    /// `None` where nothing is counted besides time.
+    /// `None` if nothing but time is counted.
     happenings: Option<Happenings>,
     /// `None` without a budget, and before sampling has begun.
     governor: Option<Governor>,
-    /// The snapshot that was published last.
+    /// The last published snapshot.
     last: Option<Arc<Snapshot>>,
 }
 
 impl Model {
-    /// `wishes` tells the sampler what is wanted of it.
+    /// Creates the model; it sends its requests to the sampler through `wishes`.
     pub fn new(settings: Settings, wishes: Sender<Wish>, publish: Publish) -> Self {
         let probing = Probing::new(wishes.clone(), settings.reach.clone());
         let sampling = Sampling::new(&settings, wishes);
@@ -116,8 +115,7 @@ impl Model {
     }
 
     /// Runs the loop of the model thread. Returns when `stop` is set, when the receivers of
-    /// snapshots are gone, when all reports are made, or when making them panics again and
-    /// again.
+    /// snapshots are gone, when all reports are made, or when making them panics again and again.
     pub fn run(&mut self, news: &Receiver<News>, commands: &Receiver<Command>, stop: &AtomicBool) {
         let mut patience = Patience::default();
         while !stop.load(Ordering::Relaxed) {
@@ -125,13 +123,13 @@ impl Model {
             let first = match news.recv_timeout(nap) {
                 Ok(news) => Some(news),
                 Err(RecvTimeoutError::Timeout) => None,
-                // The screen goes on showing what there is.
+                // The screen continues to show what there is.
                 Err(RecvTimeoutError::Disconnected) => {
                     std::thread::sleep(nap);
                     None
                 }
             };
-            // What has piled up is one step: only the newest state is shown.
+            // Everything that has accumulated is one step: only the newest state is shown.
             for news in first.into_iter().chain(news.try_iter()) {
                 self.handle_news(news);
             }
@@ -142,7 +140,7 @@ impl Model {
                 Err(fault) => {
                     let why = format!("sampling has ended: {}", fault.repeated());
                     self.course.fail(why);
-                    // Without it the failure is still told when the run has ended.
+                    // If no report can be made, the failure is still shown when the run has ended.
                     _ = faults::catch("making a report", || self.publish_if_due());
                     return;
                 }
@@ -150,13 +148,13 @@ impl Model {
         }
     }
 
-    /// Whether something is on its way for which somebody waits.
+    /// Whether results are expected that the user waits for.
     fn is_waiting(&self) -> bool {
         self.workers.outstanding() > 0 || self.probing.has_begun() || self.course.is_finishing()
     }
 
-    /// Handles the commands that came, and publishes the snapshot that is due. Returns false
-    /// if the receivers of snapshots are gone, or if all reports are made.
+    /// Handles the commands that came, and publishes the snapshot that is due. Returns false if the
+    /// receivers of snapshots are gone, or if all reports are made.
     fn take_turn(&mut self, commands: &Receiver<Command>) -> bool {
         commands
             .try_iter()
@@ -170,12 +168,12 @@ impl Model {
         self.publish_if_due() && !self.has_reported_all()
     }
 
-    /// Why the source stopped, if it did by itself.
+    /// Why the source stopped by itself; `None` if it did not.
     pub fn failure(&self) -> Option<String> {
         self.course.failure().map(String::from)
     }
 
-    /// Takes what the sampler says.
+    /// Handles a message of the sampler.
     fn handle_news(&mut self, news: News) {
         match news {
             News::Started { info, at_ns } => {
@@ -198,8 +196,8 @@ impl Model {
         }
     }
 
-    /// Counts waits as well, which the sampler follows since then. On a screen the metrics are
-    /// there with the next snapshot.
+    /// Begins to count waits as well, which the sampler follows since `since_ns`. On a screen the
+    /// metrics appear with the next snapshot.
     fn begin_waiting(&mut self, info: SourceInfo, since_ns: u64) {
         self.sampling.set_source(info);
         if self.waiting.is_none() {
@@ -212,9 +210,9 @@ impl Model {
         self.clock.hurry();
     }
 
-    /// Keeps to the budget from now on, if there is one.
+    /// Starts the governor, if there is a budget.
     fn begin_governing(&mut self) {
-        // The source may begin once more, in another way.
+        // The source may be started again in another mode.
         let Some(percent) = self
             .settings
             .budget_percent
@@ -231,7 +229,7 @@ impl Model {
         self.governor = Some(governor);
     }
 
-    /// Gives up detail where proftop costs more than it may, or takes it up again.
+    /// Gives up detail if proftop costs more than its budget, or resumes it.
     fn govern(&mut self) {
         let (governor, account) = (&mut self.governor, &self.account);
         let change = governor
@@ -249,7 +247,7 @@ impl Model {
             .want_rate(self.settings.rate_hz / change.now.divisor);
     }
 
-    /// The user wants this rate.
+    /// Handles the user's request for another rate.
     fn set_rate(&mut self, hz: u32) {
         self.settings.rate_hz = hz;
         if let Some(governor) = &mut self.governor {
@@ -258,14 +256,14 @@ impl Model {
         self.sampling.want_rate(hz);
     }
 
-    /// The user wants to see waits.
+    /// Handles the user's request to count waits.
     fn count_waits(&mut self) {
         if self.waiting.is_none() {
             self.sampling.want_waits();
         }
     }
 
-    /// Places the probes that the run begins with.
+    /// Places the probes with which the run begins.
     fn place_first_probes(&mut self) {
         let first = std::mem::take(&mut self.settings.probes);
         for name in first.functions {
@@ -280,7 +278,7 @@ impl Model {
         }
     }
 
-    /// Takes what the user or the front end wants.
+    /// Handles a command of the user or the front end.
     fn handle_command(&mut self, command: Command) {
         match command {
             Command::SetWindow(span) => self.clock.set_window(span),
@@ -298,8 +296,7 @@ impl Model {
         }
     }
 
-    /// Takes one turn of the sampler: new modules and processes first, as its samples
-    /// use them.
+    /// Adds a batch of the sampler: new modules and processes first, as its samples refer to them.
     fn add_batch(&mut self, batch: &Batch) {
         for module in &batch.modules {
             let described = self.modules.add(module);
@@ -309,9 +306,9 @@ impl Model {
             self.settings.follow_name(process.pid, &process.comm);
             self.add_process(process);
         }
-        // A panic loses the samples of this batch that were not counted yet, and nothing
-        // more. Modules and processes are added outside of it: a batch tells each of them only
-        // once, and later samples need them.
+        // A panic loses the samples of this batch that were not counted yet, and nothing more.
+        // Modules and processes are added outside of it: each of them is reported only once, and
+        // later samples need them.
         _ = faults::catch("counting samples", || {
             for sample in &batch.samples {
                 self.add_sample(sample);
@@ -327,7 +324,7 @@ impl Model {
         self.course.advance(batch);
     }
 
-    /// Tells the store of a process, or of what has changed of it.
+    /// Adds a process to the store, or updates it.
     fn add_process(&mut self, process: &ProcessInfo) {
         let id = ProcessId(process.id.0);
         self.store.add_process(id, process.pid, &process.comm);
@@ -352,18 +349,17 @@ impl Model {
         }
     }
 
-    /// Takes a sample apart by its event: ticks count as time on a CPU, calls go to
-    /// their probe, waits and what is counted besides time in metrics of their own. A frame whose module is not
-    /// known is left out.
+    /// Adds a sample according to its event: ticks count as time on a CPU, calls go to their probe,
+    /// waits and other events have metrics of their own. A frame of an unknown module is left out.
     fn add_sample(&mut self, sample: &probe::Sample) {
-        // Where waits are followed the clocks tick for half a second before the run begins, while the
-        // programs that follow them are loaded.
+        // If waits are followed, the clocks tick for half a second before the run begins, while the
+        // programs for waits are loaded.
         if self.waiting.is_some() && sample.time_ns < self.course.begin_ns() {
             return;
         }
         match sample.event {
             probe::Event::Tick => {}
-            // Stacks of calls are for who placed the probe.
+            // Stacks of calls are handled by the probe.
             probe::Event::Call(number) | probe::Event::SlowCall(number) => {
                 return self.probing.take_stack(number, sample, &self.modules);
             }
@@ -372,11 +368,11 @@ impl Model {
         let mut frames = Vec::with_capacity(sample.frames.len());
         for frame in &sample.frames {
             let module = ModuleId(frame.module.0);
-            // A module comes before the first sample that uses it.
+            // A module is reported before the first sample that uses it.
             let Some(described) = self.modules.get(module) else {
                 continue;
             };
-            // The store forgets modules under memory pressure, with their last frame.
+            // Under memory pressure the store drops modules with their last frame.
             if !self.store.has_module(module) {
                 described.add_to(module, &mut self.store);
             }
@@ -389,7 +385,7 @@ impl Model {
         if let Some(leaf) = frames.first() {
             self.workers.note_sample(leaf.module);
         }
-        // The outermost frame of the user's side: where the walk ended.
+        // The outermost user frame, where the walk ended.
         let last = sample.frames[sample.kernel_frames.min(sample.frames.len())..].last();
         let stopped_in = last.map(|frame| ModuleId(frame.module.0));
         let ending = how_it_ended(sample);
@@ -422,7 +418,7 @@ impl Model {
                 waiting.add_wake(sample, wait, &mut self.store);
             }
             (Some(wait), Some(waiting)) => waiting.add_wait(sample, wait, &mut self.store),
-            // Nobody asked for it.
+            // A sample of an event that was not requested.
             (Some(_), None) => {}
             (None, waiting) => {
                 if let Some(waiting) = waiting {
@@ -434,7 +430,7 @@ impl Model {
         }
     }
 
-    /// False if nobody wants snapshots any more.
+    /// Publishes a snapshot if one is due. Returns false if no snapshots are wanted any more.
     fn publish_if_due(&mut self) -> bool {
         let state = ClockInput {
             complete_until_ns: self.course.complete_until_ns(),
@@ -450,7 +446,7 @@ impl Model {
                 let snapshot = self.snapshot(due);
                 self.publish(snapshot)
             }
-            // A probe is news before the next report is due.
+            // A change of a probe is shown before the next report is due.
             None if self.probing.is_urgent() => match &self.last {
                 Some(last) => {
                     self.generation += 1;
@@ -474,7 +470,7 @@ impl Model {
         (self.publish)(snapshot)
     }
 
-    /// A run of reports is over; the screen never is.
+    /// Whether a run of reports is complete; always false for a screen.
     fn has_reported_all(&self) -> bool {
         match self.settings.schedule {
             Schedule::Live { .. } => false,
@@ -486,8 +482,8 @@ impl Model {
         }
     }
 
-    /// Makes the snapshot that is due. Notes come first, as the view that is taken next
-    /// has them in its info.
+    /// Makes the snapshot that is due. Notes are collected first, because the view that is taken
+    /// next has them in its info.
     fn snapshot(&mut self, due: Due) -> Snapshot {
         self.generation += 1;
         let notes = self.notes();
@@ -499,7 +495,7 @@ impl Model {
                 .collect(),
         );
         self.count_calls();
-        // A file that is written of it ends where its window does, so that both have the same
+        // A file that is written from it ends where its window does, so that both have the same
         // samples in their last seconds.
         self.store.end(due.end_ns);
         let view = self.store.view();
@@ -564,8 +560,8 @@ impl Model {
         }
     }
 
-    /// Gives the store what probes have counted up to now. A screen shows the last counts that
-    /// the keeper sent; a report waits for new ones, as it may be the last one of its file.
+    /// Updates the counts of probes in the store. A screen shows the last counts that the keeper
+    /// sent; a report waits for new ones, as it may be the last one of its file.
     fn count_calls(&mut self) {
         if let Schedule::Reports { .. } = self.settings.schedule
             && let Some(log) = self.probing.fresh_news()
@@ -574,9 +570,9 @@ impl Model {
         }
     }
 
-    /// The report of a window, how many samples the filter had to choose from, and the view
-    /// that it is of. On a screen the view counts time on CPUs, and has the other metrics
-    /// beside; reports and recordings are of the one that was asked for.
+    /// Returns the report of a window, the number of samples before the filter, and the view that
+    /// it was made from. On a screen the view counts time on CPUs, and has the other metrics as
+    /// further events; reports and recordings use the requested metric.
     fn report(&self, query: &Query, view: View) -> (Report, u64, View) {
         let waits = self.waiting.as_ref().map(Waiting::event);
         let event = waits.or(self.happenings.as_ref().map(Happenings::event));
@@ -605,7 +601,7 @@ impl Model {
         (report, offered, counted)
     }
 
-    /// Tells the store what files say of a profile beside its samples.
+    /// Sets the store's info: what files say about a profile in addition to its samples.
     fn set_info(&mut self, notes: Vec<String>) {
         if let Some(begin_ns) = self.store.begin_ns() {
             self.sampling.forget_rates_before(begin_ns);
@@ -616,8 +612,8 @@ impl Model {
         self.store.set_busy(self.account.used());
     }
 
-    /// Since when waits are counted, if that is a part of the history only: for files, whose readers
-    /// do not know the metrics beside the one that they have.
+    /// Returns the note for files that waits were counted only in a part of the history: readers of
+    /// files do not know the other metrics.
     fn note_of_late_waits(&self) -> Option<String> {
         let since_ns = self.waiting.as_ref()?.since_ns()?;
         let is_within = self.store.begin_ns()? < since_ns;
@@ -629,13 +625,13 @@ impl Model {
         })
     }
 
-    /// How the budget stands.
+    /// The state of the budget, if there is one.
     fn budget(&self) -> Option<Budget> {
         let governor = self.governor.as_ref()?;
         Some(governor.budget(self.settings.rate_hz))
     }
 
-    /// Sentences: what is missing, and why.
+    /// Sentences about what is missing, and why.
     fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = self.sampling.notes().collect();
         notes.extend(memory::note(self.settings.room));
@@ -668,11 +664,10 @@ impl Model {
     }
 }
 
-/// Whether targets are stopped is asked of no more processes than this: who would stop them
-/// all?
+/// Maximum number of processes that are checked for being stopped: no one stops more than a few.
 const STOPPED_MAX: usize = 16;
 
-/// Whether all of these are stopped (proc_pid_stat(5): `T`, and `t` by a debugger).
+/// Whether all of these processes are stopped (proc_pid_stat(5): `T`, and `t` by a debugger).
 fn are_stopped(pids: &[u32]) -> bool {
     let is_stopped = |pid: &u32| {
         let fields = fields_behind_name(*pid)?;

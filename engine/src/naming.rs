@@ -1,8 +1,8 @@
-//! The workers that give names to frames, away from everything that must not wait.
+//! The workers that give names to frames, on threads of their own because look-ups can block.
 //!
-//! The model thread owns a [`Naming`]: it asks for frames, hottest first, and takes the
-//! answers that have come; it never waits for one. A frame gets exactly one answer to
-//! the first asking, a name or a reason. Names of code made at run time may come later:
+//! The model thread owns a [`Naming`]: it requests names, hottest frames first, and takes the
+//! answers that are ready; it never waits for one. A frame gets exactly one answer to its first
+//! request, a name or a reason. Names of code made at run time may follow later:
 //!
 //! ```text
 //! model ── ask ──► requests (by module, fair to users) ──► 2 workers
@@ -31,34 +31,34 @@ use symbolize::kernel::KernelFrame;
 use symbolize::parser::names::{FileNames, PlaceName, PlaceNames, SourceLine};
 use symbolize::{FileIdentity, FileOffset, FileSource, Origin, Reason, Symbolizer, Vdso, sanitize};
 
-/// Two, so that one file on a slow disk does not hold up all others.
+/// Number of workers: two, so that one file on a slow disk does not block all others.
 const WORKERS: usize = 2;
 
 /// A frame, and its address in its module.
 type Asked = (FrameId, u64);
 
-/// Frames of one module that want names.
+/// Frames of one module that need names.
 ///
-/// All frames of a module go together, because opening its file is what costs.
+/// All frames of a module are in one request, because opening its file is what costs.
 #[derive(Debug)]
 struct Request {
     module: Arc<NamedModule>,
     frames: Vec<Asked>,
-    /// They have been answered before: only names are news.
+    /// Whether they were answered before: then only names are new information.
     again: bool,
 }
 
-/// What is known of a frame's name now.
+/// The current answer for a frame's name.
 ///
-/// [`Answer::is_for`] has to be asked before it is used.
+/// [`Answer::is_for`] has to be checked before it is used.
 #[derive(Debug)]
 pub struct Answer {
     pub frame: FrameId,
-    /// Of a name that comes late: what the frame was when it was asked for.
-    /// Its number may be another frame's by now.
+    /// For a name that comes late: module and address of the frame when it was requested. The
+    /// number may belong to another frame by now.
     pub late_for: Option<(ModuleId, u64)>,
     pub name: NameState,
-    /// The functions that are there, the innermost first, if that is known.
+    /// The functions at the frame, innermost first, if known.
     pub source: Vec<SourceLine>,
 }
 
@@ -75,8 +75,8 @@ impl Answer {
         }
     }
 
-    /// Whether the answer is for what the frame's number stands for now: it may be
-    /// another frame's since the name was asked for.
+    /// Whether the answer is still for the frame that the number stands for: it may belong to
+    /// another frame by now.
     pub fn is_for(&self, frame: Option<Frame>) -> bool {
         self.late_for.is_none_or(|(module, address)| {
             frame.is_some_and(|frame| frame.module == module && frame.address == address)
@@ -84,7 +84,7 @@ impl Answer {
     }
 }
 
-/// What came of a request.
+/// The result of a request.
 #[derive(Debug)]
 struct Outcome {
     request: Request,
@@ -93,28 +93,28 @@ struct Outcome {
     waiting: Vec<Asked>,
 }
 
-/// What tells a file from others.
+/// The identity of a file.
 #[derive(Debug)]
 pub struct Build<'b> {
-    /// Of one copy, as a process saw it.
+    /// Path of one copy, as a process saw it.
     pub path: &'b Path,
-    /// Empty if it has none.
+    /// Build-id; empty if it has none.
     pub id: &'b [u8],
-    /// The device and the inode of that copy.
+    /// Device and inode of that copy.
     pub inode: ((u32, u32), u64),
 }
 
-/// A module, and where its names are to be found.
+/// A module, and how its names are found.
 ///
-/// The model holds one for each module that has samples, and shares it with workers,
-/// with the threads that look for source lines, and with probes.
+/// The model holds one for each module that has samples, and shares it with workers, with the
+/// threads that look up source lines, and with probes.
 #[derive(Debug)]
 pub struct NamedModule {
     id: ModuleId,
-    /// Whose word its content is: see [`Module::user`].
+    /// The user who controls its contents: see [`Module::user`].
     pub user: u32,
     place: NamedBy,
-    /// Where the names were found last, if they were.
+    /// Where the names were found last; `None` if they never were.
     origin: Mutex<Option<Origin>>,
 }
 
@@ -123,30 +123,29 @@ pub struct NamedModule {
 enum NamedBy {
     Kernel,
     Vdso,
-    /// Out of the memory of a 32-bit process.
+    /// In an image read from the memory of a 32-bit process.
     NarrowVdso(Option<Arc<[u8]>>),
     Vsyscall,
-    /// A file that was mapped, as it was when it was first seen.
+    /// In a mapped file, identified as it was when it was first seen.
     File {
         path: PathBuf,
         build_id: Option<Vec<u8>>,
-        /// With the inode it tells the file that was mapped from one that has its path
-        /// now.
+        /// Together with the inode it distinguishes the mapped file from one that has its path now.
         device: (u32, u32),
         inode: u64,
         identity: Option<FileIdentity>,
-        /// Held until somebody has read it.
+        /// The open file, held until it was read.
         file: Mutex<Option<Arc<OwnedFd>>>,
-        /// The root directory of a process in a container: its debug files may lie there.
+        /// The root directory of a process in a container: debug files may be there.
         root: Mutex<Option<Arc<OwnedFd>>>,
-        /// Why it could not be opened when it was seen; told in place of what a later
-        /// try says.
+        /// Why the file could not be opened when it was seen; reported instead of the reason of a
+        /// later attempt.
         unreadable: Option<Reason>,
     },
-    /// Code made at run time: what its process writes of it, as a perf map or a jitdump.
+    /// Code made at run time: in what its process writes, a perf map or a jitdump.
     Jit(Jit),
     Python(Arc<PythonNames>),
-    /// There are no names, for this reason.
+    /// Nowhere, for this reason.
     Nowhere(Reason),
 }
 
@@ -158,7 +157,7 @@ struct Workshop {
 }
 
 impl NamedModule {
-    /// Takes over what the probe knows of a module.
+    /// Takes over the probe's description of a module.
     pub fn new(module: &Module) -> Self {
         let place = match &module.kind {
             ModuleKind::Kernel => NamedBy::Kernel,
@@ -203,7 +202,7 @@ impl NamedModule {
         self.id
     }
 
-    /// What told the names of its functions.
+    /// Where the names of its functions were found.
     pub fn origin(&self) -> Option<Origin> {
         *self.origin.lock().expect("nobody panics with it")
     }
@@ -217,10 +216,10 @@ impl NamedModule {
         matches!(self.place, NamedBy::File { .. })
     }
 
-    /// Gives the file, if it is one, to `read`.
+    /// Calls `read` with the file, if the module is one.
     ///
-    /// `None` if it is no file. Its descriptor is given back afterwards; from then on the
-    /// file is found by its path.
+    /// `None` if it is not a file. Its descriptor is closed afterwards; from then on the file is
+    /// found by its path.
     pub fn with_source<T>(&self, read: impl FnOnce(FileSource<'_>) -> T) -> Option<T> {
         let NamedBy::File {
             path,
@@ -235,7 +234,7 @@ impl NamedModule {
         else {
             return None;
         };
-        // Two workers may be here at once: neither may find the file taken by the other.
+        // Two workers may be here at once: neither may find that the other has taken the file.
         let opened = file.lock().expect("nobody panics with it").clone();
         let root = root.lock().expect("nobody panics with it").clone();
         let found = read(FileSource {
@@ -251,7 +250,7 @@ impl NamedModule {
         Some(found)
     }
 
-    /// The path of the file, if it is one.
+    /// Path of the file, if it is one.
     pub fn path(&self) -> Option<&Path> {
         match &self.place {
             NamedBy::File { path, .. } => Some(path),
@@ -259,12 +258,12 @@ impl NamedModule {
         }
     }
 
-    /// Whether it is the kernel with its modules.
+    /// Whether it is the kernel, or one of its modules.
     pub fn is_kernel(&self) -> bool {
         matches!(self.place, NamedBy::Kernel)
     }
 
-    /// What tells the file from others, if it is one.
+    /// The identity of the file, if it is one.
     pub fn build(&self) -> Option<Build<'_>> {
         match &self.place {
             NamedBy::File {
@@ -282,7 +281,7 @@ impl NamedModule {
         }
     }
 
-    /// Gives the descriptors back; a file is found again by its path.
+    /// Closes the descriptors; the file is opened again by its path.
     pub fn close_file(&self) {
         match &self.place {
             NamedBy::File { file, .. } => {
@@ -294,8 +293,8 @@ impl NamedModule {
         }
     }
 
-    /// All debug files have been looked for: what a container had mounted shall
-    /// not be held by us when it is gone.
+    /// Called when all debug files have been looked for: we must not keep a container's mounts in
+    /// use.
     pub fn close_root(&self) {
         if let NamedBy::File { root, .. } = &self.place {
             root.lock().expect("nobody panics with it").take();
@@ -303,15 +302,14 @@ impl NamedModule {
     }
 }
 
-/// The workers and the two queues. Dropping it ends them.
+/// The workers and the two queues. Dropping it ends the workers.
 ///
-/// Frames of each user are counted because the model asks for no more than a share of
-/// them at once.
+/// Frames are counted for each user because the model requests only a share of them at once.
 #[derive(Debug)]
 pub struct Naming {
     requests: Arc<Requests>,
     outcomes: Receiver<Outcome>,
-    /// Frames that were asked for and not answered, and those of each user's files.
+    /// Number of frames without an answer, in total and by user.
     asked: usize,
     asked_by_user: HashMap<u32, usize>,
     /// Frames whose names may come later.
@@ -320,7 +318,7 @@ pub struct Naming {
 }
 
 impl Naming {
-    /// Starts the workers. Where no thread can be started there are none, and no names.
+    /// Starts the workers. If no thread can be started, there are no names.
     pub fn start(symbolizer: Arc<Symbolizer>) -> Self {
         let requests = Arc::new(Requests::new());
         let (results, outcomes) = channel();
@@ -337,7 +335,8 @@ impl Naming {
                     .spawn(move || {
                         confine::thread(Duty::Parsing);
                         if number == 0 {
-                            // Nearly every run needs them, and sampling has not begun yet.
+                            // Nearly every run needs the kernel's symbols, and sampling has not
+                            // begun yet.
                             workshop.symbolizer.kernel(&[]);
                         }
                         work(&queue, &results, &workshop);
@@ -355,8 +354,8 @@ impl Naming {
         }
     }
 
-    /// Asks for names, in this order. What belongs to one module goes as one
-    /// request, at the place of its first frame.
+    /// Requests names in this order. The frames of one module are one request, at the position of
+    /// its first frame.
     pub fn ask(&mut self, frames: impl Iterator<Item = (FrameId, u64, Arc<NamedModule>)>) {
         let mut order: Vec<Request> = Vec::new();
         let mut place: HashMap<*const NamedModule, usize> = HashMap::new();
@@ -374,7 +373,7 @@ impl Naming {
             order[index].frames.push((frame, address));
         }
         let due = self.waiting.take_due().into_iter();
-        // Those that wait for late names go last, and are not counted as asked.
+        // Frames that wait for late names are last, and do not count as requested.
         let again = due.map(|(module, frames)| Request {
             module,
             frames,
@@ -386,7 +385,7 @@ impl Naming {
         }
     }
 
-    /// Asks for frames of one module once more: there are new names.
+    /// Requests names for frames of one module once more, because there are new names.
     pub fn ask_again(&mut self, frames: Vec<(FrameId, u64, Arc<NamedModule>)>) {
         let Some((_, _, module)) = frames.first() else {
             return;
@@ -403,7 +402,7 @@ impl Naming {
         });
     }
 
-    /// The answers that have come.
+    /// Takes the answers that are ready.
     pub fn answers(&mut self) -> Vec<Answer> {
         let mut answers = Vec::new();
         while let Ok(outcome) = self.outcomes.try_recv() {
@@ -424,13 +423,12 @@ impl Naming {
         answers
     }
 
-    /// How many frames were asked for and not answered.
+    /// Number of frames that were requested and not answered.
     pub fn outstanding(&self) -> usize {
         self.asked
     }
 
-    /// How many frames were asked for and not answered, by the user whose files they
-    /// are in.
+    /// Number of frames that were requested and not answered, by the user whose files they are in.
     pub fn outstanding_by_user(&self) -> HashMap<u32, usize> {
         self.asked_by_user.clone()
     }
@@ -439,14 +437,14 @@ impl Naming {
 impl Drop for Naming {
     fn drop(&mut self) {
         self.requests.close();
-        // A worker that reads a file from a dead server would hold us up; it
-        // ends with the process.
+        // Workers are not joined: one that reads a file from a dead server would block us; it ends
+        // with the process.
         self.workers.clear();
     }
 }
 
-/// What a worker does until the queue is closed. The time that a request took counts
-/// against its user, whose next request then waits longer.
+/// The loop of a worker until the queue is closed. The time that a request took is charged to its
+/// user, whose next request then waits longer.
 fn work(queue: &Requests, results: &Sender<Outcome>, workshop: &Workshop) {
     while let Some(request) = queue.next() {
         let begun = Instant::now();
@@ -464,10 +462,10 @@ fn work(queue: &Requests, results: &Sender<Outcome>, workshop: &Workshop) {
     }
 }
 
-/// Naming has failed by a mistake of ours, which a note tells already.
+/// An internal error while naming, which a note reports already.
 struct Mistaken;
 
-/// The answers to a request, and what of it has to wait.
+/// Returns the answers to a request, and the frames that have to wait.
 fn name(request: &Request, workshop: &Workshop) -> Result<(Vec<Answer>, Vec<Asked>), Mistaken> {
     let named = faults::catch("finding names", || match &request.module.place {
         NamedBy::Jit(jit) => Ok(name_jit(request, jit, workshop)),
@@ -476,9 +474,9 @@ fn name(request: &Request, workshop: &Workshop) -> Result<(Vec<Answer>, Vec<Aske
     named.unwrap_or(Err(Mistaken))
 }
 
-/// Names each frame of a request by itself, after a mistake was made with all of them, so
-/// that it costs the name of the frame that it is about. Two such frames in a row: the
-/// mistake is about the whole file, and the rest is not tried.
+/// Names each frame of a request by itself, after naming all of them together has panicked, so that
+/// only the frame that causes it gets no name. If two frames in a row panic, the cause is the whole
+/// file, and the rest is not tried.
 fn name_one_by_one(request: &Request, workshop: &Workshop) -> (Vec<Answer>, Vec<Asked>) {
     let (mut answers, mut waiting) = (Vec::new(), Vec::new());
     let mut patience: u32 = 2;
@@ -509,12 +507,12 @@ fn name_one_by_one(request: &Request, workshop: &Workshop) -> (Vec<Answer>, Vec<
     (answers, waiting)
 }
 
-/// Names from what the process tells; those without one may come later.
+/// Names code by what its process writes; frames without a name may get one later.
 fn name_jit(request: &Request, jit: &Jit, workshop: &Workshop) -> (Vec<Answer>, Vec<Asked>) {
     let addresses: Vec<u64> = request.frames.iter().map(|(_, address)| *address).collect();
     let told = jit.names(&workshop.jit, request.again, &addresses);
-    // Nothing was written since the last look: the frames wait on, unless the
-    // process has told all that it will.
+    // Nothing was written since the last look: the frames continue to wait, unless the process has
+    // written all that it will.
     if request.again && !told.is_new {
         let waiting = if told.are_all {
             Vec::new()
@@ -529,7 +527,7 @@ fn name_jit(request: &Request, jit: &Jit, workshop: &Workshop) -> (Vec<Answer>, 
             Ok(_) => request.module.comes_from(Origin::JitMap),
             Err(_) => waiting.push((*frame, *address)),
         }
-        // That there is still no name is no news.
+        // That there is still no name is not new information.
         if name.is_ok() || !request.again {
             answers.push(Answer {
                 late_for: request.again.then_some((request.module.id, *address)),
@@ -540,7 +538,7 @@ fn name_jit(request: &Request, jit: &Jit, workshop: &Workshop) -> (Vec<Answer>, 
     (answers, waiting)
 }
 
-/// This kernel's, for processes of the kind that the place says.
+/// Returns this kernel's vDSO, for the kind of process that the place says.
 fn vdso(place: &NamedBy) -> Result<Vdso, Reason> {
     let vdso = match place {
         NamedBy::NarrowVdso(None) => return Err(Reason::FileGone),
@@ -550,8 +548,7 @@ fn vdso(place: &NamedBy) -> Result<Vdso, Reason> {
     vdso.map_err(|error| error.reason())
 }
 
-/// Names all frames of a module that is not made at run time, in the order of the
-/// request.
+/// Names all frames of a module that is not made at run time, in the order of the request.
 fn name_all(request: &Request, symbolizer: &Symbolizer) -> Result<Vec<Answer>, Mistaken> {
     let each = |name: &dyn Fn(u64) -> Result<String, Reason>| {
         let answer = |(frame, address): &(FrameId, u64)| Answer::new(*frame, name(*address));
@@ -592,8 +589,8 @@ fn name_all(request: &Request, symbolizer: &Symbolizer) -> Result<Vec<Answer>, M
     })
 }
 
-/// The names of functions of one module, here and now; `None` for each that has none.
-/// What is made at run time is not looked up.
+/// Returns the names of functions of one module, on the calling thread; `None` for each that has
+/// none. Code made at run time is not looked up.
 pub fn names_of(
     module: &Arc<NamedModule>,
     addresses: &[u64],
@@ -614,8 +611,8 @@ pub fn names_of(
     }
 }
 
-/// Functions of the kernel and its modules, with a place in source text if the kernel's
-/// debug information is there.
+/// Names functions of the kernel and its modules, with a source location if the kernel's debug
+/// information is there.
 fn name_in_kernel(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
     let addresses: Vec<u64> = request.frames.iter().map(|(_, address)| *address).collect();
     let found = symbolizer.kernel(&addresses);
@@ -640,7 +637,7 @@ fn name_in_kernel(request: &Request, symbolizer: &Symbolizer) -> Vec<Answer> {
     request.frames.iter().zip(found).map(answer).collect()
 }
 
-/// Functions of Python, which were read when they were sampled.
+/// Names Python functions, which were read when they were sampled.
 fn name_in_python(request: &Request, names: &PythonNames) -> Vec<Answer> {
     let answer = |&(frame, address): &Asked| match names.get(address) {
         Ok(name) => {
@@ -660,7 +657,7 @@ fn name_in_python(request: &Request, names: &PythonNames) -> Vec<Answer> {
     request.frames.iter().map(answer).collect()
 }
 
-/// Functions of a file, by what it tells of each frame.
+/// Names functions of a file from the answer for each frame.
 fn name_in_file(request: &Request, names: FileNames) -> Vec<Answer> {
     let answer = |(&(frame, offset), place): (&Asked, PlaceNames)| Answer {
         frame,
@@ -691,7 +688,7 @@ mod tests {
     use std::fs::File;
     use std::sync::Barrier;
 
-    /// A file that only its descriptor leads to, as one in another root directory whose
+    /// A file that only its descriptor leads to, such as one in another root directory whose
     /// process has ended.
     #[test]
     fn workers_that_read_a_file_at_once_all_get_it() {

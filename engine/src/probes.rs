@@ -1,24 +1,24 @@
-//! *Probes* of functions: from what somebody typed to places in files, and from what was
-//! counted to a report.
+//! *Probes* of functions: from the text that the user typed to places in files, and from counts to
+//! a report.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `wanted` | what was typed: names, patterns, places |
+//! | `wanted` | parses what was typed: names, patterns, places |
 //! | `expression` | values of a call, from text to steps that the kernel takes |
 //! | `typed` | values by the names and types of debug information |
 //! | `modules` | the files with code that processes have mapped |
-//! | `needed` | the files with code that a command is going to map |
-//! | `find` | the functions in them that are meant, and the sites of each |
-//! | `guard` | when a probe costs too much |
-//! | `reach` | in which processes probes are |
-//! | `suggest` | names that somebody who types may mean |
-//! | `order` | what can be asked of the probes of a run |
-//! | `no_code` | why a name that somebody knows has no code, and what to probe instead |
-//! | `shown` | the probes as snapshots have them |
-//! | `recorder` | from readings to what was counted in each second, for recordings |
+//! | `needed` | the files with code that a command will map |
+//! | `find` | finds the matching functions in them, and the sites of each |
+//! | `guard` | decides when a probe costs too much |
+//! | `reach` | in which processes probes are placed |
+//! | `suggest` | suggests names while the user types |
+//! | `order` | commands about the probes of a run |
+//! | `no_code` | why a known name has no code, and what to probe instead |
+//! | `shown` | the probes as contained in snapshots |
+//! | `recorder` | converts readings to counts of each second, for recordings |
 //! | `cut` | stacks of calls that do not reach their thread's first function |
-//! | `recorded` | the probes of a recording as snapshots have them |
-//! | `finder` | the thread that looks for functions in files, and names callers |
+//! | `recorded` | the probes of a recording, in the form of snapshots |
+//! | `finder` | the thread that looks up functions in files, and names callers |
 //! | `keeper` | the thread that owns the probes of a run |
 
 mod cut;

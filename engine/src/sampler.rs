@@ -1,5 +1,5 @@
-//! The *sampler* thread: it owns the source of samples and never waits for names,
-//! files or the store.
+//! The *sampler* thread: it owns the source of samples and never waits for names, files or the
+//! store.
 
 use crate::probes::Message;
 use faults::Patience;
@@ -8,38 +8,38 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender};
 use std::time::{Duration, Instant};
 
-/// How often the source is drained at least; it comes back earlier when much happens. The
-/// ring holds seconds.
+/// Maximum time between two readings of the source; it is read earlier when much happens. The ring
+/// holds samples of seconds.
 const DRAIN: Duration = Duration::from_millis(100);
 
-/// Makes the source, on the thread that will drain it. The error is the whole
-/// sentence for the user.
+/// Creates the source, on the thread that will read it. The error is the whole sentence for the
+/// user.
 pub type MakeSource = Box<dyn FnOnce() -> Result<Box<dyn Source>, String> + Send>;
 
-/// What the sampler is asked for while it samples.
+/// Requests to the sampler.
 pub enum Wish {
-    /// Samples at another rate.
+    /// Sample at another rate.
     Rate(u32),
-    /// Waits as well.
+    /// Count waits as well.
     Waits,
-    /// The probes of the source, to whoever owns probes.
+    /// Send the probes of the source to the thread that owns probes.
     Calls(Sender<Message>),
     /// The first probes are in place, or have been refused: the command may run.
     Ready,
 }
 
-/// How long a command is held at most until the first probes are in place.
+/// Maximum time that a command is held back until the first probes are in place.
 const HELD_MAX: Duration = Duration::from_secs(10);
 
-/// What is done once everything is attached.
+/// A function that is called once everything is attached.
 pub struct Ready {
     run: Option<Box<dyn FnOnce() + Send>>,
-    /// Until then it waits for probes. `None`: it does not.
+    /// Until when it waits for probes; `None`: it does not wait.
     held_until: Option<Instant>,
 }
 
 impl Ready {
-    /// `has_probes`: it waits until they are in place.
+    /// With `has_probes` it waits until they are in place.
     pub fn new(run: Box<dyn FnOnce() + Send>, has_probes: bool) -> Self {
         Self {
             run: Some(run),
@@ -47,7 +47,7 @@ impl Ready {
         }
     }
 
-    /// Does it, if it was not done and waits for nothing any more.
+    /// Calls the function, if that was not done and nothing has to be waited for.
     fn run_if_due(&mut self) {
         let is_held = self.held_until.is_some_and(|until| Instant::now() < until);
         if let Some(run) = self.run.take_if(|_| !is_held) {
@@ -56,36 +56,36 @@ impl Ready {
     }
 }
 
-/// What the sampler tells the model.
+/// Messages of the sampler to the model.
 #[derive(Debug)]
 pub enum News {
-    /// From that moment on, on the clock of the samples.
+    /// Sampling has started, at that time on the clock of the samples.
     Started {
         info: probe::SourceInfo,
         at_ns: u64,
     },
     Batch(Box<Batch>),
-    /// The rate is another since a moment, on the clock of the samples.
+    /// The rate has changed, at that time on the clock of the samples.
     Rate {
         info: probe::SourceInfo,
         from_ns: u64,
     },
-    /// It could not be changed: a sentence.
+    /// The rate could not be changed: a sentence.
     RateKept(String),
-    /// Something turned out that could not be had.
+    /// The description of the source has changed: something turned out to be unavailable.
     Noted(probe::SourceInfo),
-    /// Waits are counted since a moment, on the clock of the samples.
+    /// Waits are counted from that time on, on the clock of the samples.
     Waits {
         info: probe::SourceInfo,
         since_ns: u64,
     },
-    /// They cannot be counted: a sentence.
+    /// Waits cannot be counted: a sentence.
     WaitsRefused(String),
     Failed(String),
 }
 
-/// Runs the sampler thread: makes the source, drains it until `stop` is set or the
-/// source fails, and sends what came to the model.
+/// Runs the sampler thread: creates the source, reads it until `stop` is set or the source fails,
+/// and sends the results to the model.
 pub fn sample(
     make_source: MakeSource,
     mut ready: Ready,
@@ -97,13 +97,12 @@ pub fn sample(
     let mut source = match made.unwrap_or_else(|fault| Err(fault.to_string())) {
         Ok(source) => source,
         Err(sentence) => {
-            // The model has ended; then the failure is of no use.
+            // If the model has ended, the failure is of no interest.
             let _ = news.send(News::Failed(sentence));
             return;
         }
     };
-    // Told from here: whoever hears it late would take the first samples for older
-    // than the beginning.
+    // Determined here: a later time would make the first samples look older than the beginning.
     let started = News::Started {
         info: source.info(),
         at_ns: probe::now_ns(),
@@ -118,10 +117,10 @@ pub fn sample(
         let mut wants_waits = false;
         for wish in wishes.try_iter() {
             match wish {
-                // Of several the last is meant.
+                // Of several requests the last one counts.
                 Wish::Rate(hz) => rate = Some(hz),
                 Wish::Waits => wants_waits = true,
-                // Nobody waits for them if the run is ending.
+                // If the run is ending, there is no receiver.
                 Wish::Calls(keeper) => {
                     let notes = source.info().notes.len();
                     let calls = source.calls().map(Box::new);
@@ -134,7 +133,7 @@ pub fn sample(
                 Wish::Ready => ready.held_until = None,
             }
         }
-        // Samples that are read from here on may still be of before: their times tell.
+        // Samples that are read from here on may still have been taken before: their times tell.
         if let Some(hz) = rate {
             let changed = match source.set_rate(hz) {
                 Ok(from_ns) => News::Rate {
@@ -160,8 +159,8 @@ pub fn sample(
                 return;
             }
         }
-        // What a turn had taken before its mistake is gone with it; the ring and the lists
-        // of processes are as they were.
+        // What was read in a turn before a panic is lost; the ring and the lists of processes are
+        // not affected.
         let polled = faults::catch("taking samples", || source.poll(DRAIN));
         let next = match patience.take(polled) {
             Ok(Some(Ok(batch))) => News::Batch(Box::new(batch)),

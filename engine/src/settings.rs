@@ -1,4 +1,4 @@
-//! What an engine is started with, and what it can be told while it runs.
+//! The settings of an engine, and the commands that it accepts while it runs.
 
 use crate::probes::expression::Values;
 use crate::probes::{ProbeLimits, ProbeOrder, Reach};
@@ -9,85 +9,85 @@ use profile::{Filter, Limits};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the engine is to do.
+/// The settings of an engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What may be kept.
+    /// Limits of the history.
     pub limits: Limits,
     /// When snapshots are made.
     pub schedule: Schedule,
-    /// How much memory the control group of this process may take.
+    /// The memory limit of this process's control group.
     pub room: Room,
     /// What is sampled, in words.
     pub scope: Arc<str>,
-    /// The only CPUs that are; empty: all.
+    /// The sampled CPUs; empty: all.
     pub cpus: Vec<u32>,
     /// Samples per second of a busy CPU.
     pub rate_hz: u32,
     /// What reports count.
     pub counted: Counted,
-    /// Which rows they have.
+    /// Which rows reports have.
     pub rows: Rows,
-    /// What reports keep of the samples. All are sampled, and all are in the view.
+    /// The filter of reports. All samples are taken, and all are in the view.
     pub filter: Filter,
-    /// The processes that were named, if any were.
+    /// The pids that the user specified; empty if none.
     pub pids: Vec<u32>,
     /// Where probes of calls go.
     pub reach: Reach,
     /// Functions that are probed from the beginning to the end of the run.
     pub probes: FirstProbes,
-    /// Whether servers may be asked for debug files.
+    /// Whether debug files may be requested from servers.
     pub consent: Consent,
-    /// When debug information is read for lines of source text and inlined functions.
+    /// When debug information is read for source lines and inlined functions.
     pub lines: LineReading,
-    /// What proftop may cost, in percent of one CPU; `None` for no limit.
+    /// Budget for the cost of proftop, in percent of one CPU; `None` for no limit.
     pub budget_percent: Option<f64>,
 }
 
-/// Which rows a report has: each costs a look at all samples of its window.
+/// Which rows a report has: each kind costs a pass over all samples of its window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Rows {
     /// All of them, with their trends.
     #[default]
     WithTrends,
-    /// All of them, for reports that draw no trends.
+    /// All rows, for reports that show no trends.
     WithoutTrends,
-    /// None: it tells its window only. A recording is made of the view.
+    /// No rows, only the window. Used by recordings, which are made from the view.
     Absent,
 }
 
-/// When debug information is read for lines of source text and inlined functions, which takes
-/// more time and memory than everything else.
+/// When debug information is read for source lines and inlined functions, which takes more time and
+/// memory than everything else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LineReading {
     /// As soon as a frame has its name.
     #[default]
     WithNames,
-    /// When [`Command::ReadLines`] asks for them.
+    /// When [`Command::ReadLines`] is received.
     WhenAsked,
 }
 
 /// Functions that are probed from the beginning to the end of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FirstProbes {
-    /// As somebody typed them.
+    /// The functions as the user typed them.
     pub functions: Vec<Arc<str>>,
-    /// What is read at each call.
+    /// The values that are read at each call.
     pub values: Values,
-    /// When one of them is taken away.
+    /// Limits at which one of them is removed.
     pub limits: ProbeLimits,
 }
 
-/// Bytes of a name that the kernel keeps of a longer one.
+/// Number of bytes of a name that the kernel keeps.
 const COMM_LEN: usize = 15;
 
 impl Settings {
-    /// Keeps the words of the scope true where they name one process, which has become
-    /// another program or calls itself otherwise now.
+    /// Updates the scope's description if it names one process, which has been renamed or has
+    /// become another program.
     pub fn follow_name(&mut self, pid: u32, name: &str) {
         let number = format!("[{pid}]");
         let rest = self.scope.find(&number).filter(|_| self.pids == [pid]);
-        // The kernel cuts a name; the scope may have it whole.
+        // The kernel cuts a name; the scope may have the whole name.
         if let Some(at) = rest
             && !(self.scope[..at].starts_with(name) && name.len() == COMM_LEN)
         {
@@ -96,7 +96,7 @@ impl Settings {
     }
 }
 
-/// What is counted. Waits are followed only where they are.
+/// What is counted. Waits are followed only if they are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Counted {
     /// Time on CPUs.
@@ -104,11 +104,11 @@ pub enum Counted {
     OnCpu,
     /// Time that threads waited, or were in the queue for a CPU.
     OffCpu,
-    /// Both.
+    /// Both: the time of running and of waiting threads.
     Wall,
-    /// Time that threads waited, by who ended that.
+    /// Time that threads waited, charged to the threads that ended the waits.
     KeptWaiting,
-    /// Something besides time.
+    /// An event other than time.
     Happening(Happening),
 }
 
@@ -118,7 +118,7 @@ impl Counted {
         matches!(self, Self::OffCpu | Self::Wall | Self::KeptWaiting)
     }
 
-    /// What is counted besides time, if that is.
+    /// The event that is counted besides time, if there is one.
     pub fn happening(&self) -> Option<&Happening> {
         match self {
             Self::Happening(happening) => Some(happening),
@@ -126,8 +126,8 @@ impl Counted {
         }
     }
 
-    /// The place of its metric among those of a snapshot: behind time on CPUs come those of
-    /// waits, or what is counted besides time.
+    /// Index of its metric among those of a snapshot: after time on CPUs come those of waits, or
+    /// the event.
     pub fn number(&self) -> usize {
         match self {
             Self::OnCpu => 0,
@@ -138,34 +138,34 @@ impl Counted {
     }
 }
 
-/// Whether debug files may be fetched from the servers that `DEBUGINFOD_URLS` names: they
-/// learn which builds run here.
+/// Whether debug files may be fetched from the servers in `DEBUGINFOD_URLS`, which learn by that
+/// which builds run here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Consent {
-    /// Ask before the first one.
+    /// Ask the user before the first request.
     Ask,
-    /// Who names servers wants them to be asked.
+    /// The user has configured servers in order to use them.
     #[default]
     Given,
-    /// Ask no server.
+    /// Use no server.
     Refused,
 }
 
-/// When snapshots are made, and of which time.
+/// When snapshots are made, and which time they cover.
 #[derive(Debug, Clone)]
 pub enum Schedule {
     /// Every `refresh`, of the last `window`.
     Live {
         /// The time that each covers, up to now.
         window: Span,
-        /// The time from one to the next.
+        /// Time between two snapshots.
         refresh: Duration,
     },
-    /// One for each `delay`, of just that time, up to `count` of them.
+    /// One for each `delay`, covering exactly that time, up to `count` of them.
     Reports {
-        /// The time that each covers, and to the next.
+        /// The time that each covers, which is also the distance to the next.
         delay: Duration,
-        /// How many; `None` for no end.
+        /// Number of reports; `None` for no end.
         count: Option<u64>,
         /// Which of them wait for names.
         names: AwaitNames,
@@ -177,36 +177,35 @@ pub enum Schedule {
 pub enum AwaitNames {
     /// All of them.
     Each,
-    /// A recording's names may come later than their samples.
+    /// Only the last one. In a recording, names may come later than their samples.
     Last,
 }
 
-/// What the engine can be told while it runs.
+/// Commands to a running engine.
 #[derive(Debug)]
 pub enum Command {
-    /// Let reports cover this time from now on.
+    /// Make reports cover this time from now on.
     SetWindow(Span),
     /// Take this number of samples per second of a busy CPU from now on.
     SetRate(u32),
-    /// Count waits as well from now on, in a run that does not yet.
+    /// Count waits as well from now on, in a run that does not count them yet.
     CountWaits,
-    /// Fetch debug files from now on, or do not.
+    /// Whether to fetch debug files from now on.
     Fetch(bool),
-    /// Read the lines of all frames that have none yet, where that was not done with names.
+    /// Read the lines of all frames that have none yet, if lines are not read with names.
     ReadLines,
-    /// The started command has ended: in these words, at this time on the clock
-    /// of the samples.
+    /// The started command has ended, at this time on the clock of the samples.
     TargetEnded {
-        /// Who ended, when and how.
+        /// A sentence: which process ended, and how.
         words: String,
         /// When.
         at_ns: u64,
     },
-    /// Lines that it printed.
+    /// Lines that the command printed.
     Output(Vec<String>),
-    /// Place a probe of calls, or do something with those there are.
+    /// An order about probes.
     Probe(ProbeOrder),
-    /// End now: report what has come so far, without waiting for names.
+    /// End now: report everything so far, without waiting for names.
     Finish,
 }
 

@@ -1,6 +1,6 @@
-//! A *snapshot* is all that one frame of the screen, or one report of batch
-//! output, is made from. It is published whole and never changes; pausing the
-//! view is only not taking the next one.
+//! A *snapshot* contains everything that one frame of the screen, or one report of batch output, is
+//! made from. It is published as a whole and never changes; a paused view just does not take the
+//! next one.
 
 mod baseline;
 mod comparison;
@@ -30,49 +30,48 @@ use crate::probes::Probes;
 use profile::{Health, Query, Report, View};
 use std::sync::Arc;
 
-/// One answer of the engine: the report, the profile it was made from, and everything
-/// that has to be known to read its numbers.
+/// A report, the profile that it was made from, and everything that is needed to interpret its
+/// numbers.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
-    /// Counts up with every snapshot.
+    /// Number of the snapshot, rising.
     pub generation: u64,
     /// Functions, processes and threads of the window.
     pub report: Arc<Report>,
-    /// What the report was asked for.
+    /// The query of the report.
     pub asked: Asked,
-    /// Samples in scope and window; the filter keeps those of the report.
+    /// Number of samples in scope and window, before the filter.
     pub offered: u64,
-    /// The store as it was: for every question that the report does not answer.
-    /// `None` in snapshots that no store made.
+    /// The store's contents, for queries that the report does not answer. `None` in snapshots that
+    /// were not made from a store.
     pub view: Option<View>,
-    /// All that the profile counts, the view's own metric first; empty if it counts
-    /// only one thing.
+    /// All metrics of the profile, the view's own first; empty if it has only one.
     pub metrics: Arc<[Metered]>,
-    /// What is shown against a baseline, if there is one.
+    /// The comparison with a baseline, if there is one.
     pub comparison: Comparison,
     /// What is missing of stacks and names, by cause.
     pub health: Health,
-    /// What is sampled, and what became of it.
+    /// What is sampled, and its state.
     pub run: Run,
-    /// Who takes the samples, or which file they are from.
+    /// The source of the samples: a sampler or a file.
     pub source: Source,
-    /// Where names come from, and which are still looked for.
+    /// Where names are from, and which are still being looked up.
     pub names: Names,
-    /// Probes of calls, and what they counted.
+    /// Probes of calls, and their counts.
     pub probes: Arc<Probes>,
-    /// What threads did and for whom they waited; `None` where waits are not followed.
+    /// What threads did and for whom they waited; `None` if waits are not followed.
     pub waited: Option<Arc<Waited>>,
 }
 
-/// What a report was asked for.
+/// The query of a report.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
-    /// What the report counts, to ask the view for more of the same.
+    /// The query itself, which can be applied to the view again.
     pub query: Query,
-    /// Number of the query: it goes up with each turn of a knob, so that it tells one
-    /// query from the next whatever snapshot was asked. 0 is the engine's own query.
+    /// Number of the query: it rises with each change by the user, and so identifies a query
+    /// whichever snapshot it was applied to. 0 is the engine's own query.
     pub turn: u64,
-    /// The span that was to be covered; at the start the report holds less.
+    /// The requested span; at the beginning of a run the report covers less.
     pub window: Span,
 }
 
@@ -83,8 +82,8 @@ impl Snapshot {
         view.is_some_and(|view| view.info().metric.per_second() > 0)
     }
 
-    /// Since when waits are counted, on the clock of the samples, if that is a part of the history
-    /// only: the run began without them. `None` if they are counted in all of it, or are not.
+    /// When counting of waits began, on the clock of the samples, if the run began without it.
+    /// `None` if waits are counted in the whole history, or not at all.
     pub fn waits_since_ns(&self) -> Option<u64> {
         let mut views = self
             .metrics
@@ -95,8 +94,8 @@ impl Snapshot {
         waits.begin_ns().filter(|_| waits.begin_ns() > all_ns)
     }
 
-    /// What [`Snapshot::waits_since_ns`] says, if the window that was asked for reaches back before
-    /// that.
+    /// The result of [`Snapshot::waits_since_ns`], if the requested window reaches back before that
+    /// time.
     pub fn waits_missing_before_ns(&self) -> Option<u64> {
         let since_ns = self.waits_since_ns()?;
         let all = self.metrics.first()?.view.as_ref()?;
@@ -104,7 +103,7 @@ impl Snapshot {
         (window.start_ns < since_ns).then_some(since_ns)
     }
 
-    /// The view that counts in the metric of that number, in [`Snapshot::metrics`].
+    /// Returns the view for the metric with that index in [`Snapshot::metrics`].
     pub fn counted_in(&self, metric: usize) -> Option<&View> {
         match metric {
             0 => self.view.as_ref(),

@@ -1,11 +1,11 @@
-//! The stage after names: lines of source text, and functions that were inlined. A thread of its
-//! own asks for them; debug information is read by a process without rights, where there are
-//! such, and both yield to everybody else.
+//! The stage after names: source lines and inlined functions. A thread of its own requests them; if
+//! there are parser processes, one of them reads the debug information. Both run at the lowest
+//! priority.
 //!
-//! Debug information is read in two ways. A question reads only the units that hold the
-//! frames asked for, which is fast the first time. When nobody has asked for a while,
-//! the table of the whole file is made, unless the file is large, and kept on disk:
-//! from then on, and in later runs, every question is a look into it.
+//! Debug information is read in two ways. A request reads only the units that contain the requested
+//! frames, which is fast the first time. When there was no request for a while, the table of the
+//! whole file is made, unless the file is large, and stored on disk: from then on, and in later
+//! runs, every request is a look-up in it.
 
 use super::naming::NamedModule;
 use probe::confine::{self, Duty};
@@ -19,49 +19,46 @@ use symbolize::parser::FileLines;
 use symbolize::parser::names::SourceLine;
 use symbolize::{FileOffset, Symbolizer};
 
-/// How long nothing may be asked before the tables of whole files are made.
+/// Time without requests after which the tables of whole files are made.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// How long they wait at most: on a busy machine it is never quiet.
+/// Maximum time to wait for that: on a busy machine there are always requests.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Debug information of which the whole table is made: a second of one CPU, once
-/// for each build of a program. What is larger stays with the units that are
-/// asked for.
+/// Maximum size of debug information of which the whole table is made: a second of one CPU, once
+/// for each build of a program. For larger files only the requested units are read.
 const WHOLE_BYTES_MAX: usize = 16 << 20;
 
-/// Debug information that is held in memory at once, per file. A profiler must stay small
-/// beside what it watches: units that are larger have names, and no lines.
+/// Maximum memory of debug information per file. A profiler must stay small compared with what it
+/// observes: functions in larger units have names, but no lines.
 pub const DEBUG_BYTES_MAX: u64 = 48 << 20;
 
-/// Debug information that is held of all files together, but for the one that was asked for
-/// last.
+/// Maximum memory of debug information of all files together, except the one that was used last.
 pub const LINES_BYTES_MAX: usize = 16 << 20;
 
-/// What was read of a file is dropped when nobody has asked for so long. Reading a large unit
-/// again takes a tenth of a second.
+/// Time after which unused debug information of a file is dropped. Reading a large unit again takes
+/// a tenth of a second.
 const UNUSED: Duration = Duration::from_secs(30);
 
-/// How often memory is given back while questions come.
+/// Minimum time between two attempts to free memory while requests arrive.
 const GIVE_BACK_EVERY: Duration = Duration::from_secs(1);
 
-/// Below everything else, as the kernel counts.
+/// Nice value of the thread: the lowest priority.
 const NICE: i32 = 19;
 
-/// Frames of one module whose names are known.
+/// A request for frames of one module whose names are known.
 #[derive(Debug)]
 struct Request {
     module: Arc<NamedModule>,
     frames: Vec<(FrameId, u64)>,
 }
 
-/// The functions that a frame stands for, innermost first; none if there is no
-/// debug information for it.
+/// The functions at a frame, innermost first; empty if there is no debug information for it.
 #[derive(Debug)]
 pub struct Source {
     pub frame: FrameId,
-    /// What the frame was when it was asked for: its number may be another
-    /// frame's by now.
+    /// Module and address of the frame when it was requested: its number may belong to another
+    /// frame by now.
     was: (ModuleId, u64),
     chain: Vec<SourceLine>,
 }
@@ -75,13 +72,13 @@ impl Source {
         }
     }
 
-    /// Whether the answer is for what the frame's number stands for now: it may be
-    /// another frame's since the lines were asked for.
+    /// Whether the answer is still for the frame that the number stands for: it may belong to
+    /// another frame by now.
     pub fn is_for(&self, frame: Option<Frame>) -> bool {
         frame.is_some_and(|frame| (frame.module, frame.address) == self.was)
     }
 
-    /// The functions as the store wants them, innermost first.
+    /// The functions in the form that the store takes, innermost first.
     pub fn chain(&self) -> Vec<SourceFrame<'_>> {
         let mut chain = Vec::with_capacity(self.chain.len());
         for link in &self.chain {
@@ -100,12 +97,12 @@ impl Source {
 pub struct Sources {
     requests: Option<Sender<Request>>,
     answers: Receiver<Vec<Source>>,
-    /// Frames that were asked for and not answered.
+    /// Number of frames that were requested and not answered.
     asked: usize,
     pause: Arc<Pause>,
 }
 
-/// Holds the thread before its next question.
+/// Stops the thread before its next request.
 #[derive(Debug, Default)]
 struct Pause {
     is_paused: Mutex<bool>,
@@ -128,7 +125,7 @@ impl Pause {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns at once if there is none.
+    /// Waits while paused; returns at once otherwise.
     fn wait(&self) {
         let is_paused = self
             .is_paused
@@ -141,13 +138,13 @@ impl Pause {
 
 impl Drop for Sources {
     fn drop(&mut self) {
-        // Its queue is closed: it has to see that.
+        // The queue is closed, and the thread has to notice that.
         self.pause.set(false);
     }
 }
 
 impl Sources {
-    /// Starts the thread. If it cannot be started, frames have names and no lines.
+    /// Starts the thread. If it cannot be started, frames have names but no lines.
     pub fn start(symbolizer: Arc<Symbolizer>) -> Self {
         let (requests, queue) = channel();
         let (results, answers) = channel();
@@ -165,12 +162,12 @@ impl Sources {
         }
     }
 
-    /// Has the thread answer nothing more after its present question, or go on.
+    /// Stops the thread after its current request, or lets it continue.
     pub fn set_paused(&self, is_paused: bool) {
         self.pause.set(is_paused);
     }
 
-    /// Asks for the lines of frames, in this order.
+    /// Requests the lines of frames, in this order.
     pub fn ask(&mut self, frames: impl Iterator<Item = (FrameId, u64, Arc<NamedModule>)>) {
         let Some(requests) = &self.requests else {
             return;
@@ -189,36 +186,35 @@ impl Sources {
             order[index].frames.push((frame, address));
         }
         for request in order {
-            // Without the thread there are no lines; names there are.
+            // Without the thread there are names, but no lines.
             let _ = requests.send(request);
         }
     }
 
-    /// The answers that have come.
+    /// Takes the answers that are ready.
     pub fn answers(&mut self) -> Vec<Source> {
         let answers: Vec<Source> = self.answers.try_iter().flatten().collect();
         self.asked = self.asked.saturating_sub(answers.len());
         answers
     }
 
-    /// How many frames were asked for and not answered; none while nothing is.
+    /// Number of frames that were requested and not answered; 0 while paused.
     pub fn outstanding(&self) -> usize {
         if self.pause.is_on() { 0 } else { self.asked }
     }
 }
 
-/// The thread's own part.
+/// The state of the thread.
 struct Worker {
     symbolizer: Arc<Symbolizer>,
     results: Sender<Vec<Source>>,
-    /// Files of which lines were asked, without a whole table yet.
+    /// Files of which lines were requested, and which have no whole table yet.
     unfinished: Vec<FileLines>,
-    /// When a table was made last, or one was wanted first.
+    /// When the last table was made, or the first one was wanted.
     since: Instant,
-    /// Debug information was read since the allocator was last asked to give
-    /// back what is free.
+    /// Whether debug information was read since free memory was last returned to the system.
     holds_memory: bool,
-    /// When it was asked so while questions came.
+    /// When memory was last returned while requests arrived.
     given_back: Instant,
     pause: Arc<Pause>,
 }
@@ -236,10 +232,11 @@ impl Worker {
         }
     }
 
-    /// Answers questions as they come; in between makes tables, and gives memory back
-    /// when there is nothing else to do.
+    /// Answers requests as they arrive. In between it makes tables, and returns memory when there
+    /// is nothing else to do.
     fn run(mut self, queue: &Receiver<Request>) {
-        // Whoever may not even lower it works all the same.
+        // An error is ignored: without the right to lower its priority the thread works all the
+        // same.
         _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE);
         loop {
             let is_idle = self.unfinished.is_empty() && !self.holds_memory;
@@ -273,16 +270,16 @@ impl Worker {
         }
     }
 
-    /// Answers a request; an error if nobody wants answers any more.
+    /// Answers a request; an error if no answers are wanted any more.
     fn answer(&mut self, request: &Request) -> Result<(), ()> {
         self.holds_memory = true;
-        // A parser's mistake must cost one file's lines, not all that follow.
+        // A bug in a parser must affect only one file's lines.
         let found = faults::catch("finding source lines", || self.find_all(request));
         let sources = found.unwrap_or_else(|_| without_lines(request));
         self.results.send(sources).map_err(|_| ())
     }
 
-    /// The lines of all frames of a request. A file without debug information has none.
+    /// Finds the lines of all frames of a request; empty for a file without debug information.
     fn find_all(&mut self, request: &Request) -> Vec<Source> {
         let lines = request
             .module
@@ -307,20 +304,19 @@ impl Worker {
         request.frames.iter().zip(chains).map(source).collect()
     }
 
-    /// Makes the table of one file, for the look-ups and the runs to come.
+    /// Makes the table of one file, for further look-ups and runs.
     fn finish_one(&mut self) {
         let Some(lines) = self.unfinished.pop() else {
             return;
         };
         self.since = Instant::now();
         let tables = self.symbolizer.tables();
-        // It fails for what is too large: then units go on being read.
+        // It fails for files that are too large: these are still read unit by unit.
         _ = faults::catch("finding source lines", || lines.finish(tables));
     }
 }
 
-/// The answer of a file that has no lines: every frame gets one, so that none is waited
-/// for.
+/// Returns the answers for a file without lines: every frame gets one, so that none is waited for.
 fn without_lines(request: &Request) -> Vec<Source> {
     let none = |asked: &(FrameId, u64)| Source::new(&request.module, *asked, Vec::new());
     request.frames.iter().map(none).collect()

@@ -1,25 +1,26 @@
-//! Where the walks of a run stopped short: by cause, and by the module of the
-//! last frame that was found.
+//! Where the stack walks of a run stopped before the root: by cause, and by the module of the last
+//! frame that was found.
 
 use profile::few;
 use profile::{Ending, ModuleId, Stop};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Pairs that are counted; more than that are no help to anybody.
+/// Maximum number of pairs that are counted; more would be of no use.
 const PAIRS_MAX: usize = 4096;
-/// Pairs that Health shows.
+/// Number of pairs that the Health screen shows.
 const SHOWN_MAX: usize = 20;
 
-/// The account of a run has one, and shows it in Health.
+/// Counts of stack walks that stopped early, part of the account of a run and shown on the Health
+/// screen.
 #[derive(Debug, Default)]
 pub struct Stops {
     samples: HashMap<(Ending, Option<ModuleId>), u64>,
 }
 
 impl Stops {
-    /// `module` is that of the outermost user frame.
-    /// Counts a walk, unless it was whole or had no user stack to walk.
+    /// Counts a walk, unless it was whole or had no user stack to walk. `module` is that of the
+    /// outermost user frame.
     pub fn note(&mut self, cause: Ending, module: Option<ModuleId>) {
         if cause.is_whole() || !cause.is_user_stack() {
             return;
@@ -30,7 +31,7 @@ impl Stops {
         }
     }
 
-    /// The most frequent ones, falling.
+    /// The most frequent pairs, falling.
     pub fn top(&self, name_of: impl Fn(ModuleId) -> Arc<str>) -> Vec<Stop> {
         let stop = |(&(cause, module), &samples): (&(Ending, Option<ModuleId>), &u64)| Stop {
             cause,

@@ -1,4 +1,4 @@
-//! The names of users, as this machine calls them.
+//! The names of users on this machine.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::sync::Arc;
 use symbolize::sanitize;
 
-/// Of the file that are read.
+/// Most bytes read of `/etc/passwd`.
 const BYTES_MAX: u64 = 16 << 20;
 
 /// The names of users, by number.
@@ -14,8 +14,8 @@ const BYTES_MAX: u64 = 16 << 20;
 pub struct Users(HashMap<u32, Arc<str>>);
 
 impl Users {
-    /// Reads `/etc/passwd`. Users that are not in it, as those of a directory service,
-    /// are called by their number.
+    /// Reads `/etc/passwd`. Users that are not in it, such as those of a directory service, are
+    /// displayed by their number.
     pub fn read() -> Self {
         let mut text = Vec::new();
         let file = File::open("/etc/passwd");
@@ -23,7 +23,7 @@ impl Users {
         Self::parse(&text)
     }
 
-    /// Reads lines `name:password:uid:…`; what is no such line is passed over.
+    /// Parses lines `name:password:uid:…`; others are ignored.
     fn parse(text: &[u8]) -> Self {
         let mut users = HashMap::new();
         for line in text.split(|byte| *byte == b'\n') {
@@ -35,14 +35,14 @@ impl Users {
                 .ok()
                 .and_then(|uid| uid.parse().ok());
             if let Some(uid) = uid {
-                // As with the C library, the first one counts.
+                // As in the C library, the first line of a user counts.
                 users.entry(uid).or_insert_with(|| sanitize(name).into());
             }
         }
         Self(users)
     }
 
-    /// The name of a user, or the number if there is none.
+    /// Name of a user, or the number if the name is unknown.
     pub fn name(&mut self, uid: u32) -> Arc<str> {
         let name = self.0.entry(uid);
         Arc::clone(name.or_insert_with(|| uid.to_string().into()))

@@ -1,11 +1,11 @@
-//! Debug files from debuginfod servers, for those who name servers in
-//! `DEBUGINFOD_URLS`, and for nobody else.
+//! Fetches debug files from debuginfod servers, only if the user has configured servers in
+//! `DEBUGINFOD_URLS`.
 //!
-//! elfutils' own client speaks to them: proxies, certificates and passwords are
-//! its business, a server's bytes are read by a process that is not ours, and a
-//! profiler has no use for an HTTP client of its own. What it may take is bounded
-//! here all the same, and what it brings counts only if it is the debug file of
-//! that build: then it goes into the client's cache, where all tools find it.
+//! elfutils' own client communicates with the servers: it handles proxies, certificates and
+//! passwords, a server's bytes are read by a process that is not ours, and a profiler needs no HTTP
+//! client of its own. Its resources are limited here all the same, and its result is accepted only
+//! if it is the debug file of the requested build: then it is moved to the client's cache, where
+//! all tools find it.
 
 use std::fs::{self, File};
 use std::io;
@@ -25,57 +25,57 @@ use symbolize::object::Object;
 
 const CLIENT: &str = "debuginfod-find";
 
-/// How often the client is looked at.
+/// How often the client is checked.
 const NAP: Duration = Duration::from_millis(50);
 
-/// What one file may cost. `DEBUGINFOD_MAXSIZE` and `DEBUGINFOD_MAXTIME` count
-/// instead if they are set.
+/// Limits for fetching one file. `DEBUGINFOD_MAXSIZE` and `DEBUGINFOD_MAXTIME` take precedence if
+/// they are set.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The largest file.
+    /// Maximum size of the file.
     pub bytes: u64,
-    /// The longest wait for one.
+    /// Maximum time.
     pub time: Duration,
 }
 
 /// Why there is no debug file.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    /// The program that asks servers is not there.
+    /// The client program is not installed.
     #[error("`{CLIENT}` is not installed (package debuginfod)")]
     NoClient,
-    /// Every server was asked.
+    /// No server has the file.
     #[error("no server has it")]
     NotThere,
-    /// The file is larger than this many bytes.
+    /// The file is larger than this number of bytes.
     #[error("it is larger than {} MiB (DEBUGINFOD_MAXSIZE)", .0 >> 20)]
     TooLarge(u64),
-    /// It did not come within this time.
+    /// It did not arrive within this time.
     #[error("it took longer than {} s (DEBUGINFOD_MAXTIME)", .0.as_secs())]
     TooSlow(Duration),
     /// A server sent something else.
     #[error("what came is not the debug file of that build")]
     Wrong,
-    /// proftop ends.
+    /// proftop is ending.
     #[error("nobody waits for it any more")]
     Stopped,
-    /// A file or a process of our own was in the way.
+    /// An operation on a local file or process failed.
     #[error("{what}: {source}")]
     Failed {
         /// What was attempted.
         what: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
 }
 
-/// Whether servers are named at all.
+/// Whether servers are configured.
 pub fn is_wanted() -> bool {
     std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty())
 }
 
-/// Fetches the debug file of a build into the client's cache. Returns within
-/// the limits, or soon after `stop` is set.
+/// Fetches the debug file of a build into the client's cache. Returns within the limits, or soon
+/// after `stop` is set.
 pub fn fetch(build_id: &[u8], limits: Limits, stop: &AtomicBool) -> Result<(), FetchError> {
     let cache = debuginfod::default_cache().ok_or(FetchError::Failed {
         what: "there is no place for it",
@@ -88,15 +88,15 @@ pub fn fetch(build_id: &[u8], limits: Limits, stop: &AtomicBool) -> Result<(), F
     fetch_with(CLIENT, &place, build_id, limits.by_environment(), stop)
 }
 
-/// The client's cache, and with whose rights it is used.
+/// The client's cache, and the rights with which it is used.
 struct ClientCache {
     cache: PathBuf,
     rights: UserRights,
 }
 
-/// Under sudo the environment may name a place of the user who called it: all that is
-/// done there, and the client itself, has that user's rights. In root's own home,
-/// which is sudo's usual choice, root stays itself.
+/// Under sudo the environment may point to a directory of the user who called it: then everything
+/// there, including the client, runs with that user's rights. In root's own home, which is sudo's
+/// usual choice, root's rights are kept.
 fn rights_at(cache: &Path) -> UserRights {
     let current = UserRights::current();
     let is_roots = || InvokingUser::find(0, None).is_some_and(|root| cache.starts_with(root.home));
@@ -117,13 +117,13 @@ impl Limits {
     }
 }
 
-/// Fetches with this client into this cache, in these steps, each of which may end it:
+/// Fetches with this client into this cache, in these steps, each of which may fail:
 ///
-/// 1. a directory of its own in the cache, in which the client works
-/// 2. the client, whose environment says how much it may take, and which is bounded here
-/// 3. its end: by itself, or because the time is over or nobody waits
-/// 4. what came is looked for where the client would put it, and checked
-/// 5. it is moved into the cache
+/// 1. creates a directory in the cache in which the client works
+/// 2. starts the client, with its limits in the environment, and enforces them here
+/// 3. waits for its end: by itself, at the time limit, or because the run ends
+/// 4. looks for the file where the client would put it, and checks it
+/// 5. moves it into the cache
 fn fetch_with(
     client: &str,
     ClientCache { cache, rights }: &ClientCache,
@@ -137,7 +137,7 @@ fn fetch_with(
     let id: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     let mut command = Command::new(client);
     command.args(["debuginfo", &id]);
-    // What it needs from our environment it may have, but no word on a screen.
+    // The client gets what it needs from our environment, but must not write to the screen.
     command
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -171,8 +171,8 @@ fn fetch_with(
         .map_err(failed("cannot write to the cache of debuginfod"))
 }
 
-/// A directory in which the client works, so that nothing half done or wrong is
-/// left where others look.
+/// The directory in which the client works, so that no unfinished or wrong file is left where other
+/// tools look.
 struct Desk<'a> {
     path: PathBuf,
     rights: &'a UserRights,
@@ -199,14 +199,14 @@ impl Drop for Desk<'_> {
     }
 }
 
-/// The running client. It does not outlive its use.
+/// The running client; it is killed when this is dropped.
 struct Client {
     child: Child,
 }
 
 impl Client {
-    /// Waits for the client to end, by looking at it every [`NAP`]. It is killed when
-    /// `self` is dropped, so also on every error.
+    /// Waits for the client to end, checking it every [`NAP`]. It is killed when `self` is dropped,
+    /// so also on every error.
     fn wait(mut self, limits: Limits, stop: &AtomicBool) -> Result<ExitStatus, FetchError> {
         self.bound(limits.bytes);
         let began = Instant::now();
@@ -229,17 +229,17 @@ impl Client {
         }
     }
 
-    /// The client asks a server how much there is; a server need not say so, nor
-    /// tell the truth, and packed bytes may become many.
+    /// Limits the size of the file. The client asks a server for the size; a server need not
+    /// answer, nor tell the truth, and compressed bytes may expand.
     fn bound(&self, bytes: u64) {
         let limit = Rlimit {
             current: Some(bytes),
             maximum: Some(bytes),
         };
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        // One that has ended already needs none.
+        // An error means that it has already ended.
         _ = rustix::process::prlimit(pid, Resource::Fsize, limit);
-        // Behind everything that is being watched.
+        // Lowest priority, after everything that is being profiled.
         _ = rustix::process::setpriority_process(pid, 19);
     }
 }
@@ -251,8 +251,8 @@ impl Drop for Client {
     }
 }
 
-/// Whether what came is the debug file of that build. It is opened as a file of a
-/// stranger: no link is followed, and a pipe does not make us wait.
+/// Checks whether the file is the debug file of that build. It is opened as an untrusted file: no
+/// link is followed, and a pipe does not block.
 fn check(
     came: &Path,
     rights: &UserRights,
@@ -274,13 +274,13 @@ fn check(
     }
 }
 
-/// Moves a file that was checked into the cache: whole, or not at all.
+/// Moves a checked file into the cache atomically.
 fn put(came: &Path, place: &Path) -> io::Result<()> {
     if let Some(directory) = place.parent() {
         let mut make = fs::DirBuilder::new();
         make.mode(0o700).recursive(true).create(directory)?;
     }
-    // Both are in one file system, so others see all of it or nothing.
+    // Both paths are on one file system, so other processes see the whole file or nothing.
     fs::rename(came, place)
 }
 

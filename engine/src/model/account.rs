@@ -1,5 +1,5 @@
-//! The account of a run: what was taken and what was lost, where walks stopped, what
-//! found no room, and what sampling costs.
+//! The accounts of a run: number of samples taken and lost, where walks stopped, what did not fit
+//! into limits, and what sampling costs.
 
 use super::modules::Modules;
 use super::python;
@@ -13,25 +13,25 @@ use profile::{Busy, Ending, Health, ModuleId, OwnMemory, Window};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The model's; it takes numbers from each batch and tells them in snapshots.
+/// The accounts; the model adds the numbers of each batch and puts them into snapshots.
 pub struct Account {
     meter: Meter,
-    /// What the source counted in the whole run, as of the newest batch.
+    /// Counters of the source for the whole run, from the newest batch.
     counters: Counters,
     /// When samples were lost, and on which CPUs.
     losses: Arc<Losses>,
-    /// Where walks of stacks ended before the root.
+    /// Where stack walks ended before the root.
     stops: Stops,
     tables: TableStats,
-    /// Users by name, and what of theirs is cut: they have their share.
+    /// Users by name, with what of theirs is cut because they exceed their share.
     over_share: Vec<(Arc<str>, OverShare)>,
-    /// Processes that have more mappings than are kept of one.
+    /// Number of processes that have more mappings than are kept of one.
     processes_cut: usize,
     python: PythonStats,
 }
 
 impl Account {
-    /// `sampled_cpus` are those whose work is measured; empty: all.
+    /// Creates the accounts. `sampled_cpus` are the CPUs whose load is measured; empty for all.
     pub fn new(sampled_cpus: &[u16]) -> Self {
         Self {
             meter: Meter::new(sampled_cpus),
@@ -45,8 +45,8 @@ impl Account {
         }
     }
 
-    /// Takes the counters of a batch, which are sums of the whole run: the newest
-    /// counts.
+    /// Takes the counters of a batch. They are sums of the whole run, so the newest ones replace
+    /// earlier ones.
     pub fn add(&mut self, batch: &Batch, users: &mut Users) {
         self.counters = batch.counters;
         self.tables = batch.tables;
@@ -66,7 +66,7 @@ impl Account {
         }
     }
 
-    /// The CPU time that proftop has used.
+    /// CPU time that proftop has used.
     pub fn spent(&self) -> Duration {
         Meter::spent(&self.counters)
     }
@@ -76,17 +76,18 @@ impl Account {
         self.stops.note(ending, module);
     }
 
-    /// Samples that were lost in the whole run.
+    /// Number of samples lost in the whole run.
     pub fn lost(&self) -> u64 {
         self.counters.lost
     }
 
-    /// For a snapshot: copied only if more is lost while somebody holds it.
+    /// The losses, for a snapshot: they are copied only if more samples are lost while a snapshot
+    /// is held.
     pub fn losses(&self) -> Arc<Losses> {
         Arc::clone(&self.losses)
     }
 
-    /// How much of the time of the CPUs was used since the start, by whatever ran.
+    /// How much CPU time was used since the start, by any program.
     pub fn used(&mut self) -> Busy {
         self.meter.look(&self.counters);
         self.meter.used()
@@ -115,7 +116,7 @@ impl Account {
         (health, cost.busy_cpus)
     }
 
-    /// Sentences about what is missing because something found no room.
+    /// Sentences about what is missing because limits were reached.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.counters.events_lost > 0 {
@@ -147,7 +148,7 @@ impl Account {
     }
 }
 
-/// Who is cut, and why.
+/// Says what of a user's processes is cut, and why.
 fn told(user: &str, over: OverShare) -> String {
     let count = over.count;
     match over.what {

@@ -1,5 +1,4 @@
-//! The course of a run: when it began, how far its samples have come in, and how it
-//! ends.
+//! The course of a run: when it began, up to when its samples have arrived, and how it ends.
 
 use crate::ending::{self, Watched};
 use crate::snapshot::TargetState;
@@ -7,39 +6,38 @@ use probe::Batch;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Lines of the started command's output that are kept.
+/// Maximum number of lines of the started command's output that are kept.
 const OUTPUT_LINES_MAX: usize = 1000;
 
-/// What the target does while the run goes on.
+/// The state of the target and of the run.
 #[derive(Default)]
 pub struct Course {
     target: TargetState,
-    /// The target, if it is one process: it is asked how it ended.
+    /// The target, if it is one process: its exit status is read from it.
     watched: Option<Watched>,
-    /// The end of the target: it counts once the samples up to then have come in.
+    /// The end of the target. It takes effect when the samples up to then have arrived.
     end: Option<End>,
-    /// Somebody ended the run, and waits.
+    /// Whether the user ended the run, and is waiting.
     is_finishing: bool,
     /// The last lines that the started command printed.
     output: VecDeque<String>,
-    /// When sampling began.
+    /// When sampling began, on the clock of the samples.
     begin_ns: u64,
-    /// Samples up to here have come in.
+    /// Samples up to this time have arrived.
     complete_until_ns: u64,
-    /// Whether any have.
+    /// Whether there are any samples.
     has_samples: bool,
 }
 
 /// The end of a target.
 struct End {
     at_ns: u64,
-    /// The sentence about the end, if the front end gave one; None: the target is asked.
+    /// The sentence about the end, if the front end gave one; `None`: the exit status is read.
     words: Option<String>,
 }
 
 impl Course {
-    /// The course of a run that samples these processes, or the whole machine if there are
-    /// none.
+    /// The course of a run that samples these processes, or the whole machine if the list is empty.
     pub fn of(pids: &[u32]) -> Self {
         let watched = match pids {
             [pid] => Watched::new(*pid),
@@ -51,18 +49,18 @@ impl Course {
         }
     }
 
-    /// Sampling has begun, at that time on the clock of samples.
+    /// Records the beginning of sampling, on the clock of the samples.
     pub fn begin(&mut self, at_ns: u64) {
         self.target = TargetState::Running;
         self.begin_ns = at_ns;
     }
 
-    /// The source has stopped by itself; the sentence says why.
+    /// Records that the source has stopped by itself, and why.
     pub fn fail(&mut self, sentence: String) {
         self.target = TargetState::Failed(sentence);
     }
 
-    /// The target has ended, in these words.
+    /// Records the end of the target, described by `words`.
     pub fn end(&mut self, words: String, at_ns: u64) {
         self.end = Some(End {
             at_ns,
@@ -70,12 +68,12 @@ impl Course {
         });
     }
 
-    /// The run is to end now.
+    /// Ends the run now.
     pub fn finish(&mut self) {
         self.is_finishing = true;
     }
 
-    /// Whether any samples have come in.
+    /// Whether there are any samples.
     pub fn has_samples(&self) -> bool {
         self.has_samples
     }
@@ -84,16 +82,15 @@ impl Course {
         self.is_finishing
     }
 
-    /// Keeps what the started command printed, as far as there is room: the newest
-    /// lines.
+    /// Appends output of the started command; only the newest lines are kept.
     pub fn add_output(&mut self, lines: Vec<String>) {
         self.output.extend(lines);
         let surplus = self.output.len().saturating_sub(OUTPUT_LINES_MAX);
         self.output.drain(..surplus);
     }
 
-    /// Notes how far samples have come in. Once the target is gone time stands still,
-    /// so that what it did last stays in the window.
+    /// Advances the time up to which samples have arrived. Once the target has ended the time
+    /// stands still, so that its last samples stay in the window.
     pub fn advance(&mut self, batch: &Batch) {
         self.has_samples |= !batch.samples.is_empty();
         if self.target != TargetState::Running || self.is_finishing {
@@ -101,8 +98,8 @@ impl Course {
         }
         self.complete_until_ns = batch.complete_until_ns;
         if batch.targets_alive == Some(0) && self.end.is_none() {
-            // Samples from before may still be on their way: it has ended
-            // when everything up to now has come in.
+            // Earlier samples may still arrive: the end takes effect when everything up to now has
+            // arrived.
             self.end = Some(End {
                 at_ns: probe::now_ns(),
                 words: None,
@@ -110,7 +107,7 @@ impl Course {
         }
     }
 
-    /// Ends the target, `scope`, once all its samples have come in.
+    /// Records the end of the target, `scope`, once all its samples have arrived.
     pub fn notice_end(&mut self, scope: &str) {
         let has_ended = matches!(self.target, TargetState::Exited { .. });
         let is_in = |end: &mut End| end.at_ns <= self.complete_until_ns;
@@ -127,13 +124,12 @@ impl Course {
         }
     }
 
-    /// Whether what has come in is all there will be. The target of a run that
-    /// is interrupted goes on.
+    /// Whether no more samples will come. The target of a run that is interrupted continues.
     pub fn is_over(&self) -> bool {
         self.is_finishing || !matches!(self.target, TargetState::Starting | TargetState::Running)
     }
 
-    /// Why the source stopped, if it did by itself.
+    /// Why the source stopped by itself; `None` if it did not.
     pub fn failure(&self) -> Option<&str> {
         match &self.target {
             TargetState::Failed(sentence) => Some(sentence),

@@ -1,5 +1,5 @@
-//! What is counted besides time, in the model: one more metric of the store, beside the ticks of
-//! the clock. A sample of it stands for as often as that happened since the one before.
+//! Events that are counted besides time: one more metric of the store, beside the ticks of the
+//! clock. A sample of it stands for all occurrences since the sample before.
 
 use super::runners::Runners;
 use crate::settings::Counted;
@@ -10,15 +10,15 @@ use profile::{EventId, Metric, NewSample, Store};
 pub struct Happenings {
     name: String,
     event: EventId,
-    /// Of a tracepoint, the code of the kernel that runs programs there: frames of it are on each
-    /// stack, and tell nothing.
+    /// For a tracepoint, the kernel code that runs programs there: frames of it are on every stack,
+    /// and are not informative.
     runners: Runners,
     is_point: bool,
     happened: Happened,
 }
 
 impl Happenings {
-    /// `None` if nothing is counted besides time.
+    /// Sets up the metric; `None` if nothing is counted besides time.
     pub fn new(counted: &Counted, store: &mut Store) -> Option<Self> {
         let happening = counted.happening()?;
         let name = happening.name();
@@ -35,26 +35,26 @@ impl Happenings {
         })
     }
 
-    /// The event that reports count.
+    /// The event of the store that reports count.
     pub fn event(&self) -> EventId {
         self.event
     }
 
-    /// Counts a sample.
+    /// Adds a sample.
     pub fn add(&self, sample: NewSample<'_>, store: &mut Store) {
         let sample = self.runners.without(sample);
         store.add_sample_of(self.event, sample);
     }
 
-    /// Takes what was counted up to now.
+    /// Takes the counters of a batch.
     pub fn add_batch(&mut self, batch: &Batch) {
         self.happened = batch.happened;
     }
 
-    /// A sentence: how often it happened without a sample, and why.
+    /// A sentence about how often the event happened without a sample, and why.
     pub fn note(&self) -> Option<String> {
         let Happened { times, unseen, .. } = self.happened;
-        // What has happened since the last sample of each CPU is no loss.
+        // Occurrences since the last sample of each CPU are not a loss.
         if unseen.saturating_mul(PARTS_TOLD) <= times {
             return None;
         }
@@ -62,8 +62,8 @@ impl Happenings {
         let why = if self.is_point {
             "they came within another one, or the ring buffer was full"
         } else if self.name == "context-switches" {
-            // Linux 6.18 counts the switches of the idle task on all CPUs, and samples them on
-            // some of them only.
+            // Linux 6.18 counts the switches of the idle task on all CPUs, and samples them on only
+            // some.
             "idle CPUs' own switches, of which the kernel samples only a part, and what came \
              too fast or within another sample"
         } else {
@@ -76,7 +76,8 @@ impl Happenings {
     }
 }
 
-/// A smaller part of what happened is not told: what shares of it are worth is less than that.
+/// Losses below this fraction (1/n) of all occurrences are not reported: shares are less exact than
+/// that.
 const PARTS_TOLD: u64 = 100;
 
 #[cfg(test)]
@@ -128,7 +129,7 @@ mod tests {
             .unwrap()
             .report();
         assert_eq!(report.samples, 50);
-        // The two frames that run programs are gone.
+        // The two frames that run programs are removed.
         assert_eq!(report.functions.len(), 2);
         let mut note = |times, unseen| {
             happenings.happened = Happened {

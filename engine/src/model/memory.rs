@@ -1,13 +1,13 @@
-//! Keeping to the memory that may be taken (`--mem`): samples have what all else leaves of it.
+//! Keeps proftop within its memory limit (`--mem`): samples get what everything else leaves.
 
 use super::workers::Workers;
 use probe::memory::room::Room;
 use profile::{OwnMemory, Store};
 
-/// Samples may take this part of it whatever all else takes.
+/// Samples may use at least this fraction (1/n) of the limit, whatever the other parts use.
 const SAMPLES_PART: u64 = 4;
 
-/// What memory is taken for now.
+/// The current memory use by part.
 pub fn by_part(store: &Store, workers: &Workers) -> OwnMemory {
     OwnMemory {
         samples: store.memory_bytes() as u64,
@@ -16,16 +16,16 @@ pub fn by_part(store: &Store, workers: &Workers) -> OwnMemory {
     }
 }
 
-/// Has the store keep less where symbols, tables, reports and the processes that read files
-/// take more, so that all together take no more than `bytes_max`. What is a file's or shared
-/// with the kernel does not count: it does not grow, or has bounds of its own.
+/// Limits the store so that samples together with symbols, tables, reports and parser processes use
+/// at most `bytes_max`. Memory that is mapped from files or shared with the kernel does not count:
+/// it does not grow, or has limits of its own.
 pub fn bound(store: &mut Store, parts: &OwnMemory, bytes_max: usize) {
     let own = probe::memory::own_bytes_of(std::process::id());
     let others = (own + parts.helpers).saturating_sub(parts.samples);
     store.set_memory_bytes_max(left(bytes_max as u64, others) as usize);
 }
 
-/// The note of a run in a control group with little memory; None if it has enough.
+/// The note of a run in a control group with little memory; `None` if it has enough.
 pub fn note(room: Room) -> Option<String> {
     let megabytes = room.group_bytes()? >> 20;
     let lines = if room.has_lines() {
@@ -39,7 +39,7 @@ pub fn note(room: Room) -> Option<String> {
     ))
 }
 
-/// What `others` leave.
+/// What `others` leave of the limit.
 fn left(bytes_max: u64, others: u64) -> u64 {
     let least = bytes_max / SAMPLES_PART;
     bytes_max.saturating_sub(others).max(least)

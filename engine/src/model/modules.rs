@@ -1,4 +1,4 @@
-//! The modules that frames are in, as the store and the naming workers know them.
+//! The modules that frames are in, as used by the store and by the naming workers.
 
 use crate::naming::NamedModule;
 use crate::snapshot::NamesFrom;
@@ -7,20 +7,21 @@ use profile::{FrameKind, ModuleId, Store};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Files held open for the naming workers. The rest is found again by path.
+/// Maximum number of files held open for the naming workers. Others are opened again by path.
 const FILES_OPEN_MAX: usize = 256;
 
 /// A module, described for the store and for the naming workers.
 pub struct Described {
-    /// What names are looked up with.
+    /// The data for looking up names.
     pub named: Arc<NamedModule>,
     pub kind: FrameKind,
-    /// Short and long, safe to print.
+    /// Short name, safe to print.
     pub name: String,
+    /// Path or long name, safe to print.
     pub path: String,
-    /// Empty where it has none.
+    /// Build-id; empty if it has none.
     pub build_id: Arc<[u8]>,
-    /// Whether a frame of it was found in source text.
+    /// Whether the source location of any of its frames is known.
     pub has_lines: bool,
 }
 
@@ -41,7 +42,7 @@ impl Described {
         }
     }
 
-    /// Adds it to the store, which forgets modules of which it has no frame left.
+    /// Adds the module to the store, which drops modules that have no frame left.
     pub fn add_to(&self, id: ModuleId, store: &mut Store) {
         store.add_module(id, &self.name, &self.path);
         store.set_build_id(id, &self.build_id);
@@ -57,7 +58,7 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Describes a module that the source has seen.
+    /// Adds a module that the source has reported.
     pub fn add(&mut self, module: &probe::Module) -> &Described {
         let described = Described::new(module);
         let is_open = match &module.kind {
@@ -72,7 +73,7 @@ impl Modules {
         self.known.entry(id).insert_entry(described).into_mut()
     }
 
-    /// Notes a module with an open descriptor; of too many the oldest is closed.
+    /// Remembers a module with an open descriptor; if there are too many, the oldest one is closed.
     fn keep_open(&mut self, module: Arc<NamedModule>) {
         self.open_files.push_back(module);
         if self.open_files.len() > FILES_OPEN_MAX
@@ -82,19 +83,19 @@ impl Modules {
         }
     }
 
-    /// A module that was seen in this run.
+    /// Returns a module of this run; `None` if it was never reported.
     pub fn get(&self, id: ModuleId) -> Option<&Described> {
         self.known.get(&id)
     }
 
-    /// Notes that a frame of a module was found in source text.
+    /// Records that the source location of a frame of the module is known.
     pub fn found_lines(&mut self, id: ModuleId) {
         if let Some(described) = self.known.get_mut(&id) {
             described.has_lines = true;
         }
     }
 
-    /// The name of a module; `-` if it is not known.
+    /// Name of a module; `-` if it is unknown.
     pub fn name(&self, id: ModuleId) -> Arc<str> {
         self.get(id).map_or("-", |described| &described.name).into()
     }
@@ -111,7 +112,7 @@ impl Modules {
     }
 }
 
-/// Short name, long name, and on which side its code runs.
+/// Returns short name, long name, and the kind of code of a module.
 fn describe(kind: &ModuleKind) -> (String, String, FrameKind) {
     let same = |name: &str, kind| (name.to_string(), name.to_string(), kind);
     match kind {

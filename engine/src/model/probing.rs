@@ -1,5 +1,5 @@
-//! The model's side of probes: orders go to the thread that owns them, stacks of calls as
-//! well, and samples of probed functions are counted as their CPU time.
+//! The model's side of probes: sends orders and stacks of calls to the thread that owns the probes,
+//! and counts samples of probed functions as their CPU time.
 
 use super::modules::Modules;
 use crate::probes::{
@@ -15,26 +15,26 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use symbolize::Symbolizer;
 
-/// The probes of a run, if there were any.
+/// The probes of a run.
 pub struct Probing {
-    /// Asks the sampler for the probes of its source.
+    /// Requests the probes of the source from the sampler.
     wishes: Sender<Wish>,
     reach: Reach,
-    /// Started with the first order.
+    /// The thread that owns the probes; started with the first order.
     keeper: Option<Keeper>,
-    /// Of processes that live: probes go by pid.
+    /// Pids of running processes, as probes are placed by pid.
     pids: HashMap<ProcessId, u32>,
-    /// Probes whose CPU time is counted, as the keeper said last.
+    /// Probes whose CPU time is counted, as last reported by the keeper.
     counted: Arc<Vec<Counted>>,
-    /// Of modules that were sampled since `counted` is as it is: the code of probed
-    /// functions, by the place in `counted`.
+    /// Code of probed functions by module, each with its index in `counted`; for modules that were
+    /// sampled since `counted` changed.
     code: HashMap<ModuleId, Vec<(Range<u64>, usize)>>,
-    /// By the number of the probe, with when it was placed.
+    /// CPU time by number of the probe, with when the probe was placed.
     on_cpu: HashMap<u64, (u64, OnCpu)>,
-    /// What of that the keeper has not been told, with when the probe was placed.
+    /// The part of `on_cpu` that was not sent to the keeper yet, with when the probe was placed.
     untold: HashMap<u64, (u64, OnCpu)>,
     told: Arc<Probes>,
-    /// Somebody waits for news of a probe.
+    /// Whether the user waits for news of a probe.
     is_urgent: bool,
 }
 
@@ -54,8 +54,8 @@ impl Probing {
         }
     }
 
-    /// Hands on an order of the user, and starts the keeper with the first. A function
-    /// that has samples comes with its module, which only the model knows.
+    /// Sends an order of the user to the keeper, which is started with the first one. A function
+    /// that has samples is ordered with its module, which only the model knows.
     pub fn order(&mut self, order: ProbeOrder, modules: &Modules, symbolizer: &Arc<Symbolizer>) {
         let module = match &order {
             ProbeOrder::Place {
@@ -69,7 +69,7 @@ impl Probing {
             let wishes = self.wishes.clone();
             let ask = move |asked| match asked {
                 Asked::Calls(keeper) => {
-                    // The sampler tells nothing any more once it has ended.
+                    // The send fails if the sampler has ended.
                     if wishes.send(Wish::Calls(keeper.clone())).is_err() {
                         let why = "nothing is sampled any more".to_string();
                         let _ = keeper.send(Message::Calls(Err(why)));
@@ -82,19 +82,19 @@ impl Probing {
         }
         match &self.keeper {
             Some(keeper) => keeper.send(Message::Order(order, module)),
-            // There is no thread for it, and nothing to wait for.
+            // The thread could not be started, so there is nothing to wait for.
             None => _ = self.wishes.send(Wish::Ready),
         }
     }
 
-    /// Takes over what the thread of the probes has reported. Returns what they have counted
-    /// in each second, if there is something new.
+    /// Takes over what the keeper has reported. Returns the counts of each second, if there is
+    /// anything new.
     pub fn receive_news(&mut self) -> Option<Arc<ProbeLog>> {
         let news = self.keeper.as_ref().and_then(Keeper::news)?;
         Some(self.take_news(news))
     }
 
-    /// Has all probes read once more, and waits for what they have counted by now.
+    /// Has all probes read once more, and waits for the counts.
     pub fn fresh_news(&mut self) -> Option<Arc<ProbeLog>> {
         self.tell_cpu();
         let news = self.keeper.as_ref().and_then(Keeper::fresh_news)?;
@@ -116,7 +116,7 @@ impl Probing {
         news.log
     }
 
-    /// Tells the keeper the CPU time that was found since the last time.
+    /// Sends the keeper the CPU time that was found since the last call.
     fn tell_cpu(&mut self) {
         let Some(keeper) = &self.keeper else {
             return;
@@ -130,12 +130,12 @@ impl Probing {
         }
     }
 
-    /// Whether a probe was placed, so that there may be news of it.
+    /// Whether a probe was ever ordered, so that there may be news.
     pub fn has_begun(&self) -> bool {
         self.keeper.is_some()
     }
 
-    /// Whether there is something that somebody waits for.
+    /// Whether there is news that the user waits for.
     pub fn is_urgent(&self) -> bool {
         self.is_urgent
     }
@@ -154,7 +154,7 @@ impl Probing {
         Arc::clone(&self.told)
     }
 
-    /// A process is there, or has ended.
+    /// Records that a process was started or has ended.
     pub fn note_process(&mut self, id: ProcessId, pid: u32, has_exited: bool) {
         if has_exited {
             self.pids.remove(&id);
@@ -163,13 +163,13 @@ impl Probing {
         }
     }
 
-    /// Hands on the stack of a call.
+    /// Sends the stack of a call to the keeper.
     pub fn take_stack(&self, number: u8, sample: &probe::Sample, modules: &Modules) {
         let Some(keeper) = &self.keeper else {
             return;
         };
         if sample.frames.is_empty() {
-            // It only asked for the tables of its process.
+            // The sample was only taken to request the tables of its process.
             return;
         }
         let frames = sample.frames.iter().filter_map(|frame| {
@@ -196,8 +196,8 @@ impl Probing {
         if self.counted.is_empty() || rate_hz == 0 {
             return;
         }
-        // A bit for each probe: a function that is on a stack twice counts once. There
-        // are 64 at most.
+        // One bit for each probe, so that a function that is on a stack twice counts once. There
+        // are at most 64.
         let mut seen: u64 = 0;
         for frame in frames {
             // Looked up once for each module, as most have no probed function.
@@ -233,7 +233,7 @@ impl Probing {
     }
 }
 
-/// The code of probed functions in a module.
+/// Returns the code of probed functions in a module.
 fn code_in(counted: &[Counted], modules: &Modules, id: ModuleId) -> Vec<(Range<u64>, usize)> {
     let Some(build) = modules.get(id).and_then(|module| module.named.build()) else {
         return Vec::new();
@@ -242,7 +242,7 @@ fn code_in(counted: &[Counted], modules: &Modules, id: ModuleId) -> Vec<(Range<u
         if build.id.is_empty() || extent.build_id.is_empty() {
             extent.path == build.path
         } else {
-            // Of copies in containers only one has a module.
+            // Of several copies in containers only one has a module.
             extent.build_id == build.id
         }
     };

@@ -1,15 +1,15 @@
-//! Sentences about functions of Python that are missing in stacks.
+//! Notes about Python functions that are missing in stacks.
 
 use probe::{Missing, PythonStats};
 use profile::LanguageStacks;
 use profile::few;
 use std::cmp::Reverse;
 
-/// Fewer samples than this lack functions without a note: the first samples of each process
-/// do, until the process is known.
+/// Maximum number of samples that may lack functions without a note: the first samples of each
+/// process do, until the process is known.
 const LACKING_MIN: u64 = 20;
 
-/// A note is written if more than one sample in this many lacks functions.
+/// A note is written if more than this fraction (1/n) of the samples lack functions.
 const LACKING_SHARE: u64 = 20;
 
 /// What is missing, and why.
@@ -27,7 +27,7 @@ pub fn notes(stats: &PythonStats) -> Vec<String> {
         .collect();
     let lacking = stats.lacking();
     let all = stats.whole + lacking;
-    // Few waits go on at a time, and those are what one looks for in a program that hangs.
+    // Only a few waits go on at a time, and in a program that hangs they are what matters.
     let waits = stats.missing.get(&Missing::Waits).copied().unwrap_or(0);
     let is_of_note = lacking >= LACKING_MIN && lacking * LACKING_SHARE > all;
     if waits > 0 && !is_of_note {
@@ -54,7 +54,7 @@ pub fn notes(stats: &PythonStats) -> Vec<String> {
     notes
 }
 
-/// How many samples have all functions of Python; `None` if nothing ran Python.
+/// How many samples have all Python functions; `None` if no Python ran.
 pub fn stacks(stats: &PythonStats) -> Option<LanguageStacks> {
     let mut lacking: Vec<_> = stats
         .missing
@@ -72,7 +72,7 @@ pub fn stacks(stats: &PythonStats) -> Option<LanguageStacks> {
     (stacks.samples() > 0).then_some(stacks)
 }
 
-/// Why samples lack functions, to go behind their number.
+/// Why samples lack functions, in words that follow their number.
 fn cause(why: Missing) -> &'static str {
     match why {
         Missing::Waits => "are of waits that are not over",

@@ -1,22 +1,22 @@
-//! Frames of the kernel that only run our programs at a tracepoint: they are on top of each stack
-//! that is taken there, and tell nothing.
+//! Kernel frames that only run our programs at a tracepoint: they are on top of each stack that is
+//! taken there, and are not informative.
 
 use crate::probes::{RUNNERS_MAX, runner_code};
 use profile::{Frame, FrameKind, NewSample};
 use std::ops::Range;
 
-/// The code that runs programs at one tracepoint; none where names of the kernel cannot be read,
-/// or where nothing is taken at a tracepoint.
+/// The code that runs programs at one tracepoint; empty if the kernel's names cannot be read, or if
+/// no tracepoint is used.
 #[derive(Default)]
 pub struct Runners(Vec<Range<u64>>);
 
 impl Runners {
-    /// Of this tracepoint.
+    /// Finds the code for this tracepoint.
     pub fn of(tracepoint: &str) -> Self {
         Self(runner_code(tracepoint))
     }
 
-    /// The sample without the frames up to the last one that is of such code.
+    /// Returns the sample without the frames up to the last one in such code.
     pub fn without<'a>(&self, sample: NewSample<'a>) -> NewSample<'a> {
         let is_runner = |frame: &Frame| {
             frame.kind == FrameKind::Kernel

@@ -1,4 +1,4 @@
-//! How samples are taken: by whom, on which machine, how often.
+//! How samples are taken: source, machine, rate.
 
 use crate::host;
 use crate::sampler::Wish;
@@ -10,22 +10,22 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What is known of the source, and the way to tell it another rate.
+/// The description of the source, and the channel for changing its rate.
 pub struct Sampling {
     host: Arc<Host>,
-    /// When clocks of samples were 0, in ms since 1970.
+    /// Unix time in ms at which the clock of the samples was 0.
     epoch_unix_ms: i64,
-    /// How samples are taken, as the source said last.
+    /// The last description that the source gave.
     source: SourceInfo,
     /// `None` until the source has started.
     sampler: Option<Arc<Sampler>>,
-    /// Samples per second, and when that was changed.
+    /// The rate and its changes.
     rates: Rates,
-    /// Tells the sampler which rate is wanted.
+    /// Sends requests to the sampler.
     wanted: Sender<Wish>,
-    /// Why the rate that was wanted last is not taken.
+    /// Why the last requested rate is not used.
     rate_kept: Option<String>,
-    /// Why waits that were wanted are not counted.
+    /// Why requested waits are not counted.
     waits_refused: Option<Arc<str>>,
 }
 
@@ -47,7 +47,7 @@ impl Sampling {
         &self.host
     }
 
-    /// The source has started, or goes on in another way.
+    /// Handles that the source has started, or continues in another mode.
     pub fn set_source(&mut self, info: SourceInfo) {
         self.sampler = Some(Arc::new(Sampler {
             unwinding: info.unwinding,
@@ -58,65 +58,64 @@ impl Sampling {
         self.source = info;
     }
 
-    /// Whether something tells who ends waits.
+    /// Whether the source reports who ends waits.
     pub fn tells_wakers(&self) -> bool {
         self.source.engine != Some(EngineKind::Perf)
     }
 
-    /// Whether the rate can be another.
+    /// Whether the rate can be changed.
     pub fn is_changeable(&self) -> bool {
         self.source.rate_is_fixed.is_none()
     }
 
-    /// Asks the sampler for another rate. It answers with news, when it has changed it
-    /// or why it has not.
+    /// Requests another rate from the sampler. The sampler replies with news when it has changed
+    /// the rate, or why it has not.
     pub fn want_rate(&self, hz: u32) {
-        // The sampler may have ended; then there are no more samples.
+        // The send fails if the sampler has ended; then there are no more samples.
         let _ = self.wanted.send(Wish::Rate(hz));
     }
 
-    /// The rate is another from `from_ns` on.
+    /// Records that the rate is another one from `from_ns` on.
     pub fn change_rate(&mut self, info: SourceInfo, from_ns: u64) {
         self.rate_kept = None;
         self.rates.change(from_ns, info.rate_hz);
         self.set_source(info);
     }
 
-    /// The rate that was wanted is not taken; the sentence says why.
+    /// Records why the requested rate is not used.
     pub fn keep_rate(&mut self, sentence: String) {
         self.rate_kept = Some(sentence);
     }
 
-    /// Asks the sampler to count waits as well. It answers with news.
+    /// Requests from the sampler to count waits as well. It replies with news.
     pub fn want_waits(&self) {
         // The sampler may have ended; then there are no more samples.
         let _ = self.wanted.send(Wish::Waits);
     }
 
-    /// Waits are not counted; the sentence says why.
+    /// Records why waits are not counted.
     pub fn refuse_waits(&mut self, sentence: &str) {
         self.waits_refused = Some(sentence.into());
     }
 
-    /// Samples per second of a busy CPU by now.
+    /// Current number of samples per second of a busy CPU.
     pub fn rate_hz(&self) -> u32 {
         self.rates.last()
     }
 
-    /// Forgets changes of the rate that happened before all kept samples.
+    /// Drops changes of the rate that happened before all kept samples.
     pub fn forget_rates_before(&mut self, ns: u64) {
         self.rates.forget_before(ns);
     }
 
-    /// Sentences of the source, on files that cannot be read, and on a rate that is not
-    /// taken.
+    /// Notes of the source, about unreadable files, and about a rate that is not used.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let files = probe::files::notes();
         let source = self.source.notes.iter().cloned();
         source.chain(files).chain(self.rate_kept.clone())
     }
 
-    /// What snapshots tell.
+    /// The description for snapshots.
     pub fn snapshot(&self) -> Source {
         Source {
             host: self.host.clone(),
@@ -130,14 +129,14 @@ impl Sampling {
         }
     }
 
-    /// Takes over the clock of the machine if that was set: readers compare a time of day with the
-    /// clock as it is now, and a machine may learn the date after it has started. The times of
-    /// earlier samples move with it, as samples do not say when the clock was set.
+    /// Updates the epoch if the machine's clock was set: readers compare a time of day with the
+    /// current clock, and a machine may learn the date only after its start. The times of earlier
+    /// samples move as well, as samples do not record when the clock was set.
     pub fn follow_clock(&mut self) {
         self.epoch_unix_ms = followed(self.epoch_unix_ms, epoch_unix_ms());
     }
 
-    /// What files tell.
+    /// The description for files.
     pub fn info(&self, scope: &str, lost: u64, notes: Vec<String>) -> Info {
         Info {
             host: Host::clone(&self.host),
@@ -151,8 +150,8 @@ impl Sampling {
     }
 }
 
-/// By how much the clock has to be set to be followed. What is less is the noise of reading two
-/// clocks, or a second that was inserted.
+/// Minimum change of the clock that counts as setting it. Smaller ones are noise of reading two
+/// clocks, or a leap second.
 const STEP_MS: u64 = 2_000;
 
 fn followed(kept_ms: i64, now_ms: i64) -> i64 {
@@ -163,7 +162,7 @@ fn followed(kept_ms: i64, now_ms: i64) -> i64 {
     }
 }
 
-/// By both clocks, read now: what was added to the real time since is not known later.
+/// Computed from both clocks, read now: what was added to the real time since is unknown later.
 fn epoch_unix_ms() -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let clock_ms = probe::now_ns() / 1_000_000;
@@ -182,7 +181,7 @@ mod tests {
             (kept_ms - 1_500, kept_ms),
             (kept_ms + 3_600_000, kept_ms + 3_600_000),
             (kept_ms - 86_400_000, kept_ms - 86_400_000),
-            // A machine that begins in 1970.
+            // A machine whose clock begins in 1970.
             (0, 0),
         ] {
             assert_eq!(followed(kept_ms, now_ms), expected, "{now_ms}");

@@ -1,9 +1,8 @@
 //! Waits in the model: two more metrics, and what each thread did in a window.
 //!
-//! *Off-CPU* counts nanoseconds that threads waited, *wall* those and the ones that
-//! they ran. Both are events of the store beside the clock's ticks, so every view and
-//! filter works on them. A stack that waited has one more frame on top, which says for
-//! what:
+//! *Off-CPU* counts nanoseconds that threads waited, *wall* waiting and running time. Both are
+//! events of the store beside the clock's ticks, so every view and filter works on them. A waiting
+//! stack has one more frame on top, which says what the thread waited for:
 //!
 //! ```text
 //! [waiting: lock] ← futex_wait ← … ← worker ← main        30 ms, off-CPU and wall
@@ -11,9 +10,9 @@
 //! parse ← worker ← main                                   10 ms, a tick: wall only
 //! ```
 //!
-//! What each thread did does not come from stacks: the kernel side keeps sums of time
-//! by state for every thread. They are read some times a second, and what each thread did
-//! between two readings goes into the store's log of states, beside who waited for whom.
+//! What each thread did is not derived from stacks: the kernel side keeps sums of time by state for
+//! every thread. They are read several times a second, and the difference between two readings goes
+//! into the store's log of states, together with who waited for whom.
 
 mod hands;
 
@@ -28,52 +27,52 @@ use profile::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The module of the frames that say what was waited for. No module of a program has this
-/// number: they count from 0.
+/// The module of the frames that say what a thread waited for. No module of a program has this
+/// number, as they are numbered from 0.
 const MODULE: ModuleId = ModuleId(u32::MAX);
 
-/// A thread that was not looked at for so long is gone, though nobody told its end.
+/// A thread that was not seen for this long is gone, even if its end was not reported.
 const GONE_NS: u64 = 10_000_000_000;
 
-/// If it is not known who ended waits of this share of the waited time, or of more, a note says so.
+/// Percentage of the waited time from which on a note says that it is unknown who ended the waits.
 const UNKNOWN_PERCENT: f64 = 1.0;
 
-/// From which share of the time on it is said that locks went through several hands.
+/// Percentage of the waited time from which on a note says that locks passed through several
+/// threads.
 const HANDED_ON_PERCENT: f64 = 10.0;
 
 /// What was counted of waits.
 pub struct Waiting {
-    /// Since when, where the run began without it.
+    /// When counting began; `None` if it was the beginning of the run.
     since_ns: Option<u64>,
     off_cpu: EventId,
     wall: EventId,
     kept_waiting: EventId,
-    /// The code of the kernel that runs the program which takes stacks of who ends waits.
+    /// The kernel code that runs the program which takes the stacks of threads that end waits.
     runners: Runners,
-    /// The event that reports count.
+    /// The event of the store that reports count.
     event: EventId,
-    /// By number and when it was seen first: the sums of each thread that lives, as they were
-    /// looked at last.
+    /// The last sums of each living thread, by thread number and when it was first seen.
     threads: BTreeMap<(u32, u64), ThreadTotals>,
-    /// What could not be had, in the whole run.
+    /// Counters of what is missing, for the whole run.
     counters: WaitCounters,
-    /// Waited time that stacks stand for, in the whole run.
+    /// Waited time that sampled stacks stand for, in the whole run.
     sampled_ns: u64,
-    /// That of the stacks of those who ended waits.
+    /// Waited time that the stacks of threads that ended waits stand for.
     kept_ns: u64,
-    /// Of waits that somebody ends as a rule, the waited time of all, and of those of which it is
-    /// not known who did.
+    /// For waits that a thread normally ends: the waited time of all, and of those for which it is
+    /// unknown which thread did.
     ended_ns: u64,
     ended_unknown_ns: u64,
-    /// Through whose hands locks go for which others wait.
+    /// The threads through whose hands locks go while others wait for them.
     hands: Hands,
-    /// Time waited for locks that one thread had when the wait began, and another one as far as
-    /// `hands` can tell.
+    /// Waited time for locks whose owner at the beginning of the wait is not the first thread that
+    /// `hands` found.
     handed_on_ns: u64,
 }
 
 impl Waiting {
-    /// `None` if nothing is to be counted of waits.
+    /// Sets up the metrics; `None` if waits are not counted.
     pub fn new(counted: &Counted, store: &mut Store) -> Option<Self> {
         if !counted.has_waits() {
             return None;
@@ -81,7 +80,7 @@ impl Waiting {
         Self::begin(counted, None, store)
     }
 
-    /// What a run counts of waits that began without them: from `since_ns` on. `None` if there is
+    /// Sets up the metrics for a run that counts waits only from `since_ns` on. `None` if there is
     /// no room for more metrics.
     pub fn since(since_ns: u64, store: &mut Store) -> Option<Self> {
         Self::begin(&Counted::OffCpu, Some(since_ns), store)
@@ -118,24 +117,25 @@ impl Waiting {
         })
     }
 
-    /// The event that reports count.
+    /// The event of the store that reports count.
     pub fn event(&self) -> EventId {
         self.event
     }
 
-    /// The event that counts waits for those who ended them.
+    /// The event that charges waits to the threads that ended them.
     pub fn kept_waiting(&self) -> EventId {
         self.kept_waiting
     }
 
-    /// Since when waits are counted, on the clock of the samples, where the run began without them.
+    /// When counting waits began, on the clock of the samples; `None` if it was the beginning of
+    /// the run.
     pub fn since_ns(&self) -> Option<u64> {
         self.since_ns
     }
 
-    /// Counts a tick of the clock as running time in the metric *wall*; a tick stands for
-    /// `ns` nanoseconds. One of before waits were counted is left out: *wall* is running and
-    /// waiting of the same time.
+    /// Adds a tick of the clock as running time to the metric *wall*; a tick stands for `ns`
+    /// nanoseconds. A tick from before waits were counted is left out, because *wall* is running
+    /// and waiting of the same time.
     pub fn add_tick(&self, sample: NewSample<'_>, ns: u64, store: &mut Store) {
         if self
             .since_ns
@@ -147,7 +147,7 @@ impl Waiting {
         store.add_sample_of(self.wall, NewSample { weight, ..sample });
     }
 
-    /// Counts a wait, with a frame on top that says for what it was.
+    /// Adds a wait, with a frame on top that says what it was for.
     pub fn add_wait(&mut self, sample: NewSample<'_>, wait: RawWait, store: &mut Store) {
         let untold_ns = wait.weight_ns().saturating_sub(wait.told_ns);
         self.sampled_ns = self.sampled_ns.saturating_add(untold_ns);
@@ -163,8 +163,8 @@ impl Waiting {
             store.add_wait_of(self.off_cpu, sample, part);
             store.add_wait_of(self.wall, sample, part);
         }
-        // Who had the lock made it wait; who gave it back is the same, or another one that
-        // had it later. Who wakes it is known when the wait is over.
+        // The owner of the lock caused the wait. The thread that released the lock is the same one,
+        // or another that owned it later. Which thread ends the wait is known only when it is over.
         let owner = wait.owner.map(|thread| {
             (
                 HeldBy::Owner,
@@ -203,8 +203,8 @@ impl Waiting {
         }
     }
 
-    /// Who ended a wait, if it is over and somebody ends such waits as a rule. Counts those of
-    /// which it is not known.
+    /// Returns which thread ended a wait, if the wait is over and of a kind that threads end.
+    /// Counts the waits for which that is unknown.
     fn waker_of(&mut self, wait: RawWait) -> Option<Waker> {
         if wait.is_open || !has_waker(wait.state) {
             return None;
@@ -216,8 +216,8 @@ impl Waiting {
         wait.waker
     }
 
-    /// Counts a wait for the thread that ended it, which the sample is of; one for a lock for all
-    /// through whose hands that went meanwhile.
+    /// Adds a wait to the thread that ended it, whose stack the sample has. A wait for a lock is
+    /// divided among all threads through whose hands the lock went meanwhile.
     pub fn add_wake(&mut self, sample: NewSample<'_>, wait: RawWait, store: &mut Store) {
         self.kept_ns = self.kept_ns.saturating_add(wait.waited_ns);
         let sample = self.runners.without(sample);
@@ -274,7 +274,7 @@ impl Waiting {
         store.add_wait_of(self.kept_waiting, sample, part);
     }
 
-    /// Names those of `frames` that say what was waited for, and returns the others.
+    /// Names those of `frames` that say what a thread waited for, and returns the others.
     pub fn name(frames: Vec<profile::FrameId>, store: &mut Store) -> Vec<profile::FrameId> {
         if !store.has_module(MODULE) {
             return frames;
@@ -296,7 +296,7 @@ impl Waiting {
         others
     }
 
-    /// Takes what is new of threads.
+    /// Adds what threads did since the last batch.
     pub fn add_batch(&mut self, batch: &Batch, store: &mut Store) {
         self.counters = batch.waits;
         for totals in &batch.threads {
@@ -316,10 +316,10 @@ impl Waiting {
         }
     }
 
-    /// Sentences: what could not be had, and why.
+    /// Notes about what is missing, and why.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let counters = &self.counters;
-        // Those that no look met are samples without a stack.
+        // Waits that no reading caught are samples without a stack.
         let all_ns = self.sampled_ns.saturating_add(counters.without_stack_ns());
         let share = |ns: u64| 100.0 * ns as f64 / all_ns.max(1) as f64;
         let lost = |(waits, ns): (u64, u64), why: &str| {
@@ -388,8 +388,8 @@ impl Waiting {
     }
 }
 
-/// How long the part of a wait in a state really was. A wait that stands for more than
-/// itself was divided as its parts are.
+/// Returns how long the part of a wait in a state really was. A wait that stands for more than
+/// itself is divided in the same proportion as its parts.
 fn part_of(wait: RawWait, state: WaitState) -> WaitPart {
     let scaled = |ns: u64| {
         let ns = u128::from(ns) * u128::from(wait.away_ns) / u128::from(wait.weight_ns().max(1));
@@ -405,9 +405,9 @@ fn part_of(wait: RawWait, state: WaitState) -> WaitPart {
     }
 }
 
-/// A stack with a frame on top that says what is waited for.
+/// Returns a stack with a frame on top that says what is waited for.
 fn below_state(state: WaitState, frames: &[Frame], store: &mut Store) -> Vec<Frame> {
-    // It leaves the store with its last frame.
+    // The store drops the module with its last frame.
     if !store.has_module(MODULE) {
         store.add_module(MODULE, WAITING_MODULE, WAITING_MODULE);
     }
@@ -421,8 +421,8 @@ fn below_state(state: WaitState, frames: &[Frame], store: &mut Store) -> Vec<Fra
         .collect()
 }
 
-/// Whether waits in this state are ended by another thread as a rule. A timer or a device ends
-/// the others, of which the kernel side does not look who did.
+/// Whether waits in this state are normally ended by another thread. The others are ended by a
+/// timer or a device, and the kernel side does not record which.
 fn has_waker(state: WaitState) -> bool {
     match state {
         WaitState::Lock
@@ -439,8 +439,8 @@ fn has_waker(state: WaitState) -> bool {
     }
 }
 
-/// What a thread did since it was looked at the time before; all of its life if it was not.
-/// `None` if that is nothing.
+/// Returns what a thread did since the last reading, or in its whole life if there was none. `None`
+/// if it did nothing.
 fn stretch_of(totals: &ThreadTotals, before: Option<&ThreadTotals>) -> Option<StateStretch> {
     let start_ns = before.map_or(totals.since_ns, |before| before.until_ns);
     let mut ns = totals.ns;
@@ -450,7 +450,7 @@ fn stretch_of(totals: &ThreadTotals, before: Option<&ThreadTotals>) -> Option<St
             *sum = sum.saturating_sub(before);
         }
         for (count, before) in delays.0.iter_mut().zip(before.delays) {
-            // They begin anew at 2^32.
+            // The counters wrap around at 2^32.
             *count = count.wrapping_sub(before);
         }
     }
@@ -479,7 +479,7 @@ mod tests {
 
     fn totals(since_ns: u64, until_ns: u64, has_ended: bool) -> ThreadTotals {
         let mut ns = [0; WaitState::ALL.len()];
-        // It runs a tenth of the time, and sleeps.
+        // The thread runs a tenth of the time, and sleeps otherwise.
         let lived = until_ns - since_ns;
         ns[WaitState::Run.number()] = lived / 10;
         ns[WaitState::Sleep.number()] = lived - lived / 10;
@@ -495,7 +495,7 @@ mod tests {
             owner: None,
             ns,
             times: [0; WaitState::ALL.len()],
-            // Each second one of them.
+            // One wait in each second.
             delays: [(lived / SECOND) as u32; DELAY_SLOTS],
         }
     }
@@ -613,7 +613,7 @@ mod tests {
             let waits = row.waits.unwrap();
             (waits.count, waits.mean_ns(), waits.longest_ns)
         };
-        // One wait, whose thread then stood in the queue.
+        // One wait, after which its thread was in the queue for a CPU.
         assert_eq!(waits("program+0x1000"), (1, Some(40), 40));
         assert_eq!(waits("[waiting: lock]"), (1, Some(30), 30));
         assert_eq!(waits("[waiting: queue]"), (1, Some(10), 10));
@@ -650,7 +650,7 @@ mod tests {
         let note = waiting.notes().next().unwrap();
         assert!(note.contains("it is not known who ended them"), "{note}");
         assert_eq!(waited(&store, 0, 10).holders.len(), 2);
-        // Who had the lock says more than who woke.
+        // The owner of the lock is more informative than the waking thread.
         let owned = RawWait {
             owner: Some((1, 9)),
             waited_ns: 500,

@@ -1,4 +1,4 @@
-//! The workers that find names: what they are asked, and what becomes of the answers.
+//! The workers that find names: sends them frames, and puts their answers into the store.
 
 use super::modules::Modules;
 use super::waiting::Waiting;
@@ -16,41 +16,40 @@ use std::time::{Duration, Instant};
 use symbolize::parser::names::SourceLine;
 use symbolize::{Symbolizer, TableCache, table_cache};
 
-/// Frames sent to the naming workers at once; the rest follow when they are
-/// named, so that the hottest of then come first. An eighth is for those whose files have
-/// few of them.
+/// Maximum number of frames sent to the naming workers at once. Others are sent when these are
+/// named, so that the frames that are hottest by then come first. An eighth is reserved for users
+/// whose files have few of them.
 const FRAMES_ASKED_MAX: usize = 20_000;
 
-/// Frames whose lines are read later; of more the oldest have none.
+/// Maximum number of frames whose lines are read later; if there are more, the oldest get no lines.
 const LATER_MAX: usize = 1 << 18;
 
-/// How soon more are sent while many are being named.
+/// Minimum time before more frames are sent while many are being named.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// How soon more are sent while few are. Each time costs waking up a worker and the process that
-/// reads the file, for each file.
+/// Minimum time before more frames are sent while few are being named. Each request wakes up a
+/// worker and the parser process, for each file.
 const AGAIN_SOON: Duration = Duration::from_millis(100);
 
-/// The threads that look up names and source lines, and the one that fetches debug
-/// files.
+/// The threads that look up names and source lines, and the thread that fetches debug files.
 pub struct Workers {
     symbolizer: Arc<Symbolizer>,
     naming: Naming,
     started: Instant,
-    /// When names were asked for last.
+    /// When frames were last sent.
     asked: Option<Instant>,
-    /// Whether any have come.
+    /// Whether there are any names.
     has_names: bool,
     sources: Sources,
-    /// Frames with names whose lines were not asked for; `None` if they are at once.
+    /// Named frames whose lines were not requested; `None` if lines are requested at once.
     later: Option<VecDeque<FrameId>>,
-    /// `None` if no debug files may be fetched.
+    /// `None` if debug files may not be fetched.
     fetching: Option<Fetching>,
 }
 
 impl Workers {
-    /// Starts all workers. `consent` says whether debug files may be fetched, `lines` when
-    /// lines are read.
+    /// Starts all workers. `consent` says whether debug files may be fetched, `lines` when lines
+    /// are read.
     pub fn start(consent: Consent, lines: LineReading) -> Self {
         let symbolizer = Arc::new(symbolizer());
         Self {
@@ -65,20 +64,20 @@ impl Workers {
         }
     }
 
-    /// What all of them look names up with.
+    /// The symbolizer that all of them share.
     pub fn symbolizer(&self) -> &Arc<Symbolizer> {
         &self.symbolizer
     }
 
-    /// Counts a sample whose innermost frame is in a module: debug files of hot ones
-    /// are fetched.
+    /// Counts a sample whose innermost frame is in a module: debug files of hot modules are
+    /// fetched.
     pub fn note_sample(&mut self, module: ModuleId) {
         if let Some(fetching) = &mut self.fetching {
             fetching.note(module);
         }
     }
 
-    /// Whether any names have come.
+    /// Whether there are any names.
     pub fn has_names(&self) -> bool {
         self.has_names
     }
@@ -93,7 +92,7 @@ impl Workers {
         self.fetching.iter().filter_map(Fetching::loading)
     }
 
-    /// Whether debug files are fetched; `None` if no servers are named.
+    /// The state of fetching debug files; `None` if no servers are configured.
     pub fn fetching(&self) -> Option<FetchState> {
         self.fetching.as_ref().map(Fetching::fetch_state)
     }
@@ -104,12 +103,12 @@ impl Workers {
         }
     }
 
-    /// Sentences on what came of fetching.
+    /// Notes about the results of fetching.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         self.fetching.iter().flat_map(Fetching::notes)
     }
 
-    /// Puts the names that were found into the store, and asks for more.
+    /// Puts the names that were found into the store, and sends more frames.
     pub fn exchange(&mut self, store: &mut Store, modules: &mut Modules) {
         self.take_names(store, modules);
         self.take_lines(store, modules);
@@ -126,7 +125,7 @@ impl Workers {
         let wanted = store.frames_to_name_if(FRAMES_ASKED_MAX, |frame| {
             let user = modules.get(frame.module).map(|module| module.named.user);
             let own = by_user.entry(user.unwrap_or(NOBODY)).or_default();
-            // Nobody's files take the room of others' frames.
+            // No user's files may take the room of other users' frames.
             let may = may_have_more(*own, all, FRAMES_ASKED_MAX);
             *own += usize::from(may);
             all += usize::from(may);
@@ -137,21 +136,21 @@ impl Workers {
         self.naming.ask(asked.into_iter());
     }
 
-    /// How long no more names are asked for after some were.
+    /// How long to wait after sending frames before sending more.
     fn pause(&self) -> Duration {
-        // To weigh all that are wanted is work.
+        // Weighing all frames takes time.
         if self.naming.outstanding() > FRAMES_ASKED_MAX / SHARES {
             AGAIN
         } else if self.started.elapsed() < EARLY {
-            // Nothing has a name yet.
+            // No frame has a name yet.
             Duration::ZERO
         } else {
             AGAIN_SOON
         }
     }
 
-    /// Puts names into the store. A frame whose name came without lines goes on to the
-    /// thread that looks for those.
+    /// Puts names into the store. A frame whose name came without lines is sent to the thread that
+    /// looks up lines.
     fn take_names(&mut self, store: &mut Store, modules: &Modules) {
         // In the order of the names: the hottest first.
         let mut named = Vec::new();
@@ -176,7 +175,7 @@ impl Workers {
             .ask(questions(named, store, modules).into_iter());
     }
 
-    /// Goes on with debug information, or puts off what was not read yet.
+    /// Continues reading debug information, or drops the requests that were not handled.
     pub fn set_reading_lines(&mut self, is_reading: bool, store: &Store, modules: &Modules) {
         self.sources.set_paused(!is_reading);
         if is_reading {
@@ -187,8 +186,8 @@ impl Workers {
         }
     }
 
-    /// Asks for the lines of all frames for which that was put off. A number that is another
-    /// frame's by now is asked for as that one.
+    /// Requests the lines of all frames for which that was put off. If a number belongs to another
+    /// frame by now, that one is requested.
     pub fn read_lines(&mut self, store: &Store, modules: &Modules) {
         if let Some(later) = &mut self.later {
             let frames = std::mem::take(later).into();
@@ -197,8 +196,8 @@ impl Workers {
         }
     }
 
-    /// Puts lines and inlined functions into the store. Answers for a frame whose
-    /// number is another's by now are dropped.
+    /// Puts lines and inlined functions into the store. Answers for a frame whose number belongs to
+    /// another one by now are dropped.
     fn take_lines(&mut self, store: &mut Store, modules: &mut Modules) {
         for source in self.sources.answers() {
             let frame = store.frame(source.frame);
@@ -212,7 +211,7 @@ impl Workers {
         }
     }
 
-    /// Asks for what is hot, and takes in what has come: its frames want names
+    /// Requests debug files of hot modules, and handles those that arrived: their frames need names
     /// and lines once more.
     fn fetch_debug_files(&mut self, store: &Store, modules: &Modules) {
         let Some(fetching) = &mut self.fetching else {
@@ -230,8 +229,7 @@ impl Workers {
     }
 }
 
-/// What the workers need to know of each frame; frames of modules that are not known
-/// are left out.
+/// Returns what the workers need to know about each frame; frames of unknown modules are left out.
 fn questions(
     frames: Vec<FrameId>,
     store: &Store,
@@ -245,7 +243,7 @@ fn questions(
     frames.into_iter().filter_map(question).collect()
 }
 
-/// A line as the store wants it.
+/// Converts a line to the form that the store takes.
 fn source_frame(line: &SourceLine) -> SourceFrame<'_> {
     SourceFrame {
         function: &line.function,

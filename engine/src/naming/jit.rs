@@ -1,5 +1,5 @@
-//! Names of code made at run time. The only ones that may come later than the
-//! first question: maps grow, and some are written when somebody asks for them.
+//! Names of code made at run time. Only these may come later than the first request: maps grow, and
+//! some are written on demand.
 
 use probe::shares::may_have_more;
 use std::collections::HashMap;
@@ -11,30 +11,30 @@ use symbolize::parser::{CodeNames, NewNames};
 
 use super::{Asked, NamedModule};
 
-/// All maps together: six million pieces of code. When they have reached it, or all but an
-/// eighth of it and a user's own an eighth, none of that user's is read further.
+/// Maximum memory of all maps together: six million pieces of code. When it is reached, or all but
+/// an eighth of it and one user's maps use an eighth, that user's maps are not read further.
 const BYTES_MAX: usize = 96 << 20;
 
-/// How often a map that had no name for an address is looked at again.
+/// How often a map that had no name for an address is read again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Addresses that wait for a name; of more, the answer is final.
+/// Maximum number of addresses that wait for a name; for further ones the answer is final.
 const WAITING_MAX: usize = 65_536;
 
-/// What one process tells of its code.
+/// The names of one process's code.
 #[derive(Debug)]
 pub struct Jit(Mutex<JitState>);
 
 #[derive(Debug)]
 struct JitState {
-    /// Who started the process.
+    /// User who started the process.
     user: u32,
     names: Option<CodeNames>,
-    /// What the budget was told of it.
+    /// The budget in which its memory is counted, and how much.
     counted: Option<(Arc<Budget>, usize)>,
 }
 
-/// The memory that the maps of each user's processes hold.
+/// The memory used by the maps of each user's processes.
 #[derive(Debug, Default)]
 pub struct Budget(Mutex<HashMap<u32, usize>>);
 
@@ -46,7 +46,7 @@ impl Budget {
         may_have_more(own, users.values().sum(), BYTES_MAX)
     }
 
-    /// A map that had `before` has `now`.
+    /// Updates the memory of one map from `before` to `now`.
     fn change(&self, user: u32, before: usize, now: usize) {
         let mut users = self.0.lock().expect("nobody panics with it");
         let own = users.entry(user).or_default();
@@ -66,7 +66,7 @@ impl Jit {
         }))
     }
 
-    /// Gives memory and descriptors back; there are no names from now on.
+    /// Frees memory and descriptors; there are no names from now on.
     pub fn close(&self) {
         let mut state = self.0.lock().expect("nobody panics with it");
         state.names = None;
@@ -75,8 +75,8 @@ impl Jit {
         }
     }
 
-    /// Reads what is new, and looks up the names at these addresses: all of them, or if
-    /// `only_if_new` none unless something is new.
+    /// Reads what is new, and looks up the names at these addresses. With `only_if_new`, looks up
+    /// nothing unless something is new.
     pub fn names(&self, budget: &Arc<Budget>, only_if_new: bool, addresses: &[u64]) -> JitAnswer {
         let mut state = self.0.lock().expect("nobody panics with it");
         let JitState {
@@ -110,14 +110,14 @@ impl Jit {
     }
 }
 
-/// What a process tells of addresses.
+/// The answer about addresses of one process.
 pub struct JitAnswer {
-    /// Whether anything is there that was not there before.
+    /// Whether there is anything new.
     pub is_new: bool,
-    /// Whether nothing will come any more.
+    /// Whether nothing more will be written.
     pub are_all: bool,
-    /// The names in the order of the addresses; empty if they were asked for only if something
-    /// is new, and nothing is.
+    /// Names in the order of the addresses; empty if they were requested only if something is new,
+    /// and nothing is.
     pub names: Vec<Result<Vec<u8>, Reason>>,
 }
 
@@ -133,8 +133,7 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Keeps frames for which a name may come; those beyond [`WAITING_MAX`] are
-    /// dropped.
+    /// Adds frames for which a name may come; those beyond [`WAITING_MAX`] are dropped.
     pub fn add(&mut self, module: Arc<NamedModule>, mut frames: Vec<Asked>) {
         frames.truncate(WAITING_MAX.saturating_sub(self.frames));
         if frames.is_empty() {
@@ -148,7 +147,7 @@ impl Waiting {
         }
     }
 
-    /// All frames that wait, if a second has gone by since they were taken last; else
+    /// Takes all waiting frames, if a second has gone by since they were last taken; otherwise
     /// none.
     pub fn take_due(&mut self) -> Vec<Group> {
         if self.frames == 0 || self.asked.is_some_and(|asked| asked.elapsed() < AGAIN) {

@@ -1,10 +1,9 @@
-//! The requests that wait for the naming workers. Work for a file is counted as that of
-//! the user whose word the file is, so that nobody's files keep the names of others
-//! away.
+//! The queue of requests for the naming workers. The time of a request is charged to the user who
+//! controls the file, so that no user's files can block the names of others.
 //!
-//! A file of a hostile user may take long to read. So files of one user, but for root's,
-//! keep one worker busy at most, and of the users that wait the one comes next whose files
-//! took least time lately.
+//! A file of a hostile user may take long to read. So files of one user, except root's, keep at
+//! most one worker busy, and of the waiting users the one whose files took least time lately is
+//! next.
 
 use super::Request;
 use probe::shares::FairQueue;
@@ -12,11 +11,10 @@ use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Requests that wait; what the model asks for at once is bounded, so that it never gets
-/// there.
+/// Maximum number of waiting requests; the model limits its requests, so this is never reached.
 const WAITING_MAX: usize = 1 << 20;
 
-/// Whose files are read by all workers at once, if they are the only ones that wait: root's.
+/// The user whose files all workers may read at once if no others wait: root.
 const TRUSTED: u32 = 0;
 
 /// The queue, shared by all workers.
@@ -28,9 +26,9 @@ pub struct Requests {
 
 #[derive(Debug)]
 struct QueueState {
-    /// By user; who took much time of workers lately comes later.
+    /// Requests by user; a user whose files took much time lately comes later.
     waiting: FairQueue<Request>,
-    /// For how many workers each user's files are work now.
+    /// Number of workers that are busy with each user's files.
     busy: HashMap<u32, usize>,
     is_closed: bool,
 }
@@ -47,14 +45,14 @@ impl Requests {
         }
     }
 
-    /// Puts a request in, unless there are too many.
+    /// Adds a request, unless there are too many.
     pub fn add(&self, request: Request) {
-        // What is not taken stays pending.
+        // A request that is not taken stays pending.
         self.state().waiting.push(request.module.user, request);
         self.wake.notify_one();
     }
 
-    /// The workers end when they next look.
+    /// Makes the workers end when they next look.
     pub fn close(&self) {
         self.state().is_closed = true;
         self.wake.notify_all();
@@ -79,7 +77,7 @@ impl Requests {
         }
     }
 
-    /// A worker has done what it took for a user, in so much time.
+    /// Records that a worker has finished a request of a user, and how long it took.
     pub fn done(&self, user: u32, time: Duration) {
         let mut state = self.state();
         if let Some(workers) = state.busy.get_mut(&user) {
@@ -128,7 +126,7 @@ mod tests {
         requests.done(7, Duration::from_secs(1));
         requests.done(8, Duration::from_millis(1));
         assert_eq!([next(), next()], [Some(8), Some(7)]);
-        // The first one done, nobody but the same user is left.
+        // When the first one is finished, only the same user is left.
         requests.done(7, Duration::from_secs(1));
         assert_eq!(next(), Some(7));
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! Values of a call, from what somebody typed to what the kernel reads.
+//! Values of a call: from the text that the user typed to what the kernel reads.
 //!
 //! ```text
 //! arg1 … arg9   ret   this   %r8
@@ -21,8 +21,8 @@
 //! of         = [":" type] | [":" structure] (("." | "->") member)+ [":" type]
 //! ```
 //!
-//! The kernel reads a chain: it starts at a base, then adds and reads memory, step by
-//! step, and adds once more. So every expression becomes one such chain:
+//! The kernel reads a chain: it starts at a base, then repeatedly adds a number and reads memory,
+//! and adds a number at the end. Every expression is converted to one such chain:
 //!
 //! ```text
 //! *(*(arg1+8)+4):i16      base rdi, step (+8, 8 bytes), step (+4, 2 bytes), then +0
@@ -42,25 +42,25 @@ use symbolize::kernel::{Tracepoint, Tracepoints};
 use symbolize::sites::{Argument, ArgumentPlace, Language};
 use symbolize::types::Bits;
 
-/// A value to show.
+/// A value to be read and shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expression {
-    /// As it was typed.
+    /// The text as typed.
     pub text: String,
     kind: Kind,
-    /// How its number is shown; of no meaning for texts.
+    /// How its number is shown; unused for texts.
     pub number: NumberType,
-    /// Where a marker has the argument, in the words of the assembler. Empty for functions.
+    /// The operand of a marker's argument, in assembler syntax. Empty for functions.
     operand: String,
     /// Names of numbers, if it is an enumeration.
     names: Vec<(i64, String)>,
-    /// The name of all other numbers, if it has variants with members.
+    /// The name for all other numbers, if it is an enumeration whose variants have members.
     other: Option<String>,
-    /// Types have told what kind of number it is.
+    /// Whether its type is known from debug information.
     is_known: bool,
 }
 
-/// What is shown: a number, a text that ends with a zero, or one of a length.
+/// What is shown: a number, a text that ends with a zero, or a text with a given length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
     Number(Path),
@@ -68,51 +68,51 @@ enum Kind {
     CountedText(Path, Path),
 }
 
-/// A register or argument, memory read through it, and a number that is added.
+/// A register or argument, memory that is read through it, and a number that is added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Path {
     base: Base,
-    /// What is added before each reading, and how many bytes are read.
+    /// For each read the number added before it, and the number of bytes.
     steps: Vec<(i64, u64)>,
-    /// What is added at the end, after all readings.
+    /// The number added after all reads.
     then: i64,
-    /// Names in front of the steps, which have to be found before it can be read.
+    /// Names before the steps, which have to be resolved before the path can be read.
     fields: Option<Box<Fields>>,
-    /// Which bits of what was read last count, if it is not all of them.
+    /// Which bits of the value that was read last count; `None` for all.
     bits: Option<Bits>,
 }
 
 /// Where a path begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
-    /// From 1 on.
+    /// The argument with this number, from 1 on.
     Argument(u32),
     Return,
-    /// Numbered as in instructions: see [`REGISTERS`].
+    /// The register with this number, as in instructions: see [`REGISTERS`].
     Register(u32),
-    /// 0, to which a number that was typed is added.
+    /// The constant 0, to which a typed number is added.
     Number,
 }
 
-/// How a number is written.
+/// How a number is displayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NumberType {
-    /// 1, 2, 4 or 8.
+    /// Size in bytes: 1, 2, 4 or 8.
     pub bytes: u32,
-    /// Its highest bit is its sign.
+    /// Whether its highest bit is the sign.
     pub is_signed: bool,
-    /// It is an address, written in hexadecimal.
+    /// Whether it is an address, displayed in hexadecimal.
     pub is_pointer: bool,
-    /// It is a floating point number, of 4 or 8 bytes.
+    /// Whether it is a floating-point number, of 4 or 8 bytes.
     pub is_float: bool,
-    /// How many bits it has, if those are not all of its bytes; else 0.
+    /// Number of bits, if it is smaller than its bytes; else 0.
     pub bits: u32,
 }
 
-/// Said of a register that is shown whole, as nothing tells how much of it counts.
+/// Remark about a register that is shown whole, because its type and so its size are unknown.
 const UNTYPED: &str = "whole, as its type is not known";
 
-/// What a number is if no type was typed.
+/// The type of a number for which no type was typed.
 const WORD: NumberType = NumberType {
     bytes: 8,
     is_signed: false,
@@ -122,10 +122,10 @@ const WORD: NumberType = NumberType {
 };
 
 impl NumberType {
-    /// The number as it is meant.
+    /// Formats the number according to its type.
     pub fn show(self, number: u64) -> String {
-        // Bits above the number's own: shifting there and back fills them with its
-        // sign, or with zeros.
+        // Shifting left and back fills the bits above the number's own with its sign, or with
+        // zeros.
         let unused = match self.bits {
             bits @ 1..=64 => 64 - bits,
             _ => 64 - self.bytes.clamp(1, 8) * 8,
@@ -143,7 +143,7 @@ impl NumberType {
             return (((number << unused) as i64) >> unused).to_string();
         }
         let number = number << unused >> unused;
-        // What is negative, or an address, is easier to tell in hexadecimal.
+        // Negative numbers and addresses are easier to recognize in hexadecimal.
         if number > u64::from(u32::MAX) {
             format!("{number:#x}")
         } else {
@@ -157,7 +157,7 @@ impl NumberType {
 pub struct Values(Vec<Expression>);
 
 impl Values {
-    /// Refuses more than one probe can have.
+    /// Makes the values of a probe; an error if there are more than one probe can have.
     pub fn new(expressions: Vec<Expression>) -> Result<Values, String> {
         if expressions.len() > VALUES_MAX {
             return Err(format!("a probe has {VALUES_MAX} values at most"));
@@ -175,7 +175,7 @@ impl Values {
         self.0.is_empty()
     }
 
-    /// The registers that have to be whole where the call is seen, a bit for each.
+    /// The registers that must be unchanged where the call is seen, one bit each.
     pub fn registers_at_entry(&self, language: Language) -> u16 {
         let mut registers = 0;
         for expression in self.iter().filter(|expression| !expression.is_at_end()) {
@@ -189,12 +189,12 @@ impl Values {
         registers
     }
 
-    /// Whether some are of the end of a call.
+    /// Whether some values are read at the end of a call.
     pub fn has_results(&self) -> bool {
         self.iter().any(Expression::is_at_end)
     }
 
-    /// Whether the kernel does the same for these values and for others.
+    /// Whether the kernel does the same for these values and for `others`.
     pub fn is_read_alike(&self, others: &Values, language: Language) -> bool {
         let orders = |values: &Values| {
             let mut orders = Orders::default();
@@ -203,7 +203,7 @@ impl Values {
         orders(self) == orders(others)
     }
 
-    /// What the kernel does for them, of a function in this language.
+    /// Adds what the kernel has to do for them, for a function in this language.
     pub fn lower(&self, language: Language, orders: &mut Orders) -> Result<(), String> {
         for (slot, expression) in orders.values.iter_mut().zip(self.iter()) {
             *slot = expression.lower(language)?;
@@ -218,7 +218,7 @@ impl Values {
 }
 
 impl Expression {
-    /// Reads an expression. The error is a sentence.
+    /// Parses an expression. The error is a sentence.
     pub fn parse(text: &str) -> Result<Expression, String> {
         let failed = |why: String| format!("`{text}`: {why}");
         let mut words = Words { rest: text };
@@ -242,12 +242,11 @@ impl Expression {
             .paths()
             .filter(|path| path.base != Base::Number)
             .count();
-        // One value is read at one moment: when the call is seen or when it ends.
+        // All parts of a value are read at one moment: when the call is seen, or when it ends.
         if ends != 0 && ends != bases {
             return Err(failed("arguments are gone when the call returns".into()));
         }
-        // One less than the kernel has, as an argument on the stack takes a step
-        // itself.
+        // One step less than the kernel allows, as an argument on the stack needs a step itself.
         if expression.paths().any(|path| path.steps.len() >= STEPS_MAX) {
             return Err(failed(format!(
                 "memory is read {} times at most",
@@ -257,7 +256,7 @@ impl Expression {
         Ok(expression)
     }
 
-    /// Its path, and that of the length of a text.
+    /// The path of the value, and that of the length of a text.
     fn paths(&self) -> impl Iterator<Item = &Path> {
         let (first, second) = match &self.kind {
             Kind::Number(path) | Kind::Text(path) => (path, None),
@@ -271,12 +270,12 @@ impl Expression {
         self.paths().any(|path| path.base == Base::Return)
     }
 
-    /// Whether it is a text.
+    /// Whether the value is a text.
     pub fn is_text(&self) -> bool {
         !matches!(self.kind, Kind::Number(_))
     }
 
-    /// What the kernel does for the value.
+    /// Converts the value to what the kernel does.
     fn lower(&self, language: Language) -> Result<Value, String> {
         let chain = |path: &Path| path.lower(language);
         let mut lowered = Value {
@@ -287,8 +286,8 @@ impl Expression {
             Kind::Number(path) => {
                 lowered.kind = value::NUMBER;
                 lowered.chain = chain(path)?;
-                // What a register has above a shorter number is not the number's: compilers
-                // leave there what they like. Numbers that are the same are counted as one.
+                // The upper bits of a register are undefined for a shorter number: they are masked,
+                // so that equal numbers are counted as equal.
                 let own = Bits {
                     skip: 0,
                     count: self.number.bytes.clamp(1, 8) * 8,
@@ -310,8 +309,8 @@ impl Expression {
         Ok(lowered)
     }
 
-    /// The value at a marker, whose arguments are where its note says. A number without a type
-    /// has that of its argument.
+    /// Returns the expression for a marker, whose arguments are at the places in its note. A number
+    /// without a type gets the type of its argument.
     pub fn at_marker(&self, arguments: &[Argument]) -> Result<Expression, String> {
         if self.has_names() {
             let why = "nothing tells of names at a marker: its arguments are arg1, arg2 …";
@@ -361,17 +360,17 @@ impl Expression {
         })
     }
 
-    /// Whether names are in it that only types can tell.
+    /// Whether it contains names that have to be resolved by types.
     pub fn has_names(&self) -> bool {
         self.paths().any(Path::has_names)
     }
 
-    /// The value at a call of a function of which this is known. The error is a clause.
+    /// Returns the expression for a function about which this is known. The error is a clause.
     pub fn at_function(&self, known: Known<'_>) -> Result<Expression, String> {
         self.with_types(known)
     }
 
-    /// The value at a tracepoint of the kernel, whose arguments have names and types.
+    /// Returns the expression for a tracepoint of the kernel, whose arguments have names and types.
     pub fn at_point(
         &self,
         types: &Tracepoints<'_>,
@@ -421,7 +420,7 @@ impl Expression {
         Ok(at_point)
     }
 
-    /// The value with names found, and as types say that it is shown. The error is a clause.
+    /// Returns the expression with names resolved, and with display types. The error is a clause.
     fn with_types(&self, known: Known<'_>) -> Result<Expression, String> {
         let mut typed = self.clone();
         match &self.kind {
@@ -449,7 +448,8 @@ impl Expression {
                     }
                 }
             }
-            // A text is read from an address: that of letters, or what a pointer says.
+            // A text is read from an address: that of an array of characters, or the value of a
+            // pointer.
             Kind::Text(path) => {
                 let resolved = path.resolve(known)?;
                 let path = resolved.path.without_bits()?;
@@ -473,7 +473,7 @@ impl Expression {
         Ok(typed)
     }
 
-    /// A number as it is meant: by its name, if it has one.
+    /// Formats a number: by its name, if it has one.
     pub fn show(&self, number: u64) -> String {
         let shown = self.number.show(number);
         let value = shown.parse::<i64>().ok();
@@ -491,7 +491,8 @@ impl Expression {
         }
     }
 
-    /// The name of a value of an enumeration; of several flags all names, and their number.
+    /// Returns the name of an enumeration value; for a combination of flags all names, and the
+    /// number.
     fn name_of(&self, value: i64) -> Option<String> {
         let is_it = |(it, _): &&(i64, String)| *it == value;
         if let Some((_, name)) = self.names.iter().find(is_it) {
@@ -512,7 +513,7 @@ impl Expression {
         (rest == 0).then(|| format!("{} ({value:#x})", set.join("|")))
     }
 
-    /// The register of an argument, or where it is, in words.
+    /// Returns the register of an argument, or its place, in words.
     pub fn register(&self, language: Language) -> String {
         if !self.operand.is_empty() {
             return self.operand.clone();
@@ -526,11 +527,11 @@ impl Expression {
         }
     }
 
-    /// Whether it is what a function returns, and nobody has said how wide that is: all of the
-    /// register is shown then, and of a shorter value only its lower bits mean something.
+    /// Whether it is the return value without a known type: then the whole register is shown,
+    /// although only the lower bits of a shorter value are defined.
     fn is_untyped_result(&self) -> bool {
         let is_bare = matches!(&self.kind, Kind::Number(path) if path.is_bare(Base::Return));
-        // `ret:u64` is as wide as a number of which nothing is known.
+        // `ret:u64` has the same type as a number of which nothing is known.
         is_bare && !self.is_known && !self.text.contains(':')
     }
 }
@@ -546,12 +547,12 @@ impl Path {
         }
     }
 
-    /// Whether it is nothing but this.
+    /// Whether it is only this base, without steps.
     fn is_bare(&self, base: Base) -> bool {
         self.base == base && self.steps.is_empty() && self.then == 0 && self.fields.is_none()
     }
 
-    /// Begins where an argument of a marker is.
+    /// Replaces the base by the place of a marker's argument.
     fn take(&mut self, argument: &Argument) -> Result<(), String> {
         match argument.place {
             Some(ArgumentPlace::Register(number)) => self.base = Base::Register(number),
@@ -571,7 +572,7 @@ impl Path {
         Ok(())
     }
 
-    /// As the kernel's chain; an argument on the stack is one reading more.
+    /// Converts the path to the kernel's chain; an argument on the stack needs one more read.
     fn lower(&self, language: Language) -> Result<Chain, String> {
         let (base, on_stack) = self.base.lower(language);
         let mut chain = Chain {
@@ -590,14 +591,14 @@ impl Path {
     }
 }
 
-/// Whether a value is one bit.
+/// Whether a value has exactly one bit set.
 fn is_flag(value: i64) -> bool {
     value > 0 && value & (value - 1) == 0
 }
 
-/// Whether an enumeration is one of flags that may be set together: three bits or more, and
-/// at most half as many other values. Of values that are counted up, every other one is missing
-/// among the bits.
+/// Whether an enumeration consists of flags that can be combined: three bits or more, and at most
+/// half as many other values. In an enumeration with consecutive values, half of them are not
+/// single bits.
 fn has_flags(names: &[(i64, String)]) -> bool {
     let values = || names.iter().map(|(value, _)| *value).filter(|it| *it != 0);
     let flags = values().filter(|value| is_flag(*value)).count();
@@ -607,7 +608,7 @@ fn has_flags(names: &[(i64, String)]) -> bool {
     flags >= 3 && others <= flags / 2 && !is_counted_up
 }
 
-/// Integer arguments in registers: System V ABI for x86-64, 3.2.3, and Go's
+/// Registers of integer arguments: System V ABI for x86-64, 3.2.3, and Go's
 /// cmd/compile/abi-internal.md.
 const SYSTEM_V: [u32; 6] = [7, 6, 2, 1, 8, 9];
 const GO: [u32; 9] = [0, 3, 1, 7, 6, 8, 9, 10, 11];
@@ -618,7 +619,7 @@ const REGISTERS: [&str; 16] = [
 ];
 
 impl Base {
-    /// The register, and how far from there in memory it is, if it is not in a register.
+    /// Returns the register and, for a value in memory, its offset from there.
     fn lower(self, language: Language) -> (u32, Option<i64>) {
         match self {
             Base::Register(number) => (number, None),
@@ -633,7 +634,7 @@ impl Base {
                 let index = number as usize - 1;
                 match registers.get(index) {
                     Some(register) => (*register, None),
-                    // Above the return address.
+                    // On the stack, above the return address.
                     None => {
                         let above = index - registers.len() + 1;
                         (register::ENTRY_SP, Some(above as i64 * 8))
@@ -644,15 +645,15 @@ impl Base {
     }
 }
 
-/// What is left to read.
+/// The text that is still to be parsed.
 ///
-/// A parser by recursive descent; each method takes what it reads off the front.
+/// A parser by recursive descent; each method consumes what it parses.
 struct Words<'t> {
     rest: &'t str,
 }
 
 impl<'t> Words<'t> {
-    /// A whole expression: a text, or a sum.
+    /// Parses a whole expression: a text, or a sum.
     fn expression(&mut self) -> Result<(Kind, NumberType), String> {
         if self.take("str(") {
             let pointer = self.sum()?.0;
@@ -685,7 +686,7 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// A base, memory behind one, or what is in parentheses; its type with it.
+    /// Parses a base, a memory access, or an expression in parentheses, with its type.
     fn primary(&mut self) -> Result<(Path, NumberType), String> {
         if self.take("*") {
             let mut path = if self.take("(") {
@@ -737,7 +738,7 @@ impl<'t> Words<'t> {
         self.members(Path::of(base), number, cast, parameter)
     }
 
-    /// `.member` or `->member`, as often as that comes, and a type behind them.
+    /// Parses any number of `.member` or `->member`, and a type after them.
     fn members(
         &mut self,
         of: Path,
@@ -775,7 +776,7 @@ impl<'t> Words<'t> {
         Ok((path, number))
     }
 
-    /// `:u32`, or nothing: then it is a whole word. Before a member it is the name of a
+    /// Parses `:u32`; without it the type is a whole word. Before a member it is the name of a
     /// structure.
     fn number_type(&mut self) -> Result<(NumberType, Option<String>), String> {
         if !self.take(":") {
@@ -814,7 +815,7 @@ impl<'t> Words<'t> {
         Ok((number, None))
     }
 
-    /// The name of a type: `job`, `ns::Job`.
+    /// Parses the name of a type: `job`, `ns::Job`.
     fn type_name(&mut self) -> &'t str {
         self.skip_blanks();
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
@@ -824,7 +825,7 @@ impl<'t> Words<'t> {
         word
     }
 
-    /// A number, decimal or with `0x`; `None` if there is none, or one of more than 64
+    /// Parses a number, decimal or with `0x`; `None` if there is none, or if it has more than 64
     /// bits.
     fn number(&mut self) -> Option<u64> {
         self.skip_blanks();
@@ -838,7 +839,7 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// Letters and digits up to what is neither; `_` is a letter.
+    /// Parses letters and digits; `_` counts as a letter.
     fn word(&mut self) -> &'t str {
         self.skip_blanks();
         let end = self
@@ -849,7 +850,7 @@ impl<'t> Words<'t> {
         word
     }
 
-    /// Takes these letters if they are next, behind blanks.
+    /// Consumes these characters if they are next, after blanks.
     fn take(&mut self, what: &str) -> bool {
         self.skip_blanks();
         match self.rest.strip_prefix(what) {
@@ -861,7 +862,7 @@ impl<'t> Words<'t> {
         }
     }
 
-    /// An error if these letters are not next.
+    /// Returns an error if these characters are not next.
     fn expect(&mut self, what: &str) -> Result<(), String> {
         if self.take(what) {
             return Ok(());
@@ -874,8 +875,7 @@ impl<'t> Words<'t> {
     }
 }
 
-/// Whether a word can be what a parameter is called, and is none of the words that are always
-/// there.
+/// Whether a word can be the name of a parameter: it is not one of the built-in words.
 fn is_name(word: &str) -> bool {
     let digits = word.strip_prefix("arg").unwrap_or_default();
     let is_argument = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -884,7 +884,7 @@ fn is_name(word: &str) -> bool {
         && !["ret", "this", "str"].contains(&word)
 }
 
-/// The base that a word stands for.
+/// Returns the base that a word stands for.
 fn named(word: &str) -> Result<Base, String> {
     match word {
         "ret" => Ok(Base::Return),
@@ -920,7 +920,7 @@ mod tests {
         assert_eq!(seventh.step[0], Step { add: 8, bytes: 8 });
         assert_eq!(lower("arg8", Language::C).chain.step[0].add, 16);
         assert_eq!(lower("arg9", Language::C).chain.step[0].add, 24);
-        // In Go the ninth is in the last register.
+        // In Go the ninth argument is in the last register.
         assert_eq!(lower("arg9", Language::Go).chain.base, 11);
         assert_eq!(lower("%r8", Language::C).chain.base, 8);
     }
@@ -955,7 +955,8 @@ mod tests {
             let value = lower(text, Language::Go);
             register << value.above >> value.down
         };
-        // As a function that returns a bool leaves it: only the lowest byte is defined.
+        // A function that returns a bool leaves the register like this: only the lowest byte is
+        // defined.
         let register = 0x00c0_0001_2345_ab01;
         assert_eq!(kept("ret:u8", register), 1);
         assert_eq!(kept("ret:i32", register), 0x2345_ab01);

@@ -1,8 +1,8 @@
-//! The functions that are meant, and the sites of each.
+//! Finds the functions that the user specified, and the sites of each.
 //!
-//! One name may be many functions: copies of a file in several containers, and
-//! functions of that name in several files or several times in one. Whether they are
-//! one probe or several depends on how they were meant:
+//! One name may refer to many functions: copies of a file in several containers, and functions of
+//! that name in several files or several times in one. Whether they are one probe or several
+//! depends on the kind of specification:
 //!
 //! ```text
 //! a name, `malloc`          all that have it are one probe
@@ -13,7 +13,7 @@
 //! a tracepoint              a place in the kernel; of a pattern each is one probe
 //! ```
 
-/// Places that a programmer has marked (USDT), with their arguments.
+/// Places that programmers marked (USDT), with their arguments.
 mod markers;
 /// Tracepoints of the kernel.
 mod tracepoints;
@@ -37,25 +37,25 @@ use symbolize::{FileOffset, Symbolizer};
 pub(super) use tracepoints::names as tracepoint_names;
 pub use tracepoints::{Point, check_point, runner_code};
 
-/// What is wanted of the calls.
+/// What is to be observed of the calls.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
-    /// How they end.
+    /// Whether their ends are observed.
     pub returns: bool,
-    /// What is read of each call.
+    /// The values that are read at each call.
     pub values: Values,
-    /// What must not be done, so that no process is ended by it.
+    /// What must be avoided, so that no process is killed by it.
     pub caution: Caution,
-    /// Where names in the values are looked up that the probed file does not tell of.
+    /// A file in which names in the values are looked up that the probed file does not have.
     pub types: Option<Arc<TypesFile>>,
 }
 
-/// Why nothing was found that gets a probe: a sentence.
+/// Why no probe can be placed: a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotFound {
-    /// There is no such function in what is mapped now.
+    /// There is no such function in the files that are mapped now.
     Missing(String),
-    /// There is one, and what is wanted of it cannot be.
+    /// There is one, but it cannot be probed as requested.
     Refused(String),
 }
 
@@ -80,72 +80,72 @@ impl NotFound {
     }
 }
 
-/// A function that gets one probe, and all its copies.
+/// A function that gets one probe, with all its copies.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// The function, demangled; `module+0xstart` if it has no name.
     pub name: String,
-    /// Its file; of several copies the first one's.
+    /// Name of its file; of several copies the first one's.
     pub module: String,
-    /// Where it starts, as the linker wrote it.
+    /// Link address of its start.
     pub address: u64,
-    /// Which rules its calls follow.
+    /// Language, which determines the calling convention.
     pub language: Language,
-    /// Where the calls are seen, of each copy.
+    /// Sites of the calls, of all copies.
     pub sites: Vec<Site>,
-    /// Breakpoints at returns, of all copies.
+    /// Number of breakpoints at returns, of all copies.
     pub return_sites: usize,
     /// What is to be attached, for each copy.
     pub plans: Vec<FunctionPlan>,
-    /// The ends of its calls are seen, of all copies.
+    /// Whether the ends of its calls are seen, in all copies.
     pub sees_ends: bool,
-    /// Only probed by this process or all: a library that others may have mapped too.
+    /// Whether the file is a program, and not a library that processes outside of the target may
+    /// have mapped, too.
     pub is_program: bool,
-    /// Where its code is, of each copy. Empty for what is no function.
+    /// The ranges of its code, of all copies. Empty if it is not a function.
     pub extents: Vec<Extent>,
-    /// What is read of each call, with arguments where this place has them.
+    /// The values that are read at each call, with the places of arguments filled in.
     pub values: Values,
-    /// Whose types the values were found by, in words, if that is another file than that of the
-    /// function.
+    /// Name of the file whose types were used for the values, if it is not the function's own file.
     pub types: Option<String>,
-    /// It is this tracepoint of the kernel, and no function.
+    /// The tracepoint of the kernel, if it is not a function.
     pub point: Option<Point>,
 }
 
 /// The code of one copy of a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extent {
-    /// Its file, as its processes see it.
+    /// Path of its file, as its processes see it.
     pub path: PathBuf,
     /// The build-id of that file; empty if it has none.
     pub build_id: Vec<u8>,
-    /// Bytes of the file.
+    /// Range of bytes in the file.
     pub range: Range<u64>,
 }
 
-/// A function that is meant and gets no probe.
+/// A function that matches but cannot be probed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     /// The function.
     pub name: String,
     /// Its file.
     pub module: String,
-    /// Why it gets none.
+    /// Why it cannot be probed.
     pub reason: Refusal,
-    /// What of its values cannot be found, in words, if that is the reason.
+    /// The value that cannot be found, in words, if that is the reason.
     pub no_value: Option<String>,
 }
 
 impl Refused {
-    /// Why it gets no probe: a clause.
+    /// Explains why it cannot be probed, as a clause.
     pub fn explain(&self) -> &str {
         self.no_value.as_deref().unwrap_or(self.reason.explain())
     }
 }
 
-/// Every function of these files that is meant: of a name all that it fits are one
-/// probe, of a pattern each name is one. A line of source text is one probe, with a site for
-/// each piece of code that it has; `symbolizer` reads the lines of the files then.
+/// Finds every matching function of these files. All functions with a given name are one probe; for
+/// a pattern each name is one. A source line is one probe, with a site for each piece of its code;
+/// `symbolizer` is used to read the lines of the files.
 pub fn find(
     modules: &[Module],
     wanted: &Wanted,
@@ -161,7 +161,7 @@ pub fn find(
         return Err(NotFound::Missing(why));
     }
     let (mut found, mut refused) = (BTreeMap::new(), Vec::new());
-    // Asked once: it reads through the files.
+    // Computed once, because it reads through the files.
     let has_exceptions = search.returns && modules.iter().any(throws);
     let ends = |module: &Module| ends(module, search, has_exceptions);
     match &wanted.what {
@@ -169,8 +169,8 @@ pub fn find(
             let mut text = Text::default();
             for module in &meant {
                 let functions = text.look(module, (file, *line), symbolizer);
-                // What is at the first instruction of a function is a call of it, and its
-                // ends are not those of the line.
+                // Code at the first instruction of a function is a call of it, and the ends of
+                // calls are not those of the line.
                 let ends = (*module, Ends::Unseen);
                 add(
                     ends,
@@ -236,7 +236,7 @@ pub fn find(
                     &mut refused,
                 );
             }
-            // Only what is no name of a function is a pattern.
+            // A text is a pattern only if no function has it as its name.
             if let (true, true, Some(pattern)) = (found.is_empty(), refused.is_empty(), pattern) {
                 for module in &meant {
                     let fits = |name: &str| pattern.is_match(name);
@@ -254,7 +254,7 @@ pub fn find(
             }
         }
     }
-    // Nothing gets a probe for the sake of a value that cannot be found.
+    // If a value cannot be found, nothing is probed.
     let no_value = refused.iter().find_map(|refused| refused.no_value.clone());
     if let (true, Some(why)) = (found.is_empty(), no_value) {
         return Err(NotFound::Refused(why));
@@ -262,7 +262,7 @@ pub fn find(
     Ok((found.into_values().collect(), refused))
 }
 
-/// The names of all markers of these files, as they are typed.
+/// The names of all markers of these files, in the form in which they are typed.
 pub fn marker_names(modules: &[Module]) -> impl Iterator<Item = String> {
     let markers = modules
         .iter()
@@ -276,13 +276,13 @@ pub fn names(modules: &[Module]) -> impl Iterator<Item = String> {
         .iter()
         .flat_map(|module| module.symbols.functions())
         .map(|symbol| symbolize::demangle(symbol.name).short().into_owned());
-    // Also of what is stripped.
+    // Includes functions of stripped Go programs.
     let go = modules.iter().filter_map(|module| module.symbols.go());
     let go = go.flat_map(|go| go.starts().filter_map(|start| go.name_at(start)));
     functions.chain(go.map(|name| symbolize::sanitize(&name).into_owned()))
 }
 
-/// What is known of a file of source text that was not found in the code so far.
+/// A source file of which no code was found so far.
 #[derive(Default)]
 struct Text {
     has_lines: bool,
@@ -292,7 +292,7 @@ struct Text {
 }
 
 impl Text {
-    /// Where a line begins in a module.
+    /// Returns where a line begins in a module.
     fn look(
         &mut self,
         module: &Module,
@@ -314,7 +314,7 @@ impl Text {
         }
     }
 
-    /// Why there is no place of it.
+    /// Explains why a line has no code.
     fn explain(&self, file: &str, line: u32) -> String {
         match (self.has_lines, self.has_file, self.next) {
             (false, ..) => format!(
@@ -329,8 +329,9 @@ impl Text {
     }
 }
 
-/// The function that has samples at an address of a file, in all copies of the file; by its
-/// name every copy of the function. `may_throw`: exceptions may pass through its code.
+/// Finds the function that was sampled at an address of a file, in all copies of the file; if it
+/// has a name, every copy of the function. `may_throw`: whether exceptions may pass through its
+/// code.
 pub(super) fn find_sampled(
     copies: &[Module],
     sampled: &Sampled,
@@ -367,8 +368,8 @@ pub(super) fn find_sampled(
     Ok(found)
 }
 
-/// The functions of one file that a sampled place belongs to: those of its name, else
-/// the one whose code is there.
+/// Returns the functions of one file that a sampled address belongs to: those with its name, else
+/// the one that contains the address.
 fn sampled_in(module: &Module, sampled: &Sampled) -> Result<Vec<Function>, Refusal> {
     let symbols = &module.symbols;
     let addr = symbols.segments().to_link(FileOffset(sampled.address));
@@ -379,7 +380,7 @@ fn sampled_in(module: &Module, sampled: &Sampled) -> Result<Vec<Function>, Refus
         named.unwrap_or_default()
     });
     let mut functions = named.unwrap_or_default();
-    // Names of Go are cut to their last part, which several packages may have.
+    // Go names are displayed without their package path, so several packages may have the same.
     if let Some(here) = functions.iter().position(|f| Some(f.start) == start)
         && functions[here].language == Language::Go
     {
@@ -390,15 +391,15 @@ fn sampled_in(module: &Module, sampled: &Sampled) -> Result<Vec<Function>, Refus
         functions = sites::functions(symbols, sites::Wanted::At(start))?;
         let is_other = |function: &Function| !function.name.is_empty();
         if sampled.name.is_some() && functions.iter().any(is_other) {
-            // It is in the code of another function, and nowhere else.
+            // Its code exists only inside of another function.
             return Err(Refusal::Inlined);
         }
     }
     Ok(functions)
 }
 
-/// Places the functions of a file. `name` is the probe that they all belong to; without,
-/// each name is one.
+/// Places the functions of a file. If `name` is given, they all belong to one probe; otherwise each
+/// name is one.
 fn add(
     (module, ends): (&Module, Ends),
     functions: Vec<Function>,
@@ -460,7 +461,7 @@ fn add(
                         .map(|file| file.explain(module)),
                     point: None,
                 });
-                // What the kernel reads is the same at all copies.
+                // The kernel has to read the same at all copies.
                 if probe.values.is_read_alike(&typed.values, function.language) {
                     probe.add(module, &function, &placed);
                 } else {
@@ -473,16 +474,15 @@ fn add(
     }
 }
 
-/// Whether code of the file itself throws: the program's own, or the library of C++.
+/// Whether code of the file itself throws exceptions: the program's own, or the C++ library.
 pub(super) fn throws(module: &Module) -> bool {
     let is_cpp = module.name().starts_with("libstdc++") || module.name().starts_with("libc++");
     is_cpp || (module.is_program && module.symbols.has_exceptions())
 }
 
-/// Returns by which means the ends of calls into a file may be seen. An exception that is
-/// thrown through a replaced return address ends the program: so no return address is
-/// replaced in files that say what to do when an exception passes, nor in libraries that lie
-/// between such files.
+/// Returns how the ends of calls in a file may be detected. An exception that is thrown through a
+/// replaced return address ends the program. So no return address is replaced in files that handle
+/// exceptions, nor in libraries that are called between such files.
 fn ends(module: &Module, search: &Search, has_exceptions: bool) -> Ends {
     if !search.returns {
         Ends::Unseen
@@ -496,10 +496,10 @@ fn ends(module: &Module, search: &Search, has_exceptions: bool) -> Ends {
     }
 }
 
-/// What is wanted of the sites of a function.
+/// What is required of the sites of a function.
 fn wish(function: &Function, ends: Ends, values: &Values, spares_calls: bool) -> Wish {
     Wish {
-        // What is inside of a function has no end.
+        // A place inside of a function has no end.
         ends: if function.inside.is_some() {
             Ends::Unseen
         } else {
@@ -511,8 +511,8 @@ fn wish(function: &Function, ends: Ends, values: &Values, spares_calls: bool) ->
 }
 
 impl Found {
-    /// Places its probe, and gives its number in the kernel and what a hit costs. A call of it
-    /// has all its hits.
+    /// Places its probe; returns its number in the kernel and the cost of a hit. The hits at all
+    /// its copies and ends count for it.
     pub fn place(
         &self,
         calls: &mut Calls,
@@ -531,7 +531,8 @@ impl Found {
         if !point.has_stacks {
             orders.flags &= !order::STACKS;
         }
-        // Every process passes it, so that who is meant is looked up at each hit.
+        // A tracepoint is hit by every process, so the kernel checks at each hit whether the
+        // process is a target.
         if let Scope::Processes(pids) = scope {
             orders.flags |= order::FEW;
             let few = orders.few.get_mut(..pids.len());
@@ -542,8 +543,9 @@ impl Found {
         Ok((number, Guard::of_point(hit_ns, limits)))
     }
 
-    /// The frames of a stack that are a caller's: without those of the function itself, or of
-    /// what runs programs at a tracepoint. `is_own` says whether the first one is.
+    /// Returns the frames of a stack that belong to callers: without those of the function itself,
+    /// or of the code that runs programs at a tracepoint. `is_own` says whether the first one is
+    /// the function's own.
     pub fn callers<'f, F>(
         &self,
         frames: &'f [F],
@@ -562,7 +564,7 @@ impl Found {
         &frames[last.map_or(0, |last| last + 1)..]
     }
 
-    /// Where calls are seen, in a word.
+    /// Identifier of where calls are seen.
     pub fn site(&self) -> &'static str {
         match (&self.point, self.sites.first()) {
             (Some(_), _) => "tracepoint",
@@ -571,7 +573,7 @@ impl Found {
         }
     }
 
-    /// Copies of it that have the probe.
+    /// Number of copies that have the probe.
     pub fn copies(&self) -> usize {
         match self.point {
             Some(_) => 1,
@@ -579,8 +581,7 @@ impl Found {
         }
     }
 
-    /// Adds one copy of the function. What holds for the probe is what holds for every
-    /// copy.
+    /// Adds one copy of the function. Properties of the probe are those that all copies have.
     fn add(&mut self, module: &Module, function: &Function, placed: &Placed) {
         self.is_program &= module.is_program;
         self.sees_ends &= placed.returns.is_some();
@@ -609,8 +610,8 @@ impl Found {
     }
 }
 
-/// Frames at the beginning of a stack among which those are that run programs at a tracepoint:
-/// our own, which are a few, and theirs.
+/// Number of frames at the beginning of a stack among which the frames that run programs at a
+/// tracepoint are searched: our own, which are few, and the kernel's.
 pub const RUNNERS_MAX: usize = 16;
 
 fn plan(site: &Site) -> SitePlan {

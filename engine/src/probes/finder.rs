@@ -1,6 +1,6 @@
-//! The thread that reads files for the probes of a run: it looks for functions, for the
-//! instructions of each at which a breakpoint may stand, and for the names of callers. The
-//! thread that owns the probes never waits for a file.
+//! The thread that reads files for the probes of a run: it looks up functions, the instructions of
+//! each at which a breakpoint can be placed, and the names of callers. The thread that owns the
+//! probes never waits for a file.
 
 use super::find::{Found, NotFound, Search, find, find_sampled, throws};
 use super::modules::{self, Module};
@@ -19,34 +19,34 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use symbolize::Symbolizer;
 
-/// Processes that are asked whether exceptions pass through a library. Of more it is
-/// taken for granted.
+/// Maximum number of processes that are checked for exceptions passing through a library. If there
+/// are more, it is assumed.
 const PROCESSES_ASKED: usize = 16;
 
-/// Copies of one function: each has a breakpoint or more.
+/// Maximum number of copies of one function: each has at least one breakpoint.
 const COPIES_MAX: usize = 64;
 
-/// Breakpoints of one function.
+/// Maximum number of breakpoints of one function.
 const BREAKPOINTS_MAX: usize = 512;
 
-/// Debug information of one file that is read to find a line of source text.
+/// Maximum size of debug information of one file that is read to find a source line.
 const DEBUG_BYTES_MAX: u64 = 256 << 20;
 
-/// What is asked of the thread.
+/// A request to the thread.
 pub enum Question {
-    /// The functions that are meant, and the sites of each.
+    /// Find the matching functions, and the sites of each.
     Seek(Seek),
-    /// Names that somebody may mean who has typed this.
+    /// Suggest names for what the user has typed.
     Suggest(Arc<str>),
-    /// The names of callers.
+    /// Name callers.
     Name(Vec<(Arc<NamedModule>, Vec<u64>)>),
 }
 
-/// A function to look for.
+/// A request for a function.
 pub struct Seek {
-    /// Which probe it is for.
+    /// The probe that it is for.
     pub number: u64,
-    /// How often it was looked for before.
+    /// The number of earlier requests for it.
     pub attempt: u64,
     pub place: ProbedFunction,
     /// The module of a function that has samples.
@@ -55,29 +55,30 @@ pub struct Seek {
     pub search: Search,
 }
 
-/// What was found out.
+/// The answer to a request.
 pub enum Answer {
     Sought {
         number: u64,
         attempt: u64,
-        /// Or why there is none.
+        /// The functions, or why there are none.
         found: Result<Vec<Found>, NotFound>,
     },
     Suggested(Suggested),
-    /// In the order of the question; `None` for each that has no name.
+    /// In the order of the request; `None` for each that has no name.
     Named(Vec<NamedFrames>),
 }
 
-/// Places in a module, and the name of the function at each, if it has one.
+/// Addresses in a module, and the name of the function at each, if it has one.
 pub type NamedFrames = (Arc<NamedModule>, Vec<(u64, Option<String>)>);
 
-/// The other end of the thread. It ends when this is dropped, after what it is doing.
+/// The handle of the thread, which ends when this is dropped, after its current request.
 pub struct Finder {
     questions: Sender<Question>,
 }
 
 impl Finder {
-    /// `tell` gets every answer, and says whether more are wanted.
+    /// Starts the thread. It calls `tell` with every answer; `tell` returns whether more are
+    /// wanted.
     pub fn start(
         symbolizer: Arc<Symbolizer>,
         reach: Reach,
@@ -92,13 +93,13 @@ impl Finder {
     }
 
     pub fn ask(&self, question: Question) {
-        // The thread has ended: nothing is found any more.
+        // If the thread has ended, nothing is found any more.
         let _ = self.questions.send(question);
     }
 }
 
-/// Answers questions in their order until `tell` says that no more answers are wanted. A
-/// panic loses one answer only.
+/// Answers requests in their order until `tell` says that no more answers are wanted. A panic loses
+/// only one answer.
 fn answer_all(
     asked: &Receiver<Question>,
     symbolizer: &Symbolizer,
@@ -137,7 +138,7 @@ fn answer_all(
     }
 }
 
-/// The names of functions at these places; those of a module are looked up together.
+/// Names the functions at these addresses; those of one module are looked up together.
 fn name(frames: Vec<(Arc<NamedModule>, Vec<u64>)>, symbolizer: &Symbolizer) -> Vec<NamedFrames> {
     let each = frames.into_iter().map(|(module, addresses)| {
         let names = faults::catch("finding names", || {
@@ -149,9 +150,8 @@ fn name(frames: Vec<(Arc<NamedModule>, Vec<u64>)>, symbolizer: &Symbolizer) -> V
     each.collect()
 }
 
-/// The functions of an order, with their sites. A sampled function is known by its file
-/// and address; a typed one is looked for by name in all files that the processes have
-/// mapped.
+/// Finds the functions of a request, with their sites. A sampled function is identified by its file
+/// and address; a typed one is searched by name in all files that the processes have mapped.
 fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Found>, NotFound> {
     let pids = match &wanted.whose {
         Whose::Target => reach.processes(),
@@ -175,7 +175,7 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
         (ProbedFunction::Sampled(_), None) => return Err("its samples are gone".into()),
         (ProbedFunction::Named(name), _) => {
             let modules = match (&reach.program, wanted.attempt) {
-                // A command that is held maps our own program still.
+                // A command that is held back still has our own program mapped.
                 (Some(program), 1) => needed::of_program(program, &Environment::own(), symbolizer),
                 _ => modules::of_processes(&pids, &probe::files::of_targets(), symbolizer).0,
             };
@@ -196,9 +196,9 @@ fn seek(wanted: &Seek, symbolizer: &Symbolizer, reach: &Reach) -> Result<Vec<Fou
     Ok(found)
 }
 
-/// The functions that a text fits. If all of those are refused, the first refusal is
-/// told. Why there are none is only looked for at the first time: all debug information is read
-/// for it.
+/// Finds the functions that match a text. If all of them are refused, the first reason is returned.
+/// Why there are none is determined only at the first attempt, because all debug information is
+/// read for it.
 fn by_name(
     name: &str,
     modules: &[Module],
@@ -207,8 +207,8 @@ fn by_name(
 ) -> Result<Vec<Found>, NotFound> {
     let wanted = Wanted::parse(name)?;
     let way = probe::files::of_targets();
-    // Lines of a whole file take much more memory than those of what is sampled: they are
-    // given back when the answer is there.
+    // The lines of a whole file take much more memory than those of sampled code: they are freed
+    // after the answer.
     let lines = Symbolizer::new()
         .with_files(way)
         .with_debug_bytes_max(DEBUG_BYTES_MAX);
@@ -221,7 +221,7 @@ fn by_name(
                 return Err(NotFound::Missing(why));
             }
             let near = suggest(name, modules).names.into_iter().next();
-            // Short, as a line of the screen has room for little behind the name.
+            // Kept short, as a line of the screen has little room after the name.
             let why = near.map_or_else(
                 || "no function of that name is in the code that is mapped".to_string(),
                 |near| format!("did you mean {near}?"),
@@ -231,7 +231,7 @@ fn by_name(
     }
 }
 
-/// Every copy of a module's file that the processes have mapped.
+/// Opens every copy of a module's file that the processes have mapped.
 fn open(
     module: &NamedModule,
     pids: &[u32],
@@ -257,7 +257,7 @@ fn open(
     }
 }
 
-/// A path as it may be printed.
+/// A path that is safe to print.
 fn shown(path: &Path) -> String {
     symbolize::sanitize(path.as_os_str().as_encoded_bytes()).into_owned()
 }

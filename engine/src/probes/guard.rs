@@ -1,6 +1,6 @@
-//! When a probe costs too much.
+//! Decides when a probe costs too much.
 //!
-//! A breakpoint costs the program that hits it, by how it is run:
+//! The cost of a breakpoint for the program that hits it depends on how it is executed:
 //!
 //! ```text
 //! entry   emulated: the kernel does what the instruction does         cheapest
@@ -8,20 +8,19 @@
 //! end     unseen │ return address replaced │ breakpoints at `ret`, each stepped
 //! ```
 //!
-//! What each takes is measured on this machine before the first probe is placed
-//! ([`Cost`]). From the hits of a quarter of a second follows what share of a CPU that
-//! is.
+//! The cost of each kind is measured on this machine before the first probe is placed ([`Cost`]).
+//! From the number of hits in a quarter of a second follows the share of a CPU.
 
 use probe::call::Cost;
 use std::time::Duration;
 use symbolize::sites::{Class, Site};
 
-/// What the probes of one run may cost at most.
+/// Limits for the probes of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbeLimits {
-    /// What all probes together may take from the programs, in percent of one CPU.
+    /// Maximum cost of all probes together for the programs, in percent of one CPU.
     pub cost_percent: u32,
-    /// Hits of one probe in a second.
+    /// Maximum number of hits of one probe per second.
     pub hits_per_second: u32,
 }
 
@@ -35,23 +34,23 @@ impl Default for ProbeLimits {
 }
 
 impl ProbeLimits {
-    /// What probes may take, as a share of one CPU.
+    /// The cost limit as a share of one CPU.
     pub fn share(self) -> f64 {
         f64::from(self.cost_percent) / 100.0
     }
 }
 
-/// Why a probe was taken away.
+/// Why a probe was removed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TooMuch {
     /// Its hits cost this share of a CPU.
     Share(f64),
-    /// It was hit so often in a second.
+    /// It had this many hits per second.
     Hits(f64),
 }
 
 impl TooMuch {
-    /// A clause for users: what it was, and what is allowed.
+    /// A clause for users: the cost, and what is allowed.
     pub fn explain(self, limits: ProbeLimits) -> String {
         match self {
             TooMuch::Share(share) => format!(
@@ -67,20 +66,20 @@ impl TooMuch {
     }
 }
 
-/// What each hit of one probe costs, and what it has cost.
+/// Cost of each hit of one probe, and the limits.
 #[derive(Debug, Clone)]
 pub struct Guard {
-    /// One call, with all its hits.
+    /// Cost of one call, with all its hits, in nanoseconds.
     pub cost_ns: u64,
-    /// What is shown as the time of a call that does nothing.
+    /// The time that is displayed for a call that does nothing, in nanoseconds.
     pub floor_ns: u64,
     limits: ProbeLimits,
-    /// All hits by the last judgement.
+    /// Number of all hits at the last check.
     last_hits: u64,
 }
 
 impl Guard {
-    /// The guard of a probe at these sites. `return_sites` are breakpoints at returns.
+    /// The guard of a probe at these sites. `return_sites` is the number of breakpoints at returns.
     pub fn new(
         sites: &[Site],
         return_sites: usize,
@@ -97,7 +96,7 @@ impl Guard {
         let end_ns = match return_sites {
             0 if timed => cost.timed_ns,
             0 => 0,
-            // A `ret` is run by a step.
+            // A `ret` is single-stepped.
             _ => cost.stepped_ns,
         };
         Self {
@@ -105,7 +104,7 @@ impl Guard {
             floor_ns: match (return_sites, is_stepped) {
                 (0, false) => cost.floor_ns,
                 (0, true) => cost.stepped_floor_ns,
-                // The `ret` is run behind its probe, the entry before.
+                // The `ret` runs after its probe, and the entry's instruction before.
                 (_, is_stepped) => {
                     let step_ns = if is_stepped { entry_ns } else { 0 };
                     cost.floor_ns + step_ns
@@ -116,7 +115,7 @@ impl Guard {
         }
     }
 
-    /// The guard of a probe at a tracepoint, of which a hit costs so much.
+    /// The guard of a probe at a tracepoint whose hits have this cost.
     pub fn of_point(cost_ns: u64, limits: ProbeLimits) -> Self {
         Self {
             cost_ns,
@@ -126,13 +125,13 @@ impl Guard {
         }
     }
 
-    /// Hits in a second since the last judgement.
+    /// Number of hits per second since the last check.
     pub fn per_second(&self, hits: u64, since: Duration) -> f64 {
         hits.saturating_sub(self.last_hits) as f64 / since.as_secs_f64().max(1e-3)
     }
 
-    /// Whether the probe cost too much since the last question, `since` ago. `hits` are
-    /// all since it was placed.
+    /// Whether the probe cost too much since the last check, `since` ago. `hits` are all since it
+    /// was placed.
     pub fn judge(&mut self, hits: u64, since: Duration) -> Option<TooMuch> {
         let per_second = self.per_second(hits, since);
         self.last_hits = hits;
@@ -164,7 +163,7 @@ mod tests {
         assert_eq!(guard.cost_ns, 1000);
         let second = Duration::from_secs(1);
         assert_eq!(guard.judge(49_000, second), None);
-        // As many again.
+        // The same number again.
         assert_eq!(guard.judge(98_000, second), None);
         assert!(matches!(
             guard.judge(149_000, second),

@@ -1,24 +1,24 @@
-//! The thread that owns the probes of a run: it places them, judges each by what it
-//! costs, takes it away when its time is over, and tells what was counted.
+//! The thread that owns the probes of a run: it places them, checks the cost of each, removes it
+//! when its time is over, and reports the counts.
 //!
-//! It reads no files of targets; [`finder`](super::finder) does. All probes hang on its
+//! It reads no files of targets; [`finder`](super::finder) does. All probes depend on its
 //! descriptors: when it ends, or proftop does, they are gone.
 //!
-//! An order goes this way:
+//! An order goes through these steps:
 //!
-//! 1. the model sends it, and it is listed as sought
-//! 2. the finder looks for the function and answers with its sites, or why there are none
-//! 3. the kernel side is there, and was measured: what one hit costs on this machine
-//! 4. it is placed, with an end to its life
-//! 5. its counts are read four times a second, until it costs too much, its time is over
-//!    or its process has ended
+//! 1. the model sends it, and it is listed as being looked up
+//! 2. the finder looks up the function and answers with its sites, or why there are none
+//! 3. the kernel side is loaded, and the cost of one hit on this machine is measured
+//! 4. it is placed, with a limited lifetime
+//! 5. its counts are read four times a second, until it costs too much, its time is over, or its
+//!    process has ended
 //!
 //! | module | holds |
 //! |---|---|
 //! | `entry` | one probe, from the order to its end |
-//! | `callers` | sampled stacks of calls, counted |
-//! | `message` | messages to the thread, and what it reports |
-//! | `told` | a probe as snapshots hold it |
+//! | `callers` | counts sampled stacks of calls |
+//! | `message` | messages to the thread, and its reports |
+//! | `told` | converts a probe to its form in snapshots |
 
 mod callers;
 mod entry;
@@ -53,10 +53,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use symbolize::Symbolizer;
 
-/// How long a probe lives after it was placed or renewed.
+/// Lifetime of a probe after it was placed or renewed.
 const LIFETIME: Duration = Duration::from_secs(60);
 
-/// How often probes are judged by what they cost.
+/// How often the cost of probes is checked.
 const JUDGED_EVERY: Duration = Duration::from_millis(250);
 
 /// How often the keeper sends the model what probes have counted. It also does so at once
@@ -66,23 +66,23 @@ const TOLD_EVERY: Duration = Duration::from_millis(1000);
 /// The time from placing a probe until its counts are read for the first time.
 const FIRST_LOOK: Duration = Duration::from_millis(60);
 
-/// How long a report waits for what was counted up to now.
+/// How long a report waits for the current counts.
 const FRESH_NEWS: Duration = Duration::from_secs(1);
 
-/// Probes that are listed, those that are gone included.
+/// Maximum number of listed probes, including removed ones.
 const LISTED_MAX: usize = PROBES_MAX;
 
-/// The clock by which probes live. A test has one that it moves by hand.
+/// The clock for lifetimes. Tests use one that is moved by hand.
 type Clock = Box<dyn Fn() -> Instant + Send>;
 
-/// The other end of the thread. Dropping it takes all probes away.
+/// The handle of the thread. Dropping it removes all probes.
 ///
-/// The model has it, tells it orders and samples of calls, and asks for news when it
-/// makes a snapshot.
+/// Owned by the model, which sends it orders and samples of calls, and requests news when it makes
+/// a snapshot.
 pub struct Keeper {
     messages: Sender<Message>,
     news: Receiver<News>,
-    /// How often all probes were to be read.
+    /// Number of times that a reading of all probes was requested.
     looks: Cell<u64>,
 }
 
@@ -93,8 +93,8 @@ impl Drop for Keeper {
 }
 
 impl Keeper {
-    /// `ask` asks the source of samples, each question once: for its probes with the first
-    /// order, and to begin when the first ones are in place.
+    /// Starts the thread. It calls `ask` for requests to the source of samples, at most once each:
+    /// for its probes with the first order, and to begin when the first ones are in place.
     pub fn start(
         symbolizer: Arc<Symbolizer>,
         reach: Reach,
@@ -103,7 +103,7 @@ impl Keeper {
         Self::start_with(Box::new(Instant::now), symbolizer, reach, ask)
     }
 
-    /// As [`Keeper::start`], by another clock.
+    /// Starts the thread as [`Keeper::start`] does, with another clock.
     fn start_with(
         clock: Clock,
         symbolizer: Arc<Symbolizer>,
@@ -144,7 +144,7 @@ impl Keeper {
             confine::thread(Duty::Sampling);
             desk.run(&inbox, &own, ask);
         };
-        // It attaches: a right that the thread of its first order has not.
+        // It attaches probes, which needs a right that the thread of the first order does not have.
         let start = move || thread::Builder::new().name("probes".into()).spawn(run);
         ask_kernel::ask(start).unwrap_or_else(|| Err(std::io::ErrorKind::Other.into()))?;
         Ok(Self {
@@ -154,25 +154,25 @@ impl Keeper {
         })
     }
 
-    /// Gives the thread a message, and does not wait.
+    /// Sends the thread a message, without waiting.
     pub fn send(&self, message: Message) {
-        // The thread has ended: there are no probes any more.
+        // If the thread has ended, there are no probes any more.
         let _ = self.messages.send(message);
     }
 
-    /// What is known by now, if there is something new.
+    /// The current news, if there is anything new.
     pub fn news(&self) -> Option<News> {
         Self::newest(self.news.try_iter())
     }
 
-    /// What is known when all probes have been read once more; `None` if that takes too long.
-    /// Waits for it.
+    /// Waits until all probes have been read once more, and returns the news; `None` if that takes
+    /// too long.
     pub fn fresh_news(&self) -> Option<News> {
         self.looks.set(self.looks.get() + 1);
         self.send(Message::Look(self.looks.get()));
         let until = Instant::now() + FRESH_NEWS;
         let mut all = Vec::new();
-        // News that the keeper sent before this look may come first.
+        // News that the keeper sent before this reading may come first.
         while all
             .last()
             .is_none_or(|news: &News| news.look != self.looks.get())
@@ -186,11 +186,11 @@ impl Keeper {
         Self::newest(all.into_iter())
     }
 
-    /// The newest of several news.
+    /// Merges several news to the newest one.
     fn newest(mut all: impl Iterator<Item = News>) -> Option<News> {
         let mut last = all.next()?;
         for news in all {
-            // Only the newest counts, but that something was urgent must not be lost.
+            // Only the newest counts, except that urgency must not be lost.
             let is_urgent = last.is_urgent || news.is_urgent;
             last = News { is_urgent, ..news };
         }
@@ -198,9 +198,8 @@ impl Keeper {
     }
 }
 
-/// The kernel side.
-/// It is asked for with the first order, as loading it takes time that a run without
-/// probes need not spend.
+/// The kernel side. It is requested with the first order, because loading it takes time that a run
+/// without probes can save.
 enum Have {
     Nothing,
     Asked,
@@ -209,7 +208,7 @@ enum Have {
     Refused(String),
 }
 
-/// What the thread works with.
+/// The state of the thread.
 struct Desk {
     clock: Clock,
     finder: Finder,
@@ -217,36 +216,36 @@ struct Desk {
     reach: Reach,
     tell: Sender<News>,
     calls: Have,
-    /// In the order in which they were ordered; at most [`LISTED_MAX`].
+    /// The probes in the order in which they were ordered; at most [`LISTED_MAX`].
     entries: Vec<Entry>,
     /// Names of the frames in sampled stacks of calls.
     names: Names,
-    /// What probes have counted in each second, for recordings.
+    /// The counts of each second, for recordings.
     recorder: Recorder,
-    /// What was found before the kernel side was there.
+    /// Functions that were found before the kernel side was loaded.
     waiting: Vec<(u64, Vec<Found>)>,
     /// The number of the newest probe.
     numbers: u64,
-    /// The number of the probe that the last order was about; 0 if that was refused.
+    /// The number of the probe that the last order was about; 0 if the order was refused.
     touched: u64,
-    /// How many orders were taken: who sent one sees by it that it was.
+    /// Number of orders that were handled: the sender of an order recognizes by it that it was.
     turn: u64,
-    /// Names for what was typed last.
+    /// Suggested names for what was typed last.
     suggested: Option<Arc<Suggested>>,
     /// The last sentence for the user.
     word: Option<Word>,
-    /// The last time when all probes were to be read.
+    /// Number of the last request to read all probes.
     look: u64,
     /// Whether a probe has changed in a way that is sent to the model at once.
     is_urgent: bool,
-    /// The command was let run.
+    /// Whether the command was allowed to run.
     has_begun: bool,
-    /// Names came that were not told.
+    /// Whether there are new names that were not sent yet.
     has_names: bool,
-    /// When news were sent last, and probes judged last.
+    /// When news were last sent, and when probes were last checked.
     told: Instant,
     judged: Instant,
-    /// Probes whose functions the model looks for in samples of the clock.
+    /// Probes whose functions the model counts in samples of the clock.
     counted: Arc<Vec<Counted>>,
 }
 
@@ -268,8 +267,7 @@ impl Desk {
                     Err(_) => return,
                 },
             };
-            // A mistake of ours costs a turn; if it is made again and again, the thread
-            // ends.
+            // A bug costs one turn; if it happens again and again, the thread ends.
             let turn = faults::catch("watching calls", || {
                 for message in first.into_iter().chain(inbox.try_iter()) {
                     match message {
@@ -290,7 +288,7 @@ impl Desk {
         }
     }
 
-    /// When there is something to do by itself.
+    /// Returns the time until the next action without a message; `None` if there is none.
     fn due_in(&self) -> Option<Duration> {
         let is_alive = |entry: &Entry| matches!(entry.state, EntryState::InPlace(_));
         let is_missing = |entry: &Entry| entry.missing_since.is_some();
@@ -314,10 +312,10 @@ impl Desk {
         }
     }
 
-    /// Takes one message.
+    /// Handles one message.
     fn handle(&mut self, message: Message, ask_for_calls: impl Fn()) {
         match message {
-            // Nothing changes by it.
+            // It does not change any probe.
             Message::Order(ProbeOrder::Suggest(typed), _) => {
                 self.finder.ask(Question::Suggest(typed));
             }
@@ -357,7 +355,7 @@ impl Desk {
         }
     }
 
-    /// Takes an order.
+    /// Handles an order.
     fn apply(&mut self, order: ProbeOrder, module: Option<Arc<NamedModule>>) {
         match order {
             ProbeOrder::Place { place, whose } => self.order_placed(place, whose, module),
@@ -381,7 +379,7 @@ impl Desk {
                 }
             }
             ProbeOrder::Suggest(_) => {}
-            // Other values are another program in the kernel: the probe is placed anew.
+            // Other values need another program in the kernel, so the probe is placed again.
             ProbeOrder::Values { number, values } => {
                 let Some(at) = self.position(number) else {
                     return;
@@ -399,7 +397,7 @@ impl Desk {
         }
     }
 
-    /// Lists a new probe and has it sought. One that is there is renewed instead.
+    /// Lists a new probe and looks up its function. A probe that already exists is renewed instead.
     fn order_placed(
         &mut self,
         place: ProbedFunction,
@@ -426,7 +424,7 @@ impl Desk {
         self.seek(self.entries.len() - 1);
     }
 
-    /// Lists a probe that stays, and has it sought.
+    /// Lists a probe that stays for the whole run, and looks up its function.
     fn order_kept(&mut self, name: Arc<str>, values: Values, limits: ProbeLimits) {
         self.numbers += 1;
         let mut entry = Entry::new(
@@ -451,7 +449,7 @@ impl Desk {
         }
     }
 
-    /// Whether all that was ordered is in place, or cannot be now.
+    /// Whether all ordered probes are in place, or cannot be placed now.
     fn is_settled(&self) -> bool {
         let is_sought = |entry: &Entry| {
             let is_first = entry.missing_since.is_none();
@@ -460,7 +458,7 @@ impl Desk {
         !self.entries.is_empty() && !self.entries.iter().any(is_sought)
     }
 
-    /// Has functions sought again that were not there.
+    /// Looks up functions again that were missing.
     fn seek_missing(&mut self) {
         for at in 0..self.entries.len() {
             let entry = &self.entries[at];
@@ -471,7 +469,7 @@ impl Desk {
         }
     }
 
-    /// One that is gone makes room. False if all are in place.
+    /// Makes room by dropping a removed probe. Returns false if all are in place.
     fn make_room(&mut self) -> bool {
         if self.entries.len() < LISTED_MAX {
             return true;
@@ -481,7 +479,7 @@ impl Desk {
         oldest.map(|at| self.entries.remove(at)).is_some()
     }
 
-    /// Gives a probe its whole time again; one that is gone is sought anew.
+    /// Restarts the lifetime of a probe; a removed one is looked up and placed again.
     fn renew(&mut self, number: u64) {
         let Some(at) = self.position(number) else {
             return;
@@ -493,8 +491,8 @@ impl Desk {
         }
     }
 
-    /// Asks the finder for the function of an order. Each asking has a number, so that
-    /// an answer to an earlier one is not taken for it.
+    /// Requests the function of an order from the finder. Each request has a number, so that a late
+    /// answer to an earlier one is recognized.
     fn seek(&mut self, at: usize) {
         let entry = &mut self.entries[at];
         entry.state = EntryState::Sought;
@@ -517,7 +515,7 @@ impl Desk {
         self.entries.iter().position(|entry| entry.number == number)
     }
 
-    /// Measures what a hit costs here, and places what has been found.
+    /// Measures the cost of a hit, and places what has been found.
     fn take_calls(&mut self, calls: Result<Box<Calls>, String>) {
         let measured = calls.and_then(|mut calls| {
             let cost = calls.measure_cost().map_err(|error| error.to_string())?;
@@ -538,13 +536,13 @@ impl Desk {
         }
     }
 
-    /// Takes the finder's answer to an order.
+    /// Handles the finder's answer to an order.
     fn take_found(&mut self, number: u64, attempt: u64, found: Result<Vec<Found>, NotFound>) {
         let Some(at) = self.position(number) else {
             return;
         };
         if self.entries[at].attempt != attempt {
-            // It was asked for once more meanwhile.
+            // There is a newer request.
             return;
         }
         self.entries[at].is_asked = false;
@@ -554,14 +552,14 @@ impl Desk {
                 self.entries[at].values_before = None;
                 self.place(number, found);
             }
-            // What cannot be read is no reason to lose the probe.
+            // If new values cannot be read, the probe keeps the previous ones.
             Err(not_found) if self.entries[at].values_before.is_some() => {
                 let before = self.entries[at].values_before.take().unwrap_or_default();
                 self.entries[at].search.values = before;
                 self.say(&not_found.why());
                 self.seek(at);
             }
-            // It may be loaded later.
+            // The function may be loaded later.
             Err(NotFound::Missing(_)) if self.entries[at].stays => {
                 self.is_urgent |= self.entries[at].missing_since.is_none();
                 self.entries[at].missing_since = Some(Instant::now());
@@ -570,8 +568,8 @@ impl Desk {
         }
     }
 
-    /// Takes an order off the list and says why it is refused. An order of `record --probe`
-    /// remains listed, because the recording names every function that was asked for.
+    /// Removes an order from the list and reports why it is refused. An order of `record --probe`
+    /// remains listed, because the recording names every requested function.
     fn drop_refused(&mut self, at: usize, why: &str) {
         let shown = Arc::clone(self.entries[at].place.shown());
         if self.entries[at].stays {
@@ -586,13 +584,13 @@ impl Desk {
         self.refuse(&shown, why);
     }
 
-    /// Places the functions that were found for an order; of several each is a probe of
-    /// its own.
+    /// Places the functions that were found for an order; if there are several, each becomes a
+    /// probe of its own.
     fn place(&mut self, number: u64, mut found: Vec<Found>) {
         let Some(at) = self.position(number) else {
             return;
         };
-        // It is placed once the kernel side is there.
+        // They are placed once the kernel side is loaded.
         if let Have::Asked | Have::Nothing = self.calls {
             self.waiting.push((number, found));
             return;
@@ -641,7 +639,7 @@ impl Desk {
         }
     }
 
-    /// Takes those that are meant out of the kernel; they stay listed.
+    /// Removes the selected probes from the kernel; they stay listed.
     fn take_away(&mut self, is_meant: impl Fn(&Entry) -> bool) {
         if let Have::Calls(calls, _) = &mut self.calls {
             for entry in self.entries.iter_mut().filter(|entry| is_meant(entry)) {
@@ -651,7 +649,7 @@ impl Desk {
         self.count_anew();
     }
 
-    /// Counts the sampled stack of a call with its probe, if that is in place.
+    /// Counts the sampled stack of a call for its probe, if that is in place.
     fn take_stack(&mut self, stack: Stack) {
         let watched = self
             .entries
@@ -668,8 +666,8 @@ impl Desk {
         }
     }
 
-    /// Adds CPU time of a probed function to what was counted of its probe, if that is the
-    /// one that was placed at that moment.
+    /// Adds CPU time of a probed function to its probe, if that is still the one that was placed at
+    /// that time.
     fn take_cpu(&mut self, number: u64, from_ns: u64, time: OnCpu) {
         let watched = self
             .entries
@@ -684,7 +682,7 @@ impl Desk {
         }
     }
 
-    /// Reads all probes, so that the next news have every call up to now.
+    /// Reads all probes, so that the next news include every call up to now.
     fn look_at_all(&mut self, number: u64) {
         self.is_urgent = true;
         self.look = number;
@@ -698,7 +696,7 @@ impl Desk {
         }
     }
 
-    /// Writes what was seen by now into the log, so that it has what snapshots show.
+    /// Writes everything seen so far to the log, so that it contains what snapshots show.
     fn settle(&mut self) {
         for entry in &mut self.entries {
             if let Some(track) = entry.watched_mut().and_then(|it| it.track.as_mut()) {
@@ -707,7 +705,7 @@ impl Desk {
         }
     }
 
-    /// Judges what is due, and tells. False if nobody listens any more.
+    /// Does what is due, and sends news. Returns false if there is no receiver any more.
     fn take_turn(&mut self) -> bool {
         if self.judged.elapsed() >= JUDGED_EVERY {
             self.judge();
@@ -746,14 +744,14 @@ impl Desk {
         self.tell.send(news).is_ok()
     }
 
-    /// Whether something changes by itself.
+    /// Whether counts change without messages.
     fn has_news(&self) -> bool {
         let changes = |entry: &Entry| !matches!(entry.state, EntryState::Gone(_));
         self.has_names || self.entries.iter().any(changes)
     }
 
-    /// Reads the counts of probes that were just placed, and sends them to the model as soon
-    /// as there are some.
+    /// Reads the counts of newly placed probes, and sends them to the model as soon as there are
+    /// any.
     fn look_at_new(&mut self) {
         let Have::Calls(calls, _) = &mut self.calls else {
             return;
@@ -765,14 +763,14 @@ impl Desk {
             {
                 watched.look_first(calls, &mut self.recorder);
                 let calls = watched.reading.as_ref().map_or(0, |reading| reading.calls);
-                // Whoever is not called soon has that told.
+                // A function that is not called within JUDGED_EVERY is reported with 0 calls.
                 watched.is_looked_at = calls > 0 || watched.placed.elapsed() >= JUDGED_EVERY;
                 self.is_urgent |= watched.is_looked_at;
             }
         }
     }
 
-    /// Reads the counts of probes of which stacks came since the last time, so that there are never
+    /// Reads the counts of probes that got stacks since the last reading, so that there are never
     /// more stacks than calls.
     fn look_at_newer(&mut self) {
         let Have::Calls(calls, _) = &mut self.calls else {
@@ -788,8 +786,8 @@ impl Desk {
         }
     }
 
-    /// Reads every probe; takes away what costs too much, whose time is over, and whose
-    /// processes have ended.
+    /// Reads every probe; removes those that cost too much, whose time is over, and whose processes
+    /// have ended.
     fn judge(&mut self) {
         let since = self.judged.elapsed();
         self.judged = Instant::now();
@@ -832,7 +830,7 @@ impl Desk {
         self.count_anew();
     }
 
-    /// Asks the finder for names of frames in stacks of calls that have none yet.
+    /// Requests names of frames in stacks of calls that have none yet from the finder.
     fn ask_for_names(&mut self) {
         let watched = self.entries.iter().filter_map(Entry::callers);
         let unknown = self.names.unknown(watched);
@@ -841,18 +839,18 @@ impl Desk {
         }
     }
 
-    /// Makes the list of functions that the model looks for.
+    /// Updates the list of functions that the model counts.
     fn count_anew(&mut self) {
         let counted = self.entries.iter().filter_map(Entry::counted);
         self.counted = Arc::new(counted.collect());
     }
 
-    /// Says that there is no probe, and why.
+    /// Reports that there is no probe, and why.
     fn refuse(&mut self, name: &str, why: &str) {
         self.say(&format!("no probe on {name}: {why}"));
     }
 
-    /// Puts a sentence before the user, in the place of the one before.
+    /// Shows a sentence to the user, replacing the previous one.
     fn say(&mut self, sentence: &str) {
         let number = self.word.as_ref().map_or(0, |word| word.number) + 1;
         self.word = Some(Word {

@@ -11,40 +11,40 @@ use symbolize::dwarf::DebugTypes;
 use symbolize::table::Table;
 use symbolize::{ElfSymbols, FileSource, Files, Reason, Symbolizer, opener};
 
-/// Files that are looked at: more than any group of processes has.
+/// Maximum number of files: more than any group of processes has.
 const MODULES_MAX: usize = 4096;
 
-/// Debug information of one file that is held while it is read for types.
+/// Maximum memory of the debug information of one file while its types are read.
 pub const TYPES_BYTES_MAX: u64 = 256 << 20;
 
-/// Threads that read the lines of a file.
+/// Number of threads that read the lines of a file.
 const THREADS: usize = 2;
 
-/// A file that is mapped to run.
+/// A file that is mapped as code.
 #[derive(Debug, Clone)]
 pub struct Module {
-    /// As its processes see it.
+    /// Path as its processes see it.
     pub path: PathBuf,
-    /// The file that is mapped, whatever its path leads to now.
+    /// The mapped file, whatever its path leads to now.
     pub file: Arc<File>,
     /// Its functions.
     pub symbols: Arc<ElfSymbols>,
-    /// It is the program that a target runs, and no library.
+    /// Whether it is the program of a target, and not a library.
     pub is_program: bool,
-    /// What [`types`](Self::types) has read.
+    /// The result of [`types`](Self::types).
     types: Types,
 }
 
-/// Types of a file, once they were asked for. None if there are none.
+/// Types of a file, once they were read; `None` if there are none.
 type Types = Arc<OnceLock<Option<Arc<DebugTypes>>>>;
 
 impl Module {
-    /// Empty if it has none.
+    /// The build-id; empty if it has none.
     pub fn build_id(&self) -> Vec<u8> {
         self.symbols.object().build_id().unwrap_or_default()
     }
 
-    /// Its lines of source text. `None` if they are not known, or too large to be read.
+    /// Reads its line information. `None` if there is none, or too much.
     pub fn lines(&self, symbolizer: &Symbolizer) -> Option<Arc<Table>> {
         let descriptor = self.file.try_clone().ok()?.into();
         let lines = symbolizer.lines(FileSource {
@@ -54,7 +54,7 @@ impl Module {
         lines.ok()??.whole(THREADS).ok()?
     }
 
-    /// Its types, of its own or of its debug file. `None` if there are none, or too many.
+    /// Reads its types, from the file or its debug file. `None` if there are none, or too many.
     pub fn types(&self) -> Option<Arc<DebugTypes>> {
         let read = || {
             let descriptor = self.file.try_clone().ok()?.into();
@@ -69,14 +69,15 @@ impl Module {
         self.types.get_or_init(read).clone()
     }
 
-    /// The last part of its path.
+    /// The last component of its path.
     pub fn name(&self) -> String {
         let name = self.path.file_name().unwrap_or_default();
         symbolize::sanitize(name.as_encoded_bytes()).into_owned()
     }
 }
 
-/// Every file that one of the processes has mapped, once, and those that cannot be read.
+/// Opens every file that one of the processes has mapped, each once; returns also those that cannot
+/// be read.
 pub fn of_processes(
     pids: &[u32],
     way: &Files,
@@ -85,7 +86,7 @@ pub fn of_processes(
     let mut seen = BTreeSet::new();
     let (mut modules, mut unreadable) = (Vec::new(), Vec::new());
     for pid in pids {
-        // One that has ended has nothing mapped.
+        // A process that has ended has nothing mapped.
         let mapped = proc_maps::read(*pid, way).unwrap_or_default();
         for source in mapped.iter().filter_map(|line| line.source(*pid)) {
             let key = (source.device, source.inode, source.path.to_path_buf());
@@ -101,8 +102,8 @@ pub fn of_processes(
     (modules, unreadable)
 }
 
-/// Every file with this build that one of the processes has mapped: containers have a copy
-/// each. Without a build-id only the file itself is the same.
+/// Opens every file with this build-id that one of the processes has mapped: containers have a copy
+/// each. Without a build-id only the same file matches.
 pub fn copies_of(
     pids: &[u32],
     build: &Build<'_>,
@@ -132,10 +133,10 @@ pub fn copies_of(
     copies
 }
 
-/// Copies of one file that are probed.
+/// Maximum number of copies of one file that are probed.
 const COPIES_MAX: usize = 64;
 
-/// A file with code of this system, which no process may have mapped yet.
+/// Opens a file with code of this system, which no process need have mapped.
 pub fn of_file(path: &Path, is_program: bool, symbolizer: &Symbolizer) -> Result<Module, Reason> {
     let way = probe::files::of_user();
     let root = opener::our_root().ok_or(Reason::FileGone)?;

@@ -1,11 +1,11 @@
-//! The files with code that a command maps before it runs its first instruction, known
-//! before it is started: the program, the dynamic loader, and the libraries that this finds
-//! by the names in them. A probe that is in place by then sees the first call.
+//! Finds the files with code that a command will map before it runs its first instruction: the
+//! program, the dynamic loader, and the libraries that they name. With a probe in these files
+//! before the start, the first call is seen.
 //!
-//! The loader searches as ld.so(8) says: folders that the files name, `LD_LIBRARY_PATH`,
-//! the cache of `ldconfig`, and the folders of the system. Where a name may lead to several
-//! files (the cache has some for certain processors), all of them count: a probe in a file
-//! that is not mapped costs nothing, a file that was left out would hide calls.
+//! The loader searches as described in ld.so(8): directories that the files name,
+//! `LD_LIBRARY_PATH`, the cache of `ldconfig`, and the system's directories. If a name may lead to
+//! several files (the cache has some for certain processors), all of them are returned: a probe in
+//! a file that is not mapped costs nothing, but a missing file would hide calls.
 
 mod cache;
 
@@ -21,16 +21,16 @@ use std::path::{Path, PathBuf};
 use symbolize::Symbolizer;
 use symbolize::elf::Needed;
 
-/// Files that are looked at: more than any program maps at its start.
+/// Maximum number of files: more than any program maps at its start.
 const FILES_MAX: usize = 1024;
 
-/// How often an interpreter may be a script itself; Linux allows four.
+/// Maximum number of nested script interpreters; Linux allows four.
 const SCRIPTS_MAX: usize = 4;
 
-/// What Linux reads of the first line of a script.
+/// Number of bytes of a script's first line that Linux reads.
 const LINE_BYTES: u64 = 256;
 
-/// Where libraries are if nothing says otherwise, of glibc and of musl.
+/// Directories of libraries that are searched by default, by glibc and by musl.
 const FOLDERS: [&str; 5] = ["/lib64", "/usr/lib64", "/lib", "/usr/local/lib", "/usr/lib"];
 
 /// The variables of the command's environment that the dynamic loader follows.
@@ -43,7 +43,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Ours, which a command inherits.
+    /// Our own environment, which a command inherits.
     pub fn own() -> Self {
         Self {
             folders: std::env::var_os("LD_LIBRARY_PATH"),
@@ -52,7 +52,7 @@ impl Environment {
     }
 }
 
-/// Every file with code that a program maps at its start, the program first. Empty if its
+/// Returns every file with code that a program maps at its start, the program first. Empty if its
 /// file cannot be read. What cannot be found or read is left out.
 pub fn of_program(
     program: &Path,
@@ -69,7 +69,7 @@ pub fn of_program(
         (object.class(), object.machine())
     };
     let program_kind = kind(&module);
-    // Folders of the program's DT_RPATH hold for what its libraries need as well.
+    // The directories of the program's DT_RPATH also apply to what its libraries need.
     let inherited = folders(needed.rpath.as_deref(), &program);
     let search = Search {
         folders: environment.folders.as_deref(),
@@ -101,7 +101,7 @@ pub fn of_program(
         if !identity(&path).is_some_and(|identity| seen.insert(identity)) {
             continue;
         }
-        // The loader passes over files of other processors, too.
+        // The loader skips files for other processors, too.
         let module = of_file(&path, false, symbolizer);
         let Some(module) = module.ok().filter(|module| kind(module) == program_kind) else {
             continue;
@@ -113,7 +113,7 @@ pub fn of_program(
     modules
 }
 
-/// Where libraries are looked for.
+/// Where libraries are searched.
 struct Search<'e> {
     folders: Option<&'e OsStr>,
     inherited: Vec<PathBuf>,
@@ -128,8 +128,8 @@ impl Search<'_> {
         }
     }
 
-    /// The files that a name may lead to: the first in a folder that is searched, else all
-    /// of the cache, else the first in a folder of the system.
+    /// Returns the files that a name may lead to: the first one in a searched directory, else all
+    /// in the cache, else the first one in a directory of the system.
     fn find(&self, name: &OsStr, needed: &Needed, file: &Path) -> Vec<PathBuf> {
         if name.as_bytes().contains(&b'/') {
             return vec![with_origin(name, file)];
@@ -155,7 +155,8 @@ impl Search<'_> {
     }
 }
 
-/// The folders of a list with colons. An empty one is the current folder, as ld.so(8) says.
+/// Splits a list with colons into directories. An empty entry is the current directory, as in
+/// ld.so(8).
 fn folders(list: Option<&OsStr>, file: &Path) -> Vec<PathBuf> {
     let Some(list) = list else {
         return Vec::new();
@@ -168,7 +169,7 @@ fn folders(list: Option<&OsStr>, file: &Path) -> Vec<PathBuf> {
     parts.map(folder).collect()
 }
 
-/// A path in which `$ORIGIN` is the folder of the file that has it.
+/// Replaces `$ORIGIN` in a path by the directory of the file that contains the path.
 fn with_origin(text: &OsStr, file: &Path) -> PathBuf {
     let origin = file
         .parent()
@@ -184,7 +185,7 @@ fn with_origin(text: &OsStr, file: &Path) -> PathBuf {
     OsStr::from_bytes(text).into()
 }
 
-/// The program that runs: of a script that of its first line, see execve(2).
+/// Returns the program that runs: for a script the one in its first line, see execve(2).
 fn interpreter_of(program: &Path) -> PathBuf {
     let mut program = program.to_path_buf();
     for _ in 0..SCRIPTS_MAX {
@@ -196,7 +197,7 @@ fn interpreter_of(program: &Path) -> PathBuf {
     program
 }
 
-/// The beginning of a regular file.
+/// Reads the beginning of a regular file.
 fn first_line(path: &Path) -> Option<Vec<u8>> {
     let file = fs::metadata(path)
         .ok()
@@ -207,7 +208,7 @@ fn first_line(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The program that a first line names, as `/bin/sh` in `#!/bin/sh -e`.
+/// Returns the program in a first line, such as `/bin/sh` in `#!/bin/sh -e`.
 fn interpreter_in(bytes: &[u8]) -> Option<PathBuf> {
     let line = bytes
         .strip_prefix(b"#!")?
@@ -218,7 +219,7 @@ fn interpreter_in(bytes: &[u8]) -> Option<PathBuf> {
     Some(OsStr::from_bytes(first).into())
 }
 
-/// What tells a file from all others.
+/// Device and inode, which identify a file.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let found = fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))

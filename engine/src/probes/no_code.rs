@@ -1,6 +1,5 @@
-//! Names that somebody has seen in a profile or in source text, and that no code has: of
-//! functions that the compiler put into their callers, and of Python. Says what to probe
-//! instead.
+//! Explains why a name from a profile or from source text has no code of its own: inlined
+//! functions, and functions of Python. Says what to probe instead.
 
 use super::modules::Module;
 use super::wanted::{Wanted, What};
@@ -9,11 +8,11 @@ use std::collections::BTreeMap;
 use symbolize::sites::is_meant;
 use symbolize::{LinkAddr, Symbolizer, demangle, sanitize};
 
-/// How many of the functions are named that have the code of another one.
+/// Maximum number of functions that are named as containing the code.
 const HOSTS_MAX: usize = 3;
 
-/// Why there is no code of that name among these files, and what can be probed: a sentence
-/// without its full stop. `None` if nothing tells why. `symbolizer` reads the debug information
+/// Explains why there is no code with that name in these files, and what can be probed: a sentence
+/// without its full stop. `None` if the reason is unknown. `symbolizer` reads the debug information
 /// of whole files, which takes a while for large ones.
 pub fn explain(modules: &[Module], wanted: &Wanted, symbolizer: &Symbolizer) -> Option<String> {
     let What::Name(name, _) = &wanted.what else {
@@ -32,7 +31,7 @@ pub fn explain(modules: &[Module], wanted: &Wanted, symbolizer: &Symbolizer) -> 
     })
 }
 
-/// Functions of Python have no code that a breakpoint could stand in.
+/// Functions of Python have no machine code for a breakpoint.
 fn of_python(name: &str) -> String {
     format!(
         "if `{name}` is a function of Python: probes are for native code, which such functions \
@@ -46,10 +45,10 @@ fn is_python(name: &str) -> bool {
     name.starts_with("python3") || name.starts_with("python2")
 }
 
-/// A function whose code is only in others.
+/// A function whose code is only inside of others.
 #[derive(Debug, Default)]
 struct Inlined {
-    /// The functions that have its code, and in how many pieces.
+    /// The functions that contain its code, each with the number of pieces.
     hosts: BTreeMap<String, usize>,
     /// Its first line that has code, with its file.
     line: Option<(u32, String)>,
@@ -69,7 +68,7 @@ impl Inlined {
             let Some(own) = frames.find(|frame| is_it(frame.function)) else {
                 continue;
             };
-            // The outermost one is what the code is called.
+            // The outermost function gives the code its name.
             let Some(host) = frames.last().and_then(|frame| frame.function) else {
                 continue;
             };

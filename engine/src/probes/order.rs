@@ -1,4 +1,4 @@
-//! What can be asked of the probes of a run.
+//! Commands about the probes of a run.
 
 use super::expression::{Expression, Values};
 use super::guard::ProbeLimits;
@@ -8,31 +8,31 @@ use std::sync::Arc;
 /// An order about probes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeOrder {
-    /// Place one. If the same function has one in the same processes, that goes on as if
-    /// it had just been placed.
+    /// Place a probe. If there is one for the same function and processes, its lifetime is
+    /// restarted.
     Place {
         /// The function.
         place: ProbedFunction,
         /// The processes whose calls count.
         whose: Whose,
     },
-    /// Place one that stays as long as the run. If there is no such function yet, it is looked
-    /// for again and again.
+    /// Place a probe that stays for the whole run. If there is no such function yet, it is looked
+    /// up again and again.
     Keep {
-        /// The function, as somebody typed it.
+        /// The function, as the user typed it.
         name: Arc<str>,
-        /// Read these values at each call.
+        /// The values to read at each call.
         values: Values,
-        /// When it is taken away.
+        /// Limits at which it is removed.
         limits: ProbeLimits,
     },
-    /// Let them live as if they had just been placed; those that are gone are placed again.
+    /// Restart the lifetime of probes; removed ones are placed again.
     Renew(Which),
-    /// Take them away, and forget what they counted.
+    /// Remove probes, and drop their counts.
     Remove(Which),
-    /// Look for names that somebody may mean who has typed this.
+    /// Suggest names for what the user has typed.
     Suggest(Arc<str>),
-    /// Read these values at each call, and none else. What was counted begins anew.
+    /// Read only these values at each call. Counting starts again.
     Values {
         /// The number of the probe.
         number: u64,
@@ -41,17 +41,17 @@ pub enum ProbeOrder {
     },
 }
 
-/// Which probes an order is about.
+/// The probes that an order is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// Every probe there is.
     All,
-    /// The one of that number.
+    /// The probe with that number.
     One(u64),
 }
 
 impl Which {
-    /// Whether the probe with this number is meant.
+    /// Whether the probe with this number is included.
     pub fn is(self, number: u64) -> bool {
         match self {
             Which::All => true,
@@ -60,32 +60,32 @@ impl Which {
     }
 }
 
-/// Which function is meant.
+/// Specifies a function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbedFunction {
-    /// One that has samples.
+    /// A function that has samples.
     Sampled(Sampled),
-    /// What somebody typed: see [`Wanted`](super::Wanted).
+    /// A typed text: see [`Wanted`](super::Wanted).
     Named(Arc<str>),
 }
 
 /// A function that has samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sampled {
-    /// The file that it is in, as the profile numbers it.
+    /// The module that contains it, as numbered in the profile.
     pub module: ModuleId,
-    /// The address of a sample in it.
+    /// The address of one of its samples.
     pub address: u64,
-    /// `None` of a function without a name.
+    /// Its name; `None` if it has none.
     pub name: Option<Arc<str>>,
-    /// Its name, or its place, in words.
+    /// Its displayed name, or its address.
     pub shown: Arc<str>,
-    /// The file in words.
+    /// The displayed name of the file.
     pub file: Arc<str>,
 }
 
 impl ProbedFunction {
-    /// The function in words.
+    /// Displayed name of the function.
     pub fn shown(&self) -> &Arc<str> {
         match self {
             ProbedFunction::Sampled(sampled) => &sampled.shown,
@@ -105,14 +105,14 @@ impl ProbedFunction {
     }
 }
 
-/// Whose calls count.
+/// The processes whose calls count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Whose {
-    /// Of all targets of the run.
+    /// All targets of the run.
     Target,
-    /// Of these processes.
+    /// These processes.
     Processes {
-        /// As the first pid namespace numbers them.
+        /// Pids in the initial pid namespace.
         pids: Vec<u32>,
         /// `postgres[4121]`, `3 processes`
         words: Arc<str>,

@@ -1,4 +1,4 @@
-//! In which processes probes are, and whose files are looked through.
+//! In which processes probes are placed, and whose files are searched.
 
 use super::Found;
 use probe::call::Scope;
@@ -6,20 +6,20 @@ use probe::descendants_of;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// Processes whose files are looked through, where no process is named.
+/// Maximum number of processes whose files are searched, if no process is specified.
 const PROCESSES_MAX: usize = 10_000;
 
-/// How deeply control groups are looked into.
+/// Maximum depth of control groups.
 const GROUPS_DEPTH_MAX: u32 = 64;
 
-/// The target, as far as probes have to know it.
+/// The target, as far as probes need it.
 #[derive(Debug, Clone, Default)]
 pub struct Reach {
-    /// Named ones; empty: the whole machine, or what a filter lets through.
+    /// The specified processes; empty: the whole machine, or what a filter selects.
     pub pids: Vec<u32>,
-    /// Their children as well.
+    /// Whether their children belong to the target as well.
     pub children: bool,
-    /// Nothing but `pids` says who is a target.
+    /// Whether `pids` alone determines the targets.
     pub is_by_pid: bool,
     /// The directory of a control group; the processes in it and below it.
     pub cgroup: Option<PathBuf>,
@@ -28,7 +28,7 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// The processes whose files are looked through now.
+    /// The processes whose files are searched now.
     pub fn processes(&self) -> Vec<u32> {
         if let (true, Some(group)) = (self.pids.is_empty(), &self.cgroup) {
             let mut all = Vec::new();
@@ -48,16 +48,17 @@ impl Reach {
         all
     }
 
-    /// Where the probe of a function goes. The program of the targets is probed in all
-    /// processes that run it, so that children are seen from their first call on, and who
-    /// is no target is left out when it is hit. A library is probed in the targets that
-    /// there are now alone: everybody else has it mapped as well.
+    /// Decides in which processes the probe of a function is placed. The program of the targets is
+    /// probed in all processes that run it, so that children are seen from their first call on, and
+    /// hits of other processes are ignored by the kernel side. A library is probed only in the
+    /// current targets, because all other processes have it mapped as well.
     pub fn scope(&self, found: &Found) -> Scope {
-        // The run's own filter says whose hits of a tracepoint count.
+        // The run's own filter decides whose hits of a tracepoint count.
         if found.point.is_some() {
             return Scope::All;
         }
-        // What a command loads or starts is not there yet when its probes are placed.
+        // Files and processes that a command loads or starts do not exist yet when its probes are
+        // placed.
         let has_later = found.is_program || self.program.is_some();
         let is_group = self.cgroup.is_some() && self.pids.is_empty();
         if is_group && !found.is_program {
@@ -69,24 +70,24 @@ impl Reach {
         }
     }
 
-    /// Whether everybody who hits a probe of this scope is a target: then nobody has to be
-    /// looked up.
+    /// Whether every process that hits a probe of this scope is a target: then hits need not be
+    /// checked.
     pub fn is_exact(&self, scope: &Scope) -> bool {
         self.is_by_pid && (self.pids.is_empty() || matches!(scope, Scope::Processes(_)))
     }
 
-    /// Whether all processes that were named are gone.
+    /// Whether all specified processes have ended.
     pub fn has_ended(&self) -> bool {
         !self.pids.is_empty() && self.pids.iter().all(|pid| has_ended(*pid))
     }
 }
 
-/// Adds the processes of a control group, and of those below it. One that cannot be read has
+/// Adds the processes of a control group, and of those below it. A group that cannot be read is
 /// gone.
 fn add_processes_of(group: &Path, depth: u32, all: &mut Vec<u32>) {
     let listed = fs::read_to_string(group.join("cgroup.procs")).unwrap_or_default();
     let room = PROCESSES_MAX.saturating_sub(all.len());
-    // 0 is a process of another pid namespace.
+    // 0 stands for a process of another pid namespace.
     let pids = listed
         .lines()
         .filter_map(|line| line.parse().ok().filter(|pid: &u32| *pid != 0));
@@ -101,8 +102,7 @@ fn add_processes_of(group: &Path, depth: u32, all: &mut Vec<u32>) {
     }
 }
 
-/// Whether a process runs no program any more. One whose parent has not asked how it ended
-/// is still listed, and has no program.
+/// Whether a process has ended. A zombie is still listed, but has no program.
 pub fn has_ended(pid: u32) -> bool {
     let program = fs::read_link(format!("/proc/{pid}/exe"));
     program.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)

@@ -1,4 +1,4 @@
-//! The probes of a recording, as snapshots have those that are in place.
+//! The probes of a recording, in the form of snapshots.
 
 use super::order::{ProbedFunction, Whose};
 use super::shown::{
@@ -12,18 +12,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where hits are seen of a tracepoint of the kernel, as recordings have it.
+/// The site of a tracepoint of the kernel in recordings.
 const POINT: &str = "tracepoint";
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Values, stacks and threads that are shown of a probe.
+/// Number of values, stacks and threads of a probe that are shown.
 const VALUES_SHOWN: usize = 8;
 const STACKS_SHOWN: usize = 12;
 const THREADS_SHOWN: usize = 6;
 
-/// What probes counted in a stretch of time. Those that were not in place then are listed
-/// without numbers.
+/// Returns the counts of probes in a time range. Those that were not in place then are listed
+/// without counts.
 pub fn recorded(view: &View, range: TimeRange) -> Probes {
     let (log, window) = (view.probes(), view.window(range));
     let probes = log.probes().iter().zip(1..);
@@ -50,7 +50,7 @@ pub fn recorded(view: &View, range: TimeRange) -> Probes {
     }
 }
 
-/// `None` of a probe that was not in place in that time.
+/// Converts the counts; `None` for a probe that was not in place in that time.
 fn seen(log: &ProbeLog, record: &ProbeRecord, range: TimeRange, window: Window) -> Option<Seen> {
     let about = record.about();
     let begin = about.placed_ns.max(window.start_ns);
@@ -109,7 +109,7 @@ fn site(about: &ProbeAbout) -> Site {
     }
 }
 
-/// Calls of each of the last seconds of the window in which it was in place.
+/// Number of calls in each of the last seconds of the window in which it was in place.
 fn trend(record: &ProbeRecord, window: Window) -> Vec<u32> {
     let mut calls: BTreeMap<u64, u64> = BTreeMap::new();
     for (second, tally) in record.counts() {
@@ -129,7 +129,7 @@ fn trend(record: &ProbeRecord, window: Window) -> Vec<u32> {
         .collect()
 }
 
-/// `None` if no call has ended.
+/// Quantiles of durations; `None` if no call has ended.
 pub fn latency(tally: &CallTally) -> Option<Latency> {
     Some(Latency {
         p50_ns: tally.quantile_ns(0.5)?,
@@ -145,7 +145,7 @@ pub fn latency(tally: &CallTally) -> Option<Latency> {
     })
 }
 
-/// What was read, most frequent first.
+/// The values that were read, most frequent first.
 fn values(record: &ProbeRecord, tally: &CallTally) -> Vec<ProbeValue> {
     let about = record.about().values.iter().enumerate();
     about
@@ -162,7 +162,7 @@ fn values(record: &ProbeRecord, tally: &CallTally) -> Vec<ProbeValue> {
         .collect()
 }
 
-/// The most frequent texts of a value, and how often all others came.
+/// The most frequent texts of a value, and the number of all others.
 pub fn top_values(
     record: &ProbeRecord,
     tally: &CallTally,
@@ -185,7 +185,7 @@ pub fn top_values(
     (top, others)
 }
 
-/// The most frequent stacks, of those that have the same names one. `fold` may shorten them.
+/// The most frequent stacks; those with the same names are merged. `fold` may shorten them.
 pub fn callers(
     log: &ProbeLog,
     record: &ProbeRecord,
@@ -222,7 +222,7 @@ fn threads(record: &ProbeRecord, tally: &CallTally) -> Shares {
     }
 }
 
-/// The most frequent rows, falling; rows as frequent come in the order of their names.
+/// The most frequent rows, falling; equally frequent rows are sorted by name.
 fn top(rows: impl Iterator<Item = (Arc<[Arc<str>]>, u64)>, count: usize, all: u64) -> Shares {
     let mut rows: Vec<_> = rows.collect();
     few::sort_by(&mut rows, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));

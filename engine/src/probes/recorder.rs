@@ -1,15 +1,15 @@
-//! From readings of probes to a log: what was counted in each second.
+//! Converts readings of probes to a log of the counts of each second.
 //!
-//! The kernel side counts from the moment when a probe was placed. A *track* remembers what
-//! of it the log has, so that each count goes there once:
+//! The kernel side counts from when a probe was placed. A *track* remembers which part of it is in
+//! the log, so that each count is logged once:
 //!
 //! ```text
 //! readings     0 ── 40 ── 95 │ 130 ── 160 │ 190      calls, since it was placed
 //! log           second 7: 95 │ second 8: 65 │ …
 //! ```
 //!
-//! Who needs a log that is complete at a moment [settles](Recorder::settle) it: then a second
-//! has several counts, which add up.
+//! A caller that needs a complete log at some moment calls [`Recorder::settle`]: then a second has
+//! several counts, which add up.
 
 use super::Found;
 use super::cut::{self, FrameKey};
@@ -33,33 +33,33 @@ pub struct Recorder {
     frames: HashMap<FrameKey, u32>,
 }
 
-/// How far the log is with one probe.
+/// The state of one probe's log.
 #[derive(Debug)]
 pub struct Track {
     /// Its number in the log.
     probe: usize,
-    /// All that was counted up to the last look, and what of it the log has.
+    /// All counts up to the last reading, and the part of them that is in the log.
     seen: CallTally,
     written: CallTally,
-    /// The second of the last look.
+    /// The second of the last reading.
     second: u64,
-    /// What comes piece by piece: stacks, threads, CPU time.
+    /// Counts that are added one by one: stacks, threads, CPU time.
     fresh: CallTally,
     stacks: HashMap<Box<[u32]>, u32>,
     threads: HashMap<(u32, Arc<str>), u32>,
     texts: HashMap<Arc<str>, u32>,
 }
 
-/// What the record of a probe says beside its function.
+/// The description of a probe, in addition to its function.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Placing<'p> {
-    /// Whose calls count, in words; empty for those of all targets.
+    /// Which processes' calls count, in words; empty for all targets.
     pub whose: &'p str,
-    /// What a hit costs, and what an empty call shows.
+    /// Cost of a hit in nanoseconds.
     pub hit_ns: u64,
-    /// See there.
+    /// The time that is displayed for a call that does nothing, in nanoseconds.
     pub floor_ns: u64,
-    /// Calls shorter than that are only counted.
+    /// Calls shorter than this are only counted, in nanoseconds.
     pub min_ns: u64,
     /// When it was placed, on the clock of samples.
     pub placed_ns: u64,
@@ -71,7 +71,7 @@ impl Recorder {
         &self.log
     }
 
-    /// Begins to record a probe; `None` if there is no more room in the log.
+    /// Begins to log a probe; `None` if the log has no more room.
     pub fn begin(&mut self, found: &Found, placing: Placing<'_>) -> Option<Track> {
         let about = about(found, placing);
         let probe = Arc::make_mut(&mut self.log).add_probe(about)?;
@@ -87,7 +87,7 @@ impl Recorder {
         })
     }
 
-    /// Takes what the kernel side has counted by now.
+    /// Takes the current counts of the kernel side.
     pub fn look(
         &mut self,
         track: &mut Track,
@@ -104,7 +104,7 @@ impl Recorder {
         track.seen = self.counted(track, reading, texts, values);
     }
 
-    /// Writes what was seen up to the last look.
+    /// Writes everything up to the last reading.
     pub fn settle(&mut self, track: &mut Track) {
         let mut tally = track.seen.since(&track.written);
         tally.add(&std::mem::take(&mut track.fresh));
@@ -114,15 +114,15 @@ impl Recorder {
         }
     }
 
-    /// Writes what was seen up to the last look, and that the probe went.
+    /// Writes everything up to the last reading, and that the probe was removed.
     pub fn end(&mut self, track: &mut Track, at_ns: u64, why: &str) {
         self.settle(track);
         let why = why.into();
         Arc::make_mut(&mut self.log).set_end(track.probe, ProbeEnd { at_ns, why });
     }
 
-    /// Counts a sampled stack, the caller first, and the thread that it is of. `module` tells
-    /// the short name of a module. A stack that is `cut` ends with a frame that says why.
+    /// Counts a sampled stack, the caller first, and its thread. `module` returns the short name of
+    /// a module. A stack that is `cut` ends with a frame that says why.
     pub fn take_stack(
         &mut self,
         track: &mut Track,
@@ -178,14 +178,14 @@ impl Recorder {
         }
     }
 
-    /// Says what function a frame is in, if a stack has it.
+    /// Names the function of a frame, if a stack has the frame.
     pub fn name_frame(&mut self, key: FrameKey, name: &Arc<str>) {
         if let Some(number) = self.frames.get(&key) {
             Arc::make_mut(&mut self.log).set_frame_name(*number, Arc::clone(name));
         }
     }
 
-    /// The frames whose names are not known yet.
+    /// The frames without a name.
     pub fn unnamed(&self) -> impl Iterator<Item = FrameKey> {
         let is_unnamed = |number: u32| {
             let frame = self.log.frames().get(number as usize);
@@ -197,7 +197,7 @@ impl Recorder {
             .map(|(key, _)| *key)
     }
 
-    /// A reading as the log has it, with a number for each text.
+    /// Converts a reading to the form of the log, with a number for each text.
     fn counted(
         &mut self,
         track: &mut Track,
@@ -246,7 +246,7 @@ impl Recorder {
                 });
             for (shown, count) in numbers.chain(as_text) {
                 match self.text(track, shown.into()) {
-                    // Two numbers may be shown alike, as two texts that are not UTF-8.
+                    // Two numbers may have the same text, such as two texts that are not UTF-8.
                     Some(text) => *value.texts.entry(text).or_default() += count,
                     None => tally.values_lost += count,
                 }
@@ -256,7 +256,7 @@ impl Recorder {
         tally
     }
 
-    /// The number of a text; `None` if there is no more room for one.
+    /// Returns the number of a text; `None` if there is no room for a new one.
     fn text(&mut self, track: &mut Track, shown: Arc<str>) -> Option<u32> {
         if let Some(text) = track.texts.get(&shown) {
             return Some(*text);
@@ -274,14 +274,14 @@ impl Track {
         self.probe
     }
 
-    /// Counts CPU time of the function, as samples of the clock have found it.
+    /// Adds CPU time of the function that samples of the clock have found.
     pub fn take_cpu(&mut self, samples: u64, cpu_ns: u64) {
         self.fresh.cpu_samples += samples;
         self.fresh.cpu_ns += cpu_ns;
     }
 }
 
-/// What the log says of a probe.
+/// Makes the log's description of a probe.
 fn about(found: &Found, placing: Placing<'_>) -> ProbeAbout {
     let is_stepped = found.sites.iter().any(|site| site.class == Class::Stepped);
     ProbeAbout {

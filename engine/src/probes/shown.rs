@@ -1,4 +1,4 @@
-//! The probes of a run as snapshots have them: data, and nothing that is attached.
+//! The probes of a run as contained in snapshots: data only.
 
 use super::order::{ProbedFunction, Whose};
 use super::suggest::Suggested;
@@ -8,22 +8,22 @@ use std::time::Duration;
 /// All probes of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Probes {
-    /// In the order in which they were placed.
+    /// Probes in the order in which they were placed.
     pub list: Vec<Probe>,
-    /// The number of the probe that an order was about last; 0 if that was refused.
+    /// The number of the probe that the last order was about; 0 if the order was refused.
     pub touched: u64,
-    /// Counts up with every order that was about a probe.
+    /// Number of orders about probes so far.
     pub turn: u64,
-    /// What has to be said: why a probe was refused, or taken away.
+    /// A message for the user: why a probe was refused, or removed.
     pub word: Option<Word>,
-    /// Names for what was typed, if they were asked for.
+    /// Suggested names for what was typed, if requested.
     pub suggested: Option<Arc<Suggested>>,
 }
 
-/// A sentence that is said once.
+/// A sentence that is shown once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// Counts up with every sentence.
+    /// Number of the sentence, rising.
     pub number: u64,
     /// The sentence, for the user.
     pub sentence: Arc<str>,
@@ -32,134 +32,133 @@ pub struct Word {
 /// One probe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Probe {
-    /// Never another one's in this run.
+    /// Number of the probe, unique in this run.
     pub number: u64,
-    /// The function, in words.
+    /// Displayed name of the function.
     pub name: Arc<str>,
-    /// Its file.
+    /// Name of its file.
     pub module: Arc<str>,
-    /// The function that was asked for.
+    /// The requested function.
     pub place: ProbedFunction,
     /// The processes whose calls count.
     pub whose: Whose,
-    /// How far it has come.
+    /// The stage that it has reached.
     pub stage: Stage,
-    /// `None` until it was in place.
+    /// Its counts; `None` until it was in place.
     pub seen: Option<Seen>,
 }
 
-/// How far a probe has come.
+/// The stages of a probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
-    /// Its function is being looked for.
+    /// Its function is being looked up.
     Sought,
-    /// There is no such function yet; it is looked for again and again.
+    /// There is no such function yet; it is looked up again and again.
     Missing,
     /// Its breakpoints are set.
     InPlace {
-        /// Until it goes by itself.
+        /// Time until it is removed automatically.
         left: Duration,
     },
-    /// Why it was taken away: words that follow "taken away:".
+    /// It was removed: the reason, in words that follow "taken away:".
     Gone(Arc<str>),
-    /// It is one of a recording. With why it was taken away, if it was.
+    /// It is from a recording. With the reason for its removal, if it was removed.
     Recorded(Option<Arc<str>>),
 }
 
-/// What was seen of a probe's calls.
+/// The counts of a probe.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     /// Where its breakpoints are.
     pub site: Site,
     /// How long it has been in place.
     pub time: Duration,
-    /// Calls that began.
+    /// Number of calls that began.
     pub calls: u64,
-    /// Calls that began and ended.
+    /// Number of calls that began and ended.
     pub returns: u64,
-    /// Hits of processes that are no targets.
+    /// Number of hits by processes that are not targets.
     pub others: u64,
-    /// Hits of a tracepoint that the kernel left out.
+    /// Number of hits of a tracepoint that the kernel skipped.
     pub missed: u64,
-    /// Calls in a second, lately.
+    /// Calls per second, recently.
     pub calls_per_second: f64,
-    /// Calls of each of the last seconds, the newest last; at most [`TREND_MAX`].
+    /// Number of calls in each of the last seconds, the newest last; at most [`TREND_MAX`].
     pub trend: Vec<u32>,
-    /// What it takes from the programs.
+    /// Its cost for the programs.
     pub cost: ProbeCost,
-    /// How long calls took; `None` until one has returned.
+    /// Durations of calls; `None` until one has returned.
     pub latency: Option<Latency>,
-    /// CPU time of the function in that time, counted by samples; `None` where it is
-    /// too early to tell.
+    /// CPU time of the function in that time, counted by samples; `None` if it is too early.
     pub on_cpu: Option<OnCpu>,
-    /// What was read of the calls, in the order that was asked for.
+    /// The values that were read, in the requested order.
     pub values: Vec<ProbeValue>,
-    /// Values for which there was no room.
+    /// Number of values for which there was no room.
     pub values_lost: u64,
     /// Whole stacks above the function, of some calls.
     pub callers: Shares,
     /// The threads that made these calls.
     pub threads: Shares,
-    /// Stacks that do not reach their thread's first function.
+    /// Number of stacks that do not reach their thread's first function.
     pub stacks_cut: u64,
-    /// Stacks that were due and could not be taken, or not be kept.
+    /// Number of stacks that were due and could not be taken, or not be stored.
     pub stacks_lost: u64,
 }
 
-/// Seconds of [`Seen::trend`].
+/// Maximum number of seconds in [`Seen::trend`].
 pub const TREND_MAX: usize = 60;
 
 /// Where the breakpoints are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Site {
-    /// Where the function starts, as the linker wrote it.
+    /// Link address of the function's start.
     pub address: u64,
-    /// The language of its code, in words.
+    /// Identifier of the language of its code.
     pub language: Arc<str>,
-    /// Copies of the function, and breakpoints in all.
+    /// Number of copies of the function.
     pub copies: usize,
-    /// How many breakpoints there are in all copies.
+    /// Number of breakpoints in all copies.
     pub breakpoints: usize,
-    /// Some of them are run by a single step, which costs more.
+    /// Whether some of them are single-stepped, which costs more.
     pub is_stepped: bool,
-    /// The ends of calls are seen.
+    /// Whether the ends of calls are seen.
     pub is_timed: bool,
-    /// A loop begins at its first instruction: each round counts as a call.
+    /// Whether a loop begins at the function's first instruction: each iteration counts as a call.
     pub repeats: bool,
-    /// It is a tracepoint of the kernel, and no function: there is no breakpoint.
+    /// Whether it is a tracepoint of the kernel, which needs no breakpoint.
     pub is_point: bool,
-    /// What the arguments of a tracepoint are called.
+    /// Names of the arguments of a tracepoint.
     pub arguments: Vec<Arc<str>>,
 }
 
-/// What a probe takes from the programs that hit it.
+/// The cost of a probe for the programs that hit it.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ProbeCost {
-    /// Of one hit, as it was measured on this machine.
+    /// Cost of one hit in nanoseconds, measured on this machine.
     pub hit_ns: u64,
-    /// What is shown as the time of a call that does nothing.
+    /// The time that is displayed for a call that does nothing, in nanoseconds.
     pub floor_ns: u64,
-    /// Of one CPU, lately, as a share.
+    /// Recent cost as a share of one CPU.
     pub share: f64,
-    /// At which share it is taken away.
+    /// The share at which it is removed.
     pub share_max: f64,
 }
 
-/// How long calls took.
+/// Durations of calls.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Latency {
-    /// Half of the calls were not longer.
+    /// Duration that half of the calls did not exceed.
     pub p50_ns: u64,
-    /// Nine of ten were not longer.
+    /// Duration that 90 % of the calls did not exceed.
     pub p90_ns: u64,
-    /// 99 of 100 were not longer.
+    /// Duration that 99 % of the calls did not exceed.
     pub p99_ns: u64,
-    /// The longest one.
+    /// Duration of the longest call.
     pub max_ns: u64,
-    /// All of them together.
+    /// Sum of the durations of all calls.
     pub sum_ns: u64,
-    /// From, up to, how many calls: in steps of a quarter of a power of two, only those
-    /// with calls.
+    /// From, up to, number of calls: in steps of a quarter of a power of two, only those with
+    /// calls.
     pub buckets: Vec<(u64, u64, u64)>,
 }
 
@@ -173,62 +172,62 @@ pub struct OnCpu {
 }
 
 impl Seen {
-    /// How much of the time of its calls the function was on a CPU, and how far that may
-    /// be off: 95 of 100 times it is within. `None` where there is too little to tell.
+    /// Share of the time of its calls that the function was on a CPU, and the margin of error at 95
+    /// %. `None` if there is too little data.
     pub fn busy_share(&self) -> Option<(f64, f64)> {
         let (latency, on_cpu) = (self.latency.as_ref()?, self.on_cpu?);
-        // What the probe itself adds to every call is not the function's.
+        // The overhead of the probe itself, in every call, is not the function's time.
         let own_ns = self.cost.floor_ns.saturating_mul(self.returns);
         let time_ns = latency.sum_ns.saturating_sub(own_ns);
         if time_ns < BUSY_TIME_MIN_NS || self.time < BUSY_AFTER {
             return None;
         }
-        // None of the samples hit it: that tells neither a share nor how far it is off, as it
-        // is not known what a sample stands for.
+        // Without a sample neither the share nor its margin can be computed, as it is unknown what
+        // a sample stands for.
         if on_cpu.samples == 0 {
             return None;
         }
         let share = on_cpu.cpu_ns as f64 / time_ns as f64;
         let samples = on_cpu.samples as f64;
-        // Poisson.
+        // The margin of a Poisson distribution.
         let off = share / samples * 1.96 * samples.sqrt();
         (off <= BUSY_OFF_MAX).then_some((share.min(1.0), off))
     }
 }
 
-/// A share that may be off by more than that says nothing.
+/// Maximum margin: a share that is less certain is not shown.
 const BUSY_OFF_MAX: f64 = 0.5;
 
-/// Less time than that is not compared with samples: hardly one hits it.
+/// Minimum time that is compared with samples: a shorter one is hardly ever hit.
 const BUSY_TIME_MIN_NS: u64 = 20_000_000;
 const BUSY_AFTER: Duration = Duration::from_secs(2);
 
-/// Values that were read of the calls.
+/// The readings of one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeValue {
-    /// As it was typed.
+    /// The expression as typed.
     pub expression: Arc<str>,
-    /// Where it was, in words.
+    /// Where the value is, in words.
     pub register: Arc<str>,
-    /// The most frequent ones.
+    /// The most frequent values, with their numbers.
     pub top: Vec<(Arc<str>, u64)>,
-    /// How often all others came.
+    /// Number of all other values.
     pub others: u64,
-    /// How often the value could not be read.
+    /// Number of times that the value could not be read.
     pub unreadable: u64,
 }
 
-/// What sampled calls have in common, most first, and of how many.
+/// Groups of sampled calls, most frequent first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Shares {
-    /// What they have in common, and how many calls have it.
+    /// What the calls of a group have in common, and their number.
     pub rows: Vec<(Arc<[Arc<str>]>, u64)>,
-    /// How many calls were looked at.
+    /// Number of calls in all groups.
     pub all: u64,
 }
 
-/// The callers of a recursion as one: of `f < f < f < main` is told `f (recursive) < main`, as
-/// a user wants to know who began it, and not how deep each call was.
+/// Merges the callers of a recursion: `f < f < f < main` becomes `f (recursive) < main`, as it
+/// matters who began the recursion, and not how deep each call was.
 pub fn folded(names: Vec<Arc<str>>) -> Vec<Arc<str>> {
     let runs = names.chunk_by(|a, b| a == b);
     let one = |run: &[Arc<str>]| match run {
@@ -286,7 +285,7 @@ mod tests {
             (share - 0.25).abs() < 1e-9 && (off - 0.049).abs() < 1e-9,
             "{share} {off}"
         );
-        // Of none it is not known how far it is off.
+        // Without a sample the margin is unknown.
         assert_eq!(seen(0).busy_share(), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Names that somebody who types may mean: of functions, markers and tracepoints.
+//! Suggests names while the user types: functions, markers and tracepoints.
 
 use super::find::{marker_names, names, tracepoint_names};
 use super::modules::Module;
@@ -7,34 +7,34 @@ use profile::few;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Names that are suggested at once.
+/// Maximum number of suggested names.
 const SUGGESTED_MAX: usize = 100;
 
-/// Names that are looked at, of all that begin or go on as what was typed.
+/// Maximum number of names that are considered, of all that contain what was typed.
 const FOUND_MAX: usize = 20_000;
 
-/// Of fewer letters everything is a name.
+/// Minimum length of the text: a shorter one matches nearly everything.
 const LETTERS_MIN: usize = 2;
 
 const KINDS: [&str; 2] = ["usdt:", "tracepoint:"];
 
-/// What was typed, and names that may be meant, the best first.
+/// Suggested names for what was typed, the best first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suggested {
-    /// What was typed when they were looked for.
+    /// The typed text when they were looked up.
     pub typed: Arc<str>,
-    /// As they would be typed.
+    /// The names, in the form in which they would be typed.
     pub names: Vec<Arc<str>>,
 }
 
-/// Looks for names that have what was typed, else for one that is spelled much like it.
+/// Looks up names that contain what was typed, else one with a similar spelling.
 pub fn suggest(typed: &str, modules: &[Module]) -> Suggested {
     let kinds = KINDS.iter().filter(|kind| kind.starts_with(typed));
     let mut suggested: Vec<String> = kinds.map(|kind| kind.to_string()).collect();
     if typed.starts_with("usdt:") {
         suggested.extend(containing(typed, marker_names(modules)));
     } else if let Some(point) = typed.strip_prefix("tracepoint:") {
-        // The subsystem stays as it was typed: types do not tell of it.
+        // The subsystem is kept as typed, because types do not contain it.
         let (before, name) = match point.split_once(':') {
             Some((subsystem, name)) => (format!("tracepoint:{subsystem}:"), name),
             None => ("tracepoint:".to_string(), point),
@@ -74,7 +74,7 @@ pub fn suggest(typed: &str, modules: &[Module]) -> Suggested {
     }
 }
 
-/// The names that have a part in them: those that begin with it first, then the shortest.
+/// Returns the names that contain a part: those that begin with it first, then the shortest.
 fn containing(part: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let found = names.filter(|name| name.contains(part)).take(FOUND_MAX);
     let mut found: Vec<String> = found.collect::<BTreeSet<_>>().into_iter().collect();

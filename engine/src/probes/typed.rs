@@ -1,10 +1,10 @@
-//! Values by the names and types of debug information.
+//! Resolves values by the names and types of debug information.
 //!
-//! Whose types are taken, in this order:
+//! Types are taken from these files, in this order:
 //!
-//! 1. those of the file that is probed, or of its debug file
-//! 2. those of a file that the user has named: of the same build, or of another one whose
-//!    structures are taken to lie as they do here
+//! 1. the probed file, or its debug file
+//! 2. a file that the user specified: of the same build, or of another one whose structures are
+//!    assumed to have the same layout
 
 use super::expression::{Known, KnownParameter, Values};
 use super::modules::{Module, TYPES_BYTES_MAX};
@@ -18,16 +18,16 @@ use symbolize::opener;
 use symbolize::sites::{Function, Language};
 use symbolize::{FileSource, Reason};
 
-/// A file that a user has named for its types.
+/// A file that the user specified for its types.
 #[derive(Debug)]
 pub struct TypesFile {
-    /// As it was named, safe to print.
+    /// Its name as specified, safe to print.
     name: String,
     types: DebugTypes,
 }
 
 impl TypesFile {
-    /// Opens the file of a path. The error is a sentence.
+    /// Opens the file. The error is a sentence.
     pub fn open(path: &Path) -> Result<TypesFile, String> {
         let bytes = path.as_os_str().as_encoded_bytes();
         let name = symbolize::sanitize(bytes).into_owned();
@@ -54,7 +54,7 @@ impl TypesFile {
         }
     }
 
-    /// Says whose types they are for a file that is probed, and whether that is the same build.
+    /// Describes the file, and whether it is the same build as the probed file.
     pub fn explain(&self, module: &Module) -> String {
         let of = |id: &[u8]| {
             if id.is_empty() {
@@ -86,7 +86,7 @@ impl TypesFile {
     }
 }
 
-/// A sentence as the end of another one.
+/// Converts a sentence to the end of another one.
 fn lower(sentence: &str) -> String {
     let sentence = sentence.trim_end_matches('.');
     let mut letters = sentence.chars();
@@ -100,14 +100,13 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Values of a function, and whether types of the file of the user were needed for them.
+/// Resolved values, and whether types of the user's file were needed.
 pub struct Typed {
     pub values: Values,
     pub by_file: bool,
 }
 
-/// The values that are read of a function, as types tell of them. The error is a sentence:
-/// nothing tells of a name.
+/// Resolves the values for a function. The error is a sentence: a name is unknown.
 pub fn typed(
     values: &Values,
     module: &Module,
@@ -173,7 +172,7 @@ pub fn typed(
     }
 }
 
-/// Values with these types. A value without names is as it was typed where they do not help.
+/// Resolves values with these types. A value without names stays as typed if the types do not help.
 fn with(
     types: &DebugTypes,
     signature: Result<Signature, NoSignature>,
@@ -224,12 +223,12 @@ fn with(
     typed.collect::<Result<Vec<_>, _>>().and_then(Values::new)
 }
 
-/// The signature of a function of the very file.
+/// Returns the signature of a function in its own file.
 fn at(types: &DebugTypes, function: &Function) -> Result<Signature, NoSignature> {
     types.signature_at(function.start, &function.raw, convention(function))
 }
 
-/// Whose rules the callers of a function keep to.
+/// Returns the calling convention of a function.
 fn convention(function: &Function) -> Convention {
     match function.language {
         Language::C | Language::Cpp => Convention::C,

@@ -1,27 +1,27 @@
-//! What somebody typed to say which functions are meant.
+//! Parses the text with which the user specifies functions.
 
 use regex::Regex;
 
-/// Which functions are meant: `malloc`, `libc.so.6!malloc`, `app+0x1a40`, `^pg_.*`,
+/// A specification of functions: `malloc`, `libc.so.6!malloc`, `app+0x1a40`, `^pg_.*`,
 /// `scan.c:120`, `usdt:postgresql:query__start`, `tracepoint:sched:sched_switch`.
 #[derive(Debug, Clone)]
 pub struct Wanted {
-    /// As it was typed.
+    /// The text as typed.
     pub text: String,
-    /// The name of the file, or its beginning up to a dot.
+    /// Name of the file, or its beginning up to a dot.
     pub module: Option<String>,
-    /// Which functions of it.
+    /// The functions of the file.
     pub what: What,
 }
 
 /// Which functions of a file are meant.
 #[derive(Debug, Clone)]
 pub enum What {
-    /// A name, else a pattern, if it can be one.
+    /// A name and, if the text can be one, a pattern.
     Name(String, Option<Regex>),
     /// An offset in the file.
     Offset(u64),
-    /// A place that a programmer has marked, `provider:name`; a pattern, if it can be one.
+    /// A marker, `provider:name` (USDT); a pattern, if it can be one.
     Marker(String, Option<Regex>),
     /// A tracepoint of the kernel: its subsystem, if that was typed, and its name; a pattern of
     /// names, if it can be one.
@@ -30,7 +30,7 @@ pub enum What {
     Line(String, u32),
 }
 
-/// The functions of a list. Commas inside of brackets are those of C++.
+/// Splits a list. Commas inside of brackets belong to C++ names.
 pub fn split(list: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0i32, 0);
@@ -51,7 +51,7 @@ pub fn split(list: &str) -> Vec<&str> {
 }
 
 impl Wanted {
-    /// Reads one of them. The error is a sentence.
+    /// Parses one element. The error is a sentence.
     pub fn parse(text: &str) -> Result<Wanted, String> {
         let wanted = |module: Option<&str>, what| Wanted {
             text: text.to_string(),
@@ -103,9 +103,8 @@ impl Wanted {
         Ok(wanted(module, What::Name(name.to_string(), pattern(name))))
     }
 
-    /// Whether a file of this name is meant.
-    ///
-    /// `libc` and `libc.so` fit `libc.so.6`, and `libc` does not fit `libcrypto.so`.
+    /// Whether a file with this name matches. `libc` and `libc.so` match `libc.so.6`, but `libc`
+    /// does not match `libcrypto.so`.
     pub fn fits_module(&self, name: &str) -> bool {
         self.module.as_ref().is_none_or(|wanted| {
             let behind = name.strip_prefix(wanted.as_str());
@@ -120,8 +119,7 @@ fn pattern(text: &str) -> Option<Regex> {
     can_be.then(|| Regex::new(text).ok()).flatten()
 }
 
-/// `file.c:120`; not `ns::name`.
-/// The file and the line.
+/// Parses `file.c:120`, but not `ns::name`, as a file and a line.
 fn as_line(text: &str) -> Option<(&str, u32)> {
     let (file, line) = text.rsplit_once(':')?;
     let is_file = file.contains('.') && !file.ends_with(':');
@@ -157,7 +155,7 @@ mod tests {
         assert!(matches!(wanted.what, What::Name(_, None)));
         let wanted = Wanted::parse("^pg_.*").unwrap();
         assert!(matches!(wanted.what, What::Name(_, Some(_))));
-        // A method of Go is no pattern: its star has nothing to repeat.
+        // A method of Go is not a pattern: its star has nothing to repeat.
         let wanted = Wanted::parse("main.(*T).Get").unwrap();
         assert!(matches!(wanted.what, What::Name(_, None)));
         let wanted = Wanted::parse("postgres!usdt:postgresql:query-start").unwrap();

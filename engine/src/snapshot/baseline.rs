@@ -1,39 +1,40 @@
-//! What others are compared with.
+//! The baseline of a comparison.
 
 use profile::{Cancel, Query, Selection, View};
 use std::sync::Arc;
 
-/// A query, and the profile as it was.
+/// A query, and the profile to which it applies.
 #[derive(Debug, Clone)]
 pub struct Baseline {
-    /// Tells one from the next.
+    /// Distinguishes one baseline from the next.
     number: u64,
     view: View,
     query: Query,
     source: Source,
-    /// Whose samples they are, in words.
+    /// Description of the samples.
     whose: Arc<str>,
     other: Option<Other>,
 }
 
-/// What is counted otherwise on the other side.
+/// How the baseline differs from what it is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Other {
-    /// Those of another process, say.
+    /// Another scope, such as another process.
     Scope,
     Filter,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// What was shown; when that begins.
+    /// The same scope at an earlier time; when its window begins.
     Shown { start_ns: u64 },
     /// Another recording.
     File,
 }
 
 impl Baseline {
-    /// What is shown, and whose samples that are in words. `number` counts up, from 1.
+    /// Makes a baseline of what is displayed, with a description of its samples. `number` rises,
+    /// from 1.
     pub fn shown(
         number: u64,
         view: View,
@@ -51,7 +52,7 @@ impl Baseline {
         }
     }
 
-    /// All of a recording, and its name.
+    /// Makes a baseline of a whole recording, with its name.
     pub fn of_file(view: View, name: impl Into<Arc<str>>) -> Self {
         Baseline {
             number: 0,
@@ -63,13 +64,12 @@ impl Baseline {
         }
     }
 
-    /// The baseline as it is compared with what `now` asks for:
+    /// Returns the baseline as it is compared with the query `now`:
     ///
-    /// 1. A recording is counted by the filter of `now`, and as a whole: its processes are
-    ///    others.
-    /// 2. What was shown is narrowed as `now` was since: the same part is compared of both.
-    /// 3. Where `now` is no part of what was shown, such as another process, that is what is
-    ///    to be compared, and each side is counted by its own scope or filter.
+    /// 1. A recording is counted as a whole by the filter of `now`: its processes are others.
+    /// 2. What was displayed is narrowed as `now` was since: the same part of both is compared.
+    /// 3. If `now` is not a part of what was displayed, such as another process, the difference is
+    ///    what is wanted, and each side is counted by its own scope or filter.
     pub fn beside(&self, now: &Query) -> Baseline {
         let mut baseline = self.clone();
         let Query { scope, filter, .. } = &mut baseline.query;
@@ -88,7 +88,7 @@ impl Baseline {
         baseline
     }
 
-    /// Whose samples they are, where other samples are counted on the other side.
+    /// Description of its samples, if the other side counts different ones.
     pub fn whose(&self) -> Option<&str> {
         Some(match self.other? {
             Other::Scope => &*self.whose,
@@ -96,8 +96,8 @@ impl Baseline {
         })
     }
 
-    /// What it counts, with the names of today and in the metric of `now` if it has that.
-    /// `None` if it was cancelled.
+    /// Selects its samples, with current names, and in the metric of `now` if it has that. `None`
+    /// if it was cancelled.
     pub fn select(&self, now: &View, cancel: &Cancel) -> Option<Selection> {
         let newest = self.newest(now);
         let wanted = &now.info().metric;
@@ -111,14 +111,14 @@ impl Baseline {
         view.select(&self.query, cancel).ok()
     }
 
-    /// Whether it is of the same store: then numbers of processes, threads and
-    /// functions are the same.
+    /// Whether it is from the same store: then numbers of processes, threads and functions are the
+    /// same.
     pub fn is_of_here(&self) -> bool {
         matches!(self.source, Source::Shown { .. })
     }
 
-    /// The newest view that still has all of it: names that came later are
-    /// those of both sides there.
+    /// Returns the newest view that still has all its samples: then names that were found later
+    /// apply to both sides.
     fn newest<'a>(&'a self, now: &'a View) -> &'a View {
         let Source::Shown { start_ns } = self.source else {
             return &self.view;

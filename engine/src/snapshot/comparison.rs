@@ -1,19 +1,19 @@
-//! The comparison of what is shown with a baseline.
+//! The comparison of the displayed samples with a baseline.
 
 use super::{Baseline, BaselineLacks, People};
 use profile::diff::Diff;
 use std::sync::Arc;
 
-/// What all is compared with, and the results, which come after it. All are `None`
-/// while nothing is compared.
+/// The baseline, and the results, which are computed later. All are `None` while nothing is
+/// compared.
 #[derive(Debug, Clone, Default)]
 pub struct Comparison {
-    /// The samples of before.
+    /// The baseline.
     pub baseline: Option<Arc<Baseline>>,
-    /// The difference, function by function.
+    /// The differences by function.
     pub functions: Option<Arc<Diff>>,
-    /// The difference, process by process and thread by thread.
+    /// The differences by process and thread.
     pub people: Option<Arc<People>>,
-    /// What the numbers of the baseline lack.
+    /// What the samples of the baseline lack.
     pub lacks: Option<Arc<BaselineLacks>>,
 }

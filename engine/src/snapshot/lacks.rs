@@ -1,27 +1,26 @@
-//! What the numbers of the baseline lack: whoever compares has to know it of both
-//! sides.
+//! What the samples of the baseline lack: it has to be known for both sides of a comparison.
 
 use super::{Baseline, Snapshot};
 use profile::{Completeness, Selection, Window};
 
-/// How many samples the baseline has, and what is missing of them.
+/// Number of samples of the baseline, and what is missing of them.
 #[derive(Debug)]
 pub struct BaselineLacks {
-    /// Those in its window that the filter keeps.
+    /// Number of samples in its window that the filter keeps.
     pub samples: u64,
     /// The time that it covers.
     pub window: Window,
-    /// Its clock is the one of what is compared with it.
+    /// Whether its clock is that of the other side.
     pub is_of_here: bool,
-    /// Samples of that time that found no room.
+    /// Number of samples of that time that were lost.
     pub lost: u64,
     /// How many of its stacks are whole, and how many of its frames have names.
     pub completeness: Completeness,
 }
 
 impl BaselineLacks {
-    /// What the part of the baseline that `before` counts lacks; `now` knows when samples were
-    /// lost here.
+    /// Computes what the part of the baseline in `before` lacks; `now` has the times at which
+    /// samples were lost.
     pub fn new(baseline: &Baseline, before: &Selection, now: &Snapshot) -> Self {
         let window = before.window();
         let lost = match &now.run.losses {

@@ -1,21 +1,19 @@
-//! A profile that counts several things, be it a file or one of a live run: one view
-//! for each.
+//! A file or a live run that counts several metrics: one view for each.
 
 use profile::{Metric, View};
 use std::sync::Arc;
 
-/// One of the things that a file counts.
+/// One of the metrics.
 #[derive(Debug, Clone)]
 pub struct Metered {
-    /// As the file or the event calls it.
+    /// Name of the metric in the file, or of the event.
     pub name: Arc<str>,
-    /// The profile's stacks, counted in it; `None` while it is being read.
+    /// The profile's stacks, counted by it; `None` while it is being read.
     pub view: Option<View>,
 }
 
 impl Metered {
-    /// Everything that a view counts, its own metric first; empty where that is one
-    /// thing, as nearly always.
+    /// All metrics of a view, its own first; empty if there is only one, as usual.
     pub fn of_events(view: &View) -> Arc<[Metered]> {
         if view.events().count() == 1 {
             return Arc::default();
@@ -27,7 +25,7 @@ impl Metered {
         metered.collect()
     }
 
-    /// Everything that a view counts but for one metric, of which nothing is known.
+    /// All metrics of a view except one, which has no data.
     pub fn without(view: &View, unknown: &Metric) -> Arc<[Metered]> {
         let known = Self::of_events(view);
         let known = known.iter().filter(|metric| *metric.name != *unknown.name);

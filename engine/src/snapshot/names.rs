@@ -3,35 +3,35 @@
 use super::NamesFrom;
 use std::sync::Arc;
 
-/// Where names come from, and which are still to come.
+/// Where names are from, and which are still being looked up.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
-    /// By module; empty for a recording, which does not tell.
+    /// Sources of names by module; empty for a recording, which does not contain them.
     pub from: Arc<NamesFrom>,
-    /// The files that are being read for names now.
+    /// The files that are currently being read for names.
     pub loading: Vec<Loading>,
-    /// `None` if no servers are named, and for a recording.
+    /// The state of fetching debug files; `None` if no servers are configured, and for a recording.
     pub fetching: Option<FetchState>,
 }
 
-/// Whether debug files are fetched from servers.
+/// The state of fetching debug files from servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchState {
-    /// As `DEBUGINFOD_URLS` names them, safe to print.
+    /// The servers in `DEBUGINFOD_URLS`, safe to print.
     pub servers: Arc<str>,
-    /// The file that waits for the user's consent.
+    /// Name of the file that waits for the user's consent.
     pub asks_for: Option<Arc<str>>,
 }
 
 /// A file whose symbols are being read.
 #[derive(Debug, Clone)]
 pub struct Loading {
-    /// The file, as the screen calls it.
+    /// Displayed name of the file.
     pub module: Arc<str>,
-    /// 0 to 100, where it is known.
+    /// Progress, 0 to 100; `None` if unknown.
     pub percent: Option<u8>,
     /// What is being read: `debug information`.
     pub what: &'static str,
-    /// Over a network.
+    /// Whether it is read over a network.
     pub is_remote: bool,
 }

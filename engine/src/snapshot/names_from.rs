@@ -1,23 +1,23 @@
-//! Where the names of functions come from, by module as the screen calls it.
+//! Where the names of functions are from, by displayed module name.
 
 use std::collections::HashMap;
 use symbolize::Origin;
 
-/// What told the names of a module.
+/// The source of a module's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameSource {
-    /// `None` if several files of that name have theirs from different places.
+    /// Kind of source; `None` if several files of that name have different ones.
     pub origin: Option<Origin>,
-    /// Some of its code was found in source text.
+    /// Whether the source location of some of its code is known.
     pub has_lines: bool,
 }
 
-/// What told the names, for every module that has some.
+/// The sources of names, for every module that has names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamesFrom(HashMap<String, NameSource>);
 
 impl NamesFrom {
-    /// Adds what told the names of one file.
+    /// Adds the source of one file.
     pub fn note(&mut self, module: &str, origin: Origin, has_lines: bool) {
         let Some(known) = self.0.get_mut(module) else {
             let source = NameSource {
@@ -31,7 +31,7 @@ impl NamesFrom {
         known.has_lines |= has_lines;
     }
 
-    /// What told the names of a module; `None` if it has none yet.
+    /// Returns the source of a module's names; `None` if it has no names yet.
     pub fn of(&self, module: &str) -> Option<NameSource> {
         self.0.get(module).copied()
     }
@@ -43,7 +43,7 @@ impl NamesFrom {
 }
 
 impl NameSource {
-    /// In words: `debug file`, `exports`, or `several`.
+    /// Returns the source in words: `debug file`, `exports`, or `several`.
     pub fn label(self) -> &'static str {
         self.origin.map_or("several", Origin::label)
     }
@@ -63,7 +63,7 @@ mod tests {
         all.note("libc.so.6", Origin::Exports, false);
         let libc = all.of("libc.so.6").unwrap();
         assert_eq!((libc.label(), libc.has_lines), ("several", true));
-        // They do not agree later, either.
+        // Once they differ, they stay `several`.
         all.note("libc.so.6", Origin::DebugFile, true);
         assert_eq!(all.of("libc.so.6").unwrap().origin, None);
         assert_eq!(all.of("other"), None);

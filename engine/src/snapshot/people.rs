@@ -1,8 +1,8 @@
-//! What each process and thread had in the baseline.
+//! The samples of each process and thread in the baseline.
 //!
-//! In one store a process is the same by its number. In another recording it is
-//! the one with the same name and pid, or else, where only one has that name on
-//! both sides, with the same name; threads likewise, with their tid.
+//! Within one store, a process is identified by its number. In another recording the matching
+//! process is the one with the same name and pid, or else, if only one process on each side has
+//! that name, the one with the same name. Threads are matched in the same way, with their tid.
 
 use super::Baseline;
 use profile::diff::Sides;
@@ -12,26 +12,26 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// What the processes and threads that are shown had in the baseline.
+/// The baseline's samples of the displayed processes and threads.
 #[derive(Debug)]
 pub struct People {
-    /// How many samples each side has.
+    /// Number of samples of each side.
     pub sides: Sides,
-    /// Of each process.
+    /// Samples of each process.
     pub processes: Before<ProcessId>,
-    /// Of each thread, by its process and number.
+    /// Samples of each thread, by its process and tid.
     pub threads: Before<(ProcessId, u32)>,
 }
 
-/// Samples in the baseline, by the key of today's row.
+/// Samples in the baseline, by the key of the current row.
 #[derive(Debug)]
 pub struct Before<K> {
     samples: HashMap<K, u64>,
-    /// What only the baseline has, most samples first.
+    /// Rows that only the baseline has, most samples first.
     pub gone: Vec<(String, u64)>,
 }
 
-/// A row as it is known on either side.
+/// A row with its keys on either side.
 struct Known<K> {
     key: K,
     number: u32,
@@ -41,7 +41,7 @@ struct Known<K> {
 }
 
 impl People {
-    /// Finds for each process and thread of `now` what it had in `before`.
+    /// Finds the samples in `before` for each process and thread of `now`.
     pub fn new(baseline: &Baseline, before: &Selection, now: &Selection) -> Self {
         let (processes, threads) = now.processes_and_threads();
         let (processes_before, threads_before) = before.processes_and_threads();
@@ -63,15 +63,14 @@ impl People {
 }
 
 impl<K: Copy + Eq + Hash> Before<K> {
-    /// 0 for what is new.
+    /// Returns the samples of a row in the baseline; 0 if it is new.
     pub fn of(&self, key: K) -> u64 {
         self.samples.get(&key).copied().unwrap_or(0)
     }
 
-    /// Pairs rows in passes: each takes out what it could pair, and the next one goes
-    /// by less. In one store the number decides. Else name and number come first, and
-    /// then names that are alone on both sides: of two `cc1` nobody knows which was
-    /// which.
+    /// Pairs rows in passes: each pass removes the rows that it could pair, and the next one uses a
+    /// weaker key. Within one store the number is the key. Otherwise name and number come first,
+    /// and then names that occur once on each side: two processes `cc1` cannot be matched.
     fn new(before: Vec<Known<K>>, now: Vec<Known<K>>, is_same_store: bool) -> Self {
         let mut before: Vec<Option<Known<K>>> = before.into_iter().map(Some).collect();
         let mut samples = HashMap::new();
@@ -83,7 +82,7 @@ impl<K: Copy + Eq + Hash> Before<K> {
                     known.entry(name(row)).or_default().push(at);
                 }
             }
-            // Rows of today that have the same name.
+            // Number of current rows with the same name.
             let mut rivals: HashMap<Name<K>, usize> = HashMap::new();
             for row in &open {
                 *rivals.entry(name(row)).or_default() += 1;
@@ -115,7 +114,7 @@ impl<K: Copy + Eq + Hash> Before<K> {
     }
 }
 
-/// What a row goes by in a pass.
+/// The key that a pass uses.
 #[derive(PartialEq, Eq, Hash)]
 enum Name<K> {
     Key(K),
@@ -173,8 +172,7 @@ mod tests {
             row(2, 11, "nginx", 7),
             row(3, 90, "redis", 3),
         ];
-        // 11 is the same pid; the other nginx is the only one left; redis was
-        // started anew.
+        // 11 is the same pid; the other nginx is the only one left; redis was restarted.
         let now = vec![
             row(7, 11, "nginx", 1),
             row(8, 99, "nginx", 2),

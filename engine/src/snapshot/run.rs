@@ -1,22 +1,22 @@
-//! The run: what is sampled, for how long, and what became of it.
+//! The run: what is sampled, for how long, and its state.
 
 use crate::losses::Losses;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is sampled, or was, and what happened to it so far.
+/// What is or was sampled, and its state.
 #[derive(Debug, Clone, Default)]
 pub struct Run {
-    /// What is sampled, in words: `system`, `postgres[4121]`, `3 processes`.
+    /// Description of what is sampled: `system`, `postgres[4121]`, `3 processes`.
     pub scope: Arc<str>,
     /// Whether there is still something to sample.
     pub target: TargetState,
-    /// Every process that was named was stopped by a signal or a debugger: they use no CPU
-    /// until they are continued.
+    /// Whether every specified process was stopped by a signal or a debugger: they use no CPU until
+    /// they are continued.
     pub is_stopped: bool,
     /// Time since sampling began; the length of a recording.
     pub elapsed: Duration,
-    /// CPUs that were busy in the last second, of those that are sampled.
+    /// Number of CPUs that were busy in the last second, of those that are sampled.
     pub busy_cpus: f64,
     /// When samples were lost; `None` if only their sum is known.
     pub losses: Option<Arc<Losses>>,
@@ -32,13 +32,13 @@ pub enum TargetState {
     Starting,
     /// Samples are taken.
     Running,
-    /// It was sampled before; all there is of it has been read.
+    /// Samples were taken earlier; everything has been read.
     Recorded,
-    /// The target is gone. Data is kept.
+    /// The target has ended. Its data is kept.
     Exited {
-        /// Who, and how: `postgres[4121] was killed by SIGSEGV`.
+        /// Which process, and how it ended: `postgres[4121] was killed by SIGSEGV`.
         words: String,
-        /// When, on the clock of samples.
+        /// When it ended, on the clock of samples.
         at_ns: u64,
     },
     /// The engine stopped with an error; the text is the whole sentence.

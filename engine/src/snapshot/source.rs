@@ -12,104 +12,102 @@ use std::time::Duration;
 pub struct Source {
     /// The machine that is sampled.
     pub host: Arc<Host>,
-    /// Samples per second of a busy CPU by now; the report has that of its own.
+    /// Current sampling rate of a busy CPU, per second; the report has its own.
     pub rate_hz: u32,
-    /// Who takes the samples; `None` of a recording, or before it is known.
+    /// How samples are taken; `None` for a recording, or if unknown yet.
     pub engine: Option<EngineKind>,
-    /// How they are taken; `None` of a recording, or before it is known.
+    /// Details of sampling; `None` for a recording, or if unknown yet.
     pub sampler: Option<Arc<Sampler>>,
     /// The file that they are read from; `None` while sampling.
     pub recording: Option<Recording>,
-    /// The machines whose samples come here while they are taken; empty unless there are
-    /// several.
+    /// The machines whose samples are received; empty unless there are several.
     pub machines: Arc<[Machine]>,
-    /// How the budget of CPU time stands; `None` without one.
+    /// State of the CPU budget; `None` without one.
     pub budget: Option<Budget>,
-    /// Why waits are not counted though [`Command::CountWaits`](crate::Command::CountWaits) asked
-    /// for it: a sentence.
+    /// Why waits are not counted although [`Command::CountWaits`](crate::Command::CountWaits)
+    /// requested it: a sentence.
     pub waits_refused: Option<Arc<str>>,
 }
 
-/// How samples are taken.
+/// Details of sampling.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sampler {
-    /// How user stacks are walked.
+    /// How user stacks are walked, in words.
     pub unwinding: &'static str,
-    /// What samples wait in until they are read.
+    /// Description of the buffers in which samples wait until they are read.
     pub buffers: String,
     /// Why the rate cannot be changed; `None` if it can.
     pub rate_is_fixed: Option<&'static str>,
-    /// The kernel allows no more.
+    /// The highest rate that the kernel allows.
     pub rate_max_hz: Option<u32>,
 }
 
 impl Sampler {
-    /// A sentence, if the rate cannot be changed.
+    /// A sentence why the rate cannot be changed; `None` if it can.
     pub fn why_fixed(&self) -> Option<String> {
         let why = self.rate_is_fixed?;
         Some(format!("the rate stays as it is: {why}"))
     }
 }
 
-/// Where the samples come from, if they are not taken now.
+/// The file that samples are read from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recording {
     /// The file's name, or `standard input`; clean.
     pub name: Arc<str>,
-    /// How it was opened, to type it again; empty where there is no file.
+    /// Path as given when it was opened; empty if there is no file.
     pub path: PathBuf,
-    /// What is missing of it because it ends in the middle or is damaged: a
-    /// sentence.
+    /// A sentence about what is missing because the file is cut or damaged.
     pub broken: Option<Arc<str>>,
-    /// When it begins, in ms since 1970, and how long ago that was when it was
-    /// opened; `None` if it does not say.
+    /// When it begins, in ms since 1970, and how long ago that was when it was opened; `None` if
+    /// unknown.
     pub taken: Option<(u64, Duration)>,
-    /// What it does not know.
+    /// What the file does not contain.
     pub lacks: Lacks,
 }
 
-/// One of several machines whose samples come while they are taken.
+/// One of several machines whose samples are received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// What it is called; clean.
+    /// Name of the machine; safe to print.
     pub name: Arc<str>,
-    /// Whether its samples come.
+    /// State of the connection.
     pub state: MachineState,
-    /// How many samples came.
+    /// Number of received samples.
     pub samples: u64,
-    /// How many it lost, because a buffer was full there.
+    /// Number of samples that the machine lost because a buffer was full.
     pub lost: u64,
-    /// How long ago samples came last; `None` if none did.
+    /// Time since samples were last received; `None` if there were none.
     pub silent: Option<Duration>,
-    /// How many ms its clock is ahead of ours. Its times are moved back by that.
+    /// Milliseconds that its clock is ahead of ours. Its times are shifted by that.
     pub ahead_ms: i64,
 }
 
-/// Whether samples of a machine come.
+/// State of the connection to a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MachineState {
     /// There is no connection yet.
     Connecting,
-    /// They come.
+    /// Samples are being received.
     Sampling,
-    /// None come any more, and why: a sentence, clean.
+    /// The connection has ended, for this reason: a sentence, safe to print.
     Gone(Arc<str>),
 }
 
-/// What a source does not know.
+/// What a source does not contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lacks {
-    /// When a sample was taken.
+    /// The times of samples.
     pub time: bool,
-    /// Numbers of processes and threads.
+    /// The pids and tids.
     pub people: bool,
-    /// Which frames had no name: what stands in the place of a name looks like one.
+    /// Which frames had no name: what stands in place of a name looks like one.
     pub unnamed: bool,
 }
 
 impl Recording {
-    /// Takes out of a report what the source made up, and, once all has been
-    /// read, the hope for names that did not come.
+    /// Removes from a report what the source made up. Once everything has been read, names that did
+    /// not come are no longer reported as pending.
     pub fn correct(&self, is_over: bool, report: &mut Report) {
         if self.lacks.people {
             report.threads.clear();

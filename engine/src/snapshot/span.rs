@@ -1,16 +1,16 @@
 //! The *span*: how far back from now a report looks.
 
-/// The time that a report is asked to cover.
+/// The time that a report should cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
-    /// The last seconds, so many.
+    /// The last seconds, this number of them.
     Seconds(u32),
-    /// All that is kept.
+    /// The whole history.
     All,
 }
 
 impl Span {
-    /// What `,` and `.` step through.
+    /// The spans that the keys `,` and `.` step through.
     pub const STEPS: [Span; 4] = [
         Span::Seconds(1),
         Span::Seconds(10),
@@ -30,7 +30,7 @@ impl Span {
         *Self::STEPS.iter().find(longer).unwrap_or(&self)
     }
 
-    /// The largest number stands for all.
+    /// Length in seconds, for comparing; the whole history is the largest number.
     fn seconds(self) -> u32 {
         match self {
             Span::Seconds(seconds) => seconds,

@@ -6,42 +6,43 @@ use profile::{Activity, Cancel, Delays, Held, Now, Query, Report, ThreadDid, Vie
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Two windows of snapshots that follow each other may be shifted so much, and are taken for one.
+/// Maximum shift between the windows of successive snapshots that are treated as the same window.
 const SHIFT_NS: u64 = 1_500_000_000;
 
-/// A snapshot has at most so many pairs of a thread that waited and a thread that it waited for;
-/// of more, those with the shortest waits are left out.
+/// Maximum number of pairs of waiter and holder in a snapshot; beyond it those with the shortest
+/// waits are left out.
 const HOLDERS_MAX: usize = 4096;
 
-/// What is known of waits in a window.
+/// Waits in a window.
 #[derive(Debug, Clone, Default)]
 pub struct Waited {
-    /// What it is of.
+    /// The window.
     pub window: Window,
-    /// Rising by number, so that one is found by it; where several had a number, the oldest
-    /// first.
+    /// Threads by rising tid, for look-up by tid; if several had the same tid, the oldest first.
     pub threads: Vec<ThreadStates>,
-    /// The longest first.
+    /// Pairs of waiter and holder, longest waits first.
     pub holders: Vec<Held>,
-    /// By thread, the function of the program's own code in which it ended waits of others, of
-    /// several the one whose ends were waited for longest. Empty where that is not followed.
+    /// For each thread the function of the program's own code in which it ended waits of other
+    /// threads; if there are several, the one with the longest waits. Empty if that is not
+    /// followed.
     pub ends_in: HashMap<u32, Arc<str>>,
 }
 
 /// A thread that another one waits for, directly or through others.
 #[derive(Debug, Clone, Copy)]
 pub struct Link<'a> {
-    /// Which thread.
+    /// The thread.
     pub thread: &'a ThreadStates,
-    /// It stands in the chain before already: all of them wait for each other, for ever.
+    /// Whether it already occurs earlier in the chain: then all of them wait for each other, for
+    /// ever.
     pub is_circle: bool,
 }
 
-/// A chain is not followed further than this.
+/// Maximum length of a chain.
 const CHAIN_MAX: usize = 16;
 
 impl Waited {
-    /// What the log of a view tells of a window.
+    /// Reads the waits of a window from the log of a view.
     pub fn of(view: &View, window: Window) -> Self {
         let log = view.states();
         let did = log.between(window.start_ns, window.end_ns);
@@ -55,8 +56,8 @@ impl Waited {
         }
     }
 
-    /// Learns in which functions threads ended waits of others: `kept_waiting` counts those waits,
-    /// and `query` is that of the report.
+    /// Finds the functions in which threads ended waits of others: `kept_waiting` counts those
+    /// waits, and `query` is that of the report.
     pub fn learn_ends(&mut self, kept_waiting: &View, query: &Query) {
         let query = Query {
             window: query.window,
@@ -72,8 +73,8 @@ impl Waited {
         self.ends_in = functions.collect();
     }
 
-    /// What threads did in the window of a report, which is of this view and query: its rows are
-    /// told, and threads are called as there.
+    /// Reads what threads did in the window of a report, which was made from this view and query.
+    /// Sets it in the report's rows, and uses the report's thread names.
     pub fn told(report: &mut Report, view: &View, query: &Query) -> Self {
         let mut waited = Self::of(view, report.window);
         let names = report.threads.iter();
@@ -87,21 +88,21 @@ impl Waited {
         waited
     }
 
-    /// A thread by its number; the last that had it.
+    /// Returns the last thread with this tid.
     pub fn thread(&self, tid: u32) -> Option<&ThreadStates> {
         let behind = self.threads.partition_point(|thread| thread.tid <= tid);
         let last = self.threads[..behind].last();
         last.filter(|thread| thread.tid == tid)
     }
 
-    /// For how long a thread has been doing what it does.
+    /// For how long a thread has been in its current state.
     pub fn for_ns(&self, thread: &ThreadStates) -> u64 {
         self.window.end_ns.saturating_sub(thread.state_since_ns)
     }
 
-    /// The threads that a thread waits for now: the owner of the lock that it waits for, the
-    /// owner of the one which that thread waits for, and so on to one that waits for no lock,
-    /// or whose lock does not say its owner. Empty if it waits for nobody that is known.
+    /// Returns the threads that a thread waits for now: the owner of the lock that it waits for,
+    /// the owner of the lock which that thread waits for, and so on, up to a thread that waits for
+    /// no lock, or whose lock has no known owner. Empty if the owner is unknown.
     pub fn chain(&self, tid: u32) -> Vec<Link<'_>> {
         let find = |tid: u32| self.thread(tid).filter(|thread| !thread.has_ended);
         let mut chain: Vec<Link<'_>> = Vec::new();
@@ -117,9 +118,9 @@ impl Waited {
         chain
     }
 
-    /// Tells the rows of a report, which is of this query, what threads did; nothing if the
-    /// window is another one. Those that waited all the time have no sample, and get a row
-    /// unless a filter asks for something.
+    /// Sets in the rows of a report, which was made by this query, what threads did; does nothing
+    /// if the window is another one. Threads that waited all the time have no sample; they get a
+    /// row unless there is a filter.
     pub fn add_to(&self, report: &mut Report, view: &View, query: &Query) {
         let (own, its) = (self.window, report.window);
         let is_near = |a: u64, b: u64| a.abs_diff(b) <= SHIFT_NS;
@@ -151,47 +152,47 @@ impl Waited {
     }
 }
 
-/// What a thread did in a window: every moment of it was in one state.
+/// What a thread did in a window: every moment is counted in one state.
 #[derive(Debug, Clone)]
 pub struct ThreadStates {
     /// Its process.
     pub pid: u32,
-    /// The thread.
+    /// The tid.
     pub tid: u32,
     /// Its name.
     pub comm: Arc<str>,
     /// Nanoseconds in each of [`WaitState::ALL`].
     pub ns: [u64; WaitState::ALL.len()],
-    /// How often it was so long in the queue.
+    /// Number of waits in the queue for a CPU, by length.
     pub delays: Delays,
-    /// What it does now.
+    /// Its current state.
     pub state: WaitState,
     /// Since when, on the clock of the samples.
     pub state_since_ns: u64,
-    /// It did so already when it was seen first.
+    /// Whether it was in that state when it was first seen.
     pub was_so_before: bool,
-    /// If it waits for a lock now: the thread of its process that has it. `None` where the
-    /// lock does not say it.
+    /// If it waits for a lock now: the tid of the owner. `None` if the lock does not contain it.
     pub owner: Option<u32>,
-    /// It has ended by the end of the window, or nothing tells what it was doing then.
+    /// Whether it had ended at the end of the window, or its state then is unknown.
     pub has_ended: bool,
-    /// What it did most in each stretch of its life, further back than a short window: rising.
+    /// The state with most time in each stretch of its life, rising. Reaches further back than a
+    /// short window.
     pub course: Arc<[Stretch]>,
 }
 
-/// What a thread did most in a stretch of its life.
+/// The main state of a thread in a stretch of its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
-    /// From when, on the clock of the samples.
+    /// Beginning, on the clock of the samples.
     pub start_ns: u64,
-    /// Until when.
+    /// End.
     pub end_ns: u64,
-    /// The state that there was most time in.
+    /// The state with most time.
     pub state: WaitState,
 }
 
 impl ThreadStates {
-    /// `None` if it has a state that there is no word for.
+    /// Converts an entry of the log; `None` if it has an unknown state.
     fn of(did: ThreadDid) -> Option<Self> {
         let course = did.course.iter().map(|(start_ns, end_ns, state)| {
             Some(Stretch {
@@ -223,7 +224,7 @@ impl ThreadStates {
         })
     }
 
-    /// What it did most around a moment; `None` if that is not known.
+    /// Returns the main state around a moment; `None` if unknown.
     pub fn state_at(&self, time_ns: u64) -> Option<WaitState> {
         let after = self
             .course
@@ -248,7 +249,7 @@ mod tests {
         }
     }
 
-    /// What is known of a thread that waits for a lock since the 7th second.
+    /// Waits of a thread that has waited for a lock since the 7th second.
     fn waited() -> Waited {
         let mut ns = [0; WaitState::ALL.len()];
         ns[WaitState::Lock.number()] = 10 * SECOND;
@@ -272,7 +273,7 @@ mod tests {
         }
     }
 
-    /// A profile without a sample that knows the process.
+    /// A profile without samples that contains the process.
     fn view() -> View {
         let mut store = Store::new(Limits::default());
         store.add_process(ProcessId(1), 42, "server");
@@ -301,8 +302,8 @@ mod tests {
             ..one.clone()
         };
         let waited = Waited {
-            // The first waits for the second, that one for the third, which runs; two wait for
-            // each other; one for itself; one for a thread that is not there.
+            // The first waits for the second, which waits for the third, which runs; two wait for
+            // each other; one for itself; one for a thread that does not exist.
             threads: vec![
                 thread(1, Some(2)),
                 thread(2, Some(3)),
@@ -371,7 +372,7 @@ mod tests {
 
     #[test]
     fn of_another_window_or_of_samples_alone_nothing_is_told() {
-        // Readings come once a second.
+        // The sums are read once a second.
         let near = Window {
             start_ns: 21 * SECOND,
             end_ns: 31 * SECOND,

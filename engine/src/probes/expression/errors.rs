@@ -1,5 +1,5 @@
-//! What functions return if they fail: the number of an error of Linux, less than zero, as the
-//! kernel and many libraries have it.
+//! Return values of failing functions: negative numbers of Linux errors, as the kernel and many
+//! libraries return them.
 
 /// The names of the errors from 1 on, on x86-64 (errno-base.h and errno.h in
 /// include/uapi/asm-generic of Linux); empty where there is none.
@@ -140,12 +140,12 @@ const NAMES: [&str; 133] = [
 ];
 
 /// Returns the name of the Linux error that a function reports by returning its negative number,
-/// such as `ENOENT` for -2. `bytes` is the size of the returned number. `None` for any other number,
-/// and for -1: most functions return it for whatever error there was.
+/// such as `ENOENT` for -2. `bytes` is the size of the returned number. `None` for any other
+/// number, and for -1, which most functions return for every error.
 pub fn returned(number: u64, bytes: u32) -> Option<&'static str> {
     let value = match bytes {
         4 => i64::from(number as i32),
-        // Where the type is not known, an `int` has zeros above it.
+        // If the type is unknown, an `int` has zeros above it.
         8 if number >> 31 == 1 => i64::from(number as i32),
         8 => number as i64,
         _ => return None,

@@ -1,4 +1,4 @@
-//! Members of structures by their names: from `prev.mm.owner` to where that lies.
+//! Resolves structure members by name: `prev.mm.owner` becomes offsets.
 //!
 //! ```text
 //! prev            what a parameter is called
@@ -6,51 +6,51 @@
 //! arg1:job.id     the same of a number that is known to be the address of a `job`
 //! ```
 //!
-//! A path with such names is not complete until types are there that know them. Each name
-//! adds its offset; a pointer on the way is one more reading of memory.
+//! A path with such names is incomplete until it is resolved with types. Each name adds its offset;
+//! each pointer on the way is one more read of memory.
 
 use super::{Base, NumberType, Path, WORD};
 use probe::call_orders::register;
 use symbolize::dwarf::Passed;
 use symbolize::types::{Bits, NoMember, Shape, TypeId, Types};
 
-/// Names that lead from a value to a member.
+/// The names that lead from a value to a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fields {
-    /// What has the members. Of a parameter that is named, nothing.
+    /// The value with the members; unused if `parameter` names it.
     pub of: Path,
-    /// The name of a parameter.
+    /// The name of a parameter, if the path begins with one.
     pub parameter: Option<String>,
-    /// The structure whose address it is, if that was typed.
+    /// The structure that the value points to, if that was typed.
     pub cast: Option<String>,
-    /// Each is one of the structure before it.
+    /// The member names; each is a member of the structure before it.
     pub members: Vec<String>,
 }
 
-/// What is known of the values at a place.
+/// What is known about the values at a place.
 #[derive(Clone, Copy)]
 pub struct Known<'k> {
-    /// Knows what types are, and their members.
+    /// The source of types and members.
     pub types: &'k dyn Types,
-    /// What the place is given, in the order of its source text.
+    /// The parameters, in the order of the source text.
     pub parameters: &'k [KnownParameter],
-    /// The type of what a function returns, if it is known.
+    /// The return type of the function, if known.
     pub returns: Option<TypeId>,
 }
 
-/// What is known of one parameter.
+/// What is known about one parameter.
 #[derive(Debug, Clone)]
 pub struct KnownParameter {
-    /// Empty if it has none.
+    /// Name; empty if it has none.
     pub name: String,
-    /// `None` if its type is not known.
+    /// Type; `None` if unknown.
     pub kind: Option<TypeId>,
     /// Where it is when the call begins.
     pub place: Passed,
 }
 
 impl Known<'_> {
-    /// The type of an argument by its number.
+    /// Returns the type of an argument by its number.
     fn of_argument(&self, number: u32) -> Option<TypeId> {
         let is_it = |it: &&KnownParameter| it.place == Passed::Argument(number);
         self.parameters.iter().find(is_it)?.kind
@@ -60,21 +60,21 @@ impl Known<'_> {
 /// What a path leads to.
 #[derive(Debug, Clone, Copy)]
 enum Reached {
-    /// A value of that type, or nobody knows of which.
+    /// A value of that type; `None` if the type is unknown.
     Value(Option<TypeId>),
-    /// The address of one.
+    /// The address of a value of that type.
     Place(TypeId),
-    /// The address of some bits that are one.
+    /// The address of a bit field.
     Bits(TypeId, Bits),
-    /// A structure that is passed in several arguments: its type, how many arguments they are,
-    /// beginning with the base, and whether each of them has eight bytes of it.
+    /// A structure that is passed in several arguments: its type, the number of arguments from the
+    /// base on, and whether each of them has eight bytes of it.
     Parts(TypeId, u32, bool),
 }
 
-/// Members of a structure that lead to the letters of a text, and to their number.
+/// Members of a structure that lead to the characters of a text, and to its length.
 type TextMembers = (&'static [&'static str], &'static [&'static str]);
 
-/// Structures that are texts: strings of Go, of Rust, and of C++ as GCC's library has them.
+/// Structures that are texts: strings of Go, of Rust, and of C++ in GCC's library.
 const TEXTS: [TextMembers; 5] = [
     (&["str"], &["len"]),
     (&["data_ptr"], &["length"]),
@@ -95,19 +95,19 @@ pub struct Resolved {
     pub what: What,
 }
 
-/// What a path leads to, as far as types tell.
+/// What a path leads to, as far as types are known.
 pub enum What {
-    /// Nothing is known of it.
+    /// Nothing is known.
     Unknown,
     Number(NumberType, Vec<(i64, String)>),
-    /// A number that tells which variant of an enumeration a value is, their names, and that of
-    /// the variant which has all other numbers.
+    /// The discriminant of an enumeration, with the names of its variants, and the name of the
+    /// variant for all other values.
     Variant(NumberType, Vec<(i64, String)>, Option<String>),
-    /// The path ends at its first letter.
+    /// Characters; the path ends at the first one.
     Letters,
-    /// The path ends at its first letter, and this one at their number.
+    /// A text; the path ends at its first character, and the path in here at its length.
     Text(Path),
-    /// The path ends where it begins.
+    /// A structure; the path ends at its start.
     Structure,
 }
 
@@ -117,7 +117,7 @@ impl Path {
         self.fields.is_some()
     }
 
-    /// Finds the names. The error is a clause.
+    /// Resolves the names. The error is a clause.
     pub fn resolve(&self, known: Known<'_>) -> Result<Resolved, String> {
         let (mut path, reached) = self.follow(known)?;
         let what = match reached {
@@ -173,7 +173,7 @@ impl Path {
         Ok(Resolved { path, what })
     }
 
-    /// The path up to its last name, and what is there.
+    /// Follows the path up to its last name; returns what is there.
     fn follow(&self, known: Known<'_>) -> Result<(Path, Reached), String> {
         let Some(fields) = &self.fields else {
             let is_bare = self.steps.is_empty() && self.then == 0;
@@ -223,7 +223,7 @@ impl Path {
                 Reached::Parts(_, words, _) => return Err(parts_of(&path, words)),
                 Reached::Value(_) | Reached::Place(_) => {}
             }
-            // The numbers that were typed behind the names go on from their value.
+            // Numbers that were typed after the names apply to the value.
             if let Reached::Place(kind) = reached
                 && let Some(bytes) = bytes_of(&shape(known, kind)?)
             {
@@ -235,13 +235,13 @@ impl Path {
         Ok((path, reached))
     }
 
-    /// Reads memory at the end of the path.
+    /// Appends a read of memory to the path.
     fn read(&mut self, bytes: u64) {
         self.steps.push((self.then, bytes));
         self.then = 0;
     }
 
-    /// Reads some bits at the end of the path.
+    /// Appends a read of a bit field to the path.
     fn read_bits(&mut self, bits: Bits) -> Result<(), String> {
         match (bits.count, bits.bytes()) {
             (0, _) => Err("how many bits it has is not told".into()),
@@ -254,7 +254,7 @@ impl Path {
         }
     }
 
-    /// The path as one to an address or a length, which bits are not.
+    /// Returns the path of an address or a length, which cannot be a bit field.
     pub fn without_bits(self) -> Result<Path, String> {
         match self.bits {
             None => Ok(self),
@@ -262,7 +262,7 @@ impl Path {
         }
     }
 
-    /// Goes on with the steps of another path.
+    /// Appends the steps of another path.
     fn go_on(&mut self, with: &Path) {
         let mut steps = with.steps.iter().copied();
         if let Some((add, bytes)) = steps.next() {
@@ -275,7 +275,7 @@ impl Path {
     }
 }
 
-/// Where the parameter of a name is.
+/// Returns the place of the parameter with this name.
 fn parameter(known: Known<'_>, name: &str) -> Result<(Path, Reached), String> {
     let found = known
         .parameters
@@ -338,7 +338,7 @@ fn no_member(why: NoMember, name: &str) -> String {
     }
 }
 
-/// Says where the parts of a structure are.
+/// Describes where the parts of a structure are.
 fn parts_of(path: &Path, words: u32) -> String {
     let Base::Argument(first) = path.base else {
         return "its parts are in several registers".into();
@@ -348,7 +348,7 @@ fn parts_of(path: &Path, words: u32) -> String {
     format!("its parts are {}", parts.join(", "))
 }
 
-/// A member of a structure whose parts are arguments.
+/// Returns a member of a structure whose parts are arguments.
 fn part(
     known: Known<'_>,
     path: &Path,
@@ -372,7 +372,7 @@ fn part(
     Ok((path, reached))
 }
 
-/// The letters of a text and their number, if a structure is one.
+/// Returns the paths to the characters and to the length of a text, if a structure is one.
 fn texts(known: Known<'_>, path: &Path, reached: Reached) -> Option<(Path, Path)> {
     let kind = match reached {
         Reached::Place(kind) | Reached::Parts(kind, _, true) => kind,
@@ -422,7 +422,7 @@ fn texts(known: Known<'_>, path: &Path, reached: Reached) -> Option<(Path, Path)
     })
 }
 
-/// Goes on to the structure that is there, or that the pointer there leads to.
+/// Follows the path to the structure that is there, or that a pointer there leads to.
 fn into_structure(known: Known<'_>, path: &mut Path, reached: Reached) -> Option<TypeId> {
     let (kind, is_place) = match reached {
         Reached::Value(kind) => (kind?, false),
@@ -446,7 +446,7 @@ fn shape(known: Known<'_>, kind: TypeId) -> Result<Shape, String> {
     shape.ok_or_else(|| "its type is not known".to_string())
 }
 
-/// How many bytes a value has that sums go on from.
+/// Returns the size of a value from which sums are computed.
 fn bytes_of(shape: &Shape) -> Option<u64> {
     match shape {
         Shape::Number { bytes, .. } => Some(u64::from(*bytes)),
@@ -455,7 +455,7 @@ fn bytes_of(shape: &Shape) -> Option<u64> {
     }
 }
 
-/// How a value is written.
+/// Returns how a value is displayed.
 fn shown(shape: &Shape) -> Result<What, String> {
     match shape {
         Shape::Number {

@@ -1,9 +1,8 @@
-//! Probes at places that a programmer has marked (USDT).
+//! Probes at places that programmers marked (USDT).
 //!
-//! A marker may be in several places of a file, and each place may have the arguments in other
-//! registers. The kernel side is given one list of values for a probe. So places become one
-//! probe if all values that the user wants are in the same registers; without values all
-//! places of a marker are one probe.
+//! A marker may be at several places of a file, and each may have its arguments in other registers.
+//! The kernel side has one list of values for a probe. So places become one probe if all wanted
+//! values are in the same registers; without values all places of a marker are one probe.
 
 use super::{Found, Refused, Search, plan};
 use crate::probes::expression::Values;
@@ -13,13 +12,13 @@ use regex::Regex;
 use std::sync::Arc;
 use symbolize::sites::{self, Language, Marker, Refusal};
 
-/// Functions and refusals, or a sentence: there is no such place.
+/// Functions and refusals, or a sentence why there is no such place.
 type Answer = Result<(Vec<Found>, Vec<Refused>), String>;
 
-/// Why a place gets no probe.
+/// Why a place cannot be probed.
 enum NoMarker {
     Refused(Refusal),
-    /// What is wanted of its arguments cannot be: a sentence.
+    /// The wanted arguments cannot be read: a sentence.
     Values(String),
 }
 
@@ -29,7 +28,7 @@ impl From<Refusal> for NoMarker {
     }
 }
 
-/// Every place that is meant: those of one name, else all whose names fit the pattern.
+/// Finds every matching place: those with this name, else all whose names match the pattern.
 pub fn find(modules: &[&Module], name: &str, pattern: Option<&Regex>, search: &Search) -> Answer {
     if search.values.has_results() {
         return Err("a marker returns nothing: leave out `ret`".into());
@@ -74,7 +73,7 @@ pub fn find(modules: &[&Module], name: &str, pattern: Option<&Regex>, search: &S
     if let (true, Some(why)) = (found.is_empty(), without) {
         return Err(why);
     }
-    // Of places whose arguments are elsewhere each is a probe, and has to have a name.
+    // If arguments are at different places, each place is a probe, which needs a name of its own.
     for number in 0..found.len() {
         let name = found[number].name.clone();
         let later = found[number + 1..]
@@ -87,7 +86,7 @@ pub fn find(modules: &[&Module], name: &str, pattern: Option<&Regex>, search: &S
     Ok((found, refused))
 }
 
-/// Adds a place to the probe that has the same name and arguments, or as one of its own.
+/// Adds a place to the probe with the same name and arguments, or as a new one.
 fn add(
     module: &Module,
     marker: &Marker,
@@ -114,7 +113,7 @@ fn add(
                 module: module.name(),
                 address: marker.addr.0,
                 language: match function.language {
-                    // Its registers are named by the note, and no goroutine is looked for.
+                    // Its registers are given in the note, and no goroutine is needed.
                     Language::Go => Language::C,
                     language => language,
                 },

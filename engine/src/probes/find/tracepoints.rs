@@ -1,8 +1,7 @@
 //! Probes at tracepoints of the kernel.
 //!
-//! What tracepoints there are, and what they are given, is told by the kernel's BTF. To which
-//! subsystem one belongs is only told by the kernel's tracefs, where that is mounted; its name
-//! says which one it is without.
+//! The kernel's BTF contains the tracepoints and their arguments. The subsystem of a tracepoint is
+//! only in the kernel's tracefs, if that is mounted; the name is unique without it.
 
 use super::{Found, Refused, Search};
 use crate::probes::expression::Values;
@@ -21,27 +20,27 @@ const TRACEFS: [&str; 2] = [
     "/sys/kernel/debug/tracing/events",
 ];
 
-/// Functions between a tracepoint and the code that it is in run its programs.
+/// Maximum number of functions between a tracepoint and its programs.
 const RUNNERS_MAX: u32 = 12;
 
-/// A place in the kernel, marked by its authors.
+/// A tracepoint: a place in the kernel, marked by its authors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
-    /// What the kernel calls it.
+    /// The kernel's name for it.
     pub name: String,
-    /// What its arguments are called, in their order; empty of one without a name.
+    /// Names of its arguments, in their order; empty for one without a name.
     pub arguments: Vec<String>,
-    /// Code of the kernel that only runs programs at tracepoints, by address: frames of it are
-    /// on each stack, and tell nothing.
+    /// Kernel code that only runs programs at tracepoints, by address: frames of it are on every
+    /// stack, and are not informative.
     pub runners: Vec<Range<u64>>,
-    /// Its stacks can be taken.
+    /// Whether its stacks can be taken.
     pub has_stacks: bool,
 }
 
-/// Functions and refusals, or a sentence: there is no such place.
+/// Functions and refusals, or a sentence why there is no such place.
 type Answer = Result<(Vec<Found>, Vec<Refused>), String>;
 
-/// The tracepoints that are meant: that of a name, else all whose names fit the pattern.
+/// Finds the matching tracepoints: the one with this name, else all whose names match the pattern.
 pub fn find(
     subsystem: Option<&str>,
     name: &str,
@@ -93,7 +92,7 @@ pub fn find(
     Ok((found.collect::<Result<_, String>>()?, Vec::new()))
 }
 
-/// Whether this kernel has a tracepoint whose passes can be counted with their stacks; else a
+/// Checks whether this kernel has a tracepoint that can be counted with stacks; the error is a
 /// sentence.
 pub fn check_point(subsystem: Option<&str>, name: &str) -> Result<(), String> {
     find(subsystem, name, None, &Search::default())?;
@@ -106,13 +105,13 @@ pub fn check_point(subsystem: Option<&str>, name: &str) -> Result<(), String> {
     }
 }
 
-/// The code of the kernel that runs the programs of the tracepoint `name`, by address. Empty where
+/// Returns the kernel code that runs the programs of the tracepoint `name`, by address. Empty if
 /// the names of the kernel's functions cannot be read.
 pub fn runner_code(name: &str) -> Vec<Range<u64>> {
     runners(name, &KernelSymbols::load())
 }
 
-/// The names of all tracepoints of this kernel; none where its types cannot be read.
+/// The names of all tracepoints of this kernel; empty if its types cannot be read.
 pub fn names() -> Vec<String> {
     let bytes = fs::read(VMLINUX).unwrap_or_default();
     let types = Tracepoints::parse(&bytes);
@@ -121,7 +120,7 @@ pub fn names() -> Vec<String> {
     })
 }
 
-/// The tracepoint of all system calls that one of a single call is made of.
+/// Returns the tracepoint of all system calls from which the one for a single call is made.
 fn system_call(name: &str) -> Option<&'static str> {
     if name.starts_with("sys_enter_") {
         Some("sys_enter")
@@ -132,9 +131,9 @@ fn system_call(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether the kernel has the tracepoints in this subsystem, as far as it tells.
+/// Checks whether the kernel has the tracepoints in this subsystem, as far as that is known.
 fn check_subsystem(subsystem: &str, meant: &[Tracepoint]) -> Result<(), String> {
-    // It becomes a part of a path.
+    // The name becomes a part of a path.
     if !subsystem
         .bytes()
         .all(|it| it.is_ascii_alphanumeric() || it == b'_')
@@ -189,8 +188,8 @@ fn at(
     }
 }
 
-/// Tracepoints at which locks of the kernel are waited for, or taken. A program that takes one
-/// of these to write a stack would wait for itself.
+/// Whether the tracepoint is hit when locks of the kernel are waited for, or taken. A program that
+/// takes one of these to write a stack would wait for itself.
 fn is_of_locks(name: &str) -> bool {
     name.starts_with("contention_") || name.starts_with("lock_")
 }

@@ -1,9 +1,8 @@
-//! Sampled stacks of calls, counted, and the names of their frames.
+//! Counts sampled stacks of calls, and names their frames.
 //!
-//! Stacks are kept as addresses and named only when they are shown: a function may be
-//! called from thousands of places, of which a user sees a dozen. Two stacks of the
-//! same names are one row, as a user does not want to see calls from two places of one
-//! function apart.
+//! Stacks are stored as addresses and named only when they are shown: a function may be called from
+//! thousands of places, of which a user sees a dozen. Two stacks with the same names are one row,
+//! as calls from two places of one function need not be distinguished.
 
 use super::Stack;
 use crate::naming::NamedModule;
@@ -15,39 +14,39 @@ use profile::few;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Different stacks, and threads, that are kept of one probe.
+/// Maximum number of different stacks, and of threads, that are kept of one probe.
 const STACKS_MAX: usize = 4_000;
 const THREADS_MAX: usize = 4_000;
 
-/// Of the stacks of a probe those that are named, and those that are shown.
+/// Number of stacks of a probe that are named, and number of those that are shown.
 const STACKS_NAMED: usize = 200;
 const STACKS_SHOWN: usize = 12;
 const THREADS_SHOWN: usize = 6;
 
-/// Names that are kept; when there are more, all are asked for again.
+/// Maximum number of names that are kept; when there are more, all are requested again.
 const NAMES_MAX: usize = 50_000;
 
-/// A frame: its module and its place there.
+/// A frame: its module and its address there.
 type Frame = (ModuleId, u64);
 
-/// Who calls a function.
+/// The callers of a function.
 #[derive(Default)]
 pub struct Callers {
-    /// Without the function itself, innermost first.
+    /// Number of each stack: frames without the function itself, innermost first.
     stacks: HashMap<Box<[Frame]>, u64>,
-    /// The modules of all frames, for asking for their names.
+    /// The modules of all frames, for requesting their names.
     modules: HashMap<ModuleId, Arc<NamedModule>>,
     threads: HashMap<(u32, Arc<str>), u64>,
-    /// Stacks that came, those without room included: the base of shares.
+    /// Number of stacks that arrived, including those without room: the base of shares.
     all: u64,
-    /// Stacks for which there was no room.
+    /// Number of stacks for which there was no room.
     pub lost: u64,
-    /// Stacks that do not reach their thread's first function.
+    /// Number of stacks that do not reach their thread's first function.
     pub cut: u64,
 }
 
 impl Callers {
-    /// Counts one stack, and the thread that it is of.
+    /// Counts one stack and its thread.
     pub fn take(&mut self, stack: Stack, found: &Found) {
         self.all += 1;
         self.cut += u64::from(stack.cut.is_some());
@@ -70,7 +69,7 @@ impl Callers {
         }
     }
 
-    /// How many stacks came.
+    /// Number of stacks that arrived.
     pub fn all(&self) -> u64 {
         self.all
     }
@@ -87,7 +86,7 @@ impl Callers {
         all
     }
 
-    /// The most frequent stacks, of those that have the same names one.
+    /// The most frequent stacks; those with the same names are merged.
     pub fn shares(&self, names: &Names) -> Shares {
         let mut by_names: BTreeMap<Vec<Arc<str>>, u64> = BTreeMap::new();
         for (frames, count) in self.first() {
@@ -103,7 +102,7 @@ impl Callers {
         )
     }
 
-    /// The threads that call most.
+    /// The threads with most calls.
     pub fn threads(&self) -> Shares {
         let rows = self.threads.iter().map(|((tid, comm), count)| {
             let who: Arc<str> = format!("{comm}[{tid}]").into();
@@ -113,7 +112,7 @@ impl Callers {
     }
 }
 
-/// The most frequent rows, falling; rows as frequent come in the order of their names.
+/// The most frequent rows, falling; equally frequent rows are sorted by name.
 fn top(rows: impl Iterator<Item = (Arc<[Arc<str>]>, u64)>, count: usize, all: u64) -> Shares {
     let mut rows: Vec<_> = rows.collect();
     few::sort_by(&mut rows, |a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -121,17 +120,17 @@ fn top(rows: impl Iterator<Item = (Arc<[Arc<str>]>, u64)>, count: usize, all: u6
     Shares { rows, all }
 }
 
-/// The names of frames that callers have.
+/// The names of callers' frames.
 #[derive(Default)]
 pub struct Names {
     known: HashMap<Frame, Option<Arc<str>>>,
-    /// Asked for and not answered.
+    /// Whether a request was not answered yet.
     outstanding: bool,
 }
 
 impl Names {
-    /// The frames of the most frequent stacks that have not been asked for; none while an
-    /// answer is under way.
+    /// The frames of the most frequent stacks whose names were not requested; empty while a request
+    /// is unanswered.
     pub fn unknown<'c>(
         &mut self,
         all: impl Iterator<Item = &'c Callers>,
@@ -162,7 +161,7 @@ impl Names {
         wanted.into_values().collect()
     }
 
-    /// Takes the answer to what was asked, and names the same frames in the log.
+    /// Handles the answer to the request, and names the same frames in the log.
     pub fn take(&mut self, named: Vec<NamedFrames>, recorder: &mut Recorder) {
         self.outstanding = false;
         for (module, names) in named {
@@ -176,7 +175,7 @@ impl Names {
         }
     }
 
-    /// The name of a frame, or its file and place there while it has none.
+    /// Name of a frame, or its file and address while it has none.
     fn of(&self, frame: Frame, modules: &HashMap<ModuleId, Arc<NamedModule>>) -> Arc<str> {
         if let Some(Some(name)) = self.known.get(&frame) {
             return Arc::clone(name);
@@ -187,7 +186,7 @@ impl Names {
     }
 }
 
-/// The short name of a module's file.
+/// Short name of a module's file.
 fn file_of(module: Option<&Arc<NamedModule>>) -> Arc<str> {
     if module.is_some_and(|module| module.is_kernel()) {
         return "[kernel]".into();
@@ -199,7 +198,7 @@ fn file_of(module: Option<&Arc<NamedModule>>) -> Arc<str> {
     file.map_or_else(|| "[no file]".into(), Arc::from)
 }
 
-/// The address of a frame, if it is one of the kernel.
+/// Address of a frame, if it is in the kernel.
 fn kernel_address((module, address): &(Arc<NamedModule>, u64)) -> Option<u64> {
     module.is_kernel().then_some(*address)
 }

@@ -1,4 +1,4 @@
-//! One probe, from the order to its end.
+//! One probe, from the order to its removal.
 
 use super::Counted;
 use super::callers::Callers;
@@ -14,35 +14,37 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Stacks of one probe in a second: enough to tell shares, and little beside the hits.
+/// Target number of stacks per second of one probe: enough for shares, and few compared with the
+/// hits.
 const STACKS_PER_SECOND: f64 = 200.0;
 
-/// Of so many of the first calls one gives its stack.
+/// One in this many of the first calls gives its stack.
 const FIRST_STACKS: u32 = 32;
 
-/// How far apart the marks of a trend are.
+/// Distance of the marks of a trend.
 const MARKED_EVERY: Duration = Duration::from_millis(990);
 
-/// A probe that somebody ordered.
+/// A probe that was ordered.
 pub struct Entry {
     pub number: u64,
     pub place: ProbedFunction,
     pub whose: Whose,
     pub module: Option<Arc<NamedModule>>,
-    /// What is wanted of its calls: how they end, and values.
+    /// What is observed of its calls: how they end, and values.
     pub search: Search,
-    /// The values before the ones that are sought now: if these cannot be read, it goes back to
-    /// them.
+    /// The values before a change that is being looked up: if the new ones cannot be read, these
+    /// are used again.
     pub values_before: Option<Values>,
-    /// When it is taken away.
+    /// Limits at which it is removed.
     pub limits: ProbeLimits,
-    /// How often it was looked for.
+    /// Number of look-ups of its function.
     pub attempt: u64,
-    /// It is in place as long as the run, and is looked for until it is found.
+    /// Whether it stays in place for the whole run, and its function is looked up until it is
+    /// found.
     pub stays: bool,
-    /// When it was looked for last, if there was no such function.
+    /// When its function was last found missing; `None` if it was not.
     pub missing_since: Option<Instant>,
-    /// The finder has not answered yet.
+    /// Whether the finder has not answered yet.
     pub is_asked: bool,
     pub state: EntryState,
 }
@@ -54,12 +56,11 @@ pub struct Entry {
 pub enum EntryState {
     Sought,
     InPlace(Box<Watched>),
-    /// Why it was taken away, and what was counted until then.
+    /// It was removed: the reason, and the counts until then.
     Gone(Box<Past>),
 }
 
-/// What is left of a probe that was taken away. It stays listed until its place is
-/// wanted.
+/// A removed probe. It stays listed until there is no room.
 pub struct Past {
     pub why: Arc<str>,
     pub watched: Option<Box<Watched>>,
@@ -68,7 +69,7 @@ pub struct Past {
 /// A probe that is in place, or was.
 pub struct Watched {
     pub found: Found,
-    /// The number that the kernel side has for it.
+    /// Its number on the kernel side.
     pub probe: u8,
     pub guard: Guard,
     pub limits: ProbeLimits,
@@ -76,21 +77,20 @@ pub struct Watched {
     pub placed: Instant,
     /// When it was placed, on the clock of samples.
     pub placed_ns: u64,
-    /// When its time is over, by the keeper's clock.
+    /// End of its lifetime, by the keeper's clock.
     pub expires: Instant,
-    /// When it was taken away, also on the clock of samples. `None` while it is in
-    /// place.
+    /// When it was removed, also on the clock of samples. `None` while it is in place.
     pub gone: Option<(Instant, u64)>,
-    /// Its first numbers were told.
+    /// Whether its first counts were sent.
     pub is_looked_at: bool,
     pub reading: Option<Reading>,
-    /// When that was counted.
+    /// When `reading` was read.
     read_at: Instant,
     pub texts: Texts,
     pub callers: Callers,
-    /// How far the log of the run is with it; `None` if that has no more room.
+    /// How much of its counts the log of the run has; `None` if the log has no more room.
     pub track: Option<Track>,
-    /// What was counted at the end of each second, the newest last.
+    /// The counts at the end of each second, the newest last.
     marks: VecDeque<Mark>,
     /// What the BPF program does at each hit.
     orders: Orders,
@@ -98,17 +98,17 @@ pub struct Watched {
     pids: Option<Vec<u32>>,
 }
 
-/// What was counted by a moment.
+/// The counts at one moment.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     at: Instant,
     calls: u64,
-    /// Calls, and those of others.
+    /// Calls, and hits of others.
     hits: u64,
 }
 
 impl Mark {
-    /// The moment at which nothing was counted yet.
+    /// A mark with counts of 0.
     fn at(at: Instant) -> Self {
         Self {
             at,
@@ -141,12 +141,12 @@ impl Entry {
         }
     }
 
-    /// The function in words.
+    /// Displayed name of the function.
     pub fn shown(&self) -> &Arc<str> {
         self.place.shown()
     }
 
-    /// What there is of it, in place or not any more.
+    /// The probe, in place or removed.
     pub fn watched(&self) -> Option<&Watched> {
         match &self.state {
             EntryState::Sought => None,
@@ -155,7 +155,7 @@ impl Entry {
         }
     }
 
-    /// What there is of it, to add to it.
+    /// The probe, in place or removed, for changing it.
     pub fn watched_mut(&mut self) -> Option<&mut Watched> {
         match &mut self.state {
             EntryState::Sought => None,
@@ -164,12 +164,12 @@ impl Entry {
         }
     }
 
-    /// Who called it, if it ever was in place.
+    /// Its callers, if it was ever in place.
     pub fn callers(&self) -> Option<&Callers> {
         Some(&self.watched()?.callers)
     }
 
-    /// Puts it into the kernel. The error says why it cannot be.
+    /// Places it in the kernel. The error says why that is not possible.
     pub fn place(
         &mut self,
         calls: &mut Calls,
@@ -181,7 +181,7 @@ impl Entry {
     ) -> Result<(), String> {
         let limits = self.limits;
         let mut orders = Orders {
-            // Until it is known how often it is called.
+            // Until the rate of calls is known.
             stack_odds: u32::MAX / FIRST_STACKS,
             flags: order::STACKS,
             ..Orders::default()
@@ -199,8 +199,7 @@ impl Entry {
             }
             Whose::Processes { pids, .. } => (Scope::Processes(pids.clone()), true),
         };
-        // The scope is exactly whom it is meant for, so the kernel need not look at who
-        // calls.
+        // All hits are by targets, so the kernel need not check the process.
         if is_exact {
             orders.flags |= order::EVERYBODY;
         }
@@ -245,13 +244,13 @@ impl Entry {
         Ok(())
     }
 
-    /// Takes it out of the kernel, and keeps what was counted.
+    /// Removes it from the kernel, and keeps its counts.
     pub fn take_away(&mut self, calls: &mut Calls, recorder: &mut Recorder, why: &str) {
         if let EntryState::InPlace(_) = &self.state
             && let EntryState::InPlace(mut watched) =
                 std::mem::replace(&mut self.state, EntryState::Sought)
         {
-            // Once more before it goes, so that the last calls count.
+            // A last reading, so that the last calls count.
             watched.look(calls, recorder);
             calls.remove(watched.probe);
             let now_ns = probe::now_ns();
@@ -266,7 +265,7 @@ impl Entry {
         }
     }
 
-    /// Whether all processes that it was placed in are gone.
+    /// Whether all processes that it was placed in have ended.
     pub fn has_ended(&self, reach: &Reach) -> bool {
         match &self.whose {
             Whose::Target => reach.has_ended(),
@@ -274,7 +273,7 @@ impl Entry {
         }
     }
 
-    /// Which samples are CPU time of it.
+    /// Describes which samples are CPU time of it.
     pub fn counted(&self) -> Option<Counted> {
         let watched = self.watched()?;
         Some(Counted {
@@ -288,7 +287,7 @@ impl Entry {
 }
 
 impl Watched {
-    /// Reads what was counted.
+    /// Reads the counts.
     pub fn look(&mut self, calls: &mut Calls, recorder: &mut Recorder) {
         let has_values = self.orders.flags & (order::VALUES | order::RESULTS) != 0;
         let read = if has_values {
@@ -318,8 +317,8 @@ impl Watched {
         }
     }
 
-    /// Reads what was counted, and says whether it was too much since the last time, so
-    /// long ago. Keeps stacks few.
+    /// Reads the counts, and returns whether it cost too much in the last `since`. Adjusts the
+    /// number of stacks.
     pub fn judge(
         &mut self,
         calls: &mut Calls,
@@ -329,7 +328,7 @@ impl Watched {
         self.look(calls, recorder);
         let reading = self.reading.as_ref()?;
         let hits = reading.calls + reading.others;
-        // A probe that was placed in between has not been there for all of it.
+        // A probe that was placed in between was not there for all of that time.
         let since = since.min(self.placed.elapsed());
         let per_second = self.guard.per_second(hits, since);
         let too_much = self.guard.judge(hits, since);
@@ -337,7 +336,7 @@ impl Watched {
         too_much
     }
 
-    /// The first look at it, soon after it was placed: nothing is judged yet.
+    /// The first reading, soon after it was placed: the cost is not checked yet.
     pub fn look_first(&mut self, calls: &mut Calls, recorder: &mut Recorder) {
         self.look(calls, recorder);
         let hits = self.reading.as_ref().map_or(0, |reading| reading.calls);
@@ -345,11 +344,11 @@ impl Watched {
         self.set_odds(calls, hits as f64 / seconds);
     }
 
-    /// Has so many calls give their stack that there are enough of them.
+    /// Sets the fraction of calls that give their stack, for the target number of stacks.
     fn set_odds(&mut self, calls: &mut Calls, per_second: f64) {
         let odds = (STACKS_PER_SECOND / per_second.max(1.0)).min(1.0);
         self.orders.stack_odds = (odds * f64::from(u32::MAX)) as u32;
-        // Then there are more stacks, or fewer.
+        // If it fails, there are more or fewer stacks than intended.
         let _ = calls.set_orders(self.probe, &self.orders);
     }
 
@@ -359,22 +358,23 @@ impl Watched {
         end.saturating_duration_since(self.placed)
     }
 
-    /// Calls in a second, in the last whole one.
+    /// Calls per second, in the last whole second.
     pub fn calls_per_second(&self) -> f64 {
         self.rates().0
     }
 
-    /// Hits in a second, in the last whole one: calls, and those of others. All of them cost.
+    /// Hits per second, in the last whole second: calls, and hits of others. All of them have a
+    /// cost.
     pub fn hits_per_second(&self) -> f64 {
         self.rates().1
     }
 
-    /// Calls and hits in a second, of the same time.
+    /// Calls and hits per second, over the same time.
     fn rates(&self) -> (f64, f64) {
         let (Some(reading), None) = (&self.reading, self.gone) else {
             return (0.0, 0.0);
         };
-        // What was called since the reading is not in it.
+        // Calls after the reading are not in it.
         let since = |at: Instant| self.read_at.saturating_duration_since(at);
         let mut marks = self.marks.iter().rev();
         let before = marks
@@ -387,13 +387,13 @@ impl Watched {
         (rate(reading.calls, before.calls), rate(hits, before.hits))
     }
 
-    /// Whether stacks came of calls that are newer than the reading.
+    /// Whether there are stacks of calls that are newer than the reading.
     pub fn has_newer_stacks(&self) -> bool {
         let calls = self.reading.as_ref().map_or(0, |reading| reading.calls);
         self.callers.all() > calls
     }
 
-    /// Calls of each of the last seconds.
+    /// Number of calls in each of the last seconds.
     pub fn trend(&self) -> Vec<u32> {
         let pairs = self.marks.iter().zip(self.marks.iter().skip(1));
         pairs

@@ -1,4 +1,4 @@
-//! Messages to the thread that owns the probes, and what it reports.
+//! Messages to the thread that owns the probes, and its reports.
 
 use crate::naming::NamedModule;
 use crate::probes::Extent;
@@ -13,43 +13,42 @@ use std::sync::mpsc::Sender;
 
 /// A message to the thread.
 pub enum Message {
-    /// An order of a user. The module is that of a function that has samples.
+    /// An order of a user. The module is set if the function has samples.
     Order(ProbeOrder, Option<Arc<NamedModule>>),
-    /// The probes of the source of samples, which were asked for, or why it has none.
+    /// The requested probes of the source of samples, or why it has none.
     Calls(Result<Box<Calls>, String>),
     /// A call whose stack was taken.
     Stack(Stack),
-    /// What the finder of functions found.
+    /// An answer of the finder.
     Found(Answer),
-    /// CPU time of a probed function that was found since the last time.
+    /// CPU time of a probed function since the last message.
     OnCpu {
         /// The number of the probe.
         number: u64,
-        /// When it was placed: it may have been placed anew since.
+        /// When it was placed: it may have been placed again since.
         from_ns: u64,
-        /// Samples, and the time that they stand for.
+        /// Number of samples, and the time that they stand for.
         time: OnCpu,
     },
-    /// Read all probes now, and tell. With a number that comes back.
+    /// Read all probes now, and send news with this number.
     Look(u64),
-    /// Take all probes away, and end.
+    /// Remove all probes, and end.
     End,
 }
 
-/// What the thread asks of the source of samples.
+/// A request of the thread to the source of samples.
 pub enum Asked {
-    /// Its probes, as a [`Message::Calls`] to this sender.
+    /// Send its probes, as a [`Message::Calls`], to this sender.
     Calls(Sender<Message>),
-    /// That the command may run: the probes that were ordered so far are in place, or there
-    /// are none.
+    /// The command may run: the probes that were ordered so far are in place, or cannot be placed.
     Begin,
 }
 
 /// The stack of a call.
 pub struct Stack {
-    /// The number that the kernel side has for the probe.
+    /// The number of the probe on the kernel side.
     pub probe: u8,
-    /// Innermost first.
+    /// Frames, innermost first.
     pub frames: Vec<(Arc<NamedModule>, u64)>,
     /// The thread that called.
     pub tid: u32,
@@ -59,36 +58,36 @@ pub struct Stack {
     pub cut: Option<Ending>,
 }
 
-/// What the thread reports.
+/// A report of the thread.
 pub struct News {
-    /// Every probe, with what was seen of it.
+    /// Every probe, with its counts.
     pub probes: Probes,
-    /// Where samples are counted as CPU time of a probe.
+    /// Which samples are counted as CPU time of a probe.
     pub counted: Arc<Vec<Counted>>,
-    /// What all probes of the run have counted in each second.
+    /// The counts of each second, of all probes of the run.
     pub log: Arc<ProbeLog>,
-    /// The number of the last [`Message::Look`] that was carried out.
+    /// The number of the last [`Message::Look`] that was handled.
     pub look: u64,
-    /// Somebody waits for it: it was ordered, or has gone.
+    /// Whether the user waits for it: a probe was ordered, or has been removed.
     pub is_urgent: bool,
 }
 
-/// Whose samples are CPU time of a probe.
+/// Which samples are CPU time of a probe.
 pub struct Counted {
     /// The number of the probe.
     pub number: u64,
-    /// Where its function is.
+    /// The ranges of its function's code.
     pub extents: Vec<Extent>,
-    /// `None`: of all that are sampled.
+    /// The processes whose samples count; `None` for all.
     pub pids: Option<Vec<u32>>,
-    /// Since then, on the clock of the samples.
+    /// From this time on, on the clock of the samples.
     pub from_ns: u64,
-    /// `None` while it is in place.
+    /// Up to this time; `None` while the probe is in place.
     pub until_ns: Option<u64>,
 }
 
 impl Counted {
-    /// Whether a sample of a process counts.
+    /// Whether a sample of a process at a time counts.
     pub fn has(&self, pid: Option<u32>, time_ns: u64) -> bool {
         let is_process = |pids: &Vec<u32>| pid.is_some_and(|pid| pids.contains(&pid));
         time_ns >= self.from_ns

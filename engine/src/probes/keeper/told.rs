@@ -1,4 +1,4 @@
-//! A probe as snapshots hold it.
+//! Converts a probe to its form in snapshots.
 
 use super::callers::Names;
 use super::entry::{Entry, EntryState, Watched};
@@ -12,20 +12,20 @@ use std::time::Instant;
 use symbolize::sanitize;
 use symbolize::sites::{Class, Language};
 
-/// Values that are shown of each expression.
+/// Number of values of each expression that are shown.
 const VALUES_SHOWN: usize = 8;
 
-/// A probe of the list, as it is at `now`. It is called as it was ordered until its
-/// function was found.
+/// Converts a probe of the list as it is at `now`. Its name is the ordered one until its function
+/// was found.
 pub fn of_entry(entry: &Entry, names: &Names, now: Instant) -> Probe {
     let watched = entry.watched();
-    // What is read at the moment of placing is no number yet.
+    // What is read at the moment of placing does not count yet.
     let told = watched.filter(|watched| watched.is_looked_at || watched.gone.is_some());
     let seen = told.and_then(|watched| of_watched(watched, names));
     Probe {
         number: entry.number,
         name: match watched {
-            // Of a pattern, the function that it fits.
+            // For a pattern, the function that matches.
             Some(watched) => watched.found.name.as_str().into(),
             None => Arc::clone(entry.shown()),
         },
@@ -44,7 +44,7 @@ pub fn of_entry(entry: &Entry, names: &Names, now: Instant) -> Probe {
     }
 }
 
-/// `None` before it was read for the first time.
+/// Converts the counts; `None` before the first reading.
 fn of_watched(watched: &Watched, names: &Names) -> Option<Seen> {
     let reading = watched.reading.as_ref()?;
     let found = &watched.found;
@@ -93,7 +93,7 @@ fn of_watched(watched: &Watched, names: &Names) -> Option<Seen> {
         values_lost: reading.values_lost,
         callers: watched.callers.shares(names),
         threads: match watched.callers.threads() {
-            // One thread is told by the process.
+            // A single thread is not listed, as the process already shows it.
             threads if threads.rows.len() < 2 => Shares::default(),
             threads => threads,
         },
@@ -102,8 +102,8 @@ fn of_watched(watched: &Watched, names: &Names) -> Option<Seen> {
     })
 }
 
-/// Quantiles of how long calls took, in nanoseconds; `None` if none has ended. They come
-/// from a histogram, so each is only as exact as its bucket is wide.
+/// Quantiles of the durations of calls, in nanoseconds; `None` if none has ended. They come from a
+/// histogram, so each is only as exact as its bucket is wide.
 fn latency(reading: &Reading) -> Option<Latency> {
     let quantile = |share| reading.quantile_ns(share);
     Some(Latency {
@@ -116,8 +116,7 @@ fn latency(reading: &Reading) -> Option<Latency> {
     })
 }
 
-/// What an expression was, most frequent first; texts and numbers are made safe to
-/// print.
+/// The most frequent values of an expression; texts and numbers are made safe to print.
 fn value(
     slot: usize,
     expression: &Expression,
@@ -142,7 +141,7 @@ fn value(
             let shown = expression.show(number.number);
             (Arc::from(shown), number.count)
         });
-    // Two numbers may be shown alike: variants of an enumeration, texts that are not UTF-8.
+    // Two numbers may have the same text: variants of an enumeration, texts that are not UTF-8.
     let mut counts: BTreeMap<Arc<str>, u64> = BTreeMap::new();
     for (shown, count) in as_text.chain(numbers) {
         *counts.entry(shown).or_default() += count;

@@ -1,7 +1,7 @@
-//! The cache of `ldconfig`: which files the names of libraries lead to.
+//! The cache of `ldconfig`: maps the names of libraries to files.
 //!
-//! The layout is that of `struct cache_file_new` in glibc's `dl-cache.h`, which stands
-//! alone since 2.32, and behind the older table before.
+//! The layout is that of `struct cache_file_new` in glibc's `dl-cache.h`. Since 2.32 it is the
+//! whole file, before that it comes after the older table.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 const PATH: &str = "/etc/ld.so.cache";
 
-/// What is read of the file: it has some hundred bytes for each library.
+/// Maximum size of the file: it has some hundred bytes for each library.
 const BYTES_MAX: u64 = 64 << 20;
 
 const MAGIC: &[u8] = b"glibc-ld.so.cache1.1";
@@ -40,7 +40,7 @@ impl Cache {
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
-        // Offsets of texts count from here.
+        // Offsets of texts are relative to this.
         let start = bytes.windows(MAGIC.len()).position(|part| part == MAGIC)?;
         let table = &bytes[start..];
         let count = word(table, MAGIC.len())? as usize;
