@@ -1,5 +1,5 @@
-//! Work done *aside*: on a thread of its own, because it may wait for a target, so that
-//! whoever wants it done does not wait.
+//! Work done *aside*: on a thread of its own, because it may block on a target and its caller must
+//! not wait.
 
 use crate::confine::{self, Duty};
 use crate::shares::FairQueue;
@@ -10,11 +10,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Work that waits; of more, none is taken.
+/// Maximum number of waiting work items; further ones are refused.
 const WAITING_MAX: usize = 4096;
 
-/// A thread that does work, for one user after the other. It ends when this is dropped and
-/// its work is done; nobody waits for it.
+/// A thread that does work, for one user after the other. When this is dropped, the thread ends
+/// after its current work; dropping does not wait for it.
 #[derive(Debug)]
 pub struct Aside<Work, Answer> {
     shared: Arc<Shared<Work>>,
@@ -22,7 +22,7 @@ pub struct Aside<Work, Answer> {
 }
 
 impl<Work, Answer> AsFd for Aside<Work, Answer> {
-    /// Becomes readable when work was done, whether that has an answer or not.
+    /// A descriptor that becomes readable when work was done, whether that has an answer or not.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.done.as_fd()
     }
@@ -32,7 +32,7 @@ impl<Work, Answer> AsFd for Aside<Work, Answer> {
 struct Shared<Work> {
     queue: Mutex<Queue<Work>>,
     wake: Condvar,
-    /// Counts work that was done.
+    /// An eventfd that counts finished work.
     done: OwnedFd,
 }
 
@@ -43,7 +43,7 @@ struct Queue<Work> {
 }
 
 impl<Work: Send + 'static, Answer: Send + 'static> Aside<Work, Answer> {
-    /// Starts the thread. `what` says what it does, for a user: "reading titles".
+    /// Starts the thread. `what` describes the work for a user: "reading titles".
     pub fn start(
         name: &str,
         what: &'static str,
@@ -69,21 +69,21 @@ impl<Work: Send + 'static, Answer: Send + 'static> Aside<Work, Answer> {
         Ok(Self { shared, answers })
     }
 
-    /// Asks for work that is done for a user; false if too much waits.
+    /// Adds work on behalf of a user; returns false if too much is waiting.
     pub fn ask(&self, user: u32, work: Work) -> bool {
         let is_taken = self.shared.queue().waiting.push(user, work);
         self.shared.wake.notify_one();
         is_taken
     }
 
-    /// The answers that have come. From then on the descriptor tells of later ones.
+    /// Takes the answers that are ready, and resets the descriptor.
     pub fn answers(&self) -> impl Iterator<Item = Answer> {
-        // It fails if nothing was done.
+        // It fails if no work was finished.
         _ = rustix::io::read(&self.shared.done, &mut [0; 8]);
         self.answers.try_iter()
     }
 
-    /// The next answer that has come.
+    /// Takes the next answer that is ready.
     pub fn answer(&self) -> Option<Answer> {
         self.answers.try_recv().ok()
     }
@@ -110,7 +110,7 @@ impl<Work> Shared<Work> {
             if answer.is_some_and(|answer| answers.send(answer).is_err()) {
                 return;
             }
-            // A counter that is full takes no more, and is readable all the same.
+            // Writing fails if the counter is full, which is readable all the same.
             _ = rustix::io::write(&self.done, &1u64.to_ne_bytes());
         }
     }
@@ -158,7 +158,7 @@ mod tests {
             answers.extend(aside.answer());
             answers.len() == 4
         });
-        // Of one user in order; the other one need not wait until all of that is done.
+        // Work of one user is done in order; the other user need not wait until all of it is done.
         let of_first: Vec<_> = answers.iter().copied().filter(|it| *it < 100).collect();
         assert_eq!(of_first, [1, 2, 3]);
         assert!(

@@ -1,7 +1,6 @@
-//! The *kernel thread*: the only one that may ask the kernel for what takes the greatest
-//! rights (BPF programs of others, its memory). Others, which read what strangers have
-//! written, have it ask for them, and get the answers; and it starts threads that take
-//! such rights and are needed late.
+//! The *kernel thread*: the only one that may query the kernel for what needs the greatest rights
+//! (BPF programs of other users, kernel memory). Other threads, which parse untrusted data, send it
+//! their queries. It also starts threads that need such rights and are created late.
 
 use crate::confine::{self, Duty};
 use std::io;
@@ -12,8 +11,8 @@ type Question = Box<dyn FnOnce() + Send>;
 
 static QUESTIONS: OnceLock<Mutex<Sender<Question>>> = OnceLock::new();
 
-/// Starts the thread, once; to be called by one that still has its rights. It stays until
-/// the end of the process.
+/// Starts the thread, once; must be called by a thread that still has its rights. It runs until the
+/// end of the process.
 pub fn start() -> io::Result<()> {
     if QUESTIONS.get().is_some() {
         return Ok(());
@@ -31,8 +30,8 @@ pub fn start() -> io::Result<()> {
     Ok(())
 }
 
-/// Has a question asked, and waits for the answer; `None` if asking it panicked. Without the
-/// thread it is asked here.
+/// Runs a query on the kernel thread, and waits for the result; `None` if it panicked. If there is
+/// no kernel thread, it runs on the calling thread.
 pub fn ask<T: Send + 'static>(question: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let Some(questions) = QUESTIONS.get() else {
         return Some(question());

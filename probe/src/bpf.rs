@@ -27,30 +27,31 @@ use probe_ebpf::settings::counter;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// What to sample and how.
+/// What to sample, and how.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Which tasks are sampled.
     pub target: Target,
-    /// 0 for no clock at all: only probes of calls give samples.
+    /// Samples per second of a busy CPU; 0 for no clock at all: then only probes of calls give
+    /// samples.
     pub rate_hz: u32,
-    /// User frames per sample, up to [`USER_FRAMES_MAX`].
+    /// Maximum number of user frames per sample, up to [`USER_FRAMES_MAX`].
     pub max_depth: u32,
-    /// Size of the ring buffer; a power of two.
+    /// Size of the ring buffer in bytes; a power of two.
     pub ring_bytes: u32,
-    /// Memory and cache of unwind tables.
+    /// Limits for memory and cache of unwind tables.
     pub tables: Limits,
-    /// Walk every stack a second time, from a copy, and compare; for tests.
+    /// Whether to walk every stack a second time, from a copy, and compare; for tests.
     pub check_walks: bool,
-    /// Give away what stacks that are walked here were walked from; for tests.
+    /// Whether to provide the data from which stacks were walked here; for tests.
     pub keep_walks: bool,
-    /// Make room for probes of calls: see [`BpfSource::take_calls`].
+    /// Whether to make room for probes of calls: see [`BpfSource::take_calls`].
     pub calls: bool,
-    /// Follow the waits of threads, too.
+    /// Whether to follow the waits of threads, too.
     pub waits: bool,
-    /// Count this, too.
+    /// An event to be counted besides time.
     pub happening: Option<Happening>,
-    /// Walk stacks as on kernels that have no `bpf_loop`, whatever this one has; for tests.
+    /// Whether to walk stacks as on kernels without `bpf_loop`, whatever this one has; for tests.
     pub without_loop: bool,
 }
 
@@ -76,7 +77,7 @@ impl Default for Config {
 ///
 /// Dropping it detaches everything.
 pub struct BpfSource {
-    // Closed first: no tick finds maps that are going away.
+    // Closed first, so that no tick uses maps that are being removed.
     clocks: Clocks,
     samples: RingBuf<MapData>,
     wakeup: Wakeup,
@@ -91,11 +92,11 @@ pub struct BpfSource {
     loaded: loader::Object,
 }
 
-/// The waits of a run, once they are followed.
+/// The waits of a run that are being followed.
 struct Followed {
     waits: Waits,
     open: OpenWaits,
-    /// From when on, on the clock of the samples.
+    /// When following began, on the clock of the samples.
     since_ns: u64,
 }
 
@@ -171,7 +172,7 @@ impl BpfSource {
         Ok(source)
     }
 
-    /// Follows waits from now on, and returns since when it does. The error is a sentence.
+    /// Begins to follow waits; returns since when they are followed. The error is a sentence.
     fn follow_waits(&mut self) -> Result<u64, String> {
         if let Some(followed) = &self.waits {
             return Ok(followed.since_ns);
@@ -191,18 +192,19 @@ impl BpfSource {
         Ok(since_ns)
     }
 
-    /// No program may give the verifier more instructions to look at than that. The kernel's own
-    /// limit is a million; this one keeps the start short: a thousand instructions take about 0.6 ms,
-    /// `tick` 13 ms on Linux 6.18. Kernels count differently: 6.19 has a tenth more than 6.18.
+    /// Maximum number of instructions that the verifier may process for one program. The kernel's
+    /// own limit is a million; this one keeps the start short: a thousand instructions take about
+    /// 0.6 ms, `tick` 13 ms on Linux 6.18. Kernels count differently: 6.19 has a tenth more than
+    /// 6.18.
     pub const VERIFIED_MAX: u32 = 25_000;
 
-    /// Instructions that the verifier looked at, by program.
+    /// Number of instructions that the verifier processed, by program.
     pub fn verified_instructions(&self) -> &[(&'static str, u32)] {
         &self.verified
     }
 
-    /// Loads the programs of probes of calls, if [`Config::calls`] asked for them; once. Their
-    /// samples come with those of the clock.
+    /// Loads the programs of probes of calls, if [`Config::calls`] is set; can be called once.
+    /// Their samples come together with those of the clock.
     pub fn take_calls(&mut self) -> Result<Calls, Error> {
         let loaded = self.loaded.load_calls()?;
         self.info.notes.extend(loaded.notes);
@@ -210,7 +212,7 @@ impl BpfSource {
         Calls::new(loaded.maps).map_err(Error::Uprobes)
     }
 
-    /// How many CPUs are sampled.
+    /// Number of sampled CPUs.
     pub fn cpus(&self) -> usize {
         self.clocks.len()
     }
@@ -218,7 +220,7 @@ impl BpfSource {
     fn wait(&mut self, wait: Duration) -> Result<(), SourceError> {
         let ring = std::iter::once(self.wakeup.as_fd());
         let answers = self.timeline.answers();
-        // While processes start all the time, the sampler is not woken for each of them.
+        // While processes start all the time, the sampler is not woken up for each of them.
         let is_quiet = self.timeline.is_quiet();
         self.clocks
             .turn_while(Instant::now() + wait, |clocks, time| {
@@ -233,8 +235,8 @@ impl BpfSource {
         Ok(())
     }
 
-    /// Reads both rings; the side band first, so that no sample is newer than
-    /// what is known of its process, but for those that wait.
+    /// Reads both rings; the side band first, so that no sample is newer than what is known about
+    /// its process, except those that have to wait.
     fn drain(&mut self) -> u64 {
         let settled_ns = now_ns().saturating_sub(SETTLED_NS);
         self.clocks.drain(self.timeline.events());
@@ -260,7 +262,7 @@ impl BpfSource {
         ]
         .map(|slots| slots.map(|slot| self.total(slot)).iter().sum::<u64>());
         Counters {
-            // A sample of nobody's interest is one that was filtered late.
+            // Samples that were filtered late are not wanted, and do not count.
             taken: taken - unwanted.min(taken),
             lost: lost + self.undecodable,
             filtered: self.total(counter::FILTERED) + unwanted,
@@ -269,8 +271,8 @@ impl BpfSource {
         }
     }
 
-    /// What the program counted besides time. How often it happened is read last: what comes in
-    /// between is no loss.
+    /// Returns the program's counts of the event besides time. How often it happened is read last,
+    /// so that occurrences in between are not counted as lost.
     fn told(&self) -> Told {
         Told {
             samples: self.total(counter::HAPPENINGS_TAKEN),
@@ -324,7 +326,7 @@ impl Source for BpfSource {
 
     fn set_rate(&mut self, rate_hz: u32) -> Result<u64, RateError> {
         if let Err(error) = self.clocks.set_rate(rate_hz) {
-            // What does not go back either is a clock of a CPU that is gone.
+            // Clocks that fail here belong to a CPU that is gone.
             let _ = self.clocks.set_rate(self.info.rate_hz);
             return Err(RateError::refused(rate_hz, &error));
         }

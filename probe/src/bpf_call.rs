@@ -1,12 +1,12 @@
-//! The system call of BPF, for what aya does not offer.
+//! The bpf(2) system call, for commands that aya does not offer.
 
 use std::io;
 use std::os::fd::{FromRawFd as _, OwnedFd};
 
-/// How programs for breakpoints at several places at once are attached, as in uapi/linux/bpf.h.
+/// Attach type of programs for breakpoints at several places at once, as in uapi/linux/bpf.h.
 pub const UPROBE_MULTI: u32 = 48;
 
-/// Runs a command, and returns its answer: a descriptor, or 0.
+/// Runs a command, and returns its result: a descriptor, or 0.
 ///
 /// # Safety
 ///
@@ -30,7 +30,7 @@ pub unsafe fn bpf<T>(command: u32, attributes: &mut T) -> io::Result<i32> {
     }
 }
 
-/// Runs a command whose answer is a descriptor.
+/// Runs a command whose result is a descriptor.
 ///
 /// # Safety
 ///

@@ -1,5 +1,5 @@
-//! The BPF programs that the kernel runs, ours and others', as it tells of them
-//! to whoever has CAP_SYS_ADMIN. For names and lines; nothing is changed.
+//! The BPF programs in the kernel, our own and others, as the kernel describes them to processes
+//! with CAP_SYS_ADMIN. Used for names and lines; nothing is changed.
 
 use crate::ask_kernel::ask;
 use crate::bpf_call::bpf;
@@ -7,25 +7,25 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use symbolize::kernel::{BpfCode, BpfExtent, BpfKernel, BpfProgramInfo, BpfTypes};
 
-/// As in uapi/linux/bpf.h.
+/// Commands as in uapi/linux/bpf.h.
 const PROG_GET_NEXT_ID: u32 = 11;
 const PROG_GET_FD_BY_ID: u32 = 13;
 const OBJ_GET_INFO_BY_FD: u32 = 15;
 const BTF_GET_FD_BY_ID: u32 = 19;
 
-/// More instructions, and so lines or functions, no program has.
+/// Maximum number of instructions of a program, and so of lines or functions.
 const ENTRIES_MAX: u32 = 1_000_000;
 
-/// As the kernel has it (BTF_MAX_SIZE).
+/// Maximum size of BTF, the kernel's limit (BTF_MAX_SIZE).
 const BTF_BYTES_MAX: u32 = 16 << 20;
 
-/// More code than a million instructions become on any processor.
+/// Maximum size of code, more than a million instructions become on any processor.
 const CODE_BYTES_MAX: u32 = 64 << 20;
 
-/// Records are 8 and 16 bytes; newer kernels may append to them.
+/// Maximum size of a record. Records have 8 and 16 bytes; newer kernels may extend them.
 const RECORD_BYTES_MAX: u32 = 64;
 
-/// The kernel that runs us, asked by the [kernel thread](crate::ask_kernel).
+/// The running kernel, queried through the [kernel thread](crate::ask_kernel).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BpfPrograms;
 
@@ -88,7 +88,7 @@ fn types(number: u32) -> io::Result<BpfTypes> {
     read_types(&open(BTF_GET_FD_BY_ID, number)?)
 }
 
-/// `union bpf_attr` of the calls that take a number.
+/// `union bpf_attr` of the commands that take an id.
 #[repr(C)]
 #[derive(Default)]
 struct ById {
@@ -105,8 +105,7 @@ struct InfoByFd {
     info: u64,
 }
 
-/// `struct bpf_prog_info`, as far as Linux 5.0 has it: what is behind is left
-/// out by newer ones.
+/// `struct bpf_prog_info`, as far as Linux 5.0 has it: newer kernels accept the shorter size.
 #[repr(C)]
 #[derive(Default, Clone, Copy)]
 struct ProgramInfo {
@@ -161,7 +160,7 @@ struct TypesInfo {
 const _: () = assert!(size_of::<TypesInfo>() == 32);
 
 fn read_extents(file: &OwnedFd, counts: &ProgramInfo) -> io::Result<Vec<BpfExtent>> {
-    // Without the right to see addresses the kernel leaves them 0.
+    // The kernel leaves addresses 0 for processes without the right to see them.
     let mut starts = vec![0u64; counts.nr_jited_ksyms.min(ENTRIES_MAX) as usize];
     let mut lens = vec![0u32; counts.nr_jited_func_lens.min(ENTRIES_MAX) as usize];
     let wanted = ProgramInfo {
@@ -181,8 +180,8 @@ fn read_extents(file: &OwnedFd, counts: &ProgramInfo) -> io::Result<Vec<BpfExten
         .collect())
 }
 
-/// The kernel writes the code of all functions one behind the other, in the order of their
-/// addresses and lengths (`bpf_prog_get_info_by_fd` in kernel/bpf/syscall.c).
+/// Reads the code of all functions; the kernel writes them one after the other, in the order of
+/// their addresses and lengths (`bpf_prog_get_info_by_fd` in kernel/bpf/syscall.c).
 fn read_code(file: &OwnedFd, counts: &ProgramInfo) -> io::Result<Vec<BpfCode>> {
     let mut bytes = vec![0u8; counts.jited_prog_len.min(CODE_BYTES_MAX) as usize];
     let mut starts = vec![0u64; counts.nr_jited_ksyms.min(ENTRIES_MAX) as usize];
@@ -196,7 +195,7 @@ fn read_code(file: &OwnedFd, counts: &ProgramInfo) -> io::Result<Vec<BpfCode>> {
         jited_func_lens: address_of(&mut lens),
         ..ProgramInfo::default()
     };
-    // Whoever may not see addresses gets no code: the kernel takes the pointer away.
+    // Processes without the right to see addresses get no code: the kernel clears the pointer.
     if program_info(file, wanted)?.jited_prog_insns == 0 {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
@@ -213,9 +212,9 @@ fn read_code(file: &OwnedFd, counts: &ProgramInfo) -> io::Result<Vec<BpfCode>> {
     Ok(code)
 }
 
-/// Everything but where the functions are, and the names.
+/// Reads everything except where the functions are, and the names.
 fn read_lines(file: &OwnedFd, counts: &ProgramInfo) -> io::Result<BpfProgramInfo> {
-    // The kernel's own sizes: it refuses others.
+    // The kernel's own record sizes: it refuses others.
     let (function_bytes, line_bytes) = (counts.func_info_rec_size, counts.line_info_rec_size);
     if function_bytes.max(line_bytes) > RECORD_BYTES_MAX {
         return Err(io::ErrorKind::InvalidData.into());

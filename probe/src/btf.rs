@@ -1,14 +1,14 @@
-//! Where a member lies in a structure of the running kernel, from its BTF.
+//! Finds the offset of a member in a structure of the running kernel, from its BTF.
 //!
-//! aya relocates C programs by BTF, but neither its Rust programs nor its users
-//! can ask for an offset.
+//! aya relocates C programs by BTF, but offers no way to look up an offset, neither to its Rust
+//! programs nor to their users.
 
 use std::{fs, io};
 use symbolize::kernel::{Btf, BtfType, btf_kind};
 
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 
-/// The types of the running kernel: some megabytes, which are read once for all that is asked.
+/// The types of the running kernel: some megabytes, which are read once for all look-ups.
 pub struct KernelTypes(Vec<u8>);
 
 impl KernelTypes {
@@ -16,32 +16,32 @@ impl KernelTypes {
         Ok(Self(fs::read(VMLINUX)?))
     }
 
-    /// Byte offset of a direct member of a structure of the running kernel.
+    /// Returns the byte offset of a direct member of a structure.
     pub fn offset(&self, structure: &str, member: &str) -> io::Result<u32> {
         let [offset] = self.offsets([(structure, member)])?;
         Ok(offset)
     }
 
-    /// The same of several members, of which all must be there.
+    /// Returns the byte offsets of several members, all of which must exist.
     pub fn offsets<const N: usize>(&self, members: [(&str, &str); N]) -> io::Result<[u32; N]> {
         Ok(self.bit_offsets(members)?.map(|bits| bits / 8))
     }
 
-    /// How many bytes a structure has.
+    /// Returns the size of a structure in bytes.
     pub fn size(&self, structure: &str) -> io::Result<u32> {
         let btf = Btf::parse(&self.0);
         let size = btf.as_ref().and_then(|btf| size(btf, structure));
         size.ok_or_else(|| missing(structure))
     }
 
-    /// Where variables that each CPU has for itself lie beside each other, and how many bytes each
-    /// has. `None` of one that this kernel does not have.
+    /// Returns offset and size of per-CPU variables in their section; `None` for a variable that
+    /// this kernel does not have.
     pub fn of_each_cpu<const N: usize>(&self, names: [&str; N]) -> [Option<(u32, u32)>; N] {
         let btf = Btf::parse(&self.0);
         btf.map_or([None; N], |btf| of_each_cpu(&btf, names))
     }
 
-    /// The same in bits, which a member of a single bit needs.
+    /// Returns offsets of members in bits, as needed for members of a single bit.
     pub fn bit_offsets<const N: usize>(&self, members: [(&str, &str); N]) -> io::Result<[u32; N]> {
         let btf = Btf::parse(&self.0);
         let found = btf.map_or([None; N], |btf| bit_offsets(&btf, members));
@@ -65,7 +65,7 @@ fn size(btf: &Btf<'_>, structure: &str) -> Option<u32> {
     btf.types().find(is_it).map(|t| t.size_or_type)
 }
 
-/// The section of the kernel with the variables that each CPU has for itself.
+/// The kernel's section of per-CPU variables.
 const OF_EACH_CPU: &[u8] = b".data..percpu";
 
 fn of_each_cpu<const N: usize>(btf: &Btf<'_>, names: [&str; N]) -> [Option<(u32, u32)>; N] {
@@ -86,7 +86,7 @@ fn of_each_cpu<const N: usize>(btf: &Btf<'_>, names: [&str; N]) -> [Option<(u32,
             numbers[at] = Some(number);
         }
     }
-    // Each entry is the number of a variable, its offset and its size.
+    // Each entry has the number of a variable, its offset and its size.
     let (entries, _) = section.as_chunks::<12>();
     let word = |entry: &[u8; 12], at: usize| {
         u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]])
@@ -99,7 +99,7 @@ fn of_each_cpu<const N: usize>(btf: &Btf<'_>, names: [&str; N]) -> [Option<(u32,
     })
 }
 
-/// Finds all members in one pass over the types, which takes longer than all the rest.
+/// Finds all members in one pass over the types, which takes longer than everything else.
 fn bit_offsets<const N: usize>(btf: &Btf<'_>, members: [(&str, &str); N]) -> [Option<u32>; N] {
     let mut offsets = [None; N];
     for t in btf.types().filter(|t| t.kind == btf_kind::STRUCT) {
@@ -116,10 +116,10 @@ fn bit_offsets<const N: usize>(btf: &Btf<'_>, members: [(&str, &str); N]) -> [Op
     offsets
 }
 
-/// How deeply structures without a name are looked into.
+/// Maximum nesting of unnamed structures that are searched.
 const NESTED_MAX: u32 = 4;
 
-/// Where a member is in a structure, in bits, or in those without a name that lie in it.
+/// Returns the bit offset of a member in a structure, or in unnamed structures inside of it.
 fn within(btf: &Btf<'_>, structure: BtfType<'_>, member: &str, depth: u32) -> Option<u32> {
     let is_called = |name: u32| btf.string(name) == Some(member.as_bytes());
     let direct = members(structure).find(|(name, _, _)| is_called(*name));
@@ -137,7 +137,7 @@ fn within(btf: &Btf<'_>, structure: BtfType<'_>, member: &str, depth: u32) -> Op
     })
 }
 
-/// The name of each member, where it starts in bits, and the number of its type.
+/// The members of a structure: offset of the name, bit offset, number of the type.
 fn members(structure: BtfType<'_>) -> impl Iterator<Item = (u32, u32, u32)> {
     let (members, _) = structure.rest.as_chunks::<12>();
     members.iter().map(move |member| {
@@ -145,7 +145,7 @@ fn members(structure: BtfType<'_>) -> impl Iterator<Item = (u32, u32, u32)> {
             let bytes = [member[at], member[at + 1], member[at + 2], member[at + 3]];
             u32::from_le_bytes(bytes)
         };
-        // With bit fields around, the size in bits is in the upper byte.
+        // If the structure has bit fields, the size in bits is in the upper byte.
         let bits = if structure.flag {
             word(8) & 0xff_ffff
         } else {

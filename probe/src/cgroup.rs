@@ -1,5 +1,5 @@
-//! A *control group* as `-g` names it: by path, by systemd unit, or by the
-//! start of a container id.
+//! A *control group* as specified with `-g`: by path, by systemd unit, or by the beginning of a
+//! container id.
 //!
 //! What the BPF program compares is the group's id, which is the inode number
 //! of its directory on 64-bit kernels, at its depth below the root of the
@@ -15,22 +15,22 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// Directories looked at in a search. A host with thousands of containers has
-/// some ten thousand; this only stops a runaway.
+/// Maximum number of directories that are searched. A host with thousands of containers has some
+/// ten thousand; the limit only stops a runaway search.
 const SEARCH_MAX: usize = 200_000;
-/// Candidates listed when a name is ambiguous.
+/// Maximum number of candidates that are listed when a name is ambiguous.
 const CANDIDATES_MAX: usize = 10;
-/// As many digits as `docker ps` shows are 12; fewer than 8 could be a word.
+/// Minimum length of a container id. `docker ps` shows 12 digits; fewer than 8 could be a word.
 const CONTAINER_ID_MIN: usize = 8;
 
 /// A control group that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgroup {
-    /// As `/proc/PID/cgroup` shows it: `/system.slice/nginx.service`.
+    /// Path as in `/proc/PID/cgroup`: `/system.slice/nginx.service`.
     pub path: PathBuf,
-    /// Where it is mounted here.
+    /// Path of its directory.
     pub directory: PathBuf,
-    /// The kernel's number for it.
+    /// The kernel's id of the group.
     pub id: u64,
     /// Depth below the root, which is 0.
     pub level: u32,
@@ -39,18 +39,18 @@ pub struct Cgroup {
 /// Why a control group cannot be a target.
 #[derive(Debug, thiserror::Error)]
 pub enum CgroupError {
-    /// There is no hierarchy to look in.
+    /// There is no cgroup2 hierarchy.
     #[error("no cgroup2 file system is mounted here")]
     NotMounted,
-    /// Nothing has that name.
+    /// No group has that name.
     #[error("no cgroup, unit or container is called {0:?}")]
     NotFound(String),
-    /// Several have it.
+    /// Several groups have that name.
     #[error("{name:?} could be any of {}", list(.candidates))]
     Ambiguous {
-        /// As it was typed.
+        /// The name as typed.
         name: String,
-        /// Those that it could mean.
+        /// The groups that it could mean.
         candidates: Vec<PathBuf>,
     },
     /// The hierarchy cannot be read.
@@ -70,8 +70,8 @@ pub struct Hierarchy {
 }
 
 impl Hierarchy {
-    /// The one of this mount namespace: `/sys/fs/cgroup`, or below it at
-    /// `unified` where version 1 is mounted too.
+    /// Finds the hierarchy of this mount namespace: `/sys/fs/cgroup`, or `unified` below it if
+    /// version 1 is mounted, too.
     pub fn mounted() -> Result<Hierarchy, CgroupError> {
         let path = PathBuf::from("/proc/self/mountinfo");
         let mounts = fs::read(&path).map_err(|source| CgroupError::Io { path, source })?;
@@ -84,7 +84,7 @@ impl Hierarchy {
         &self.root
     }
 
-    /// The group that `name` stands for.
+    /// Returns the group that `name` stands for.
     pub fn resolve(&self, name: &str) -> Result<Cgroup, CgroupError> {
         if let Some(directory) = self.find_by_path(name) {
             return self.describe(directory);
@@ -108,8 +108,8 @@ impl Hierarchy {
         Err(CgroupError::NotFound(name.into()))
     }
 
-    /// A path of the file system below the mount, or one relative to the root
-    /// of the hierarchy with or without the leading slash.
+    /// Finds a path of the file system below the mount, or one relative to the root of the
+    /// hierarchy, with or without the leading slash.
     fn find_by_path(&self, name: &str) -> Option<PathBuf> {
         let path = Path::new(name);
         if path.components().any(|part| part == Component::ParentDir) {
@@ -123,7 +123,7 @@ impl Hierarchy {
         (!name.is_empty() && directory.is_dir()).then_some(directory)
     }
 
-    /// Breadth first, so that of equal names the outer ones come first.
+    /// Searches breadth-first, so that of equal names the outer ones come first.
     fn search(&self, matches: impl Fn(&OsStr) -> bool) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut queue = VecDeque::from([self.root.clone()]);
@@ -131,7 +131,7 @@ impl Hierarchy {
             let Some(directory) = queue.pop_front() else {
                 break;
             };
-            // A group may go away while we look.
+            // A group may be removed during the search.
             let Ok(entries) = fs::read_dir(&directory) else {
                 continue;
             };
@@ -170,7 +170,7 @@ impl Hierarchy {
     }
 }
 
-/// `nginx.service`, or `nginx` for it.
+/// Whether a directory is the unit `nginx.service`, also for `nginx`.
 fn is_unit(directory: &OsStr, name: &str) -> bool {
     let Some(rest) = directory.as_bytes().strip_prefix(name.as_bytes()) else {
         return false;
@@ -178,8 +178,9 @@ fn is_unit(directory: &OsStr, name: &str) -> bool {
     matches!(rest, b"" | b".service" | b".scope" | b".slice")
 }
 
-/// `docker-<id>.scope`, `cri-containerd-<id>.scope`, `libpod-<id>.scope`, or the
-/// bare id. `libpod-conmon-<id>` is the container's keeper, not the container.
+/// Whether a directory belongs to a container: `docker-<id>.scope`, `cri-containerd-<id>.scope`,
+/// `libpod-<id>.scope`, or the bare id. `libpod-conmon-<id>` is the monitor of a container, not the
+/// container.
 fn is_container(directory: &OsStr, id: &str) -> bool {
     let is_id = id.len() >= CONTAINER_ID_MIN && id.bytes().all(|b| b.is_ascii_hexdigit());
     let Some(directory) = directory.to_str() else {
@@ -190,7 +191,7 @@ fn is_container(directory: &OsStr, id: &str) -> bool {
     is_id && last.starts_with(&id.to_ascii_lowercase()) && !keeper.ends_with("conmon")
 }
 
-/// Without those inside another one: a container may make groups of its own.
+/// Removes groups inside of other found ones: a container may make groups of its own.
 fn outermost(found: Vec<PathBuf>) -> Vec<PathBuf> {
     let mut kept: Vec<PathBuf> = Vec::new();
     for directory in found {
@@ -201,8 +202,8 @@ fn outermost(found: Vec<PathBuf>) -> Vec<PathBuf> {
     kept
 }
 
-/// The mount point in proc_pid_mountinfo(5): the fifth field, with the file
-/// system type after a lone dash.
+/// Returns the mount point in proc_pid_mountinfo(5): the fifth field, with the file system type
+/// after a lone dash.
 pub fn find_cgroup2_mount(mountinfo: &[u8]) -> Option<PathBuf> {
     mountinfo.split(|&b| b == b'\n').find_map(|line| {
         let mut fields = line.split(|&b| b == b' ');
@@ -212,7 +213,7 @@ pub fn find_cgroup2_mount(mountinfo: &[u8]) -> Option<PathBuf> {
     })
 }
 
-/// Blanks and backslashes in paths are written `\ooo`.
+/// Decodes paths, in which blanks and backslashes are written `\ooo`.
 fn unescape(field: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

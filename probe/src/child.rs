@@ -1,15 +1,13 @@
-//! A *held command*: a child process that exists, with its user, its files and
-//! its pid, but has not begun to run its program. The sampler can be pointed
-//! at it before its first instruction.
+//! A *held command*: a child process that exists, with its user, its files and its pid, but has not
+//! begun to run its program. So sampling can be set up before its first instruction.
 //!
 //! ```text
 //! hold_command ──► HeldCommand ──release──► RunningCommand ──wait──► exit code
 //!                      │ drop: the child ends, nothing was run
 //! ```
 //!
-//! Between fork and exec the child waits on a pipe. `Command::spawn` returns
-//! only after exec, so a thread sits in it; the child tells its pid through a
-//! second pipe.
+//! Between fork and exec the child waits on a pipe. `Command::spawn` returns only after exec, so it
+//! runs on a thread of its own; the child sends its pid through a second pipe.
 
 use crate::privilege::{Identity, InvokingUser};
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -22,44 +20,43 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 
-/// Where the command reads and writes.
+/// The standard streams of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
-    /// We own the screen: input is empty, both outputs are pipes to us. The
-    /// command gets a session of its own, so that it cannot reach the terminal
-    /// by `/dev/tty`, and a process group that [`RunningCommand::terminate`]
-    /// ends as a whole.
+    /// For when proftop shows its screen: input is empty, both outputs are pipes to us. The command
+    /// gets a session of its own, so that it cannot reach the terminal through `/dev/tty`, and a
+    /// process group that [`RunningCommand::terminate`] ends as a whole.
     Captured,
-    /// Our standard output carries a report: the command's goes to our standard
-    /// error instead. It stays in our process group, so ^C reaches it from the
-    /// terminal as usual; whoever waits for it has to outlive that signal.
+    /// For when our standard output has a report: the command's output goes to our standard error
+    /// instead. It stays in our process group, so ^C reaches it from the terminal as usual; the
+    /// waiting process has to survive that signal.
     OutputToStderr,
-    /// Our output goes to a file: the command has our standard output, as if it had been
+    /// For when our output goes to a file: the command has our standard output, as if it had been
     /// started without us. It stays in our process group, too.
     Shared,
 }
 
-/// Why a command did not start, and with which exit code `env` would end.
+/// Why a command did not start; it determines the exit code, as for `env`.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// No file of that name, in no directory of `PATH`.
+    /// There is no such file in any directory of `PATH`.
     #[error("command not found: {program}")]
     NotFound {
-        /// As it was typed.
+        /// The program as typed.
         program: String,
     },
-    /// There is a file, and the kernel does not run it.
+    /// There is such a file, but the kernel does not execute it.
     #[error("cannot run {program}: {source}")]
     NotExecutable {
-        /// As it was typed.
+        /// The program as typed.
         program: String,
         /// What the kernel said.
         source: io::Error,
     },
-    /// No process could be made for it.
+    /// No process could be created for it.
     #[error("cannot start {program}: {source}")]
     Failed {
-        /// As it was typed.
+        /// The program as typed.
         program: String,
         /// What the kernel said.
         source: io::Error,
@@ -67,7 +64,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// The exit code that shells use for such a failure.
+    /// Returns the exit code that shells use for such a failure.
     pub fn exit_code(&self) -> u8 {
         match self {
             StartError::NotFound { .. } => 127,
@@ -77,8 +74,7 @@ impl StartError {
     }
 }
 
-/// Makes the child and leaves it waiting. `user` is who it runs as; `None` is
-/// who we are.
+/// Creates the child and leaves it waiting. `user` is the user it runs as; `None` for our own.
 pub fn hold_command(
     program: OsString,
     args: Vec<OsString>,
@@ -86,8 +82,8 @@ pub fn hold_command(
     streams: Streams,
 ) -> Result<HeldCommand, StartError> {
     let name = program.to_string_lossy().into_owned();
-    // Exec would say the same, but only when everything else is set up and, say, a file for
-    // the samples has been replaced.
+    // exec would fail in the same way, but only after everything else is set up and, for example,
+    // an output file has been replaced.
     if !is_found(&program) {
         return Err(StartError::NotFound { program: name });
     }
@@ -131,7 +127,7 @@ pub fn hold_command(
             go: Some(go_write),
             spawner: Some(spawner),
         }),
-        // The pipe was closed instead: the child ended before its turn.
+        // The pipe was closed instead: the child ended before writing its pid.
         None => match join(spawner) {
             Ok(_) => Err(failed(io::Error::other("it did not report its pid"))),
             Err(source) => Err(failed(source)),
@@ -139,13 +135,13 @@ pub fn hold_command(
     }
 }
 
-/// Returns the files that exec tries for a program: the one that it names, if the name has a
-/// `/`, else one in each folder of `PATH`.
+/// Returns the files that exec tries for a program: the named one, if the name contains a `/`, else
+/// one in each directory of `PATH`.
 pub fn candidates(program: &OsStr) -> Vec<PathBuf> {
     if has_folder(program) {
         return vec![program.into()];
     }
-    // What the C library searches where the variable is missing.
+    // The C library's default if the variable is missing.
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
     let folders = std::env::split_paths(&path);
     folders.map(|folder| folder.join(program)).collect()
@@ -157,8 +153,8 @@ fn has_folder(program: &OsStr) -> bool {
 
 /// Whether there is a file that exec would try for this program.
 fn is_found(program: &OsStr) -> bool {
-    // A folder is no program either, but where it was named exec has the better sentence for
-    // it. So it has for whatever else keeps us from a look.
+    // A directory is not a program either, but exec gives the better error message for a named
+    // directory. The same is true for anything else that cannot be checked.
     let is_tried = |path: PathBuf| match path.metadata() {
         Ok(found) => !found.is_dir() || has_folder(program),
         Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
@@ -171,22 +167,22 @@ fn is_found(program: &OsStr) -> bool {
 pub struct HeldCommand {
     pid: u32,
     name: String,
-    /// Closing it without a word tells the child to end.
+    /// Closing it without writing makes the child end.
     go: Option<OwnedFd>,
     spawner: Option<JoinHandle<io::Result<Child>>>,
 }
 
 impl HeldCommand {
-    /// Stays the same through exec.
+    /// The pid, which does not change with exec.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Lets the program begin. Returns once it has, or with the reason why the
-    /// kernel would not run it.
+    /// Lets the program begin. Returns when it has begun, or the reason why the kernel does not
+    /// execute it.
     pub fn release(mut self) -> Result<RunningCommand, StartError> {
         if let Some(go) = self.go.take() {
-            // This fails only if the child is gone, and then spawn knows more.
+            // This fails only if the child has ended, and then spawn's error is more informative.
             let _ = rustix::io::write(&go, &[1]);
         }
         let spawner = self.spawner.take().expect("taken only here and in drop");
@@ -207,10 +203,10 @@ impl Drop for HeldCommand {
     }
 }
 
-/// A command whose program runs.
+/// A command whose program is running.
 ///
-/// Dropping it leaves the program alone: what was started goes on, unless the
-/// user who quits asks for [`terminate`](Self::terminate).
+/// Dropping it leaves the program alone: it continues to run, unless the user who quits requests
+/// [`terminate`](Self::terminate).
 #[derive(Debug)]
 pub struct RunningCommand {
     child: Child,
@@ -222,7 +218,7 @@ impl RunningCommand {
         self.child.id()
     }
 
-    /// The pipes of [`Streams::Captured`], once.
+    /// Takes the pipes of [`Streams::Captured`]; possible once.
     pub fn take_output(&mut self) -> Option<(ChildStdout, ChildStderr)> {
         Some((self.child.stdout.take()?, self.child.stderr.take()?))
     }
@@ -237,10 +233,10 @@ impl RunningCommand {
         self.child.try_wait()
     }
 
-    /// Asks the command to end with SIGTERM; false if it has already. With
+    /// Sends SIGTERM to the command; returns false if it has already ended. With
     /// [`Streams::Captured`] this reaches all of its process group.
     pub fn terminate(&mut self) -> io::Result<bool> {
-        // Until it is reaped, its pid cannot become another process's.
+        // Until it is reaped, its pid cannot be reused.
         if self.child.try_wait()?.is_some() {
             return Ok(false);
         }
@@ -248,7 +244,7 @@ impl RunningCommand {
             return Ok(false);
         };
         let leads_group = rustix::process::getpgid(Some(pid)) == Ok(pid);
-        // One that is stopped would not hear of it until somebody lets it go on.
+        // A stopped process does not handle SIGTERM until it is continued.
         for signal in [Signal::TERM, Signal::CONT] {
             if leads_group {
                 rustix::process::kill_process_group(pid, signal)?;
@@ -262,17 +258,17 @@ impl RunningCommand {
 
 impl Drop for RunningCommand {
     fn drop(&mut self) {
-        // Leaves no zombie behind if it has ended.
+        // Reaps it if it has ended, so that no zombie is left.
         let _ = self.child.try_wait();
     }
 }
 
-/// The exit code a shell would show: the command's own, or 128 + the signal.
+/// Returns the exit code that a shell would show: the command's own, or 128 + the signal.
 pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status
         .code()
         .or_else(|| status.signal().map(|signal| 128 + signal));
-    // A wait without WUNTRACED gives one of the two.
+    // wait without WUNTRACED returns one of the two.
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(255)
 }
 
@@ -286,7 +282,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// System calls only.
+    /// Waits for the parent. Makes system calls only.
     fn pass(&self) -> io::Result<()> {
         if self.own_session {
             rustix::process::setsid()?;

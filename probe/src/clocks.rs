@@ -1,6 +1,5 @@
-//! The sampling clocks and one side band per online CPU; CPUs may come and go.
-//! Where only some CPUs are to be sampled the others have no clocks, but a side
-//! band: a process maps its files wherever it runs.
+//! The sampling clocks and one side band per online CPU; CPUs can come and go. If only some CPUs
+//! are sampled, the others have no clocks, but a side band: a process can map files on any CPU.
 
 use crate::cpus;
 use crate::error::Error;
@@ -15,35 +14,37 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// A record may have got its time just before we looked at the clock, and be
-/// committed just after we looked at the ring. Nothing takes that long.
+/// Upper limit of the time between a record's timestamp and its visibility in the ring: a record
+/// may have got its time just before we read the clock, and be committed just after we read the
+/// ring.
 pub const SETTLED_NS: u64 = 2_000_000;
 
-/// What runs on one CPU. Closing it detaches it.
+/// Clocks and side band of one CPU. Closing it detaches them.
 #[derive(Debug)]
 struct Cpu {
-    /// `None` where it is not sampled.
+    /// `None` if the CPU is not sampled.
     clocks: Option<Pair>,
     sideband: SideBand,
-    /// `None` where the kernel refuses it: processes that start are seen a moment later.
+    /// `None` if the kernel refuses it: new processes are then noticed a moment later.
     bell: Option<Bell>,
 }
 
-/// What runs on all CPUs.
+/// Clocks and side bands of all CPUs.
 #[derive(Debug)]
 pub struct Clocks {
     cpus: BTreeMap<u32, Cpu>,
     rate_hz: u32,
     turns: Turns,
     program: ProgramFd,
-    /// Those that are sampled; nothing: all.
+    /// The sampled CPUs; `None` for all.
     only: Option<BTreeSet<u32>>,
-    /// Records of CPUs that went away, not read yet.
+    /// Unread records of CPUs that went offline.
     left_behind: Vec<Event>,
 }
 
 impl Clocks {
-    /// Opens the side bands, and no clocks if the rate is 0. The side bands come first, so that no process is missed.
+    /// Opens the side bands, and the clocks unless the rate is 0. The side bands come first, so
+    /// that no process is missed.
     pub fn start(
         program: ProgramFd,
         rate_hz: u32,
@@ -60,7 +61,7 @@ impl Clocks {
         let online = cpus::online().map_err(Error::Cpus)?;
         for cpu in online {
             match clocks.open(cpu) {
-                // It went offline between our reading the list and now.
+                // The CPU went offline after the list was read.
                 Err(Error::PerfEvent { source, .. })
                     if source.raw_os_error() == Some(libc::ENODEV) => {}
                 result => result?,
@@ -72,8 +73,8 @@ impl Clocks {
         Ok(clocks)
     }
 
-    /// Follows CPUs that came or went. Failing to open one is no reason to stop
-    /// the others; it is tried again at the next call.
+    /// Adds and removes CPUs that came online or went offline. If one cannot be opened, the others
+    /// continue; it is tried again at the next call.
     pub fn follow_hotplug(&mut self) -> Vec<String> {
         let Ok(online) = cpus::online() else {
             return Vec::new();
@@ -100,14 +101,14 @@ impl Clocks {
             .collect()
     }
 
-    /// Another rate from now on, also of CPUs that come later.
+    /// Changes the rate, also for CPUs that come later.
     pub fn set_rate(&mut self, rate_hz: u32) -> io::Result<()> {
         self.rate_hz = rate_hz;
         self.sampled().try_for_each(|pair| pair.set_rate(rate_hz))
     }
 
-    /// Lets the clocks of a CPU begin anew where it is time for that. Until `until`,
-    /// `wait` is called with how long to wait.
+    /// Restarts the clocks of a CPU when it is its turn. Calls `wait` with the time to wait, until
+    /// the time `until`.
     pub fn turn_while<E>(
         &mut self,
         until: Instant,
@@ -117,7 +118,7 @@ impl Clocks {
             if let Some((number, next_ns)) = self.turns.take(self.rate_hz, self.len())
                 && let Some(pair) = self.sampled().nth(number)
             {
-                // What fails is a clock of a CPU that is gone.
+                // Clocks that fail belong to a CPU that is gone.
                 let _ = pair.turn(next_ns);
             }
             if !self.turns.wait(until, |time| wait(self, time))? {
@@ -130,7 +131,7 @@ impl Clocks {
         self.cpus.values_mut().filter_map(|cpu| cpu.clocks.as_mut())
     }
 
-    /// Every record of the side band that has come, in no order.
+    /// Reads all records of the side bands; they are not sorted.
     pub fn drain(&mut self, events: &mut Vec<Event>) {
         events.append(&mut self.left_behind);
         for cpu in self.cpus.values_mut() {
@@ -138,12 +139,12 @@ impl Clocks {
         }
     }
 
-    /// What becomes readable when a side band fills up.
+    /// Descriptors that become readable when a side band fills up.
     pub fn sidebands(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.cpus.values().map(|cpu| cpu.sideband.as_fd())
     }
 
-    /// What becomes readable when a process executes a program.
+    /// Descriptors that become readable when a process executes a program.
     pub fn bells(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let bells = self.cpus.values().filter_map(|cpu| cpu.bell.as_ref());
         bells.map(Bell::as_fd)
@@ -155,7 +156,7 @@ impl Clocks {
         bells.fold(false, |rung, bell| bell.has_rung() | rung)
     }
 
-    /// How many CPUs are sampled.
+    /// Number of sampled CPUs.
     pub fn len(&self) -> usize {
         self.cpus
             .values()

@@ -1,17 +1,17 @@
-//! *Confinement*: what a thread or process of ours can still do once it has begun its work.
+//! *Confinement*: restricts what our threads and processes can do after their start.
 //!
-//! A capability, once given up, does not come back, and a system call, once refused, stays
-//! refused. So each gives up at its beginning what its work does not need
+//! A capability that was given up does not come back, and a system call that was forbidden stays
+//! forbidden. So each thread and process gives up at its start what it does not need
 //! (docs/security.md has the whole table).
 //!
 //! | module | holds |
 //! |---|---|
 //! | `capabilities` | giving up capabilities |
-//! | `duty` | what threads of the process have to do, and what that takes |
-//! | `calls` | lists of system calls, and the filters of the kernel made of them |
-//! | `landlock` | no files at all |
+//! | `duty` | the tasks of threads, and the rights that they need |
+//! | `calls` | lists of allowed system calls, and the seccomp filters made of them |
+//! | `landlock` | forbids all access to files by path |
 //! | `limits` | memory and CPU time of a process |
-//! | `seen` | what the kernel says of a confined process |
+//! | `seen` | the kernel's view of a confined process |
 
 mod calls;
 mod capabilities;
@@ -29,49 +29,48 @@ pub(crate) use duty::has_readers;
 pub use duty::{Duty, process, thread};
 pub use seen::Confined;
 
-/// Reading files and memory of all processes, and nothing more.
+/// Rights for reading files and memory of all processes, and nothing more.
 const READING: CapabilitySet = CapabilitySet::DAC_READ_SEARCH
     .union(CapabilitySet::SYS_PTRACE)
     .union(CapabilitySet::CHECKPOINT_RESTORE);
 
-/// To make others into less than root.
+/// Rights for turning child processes into other users.
 const BECOMING_ANOTHER: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
 
-/// The user and group that own nothing.
+/// The user and group that own nothing (nobody).
 const NOBODY: u32 = 65_534;
 
-/// Of the process that forks readers: what they are to have, and what it takes to give
-/// that to them. Programs that it started, which it does not, would get no more.
+/// Confines the process that forks readers: it keeps the rights that readers need, and those for
+/// giving them away. It starts no programs; such programs would get no more rights.
 pub(crate) fn spawner() -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
     capabilities::drop_ambient();
     capabilities::keep(READING | reading_before_5_9() | BECOMING_ANOTHER)
 }
 
-/// Of a process that reads files of targets, when it has taken on the user whom files are
-/// to ask. Where one of the steps is not possible the others are there all the same.
+/// Confines a process that reads files of targets, after it has changed its effective user. If
+/// one of the steps is not possible, the others are done all the same.
 pub(crate) fn reader(filter: Option<&Filter>) {
     _ = capabilities::keep(READING | reading_before_5_9());
     reader_of_user(filter);
 }
 
-/// Of a process that has become the invoking user, and reads that user's files.
+/// Confines a process that has become the invoking user, and reads that user's files.
 pub(crate) fn reader_of_user(filter: Option<&Filter>) {
     if let Some(filter) = filter {
         _ = filter.apply();
     }
 }
 
-/// Of a process that unpacks what a stranger has packed: it has no capability, opens no
-/// file, and has a bound of memory and of CPU time.
+/// Confines a process that unpacks untrusted data: it has no capability, opens no file, and its
+/// memory and CPU time are limited.
 pub(crate) fn unpacker(filter: Option<&Filter>) {
     limits::of_unpacker();
     have_nothing(filter);
 }
 
-/// Gives up the rights of a parser, which understands what strangers have written in files that it
-/// is given. It has the bounds of a process that unpacks, but for CPU time: who gives it files
-/// watches that.
+/// Confines a parser, which parses untrusted files that are passed to it. It has the limits of a
+/// process that unpacks, except for CPU time, which the sender of the files monitors.
 pub(crate) fn parser(filter: Option<&Filter>) {
     limits::of_parser();
     have_nothing(filter);
@@ -86,8 +85,8 @@ fn have_nothing(filter: Option<&Filter>) {
     }
 }
 
-/// Out of memory or of stack, the process ends. The handlers of Rust's runtime would set the
-/// signal back, which the filter refuses, and return to the instruction that failed, for ever.
+/// Makes the process end when it runs out of memory or stack. The handlers of Rust's runtime would
+/// reset the signal, which the filter forbids, and return to the failing instruction, for ever.
 fn end_on_faults() {
     for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL] {
         // SAFETY: no handler is installed, one is taken away.
@@ -95,26 +94,26 @@ fn end_on_faults() {
     }
 }
 
-/// Makes the calling process the first to be ended where memory is short. To be called before
-/// it becomes another user: from then on its files in /proc belong to root.
+/// Makes the calling process the first to be killed when memory is short. Must be called before it
+/// becomes another user, because its files in /proc belong to root then.
 pub(crate) fn be_ended_first() {
-    // Allowed to everybody: it only makes oneself more likely to be ended.
+    // Any process may do this, because it only makes itself more likely to be killed.
     _ = std::fs::write("/proc/self/oom_score_adj", "1000");
 }
 
-/// As root, takes on the files' rights of a user who owns nothing: with the capabilities of
-/// a reader everything can be read then, and nothing of root's be written to. Without the
-/// right to that it stays root.
+/// As root, takes on the file access rights of a user who owns nothing: with the capabilities of a
+/// reader it can still read everything, but write to nothing that belongs to root. Without the
+/// right to do that it stays root.
 pub(crate) fn own_nothing_if_root() {
     if rustix::process::geteuid().is_root() {
         _ = own_nothing();
     }
 }
 
-/// The kernel asks the effective user for everything that concerns files, and the real one
-/// before others may send signals: that stays root. The kernel takes the capabilities that
-/// count along with root's number; those that are allowed stay, and are taken up again by
-/// [`capabilities::keep`].
+/// Sets only the effective user and group, which includes those for file access. The kernel checks
+/// these for access to files, and the real user for signals, which stays root. Changing from root
+/// drops the effective capabilities; the permitted ones stay, and [`capabilities::keep`] makes them
+/// effective again.
 fn own_nothing() -> io::Result<()> {
     rustix::thread::set_thread_groups(&[])?;
     rustix::thread::set_thread_res_gid(None, Gid::from_raw(NOBODY), None)?;
@@ -122,8 +121,8 @@ fn own_nothing() -> io::Result<()> {
     Ok(())
 }
 
-/// What [`CapabilitySet::CHECKPOINT_RESTORE`] was split off from, where the kernel does not
-/// know it yet: links to what is mapped are followed with it.
+/// The capability from which [`CapabilitySet::CHECKPOINT_RESTORE`] was split off, for kernels that
+/// do not have it yet: it is needed to follow links to mapped files.
 fn reading_before_5_9() -> CapabilitySet {
     if capabilities::kernel_knows(CapabilitySet::CHECKPOINT_RESTORE) {
         CapabilitySet::empty()

@@ -1,4 +1,4 @@
-//! Which CPUs there are, and which of them are online.
+//! Which CPUs exist, and which of them are online.
 
 use probe_ebpf::limits::CPUS_MAX;
 use std::collections::BTreeSet;
@@ -17,26 +17,26 @@ pub fn online() -> io::Result<BTreeSet<u32>> {
     })
 }
 
-/// How many CPUs there may ever be, numbered from 0.
+/// Maximum number of CPUs that can ever exist; they are numbered from 0.
 pub fn possible() -> u32 {
     let list = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
     let last = parse_list(list.trim()).and_then(|cpus| cpus.last().copied());
     last.map_or(CPUS_MAX, |last| (last + 1).min(CPUS_MAX))
 }
 
-/// Whether a CPU is there, online or not.
+/// Whether a CPU exists, online or not.
 pub fn is_present(cpu: u32) -> bool {
     let list = fs::read_to_string("/sys/devices/system/cpu/present").unwrap_or_default();
     parse_list(list.trim()).is_some_and(|present| present.contains(&cpu))
 }
 
-/// Reads a list as the kernel writes it: `0-3,5,8-9`.
+/// Parses a list in the kernel's format: `0-3,5,8-9`.
 pub fn parse_list(text: &str) -> Option<BTreeSet<u32>> {
     let mut cpus = BTreeSet::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        // More CPUs than any kernel is built for: not such a list.
+        // More CPUs than any kernel supports: not such a list.
         if last < first || last - first > 1 << 16 {
             return None;
         }
@@ -45,7 +45,7 @@ pub fn parse_list(text: &str) -> Option<BTreeSet<u32>> {
     (!cpus.is_empty()).then_some(cpus)
 }
 
-/// Numbers in rising order as the kernel writes them: `0-3,5`.
+/// Formats rising numbers as the kernel does: `0-3,5`.
 pub fn list(cpus: impl IntoIterator<Item = u32>) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for cpu in cpus {

@@ -1,5 +1,4 @@
-//! A record of the ring buffer, read: bytes in, a raw sample out. Pure, and
-//! cannot panic.
+//! Decodes records of the ring buffer to raw samples. Pure functions that cannot panic.
 
 use crate::bytes::{field_at, u16_at, u32_at, u64_at};
 use crate::events::wait::{EndedThread, RawWait};
@@ -16,58 +15,60 @@ use probe_ebpf::waits::{THREAD_WORDS, WAIT_WORDS};
 use probe_ebpf::{Ending, RawStack, Registers, SampleHeader, UserFrame};
 use std::mem::offset_of;
 
-/// A sample as the kernel side wrote it: addresses of a process, not of files.
+/// A sample as the kernel side wrote it: addresses are those of a process, not of files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawSample {
-    /// What happened, and how much of it.
+    /// What happened.
     pub event: Event,
+    /// Number of events, or amount of time, that the sample stands for.
     pub weight: u64,
     pub time_ns: u64,
     pub cgroup_id: u64,
+    /// Address at which the walk stopped.
     pub stopped_at: u64,
     pub tgid: u32,
     pub tid: u32,
     pub cpu: u32,
     pub ending: Ending,
     pub comm: [u8; COMM_LEN],
-    /// Innermost first.
+    /// Kernel frames, innermost first.
     pub kernel: Vec<u64>,
     pub user: Vec<UserFrame>,
-    /// The frames are those by frame pointers alone; the stack comes as the next
+    /// Whether the frames were found by frame pointers alone, and the stack follows as the next
     /// record of this CPU.
     pub stack_follows: bool,
     /// Python's own frames.
     pub python: PythonFrames,
-    /// It was walked by tables, and its stack is there to check that.
+    /// Whether it was walked by tables, and its stack is included to check that.
     pub is_checked: bool,
-    /// What is known of the wait, if it is one.
+    /// Details of the wait, if it is one.
     pub wait: Option<RawWait>,
 }
 
-/// Python's own frames of a sample.
+/// Python frames of a sample.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PythonFrames {
     /// A [`probe_ebpf::python::status`].
     pub status: u32,
     /// A [`probe_ebpf::python::lock`].
     pub lock: u32,
-    /// Innermost first.
+    /// Frames, innermost first.
     pub entries: Vec<Entry>,
-    /// How they differ from what the thread did when the sample was taken; `None` if they were
+    /// How they differ from the state of the thread at the time of the sample; `None` if they were
     /// walked at that moment.
     pub later: Option<Later>,
 }
 
-/// How the frames of a sample differ from what the thread did when it was taken.
+/// How the frames of a sample differ from the state of the thread at the time of the sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Later {
-    /// From so far above the stack pointer on, the stack was still the same; `u64::MAX` if
+    /// Distance above the stack pointer from which on the stack was unchanged; `u64::MAX` if
     /// nothing of it was.
     pub same_from: u64,
-    /// The first of the native frames, innermost first, whose call had not returned.
+    /// Index of the first native frame, from the innermost on, whose call had not returned.
     pub same_frames_from: usize,
-    /// The thread ran or waited for a CPU. What a thread that has begun to wait for something else
-    /// is in is not what it ran.
+    /// Whether the thread was running or waiting for a CPU. If it has begun to wait for something
+    /// else, its current function is not the one that was sampled.
     pub is_running: bool,
 }
 
@@ -79,8 +80,8 @@ pub enum Record {
     ThreadEnd(EndedThread),
 }
 
-/// Why a record was not understood. It never happens with an object that
-/// belongs to this build; counted all the same.
+/// Why a record was not understood. This does not happen with an object of the same build; it is
+/// counted all the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     #[error("a record of {0} bytes is shorter than it says")]
@@ -99,8 +100,7 @@ pub enum DecodeError {
     Python(usize),
 }
 
-/// Reads one record. One of an event or kind that this build does not know is an
-/// error, whatever else it says.
+/// Decodes one record. An unknown event or kind is an error, whatever the rest contains.
 pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
     let header = Header::read(bytes).ok_or(DecodeError::Short(bytes.len()))?;
     let event =
@@ -128,7 +128,7 @@ pub fn decode(bytes: &[u8]) -> Result<Record, DecodeError> {
     }
 }
 
-/// The fields of a [`SampleHeader`], read from their places.
+/// The fields of a [`SampleHeader`].
 struct Header {
     time_ns: u64,
     cgroup_id: u64,
@@ -169,7 +169,7 @@ impl Header {
         })
     }
 
-    /// The sample that begins with this header.
+    /// Decodes the sample that begins with this header.
     fn sample(&self, event: Event, bytes: &[u8]) -> Result<RawSample, DecodeError> {
         let (kernel, user) = (self.kernel_frames, self.user_frames);
         if usize::from(kernel) > KERNEL_FRAMES_MAX || usize::from(user) > USER_FRAMES_MAX {
@@ -190,7 +190,7 @@ impl Header {
         let ending = ending(self.status.into(), self.links.into(), user.into());
         let mut user_frames: Vec<UserFrame> = words(user_start..user_end)?.map(UserFrame).collect();
         if ending == Ending::Compat32 && user_frames.is_empty() {
-            // The walk did not begin: what ran is known all the same.
+            // The walk did not begin, but the running function is known.
             user_frames.push(UserFrame::exact(self.stopped_at));
         }
         let python: Vec<u64> = words(user_end..python_end)?.collect();
@@ -209,7 +209,7 @@ impl Header {
             Event::Tick => (tick::WEIGHT, None),
             Event::Call(_) | Event::SlowCall(_) => (call::WEIGHT, None),
             Event::Happening => {
-                // The words in front are no frames.
+                // The first words are not frames.
                 let [times] = kernel
                     .first_chunk::<HAPPENING_WORDS>()
                     .ok_or(DecodeError::Happening)?;
@@ -248,7 +248,7 @@ impl Header {
 }
 
 impl Header {
-    /// What a thread did in its life, told when it ended.
+    /// Decodes the sums of a thread, which are reported when it ends.
     fn thread_end(&self, bytes: &[u8]) -> Result<EndedThread, DecodeError> {
         let start = size_of::<SampleHeader>();
         let end = start + FRAME_BYTES * THREAD_WORDS;
@@ -296,7 +296,7 @@ fn decode_stack(header: &Header, bytes: &[u8]) -> Option<StackCopy> {
     })
 }
 
-/// The name in a `comm` field, without the zeros behind it.
+/// Returns the name in a `comm` field, without the zeros after it.
 pub fn comm_bytes(comm: &[u8; COMM_LEN]) -> &[u8] {
     let end = comm.iter().position(|byte| *byte == 0).unwrap_or(COMM_LEN);
     &comm[..end]
@@ -315,7 +315,7 @@ mod tests {
     use probe_ebpf::status;
     use proptest::prelude::*;
 
-    /// A record as the kernel side lays it out, field by field.
+    /// A record in the layout of the kernel side, field by field.
     fn record(kernel: &[u64], user: &[u64], status: u8) -> Vec<u8> {
         let mut bytes = vec![0; size_of::<SampleHeader>()];
         let mut put = |offset: usize, value: &[u8]| {
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(user(status::NO_STACK), (Ending::NoUserStack, Vec::new()));
     }
 
-    /// Sixteen bytes of a stack, so far above its start.
+    /// Sixteen bytes of a stack, at a distance above its start.
     fn part(offset: u64, end: u64) -> Vec<u8> {
         let mut bytes = record(&[], &[], 0);
         bytes[offset_of!(SampleHeader, kind)] = record_kind::STACK;

@@ -1,14 +1,14 @@
-//! What can go wrong before the first sample.
+//! Errors that occur before the first sample.
 
 use std::io;
 
-/// Why sampling could not begin: what was attempted, and what the kernel said.
+/// Why sampling could not begin: what was attempted, and the kernel's error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The object as a whole, its maps included.
+    /// Loading the whole object, including its maps, failed.
     #[error("cannot load the BPF object: {0}")]
     Load(#[source] aya::EbpfError),
-    /// One program of it.
+    /// One program of it was refused.
     #[error("the kernel refused the BPF program `{program}`: {reason}")]
     Refused {
         /// Its name in the object.
@@ -16,10 +16,10 @@ pub enum Error {
         /// The last line of the verifier's log, or the error itself.
         reason: String,
     },
-    /// The object is another one than this program was built with.
+    /// The object is from another build than this program.
     #[error("the BPF object has no {0}: it does not belong to this build")]
     Foreign(&'static str),
-    /// A map that the object should have.
+    /// A map is missing in the object.
     #[error("cannot open the BPF map {name}: {source}")]
     Map {
         /// Its name in the object.
@@ -27,13 +27,13 @@ pub enum Error {
         /// What the kernel said.
         source: aya::maps::MapError,
     },
-    /// The maps that hold unwind tables cannot be mapped here.
+    /// The maps for unwind tables cannot be mapped into our memory.
     #[error("cannot use the BPF maps for unwind tables: {0}")]
     Tables(#[source] io::Error),
-    /// Nobody would be woken when samples fill their ring.
+    /// We could not be notified when samples fill their ring.
     #[error("cannot wait for the ring of samples: {0}")]
     Ring(#[source] io::Error),
-    /// No perf event that ticks.
+    /// A sampling clock could not be opened.
     #[error("the kernel gives no clock on CPU {cpu}: {source}")]
     PerfEvent {
         /// The CPU.
@@ -41,7 +41,7 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
-    /// What is to be counted besides time is not counted here.
+    /// The event besides time cannot be counted here.
     #[error("cannot count {name}: {source}")]
     Happening {
         /// What it is called.
@@ -49,39 +49,39 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
-    /// `/sys/devices/system/cpu/online` is not as it should be.
+    /// `/sys/devices/system/cpu/online` is not in the expected format.
     #[error("cannot read which CPUs are online: {0}")]
     Cpus(#[source] io::Error),
-    /// Where the kernel says what its tracepoints give.
+    /// The kernel's BTF, which describes the arguments of tracepoints, cannot be read.
     #[error("cannot read the kernel's types: {0}")]
     Types(#[source] aya::BtfError),
-    /// The target's control group is gone, or out of reach.
+    /// The target's control group is gone, or inaccessible.
     #[error("cannot open the directory of the control group: {0}")]
     Cgroup(#[source] io::Error),
-    /// See `Config::calls`.
+    /// `Config::calls` is not set.
     #[error("probes of calls were not asked for")]
     NoCalls,
-    /// See `Machine::has_probes`.
+    /// This machine does not support probes: see `Machine::has_probes`.
     #[error("functions and tracepoints cannot be watched on arm64 yet, only sampled")]
     NotOnThisMachine,
-    /// Kernels without `bpf_loop` have an object that takes samples of the clock alone.
+    /// Kernels without `bpf_loop` use an object that takes only samples of the clock.
     #[error(
         "this kernel has no bpf_loop (Linux 5.17 and newer have it): BPF samples the time on CPUs here, and nothing else"
     )]
     NoLoop,
-    /// Functions of programs cannot be watched.
+    /// Functions of programs cannot be probed.
     #[error("this kernel has no probes of user code (CONFIG_UPROBE_EVENTS): {0}")]
     Uprobes(#[source] io::Error),
-    /// No process of the target is left.
+    /// All processes of the target have ended.
     #[error("what was to be sampled has ended")]
     Ended,
-    /// All CPUs that were asked for are offline.
+    /// All requested CPUs are offline.
     #[error("no CPU could be sampled")]
     NoCpu,
 }
 
 impl Error {
-    /// Whether rights are what is missing.
+    /// Whether the cause is missing rights.
     pub fn is_permission(&self) -> bool {
         let denied =
             |error: &io::Error| matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES));

@@ -1,7 +1,6 @@
-//! The *events* that a sample can be of. Each has a file here, which knows how it is
-//! attached and what its record says, and a program in a file of the same name in
-//! `probe-ebpf/src/bpf/`. Everything else (target filter, walk, ring, timeline,
-//! mappings) is shared by all.
+//! The *events* that are sampled. Each has a file here, which knows how it is attached and what its
+//! record contains, and a program in a file of the same name in `probe-ebpf/src/bpf/`. Everything
+//! else (target filter, walk, ring, timeline, mappings) is shared by all.
 
 pub mod call;
 pub mod happening;
@@ -10,26 +9,26 @@ pub mod wait;
 
 use probe_ebpf::record::event;
 
-/// What happened to a thread when a sample was taken of it.
+/// What happened to a thread when it was sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Event {
     /// The sampling clock found it on a CPU.
     Tick,
-    /// A function was called that has the probe of this number.
+    /// A function was called that has the probe with this number.
     Call(u8),
     /// A call of such a function ended, and had taken long.
     SlowCall(u8),
-    /// A thread waited, and runs again.
+    /// A thread had waited, and runs again.
     Wait,
-    /// A thread ended a wait of another one.
+    /// A thread ended a wait of another thread.
     Wake,
-    /// Something that is counted besides time happened.
+    /// The event that is counted besides time happened.
     Happening,
 }
 
 impl Event {
-    /// The events that a source samples from its start on. Probes of calls come and go, and
-    /// the others are sampled if that is asked for.
+    /// The events that a source samples from its start on. Probes of calls are added later, and the
+    /// others are sampled only if requested.
     pub const ALL: [Event; 1] = [Event::Tick];
 
     /// The name of its program in the BPF object.
@@ -44,7 +43,7 @@ impl Event {
         }
     }
 
-    /// What is sampled, in words.
+    /// Describes what is sampled.
     pub fn what(self) -> &'static str {
         match self {
             Event::Tick => "time on a CPU",
@@ -56,8 +55,8 @@ impl Event {
         }
     }
 
-    /// The event of this number in the header of a record, of this probe; `None` for one
-    /// that this build does not know.
+    /// Returns the event with this number in the header of a record, for this probe; `None` if this
+    /// build does not know it.
     pub fn of_record(number: u8, probe: u8) -> Option<Event> {
         match number {
             event::TICK => Some(Event::Tick),

@@ -1,21 +1,20 @@
-//! Where the kernel makes a task another program.
+//! Recognizes that a task is in exec.
 //!
-//! From the point of no return on the old program's memory is gone, while the registers
-//! with which the task entered the kernel are still those of the old program: there is
-//! no user stack to walk. The side band tells of the new program only a little later,
-//! after what was the old one's has been taken down.
+//! After the point of no return the old program's memory is gone, while the registers with which
+//! the task entered the kernel are still those of the old program: there is no user stack to walk.
+//! The side band reports the new program slightly later, after the old one's data has been removed.
 
 use crate::kernel_symbols;
 use std::cell::OnceCell;
 use std::ops::Range;
 
-/// The kernel's code for exec. It is looked for when it is first asked for.
+/// The kernel's code for exec, looked up on first use.
 #[derive(Debug, Default)]
 pub struct ExecCode(OnceCell<Option<Range<u64>>>);
 
 impl ExecCode {
-    /// Whether a task with this kernel stack is in the midst of exec. Always false
-    /// where the kernel keeps its addresses to itself.
+    /// Whether a task with this kernel stack is in exec. Always false if the kernel hides its
+    /// addresses.
     pub fn is_in(&self, kernel_stack: &[u64]) -> bool {
         if kernel_stack.is_empty() {
             return false;
@@ -23,7 +22,7 @@ impl ExecCode {
         let Some(code) = self.0.get_or_init(kernel_symbols::exec) else {
             return false;
         };
-        // Callers are known by the address behind their call.
+        // Callers appear with the address after their call.
         kernel_stack
             .iter()
             .any(|address| code.contains(&address.wrapping_sub(1)))

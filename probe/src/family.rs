@@ -1,11 +1,11 @@
-//! Which processes descend from which.
+//! Finds the descendants of processes.
 
 use crate::proc_stat::parent_of;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-/// The processes that were started by one of these, by one of those, and so on; those that
-/// are asked about are left out. Who starts or ends meanwhile may be missing.
+/// Returns all descendants of these processes, without the processes themselves. Processes that
+/// start or end meanwhile may be missing.
 pub fn descendants_of(pids: &[u32]) -> Vec<u32> {
     let children = children_by_parent();
     let mut known: HashSet<u32> = pids.iter().copied().collect();
@@ -22,7 +22,7 @@ pub fn descendants_of(pids: &[u32]) -> Vec<u32> {
     found
 }
 
-/// All processes of the machine, by the one that started them.
+/// All processes of the machine, by their parent.
 fn children_by_parent() -> HashMap<u32, Vec<u32>> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {

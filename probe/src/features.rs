@@ -1,6 +1,6 @@
-//! *Features*: what this machine offers a profiler, and what is lost where it
-//! does not, in words. Every check tries the thing itself where that is cheap
-//! and harmless; versions are compared nowhere, since distributions backport.
+//! *Features*: what this machine offers a profiler, and what is lost where it does not, in words.
+//! Every check tries the feature itself where that is cheap and harmless; versions are not
+//! compared, since distributions backport.
 
 mod bpf;
 mod confinement;
@@ -14,11 +14,11 @@ pub use event::level_that_keeps_clocks;
 pub use kernel::{kernel_is_at_least, kernel_release, max_sample_rate, perf_event_paranoid};
 pub use place::{in_host_cgroup_namespace, in_host_pid_namespace};
 
-/// The rate that `-F` starts from: what other profilers take as well. No rate is in step
-/// with a program, because the clocks tick at random moments.
+/// The default rate of `-F`, the same as in other profilers. No rate is in step with a program,
+/// because the clocks tick at random moments.
 pub const RATE_DEFAULT: u32 = 99;
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// It is as it should be.
@@ -29,14 +29,14 @@ pub enum Level {
     Fail,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Stable: scripts may look for it.
+    /// Stable identifier, for scripts.
     pub id: &'static str,
-    /// How bad it is.
+    /// Severity.
     pub level: Level,
-    /// One line: what there is or, if it is missing, what is lost.
+    /// One line: what is available or, if it is missing, what is lost.
     pub what: String,
     /// One line: a command, or what to change.
     pub fix: Option<String>,
@@ -58,7 +58,7 @@ impl Finding {
         Finding::new(id, Level::Fail, what)
     }
 
-    /// Adds what to do about it.
+    /// Adds how to fix it.
     #[must_use]
     pub fn fix(mut self, fix: impl Into<String>) -> Finding {
         self.fix = Some(fix.into());
@@ -75,13 +75,13 @@ impl Finding {
     }
 }
 
-/// Everything about the kernel, our rights and where we run. Takes some
-/// milliseconds, loads no program of ours and leaves nothing open.
+/// Checks the kernel, our rights and our surroundings. Takes some milliseconds, loads no program of
+/// ours and leaves nothing open.
 pub fn survey(rights: &Rights) -> Vec<Finding> {
     let mut findings = vec![kernel::version()];
     findings.extend(judge_rights(rights));
     findings.push(confinement::of_readers());
-    // Without rights every try would fail for that one reason, told above.
+    // Without rights every check would fail for that one reason, which is reported above.
     let may_try = rights.can_sample().is_ok();
     findings.push(bpf::type_information());
     findings.extend(bpf::programs(may_try));
@@ -123,7 +123,7 @@ fn judge_rights(rights: &Rights) -> Vec<Finding> {
     findings
 }
 
-/// What sampling can do without, at a price.
+/// Capabilities that sampling can do without, with what is lost.
 const USEFUL: [(Capability, &str, &str); 4] = [
     (
         Capability::SysPtrace,

@@ -1,11 +1,11 @@
-//! Files of targets, opened by processes of ours that can be given up.
+//! Files of targets, opened by processes of ours that can be abandoned.
 //!
-//! Whoever waits for a file server that is gone waits for ever, and its process cannot
-//! end: not even `SIGKILL` helps once the server has read the request. So this process
-//! asks no server anything. *Readers* do, one request at a time, and hand over open
-//! files and bytes; one that does not answer in time is given up, and what it waited for
-//! is avoided from then on. A *spawner* forks them: it was forked itself when there
-//! was but one thread, touches no file, and so can always be reached.
+//! A process that waits for a file server that is gone waits for ever and cannot end: not even
+//! `SIGKILL` helps once the server has read the request. So this process contacts no server itself.
+//! *Readers* do, one request at a time, and pass back open files and bytes. A reader that does not
+//! answer in time is abandoned, and what it waited for is avoided from then on. A *spawner* forks
+//! them: it was forked itself when there was only one thread, accesses no file, and so never
+//! blocks.
 //!
 //! ```text
 //! sampler, naming, … ── Request ──► pool ──► reader ──► file system
@@ -15,18 +15,18 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `handle` | what a thread asks by |
-//! | `pool` | the readers that are idle |
-//! | `patience` | how long that is |
-//! | `answer` | waiting for one, longer while its process has no CPU |
+//! | `handle` | the interface for threads |
+//! | `pool` | the idle readers |
+//! | `patience` | how long to wait for an answer |
+//! | `answer` | waits for an answer, longer while the reader gets no CPU time |
 //! | `avoided` | what did not answer, and when it is tried again |
 //! | `spawner` | the process that forks readers, and kills them |
-//! | `reader` | what a reader does |
-//! | `parser` | what a process does that understands files |
-//! | `parsers` | the same processes from outside |
-//! | `message` | a request and its reply as bytes |
-//! | `socket` | bytes and descriptors between processes |
-//! | `cpu_time` | what readers cost |
+//! | `reader` | the code of a reader process |
+//! | `parser` | the code of a parser process |
+//! | `parsers` | parser processes seen from outside |
+//! | `message` | encoding of requests and replies |
+//! | `socket` | transfers bytes and descriptors between processes |
+//! | `cpu_time` | CPU time of readers |
 
 mod answer;
 mod avoided;
@@ -53,13 +53,14 @@ use std::time::Duration;
 use symbolize::files::{Proxy, Reply, Request};
 use symbolize::{Files, Reason, RemoteFiles};
 
-/// How long anything else is waited for.
+/// How long to wait for a request of any other thread.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The sampler has rings to drain, and must be able to end.
+/// How long to wait for a request of the sampler, which has to read its rings, and must be able to
+/// end.
 const PATIENCE_OF_SAMPLER: Duration = Duration::from_millis(700);
 
-/// The processes that open files, and those that understand them.
+/// The reader and parser processes.
 #[derive(Debug)]
 struct Processes {
     pool: Arc<Pool>,
@@ -68,7 +69,7 @@ struct Processes {
 
 static PROCESSES: OnceLock<Processes> = OnceLock::new();
 
-/// From now on files are opened by processes of their own, see [`crate::start_readers`].
+/// Starts the processes that open files from now on, see [`crate::start_readers`].
 pub(crate) fn start_readers(make_table: TableMaker) -> io::Result<()> {
     let pool = Arc::new(Pool::new(spawner::start(make_table)?));
     let parsers = Arc::new(Parsers::new(pool.clone()));
@@ -77,20 +78,21 @@ pub(crate) fn start_readers(make_table: TableMaker) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends them. Files are out of reach from now on.
+/// Ends the reader processes. Files cannot be opened any more.
 pub fn end_readers() {
     if let Some(processes) = PROCESSES.get() {
         processes.pool.end();
     }
 }
 
-/// The way to files of targets. Without [`crate::start_readers`] it is taken in the calling
-/// thread.
+/// Returns the access to files of targets. Without [`crate::start_readers`] the calling thread
+/// opens them itself.
 pub fn of_targets() -> Files {
     with_patience(PATIENCE)
 }
 
-/// The same with the rights of the invoking user, for paths that a stranger tells.
+/// Returns access to files with the rights of the invoking user, for paths that come from an
+/// untrusted process.
 pub fn of_user() -> Files {
     match handle(PATIENCE) {
         Some(handle) => Files::by(Arc::new(handle.with_user_rights())),
@@ -98,18 +100,19 @@ pub fn of_user() -> Files {
     }
 }
 
-/// The way to files that the invoking user has named: with that user's rights, wherever they lie,
-/// and however long that takes.
+/// Returns access to files that the invoking user has named: with that user's rights, wherever they
+/// are, and without a limit of time.
 pub fn named_by_user() -> Files {
     Files::by(Arc::new(HereAsUser)).with_remote(RemoteFiles::Open)
 }
 
-/// The same for work that is done aside: samples wait for its answers, and not for long.
+/// Returns access to files of targets for the thread that works aside: samples wait for its
+/// answers, but not for long.
 pub(crate) fn for_those_aside() -> Files {
     with_patience(PATIENCE_OF_SAMPLER)
 }
 
-/// The same for a thread that is waited for.
+/// Returns access to files of targets for the sampler, for which other threads wait.
 pub(crate) fn for_sampler() -> Files {
     match handle(PATIENCE_OF_SAMPLER) {
         Some(handle) => Files::by(Arc::new(handle.fair(PATIENCE_OF_SAMPLER))),
@@ -117,25 +120,25 @@ pub(crate) fn for_sampler() -> Files {
     }
 }
 
-/// How far the readers are confined, by what the kernel says of one; `None` if there are no
-/// readers, or it cannot be seen.
+/// How far the readers are confined, as the kernel reports for one of them; `None` if there are no
+/// readers, or it cannot be read.
 pub fn confined() -> Option<Confined> {
     PROCESSES.get()?.pool.confined()
 }
 
-/// The CPU time that readers have used.
+/// Returns the CPU time that readers have used.
 pub fn cpu_time() -> Duration {
     let processes = PROCESSES.get();
     processes.map_or(Duration::ZERO, |processes| processes.pool.cpu_time())
 }
 
-/// The memory that readers and parsers have for themselves, in bytes.
+/// Returns the private memory of readers and parsers, in bytes.
 pub fn memory_bytes() -> u64 {
     let processes = PROCESSES.get();
     processes.map_or(0, |processes| processes.pool.memory_bytes())
 }
 
-/// What has not answered, in sentences.
+/// Returns sentences about the places that have not answered.
 pub fn notes() -> Vec<String> {
     let Some(Processes { pool, parsers }) = PROCESSES.get() else {
         return Vec::new();
@@ -145,7 +148,7 @@ pub fn notes() -> Vec<String> {
     notes
 }
 
-/// The user's rights without readers.
+/// Opens files in the calling process with the user's rights, when there are no readers.
 #[derive(Debug)]
 struct HereAsUser;
 

@@ -1,5 +1,5 @@
-//! The numbers by which everything after the probe knows modules and processes. (A
-//! profile has numbers of its own for both: of a live one the engine gives it these.)
+//! Numbers of modules and processes, as used by everything after the probe. (A profile has numbers
+//! of its own for both; for a live profile the engine maps these to them.)
 
 /// A file or region that holds code, numbered in the order of first sight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

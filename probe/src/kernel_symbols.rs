@@ -6,28 +6,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use symbolize::KernelSymbols;
 use symbolize::cache_directory::{self, Directory};
 
-/// The function that everything of exec is called from, since Linux 5.9.
+/// The function from which all code of exec is called, since Linux 5.9.
 const EXEC: &str = "bprm_execve";
 
 static FIRST: Mutex<Option<First>> = Mutex::new(None);
 
-/// What is left of the first read.
+/// What is kept of the first read.
 #[derive(Debug)]
 struct First {
-    /// Kept by what names functions.
+    /// Owned by the code that names functions.
     symbols: Weak<KernelSymbols>,
     exec: Option<Range<u64>>,
 }
 
-/// The functions as they were when they were first read, if they are still in use, else as they are
-/// now. A thread that asks while another one reads them waits for that one.
+/// Returns the functions as they were when first read, if those are still in use, else as they are
+/// now. If another thread is reading them, waits for that thread.
 pub fn read() -> Arc<KernelSymbols> {
     let mut first = first();
     let known = first.as_ref().and_then(|first| first.symbols.upgrade());
     known.unwrap_or_else(|| read_now(&mut first))
 }
 
-/// The kernel's code for exec; None where the kernel keeps its addresses to itself.
+/// Returns the address range of the kernel's code for exec; `None` if the kernel hides its
+/// addresses.
 pub(crate) fn exec() -> Option<Range<u64>> {
     let mut first = first();
     if first.is_none() {
@@ -50,13 +51,13 @@ fn read_now(first: &mut Option<First>) -> Arc<KernelSymbols> {
     symbols
 }
 
-/// Where they are kept; None if that cannot be.
+/// The directory in which the functions are kept; None if there cannot be one.
 fn directory() -> Option<Directory> {
     let base = cache_directory::default_base()?;
     Directory::open(&base, &["proftop", "kernel"]).ok()
 }
 
-/// No code panics while it holds the lock, and every state is consistent.
+/// Locks the first read. No code panics while it holds the lock, and every state is consistent.
 fn first() -> MutexGuard<'static, Option<First>> {
     FIRST.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,16 +1,14 @@
-//! Everything in proftop that speaks to the kernel.
+//! Everything in proftop that calls the kernel.
 //!
-//! What comes out is plain data: a [`Source`] gives [`Batch`]es of [`Sample`]s
-//! whose user addresses have already become `(module, file offset)` by the
-//! mappings that the process had at that moment, so that they can be named
-//! after it is gone.
+//! The output is plain data: a [`Source`] returns [`Batch`]es of [`Sample`]s. Their user addresses
+//! are already converted to `(module, file offset)` by the mappings that the process had at that
+//! moment, so that they can be named after the process has ended.
 //!
-//! The life of a sample in this crate: something happens to a thread, one of the
-//! [`events`], say a clock of [`clocks`] ticks, and runs the event's program of
-//! `probe-ebpf`, which [`loader`] has loaded; [`decode`] reads its
-//! record from the ring; [`process`] knows, from the [`sideband`], what was
-//! mapped where; [`timeline`] and [`resolve`] put both together. [`bpf`] and
-//! [`perf`] are the loops.
+//! The path of a sample through this crate: something happens to a thread (one of the [`events`],
+//! for example a clock of [`clocks`] ticks) and runs the event's program of `probe-ebpf`, which
+//! [`loader`] has loaded. [`decode`] reads its record from the ring. [`process`] keeps, from the
+//! [`sideband`], the mappings of each process. [`timeline`] and [`resolve`] combine both. [`bpf`]
+//! and [`perf`] are the main loops.
 
 #![warn(missing_docs)]
 
@@ -96,13 +94,13 @@ pub use source::{EngineKind, RateError, Source, SourceError, SourceInfo};
 pub use target::{CgroupTarget, Target};
 pub use time::now_ns;
 
-/// From now on files are opened, and understood, by processes of their own. To be called before
-/// anything else, while there is but one thread: it forks.
+/// Starts the processes that open and parse files from now on. Has to be called before anything
+/// else, while there is only one thread, because it forks.
 pub fn start_readers() -> std::io::Result<()> {
     files::start_readers(tables::make_for_another)
 }
 
-/// For fuzzers: reads bytes as a record of each of the rings.
+/// For fuzzers: decodes bytes as a record of each of the rings.
 #[doc(hidden)]
 pub fn decode_anything(bytes: &[u8]) {
     _ = decode::decode(bytes);
@@ -112,7 +110,7 @@ pub fn decode_anything(bytes: &[u8]) {
     }
 }
 
-/// For fuzzers: reads bytes as memory with frames and tasks of Python.
+/// For fuzzers: decodes bytes as memory with frames and tasks of Python.
 #[doc(hidden)]
 pub fn walk_python_anywhere(bytes: &[u8]) {
     _ = python::walk_anything(bytes);

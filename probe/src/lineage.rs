@@ -1,33 +1,33 @@
-//! The *lineage* of a process: who started it, who started that one, and so on. A shell that only
-//! waits for what it has started is never sampled, and would have no name.
+//! The *lineage* of a process: its parent, its parent's parent, and so on. A shell that only waits
+//! for the commands that it has started is never sampled, and would otherwise have no name.
 
 use crate::proc_stat::{name_and_parent, read};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How many processes a lineage has at most. Those of terminals, shells and builds have fewer.
+/// Maximum number of processes in a lineage. Those of terminals, shells and builds have fewer.
 const GENERATIONS_MAX: usize = 16;
 
-/// Init and kthreadd start everything: that says nothing of a process.
+/// The highest pid of init and kthreadd. All processes descend from them, so they are left out.
 const LAST_OF_SYSTEM: u32 = 2;
 
-/// How long what was read is taken to be so. Then the number may be another process's.
+/// How long a read entry is used. After that the number may belong to another process.
 const READ_AGAIN: Duration = Duration::from_secs(10);
 
-/// How many processes are remembered. With more, all are forgotten and read again.
+/// Maximum number of remembered processes. With more, all are dropped and read again.
 const KNOWN_MAX: usize = 4_096;
 
-/// A process that another one descends from.
+/// An ancestor of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ancestor {
-    /// Its number.
+    /// Its process number.
     pub pid: u32,
     /// Its name, safe to print.
     pub comm: Arc<str>,
 }
 
-/// Reads lineages from /proc. What many have in common is read once.
+/// Reads lineages from /proc. Parts that several lineages share are read once.
 #[derive(Debug, Default)]
 pub struct Lineages {
     known: HashMap<u32, Known>,
@@ -41,8 +41,8 @@ struct Known {
 }
 
 impl Lineages {
-    /// The process of this number and those that it descends from, up to init. It ends with the
-    /// first that is gone.
+    /// Returns the process of this number and its ancestors, up to init, without it. The list ends
+    /// before the first process that has ended.
     pub fn of(&mut self, pid: u32) -> Arc<[Ancestor]> {
         let now = Instant::now();
         let mut lineage = Vec::new();
@@ -99,7 +99,7 @@ mod tests {
         pids.dedup();
         assert_eq!(pids.len(), own.len());
         assert!(pids.iter().all(|pid| *pid > LAST_OF_SYSTEM));
-        // Nobody has that number.
+        // No process has that number.
         assert!(lineages.of(u32::MAX).is_empty());
     }
 }

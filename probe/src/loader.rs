@@ -1,9 +1,8 @@
-//! Loads the BPF object: sizes its maps, sets its globals, and gives the
-//! programs and maps by name.
+//! Loads the BPF object: sizes its maps, sets its globals, and returns the programs and maps by
+//! name.
 //!
-//! The programs are loaded one by one. What the kernel refuses takes only itself
-//! away, and becomes a note; without any event there is nothing to sample, and that
-//! is an error.
+//! The programs are loaded one by one. If the kernel refuses one, only that one is missing, which
+//! becomes a note. Without any event there is nothing to sample, which is an error.
 
 mod calls;
 mod interrupted;
@@ -34,67 +33,77 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use waits::Waiting;
 
-/// The entries of a map that no program looks at in this run. (An LRU map needs a few for each CPU.)
+/// Number of entries of a map that no program reads in this run. (An LRU map needs a few for each
+/// CPU.)
 const UNUSED_ENTRIES: u32 = 64;
 
-/// What the programs are told before they are loaded.
+/// The settings of the programs, which are fixed before they are loaded.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// Maximum number of user frames in a stack.
     pub max_user_frames: u32,
-    /// A power of two.
+    /// Size of the ring of samples: a power of two.
     pub ring_bytes: u32,
-    /// Ship all stacks as well.
+    /// Whether stacks are also copied to user space, to check the walks in the kernel.
     pub check_walks: bool,
-    /// Make room for probes of calls, whose programs may be loaded later.
+    /// Whether to make room for probes of calls, whose programs may be loaded later.
     pub calls: bool,
-    /// Count this besides time.
+    /// What is counted in addition to time; `None` for time alone.
     pub happening: Option<Happening>,
-    /// Waits will be followed.
+    /// Whether waits will be followed.
     pub waits: bool,
-    /// Take the object for kernels without `bpf_loop`, whatever the kernel has; for tests.
+    /// Whether to use the object for kernels without `bpf_loop` on any kernel; for tests.
     pub without_loop: bool,
 }
 
 /// The loaded object.
 ///
-/// Dropping it, or dying, takes everything out of the kernel again.
+/// When it is dropped, or the process ends, everything is removed from the kernel again.
 pub struct Loaded {
     /// The programs of the events that can be sampled here; at least one.
     pub events: BTreeMap<Event, ProgramFd>,
+    /// The ring of sample records.
     pub samples: RingBuf<MapData>,
+    /// Counters of the programs, for each CPU.
     pub counters: PerCpuArray<MapData, u64>,
+    /// The processes to sample, by pid, if the target is a list of processes.
     pub target_pids: HashMap<MapData, u32, u8>,
+    /// The threads to sample, if the target is a list of threads.
     pub target_tids: HashMap<MapData, u32, u8>,
+    /// The users whose processes to sample, if the target is a user.
     pub target_uids: HashMap<MapData, u32, u8>,
+    /// Processes whose command name matches the target's pattern, by pid.
     pub comm_pids: HashMap<MapData, u32, u8>,
+    /// Command names that were already checked against the target's pattern.
     pub comm_verdicts: HashMap<MapData, [u8; 16], u8>,
-    /// Where the walk finds tables and mappings.
+    /// The maps with unwind tables and mappings for the walk.
     pub tables: BpfMaps,
-    /// Where the walk finds frames of Python.
+    /// The maps with Python's layouts for the walk of its frames.
     pub python: PythonMaps,
-    /// What takes samples of what is counted besides time, if that was asked for.
+    /// The program that samples what is counted in addition to time, if that was requested.
     pub happening: Option<HappeningProgram>,
-    /// What could not be had, in words.
+    /// What is not available, in sentences.
     pub notes: Vec<String>,
-    /// Instructions the verifier looked at, by program.
+    /// Number of instructions that the verifier processed, by program.
     pub verified: Vec<(&'static str, u32)>,
+    /// The object itself, which keeps the programs attached.
     pub object: Object,
 }
 
-/// What takes samples of what is counted besides time.
+/// The program that takes samples of what is counted in addition to time.
 pub enum HappeningProgram {
-    /// To be attached to a counter of each CPU.
+    /// A program to be attached to a counter of each CPU.
     Counter(Counter, ProgramFd),
-    /// Runs at its tracepoint.
+    /// A program that is attached to its tracepoint.
     Point(PointMaps),
 }
 
 /// Keeps the programs that are attached, and those that may be loaded later.
 pub struct Object {
     ebpf: Arc<Mutex<Ebpf>>,
-    /// Why waits cannot be followed; `None` if they can, as far as the kernel's types tell.
+    /// Why waits cannot be followed; `None` if they can, as far as the kernel's types show.
     no_waits: Option<String>,
-    /// Why calls cannot be followed, or not any more; None if they can.
+    /// Why calls cannot be followed, or not any more; `None` if they can.
     no_calls: Option<Error>,
     /// All maps, if programs for links of calls may be loaded.
     maps_for_links: Option<MadeMaps>,
@@ -174,13 +183,13 @@ fn load_object(
             &registers,
             bpf_object.is_without_loop,
         )
-        // It gets its room when waits are followed.
+        // The map gets its real size when waits are followed.
         .map_max_entries("THREADS", 1)
         .map_max_entries("CALL_ORDERS", if_calls(PROBES_MAX))
         .map_max_entries("CALL_TALLIES", if_calls(PROBES_MAX))
         .map_max_entries("CALL_STARTS", if_calls(starts::BUCKETS))
         .map_max_entries("CALL_SCRATCH", rooms)
-        // Each of these takes 1.3 MB, and is looked at only if its condition is set.
+        // Each of these takes 1.3 MB, and is read only if its condition is set.
         .map_max_entries("TARGET_PIDS", if_asked(filter::PIDS, TARGETS_MAX))
         .map_max_entries("TARGET_TIDS", if_asked(filter::TIDS, TARGETS_MAX))
         .map_max_entries("COMM_PIDS", if_asked(filter::COMM, TARGETS_MAX))
@@ -188,7 +197,7 @@ fn load_object(
         .map_max_entries("SAMPLES", settings.ring_bytes)
         .map_max_entries("RULE_CACHE", cpus::possible())
         .map_max_entries("RAW_SCRATCH", cpus::possible());
-    // A ring is of whole pages, of which arm64 has several sizes.
+    // The size of a ring is a whole number of pages, of which arm64 has several sizes.
     let nudges_bytes = NUDGES_BYTES.max(rustix::param::page_size()) as u32;
     for name in wait::NUDGES {
         loader.map_max_entries(name, nudges_bytes);
@@ -262,7 +271,7 @@ fn load_object(
     })
 }
 
-/// Why calls cannot be followed; None if they can.
+/// Returns why calls cannot be followed; `None` if they can.
 fn no_calls(settings: &Settings, object: &BpfObject) -> Option<Error> {
     if !settings.calls {
         Some(Error::NoCalls)
@@ -275,7 +284,8 @@ fn no_calls(settings: &Settings, object: &BpfObject) -> Option<Error> {
     }
 }
 
-/// Where the kernel keeps what a probe has replaced: see `probe-ebpf/src/bpf/probed.rs`.
+/// Offsets at which the kernel keeps return addresses that a probe has replaced: see
+/// `probe-ebpf/src/bpf/probed.rs`.
 #[derive(Default)]
 struct Probed {
     utask: u32,
@@ -310,18 +320,19 @@ impl Probed {
     }
 }
 
-/// Where a thread in the kernel has the registers that it came with, for kernels without a helper that
-/// says it.
+/// Offsets that lead to the user registers of a thread in the kernel, for kernels without a helper
+/// that returns them.
 #[derive(Clone, Copy, Default)]
 struct Entry {
-    /// In `task_struct`, where its kernel stack is.
+    /// Offset of the kernel stack's address in `task_struct`.
     stack: u32,
-    /// In that, the registers.
+    /// Offset of the registers in that stack.
     registers: u32,
 }
 
 impl Entry {
-    /// They are at the end of the stack. The programs do not believe what does not look like it.
+    /// The registers are at the end of the stack. The programs check that what they find is
+    /// plausible.
     fn find(types: &KernelTypes) -> std::io::Result<Self> {
         /// `THREAD_SIZE` of arch/x86/include/asm/page_64_types.h, since Linux 3.15 and without
         /// `CONFIG_KASAN`.
@@ -333,19 +344,19 @@ impl Entry {
     }
 }
 
-/// Where the programs find what they read of the kernel's structures.
+/// Offsets of the fields of kernel structures that the programs read.
 struct Offsets {
     tgid: std::io::Result<u32>,
-    /// 0 if that is not known: then samples of tasks that end are stacks that cannot be read.
+    /// 0 if unknown: then samples of ending tasks have stacks that cannot be read.
     flags: u32,
-    /// 0 if that is not known, or there is none: then the first stacks of a program in Go are
-    /// copied with much that is above them.
+    /// 0 if unknown, or there is none: then the first stacks of a Go program are copied with much
+    /// that is above them.
     fs_base: u32,
-    /// Without them, stacks end where somebody watches the end of a call.
+    /// Without these, stacks end where another tracer watches the end of a call.
     probed: Probed,
-    /// Or why that is not known. Asked only for the object that needs it.
+    /// An error says why it is unknown. Only needed for the object without `bpf_loop`.
     entry: std::io::Result<Entry>,
-    /// Or why waits cannot be followed.
+    /// An error says why waits cannot be followed.
     waiting: Result<Waiting, String>,
 }
 
@@ -390,7 +401,7 @@ impl Offsets {
     }
 }
 
-/// Where a task has the base of its thread-local variables, on x86-64.
+/// Returns the offset in a task of the base of its thread-local variables, on x86-64.
 fn fs_base(types: &KernelTypes) -> std::io::Result<u32> {
     let thread = types.offset("task_struct", "thread")?;
     Ok(thread + types.offset("thread_struct", "fsbase")?)
@@ -406,14 +417,14 @@ fn conditions(target: &Target) -> u32 {
         | bit(target.children, filter::CHILDREN)
 }
 
-/// The note of a run on a kernel without `bpf_loop`: what BPF does and does not do there.
+/// The note of a run on a kernel without `bpf_loop`: what BPF can and cannot do there.
 const WITHOUT_LOOP: &str = "this kernel has no bpf_loop (Linux 5.17 and newer have it): BPF samples the \
     time on CPUs here, but counts no waits (--engine perf does) and no calls";
 
-/// What is lost without one of the programs that follow processes.
+/// The consequence of missing one of the programs that follow processes.
 const FOUND_LATE: &str = "new processes are found late";
 
-/// The programs of the object, loaded one by one, and what became of them.
+/// The programs of the object, which are loaded one by one, and the results.
 struct Parts<'a> {
     object: &'a mut Ebpf,
     verified: Vec<(&'static str, u32)>,
@@ -429,8 +440,8 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Loads the program of each event, for the event's source to attach. An event
-    /// that is refused is noted; the last refusal is the error if no event is left.
+    /// Loads the program of each event, which the event's source attaches. A refused event becomes
+    /// a note; the last refusal is the error if no event is left.
     fn events(&mut self) -> Result<BTreeMap<Event, ProgramFd>, Error> {
         let mut events = BTreeMap::new();
         let mut refusal = None;
@@ -470,7 +481,8 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Loads the program of what is counted besides time. That of a tracepoint is attached.
+    /// Loads the program of what is counted in addition to time. The one of a tracepoint is
+    /// attached.
     fn happening(&mut self, happening: &Happening) -> Result<(Happening, ProgramFd), Error> {
         if !THIS.has_probes {
             return Err(Error::NotOnThisMachine);
@@ -511,7 +523,7 @@ where
     program.ok_or(Error::Foreign(name))
 }
 
-/// Gives the kernel the program `name`.
+/// Loads the program `name` into the kernel.
 fn load_program(
     name: &'static str,
     load: impl FnMut() -> Result<(), ProgramError>,
@@ -533,7 +545,8 @@ fn refused(program: &'static str) -> impl Fn(ProgramError) -> Error {
     }
 }
 
-/// What the verifier said last is its reason; the rest is how it got there.
+/// Returns the last line of the verifier's log that is not a statistic: it is the reason; the lines
+/// before show how it got there.
 fn last_word(error: &ProgramError) -> String {
     let ProgramError::LoadError {
         io_error,
@@ -543,7 +556,7 @@ fn last_word(error: &ProgramError) -> String {
         return error.to_string();
     };
     let log = verifier_log.to_string();
-    // Statistics, which the kernel adds behind.
+    // Statistics, which the kernel adds at the end.
     let figures = ["processed ", "verification time ", "stack depth "];
     let said = |line: &&str| {
         !line.trim().is_empty() && !figures.iter().any(|figure| line.starts_with(figure))
@@ -588,8 +601,7 @@ mod tests {
         without_loop: false,
     };
 
-    /// The object with an instruction at the start of one program that no kernel
-    /// knows.
+    /// Returns the object with an instruction that no kernel knows at the start of one program.
     fn broken(program: &str) -> BpfObject {
         let mut broken = BpfObject::usual();
         let object = &mut broken.bytes;
@@ -603,7 +615,7 @@ mod tests {
         broken
     }
 
-    /// `None` where nothing can be loaded at all.
+    /// Loads such an object; `None` if nothing can be loaded here at all.
     fn load_broken(program: &str) -> Option<Result<Loaded, Error>> {
         if let Err(error) = load(&SETTINGS, &Target::default()) {
             test_support::skip(format_args!("no BPF programs here: {error}"));
@@ -646,8 +658,8 @@ mod tests {
         }
     }
 
-    /// Signals for the thread that loads: fewer than it makes attempts, and more than two, which is
-    /// what aya makes.
+    /// Sends signals to the loading thread: fewer than the number of attempts, and more than two,
+    /// which is the number of aya's attempts.
     #[test]
     fn signals_while_it_loads_do_no_harm() {
         extern "C" fn nothing(_: libc::c_int) {}

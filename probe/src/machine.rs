@@ -1,7 +1,7 @@
-//! The machines that proftop samples on: which files have code for them, and how the kernel
-//! numbers their registers. `probe_ebpf::machine` has the steps of their walks.
+//! The machines that proftop samples on: which files have code for them, and how the kernel numbers
+//! their registers. `probe_ebpf::machine` has the steps of their walks.
 //!
-//! All are known on all, so that tests of one run on another.
+//! All machines are defined on all machines, so that tests of one run on another.
 
 mod aarch64;
 mod x86_64;
@@ -11,22 +11,22 @@ pub use x86_64::X86_64;
 
 use probe_ebpf::registers::SCRATCH_REGISTERS;
 
-/// The machine that this is built for.
+/// The machine that this program is built for.
 #[cfg(target_arch = "x86_64")]
 pub const THIS: &Machine = &X86_64;
 
-/// The machine that this is built for.
+/// The machine that this program is built for.
 #[cfg(target_arch = "aarch64")]
 pub const THIS: &Machine = &AARCH64;
 
-/// What is known of a machine.
+/// The properties of a machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine {
     /// `e_machine` of files with its code.
     pub elf: u16,
-    /// By what perf events tell registers apart.
+    /// The numbers of registers in perf events.
     pub perf: PerfRegisters,
-    /// Whether calls of functions can be counted and timed on it, and waits be followed.
+    /// Whether function calls can be counted and timed on it, and waits be followed.
     pub has_probes: bool,
     /// Whether there are BPF programs for kernels that have no `bpf_loop`.
     pub walks_without_loop: bool,
@@ -35,12 +35,12 @@ pub struct Machine {
 /// The numbers of registers in the samples of perf events.
 #[derive(Debug, Clone, Copy)]
 pub struct PerfRegisters {
-    /// The instruction.
+    /// Number of the instruction pointer.
     pub ip: u32,
-    /// The stack pointer.
+    /// Number of the stack pointer.
     pub sp: u32,
-    /// The frame pointer.
+    /// Number of the frame pointer.
     pub bp: u32,
-    /// In the order in which the walk keeps them.
+    /// Numbers of the scratch registers, in the order in which the walk keeps them.
     pub scratch: [u32; SCRATCH_REGISTERS],
 }

@@ -1,17 +1,17 @@
-//! Where in a process its executable mappings lie.
+//! The executable mappings of a process.
 
 use crate::ids::ModuleId;
 use probe_ebpf::table::PROCESS_MAPPINGS_MAX;
 
-/// What a mapping is of.
+/// What a mapping is backed by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
     Module(ModuleId),
-    /// Code made at run time. Whose module that is depends on the process: a
-    /// child shares its parent's mappings, but not its parent's code maps.
+    /// Code made at run time. Its module depends on the process: a child shares its parent's
+    /// mappings, but not its parent's code maps.
     Anonymous,
-    /// The trampolines of Python's `-X perf`: code made at run time as well, which is walked
-    /// by the table of a module that stands for their kind, as if it were mapped at `base`.
+    /// The trampolines of Python's `-X perf`: also code made at run time, which is walked by the
+    /// table of a module that stands for their kind, as if it were mapped at `base`.
     Trampolines {
         table: ModuleId,
         base: u64,
@@ -21,36 +21,38 @@ pub enum Backing {
 /// One executable mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mapping {
+    /// The first address.
     pub start: u64,
+    /// The address after the last one.
     pub end: u64,
-    /// Position in the file of the first byte; for a module that is no file the
-    /// address itself, so that an offset is an address.
+    /// Position in the file of the first byte. For a module that is not a file it is the address
+    /// itself, so that an offset is an address.
     pub file_offset: u64,
     pub backing: Backing,
 }
 
 impl Mapping {
-    /// Position in the module of an address inside this mapping.
+    /// Returns the position in the module of an address inside this mapping.
     pub fn offset_of(&self, address: u64) -> u64 {
         (address - self.start).wrapping_add(self.file_offset)
     }
 }
 
-/// More mappings than this in one process are not kept: it is what the walk can have
-/// of one process, an eighth of what it can have of all. Linux allows 65,530 by default,
-/// and few of those are executable.
+/// Maximum number of mappings that are kept for one process. It is what the walk can have for one
+/// process, an eighth of what it can have for all. Linux allows 65,530 by default, and few of those
+/// are executable.
 pub const MAPPINGS_MAX: usize = PROCESS_MAPPINGS_MAX;
 
 /// The executable mappings of one process: sorted, without overlaps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mappings {
     sorted: Vec<Mapping>,
-    /// The process has more than are kept.
+    /// Whether the process has more than are kept.
     is_cut: bool,
 }
 
 impl Mappings {
-    /// The mapping that holds an address.
+    /// Returns the mapping that contains an address.
     pub fn find(&self, address: u64) -> Option<&Mapping> {
         let after = self
             .sorted
@@ -59,12 +61,12 @@ impl Mappings {
         (address < mapping.end).then_some(mapping)
     }
 
-    /// All of them, by address.
+    /// Iterates over all mappings by address.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Mapping> {
         self.sorted.iter()
     }
 
-    /// One of them by its number in the order of addresses.
+    /// Returns a mapping by its number in the order of addresses.
     pub fn get(&self, number: usize) -> Option<&Mapping> {
         self.sorted.get(number)
     }
@@ -74,22 +76,22 @@ impl Mappings {
         self.sorted.len() >= MAPPINGS_MAX
     }
 
-    /// Whether the process has more than are here.
+    /// Whether the process has more mappings than are kept here.
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// There is one more in the process, that is not kept.
+    /// Records that the process has one more mapping that is not kept.
     pub fn cut(&mut self) {
         self.is_cut = true;
     }
 
-    /// Adds a mapping; what it covers of older ones is gone.
+    /// Adds a mapping; the parts of older ones that it covers are removed.
     pub fn insert(&mut self, new: Mapping) {
         self.put(new.start, new.end, Some(new));
     }
 
-    /// Something was mapped there that is not kept.
+    /// Removes what a new mapping covers that is not kept itself.
     pub fn cover(&mut self, start: u64, end: u64) {
         self.put(start, end, None);
         self.cut();
@@ -142,7 +144,7 @@ mod tests {
         }
     }
 
-    /// Inserts in order; then which module is at each of the addresses.
+    /// Inserts in order; then compares the module at each of the addresses.
     fn check(inserted: &[(u64, u64)], expected: &[(u64, Option<u32>)]) {
         let mut mappings = Mappings::default();
         for (index, (start, end)) in inserted.iter().enumerate() {
@@ -224,7 +226,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the obvious model: an array of owners.
+        /// Compares with the obvious model: an array of owners.
         #[test]
         fn the_last_one_wins(inserted in proptest::collection::vec((0u64..64, 0u64..64), 0..30)) {
             let mut mappings = Mappings::default();

@@ -1,18 +1,18 @@
-//! What the allocator keeps: reading debug information and building tables takes
-//! memory for a moment, which it would hold for ever.
+//! Returns free memory of the allocator to the kernel: reading debug information and building
+//! tables takes memory for a moment, which the allocator would keep for ever.
 
 pub mod room;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Less is not worth it: it will be wanted again.
+/// Minimum amount that is returned: less is not worth it, as it will soon be needed again.
 const MUCH: usize = 3 << 20;
 
-/// What was free when it was given back last, or less. What was given back counts as free
+/// Bytes that were free when memory was last returned, or less. What was returned counts as free
 /// until it is used again.
 static FREE: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns to the kernel what is free, if much was freed since the last time.
+/// Returns free memory to the kernel, if much was freed since the last time.
 pub fn give_back_much() {
     let free = free();
     let before = FREE.fetch_min(free, Ordering::Relaxed);
@@ -22,29 +22,29 @@ pub fn give_back_much() {
     }
 }
 
-/// The memory of a process that is resident and no file's, in bytes; 0 if it has ended.
+/// Returns the private resident memory of a process, in bytes; 0 if it has ended.
 pub fn own_bytes_of(pid: u32) -> u64 {
     let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    // Pages: all addresses, resident, of those of files or shared.
+    // Numbers of pages: all addresses, resident, resident ones of files or shared.
     let mut fields = statm.split(' ').map(|field| field.parse().unwrap_or(0u64));
     let (resident, of_files) = (fields.nth(1).unwrap_or(0), fields.next().unwrap_or(0));
     resident.saturating_sub(of_files) * rustix::param::page_size() as u64
 }
 
-/// Bytes that the allocator has and nobody uses.
+/// Returns the bytes that the allocator holds and that are not in use.
 fn free() -> usize {
     #[cfg(target_env = "gnu")]
     {
         // SAFETY: takes its own locks, and only reads.
         let told = unsafe { libc::mallinfo() };
-        // It counts in 32 bits.
+        // glibc counts in 32 bits.
         told.fordblks as u32 as usize
     }
     #[cfg(not(target_env = "gnu"))]
     0
 }
 
-/// Returns to the kernel what is free.
+/// Returns all free memory to the kernel.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: takes its own locks, and invalidates nothing.
@@ -53,19 +53,19 @@ pub fn give_back() {
     }
 }
 
-/// A piece as large as this is taken from the kernel by itself, and given back as soon as it is
-/// free. glibc raises that to the largest piece that was ever freed, up to 32 MB: then tables
-/// that are read for a moment lie between what stays.
+/// Allocations of at least this size are mapped separately, and unmapped as soon as they are freed.
+/// glibc otherwise raises this threshold to the largest such allocation that was ever freed, up to
+/// 32 MB: then tables that are read for a moment lie between allocations that stay.
 #[cfg(target_env = "gnu")]
 const PIECE_BYTES: libc::c_int = 256 << 10;
 
-/// So much may be free at the end of the heap.
+/// Maximum free memory that is kept at the end of the heap.
 #[cfg(target_env = "gnu")]
 const END_BYTES: libc::c_int = 512 << 10;
 
-/// To be called before threads are started: they share two arenas then. With one
-/// for each, what one thread has freed no other can use. Processes that are forked later keep to
-/// it as well.
+/// Limits the allocator to two arenas, shared by all threads. Has to be called before threads are
+/// started. With one arena for each thread, memory that one thread has freed cannot be used by
+/// another. The setting also holds for processes that are forked later.
 pub fn keep_small() {
     #[cfg(target_env = "gnu")]
     for (option, value) in [

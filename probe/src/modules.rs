@@ -1,4 +1,4 @@
-//! Which file, or what else, a mapping is of: modules, each numbered once.
+//! Finds the module of a mapping: a file or something else, each with one number.
 
 mod files;
 mod narrow_vdso;
@@ -23,11 +23,11 @@ use symbolize::object::Object;
 use symbolize::python::{Asyncio, Interpreter, Trampoline};
 use symbolize::{FileIdentity, FileSource, Files as Way, JitNames};
 
-/// Whose files and whose kernel there are on every machine.
+/// The user whose files, like the kernel, exist on every machine.
 const ROOT: u32 = 0;
 
-/// Kinds of Python's trampolines that have a table. CPython has four, with and without
-/// room between them; a process that pretends could have hundreds.
+/// Maximum number of kinds of Python's trampolines that have a table. CPython has four, with and
+/// without room between them; a malicious process could have hundreds.
 const TRAMPOLINES_MAX: usize = 8;
 
 /// All modules of a run.
@@ -43,24 +43,29 @@ pub struct Modules {
     roots: Roots,
     way: Way,
     next: u32,
-    /// Not told yet.
+    /// Modules that were not reported to the engine yet.
     fresh: Vec<Module>,
-    /// Files that may be interpreters of Python.
+    /// Files that may be Python interpreters.
     of_python: HashSet<ModuleId>,
 }
 
-/// A mapping as the kernel tells of it.
+/// A mapping as the kernel reports it.
 #[derive(Debug, Clone)]
 pub struct Seen<'a> {
+    /// The process that has the mapping.
     pub pid: u32,
+    /// The first address.
     pub start: u64,
+    /// The address after the last one.
     pub end: u64,
+    /// The path as the kernel reports it, or a name such as `[vdso]`.
     pub path: &'a [u8],
+    /// Device and inode of the file, or its build-id.
     pub identity: &'a Identity,
 }
 
 impl Modules {
-    /// Knows the kernel, and nothing else.
+    /// Starts with the kernel as the only module.
     pub fn new() -> Self {
         let kernel = Module {
             id: ModuleId::KERNEL,
@@ -83,29 +88,29 @@ impl Modules {
         }
     }
 
-    /// Whether a file may be a part of Python that is read, by what is in it.
+    /// Whether a file may be a part of Python that is read, judging by its content.
     pub fn may_be_of_python(&self, module: ModuleId) -> bool {
         self.of_python.contains(&module)
     }
 
-    /// The modules that are new since the last call.
+    /// Returns the modules that are new since the last call.
     pub fn take_fresh(&mut self) -> Vec<Module> {
         std::mem::take(&mut self.fresh)
     }
 
-    /// What follows is of a moment when files may have changed since the last ones.
+    /// Begins a turn: files may have changed since they were last checked.
     pub fn begin_turn(&mut self) {
         self.files.begin_turn();
     }
 
-    /// The files that a process is about to be told to have mapped; those that are known
-    /// are looked at together.
+    /// Checks the files of the mappings of a process that are passed to [`Modules::backing`] next;
+    /// those that are known already are checked together.
     pub fn look_at(&mut self, pid: u32, maps: &[&Map]) {
         self.files.look_at(pid, maps, &self.way);
     }
 
-    /// What a mapping is of. A file that is not known yet is opened if that is still
-    /// allowed: `may_open` is how many more may be, for this process. `None` if it is not.
+    /// Returns what a mapping is backed by. An unknown file is opened if that is still allowed:
+    /// `may_open` is how many more may be opened for this process. `None` if it is not allowed.
     pub fn backing(&mut self, seen: &Seen<'_>, may_open: &mut usize) -> Option<Backing> {
         Some(match seen.path {
             b"[vdso]" if narrow_vdso::is_narrow(seen) => Backing::Module(self.narrow_vdso(seen)),
@@ -116,7 +121,7 @@ impl Modules {
         })
     }
 
-    /// Executable memory of a process that is of no file.
+    /// Returns the module for executable memory of a process that belongs to no file.
     pub fn anonymous(&mut self, process: ProcessId, pid: u32, user: u32) -> ModuleId {
         if let Some(id) = self.anonymous.get(&process) {
             return *id;
@@ -127,13 +132,13 @@ impl Modules {
         id
     }
 
-    /// The module that has been given to what a process has without a file.
+    /// Returns the module for executable memory of a process without a file, if it has one already.
     pub fn anonymous_of(&self, process: ProcessId) -> Option<ModuleId> {
         self.anonymous.get(&process).copied()
     }
 
-    /// The number of the module for a kind of Python's trampolines, and whether it is new. The
-    /// module is not announced to the engine, as no frame ever belongs to it. `None` for kinds
+    /// Returns the number of the module for a kind of Python's trampolines, and whether it is new.
+    /// The module is not announced to the engine, as no frame ever belongs to it. `None` for kinds
     /// beyond [`TRAMPOLINES_MAX`].
     pub fn trampolines(&mut self, kind: Trampoline) -> Option<(ModuleId, bool)> {
         if let Some(id) = self.trampolines.get(&kind) {
@@ -148,7 +153,7 @@ impl Modules {
         Some((id, true))
     }
 
-    /// Addresses of a process that no known mapping holds.
+    /// Returns the module for addresses of a process that are in no known mapping.
     pub fn unmapped(&mut self, process: ProcessId) -> ModuleId {
         if let Some(id) = self.unmapped.get(&process) {
             return *id;
@@ -158,18 +163,20 @@ impl Modules {
         id
     }
 
-    /// Functions of Python in a file; without one, those whose code could not be read.
+    /// Returns the module for Python functions in a file; without a file, for those whose code
+    /// could not be read.
     pub fn python(&mut self, file: Option<Arc<str>>, names: &Arc<PythonNames>) -> ModuleId {
         let names = names.clone();
         self.add(ModuleKind::Python { file, names }, NOBODY)
     }
 
-    /// The way to files of targets, and to what /proc tells of them.
+    /// Returns the access to files of targets and to /proc.
     pub fn way(&self) -> &Way {
         &self.way
     }
 
-    /// A process is gone; so is the memory that only it had.
+    /// Removes what belongs to a process that has ended, such as the module of its anonymous
+    /// memory.
     pub fn forget_process(&mut self, process: ProcessId) {
         self.anonymous.remove(&process);
         self.unmapped.remove(&process);
@@ -215,8 +222,8 @@ impl Modules {
         })
     }
 
-    /// Opens the file now, while the process that maps it is most likely alive,
-    /// so that it can be named when the process is gone.
+    /// Opens the file now, while the process that maps it is most likely alive, so that it can be
+    /// named after the process has ended.
     fn add_file(&mut self, key: InodeKey, seen: &Seen<'_>) -> ModuleId {
         let path = PathBuf::from(std::ffi::OsString::from_vec(seen.path.to_vec()));
         let Identity { device, inode, .. } = *seen.identity;
@@ -343,8 +350,8 @@ mod tests {
         assert_eq!(modules.take_fresh().len(), 1);
     }
 
-    /// Which modules files are put into, each as if its process were gone: they are
-    /// opened by their paths.
+    /// Returns the module that a file is assigned to, as if its process had ended: it is opened by
+    /// its path.
     fn module_of(modules: &mut Modules, path: &std::path::Path) -> ModuleId {
         use std::os::unix::ffi::OsStrExt as _;
         use std::os::unix::fs::MetadataExt as _;
@@ -361,7 +368,7 @@ mod tests {
         }
     }
 
-    /// Copies of a program that has a build-id; `None` if this machine has none.
+    /// Makes copies of a program that has a build-id; `None` if this machine has none.
     fn copies<const N: usize>(names: [&str; N]) -> Option<(tempfile::TempDir, [PathBuf; N])> {
         let program = std::fs::canonicalize("/bin/sh").unwrap();
         let object = Object::read(&std::fs::File::open(&program).unwrap()).unwrap();
@@ -380,7 +387,7 @@ mod tests {
     #[test]
     fn a_file_of_another_length_is_another_module() {
         use std::io::Write as _;
-        // As stripping one of them does.
+        // Stripping a copy shortens it like this.
         let Some((_directory, [whole, shorter])) = copies(["whole", "shorter"]) else {
             return;
         };
@@ -438,14 +445,14 @@ mod tests {
         assert_eq!(module_of(&mut modules, &link), first);
         let mut written = std::fs::File::options().append(true).open(&file).unwrap();
         written.write_all(b"more").unwrap();
-        // By a path that was not looked at yet.
+        // A path that was not checked before.
         let third = directory.path().join("third");
         std::fs::hard_link(&file, &third).unwrap();
         assert_ne!(module_of(&mut modules, &third), first);
     }
 
-    /// Answers how files were last written by their place in the list that is asked for:
-    /// the process that is said to map them maps none.
+    /// Answers how files were last written, by their index in the request: the process that is said
+    /// to map them does not map any.
     #[derive(Debug)]
     struct Looks {
         revisions: Vec<symbolize::revision::Revision>,
@@ -483,7 +490,7 @@ mod tests {
             return;
         };
         for path in &paths {
-            // What anybody may write is told by its revision alone.
+            // For a file that anybody can write to, only the revision counts.
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).unwrap();
         }
         let mut modules = Modules::new();

@@ -1,5 +1,4 @@
-//! The walk of a copied stack, on the host: the same steps as in BPF, over the
-//! same tables.
+//! Walks a copied stack in user space, with the same steps as in BPF and the same tables.
 
 use crate::stack::StackCopy;
 use crate::tables::Reader;
@@ -11,36 +10,36 @@ use probe_ebpf::walk::{Machine, Walk, frame, rule_for};
 use probe_ebpf::world::World;
 use probe_ebpf::{Ending, UserFrame, status};
 
-/// How far below the stack pointer a register can have been saved or popped: more than
-/// all that there are.
+/// How far below the stack pointer a register can have been saved or popped: more than all
+/// registers together need.
 const BELOW_BYTES: u64 = 256;
 
-/// What a walk has found.
+/// The result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walked {
-    /// Innermost first.
+    /// The frames, innermost first.
     pub frames: Vec<UserFrame>,
-    /// Of each frame where its part of the stack begins: where the return address of what it
-    /// called is behind. Of the first one it is the stack pointer.
+    /// For each frame the address at which its part of the stack begins, which is after the return
+    /// address of the call that it made. For the first frame it is the stack pointer.
     pub starts: Vec<u64>,
+    /// Why the walk ended.
     pub ending: Ending,
-    /// The pc of the frame that the walk stopped in.
+    /// The program counter of the frame in which the walk stopped.
     pub stopped_at: u64,
 }
 
 /// The executable mappings of a process and their tables, by number in the order of their
-/// addresses. A process may have thousands, and a walk asks for a few: each is looked up when
-/// it is asked for.
+/// addresses. A process may have thousands, and a walk needs a few: each is looked up on demand.
 pub trait Mapped {
-    /// How many there are.
+    /// Returns the number of mappings.
     fn count(&self) -> usize;
-    /// Where one begins.
+    /// Returns the start address of a mapping; `None` beyond the last one.
     fn start(&self, number: usize) -> Option<u64>;
-    /// One as the walk sees it.
+    /// Returns a mapping in the form of the walk.
     fn mapping(&self, number: usize) -> Option<Mapping>;
 }
 
-/// Walks a copied stack by the tables of the process's mappings.
+/// Walks a copied stack with the tables of the process's mappings.
 pub fn walk<P: Mapped>(
     stack: &StackCopy,
     mappings: &P,
@@ -50,7 +49,7 @@ pub fn walk<P: Mapped>(
     walk_as::<This, P>(stack, mappings, tables, frames_max)
 }
 
-/// The same for a stack of some machine.
+/// Walks a stack of machine `M`.
 fn walk_as<M: Machine, P: Mapped>(
     stack: &StackCopy,
     mappings: &P,
@@ -98,7 +97,7 @@ fn walk_as<M: Machine, P: Mapped>(
     let told = ending(walk.status, walk.links, frames.len() as u32);
     Walked {
         ending: match told {
-            // Not the thread's fault, but that of our copy.
+            // The reason is not the thread, but the limited copy.
             Ending::ReadFault if world.has_lacked => Ending::CopyCut,
             other => other,
         },
@@ -112,10 +111,10 @@ struct Copied<'a, M> {
     stack: &'a StackCopy,
     mappings: &'a M,
     tables: &'a Reader,
-    /// The caller's frame pointer, where the rule of the frame that is being walked has it below
+    /// The caller's frame pointer, if the rule of the frame that is being walked has it saved below
     /// the stack pointer.
     saved_below_sp: Option<u64>,
-    /// A word that the copy does not have was asked for.
+    /// Whether the walk needed a word that the copy does not have.
     has_lacked: bool,
 }
 
@@ -159,14 +158,14 @@ impl<'a, M: Mapped> World for Copied<'a, M> {
 }
 
 impl<M> Copied<'_, M> {
-    /// What lies below the stack pointer is not in the copy: see [`Machine::saved_below_sp`].
+    /// Memory below the stack pointer is not in the copy: see [`Machine::saved_below_sp`].
     fn read_below_sp(&self, address: u64) -> Option<u64> {
         let below = self.stack.registers.sp - address;
         self.saved_below_sp.filter(|_| below <= BELOW_BYTES)
     }
 }
 
-/// All chunks at once: the number tells which.
+/// All chunks of the table, selected by number.
 struct TableWords<'a>(&'a Reader);
 
 impl Words for TableWords<'_> {

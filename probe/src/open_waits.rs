@@ -1,5 +1,5 @@
-//! Waits that are not over. A thread that waits gives no event, and may do so for hours: what
-//! it waits for, and in which functions, is what a user wants to see of a program that hangs.
+//! Reports waits that are not over. A thread that waits causes no event, possibly for hours; but
+//! what it waits for, and in which functions, is what a user wants to see of a program that hangs.
 //!
 //! ```text
 //!  wait begins     1.5 s: its stack is read      each quarter of a second       it ends
@@ -7,16 +7,17 @@
 //!                         told: all until here    told: the rest since      told: what is left
 //! ```
 //!
-//! 1. Four times a second the sums of all threads are read, of very many once. Waits that are [`OPEN_NS`] old by then
-//!    are asked for: the kernel side tells the registers and frames of the kernel
-//!    ([`Follows::open`]), and the stack is read from the process's memory, aside.
-//! 2. If the thread is in the same wait after that, nothing of it has moved meanwhile, and the
-//!    stack is walked like any copy of one: a sample, with the time until then. Where it was too
-//!    deep for what was read, more is read.
-//! 3. As long as the wait goes on, each reading tells the same sample again, with the time that
-//!    has passed since the one before.
-//! 4. The sample of the whole wait, when it ends, has what is left ([`RawWait::told_ns`]). A
-//!    wait so long always gives one: [`OPEN_NS`] is longer than any period.
+//! 1. Four times a second the sums of all threads are read; with very many threads, once a second.
+//!    Waits that are [`OPEN_NS`] old by then are requested: the kernel side returns the registers
+//!    and frames of the kernel ([`Follows::open`]), and the stack is read from the process's memory
+//!    on another thread.
+//! 2. If the thread is in the same wait after that, nothing has changed meanwhile, and the stack is
+//!    walked like any copied stack: this gives a sample with the time until then. If the stack was
+//!    deeper than what was read, more is read.
+//! 3. As long as the wait goes on, each reading reports the same sample again, with the time that
+//!    has passed since the previous one.
+//! 4. The sample of the whole wait, when it ends, has the rest of the time ([`RawWait::told_ns`]).
+//!    Such a long wait always causes one: [`OPEN_NS`] is longer than any period.
 
 use crate::aside::Aside;
 use crate::decode::{PythonFrames, RawSample, Record};
@@ -32,99 +33,100 @@ use std::collections::{HashMap, VecDeque};
 use symbolize::Files;
 use symbolize::files::fields_behind_name;
 
-/// How old a wait is when it is told before its end: more than the longest period, so that
-/// its end always gives a sample as well.
+/// Age from which a wait is reported before its end: more than the longest period, so that its end
+/// always causes a sample as well.
 const OPEN_NS: u64 = 1_500_000_000;
 
-/// Waits whose stacks are kept, in shares; of more, the newest have none.
+/// Maximum number of waits whose stacks are kept, divided among users; of more, the newest have no
+/// stack.
 const OPEN_MAX: usize = 4096;
 
-/// Bytes of stacks that are asked for at a time: they stay in memory until they are walked.
+/// Maximum bytes of stacks that are requested at a time: they stay in memory until they are walked.
 const ASKED_BYTES_MAX: u64 = 8 << 20;
 
-/// How often the sums of threads are looked at where there are few of them, and how many these
-/// are; else it is done once a second.
+/// How often the sums of threads are read if there are few threads (the maximum is the next
+/// constant); with more it is done once a second.
 const LOOK_SOON_NS: u64 = 250_000_000;
 const LOOK_SOON_MAX: usize = 1024;
 
-/// One reading tells samples of at most so many waits; where more go on, each of them is told
-/// by every second reading, every third, and so on.
+/// Maximum number of waits of which one reading reports samples. If more go on, each of them is
+/// reported by every second reading, every third, and so on.
 const TOLD_MAX: usize = 2048;
 
-/// So much of a stack is read at first: threads that wait for something seldom have deeper ones.
+/// Bytes of a stack that are read at first: threads that wait seldom have deeper stacks.
 const STACK_BYTES: u32 = 16 << 10;
 
-/// Of a deeper one this many times as much is read, and again if that does not do,
+/// For a deeper stack, factor by which more is read each time,
 const DEEPER: u32 = 8;
 
-/// up to this: all that is read at once.
+/// up to this size, which is the maximum of one read.
 const STACK_BYTES_MAX: u32 = 1 << 20;
 
-/// How long a wait that has ended is remembered: its last sample may still be held.
+/// How long a wait that has ended is remembered: its last sample may still be queued.
 const REMEMBERED_NS: u64 = 10_000_000_000;
 
 /// All waits that are not over.
 pub struct OpenWaits {
-    /// `None` if there can be no thread.
+    /// The thread that reads stacks; `None` if it could not be started.
     reader: Option<Aside<Asked, Read>>,
-    /// Told by the kernel side; their stacks have not been asked for.
+    /// Waits reported by the kernel side whose stacks were not requested yet.
     backlog: VecDeque<Asked>,
-    /// Bytes of stacks that have been asked for and did not come yet.
+    /// Bytes of stacks that were requested and did not arrive yet.
     asked_bytes: u64,
-    /// Their stacks have been read since the sums of threads were read last.
+    /// Waits whose stacks have been read since the sums of threads were last read.
     read: Vec<Read>,
-    /// Waits that began up to then have been asked for.
+    /// Waits that began until this time were requested from the kernel side.
     asked_ns: u64,
     by_thread: HashMap<u32, Open>,
-    /// When the sums of threads were looked at last, and how many there were.
+    /// When the sums of threads were last read, and how many threads there were.
     looked_ns: u64,
     threads: usize,
-    /// Counts how often.
+    /// Number of readings of the sums.
     looks: u32,
-    /// Waits whose stack could not be had.
+    /// Number of waits whose stack could not be read.
     without: u64,
 }
 
-/// A wait whose stack is wanted.
+/// A wait whose stack is requested.
 #[derive(Debug, Clone)]
 struct Asked {
     told: OpenWait,
-    /// Who started its process.
+    /// The user who started its process.
     user: u32,
-    /// How much of it, at most.
+    /// Maximum bytes of the stack to read.
     bytes: u32,
 }
 
-/// A wait and what its stack is walked from.
+/// A wait, and the data from which its stack is walked.
 struct Read {
     asked: Asked,
-    /// From the stack pointer on. `None` if it could not be read.
+    /// The stack from the stack pointer on; `None` if it could not be read.
     stack: Option<Vec<u8>>,
-    /// Where the thread ran last.
+    /// The CPU on which the thread ran last.
     cpu: u32,
 }
 
-/// A wait that a sample tells of, or soon will.
+/// A wait that is reported before its end, or will be soon.
 struct Open {
     since_ns: u64,
     user: u32,
-    /// When it was seen last. `None` if it has been seen to be over.
+    /// When it was last seen; `None` if it is over.
     seen_ns: Option<u64>,
-    /// Until then samples have told of it.
+    /// Samples have reported the wait until this time.
     told_until_ns: u64,
     stage: Stage,
 }
 
-/// What has become of the stack of a wait.
+/// The state of the stack of a wait.
 enum Stage {
-    /// It is being walked.
+    /// It is being read or walked.
     Walked(Box<Asked>),
-    /// It has been walked: the sample, which is told again and again.
+    /// It has been walked: the sample, which is reported repeatedly.
     Told(Box<Sample>),
 }
 
 impl OpenWaits {
-    /// Memory of targets is read by `files`.
+    /// Starts without waits. The memory of targets is read through `files`.
     pub fn new(files: &Files) -> Self {
         let files = files.clone();
         let read = move |asked: Asked| Some(read(asked, &files));
@@ -142,8 +144,8 @@ impl OpenWaits {
         }
     }
 
-    /// Takes what is new of waits, and puts into the batch of a turn: the sums of threads that have
-    /// `ended` and, when it is time to look at them, of those that live; samples of waits that are
+    /// Takes new data about waits, and adds to the batch of a turn: the sums of threads that have
+    /// `ended` and, when it is time to read them, of those that live; and samples of waits that are
     /// not over. Returns samples of such waits that are still to be walked.
     pub fn turn(
         &mut self,
@@ -156,7 +158,8 @@ impl OpenWaits {
         let is_few = self.threads <= LOOK_SOON_MAX;
         let is_soon = is_few && now_ns().saturating_sub(self.looked_ns) >= LOOK_SOON_NS;
         if is_new_second || is_soon {
-            // What was read before the sums are is whole if they say that the wait goes on.
+            // Stacks that were read before the sums are complete if the sums show that the wait
+            // goes on.
             self.take_read();
         }
         batch.threads = waits.take(ended, is_new_second);
@@ -175,8 +178,8 @@ impl OpenWaits {
         to_walk
     }
 
-    /// Compares with the sums of all threads, as read just now, has stacks read, and returns samples
-    /// of those that have been.
+    /// Compares with the sums of all threads, which were read just now, requests stacks, and
+    /// returns samples of those that were read.
     fn look(
         &mut self,
         threads: &[ThreadTotals],
@@ -190,7 +193,7 @@ impl OpenWaits {
         self.samples(threads, now_ns)
     }
 
-    /// Takes the stacks that have been read.
+    /// Takes the stacks that were read.
     fn take_read(&mut self) {
         if let Some(reader) = &self.reader {
             for read in std::iter::from_fn(|| reader.answer()) {
@@ -201,8 +204,8 @@ impl OpenWaits {
         }
     }
 
-    /// Compares with the sums of all threads, as read just now. Returns from when and until when
-    /// waits began that are to be asked for, if there are such.
+    /// Compares with the sums of all threads, which were read just now. Returns the range of begin
+    /// times of waits that are to be requested, if there are any.
     fn follow(&mut self, threads: &[ThreadTotals], now_ns: u64) -> Option<(u64, u64)> {
         let waiting: HashMap<u32, &ThreadTotals> = threads
             .iter()
@@ -230,7 +233,7 @@ impl OpenWaits {
         Some((from_ns, to_ns))
     }
 
-    /// Takes what the kernel side told of waits, as far as there is room for their users.
+    /// Queues waits that the kernel side returned, as far as their users have room left.
     fn take_told(&mut self, told: Vec<OpenWait>) {
         let mut by_user: HashMap<u32, usize> = HashMap::new();
         let known = self.by_thread.values().map(|open| open.user);
@@ -256,8 +259,8 @@ impl OpenWaits {
         }
     }
 
-    /// Has stacks read, and returns samples with those that have been. `threads` are those that
-    /// [`OpenWaits::follow`] was given.
+    /// Requests stacks, and returns samples with those that were read. `threads` are those passed
+    /// to [`OpenWaits::follow`].
     fn samples(&mut self, threads: &[ThreadTotals], now_ns: u64) -> Vec<Record> {
         while let (Some(reader), Some(asked)) = (&self.reader, self.backlog.front()) {
             let bytes = self.asked_bytes + u64::from(asked.bytes);
@@ -274,14 +277,15 @@ impl OpenWaits {
             threads.iter().map(|thread| (thread.tid, thread)).collect();
         let read = std::mem::take(&mut self.read);
         let mut samples = Vec::with_capacity(2 * read.len());
-        // Two of one time and CPU could not be told apart.
+        // Each gets another time, as two samples of the same time and CPU could not be
+        // distinguished.
         for (time_ns, read) in (now_ns..).zip(read) {
             let told = &read.asked.told;
             let thread = by_tid.get(&told.tid);
             let is_same = |thread: &&&ThreadTotals| {
                 is_waiting(thread) && thread.state_since_ns == told.since_ns
             };
-            // Else it is over, and its own sample tells of it.
+            // Otherwise the wait is over, and its own sample reports it.
             let Some(thread) = thread.filter(is_same) else {
                 continue;
             };
@@ -306,8 +310,8 @@ impl OpenWaits {
         samples
     }
 
-    /// Corrects what the samples of a turn say of waits that were told before they ended, and
-    /// keeps those that are to be told again.
+    /// Corrects the samples of a turn for waits that were reported before they ended, and keeps the
+    /// samples that are to be reported again.
     fn correct(&mut self, batch: &mut Batch) {
         if self.by_thread.is_empty() {
             return;
@@ -331,7 +335,7 @@ impl OpenWaits {
                     .saturating_sub(since_ns)
                     .min(wait.waited_ns);
                 sample.weight = sample.weight.saturating_sub(wait.told_ns);
-                // What is walked only now is told by this.
+                // The sample that is walked only now has reported the wait until its time.
                 open.told_until_ns = open.told_until_ns.max(time_ns);
                 return true;
             }
@@ -354,7 +358,7 @@ impl OpenWaits {
         });
     }
 
-    /// Tells once more of each wait that is not over, with the time since it was told last.
+    /// Reports each wait that is not over once more, with the time since it was last reported.
     fn report_to(&mut self, batch: &mut Batch) {
         let known = self.by_thread.len();
         let every = (known / TOLD_MAX + 1) as u32;
@@ -382,12 +386,12 @@ impl OpenWaits {
     }
 }
 
-/// Whether it waits for something, and not for a CPU.
+/// Whether it waits for something other than a CPU.
 fn is_waiting(thread: &ThreadTotals) -> bool {
     !thread.has_ended && !matches!(thread.state, WaitState::Run | WaitState::Queue)
 }
 
-/// The sample of a wait that began some time ago, and the copy of its stack.
+/// Makes the sample of a wait that began some time ago, and the copy of its stack.
 fn sample(
     read: Read,
     state: WaitState,
@@ -427,7 +431,7 @@ fn sample(
         }),
     };
     let copy = stack.map(|bytes| {
-        // If it goes on behind that, what lies there was not read.
+        // If the stack is deeper than that, the rest was not read.
         let reach = (bytes.len() >= most as usize).then_some(u64::MAX);
         StackCopy {
             time_ns,
@@ -452,9 +456,9 @@ fn read(asked: Asked, files: &Files) -> Read {
     }
 }
 
-/// The CPU in /proc/PID/task/TID/stat (proc_pid_stat(5)).
+/// Returns the CPU in /proc/PID/task/TID/stat (proc_pid_stat(5)).
 fn cpu_in(stat: &[u8]) -> Option<u32> {
-    /// Behind the name, where the third field comes first.
+    /// The field's index after the name, which the third field follows.
     const PROCESSOR: usize = 39 - 3;
     let mut fields = fields_behind_name(stat)?.split_whitespace();
     fields.nth(PROCESSOR)?.parse().ok()
@@ -468,7 +472,7 @@ mod tests {
     const TID: u32 = 8;
     const SECOND: u64 = 1_000_000_000;
 
-    /// A thread that has slept since `since_ns`.
+    /// The sums of a thread that has slept since `since_ns`.
     fn asleep(since_ns: u64, now_ns: u64) -> ThreadTotals {
         ThreadTotals {
             pid: 7,
@@ -504,7 +508,7 @@ mod tests {
         }
     }
 
-    /// What becomes of a raw sample on its way.
+    /// The sample that is made of a raw sample after its walk.
     fn walked(raw: &RawSample) -> Sample {
         Sample {
             event: raw.event,
@@ -534,7 +538,7 @@ mod tests {
         }
     }
 
-    /// Its stack has been read, and it is in its wait still: the sample of that.
+    /// Returns the sample of a thread whose stack has been read, and which is still in its wait.
     fn opened(waits: &mut OpenWaits, since_ns: u64, now_ns: u64) -> Sample {
         waits.read.push(Read {
             asked: asked(since_ns),
@@ -549,7 +553,7 @@ mod tests {
         walked(raw)
     }
 
-    /// The sample of a wait that ended.
+    /// Makes the sample of a wait that ended.
     fn ended(since_ns: u64, woken_ns: u64, end_ns: u64) -> Sample {
         let raw = walked(&sample_of_end(since_ns, woken_ns, end_ns));
         assert!(!raw.wait.unwrap().is_open);
@@ -614,7 +618,7 @@ mod tests {
         let parts: Vec<_> = wait.parts().collect();
         let expected = [(WaitState::Sleep, 2 * SECOND), (WaitState::Queue, SECOND)];
         assert_eq!(parts, expected);
-        // It is over: another one of the same thread is not told by its stack.
+        // It is over: the stack does not count for another wait of the same thread.
         waits.follow(&[asleep(9 * SECOND, 10 * SECOND)], 10 * SECOND);
         let mut turn = batch(Vec::new(), 10 * SECOND);
         waits.report_to(&mut turn);
@@ -718,7 +722,7 @@ mod tests {
     #[test]
     fn nobody_takes_all_the_room() {
         let mut waits = OpenWaits::new(&Files::default());
-        // Processes that are not there are nobody's.
+        // Processes that do not exist belong to no user.
         let told = |tgid, tid| OpenWait {
             tid,
             tgid,
@@ -733,7 +737,7 @@ mod tests {
         waits.take_told(vec![told(own, own), told(u32::MAX, 0)]);
         let last = waits.backlog.back().unwrap();
         assert_eq!((last.told.tgid, waits.backlog.len()), (own, taken + 1));
-        // Not all of them are asked for at once.
+        // Not all of them are requested at once.
         waits.samples(&[], SECOND);
         assert_eq!(waits.asked_bytes, ASKED_BYTES_MAX);
         let left = waits.backlog.len() as u64;

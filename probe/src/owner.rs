@@ -1,5 +1,5 @@
-//! Whose a process is: its control group and its user, as `/proc` tells them
-//! when the process is first sampled, and after exec.
+//! The *owner* of a process: its control group, its user and more, read from `/proc` when the
+//! process is first sampled, and after exec.
 
 use crate::lineage::{Ancestor, Lineages};
 use crate::proc_stat::{parent_and_start, read};
@@ -9,38 +9,39 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::{Arc, OnceLock};
 use symbolize::{Files, sanitize};
 
-/// Of the times in `/proc/PID/stat`, whatever the kernel's own clock is.
+/// Unit of the times in `/proc/PID/stat`, whatever the kernel's own clock is.
 const TICK_MS: i64 = 10;
 
-/// Whose a process is. What is not known is `None`.
+/// The owner of a process. Unknown values are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Owner {
-    /// The path in the hierarchy of version 2, else in that of systemd.
+    /// The control group's path in the hierarchy of version 2, else in that of systemd.
     pub cgroup: Option<Arc<str>>,
-    /// The user whose rights it has.
+    /// The effective user.
     pub uid: Option<u32>,
-    /// Who started it: whatever it becomes, what it takes is counted as theirs.
+    /// The real user, who started it: its use of resources is charged to that user, whatever it
+    /// becomes later.
     pub real_uid: Option<u32>,
-    /// What it was started as, or calls itself: words between blanks.
+    /// Its command line: the arguments separated by blanks, or a title that the process has set.
     pub command_line: Option<Arc<str>>,
     /// When it was started, in ms since 1970.
     pub started_unix_ms: Option<i64>,
     /// The pid of its parent.
     pub parent: Option<u32>,
-    /// That parent with its name, and whom it descends from in turn.
+    /// The parent with its name, and the parent's ancestors.
     pub ancestors: Arc<[Ancestor]>,
 }
 
 impl Owner {
-    /// Of a process that is there; what cannot be read stays as it was. The command line is
-    /// not read: that may wait for the process.
+    /// Updates the owner of a process; what cannot be read stays as it was. The command line is not
+    /// read, as that may have to wait for the process.
     pub fn update(&mut self, pid: u32, lineages: &mut Lineages) {
         let text = read(&format!("/proc/{pid}/cgroup")).unwrap_or_default();
         if let Some(path) = cgroup(&text) {
             self.cgroup = Some(sanitize(path).into());
         }
-        // It belongs to who the process runs as, or to root if the process may
-        // not be looked into, as after setuid.
+        // The directory belongs to the process's effective user, or to root if the process is
+        // protected, as after setuid.
         if let Ok(folder) = fs::metadata(format!("/proc/{pid}")) {
             self.uid = Some(folder.uid());
         }
@@ -56,16 +57,16 @@ impl Owner {
     }
 }
 
-/// The command line of a process, as words; `None` if it has none. Programs such as postgres
-/// write into it what they do.
+/// Returns the command line of a process, as words; `None` if it has none. Programs such as
+/// postgres write into it what they do.
 pub fn command_line(pid: u32, files: &Files) -> io::Result<Option<Arc<str>>> {
     let bytes = files.command_line(pid)?;
     Ok(words(&bytes).map(Arc::from))
 }
 
-/// The arguments, each ended by a zero byte, with blanks between them.
+/// Joins the arguments, each of which ends with a zero byte, with blanks.
 fn words(bytes: &[u8]) -> Option<String> {
-    // Programs that write their own title leave zeros or blanks behind it.
+    // Programs that write their own title leave zeros or blanks at the end.
     let end = bytes.iter().rposition(|byte| !matches!(byte, 0 | b' '))? + 1;
     let spaced: Vec<u8> = bytes[..end]
         .iter()
@@ -74,10 +75,10 @@ fn words(bytes: &[u8]) -> Option<String> {
     Some(sanitize(&spaced).into_owned())
 }
 
-/// What `gettid` gives in a thread, which differs in a pid namespace: the last number of
+/// Returns the result of `gettid` in a thread, which differs in a pid namespace: the last number of
 /// `NSpid`.
 pub fn inner_tid(pid: u32, tid: u32) -> Option<u32> {
-    // The name in it is bytes, and need not be text.
+    // The name in it may be any bytes, also such as are not UTF-8.
     let status = read(&format!("/proc/{pid}/task/{tid}/status")).ok()?;
     let status = String::from_utf8_lossy(&status);
     let line = status
@@ -86,7 +87,7 @@ pub fn inner_tid(pid: u32, tid: u32) -> Option<u32> {
     line.split_whitespace().next_back()?.parse().ok()
 }
 
-/// When the machine was started, as the kernel tells it to whole seconds.
+/// When the machine was started; the kernel reports it in whole seconds.
 fn boot_unix_ms() -> Option<i64> {
     static BOOT: OnceLock<Option<i64>> = OnceLock::new();
     *BOOT.get_or_init(|| {
@@ -96,8 +97,8 @@ fn boot_unix_ms() -> Option<i64> {
     })
 }
 
-/// The first of `Uid: real effective saved file-system`, as our user namespace has
-/// them.
+/// Returns the real user: the first number of `Uid: real effective saved file-system`, as seen from
+/// our user namespace.
 pub fn real_uid(pid: u32) -> Option<u32> {
     // A name may be any bytes.
     let status = read(&format!("/proc/{pid}/status")).ok()?;
@@ -106,7 +107,7 @@ pub fn real_uid(pid: u32) -> Option<u32> {
     uids.split_whitespace().next()?.parse().ok()
 }
 
-/// `0::/system.slice/nginx.service`, or a line of systemd's own hierarchy.
+/// Returns the path in `0::/system.slice/nginx.service`, or in a line of systemd's own hierarchy.
 fn cgroup(text: &[u8]) -> Option<&[u8]> {
     let of = |wanted: &[u8]| {
         let lines = text.split(|byte| *byte == b'\n');
@@ -118,7 +119,7 @@ fn cgroup(text: &[u8]) -> Option<&[u8]> {
             })
             .next()
     };
-    // On hybrid systems that of version 2 is there, and empty of meaning.
+    // On hybrid systems there is a path of version 2, but it means nothing.
     let path = of(b"").filter(|path| *path != b"/");
     path.or_else(|| of(b"name=systemd")).or_else(|| of(b""))
 }

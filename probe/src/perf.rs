@@ -1,8 +1,8 @@
-//! The source that samples without BPF: the kernel copies registers and stacks
-//! into rings, and they are walked here, by the same code and tables.
+//! The source that samples without BPF: the kernel copies registers and stacks into rings, and they
+//! are walked here, by the same code and with the same tables.
 //!
-//! For kernels that have no `bpf_loop`, for containers that may not load
-//! programs, and for everybody on processes of their own.
+//! It is used on kernels without `bpf_loop`, in containers that may not load programs, and by
+//! unprivileged users for their own processes.
 
 mod cpu;
 pub(crate) mod record;
@@ -38,10 +38,10 @@ use std::io;
 use std::time::{Duration, Instant};
 use waits::Waits;
 
-/// Samples that are read before something is done with them: their stacks take memory.
+/// Maximum number of samples that are read before they are processed: their stacks take memory.
 const WAITING_MAX: usize = 64;
 
-/// A clock that a task inherited can be reached by nobody.
+/// The rate cannot be changed for them: a clock that a task inherited has no descriptor.
 const RATE_IS_FIXED: &str = "without BPF, threads that were started since keep the rate that \
     they began with";
 
@@ -49,12 +49,12 @@ const RATE_IS_FIXED: &str = "without BPF, threads that were started since keep t
 pub struct PerfSource {
     cpus: Vec<Cpu>,
     scope: Scope,
-    /// Those that are sampled; nothing: all.
+    /// The sampled CPUs; `None` for all.
     only: Option<BTreeSet<u32>>,
     offer: Offer,
     turns: Turns,
     timeline: Timeline,
-    /// Of clocks that have a successor, not read to their ends yet.
+    /// Rings of clocks that were replaced, which are not read to their ends yet, by CPU.
     left_behind: Vec<(u32, Ring)>,
     read: u64,
     lost: u64,
@@ -70,22 +70,22 @@ struct Followed {
     waits: Waits,
     open: OpenWaits,
     scope: Scope,
-    /// From when on, on the clock of the samples.
+    /// Start of following, on the clock of the samples.
     since_ns: u64,
 }
 
 impl PerfSource {
     /// Whether functions of Python are read. Native calls that have not returned are recognized by
-    /// their return addresses on the stack, and only where those lie on x86-64 is known here.
+    /// their return addresses on the stack, whose positions are known only on x86-64.
     pub const READS_PYTHON: bool = cfg!(target_arch = "x86_64");
 
-    /// Whether waits are followed: the numbers of system calls are known of x86-64 only.
+    /// Whether waits are followed: the numbers of system calls are known only for x86-64.
     pub const FOLLOWS_WAITS: bool = THIS.has_probes;
 
-    /// `ring_bytes` of the configuration is for the other source.
+    /// Starts to sample. `ring_bytes` of the configuration is for the other source.
     pub fn start(config: &Config) -> Result<Self, Error> {
         let online = cpus::online().map_err(Error::Cpus)?;
-        // All that takes time comes before the first tick: the rings hold little.
+        // Everything that takes time is done before the first tick: the rings hold little.
         let tables = Tables::new(TableMaps::in_memory(), &config.tables).map_err(Error::Tables)?;
         let depth = config.max_depth.clamp(1, USER_FRAMES_MAX as u32);
         let unwinding = Unwinding::new(tables, depth as usize).keeping_walks(config.keep_walks);
@@ -104,7 +104,7 @@ impl PerfSource {
             let rate_hz = config.target.is_on(number).then_some(config.rate_hz);
             match Cpu::open(number, &scope, rate_hz, offer) {
                 Ok(cpu) => cpus.push(cpu),
-                // It went offline between our reading the list and now.
+                // The CPU went offline after the list was read.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
                 Err(source) => return Err(refused(number, source)),
             }
@@ -149,7 +149,8 @@ impl PerfSource {
         Ok(source)
     }
 
-    /// Follows waits from now on, and returns since when it does. The error is a sentence.
+    /// Starts to follow waits, and returns the time from which they are followed. The error is a
+    /// sentence.
     fn follow_waits(&mut self) -> Result<u64, String> {
         if let Some(followed) = &self.waits {
             return Ok(followed.since_ns);
@@ -178,22 +179,21 @@ impl PerfSource {
         Ok(since_ns)
     }
 
-    /// Tells why it is this source and no other.
+    /// Adds a note on why this source is used and not the other one.
     #[must_use]
     pub fn because(mut self, reason: String) -> Self {
         self.info.notes.insert(0, reason);
         self
     }
 
-    /// Whether this process may sample such a target at all. Opens one clock,
-    /// and closes it.
+    /// Checks whether this process may sample such a target at all: opens one clock, and closes it.
     pub fn may_sample(target: &Target) -> Result<(), Error> {
         let online = cpus::online().map_err(Error::Cpus)?;
         choose_scope(target, &online).map(|_| ())
     }
 
-    /// Waits for a buffer to fill. Meanwhile the clocks of a CPU begin anew where it is
-    /// time for that.
+    /// Waits for a buffer to fill. Meanwhile the clocks of a CPU are restarted when it is time for
+    /// that.
     fn wait(&mut self, wait: Duration) -> Result<(), SourceError> {
         let until = Instant::now() + wait;
         loop {
@@ -203,7 +203,7 @@ impl PerfSource {
                 .filter_map(|cpu| cpu.turning(&self.scope));
             let mut turning: Vec<&mut Pair> = turning.collect();
             if let Some((number, next_ns)) = self.turns.take(self.info.rate_hz, turning.len()) {
-                // What fails is a clock of a CPU that is gone.
+                // An error means that the CPU of the clock is gone.
                 let _ = turning[number].turn(next_ns);
             }
             let buffers = self.cpus.iter().flat_map(Cpu::buffers);
@@ -217,13 +217,13 @@ impl PerfSource {
             self.drain_samples();
             let has_looked = self.waits.as_ref().is_some_and(|it| it.waits.is_due());
             if has_looked {
-                // So that threads are known which have just begun.
+                // Drains first, so that threads which have just begun are known.
                 self.drain();
                 if let Some(Followed { waits, .. }) = &mut self.waits {
                     waits.look(&mut self.timeline);
                 }
             }
-            // What each sample wakes for is its frames of Python.
+            // A sample wakes the sampler so that its frames of Python are read in time.
             let goes_on = is_turn || has_looked || self.read > read;
             if !goes_on || Instant::now() >= until || self.timeline.samples() >= WAITING_MAX {
                 return Ok(());
@@ -231,8 +231,8 @@ impl PerfSource {
         }
     }
 
-    /// Reads both rings of each CPU; the side bands first, so that no sample is
-    /// newer than what is known of its process, but for those that wait.
+    /// Reads both rings of each CPU: the side bands first, so that no sample is newer than what is
+    /// known about its process, except for those that wait.
     fn drain(&mut self) -> u64 {
         let settled_ns = now_ns().saturating_sub(SETTLED_NS);
         let known = self.timeline.events().len();
@@ -250,7 +250,7 @@ impl PerfSource {
         settled_ns
     }
 
-    /// Reads what has been sampled. Frames of Python are read at once: their thread goes on.
+    /// Reads the samples. Frames of Python are read at once, as their thread continues to run.
     fn drain_samples(&mut self) {
         let (timeline, has_cgroup) = (&mut self.timeline, self.offer.cgroup);
         let (read, lost, undecodable) = (&mut self.read, &mut self.lost, &mut self.undecodable);
@@ -283,8 +283,8 @@ impl PerfSource {
         self.left_behind.clear();
     }
 
-    /// Follows CPUs that came or went, where all tasks are watched. Of single
-    /// threads the CPUs that there were stay those that are watched.
+    /// Opens and closes CPUs that came or went, if all tasks are watched. For single threads the
+    /// watched CPUs stay those that existed at the start.
     fn follow_hotplug(&mut self) {
         let Ok(online) = cpus::online() else {
             return;
@@ -298,7 +298,7 @@ impl PerfSource {
             if self.cpus.iter().all(|cpu| cpu.number() != number) {
                 let is_sampled = self.only.as_ref().is_none_or(|only| only.contains(&number));
                 let rate_hz = is_sampled.then_some(rate_hz);
-                // Tried again in a second.
+                // An error is ignored, as it is tried again in a second.
                 self.cpus
                     .extend(Cpu::open(number, &self.scope, rate_hz, offer));
             }
@@ -325,12 +325,12 @@ impl Source for PerfSource {
         self.timeline.replay(settled_ns, &mut batch);
         let unwanted = self.timeline.unwanted();
         batch.counters = Counters {
-            // Waits are no ticks, and may be unwanted as well.
+            // Waits are not ticks, and may be unwanted as well.
             taken: self.read.saturating_sub(unwanted),
             lost: self.lost + self.undecodable,
             filtered: unwanted,
             events_lost: self.timeline.events_lost(),
-            // Nobody counts what the kernel spends on its copies.
+            // The time that the kernel spends on its copies is not counted.
             kernel_ns: 0,
         };
         batch.lost_by_cpu = self
@@ -350,8 +350,8 @@ impl Source for PerfSource {
         Ok(batch)
     }
 
-    /// A ring cannot grow, and one of another rate would run over: each clock gets
-    /// a successor.
+    /// A ring cannot grow, and would overflow at a higher rate: so each clock is replaced by
+    /// another one.
     fn set_rate(&mut self, rate_hz: u32) -> Result<u64, RateError> {
         if let Some(why) = self.info.rate_is_fixed {
             return Err(RateError(why.into()));
@@ -376,7 +376,8 @@ impl Source for PerfSource {
     }
 }
 
-/// Whom to ask for, and what can be had. Of very many threads rather everybody.
+/// Decides which tasks to watch, and what the kernel offers for them. With very many threads it is
+/// all tasks.
 fn choose_scope(target: &Target, online: &BTreeSet<u32>) -> Result<(Scope, Offer), Error> {
     let first = *online.first().ok_or(Error::NoCpu)?;
     let scope = Scope::of(target)?;
@@ -405,8 +406,8 @@ fn refused(cpu: u32, source: io::Error) -> Error {
     }
 }
 
-/// Threads whose starters were perhaps not watched yet: then they are not
-/// watched themselves. Those that were are; the kernel does not tell which.
+/// Returns a note on threads that may have been started by threads which were not watched yet: then
+/// they are not watched themselves. The kernel does not report which of them are.
 fn latecomers(target: &Target, known: &BTreeSet<u32>) -> Option<String> {
     let new = scope::threads(target).difference(known).count();
     (new > 0).then(|| {
@@ -414,16 +415,16 @@ fn latecomers(target: &Target, known: &BTreeSet<u32>) -> Option<String> {
     })
 }
 
-/// One event for each thread and CPU, and one for its side band.
+/// Raises the limit of open files: one event for each thread and CPU, and one for its side band.
 fn allow_many_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Then fewer will do.
+    // If this fails, fewer events are opened.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// What is different of waits, and what cannot be had of them.
+/// Returns notes on what differs for waits, and on what is not available.
 fn notes_of_waits(offer: Offer) -> Vec<String> {
     let stacks = if offer.kernel {
         None

@@ -5,31 +5,41 @@ use crate::bpf_call::bpf;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// `struct perf_event_attr` up to its fifth version (Linux 4.8), which has all
-/// that is used here.
+/// `struct perf_event_attr` up to its fifth version (Linux 4.8), which has all fields that are used
+/// here.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 pub struct Attributes {
+    /// `type`, one of [`kind`].
     pub kind: u32,
     /// Filled in by [`PerfEvent::open`].
     pub size: u32,
+    /// What to count, one of [`kind`] or the number of a tracepoint.
     pub config: u64,
-    /// Nanoseconds between two ticks of a clock.
+    /// Nanoseconds between two ticks of a clock, or for other events their number.
     pub period: u64,
+    /// The fields of samples: bits of [`sample_type`].
     pub sample_type: u64,
+    /// The format of what is read from the descriptor.
     pub read_format: u64,
+    /// Bits of [`flags`].
     pub flags: u64,
-    /// Bytes with the flag [`flags::WATERMARK`], else events.
+    /// When readers are woken: a number of bytes with the flag [`flags::WATERMARK`], else of
+    /// events.
     pub wakeup: u32,
     pub breakpoint_kind: u32,
     pub config1: u64,
     pub config2: u64,
     pub branch_sample_type: u64,
+    /// The user registers in samples, a bit for each.
     pub user_registers: u64,
+    /// Bytes of the user stack in samples.
     pub user_stack: u32,
+    /// The clock of all times, with the flag [`flags::USE_CLOCK`].
     pub clock: i32,
     pub interrupt_registers: u64,
     pub aux_watermark: u32,
+    /// Maximum number of frames in call chains.
     pub stack_max: u16,
     pub reserved: u16,
 }
@@ -42,7 +52,7 @@ const _: () = {
     assert!(std::mem::offset_of!(Attributes, clock) == 92);
 };
 
-/// The period of a clock.
+/// Returns the period of a clock in nanoseconds.
 pub fn period_of(rate_hz: u32) -> u64 {
     1_000_000_000 / u64::from(rate_hz.max(1))
 }
@@ -55,43 +65,44 @@ pub mod kind {
     pub const SOFTWARE: u32 = 1;
     /// `PERF_COUNT_SW_CPU_CLOCK`: its period is in nanoseconds.
     pub const SOFTWARE_CPU_CLOCK: u64 = 0;
-    /// `PERF_COUNT_SW_CONTEXT_SWITCHES`: a thread leaves its CPU.
+    /// `PERF_COUNT_SW_CONTEXT_SWITCHES`: occurs when a thread leaves its CPU.
     pub const SOFTWARE_CONTEXT_SWITCHES: u64 = 3;
-    /// Counts nothing; carries the side band.
+    /// `PERF_COUNT_SW_DUMMY`: counts nothing; used for the side band.
     pub const SOFTWARE_DUMMY: u64 = 9;
 }
 
 /// Bits of [`Attributes::flags`].
 pub mod flags {
-    /// Does not count before it is enabled.
+    /// The event does not count before it is enabled.
     pub const DISABLED: u64 = 1 << 0;
-    /// Also of the threads and processes that a task starts.
+    /// The event also counts in threads and processes that a task starts.
     pub const INHERIT: u64 = 1 << 1;
-    /// Not what the kernel does.
+    /// The event does not count in the kernel.
     pub const EXCLUDE_KERNEL: u64 = 1 << 5;
-    /// Not while the CPU is idle.
+    /// The event does not count while the CPU is idle.
     pub const EXCLUDE_IDLE: u64 = 1 << 7;
-    /// Records of executable mappings.
+    /// Adds records of executable mappings.
     pub const MMAP: u64 = 1 << 8;
-    /// Records of names.
+    /// Adds records of new thread names.
     pub const COMM: u64 = 1 << 9;
-    /// The period is a number of samples in a second, which the kernel keeps to.
+    /// The period is a number of samples per second, which the kernel maintains.
     pub const FREQUENCY: u64 = 1 << 10;
-    /// Records of fork and exit.
+    /// Adds records of fork and exit.
     pub const TASK: u64 = 1 << 13;
     /// `wakeup` is in bytes.
     pub const WATERMARK: u64 = 1 << 14;
     /// All records have time and thread.
     pub const SAMPLE_ID_ALL: u64 = 1 << 18;
-    /// User frames are found by frame pointers there.
+    /// Call chains have no user frames, as the kernel finds those by frame pointers.
     pub const EXCLUDE_USER_CALLCHAIN: u64 = 1 << 22;
-    /// Records of mappings tell device and inode.
+    /// Records of mappings have device and inode.
     pub const MMAP2: u64 = 1 << 23;
-    /// Records of names tell which come from exec.
+    /// Records of names show whether they come from exec.
     pub const COMM_EXEC: u64 = 1 << 24;
-    /// Times are of the clock that is named.
+    /// Times are of the clock in [`Attributes::clock`].
     pub const USE_CLOCK: u64 = 1 << 25;
-    /// Records of threads that leave a CPU and join one, whether they may be sampled there or not.
+    /// Adds records of threads that leave a CPU and get one again, also for threads that may not be
+    /// sampled there.
     pub const CONTEXT_SWITCH: u64 = 1 << 26;
 }
 
@@ -99,17 +110,17 @@ pub mod flags {
 pub mod sample_type {
     /// Process and thread.
     pub const TID: u64 = 1 << 1;
-    /// When, by the clock that was asked for.
+    /// The time, by the clock that was requested.
     pub const TIME: u64 = 1 << 2;
     /// The frames of the kernel, and of the user if not excluded.
     pub const CALLCHAIN: u64 = 1 << 5;
-    /// On which CPU.
+    /// The CPU.
     pub const CPU: u64 = 1 << 7;
-    /// The registers of the user that were asked for.
+    /// The user registers that were requested.
     pub const USER_REGISTERS: u64 = 1 << 12;
     /// A copy of the top of the user stack.
     pub const USER_STACK: u64 = 1 << 13;
-    /// Linux 5.7.
+    /// The control group, since Linux 5.7.
     pub const CGROUP: u64 = 1 << 21;
 }
 
@@ -135,12 +146,12 @@ struct LinkCreate {
     cookie: u64,
 }
 
-/// Whose event it is.
+/// The tasks that an event is for.
 #[derive(Debug, Clone, Copy)]
 pub enum Tasks<'a> {
     All,
     One(u32),
-    /// Of a control group, by its open directory.
+    /// The tasks of a control group, by its open directory.
     Of(BorrowedFd<'a>),
 }
 
@@ -151,7 +162,7 @@ pub struct PerfEvent {
 }
 
 impl PerfEvent {
-    /// Opens an event; it counts from when it is enabled.
+    /// Opens an event, which counts from when it is enabled.
     pub fn open(attributes: Attributes, tasks: Tasks<'_>, cpu: u32) -> io::Result<Self> {
         Self::open_on(attributes, tasks, cpu.cast_signed())
     }
@@ -188,18 +199,18 @@ impl PerfEvent {
         Ok(Self { fd })
     }
 
-    /// Runs `program` at each overflow. It detaches when the event is closed.
+    /// Runs `program` at each overflow. The program is detached when the event is closed.
     pub fn attach(&self, program: BorrowedFd<'_>) -> io::Result<()> {
         self.ioctl(IOC_SET_BPF, program.as_raw_fd() as libc::c_ulong)
     }
 
-    /// Writes into the ring of another event of the same CPU.
+    /// Redirects records into the ring of another event of the same CPU.
     pub fn write_to_ring_of(&self, other: BorrowedFd<'_>) -> io::Result<()> {
         self.ioctl(IOC_SET_OUTPUT, other.as_raw_fd() as libc::c_ulong)
     }
 
-    /// Runs `program` at each hit, and tells it `cookie`, as long as the link lives
-    /// (Linux 5.15).
+    /// Runs `program` at each hit, and passes `cookie` to it, as long as the link exists (Linux
+    /// 5.15).
     pub fn link(&self, program: BorrowedFd<'_>, cookie: u64) -> io::Result<OwnedFd> {
         let mut request = LinkCreate {
             program: program.as_raw_fd().cast_unsigned(),
@@ -214,7 +225,7 @@ impl PerfEvent {
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
-    /// How often it has happened, of an event that is no clock.
+    /// Returns how often the event has occurred; not for clocks.
     pub fn count(&self) -> io::Result<u64> {
         let mut bytes = [0u8; 8];
         let read = rustix::io::read(&self.fd, &mut bytes)?;
@@ -224,7 +235,7 @@ impl PerfEvent {
         }
     }
 
-    /// Begins to count.
+    /// Starts to count.
     pub fn enable(&self) -> io::Result<()> {
         self.ioctl(IOC_ENABLE, 0)
     }
@@ -234,8 +245,7 @@ impl PerfEvent {
         self.ioctl(IOC_DISABLE, 0)
     }
 
-    /// Another [period](Attributes::period) from now on. The copies that tasks
-    /// inherited keep the one that they have.
+    /// Sets another [period](Attributes::period). The copies that tasks inherited keep theirs.
     pub fn set_period(&self, period: u64) -> io::Result<()> {
         // SAFETY: the request reads one number of 64 bits from where it points to.
         let result = unsafe { libc::ioctl(self.fd.as_raw_fd(), IOC_PERIOD, &raw const period) };

@@ -1,7 +1,7 @@
 //! Structures that are values of BPF maps.
 
-/// A value of a map as aya wants it. Who stores one says that any bytes are a value of it,
-/// by `unsafe impl aya::Pod`.
+/// A value of a map in the form that aya requires. Code that stores a type declares, by `unsafe
+/// impl aya::Pod`, that any bytes are a valid value of it.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Plain<T>(pub T);

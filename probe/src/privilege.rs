@@ -1,5 +1,5 @@
-//! *Rights*: what the kernel lets this process do, and what is missing to
-//! sample. Nothing here is raised or dropped: see [`confine`](crate::confine).
+//! *Rights*: what the kernel lets this process do, and what is missing for sampling. Nothing is
+//! raised or dropped here: see [`confine`](crate::confine).
 
 mod user;
 mod user_rights;
@@ -12,25 +12,25 @@ pub use user::{InvokingUser, uid_of};
 pub(crate) use user_rights::Identity;
 pub use user_rights::UserRights;
 
-/// The capabilities that a profiler has a use for, by their kernel numbers.
+/// The capabilities that a profiler can use, by their kernel numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Capability {
-    /// Reading files and directories of others.
+    /// Allows to read files and directories of others.
     DacReadSearch = 2,
-    /// Looking into processes of others.
+    /// Allows to inspect processes of others.
     SysPtrace = 19,
-    /// On old kernels, what newer ones have split off.
+    /// On old kernels it includes capabilities that newer kernels have separately.
     SysAdmin = 21,
-    /// Locking memory beyond the limit, which maps need below 5.11.
+    /// Allows to lock memory beyond the limit, which maps need before Linux 5.11.
     SysResource = 24,
-    /// Seeing the addresses of the kernel.
+    /// Allows to see the addresses of the kernel.
     Syslog = 34,
-    /// Opening perf events of all processes.
+    /// Allows to open perf events of all processes.
     Perfmon = 38,
-    /// Loading BPF programs.
+    /// Allows to load BPF programs.
     Bpf = 39,
-    /// Opening the files that others have mapped.
+    /// Allows to open the files that others have mapped.
     CheckpointRestore = 40,
 }
 
@@ -47,7 +47,7 @@ impl Capability {
         Capability::CheckpointRestore,
     ];
 
-    /// The name that the kernel and `setcap` use: `CAP_BPF`.
+    /// Returns the name that the kernel and `setcap` use, for example `CAP_BPF`.
     pub fn name(self) -> &'static str {
         match self {
             Capability::DacReadSearch => "CAP_DAC_READ_SEARCH",
@@ -67,14 +67,14 @@ impl Capability {
 pub struct Capabilities(pub u64);
 
 impl Capabilities {
-    /// Whether the kernel will act as if `capability` were held:
-    /// `CAP_SYS_ADMIN` still stands in for the two that were split off it.
+    /// Whether the kernel will act as if `capability` were held: `CAP_SYS_ADMIN` still includes the
+    /// two that were split off it.
     pub fn allow(self, capability: Capability) -> bool {
         let split_off = matches!(capability, Capability::Bpf | Capability::Perfmon);
         self.has(capability) || (split_off && self.has(Capability::SysAdmin))
     }
 
-    /// The names of those that make a difference here.
+    /// Returns the names of the capabilities that make a difference here.
     pub fn names(self) -> Vec<&'static str> {
         let held = Capability::ALL.into_iter();
         held.filter(|capability| self.has(*capability))
@@ -88,21 +88,21 @@ impl Capabilities {
     }
 }
 
-/// Who we are to the kernel.
+/// The identity of this process for the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights {
-    /// Our effective user.
+    /// The effective user of this process.
     pub euid: u32,
-    /// The capabilities that count now.
+    /// The effective capabilities.
     pub effective: Capabilities,
-    /// Our capabilities count only inside a user namespace: a rootless
-    /// container, for instance. BPF asks for them in the first one.
+    /// Whether the capabilities are valid only inside a user namespace, for example in a rootless
+    /// container. BPF requires them in the initial one.
     pub in_user_namespace: bool,
 }
 
 impl Rights {
-    /// The rights that this process was started with. What it gives up later stays with
-    /// those of its threads and processes whose work takes it.
+    /// Returns the rights with which this process was started. Rights that it gives up later are
+    /// kept by those of its threads and processes that need them.
     pub fn current() -> io::Result<Rights> {
         static FIRST: OnceLock<Rights> = OnceLock::new();
         if let Some(rights) = FIRST.get() {
@@ -128,12 +128,12 @@ impl Rights {
         })
     }
 
-    /// Whether a capability can be used: held, and of the first user namespace.
+    /// Whether a capability can be used: it is held, and in the initial user namespace.
     pub fn allow(&self, capability: Capability) -> bool {
         self.effective.allow(capability)
     }
 
-    /// Whether the kernel will let us load the programs and open the clock.
+    /// Whether the kernel will allow this process to load the programs and to open the clock.
     pub fn can_sample(&self) -> Result<(), MissingRights> {
         let missing: Vec<_> = [Capability::Bpf, Capability::Perfmon]
             .into_iter()
@@ -149,7 +149,7 @@ impl Rights {
         })
     }
 
-    /// What a user has to know who looks at samples that were taken with these rights.
+    /// Returns sentences about the effects of these rights on samples, for the user.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if !self.allow(Capability::SysPtrace) {
@@ -163,12 +163,12 @@ impl Rights {
     }
 }
 
-/// Why we may not sample. Displays as `uid 1000 without CAP_BPF+CAP_PERFMON`.
+/// Why this process may not sample. Displays as `uid 1000 without CAP_BPF+CAP_PERFMON`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingRights {
-    /// Our effective user.
+    /// The effective user of this process.
     pub euid: u32,
-    /// Empty when only the user namespace is in the way.
+    /// The missing capabilities; empty if only the user namespace is the reason.
     pub missing: Vec<Capability>,
     /// See [`Rights::in_user_namespace`].
     pub in_user_namespace: bool,
@@ -190,13 +190,13 @@ impl fmt::Display for MissingRights {
 
 impl std::error::Error for MissingRights {}
 
-/// The capabilities that count, of a `/proc/PID/status`.
+/// Returns the effective capabilities in a `/proc/PID/status`.
 pub(crate) fn parse_status(status: &str) -> Option<Capabilities> {
     let line = status.lines().find_map(|l| l.strip_prefix("CapEff:"))?;
     u64::from_str_radix(line.trim(), 16).ok().map(Capabilities)
 }
 
-/// The first user namespace maps all ids onto themselves, in one line.
+/// Whether this is the initial user namespace, which maps all ids onto themselves, in one line.
 fn maps_every_user(uid_map: &str) -> bool {
     let fields: Vec<_> = uid_map.split_whitespace().collect();
     fields.is_empty() || fields == ["0", "0", "4294967295"]

@@ -1,5 +1,5 @@
-//! `/proc/PID/maps`: the executable mappings of a process, as the kernel tells
-//! them now. What has come before is only in the side band.
+//! Reads `/proc/PID/maps`: the executable mappings of a process, as they are now. Earlier mappings
+//! are only in the side band.
 
 use std::ffi::OsStr;
 use std::io;
@@ -7,31 +7,32 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use symbolize::{FileOffset, FileSource, Files, Mapping, ProcessAddr};
 
-/// One executable mapping.
+/// A line with an executable mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MapsLine {
     /// The first address.
     pub start: u64,
-    /// The address behind the last one.
+    /// The address after the last one.
     pub end: u64,
-    /// Where in its file `start` is.
+    /// The position of `start` in its file.
     pub file_offset: u64,
-    /// Major and minor number.
+    /// Major and minor number of the device.
     pub device: (u32, u32),
-    /// 0 for memory that is of no file.
+    /// The inode number; 0 for memory that belongs to no file.
     pub inode: u64,
-    /// Raw: may be no UTF-8, may end in ` (deleted)`.
+    /// The raw path: may not be UTF-8, may end in ` (deleted)`.
     pub path: Vec<u8>,
 }
 
 impl MapsLine {
-    /// The path of its file as its process sees it, with ` (deleted)` if the kernel says
-    /// so; `None` for anonymous memory, shared memory and the kernel's own pages.
+    /// Returns the path of its file as its process sees it, with ` (deleted)` if the kernel adds
+    /// it; `None` for anonymous memory, shared memory and the kernel's own pages.
     pub fn file(&self) -> Option<&Path> {
         is_file(&self.path).then(|| Path::new(OsStr::from_bytes(&self.path)))
     }
 
-    /// Where its file is to be had, if it is of one. `pid`: whose mapping it is.
+    /// Returns how its file can be opened, if it belongs to one. `pid` is the process that has the
+    /// mapping.
     pub fn source(&self, pid: u32) -> Option<FileSource<'_>> {
         Some(FileSource {
             pid: Some(pid),
@@ -42,7 +43,7 @@ impl MapsLine {
         })
     }
 
-    /// Where it lies.
+    /// Returns its addresses.
     pub fn mapping(&self) -> Mapping {
         Mapping {
             start: ProcessAddr(self.start),
@@ -59,27 +60,27 @@ pub fn is_file(path: &[u8]) -> bool {
     path.starts_with(b"/") && !NO_FILES.iter().any(|prefix| path.starts_with(prefix))
 }
 
-/// The executable mappings of a process, in order of address.
+/// Reads the executable mappings of a process, in order of address.
 pub fn read(pid: u32, files: &Files) -> io::Result<Vec<MapsLine>> {
     Ok(parse(&text(pid, files)?))
 }
 
-/// Lines that are no mapping are left out.
+/// Parses the text; lines that are not an executable mapping are left out.
 pub fn parse(text: &[u8]) -> Vec<MapsLine> {
     lines(text).collect()
 }
 
-/// The same, one after the other: there may be more than anybody wants.
+/// Parses the text lazily: there may be more lines than the caller needs.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = MapsLine> {
     text.split(|byte| *byte == b'\n').filter_map(parse_line)
 }
 
-/// What [`lines`] reads.
+/// Reads the text for [`lines`].
 pub fn text(pid: u32, files: &Files) -> io::Result<Vec<u8>> {
     files.code_mappings(pid)
 }
 
-/// `7f12-7f34 r-xp 00001000 08:01 1234   /usr/lib/x.so`
+/// Parses a line such as `7f12-7f34 r-xp 00001000 08:01 1234   /usr/lib/x.so`.
 fn parse_line(line: &[u8]) -> Option<MapsLine> {
     let mut rest = line;
     let (start, end) = split_once(next_field(&mut rest)?, b'-')?;
@@ -102,7 +103,7 @@ fn parse_line(line: &[u8]) -> Option<MapsLine> {
     })
 }
 
-/// Takes the first field off, and the space behind it.
+/// Takes the first field off, and the space after it.
 fn next_field<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = rest
         .iter()
@@ -122,7 +123,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
-/// The kernel writes a newline in a path as `\012` and nothing else so.
+/// The kernel writes a newline in a path as `\012`, and escapes nothing else.
 fn unescape(path: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(path.len());
     let mut rest = path;

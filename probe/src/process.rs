@@ -1,5 +1,5 @@
-//! The processes of the machine and their mappings, kept current from the side
-//! band, so that an address is looked up in the mappings as they were.
+//! The processes of the machine and their mappings, kept current by the side band, so that an
+//! address is looked up in the mappings as they were at its time.
 
 use crate::ids::{ModuleId, ProcessId};
 use crate::lineage::Lineages;
@@ -16,73 +16,78 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use symbolize::sanitize;
 
-/// How long a process is remembered after its exit: its last samples may still
-/// be on their way, and exec of the same pid looks like it for a moment.
+/// How long a process is remembered after its exit: its last samples may still be queued, and exec
+/// of the same pid looks like an exit for a moment.
 const REMEMBERED_NS: u64 = 10_000_000_000;
 
-/// How often the mappings of one process are read again when an address is in
-/// none of them.
+/// Minimum interval at which the mappings of a process are read again when an address is in none of
+/// them.
 const RESCAN_NS: u64 = 1_000_000_000;
-/// The same of a process that has more of them than are kept.
+/// The same interval for a process that has more mappings than are kept.
 const RESCAN_CUT_NS: u64 = 30_000_000_000;
 
-/// Files that are opened for one process, which is work and memory: an eighth of the
-/// mappings that are kept of it, and more than any program that we know has.
+/// Maximum number of files that are opened for one process, which costs work and memory: an eighth
+/// of the mappings that are kept of it, and more than any known program has.
 const FILES_MAX: usize = MAPPINGS_MAX / 8;
 
-/// Mappings of a process that are prepared at once: more than a program starts with.
+/// Maximum number of mappings of a process that are prepared at once: more than a program starts
+/// with.
 const PREPARED_MAX: usize = 256;
 
-/// How long a turn of the sampler may spend on reading the mappings of one user's processes:
-/// they may let it wait, and have very many. What is not read now is read in the next turn.
+/// How long a turn of the sampler may spend on reading the mappings of one user's processes, which
+/// may delay it, and may be very many. The rest is read in the next turn.
 const SCANS: Duration = Duration::from_millis(100);
 
-/// Whose processes are always read: they could do worse.
+/// The user whose processes are always read, as they could do worse anyway.
 const ROOT: u32 = 0;
 
-/// How often the title of a process that runs is read again, and when next if that was
-/// refused or took too long.
+/// How often the title of a running process is read again, and when next if that was refused or
+/// took too long.
 const TITLE_NS: u64 = 2_000_000_000;
 const TITLE_REFUSED_NS: u64 = 60_000_000_000;
 
-/// All processes that are known.
+/// All known processes.
 #[derive(Debug)]
 pub struct ProcessTable {
     by_pid: HashMap<u32, Process>,
     next_id: u32,
-    /// What the engine has not been told yet.
+    /// Changes that were not reported to the engine yet.
     changes: Vec<ProcessInfo>,
     titles: Titles,
-    /// How long was spent on reading the mappings of each user's processes in this turn.
+    /// Time spent on reading the mappings of each user's processes in this turn.
     scans: HashMap<u32, Duration>,
+    /// The modules of all mappings.
     pub modules: Modules,
-    /// Whom processes descend from.
+    /// The ancestors of processes.
     lineages: Lineages,
 }
 
-/// One life of a process.
+/// A process from its start, or from exec, to its end.
 #[derive(Debug, Clone)]
 pub struct Process {
+    /// The number for the engine, which differs from that of earlier processes with this pid.
     pub id: ProcessId,
+    /// The name of its main thread.
     pub comm: Arc<str>,
+    /// The executable mappings as of the last event.
     pub mappings: Arc<Mappings>,
-    /// How often it has become another program since we know it.
+    /// Number of execs since the process was first seen.
     execs: u32,
     exited_ns: Option<u64>,
-    /// So many more files are opened for it, until /proc is read again.
+    /// How many more files may be opened for it, until /proc is read again.
     may_open: usize,
-    /// When /proc was read: events before that are in it already.
+    /// When /proc was read: earlier events are already contained in the result.
     scanned_ns: u64,
-    /// As far as it is known: read when somebody above first hears of it.
+    /// Its owner, as far as it is known: read when the process is first reported.
     owner: Owner,
     /// When its title is read again.
     title_due_ns: u64,
-    /// Somebody above has heard of it, and must hear of changes.
+    /// Whether it was reported to the engine, so that changes must be reported as well.
     announced: bool,
 }
 
 impl ProcessTable {
-    /// A table that knows no process.
+    /// Makes an empty table.
     pub fn new() -> Self {
         Self {
             by_pid: HashMap::new(),
@@ -95,7 +100,7 @@ impl ProcessTable {
         }
     }
 
-    /// What follows is a turn of the sampler of its own. Takes note of what was read aside.
+    /// Begins a turn of the sampler. Processes what was read on the other thread.
     pub fn begin_turn(&mut self, now_ns: u64) {
         self.titles.begin_turn();
         self.scans.clear();
@@ -105,7 +110,7 @@ impl ProcessTable {
         }
     }
 
-    /// Looks at what many events need at once, before each is applied.
+    /// Checks the files that many events need at once, before each event is applied.
     pub fn prepare(&mut self, events: &[Event]) {
         let mut maps: HashMap<u32, Vec<&Map>> = HashMap::new();
         for event in events {
@@ -113,14 +118,15 @@ impl ProcessTable {
                 maps.entry(map.pid).or_default().push(map);
             }
         }
-        // Of a process that maps very many, each is looked at when it is its turn, if at all.
+        // For a process with very many mappings, each file is checked when its event is applied, if
+        // at all.
         maps.retain(|_, maps| maps.len() <= PREPARED_MAX);
         for (pid, maps) in maps {
             self.modules.look_at(pid, &maps);
         }
     }
 
-    /// Takes note of an event. Events must come in the order of their times.
+    /// Applies an event. Events must come in the order of their times.
     pub fn apply(&mut self, event: &Event) {
         match &event.what {
             What::Fork { pid, parent_pid } => self.fork(*pid, *parent_pid, event.time_ns),
@@ -138,8 +144,8 @@ impl ProcessTable {
         }
     }
 
-    /// The process that `pid` was at `time_ns`. One that is not known yet is
-    /// read from /proc, as far as it is still there.
+    /// Returns the process that had the number `pid` at `time_ns`. An unknown process is read from
+    /// /proc, as far as it still exists.
     pub fn at(&mut self, pid: u32, comm: &[u8], time_ns: u64, now_ns: u64) -> &mut Process {
         if !self.by_pid.contains_key(&pid) {
             self.scan_in_turn(pid, now_ns);
@@ -172,7 +178,8 @@ impl ProcessTable {
         process
     }
 
-    /// A mapping without a file was found to have Python's trampolines, walked by this table.
+    /// Records that a mapping without a file has Python's trampolines, which are walked by this
+    /// table.
     pub fn set_trampolines(&mut self, pid: u32, start: u64, table: ModuleId) {
         let Some(process) = self.by_pid.get_mut(&pid) else {
             return;
@@ -185,8 +192,7 @@ impl ProcessTable {
         }
     }
 
-    /// Reads the mappings again, if that was not done just before. True if it
-    /// was done.
+    /// Reads the mappings again, if that was not done just before. Returns whether it was done.
     pub fn rescan(&mut self, pid: u32, now_ns: u64) -> bool {
         let recently = |process: &Process| {
             let patience_ns = if process.mappings.is_cut() {
@@ -215,7 +221,7 @@ impl ProcessTable {
         true
     }
 
-    /// Reads a process from /proc. What cannot be read leaves what was known.
+    /// Reads a process from /proc. If something cannot be read, the known value is kept.
     pub fn scan(&mut self, pid: u32, now_ns: u64) {
         let text = proc_maps::text(pid, self.modules.way());
         let comm = std::fs::read(format!("/proc/{pid}/comm"));
@@ -227,7 +233,7 @@ impl ProcessTable {
             && error.kind() == std::io::ErrorKind::TimedOut
             && let Some(known) = self.by_pid.get(&pid)
         {
-            // It may still be there, and the side band has told of it.
+            // It may still exist, with mappings that the side band has reported.
             mappings = Mappings::clone(&known.mappings);
         }
         let mut may_open = FILES_MAX;
@@ -272,12 +278,12 @@ impl ProcessTable {
         self.by_pid.contains_key(&pid)
     }
 
-    /// The processes that were told of, and have changed since the last call.
+    /// Returns the reported processes that have changed since the last call.
     pub fn take_changes(&mut self) -> Vec<ProcessInfo> {
         std::mem::take(&mut self.changes)
     }
 
-    /// Forgets processes that ended long ago.
+    /// Removes processes that ended long ago.
     pub fn sweep(&mut self, now_ns: u64) {
         let modules = &mut self.modules;
         self.by_pid.retain(|_, process| {
@@ -291,14 +297,14 @@ impl ProcessTable {
         });
     }
 
-    /// Processes that have more mappings, or files, than are kept of one.
+    /// Returns the number of processes that have more mappings, or files, than are kept of one.
     pub fn cut(&self) -> usize {
         let is_cut = |process: &&Process| process.mappings.is_cut() && process.exited_ns.is_none();
         self.by_pid.values().filter(is_cut).count()
     }
 
-    /// What a process that has not ended has mapped, and whom it is counted as; `None` if it is
-    /// not known.
+    /// Returns the mappings of a process that has not ended, and the user to whom it is charged;
+    /// `None` if it is unknown.
     pub fn mapped(&self, pid: u32) -> Option<(Arc<Mappings>, u32)> {
         let process = self
             .by_pid
@@ -308,13 +314,13 @@ impl ProcessTable {
         Some((process.mappings.clone(), user.unwrap_or(NOBODY)))
     }
 
-    /// The name of a process, if it is known.
+    /// Returns the name of a process, if it is known.
     pub fn comm_of(&self, pid: u32) -> Option<Arc<str>> {
         self.by_pid.get(&pid).map(|process| process.comm.clone())
     }
 
     fn fork(&mut self, pid: u32, parent_pid: u32, time_ns: u64) {
-        // /proc has told of this child already.
+        // /proc has shown this child already.
         if self
             .by_pid
             .get(&pid)
@@ -359,7 +365,7 @@ impl ProcessTable {
             process.mappings = Arc::default();
             process.may_open = FILES_MAX;
             process.execs = process.execs.wrapping_add(1);
-            // It may end before its own can be read.
+            // The child may end before its own command line can be read.
             process.owner.command_line = None;
         }
         process.comm = sanitize(comm).into();
@@ -372,7 +378,8 @@ impl ProcessTable {
         }
     }
 
-    /// A title has been read; that of a process that ended since is told all the same.
+    /// Stores a title that was read; the title of a process that has ended since is reported as
+    /// well.
     fn entitle(&mut self, title: Title, now_ns: u64) {
         let Whose {
             process,
@@ -435,12 +442,12 @@ impl ProcessTable {
 }
 
 impl Process {
-    /// It has become another program since we know it.
+    /// Whether it has executed another program since it was first seen.
     pub fn has_execed(&self) -> bool {
         self.execs > 0
     }
 
-    /// The program that it runs now, as the process with this number.
+    /// Returns the program that it runs now, as the process with this number.
     fn whose(&self, pid: u32) -> Whose {
         Whose {
             process: self.id,
@@ -449,7 +456,7 @@ impl Process {
         }
     }
 
-    /// Whom it is counted as; all that nobody could be asked about are as one user.
+    /// Returns the user to whom it is charged; all processes of unknown users count as one user.
     pub fn user(&self) -> u32 {
         self.owner.real_uid.unwrap_or(NOBODY)
     }
@@ -482,8 +489,8 @@ impl Process {
     }
 }
 
-/// Positions in anonymous memory are addresses; so are those in the vDSO from
-/// its start, which is what its symbols count from.
+/// Positions in anonymous memory are addresses. Positions in the vDSO count from its start, as its
+/// symbols do.
 fn mapping(start: u64, end: u64, file_offset: u64, backing: Backing) -> Mapping {
     let file_offset = match backing {
         Backing::Anonymous | Backing::Trampolines { .. } => start,
@@ -580,7 +587,7 @@ mod tests {
         );
     }
 
-    /// A program that writes another title over its arguments when it is told to.
+    /// A program that writes another title over its arguments when it reads a line.
     const RENAMES: &str = r#"
         #include <stdio.h>
         #include <string.h>
@@ -638,14 +645,14 @@ mod tests {
         );
         tell.write_all(b"r").expect("it reads");
         assert_eq!(heard(), "renamed");
-        // A moment later it is not looked at again.
+        // A moment later it is not read again.
         assert_eq!(title(&mut table, 2), [""; 0]);
         assert_eq!(title(&mut table, 1 + TITLE_NS), ["worker: busy"]);
-        // Nothing is told where nothing is new.
+        // Nothing is reported if nothing is new.
         assert_eq!(title(&mut table, 1 + 2 * TITLE_NS), [""; 0]);
         drop(tell);
         child.wait().expect("it ends");
-        // What is known of it stays.
+        // What is known of it is kept.
         assert_eq!(title(&mut table, 1 + 3 * TITLE_NS), [""; 0]);
     }
 
@@ -670,7 +677,7 @@ mod tests {
 
     #[test]
     fn a_program_that_has_ended_is_not_called_as_who_started_it() {
-        // No process has this number: nothing can be read of it.
+        // No process has this number, so nothing can be read of it.
         const ENDED: u32 = u32::MAX - 1;
         let mut table = ProcessTable::new();
         table.apply(&event(1, exec(PID, "sh")));
@@ -696,7 +703,7 @@ mod tests {
         assert_eq!(&*program.comm, "gzip");
     }
 
-    /// Answers nothing until the test lets it.
+    /// Gives no answer until the test permits it.
     #[derive(Debug)]
     struct Silent(Mutex<Receiver<()>>);
 
@@ -713,7 +720,7 @@ mod tests {
         let mut table = ProcessTable::new();
         let silent = Silent(Mutex::new(silence));
         table.titles = Titles::read_by(Files::by(Arc::new(silent)));
-        // It would wait here.
+        // The call would wait here.
         table.at(PID, b"a", 1, 1);
         table.at(CHILD, b"b", 1, 1);
         assert_eq!(table.take_changes().len(), 2);
@@ -723,7 +730,7 @@ mod tests {
             table.begin_turn(2);
             table.titles.outstanding() == 0
         });
-        // They are left alone for a while.
+        // They are not read for a while.
         table.at(PID, b"a", TITLE_NS + 3, TITLE_NS + 3);
         assert_eq!(table.titles.outstanding(), 0);
         let later = TITLE_REFUSED_NS + 3;

@@ -1,5 +1,5 @@
-//! Python's own frames: which processes run Python, what the kernel side has to know to
-//! walk their frames, and how those are put into the stacks.
+//! Python's own frames: finds processes that run Python, gives the kernel side what it needs to
+//! walk their frames, and puts the frames into the stacks.
 //!
 //! ```text
 //!  mapping of an interpreter ─► version, layout, threads ─► BPF maps
@@ -8,17 +8,17 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `process` | what is known of one process: its layout, its threads |
-//! | `reading` | what is read of files and processes, on a thread of its own |
-//! | `tids` | which thread of the kernel a thread of the interpreter is |
+//! | `process` | the state of one process: its layout, its threads |
+//! | `reading` | reads files and processes, on a thread of its own |
+//! | `tids` | maps threads of the interpreter to threads of the kernel |
 //! | `codes` | the code objects of a process, each read once |
-//! | `names` | functions and lines with a number each, for the whole run |
-//! | `task` | the task of asyncio that a thread ran |
-//! | `later` | frames that are read after their sample, where there is no BPF |
-//! | `merge` | Python frames in the place of the interpreter's |
+//! | `names` | numbers for functions and lines, for the whole run |
+//! | `task` | decodes the task of asyncio that a thread ran |
+//! | `later` | reads frames after their sample, without BPF |
+//! | `merge` | replaces the interpreter's frames by Python frames |
 //! | `maps` | the BPF maps |
 //! | `trampolines` | mappings with the code of `-X perf` |
-//! | `budget` | how much is asked for in one turn |
+//! | `budget` | limits what is requested in one turn |
 //!
 //! A sample whose code objects are still being read waits for them a little.
 
@@ -62,23 +62,24 @@ use symbolize::python::{Interpreter, TaskLayout, Trampoline};
 pub use later::walk_anything;
 pub use maps::PythonMaps;
 
-/// All that is known of Python on this machine.
+/// All Python processes of this machine.
 pub struct Python {
     maps: PythonMaps,
     /// The files that are interpreters.
     interpreters: HashMap<ModuleId, Arc<Interpreter>>,
-    /// The files that have asyncio's part in C, and where they say that tasks are.
+    /// The files that have asyncio's part in C, and the positions of tasks that they contain.
     asyncio: HashMap<ModuleId, Option<TaskLayout>>,
     processes: HashMap<u32, Process>,
-    /// Mappings of processes that have no interpreter in them.
+    /// Mappings of processes that contain no interpreter.
     without: HashMap<u32, Arc<Mappings>>,
     names: Registry,
     budget: Budget,
-    /// `None` if there can be no thread for it: no frames of Python are shown then.
+    /// The thread that reads; `None` if it could not be started: then no frames of Python are
+    /// shown.
     reading: Option<Aside<Wanted, Came>>,
-    /// A process that was met in this turn is not ready yet.
+    /// Whether a process that was inspected in this turn is not ready yet.
     is_meeting: bool,
-    /// Users for whom too much was being read already, and how often.
+    /// Number of refused requests for users for whom too much was being read already.
     refused: BTreeMap<u32, usize>,
     /// Mappings of processes that are to be marked as having trampolines.
     unmarked: Vec<(u32, u64, Trampoline)>,
@@ -91,19 +92,19 @@ pub struct PythonParts {
     parts: Vec<RecordPart>,
     /// Why some or all are missing.
     missing: Option<Missing>,
-    /// The process runs Python at all.
+    /// Whether the process runs Python at all.
     is_python: bool,
-    /// What the program calls the thread.
+    /// The name that the program has given to the thread.
     thread_name: Option<Arc<str>>,
 }
 
 impl PythonParts {
-    /// What the program calls the thread.
+    /// Returns the name that the program has given to the thread.
     pub fn thread_name(&self) -> Option<&Arc<str>> {
         self.thread_name.as_ref()
     }
 
-    /// Whether nothing of them is still to be read.
+    /// Whether all of them have been read.
     pub fn are_read(&self) -> bool {
         self.parts.iter().all(|part| match part {
             RecordPart::Unread(_, code) => code.is_read(),
@@ -120,7 +121,7 @@ impl PythonParts {
 }
 
 impl Python {
-    /// Knows nothing yet, and tells the kernel side by these maps.
+    /// Starts without processes; informs the kernel side through these maps.
     pub fn new(maps: PythonMaps) -> Self {
         Self {
             maps,
@@ -138,13 +139,13 @@ impl Python {
         }
     }
 
-    /// Walks the frames of a sample, if that is not done by the kernel side. To be called as soon
-    /// as it is there.
+    /// Walks the frames of a sample, if the kernel side does not. Has to be called as soon as the
+    /// sample was read.
     pub fn walk(&mut self, raw: &mut RawSample, copy: &StackCopy) {
         self.maps.walk(raw, copy);
     }
 
-    /// What follows is a turn of its own, with its own budget. Takes note of what was read.
+    /// Begins a turn, which has its own budget. Processes what was read.
     pub fn begin_turn(&mut self, now_ns: u64) {
         self.budget.begin_turn();
         let answers = self.reading.iter().flat_map(Aside::answers);
@@ -158,7 +159,7 @@ impl Python {
                     self.asyncio.extend(asyncio.map(|it| (module, it)));
                     if let Some(interpreter) = interpreter {
                         self.interpreters.insert(module, interpreter);
-                        // Some of those may have it.
+                        // Some of those may have the new interpreter.
                         self.without.clear();
                     }
                 }
@@ -182,7 +183,7 @@ impl Python {
         }
     }
 
-    /// Looks whether a new file that may be a part of Python is one.
+    /// Checks whether a new file that may be a part of Python is one.
     pub fn add_module(&mut self, module: &Module) {
         let ModuleKind::File {
             path,
@@ -201,7 +202,7 @@ impl Python {
         self.ask(module.user, wanted);
     }
 
-    /// Follows processes that end or become other programs.
+    /// Applies the end or exec of a process.
     pub fn apply(&mut self, event: &Event) {
         match event.what {
             What::Comm {
@@ -215,7 +216,7 @@ impl Python {
         }
     }
 
-    /// Forgets processes that nobody knows any more.
+    /// Removes processes that are no longer known.
     pub fn sweep(&mut self, is_known: impl Fn(u32) -> bool) {
         let gone: Vec<u32> = self
             .processes
@@ -229,13 +230,13 @@ impl Python {
         self.without.retain(|pid, _| is_known(*pid));
     }
 
-    /// What follows meets all processes that are starting.
+    /// Begins the inspection of all processes that are starting.
     pub fn begin_meeting(&mut self) {
         self.is_meeting = false;
     }
 
-    /// Looks whether a process that is starting runs Python, before it is sampled. False if it is
-    /// known as well as it can be.
+    /// Inspects whether a process that is starting runs Python, before it is sampled. Returns false
+    /// if there is nothing more to find out.
     pub fn inspect_process(
         &mut self,
         pid: u32,
@@ -263,8 +264,8 @@ impl Python {
         self.is_meeting
     }
 
-    /// What a sample of a process of a user says of Python frames. What is not known of them is asked for; to be
-    /// called soon after it was taken: a code object may be freed.
+    /// Returns the Python frames in a sample of a process of a user. Requests what is not known of
+    /// them. Has to be called soon after the sample was taken, as a code object may be freed.
     pub fn read(
         &mut self,
         raw: &RawSample,
@@ -295,7 +296,7 @@ impl Python {
             status::TOO_DEEP => Some(Missing::TooDeep),
             status::UNREADABLE => Some(Missing::Unreadable),
             status::MOVED => Some(Missing::Moved),
-            // A thread that has never run Python needs no frames of it.
+            // A thread that has never run Python has no frames of it.
             _ => Some(Missing::NoThread),
         };
         if raw.event == EventKind::Tick
@@ -330,12 +331,12 @@ impl Python {
         }
     }
 
-    /// Mappings of processes that were found to have trampolines: process, start, kind.
+    /// Returns mappings of processes in which trampolines were found: process, start, kind.
     pub fn take_unmarked(&mut self) -> Vec<(u32, u64, Trampoline)> {
         std::mem::take(&mut self.unmarked)
     }
 
-    /// Puts the Python frames of a sample into its stack. What has not been read has no name.
+    /// Puts the Python frames of a sample into its stack. What was not read has no name.
     pub fn merge(
         &mut self,
         sample: &mut Sample,
@@ -403,7 +404,7 @@ impl Python {
         }
     }
 
-    /// Counts, for a person to judge by.
+    /// Returns counts for the diagnosis of a run.
     pub fn stats(&self) -> PythonStats {
         let mut stats = self.stats.clone();
         let lacks = self.processes.values().filter_map(Process::lack);
@@ -412,12 +413,12 @@ impl Python {
         stats
     }
 
-    /// Becomes readable when something was read that was asked for.
+    /// Returns a descriptor that becomes readable when something requested was read.
     pub fn answers(&self) -> Option<BorrowedFd<'_>> {
         self.reading.as_ref().map(Aside::as_fd)
     }
 
-    /// Who has asked for more than is read, and how much of it was left out.
+    /// Returns the users who have requested more than is read, and how much was left out.
     pub fn over_share(&self) -> impl Iterator<Item = OverShare> + '_ {
         self.refused.iter().map(|(user, count)| OverShare {
             user: *user,
@@ -426,7 +427,7 @@ impl Python {
         })
     }
 
-    /// False if too much is being read for that user.
+    /// Requests something; returns false if too much is being read for that user.
     fn ask(&mut self, user: u32, wanted: Wanted) -> bool {
         let reading = self.reading.as_ref();
         let is_asked = reading.is_some_and(|reading| reading.ask(user, wanted));
@@ -436,7 +437,7 @@ impl Python {
         is_asked
     }
 
-    /// Looks whether a process that is not known has an interpreter, once for its mappings.
+    /// Checks whether an unknown process has an interpreter, once for its mappings.
     fn add_process(&mut self, pid: u32, mappings: &Arc<Mappings>, user: u32) {
         let without = self.without.get(&pid);
         let is_known = without.is_some_and(|known| Arc::ptr_eq(known, mappings));
@@ -457,7 +458,7 @@ impl Python {
         }
     }
 
-    /// The interpreter of a process, and where its state is.
+    /// Returns the interpreter of a process, and the address of its state.
     fn find(&self, mappings: &Mappings) -> Option<(Arc<Interpreter>, u64)> {
         mappings.iter().find_map(|mapping| {
             let Backing::Module(module) = mapping.backing else {

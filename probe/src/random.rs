@@ -1,4 +1,4 @@
-//! Numbers that nobody can foresee; not for secrets.
+//! Unpredictable numbers; not for secrets.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
@@ -7,19 +7,19 @@ use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 pub struct Random(u64);
 
 impl Random {
-    /// A generator with a seed of its own.
+    /// Makes a generator with an unpredictable seed.
     pub fn new() -> Self {
         Self::seeded(RandomState::new().build_hasher().finish())
     }
 
-    /// A generator that gives the same numbers each time.
+    /// Makes a generator that returns the same numbers each time.
     pub fn seeded(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A number in `low..high`; all are equally likely.
+    /// Returns a number in `low..high`; all are equally likely.
     pub fn between(&mut self, low: f64, high: f64) -> f64 {
-        // The 53 bits that a float between 0 and 1 has.
+        // The 53 bits of precision that a float between 0 and 1 has.
         let unit = (self.next() >> 11) as f64 / (1u64 << 53) as f64;
         low + unit * (high - low)
     }

@@ -1,5 +1,5 @@
-//! Addresses of a process become places in modules, by the mappings that the
-//! process had when the sample was taken.
+//! Converts addresses of a process to places in modules, by the mappings that the process had when
+//! the sample was taken.
 
 use crate::decode::{RawSample, comm_bytes};
 use crate::exec::ExecCode;
@@ -12,32 +12,33 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use symbolize::sanitize;
 
-/// Thread names that are kept as one string each; beyond, all start anew.
+/// Maximum number of thread names that are stored as one string each; with more, all are dropped.
 const COMMS_MAX: usize = 65_536;
 
-/// The process of a sample, as it was then.
+/// The process of a sample, as it was at that time.
 #[derive(Debug, Clone)]
 pub struct Located {
     pub process: ProcessId,
-    /// Whom it is counted as.
+    /// The user to whom it is charged.
     pub user: u32,
+    /// Its executable mappings.
     pub mappings: Arc<Mappings>,
-    /// It was becoming another program: there was no user stack.
+    /// Whether it was in exec: then there was no user stack.
     pub in_exec: bool,
-    /// Its stack was not walked because its user's processes have their share.
+    /// Whether its stack was not walked because its user's processes have used up their share.
     pub over_share: bool,
-    /// Its stack was walked before the table of a file that it came through was read.
+    /// Whether its stack was walked before the table of a file that it came through was read.
     pub tables_late: bool,
-    /// It is outside of the pid namespace that we are in.
+    /// Whether it is outside of our pid namespace.
     pub outside: bool,
     /// Its frames of Python.
     pub python: PythonParts,
 }
 
-/// What the processes outside of our pid namespace are called, as their numbers are not known.
+/// The name of the processes outside of our pid namespace, as their numbers are unknown.
 const OUTSIDE: &[u8] = b"[outside]";
 
-/// Turns raw samples into samples.
+/// Converts raw samples to samples.
 #[derive(Debug, Default)]
 pub struct Resolver {
     exec: ExecCode,
@@ -52,8 +53,8 @@ impl Resolver {
         processes: &mut ProcessTable,
         now_ns: u64,
     ) -> Located {
-        // The kernel has no number for it that means anything here: 0 is many processes, and what
-        // one of them maps is not where another one is.
+        // The kernel has no number for it in our namespace: 0 stands for many processes, which have
+        // different mappings.
         let outside = raw.tgid == 0 && !raw.user.is_empty();
         let comm = match raw.tgid {
             0 => OUTSIDE,
@@ -67,13 +68,13 @@ impl Resolver {
             mappings = Arc::default();
         }
         let is_lost = |mappings: &Mappings| leaf.is_some_and(|leaf| mappings.find(leaf).is_none());
-        // In the midst of exec the registers are those of the old program.
+        // During exec the registers are those of the old program.
         let in_exec = !outside
             && is_lost(&mappings)
             && !raw.kernel.is_empty()
             && (has_execed || self.exec.is_in(&raw.kernel));
-        // The interrupted address must be mapped: if it is not here, something
-        // was missed, and /proc still knows it if the process lives.
+        // The interrupted address must be mapped: if it is not found, an event was missed, and
+        // /proc still has the mapping if the process lives.
         if is_lost(&mappings) && !in_exec && !outside && processes.rescan(raw.tgid, now_ns) {
             let process = processes.at(raw.tgid, comm, raw.time_ns, now_ns);
             mappings = process.mappings.clone();
@@ -90,7 +91,7 @@ impl Resolver {
         }
     }
 
-    /// Puts the frames of a sample into modules.
+    /// Finds the modules of the frames of a sample.
     pub fn resolve(
         &mut self,
         raw: &RawSample,
@@ -104,8 +105,7 @@ impl Resolver {
             whole @ (Ending::Root | Ending::NoUserStack) => (whole, 0),
             cut => (cut, raw.stopped_at),
         };
-        // Its mappings are still those of the old program, as far as is known, whose
-        // stack is gone.
+        // Its known mappings are still those of the old program, whose stack is gone.
         let has_no_stack = raw.ending == Ending::ReadFault && raw.user.len() <= 1;
         let in_exec = located.in_exec || has_no_stack && self.exec.is_in(&raw.kernel);
         if in_exec {
@@ -141,7 +141,7 @@ impl Resolver {
                     (ending, stopped_at) = (Ending::NoMapping, address);
                     break;
                 }
-                // No code there: what looked like a chain of frames was none.
+                // There is no code: what looked like a chain of frames was not one.
                 None => {
                     let by_table = ending == Ending::NoMapping;
                     ending = if by_table {
@@ -191,7 +191,7 @@ impl Resolver {
     }
 }
 
-/// The first is where the CPU was; the others are return addresses.
+/// The first address is where the CPU was; the others are return addresses.
 fn kernel_frames(addresses: &[u64]) -> Vec<Frame> {
     addresses
         .iter()

@@ -1,5 +1,5 @@
-//! The ring that a perf event writes and we read: a header page with two
-//! positions, then a power of two of bytes.
+//! The ring that a perf event writes and proftop reads: a header page with two positions, followed
+//! by data whose size is a power of two.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -16,10 +16,10 @@ const RECORD_MAX: usize = u16::MAX as usize;
 #[derive(Debug)]
 pub struct Ring {
     base: NonNull<u8>,
-    /// Bytes of the header: a page, of which arm64 has several sizes.
+    /// Size of the header: a page, of which arm64 has several sizes.
     header_bytes: usize,
     data_bytes: usize,
-    /// A record that goes around the end is put together here.
+    /// Buffer in which a record that wraps around the end is put together.
     scratch: Vec<u8>,
 }
 
@@ -28,15 +28,15 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Room for records.
+    /// Size of the data.
     pub fn bytes(&self) -> usize {
         self.data_bytes
     }
 
-    /// Maps the ring of an event, which has none yet. `data_bytes` is a power of two.
+    /// Maps the ring of an event that has none yet. `data_bytes` is a power of two.
     pub fn map(event: BorrowedFd<'_>, data_bytes: usize) -> io::Result<Self> {
         let header_bytes = rustix::param::page_size();
-        // The kernel takes whole pages.
+        // The kernel requires whole pages.
         let data_bytes = data_bytes.max(header_bytes);
         assert!(data_bytes.is_power_of_two());
         // SAFETY: a new mapping at an address of the kernel's choice.
@@ -59,14 +59,14 @@ impl Ring {
         })
     }
 
-    /// Hands every complete record, header included, to `each`, and makes room.
+    /// Passes every complete record, including its header, to `each`, and frees its space.
     pub fn drain(&mut self, mut each: impl FnMut(&[u8])) {
         let head = self.position(HEAD).load(Ordering::Acquire);
         let mut tail = self.position(TAIL).load(Ordering::Relaxed);
         while tail < head {
             let header = self.bytes_at(tail, 8);
             let length = usize::from(u16::from_le_bytes([header[6], header[7]]));
-            // A length that cannot be: nothing behind it can be trusted.
+            // An impossible length: nothing after it can be trusted.
             if length < 8 || length as u64 > head - tail {
                 tail = head;
                 break;
@@ -83,8 +83,8 @@ impl Ring {
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 
-    /// `length` bytes at a position that only grows; the kernel does not touch
-    /// them before the tail has passed them.
+    /// Returns `length` bytes at a position, which only grows. The kernel does not overwrite them
+    /// before the tail has passed them.
     fn bytes_at(&mut self, position: u64, length: usize) -> &[u8] {
         debug_assert!(length <= RECORD_MAX);
         let start = position as usize & (self.data_bytes - 1);

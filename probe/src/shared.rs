@@ -1,9 +1,8 @@
-//! Memory that the kernel reads while we write it: the one value of an mmapable
-//! BPF array, or, without BPF, a piece of the heap.
+//! Memory that the kernel reads while proftop writes it: the one value of an mmapable BPF array or,
+//! without BPF, memory on the heap.
 //!
-//! Everything in it is written word by word, so that a reader sees a whole old
-//! word or a whole new one. Which words belong together, and in which order
-//! they appear, is up to the writer.
+//! It is written word by word with atomics, so that a reader sees a whole old word or a whole new
+//! one. The writer decides which words belong together, and in which order they appear.
 
 use std::ffi::c_void;
 use std::io;
@@ -11,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// A piece of memory, zero at first.
+/// A piece of memory, which is zero at first.
 #[derive(Debug)]
 pub struct Shared {
     base: NonNull<c_void>,
@@ -28,11 +27,11 @@ enum Origin {
 // SAFETY: all access is through atomics, and the memory is given back only on
 // drop.
 unsafe impl Send for Shared {}
-// SAFETY: as above.
+// SAFETY: access is through atomics only, and the memory is given back only on drop.
 unsafe impl Sync for Shared {}
 
 impl Shared {
-    /// So many bytes of a BPF array that has one element and `BPF_F_MMAPABLE`; they begin at a
+    /// Maps `bytes` bytes of a BPF array that has one element and `BPF_F_MMAPABLE`; they begin at a
     /// page.
     pub fn map(array: BorrowedFd<'_>, from: usize, bytes: usize) -> io::Result<Self> {
         assert!(bytes.is_multiple_of(8));
@@ -55,7 +54,7 @@ impl Shared {
         })
     }
 
-    /// Memory of this process, which BPF does not see.
+    /// Allocates memory of this process, which BPF does not see.
     pub fn heap(bytes: usize) -> Self {
         assert!(bytes.is_multiple_of(8));
         let memory = vec![0_u64; bytes / 8].into_boxed_slice();
@@ -66,19 +65,19 @@ impl Shared {
         }
     }
 
-    /// How long it is.
+    /// Length in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// All of it as words of 32 bits.
+    /// Returns all of it as words of 32 bits.
     pub fn words(&self) -> &[AtomicU32] {
         // SAFETY: `bytes` bytes, aligned to 8 at least, that live as long as
         // `self` and are only ever used atomically.
         unsafe { std::slice::from_raw_parts(self.base.cast().as_ptr(), self.bytes / 4) }
     }
 
-    /// All of it as words of 64 bits.
+    /// Returns all of it as words of 64 bits.
     pub fn double_words(&self) -> &[AtomicU64] {
         // SAFETY: as in `words`.
         unsafe { std::slice::from_raw_parts(self.base.cast().as_ptr(), self.bytes / 8) }

@@ -1,7 +1,7 @@
-//! *Shares*: how the users of a machine divide what there is only so much of.
+//! *Shares*: how limited resources are divided among the users of a machine.
 //!
-//! Nobody is kept from having all of it while nobody else wants any. But an eighth stays
-//! free for those who have less than an eighth, so that whoever comes next finds room:
+//! One user may use almost everything while no others need it. But an eighth stays reserved for
+//! users who have less than an eighth, so that the next user finds room:
 //!
 //! ```text
 //!  ├──────────── anybody's ────────────┼─ those with less than an eighth ─┤
@@ -14,24 +14,25 @@ mod turns;
 pub use queue::FairQueue;
 pub use turns::Turns;
 
-/// No user, and no process, has more than one part of so many while others want room.
+/// Number of shares: no user, and no process, has more than one of these parts while others want
+/// room.
 pub const SHARES: usize = 8;
 
-/// Work and memory that no user can be told for is counted as this one's.
+/// The user to whom work and memory is charged if the user is unknown.
 pub const NOBODY: u32 = u32::MAX;
 
-/// What somebody has so much of that there is none left for more.
+/// A user who has used up a share, so that something is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OverShare {
-    /// Who has it; [`NOBODY`] for those who are not known.
+    /// The user; [`NOBODY`] for those who are unknown.
     pub user: u32,
-    /// What there is too much of.
+    /// The resource that is used up.
     pub what: Scarce,
-    /// How many of those are left out.
+    /// How many items are left out.
     pub count: usize,
 }
 
-/// What users have shares of.
+/// The resources that are shared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scarce {
     /// Room for lists of mappings; processes are left out.
@@ -47,8 +48,8 @@ pub enum Scarce {
     Python,
 }
 
-/// Whether somebody who has `own` may have one more, of which there are `all` in use and
-/// can be `max`.
+/// Whether a user who has `own` units may have one more, while `all` are in use and `max` are
+/// possible.
 pub fn may_have_more(own: usize, all: usize, max: usize) -> bool {
     all < max && (own < max / SHARES || all < max - max / SHARES)
 }

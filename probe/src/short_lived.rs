@@ -1,25 +1,25 @@
-//! Processes that came and went between two turns without being sampled: what they mapped
-//! is of no use to anybody.
+//! Processes that began and ended between two turns without being sampled: their mappings are
+//! useless.
 //!
-//! Where a shell starts fifty commands a second, most of them end before the sampler has
-//! heard of them, and no tick met them. To look at the files that they mapped is then the
-//! larger part of what the sampler does.
+//! If a shell starts fifty commands a second, most of them end before the sampler has processed
+//! their start, and were never sampled. Opening the files that they mapped would then be most of
+//! the sampler's work.
 
 use crate::sideband::record::{Event, What};
 use std::collections::HashSet;
 
-/// Removes the mappings of such processes from the events of one turn, which are in the order
-/// of time. `sampled` are the processes of all samples that have been read, also of those that
-/// are kept for a later turn.
+/// Removes the mappings of such processes from the events of one turn, which are in order of time.
+/// `sampled` are the processes of all samples that have been read, including those that are kept
+/// for a later turn.
 ///
-/// A process is one of them if
+/// A process is short-lived if
 ///
-/// 1. the last that happened to it as a process is its end,
+/// 1. the last event of it as a process is its end,
 /// 2. it is not among `sampled`, and
 /// 3. it had no child in this turn, which would have inherited its mappings.
 ///
-/// Should its threads go on without the first one, their first sample finds addresses that
-/// nothing is mapped at, and the process is read from /proc.
+/// If its other threads continue without the first one, their first sample has addresses without a
+/// mapping, and the process is read from /proc.
 pub fn drop_mappings(events: &mut Vec<Event>, sampled: impl IntoIterator<Item = u32>) {
     let mut ended = HashSet::new();
     let mut parents = HashSet::new();
@@ -28,7 +28,7 @@ pub fn drop_mappings(events: &mut Vec<Event>, sampled: impl IntoIterator<Item = 
             What::Exit { pid, tid } if pid == tid => {
                 ended.insert(pid);
             }
-            // The number is that of another process from here on.
+            // The number belongs to another process from here on.
             What::Fork { pid, parent_pid } => {
                 ended.remove(&pid);
                 parents.insert(parent_pid);
@@ -54,7 +54,7 @@ mod tests {
     const SHELL: u32 = 10;
     const COMMAND: u32 = 11;
 
-    /// Their times are their order.
+    /// Makes events whose times are in their order.
     fn events(whats: impl IntoIterator<Item = What>) -> Vec<Event> {
         let timed = (1..).zip(whats);
         timed
@@ -85,7 +85,7 @@ mod tests {
         })
     }
 
-    /// The processes whose mappings stay.
+    /// Returns the processes whose mappings are kept.
     fn mapped(whats: impl IntoIterator<Item = What>, sampled: &[u32]) -> Vec<u32> {
         let mut events = events(whats);
         let others = |events: &[Event]| {

@@ -1,6 +1,5 @@
-//! The *side band*: what the kernel tells about processes while they are being
-//! sampled — exec, mmap, fork, exit — as records in one ring per CPU, with times
-//! on the clock of the samples.
+//! The *side band*: the kernel's records about processes while they are being sampled (exec, mmap,
+//! fork, exit), in one ring per CPU, with times on the clock of the samples.
 
 pub mod bell;
 pub mod record;
@@ -11,9 +10,8 @@ use record::Event;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Bytes of one CPU's ring. With its header page it is just what the kernel
-/// lets every user lock (`kernel.perf_event_mlock_kb`); 512 KiB hold about
-/// 4000 mmap records.
+/// Size of one CPU's ring. With its header page it is exactly what the kernel allows every user to
+/// lock (`kernel.perf_event_mlock_kb`); 512 KiB hold about 4000 mmap records.
 pub const RING_BYTES: usize = 512 << 10;
 
 /// The side band of one CPU.
@@ -24,7 +22,7 @@ pub struct SideBand {
 }
 
 impl SideBand {
-    /// The side band of these tasks, in a ring of so many bytes.
+    /// Opens the side band of these tasks, with a ring of `ring_bytes` bytes.
     pub fn open(tasks: Tasks<'_>, cpu: u32, ring_bytes: usize) -> io::Result<Self> {
         let event = open_event(tasks, cpu, ring_bytes)?;
         let ring = Ring::map(event.as_fd(), ring_bytes)?;
@@ -32,8 +30,8 @@ impl SideBand {
         Ok(Self { event, ring })
     }
 
-    /// The side band of another task, into the same ring. To be kept as long as
-    /// it shall be heard.
+    /// Adds the side band of another task, in the same ring. The returned event has to be kept as
+    /// long as its records are wanted.
     pub fn join(&self, tasks: Tasks<'_>, cpu: u32) -> io::Result<PerfEvent> {
         let event = open_event(tasks, cpu, RING_BYTES)?;
         event.write_to_ring_of(self.event.as_fd())?;
@@ -41,7 +39,7 @@ impl SideBand {
         Ok(event)
     }
 
-    /// Appends what has come since the last call.
+    /// Appends the events since the last call.
     pub fn drain(&mut self, events: &mut Vec<Event>) {
         self.ring.drain(|bytes| {
             if let Some(event) = record::parse(bytes) {
@@ -57,12 +55,12 @@ impl AsFd for SideBand {
     }
 }
 
-/// Without build-ids, which Linux 5.12 could add to mappings: for as long as we
-/// asked for them, it would flag the mappings that it tells other programs as
-/// well, and `perf record` of Linux 6.1 aborts at the first of those.
+/// Opens the event, without build-ids, which Linux 5.12 could add to mappings: while they are
+/// requested, the kernel also flags the mappings that it reports to other programs, and `perf
+/// record` of Linux 6.1 aborts at the first of those.
 fn open_event(tasks: Tasks<'_>, cpu: u32, ring_bytes: usize) -> io::Result<PerfEvent> {
-    // Of one task, those that it starts are heard as well; and nothing of the
-    // kernel, which not everybody may listen to.
+    // For a single task, its children are included; and the kernel is excluded, as not every user
+    // may observe it.
     let of_task = match tasks {
         Tasks::One(_) => flags::INHERIT | flags::EXCLUDE_KERNEL,
         Tasks::All | Tasks::Of(_) => 0,

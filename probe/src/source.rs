@@ -1,4 +1,4 @@
-//! Where samples come from. Nothing above this crate knows which source runs.
+//! The interface of sources of samples. No code above this crate depends on which source runs.
 
 use crate::events::call::Calls;
 use crate::sample::Batch;
@@ -7,17 +7,17 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
-/// What takes samples: the word of `--engine`.
+/// The kind of source, as selected by `--engine`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineKind {
     /// A BPF program, which walks the stacks.
     Bpf,
-    /// The kernel's `perf_event`, which copies stacks for us to walk.
+    /// The kernel's `perf_event`, which copies stacks that are walked in user space.
     Perf,
 }
 
 impl EngineKind {
-    /// The word for it, in output and on the command line.
+    /// Returns its name in output and on the command line.
     pub fn label(self) -> &'static str {
         match self {
             EngineKind::Bpf => "bpf",
@@ -26,70 +26,73 @@ impl EngineKind {
     }
 }
 
-/// What a source is and what it cannot give, in words for a person.
+/// Describes a source and its limits, for the user.
 #[derive(Debug, Clone, Default)]
 pub struct SourceInfo {
-    /// Who takes the samples; `None` of a source that is made up, in tests.
+    /// The kind of source; `None` for an artificial source in tests.
     pub engine: Option<EngineKind>,
     /// Samples per second of a busy CPU.
     pub rate_hz: u32,
-    /// Why it cannot be changed while samples are taken; `None` if it can.
+    /// Why the rate cannot be changed while samples are taken; `None` if it can.
     pub rate_is_fixed: Option<&'static str>,
-    /// How user stacks are walked: `frame pointers`.
+    /// How user stacks are walked, for example `frame pointers`.
     pub unwinding: &'static str,
-    /// What samples wait in until they are read: `one ring of 8 MB`.
+    /// The buffers of samples, for example `one ring of 8 MB`.
     pub buffers: String,
-    /// Sentences: what was degraded on this machine and why.
+    /// Sentences about what is degraded on this machine, and why.
     pub notes: Vec<String>,
 }
 
 /// A stream of samples.
 pub trait Source: Send {
-    /// What it is, and what it cannot give.
+    /// Returns its description and its limits.
     fn info(&self) -> SourceInfo;
 
-    /// Everything that happened since the last call, in order of time. Waits
-    /// up to `wait` for more, and returns earlier when a buffer fills up.
+    /// Returns everything that happened since the last call, in order of time. Waits up to `wait`
+    /// for more, and returns earlier when a buffer fills up.
     fn poll(&mut self, wait: Duration) -> Result<Batch, SourceError>;
 
-    /// Samples at another rate; says from when on, on the clock of the samples.
-    /// Where it fails, the rate is as it was.
+    /// Changes the rate. Returns the time from which it is valid, on the clock of the samples. If
+    /// this fails, the rate is unchanged.
     fn set_rate(&mut self, rate_hz: u32) -> Result<u64, RateError>;
 
-    /// Counts the waits of threads as well, from now on; says since when it does, on the clock of
-    /// the samples. Asked again, nothing changes. The error is a sentence that says why it cannot.
+    /// Starts to count the waits of threads as well. Returns the time from which they are counted,
+    /// on the clock of the samples. Another call changes nothing. The error is a sentence that says
+    /// why it is not possible.
     fn count_waits(&mut self) -> Result<u64, String> {
         Err("waits need BPF, and samples are taken by perf".into())
     }
 
-    /// The probes of calls, once; or a sentence that says why there are none. Their
-    /// samples come with those of the clock.
+    /// Returns the probes of calls, once; the error is a sentence that says why there are none.
+    /// Their samples come together with those of the clock.
     fn calls(&mut self) -> Result<Calls, String> {
         Err("probes need BPF, and samples are taken by perf".into())
     }
 }
 
-/// A source that has failed for good.
+/// The error of a source that has permanently failed.
 #[derive(Debug, thiserror::Error)]
 #[error("the sampler stopped: {0}")]
 pub struct SourceError(pub String);
 
-/// Why samples are taken at the rate that they were.
+/// Why the rate could not be changed.
 #[derive(Debug, thiserror::Error)]
 #[error("the rate stays as it is: {0}")]
 pub struct RateError(pub String);
 
 impl RateError {
+    /// Makes the error for a kernel that refused the rate.
     pub(crate) fn refused(rate_hz: u32, error: &io::Error) -> Self {
         Self(format!("the kernel refuses {rate_hz} Hz: {error}"))
     }
 }
 
-/// How soon answers of threads aside end a wait at the earliest: several come after each other.
+/// Earliest time at which answers of other threads end a wait: several answers come in quick
+/// succession.
 const SOON: Duration = Duration::from_millis(5);
 
-/// Waits until one of these buffers has been filled as far as it wakes for, `answers` is readable, or
-/// the time is over.
+/// Waits until one of these buffers is filled to its wake-up mark, `answers` is readable, or the
+/// time is over.
 pub(crate) fn wait_for_any<'a>(
     buffers: impl Iterator<Item = BorrowedFd<'a>>,
     answers: Option<BorrowedFd<'a>>,
@@ -121,7 +124,7 @@ fn wait_for(descriptors: &mut [PollFd<'_>], wait: Duration) -> Result<(), Source
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(SourceError(format!("poll: {error}"))),
     }
-    // The event of a task that has ended is always ready, with nothing to read.
+    // The event of a task that has ended is always ready, but has no data.
     let is_hung_up = |fd: &PollFd<'_>| fd.revents().contains(PollFlags::HUP);
     if descriptors.iter().any(is_hung_up) && !descriptors.iter().any(is_readable) {
         std::thread::sleep(wait.saturating_sub(begun.elapsed()));

@@ -1,38 +1,43 @@
-//! A copy of a thread's stack, whole or in pieces.
+//! A copy of a thread's stack, complete or in pieces.
 
 use probe_ebpf::Registers;
 use probe_ebpf::registers::SCRATCH_REGISTERS;
 
-/// A copy of a thread's stack, or of a part of it, for the sample of the same time
-/// and CPU.
+/// A copy of a thread's stack, or of a part of it; it belongs to the sample of the same time and
+/// CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackCopy {
+    /// Time of the sample.
     pub time_ns: u64,
+    /// CPU of the sample.
     pub cpu: u32,
+    /// The main registers of the thread.
     pub registers: Registers,
+    /// The other registers that a walk may need, in the walk's order.
     pub scratch: [u64; SCRATCH_REGISTERS],
+    /// The copied bytes.
     pub bytes: StackBytes,
 }
 
-/// What was copied of a stack. A long one lacks its middle: what a walk needs is
-/// near the stack pointer and near the thread's first frame.
+/// The copied bytes of a stack. For a long one the middle is missing: what a walk needs is near the
+/// stack pointer and near the thread's first frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackBytes {
-    /// By offset, none overlapping another.
+    /// The pieces by offset, which do not overlap.
     pieces: Vec<Piece>,
-    /// Up to this offset the stack may go on, copied or not.
+    /// The stack may reach up to this offset, copied or not.
     reach: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Piece {
-    /// How far above the stack pointer it begins.
+    /// Distance of its beginning from the stack pointer.
     offset: u64,
     bytes: Vec<u8>,
 }
 
 impl StackBytes {
-    /// One piece. Without a known reach the stack ends where the piece does.
+    /// Makes a copy of one piece. Without a known reach the stack ends where the piece does.
     pub fn new(offset: u64, bytes: &[u8], reach: Option<u64>) -> Self {
         let end = offset.saturating_add(bytes.len() as u64);
         let piece = Piece {
@@ -45,13 +50,13 @@ impl StackBytes {
         }
     }
 
-    /// Whether it begins at the stack pointer: otherwise nothing can be walked.
+    /// Whether a piece begins at the stack pointer: otherwise nothing can be walked.
     pub fn has_beginning(&self) -> bool {
         self.pieces.first().is_some_and(|piece| piece.offset == 0)
     }
 
-    /// Adds pieces of the same stack. One that overlaps what is there is left away:
-    /// nobody writes such.
+    /// Adds pieces of the same stack. A piece that overlaps another one is ignored; this does not
+    /// happen in valid input.
     pub fn add(&mut self, other: StackBytes) {
         for piece in other.pieces {
             let place = self.pieces.partition_point(|p| p.offset <= piece.offset);
@@ -64,28 +69,28 @@ impl StackBytes {
         self.reach = other.reach.max(self.end());
     }
 
-    /// The word that begins so far above the stack pointer.
+    /// Returns the word at an offset from the stack pointer.
     pub fn word(&self, offset: u64) -> Option<u64> {
         let here = self.from(offset)?;
         let mut word = [0; 8];
         let length = here.len().min(8);
         word[..length].copy_from_slice(&here[..length]);
         if length < 8 {
-            // An unaligned stack, at the end of a piece.
+            // The stack is not aligned, and the word begins at the end of a piece.
             let rest = self.from(offset.checked_add(length as u64)?)?;
             word[length..].copy_from_slice(rest.get(..8 - length)?);
         }
         Some(u64::from_le_bytes(word))
     }
 
-    /// Whether the stack may have something there that was not copied.
+    /// Whether the stack may have something at this offset that was not copied.
     pub fn lacks(&self, offset: u64) -> bool {
         offset < self.reach
     }
 
-    /// From which offset on a stack of one piece is the same as what is there now, to its end;
-    /// `u64::MAX` if not even its end is. Where less is there now than was copied, what has the
-    /// last page of it the same is taken to be the same in the rest as well.
+    /// Returns the offset from which on a stack of one piece is the same as `now`, to its end;
+    /// `u64::MAX` if not even its end is. If `now` has less than was copied and its last page is
+    /// the same, the rest is assumed to be the same as well.
     pub fn same_from(&self, now: &[u8]) -> u64 {
         const PAGE: usize = 4096;
         let Some(piece) = self.pieces.first().filter(|piece| piece.offset == 0) else {
@@ -102,7 +107,7 @@ impl StackBytes {
         }
     }
 
-    /// Bytes in memory.
+    /// Size of the copies in memory, in bytes.
     pub fn size(&self) -> usize {
         self.pieces.iter().map(|piece| piece.bytes.len()).sum()
     }
@@ -125,7 +130,7 @@ impl Piece {
     }
 }
 
-/// It may hold what is nobody's business.
+/// Clears the memory, which may contain private data.
 impl Drop for Piece {
     fn drop(&mut self) {
         self.bytes.fill(0);

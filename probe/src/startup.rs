@@ -1,12 +1,12 @@
-//! Reads the processes that were there before us, a few at a time, so that the
-//! first samples need not wait for the last process.
+//! Reads the processes that exist at the start, a few at a time, so that the first samples need not
+//! wait for the last process.
 
 use crate::process::ProcessTable;
 use crate::targets::Targets;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How long one step may take: less than what a person sees.
+/// Maximum time of one step: less than a person notices.
 const STEP: Duration = Duration::from_millis(20);
 
 /// The scan of /proc at the start.
@@ -16,7 +16,7 @@ pub struct StartupScan {
 }
 
 impl StartupScan {
-    /// Lists the processes that there are.
+    /// Lists the existing processes.
     pub fn new() -> Self {
         let Ok(entries) = fs::read_dir("/proc") else {
             return Self { left: Vec::new() };
@@ -27,8 +27,8 @@ impl StartupScan {
         Self { left }
     }
 
-    /// Reads some more of those that may be wanted, and returns which. The others are read if they are
-    /// sampled after all.
+    /// Reads some more of those that may be wanted, and returns which. The others are read if they
+    /// are sampled later.
     pub fn step(
         &mut self,
         processes: &mut ProcessTable,

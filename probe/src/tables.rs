@@ -1,5 +1,5 @@
-//! The unwind tables of all files that run, and who maps them where, kept where
-//! the walk reads them: in BPF maps, or in memory of ours.
+//! The unwind tables of all running files, and the mappings of processes to them, kept where the
+//! walk reads them: in BPF maps, or in proftop's own memory.
 //!
 //! ```text
 //! file ──► build ──► FileTable ──► pool: page blocks, page index ◄── Mapping
@@ -7,24 +7,24 @@
 //! process ──► layout ────────────► lists: PROCESSES[tgid] ──► MAPPINGS ┘
 //! ```
 //!
-//! The order of writing is the order of the arrows, from the inside out: rules,
-//! rows, index, list, process. What is no longer pointed to rests for a second
-//! before it is written over, longer than any sample takes.
+//! Data is written in the order of the arrows, from the inside out: rules, rows, index, list,
+//! process. Words that are no longer pointed to rest for a second before they are overwritten,
+//! which is longer than any sample takes.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `encode` | an unwind rule as a word, or as an extended rule |
+//! | `encode` | packs an unwind rule into a word, or into an extended rule |
 //! | `dictionary` | the rules of all files, by number |
-//! | `file_table` | the table of one file, before it is loaded and then |
+//! | `file_table` | the table of one file, before and after it is loaded |
 //! | `pool` | the words of all tables, in chunks |
-//! | `files` | what is known of each file |
+//! | `files` | the state of each file |
 //! | `build` | the threads that build tables |
 //! | `cache` | tables of earlier runs, on disk |
 //! | `layout` | the executable mappings of a process |
-//! | `lists` | the same as the walk reads them |
-//! | `reader` | all of it, read from here |
+//! | `lists` | these mappings in the form that the walk reads |
+//! | `reader` | reads all of it in user space |
 //! | `maps` | the memory |
-//! | `ranges`, `resting` | what of it is free, and what will be |
+//! | `ranges`, `resting` | free parts of the memory, and parts that will be free |
 
 mod build;
 mod cache;
@@ -67,25 +67,26 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// How long the table of a file is kept that nobody maps any more: a build
-/// starts the same programs again and again.
+/// How long the table of a file that is no longer mapped is kept: a build starts the same programs
+/// again and again.
 const PATIENCE_NS: u64 = 60_000_000_000;
 
-/// Chunks that one call makes: the kernel takes its time for each.
+/// Maximum number of chunks that one call makes: the kernel takes some time for each.
 const CHUNKS_PER_POLL: u64 = 2;
 
-/// What may be used.
+/// Limits of the resources to use.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Of kernel memory for tables; at least one chunk of 1 MiB is used.
+    /// Maximum kernel memory for tables; at least one chunk of 1 MiB is used.
     pub table_bytes: u64,
-    /// Of unwind information of one file: reading it takes several times as much for a moment.
+    /// Maximum size of the unwind information of one file: reading it takes several times as much
+    /// memory for a moment.
     pub information_bytes: u64,
     /// Whether only one file is read at a time.
     pub one_by_one: bool,
-    /// The directory that the cache is below; `None` for no cache.
+    /// The directory that contains the cache; `None` for no cache.
     pub cache_base: Option<PathBuf>,
-    /// What the cache may take on disk.
+    /// Maximum size of the cache on disk.
     pub cache_bytes: u64,
 }
 
@@ -114,7 +115,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Empty tables. A cache that cannot be used is done without.
+    /// Makes empty tables. If the cache cannot be used, works without it.
     pub fn new(maps: TableMaps, limits: &Limits) -> io::Result<Self> {
         let open = |base: &PathBuf| Cache::open(base, limits.cache_bytes).ok();
         let cache = limits.cache_base.as_ref().and_then(open);
@@ -131,8 +132,7 @@ impl Tables {
         })
     }
 
-    /// Asks for the table of a file, or for it to come sooner. Nothing happens if the file
-    /// is known.
+    /// Requests the table of a file, or raises its priority. Does nothing if the file is known.
     pub fn want(&mut self, job: Job) {
         if self.files.table_of(job.file).is_some() {
             return;
@@ -145,8 +145,8 @@ impl Tables {
         }
     }
 
-    /// Loads some of what has been built, and tells the processes that map it.
-    /// Returns the files that have got a table. To be called often.
+    /// Loads some of the tables that were built, and updates the processes that map the files.
+    /// Returns the files that have got a table. Has to be called often.
     pub fn poll(&mut self, now_ns: u64) -> Vec<ModuleId> {
         let mut ready = HashSet::new();
         let made = self.pool.made();
@@ -175,62 +175,63 @@ impl Tables {
         ready.into_iter().collect()
     }
 
-    /// The table of a file, or why there is none. `None` while that is not
-    /// known: ask for it with [`want`](Self::want).
+    /// Returns the table of a file, or why there is none. `None` while that is unknown: then it has
+    /// to be requested with [`want`](Self::want).
     pub fn table_of(&self, file: ModuleId) -> Option<Result<TableHandle, NoTable>> {
         self.files.table_of(file)
     }
 
-    /// A process of a user has exactly these executable mappings, sorted by address.
-    /// Nothing is written if it had the same before. False if the user has a share
-    /// already, and others may want what is left.
+    /// Sets the executable mappings of a process of a user, sorted by address. Nothing is written
+    /// if they are unchanged. Returns false if the user has used up a share, and the rest is
+    /// reserved for others.
     pub fn publish(&mut self, tgid: u32, user: u32, layout: &[MappedRange], now_ns: u64) -> bool {
         let files = &self.files;
         let resolve: lists::Resolve<'_> = &|layout| files.resolve(layout);
         self.lists.publish(tgid, user, layout, now_ns, resolve)
     }
 
-    /// What an executable mapping means to the walk now.
+    /// Returns a current executable mapping in the form of the walk.
     pub fn mapping(&self, range: &MappedRange) -> Mapping {
         self.files.mapping(range)
     }
 
-    /// The user that a published process is counted as.
+    /// Returns the user to whom a published process is charged.
     pub fn user_of(&self, tgid: u32) -> Option<u32> {
         self.lists.user_of(tgid)
     }
 
-    /// A process has ended, or must not be walked.
+    /// Removes the mappings of a process that has ended, or must not be walked.
     pub fn unpublish(&mut self, tgid: u32, now_ns: u64) {
         self.lists.unpublish(tgid, now_ns);
     }
 
-    /// A process was sampled: others lose their lists before it does.
+    /// Records that a process was sampled: the lists of others are evicted before its own.
     pub fn touch(&mut self, tgid: u32, now_ns: u64) {
         self.lists.touch(tgid, now_ns);
     }
 
-    /// Whether a process is published; it may have been evicted.
+    /// Returns the list of a published process; it may have been evicted.
     pub fn list_of(&self, tgid: u32) -> Option<MappingList> {
         self.lists.list_of(tgid)
     }
 
-    /// Frees what nobody needs any more, and does what waited for room. To be
-    /// called about once a second.
+    /// Frees what is no longer needed, and retries what waited for room. Has to be called about
+    /// once a second.
     pub fn sweep(&mut self, now_ns: u64) {
         let files = &self.files;
         self.lists.sweep(now_ns, &|layout| files.resolve(layout));
         self.free_unused(PATIENCE_NS, now_ns);
         self.evict(now_ns);
         if self.pool.sweep(now_ns) {
-            // An eighth more than always has to be there, so that nothing goes to and fro.
+            // An eighth more than the reserve, so that tables are not evicted and loaded
+            // alternately.
             let share = self.pool.words() / SHARES as u64;
             let is_ample = self.pool.available_words() >= 2 * share;
             self.files.forget_those_without_room(is_ample);
         }
     }
 
-    /// A look at everything as it is now, for one batch of samples.
+    /// Returns a view of the current state, for one batch of samples.
     pub fn reader(&self) -> Reader {
         Reader::new(
             self.pool.chunks().clone(),
@@ -240,13 +241,13 @@ impl Tables {
         )
     }
 
-    /// Whether a look taken earlier shows all tables that there are now.
+    /// Whether a view that was made earlier includes all current tables.
     pub fn is_read_by(&self, reader: &Reader) -> bool {
         reader.is_of(self.pool.chunks())
     }
 
-    /// Whose files have no tables, and whose rules are left out, because they have their
-    /// share.
+    /// Returns the users whose files have no tables, or whose rules are left out, because they have
+    /// used up their share.
     pub fn over_share(&self) -> Vec<OverShare> {
         let of = |what| move |(user, count)| OverShare { user, what, count };
         let tables = self.files.over_share().into_iter().map(of(Scarce::Tables));
@@ -254,7 +255,7 @@ impl Tables {
         tables.chain(rules).collect()
     }
 
-    /// How much there is, for Health.
+    /// Returns the amounts in use, for the Health page.
     pub fn stats(&self) -> TableStats {
         let (tables, rows) = self.files.loaded();
         let lists = self.lists.counts();
@@ -298,19 +299,19 @@ impl Tables {
         Ok(())
     }
 
-    /// Whether a table of that length may be loaded for a user: there is room enough for
-    /// others, or the user has less than a share.
+    /// Whether a table of that length may be loaded for a user: there is enough room for others, or
+    /// the user has less than a share.
     fn may_load(&self, user: u32, words: u64) -> bool {
         let share = self.pool.words() / SHARES as u64;
         let available = self.pool.available_words();
-        // Where there is no room at all, that is another reason.
+        // If there is no room at all, the reason is another one.
         available < words
             || available >= words + share
             || self.files.words_of(user) + words <= share
     }
 
-    /// Takes tables of the user who has most, if that is more than a share, until a share is
-    /// free for who comes next: the newest, so that what has run for long goes on as it is.
+    /// If a user has more than a share, removes tables of the user who has most, until a share is
+    /// free for the next user: the newest first, so that long-running programs are not affected.
     fn evict(&mut self, now_ns: u64) {
         let share = self.pool.words() / SHARES as u64;
         let mut evicted = HashSet::new();
@@ -331,7 +332,7 @@ impl Tables {
         if evicted.is_empty() {
             return;
         }
-        // First nobody is pointed to them any more.
+        // First all pointers to them are removed.
         let files = &self.files;
         let resolve: lists::Resolve<'_> = &|layout| files.resolve(layout);
         self.lists.withdraw(&evicted, now_ns, resolve);

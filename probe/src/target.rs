@@ -7,9 +7,9 @@ use std::path::PathBuf;
 /// A cgroup of the unified hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CgroupTarget {
-    /// Where the hierarchy is mounted here.
+    /// The directory of the cgroup, below the place where the hierarchy is mounted.
     pub directory: PathBuf,
-    /// The kernel's number for it.
+    /// The kernel's number of the cgroup.
     pub id: u64,
     /// Depth below the root of the hierarchy, which is 0.
     pub level: u32,
@@ -28,14 +28,14 @@ pub struct Target {
     pub uids: Vec<u32>,
     /// In this cgroup or below it.
     pub cgroup: Option<CgroupTarget>,
-    /// Children of `pids`, and theirs, are targets as well, whenever they start.
+    /// Whether children of `pids`, and their children, are targets as well, whenever they start.
     pub children: bool,
-    /// Only while they run on these CPUs; nothing: on any.
+    /// Tasks are sampled only while they run on these CPUs; `None` for all CPUs.
     pub cpus: Option<BTreeSet<u32>>,
 }
 
 impl Target {
-    /// Whether ticks of this CPU are wanted.
+    /// Whether this CPU is sampled.
     pub fn is_on(&self, cpu: u32) -> bool {
         self.cpus.as_ref().is_none_or(|cpus| cpus.contains(&cpu))
     }

@@ -1,7 +1,7 @@
-//! Who is a target now: the user side of the filter that runs in BPF.
+//! The current targets: the user space side of the filter that runs in BPF.
 //!
-//! BPF decides at each tick by looking into maps; here the maps are filled,
-//! and kept true as processes start, are renamed and end.
+//! BPF decides at each tick by looking into maps; this module fills the maps, and updates them as
+//! processes start, are renamed and end.
 
 mod users;
 
@@ -18,13 +18,12 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use users::UserFilter;
 
-/// Names whose verdict is remembered here; when there are more, all are asked
-/// again.
+/// Maximum number of names whose verdict is remembered here; with more, all are evaluated again.
 const COMMS_MAX: usize = probe_ebpf::limits::COMMS_MAX;
 
 type Set = BpfHashMap<MapData, u32, u8>;
 
-/// The maps that the filter in BPF looks into.
+/// The maps that the filter in BPF uses.
 #[derive(Debug)]
 pub struct FilterMaps {
     pub pids: Set,
@@ -34,10 +33,10 @@ pub struct FilterMaps {
     pub comm_verdicts: BpfHashMap<MapData, [u8; COMM_LEN], u8>,
 }
 
-/// The targets, as they are now.
+/// The current targets.
 #[derive(Debug)]
 pub struct Targets {
-    /// None where no BPF filters: then each sample is judged here.
+    /// The maps of the filter; `None` without BPF: then each sample is checked here.
     maps: Option<FilterMaps>,
     by_pid: bool,
     by_tid: bool,
@@ -45,9 +44,9 @@ pub struct Targets {
     tids: HashSet<u32>,
     follow_children: bool,
     comm: Option<CommFilter>,
-    /// `None` where BPF knows the user of each tick.
+    /// The users of processes; `None` if BPF checks the user at each tick.
     users: Option<UserFilter>,
-    /// Targets that were not there when last looked for.
+    /// Targets that did not exist at the last check.
     missing: HashSet<u32>,
 }
 
@@ -59,7 +58,7 @@ struct CommFilter {
 }
 
 impl Targets {
-    /// Targets that BPF is told of, so that it can drop the ticks of others.
+    /// Makes targets that are filtered in BPF, so that ticks of others are dropped there.
     pub fn filtered_in_bpf(target: &Target, mut maps: FilterMaps) -> Result<Self, Error> {
         let full = |name| move |source| Error::Map { name, source };
         for pid in &target.pids {
@@ -84,7 +83,7 @@ impl Targets {
         })
     }
 
-    /// Targets that only [`wants`](Self::wants) knows.
+    /// Makes targets that are only filtered by [`wants`](Self::wants).
     pub fn filtered_here(target: &Target) -> Self {
         Self {
             maps: None,
@@ -103,8 +102,8 @@ impl Targets {
         }
     }
 
-    /// The targets as they were asked for, with the processes that are left of those that were named,
-    /// and their children, in the place of these.
+    /// Returns the targets `asked`, with the named processes replaced by those that still live, and
+    /// their children.
     pub fn living(&self, asked: &Target) -> Target {
         let mut living = asked.clone();
         if self.by_pid {
@@ -114,15 +113,15 @@ impl Targets {
         living
     }
 
-    /// How many of the named targets, and of their children, are left. Nothing
-    /// where none was named.
+    /// Returns the number of named targets, and of their children, that are left. `None` if none
+    /// were named.
     pub fn alive(&self) -> Option<usize> {
         (self.by_pid || self.by_tid).then_some(self.pids.len() + self.tids.len())
     }
 
-    /// Forgets targets whose end was not told: it came before we listened, or
-    /// the record was lost. Their last samples may still be on their way, so it
-    /// takes two looks. To be called about once a second.
+    /// Forgets targets whose end was not reported, because it came before the side band was open,
+    /// or the record was lost. Their last samples may still be queued, so it takes two checks. Has
+    /// to be called about once a second.
     pub fn remove_missing(&mut self) {
         let is_missing = |id: &&u32| !Path::new(&format!("/proc/{id}")).exists();
         let missing: HashSet<u32> = self
@@ -143,8 +142,8 @@ impl Targets {
         }
     }
 
-    /// Takes the children that named processes have already, and theirs. To be called when
-    /// those that start are told of, so that none falls between.
+    /// Adds the existing children of named processes, and theirs. Has to be called when new
+    /// processes are already being reported, so that none is missed.
     pub fn adopt_children(&mut self) {
         if !self.by_pid || !self.follow_children {
             return;
@@ -153,14 +152,14 @@ impl Targets {
         for pid in descendants_of(&named) {
             self.pids.insert(pid);
             if let Some(maps) = &mut self.maps {
-                // A full map is counted where BPF finds it full.
+                // If the map is full, BPF counts that.
                 let _ = maps.pids.insert(pid, verdict::WANTED, 0);
             }
         }
     }
 
-    /// Takes note of processes that start and end. The map was changed by BPF
-    /// already where that could be attached.
+    /// Applies the start or end of a process. BPF has changed the map already if its programs could
+    /// be attached.
     pub fn apply(&mut self, event: &Event) {
         if let Some(users) = &mut self.users {
             users.apply(event);
@@ -171,7 +170,7 @@ impl Targets {
             {
                 self.pids.insert(pid);
                 if let Some(maps) = &mut self.maps {
-                    // A full map is counted where BPF finds it full.
+                    // If the map is full, BPF counts that.
                     let _ = maps.pids.insert(pid, verdict::WANTED, 0);
                 }
             }
@@ -188,26 +187,26 @@ impl Targets {
         }
     }
 
-    /// Whether processes were named by number, so that all others are of no interest.
+    /// Whether processes were named by number, so that all others are irrelevant.
     pub fn are_named(&self) -> bool {
         self.by_pid
     }
 
-    /// Whether samples of a process may be wanted, as far as its number and user tell.
+    /// Whether samples of a process may be wanted, judging by its number and user.
     pub fn may_want(&mut self, pid: u32) -> bool {
         let is_named = !self.by_pid || self.pids.contains(&pid);
         is_named && self.users.as_mut().is_none_or(|users| users.wants(pid))
     }
 
-    /// Whether a thread is wanted, as far as its numbers and its user tell; 0 for any thread of the
-    /// process.
+    /// Whether a thread is wanted, judging by its numbers and its user; `tid` 0 for any thread of
+    /// the process.
     pub fn wants_thread(&mut self, pid: u32, tid: u32) -> bool {
         let is_named = tid == 0 || !self.by_tid || self.tids.contains(&tid);
         is_named && self.may_want(pid)
     }
 
-    /// Whether a sample is wanted that the kernel side let pass; and teaches
-    /// the filter in BPF, if this name is new to it.
+    /// Whether a sample that passed the kernel side is wanted. Also updates the filter in BPF, if
+    /// this name is new to it.
     pub fn wants(&mut self, sample: &RawSample) -> bool {
         if self.maps.is_none()
             && (self.by_pid && !self.pids.contains(&sample.tgid)
@@ -240,13 +239,13 @@ impl Targets {
             verdict::UNWANTED
         };
         if let Some(maps) = &mut self.maps {
-            // Not remembered there: the next sample comes here again.
+            // If the entry is lost there, the next sample comes here again.
             let _ = maps.comm_verdicts.insert(sample.comm, value, 0);
         }
         wanted
     }
 
-    /// A process has this name now: all of its threads are wanted, or not.
+    /// Evaluates the new name of a process: all of its threads are wanted, or not.
     pub fn judge_process(&mut self, pid: u32, comm: &[u8]) {
         let Some(filter) = &mut self.comm else {
             return;
@@ -294,7 +293,7 @@ mod tests {
 
     #[test]
     fn children_that_were_there_before_are_targets() {
-        // A shell, one below it, and what that one started.
+        // A shell, one that it started, and what that one started.
         let scratch = test_support::Scratch::new();
         let said = scratch.join("said");
         let output = std::fs::File::create(&said).expect("a file");

@@ -1,23 +1,23 @@
-//! The names of threads, for a source whose samples do not carry them.
+//! The names of threads, for a source whose samples do not contain them.
 
 use crate::sideband::record::{Event, What};
 use probe_ebpf::record::COMM_LEN;
 use std::collections::HashMap;
 use std::fs;
 
-/// Threads that are remembered; beyond, all are asked again.
+/// Maximum number of remembered threads; with more, all are read again.
 const THREADS_MAX: usize = 65_536;
 
 type Comm = [u8; COMM_LEN];
 
-/// What each thread is called now.
+/// The current name of each thread.
 #[derive(Debug, Default)]
 pub struct ThreadNames {
     by_tid: HashMap<u32, Comm>,
 }
 
 impl ThreadNames {
-    /// Follows a thread that was renamed, or is gone.
+    /// Applies the renaming or end of a thread.
     pub fn apply(&mut self, event: &Event) {
         match &event.what {
             What::Comm { tid, comm, .. } => self.set(*tid, comm_of(comm)),
@@ -26,8 +26,7 @@ impl ThreadNames {
         }
     }
 
-    /// The name of a thread. One that is new and gone already is called like
-    /// its process.
+    /// Returns the name of a thread. A new one that has already ended gets the name of its process.
     pub fn of(&mut self, tgid: u32, tid: u32, process: Option<&str>) -> Comm {
         if let Some(comm) = self.by_tid.get(&tid) {
             return *comm;
@@ -48,7 +47,7 @@ impl ThreadNames {
     }
 }
 
-/// As the kernel keeps it: cut, and with a zero at its end.
+/// Converts a name to the kernel's form: truncated, with a zero at its end.
 fn comm_of(name: &[u8]) -> Comm {
     let mut comm = [0; COMM_LEN];
     let length = name.len().min(COMM_LEN - 1);

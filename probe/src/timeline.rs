@@ -1,12 +1,11 @@
-//! The *timeline*: events and samples of all CPUs in the order in which they
-//! happened, each sample put into the process as it was at that moment.
+//! The *timeline*: events and samples of all CPUs in the order in which they happened; each sample
+//! is located in its process as it was at that moment.
 //!
-//! Every source that samples this kernel ends here; they differ in how their
-//! records come.
+//! All sources that sample this kernel use it; they differ in how they get their records.
 //!
-//! A source reads the side band of every CPU first, at `settled`, and then the samples;
-//! so everything that happened before `settled` has been read, and of what came since
-//! some may be missing. [`Timeline::replay`] goes up to there:
+//! A source reads the side band of every CPU first, at `settled`, and then the samples. So
+//! everything that happened before `settled` has been read, and some of what came later may be
+//! missing. [`Timeline::replay`] advances to that time:
 //!
 //! ```text
 //!  CPU 0   event ──── sample ─────────── sample │ sample
@@ -35,29 +34,30 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often the dead are forgotten and what is unused is freed.
+/// How often ended processes are forgotten and unused memory is freed.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 
-/// How long a sample waits for its frames of Python: a process that is busy answers within
-/// milliseconds, and one that does not want to be read may never answer.
+/// How long a sample waits for its frames of Python: a busy process answers within milliseconds,
+/// and a malicious one may never answer.
 const UNREAD_NS: u64 = 1_000_000_000;
 
-/// Samples that wait for that; of more, the oldest go without names.
+/// Maximum number of samples that wait for that; of more, the oldest are passed on without names.
 const UNREAD_MAX: usize = 16_384;
 
-/// How soon the next turn is while processes come and map files, and for how long after the
-/// last did: what they do is walked by copies of stacks until their tables are in place.
+/// How soon the next turn is while processes start and map files, and for how long after the last
+/// such event: their samples are walked from copies of stacks until their tables are loaded.
 const LIVELY: Duration = Duration::from_millis(50);
 const LIVELY_FOR: Duration = Duration::from_secs(1);
 
-/// For how long after it has mapped a file a process is looked at, whether it runs Python by now:
-/// so that most are known before their first samples in Python.
+/// For how long after it has mapped a file a process is inspected for whether it runs Python: so
+/// most are known before their first samples in Python.
 const STARTING_NS: u64 = 500_000_000;
 
-/// Processes that are looked at so; further ones are when they are sampled.
+/// Maximum number of processes that are inspected this way; further ones are inspected when they
+/// are sampled.
 const STARTING_MAX: usize = 1024;
 
-/// For how long a program that was executed is expected to map files.
+/// For how long after exec a program is expected to map files.
 const EXPECTED_FOR: Duration = Duration::from_millis(50);
 
 /// For how long after the start first samples are expected, which a user waits for.
@@ -66,7 +66,7 @@ const FIRST_EXPECTED_FOR: Duration = Duration::from_millis(300);
 /// How soon the next turn is while something is expected, or a process is about to run Python.
 const STARTING_TURN: Duration = Duration::from_millis(10);
 
-/// What has been read and not been told yet, and all that is known of processes.
+/// Records that were read and not passed on yet, and the state of all processes.
 pub struct Timeline {
     targets: Targets,
     processes: ProcessTable,
@@ -74,11 +74,12 @@ pub struct Timeline {
     resolver: Resolver,
     unwinding: Unwinding,
     python: Option<Python>,
-    /// Processes that have just mapped something, until when they may turn out to run Python.
+    /// Processes that have just mapped something, with the time until which they are inspected for
+    /// Python.
     starting: HashMap<u32, u64>,
-    /// Only where samples come without the names of their threads.
+    /// Names of threads; only if samples come without them.
     thread_names: Option<ThreadNames>,
-    /// Read, but newer than the side band has been read.
+    /// Samples that were read, but are newer than the side band was read.
     waiting_samples: Vec<RawSample>,
     waiting_events: Vec<Event>,
     /// Threads that have ended, whose waits were followed.
@@ -90,13 +91,13 @@ pub struct Timeline {
     events_lost: u64,
     unwanted: u64,
     processes_cut: usize,
-    /// Children of targets were looked for a second time.
+    /// Whether children of targets were looked for a second time.
     adopted_again: bool,
     housekeeping: Instant,
-    /// When something was last told of a process.
+    /// Time of the last event of a process.
     last_event: Instant,
-    /// Until then turns follow each other soon: first samples are expected, or a process that was
-    /// not there before maps files.
+    /// Until this time turns follow each other soon: first samples are expected, or a new process is
+    /// expected to map files.
     expected_until: Instant,
 }
 
@@ -128,33 +129,33 @@ impl Timeline {
         }
     }
 
-    /// For samples that do not tell what their threads are called.
+    /// Adds names of threads, for samples that do not contain them.
     #[must_use]
     pub fn naming_threads(mut self) -> Self {
         self.thread_names = Some(ThreadNames::default());
         self
     }
 
-    /// Shows functions of Python.
+    /// Adds functions of Python.
     #[must_use]
     pub fn with_python(mut self, python: Python) -> Self {
         self.python = Some(python);
         self
     }
 
-    /// Who is a target now.
+    /// Returns the current targets.
     pub fn targets(&self) -> &Targets {
         &self.targets
     }
 
-    /// Reads some of the processes that were there before us. True as long as
-    /// there are more.
+    /// Reads some of the processes that existed at the start. Returns whether there are more.
     pub fn read_some_processes(&mut self) -> bool {
         let now_ns = now_ns();
         let read = self
             .startup
             .step(&mut self.processes, &mut self.targets, now_ns);
-        // Of the whole machine most do not run Python, and those that do are known when they run.
+        // Of a whole machine's processes most do not run Python, and those that do are recognized
+        // when they run.
         if self.targets.are_named() {
             for pid in read {
                 self.note_mapped(pid, now_ns);
@@ -163,12 +164,12 @@ impl Timeline {
         !self.startup.is_over()
     }
 
-    /// Where events of the side band go, in any order.
+    /// Returns the queue for events of the side band, in any order.
     pub fn events(&mut self) -> &mut Vec<Event> {
         &mut self.waiting_events
     }
 
-    /// Takes a record, in any order; a sample's stack comes with it or before.
+    /// Adds a record, in any order; a sample's stack comes with it or before.
     pub fn push(&mut self, record: Record) {
         match record {
             Record::Sample(sample) => self.waiting_samples.push(sample),
@@ -182,43 +183,42 @@ impl Timeline {
         }
     }
 
-    /// Reads the frames of Python of a sample that was just taken, where the kernel side does not
-    /// walk them: the sooner, the less its thread has gone on.
+    /// Reads the Python frames of a sample that was just taken, if the kernel side does not walk
+    /// them: the sooner, the less its thread has changed.
     pub fn read_python(&mut self, sample: &mut RawSample, stack: &StackCopy) {
         if let Some(python) = &mut self.python {
             python.walk(sample, stack);
         }
     }
 
-    /// Whether a thread is wanted, by the numbers and the user that targets are named by.
+    /// Whether a thread is wanted, by the numbers and the user that specify targets.
     pub fn wants(&mut self, pid: u32, tid: u32) -> bool {
         self.targets.wants_thread(pid, tid)
     }
 
-    /// Samples that have been read and are not in their place yet.
+    /// Returns the number of samples that were read and not passed on yet.
     pub fn samples(&self) -> usize {
         self.waiting_samples.len()
     }
 
-    /// Threads that have ended since the last call.
+    /// Returns threads that have ended since the last call.
     pub fn take_ended_threads(&mut self) -> Vec<EndedThread> {
         std::mem::take(&mut self.ended_threads)
     }
 
-    /// Puts everything up to `settled_ns` into `batch`, in the order in which it
-    /// happened. Up to then all CPUs must have been read.
+    /// Puts everything up to `settled_ns` into `batch`, in the order in which it happened. All CPUs
+    /// must have been read until then.
     ///
-    /// 1. Events and samples up to then are taken in the order of time; an event comes
-    ///    before a sample of the same time. Later ones wait for the next call.
-    /// 2. A sample is located in its process as the events before it have left that. Its
-    ///    new modules are told before it.
-    /// 3. A sample that came with a copy of its stack is held until it can be walked, and
-    ///    the others are given away at once. So samples leave out of order: what the
-    ///    batch is complete until is just before the oldest that is still held. Those with
-    ///    frames of Python that are being read are held as well.
+    /// 1. Events and samples until then are processed in order of time; an event comes before a
+    ///    sample of the same time. Later ones wait for the next call.
+    /// 2. A sample is located in its process as it is after the events before. Its new modules are
+    ///    reported before it.
+    /// 3. A sample that came with a copy of its stack is held until it can be walked; the others
+    ///    are passed on at once. So samples leave out of order: the time until which the batch is
+    ///    complete is just before the oldest held sample. Samples with frames of Python that are
+    ///    being read are held as well.
     /// 4. A copy of a stack whose sample never came is dropped.
-    /// 5. What a process mapped that ended without a sample is not looked at
-    ///    ([`short_lived`]).
+    /// 5. The mappings of a process that ended without a sample are not examined ([`short_lived`]).
     pub fn replay(&mut self, settled_ns: u64, batch: &mut Batch) {
         let now_ns = now_ns();
         self.processes.begin_turn(now_ns);
@@ -275,13 +275,13 @@ impl Timeline {
         batch.kept_walks = self.unwinding.take_kept_walks();
     }
 
-    /// How soon the next turn is to come: after `wait` at most, and earlier
+    /// Returns the time until the next turn: at most `wait`, and less
     ///
     /// - after [`STARTING_TURN`] in the first moments, and while a process is about to run Python or
     ///   a program was executed a moment ago;
     /// - after [`LIVELY`] while something happens to processes, or samples are held.
     ///
-    /// When answers come, it is earlier still ([`Self::answers`]).
+    /// When answers arrive, it is earlier still ([`Self::answers`]).
     pub fn next_turn(&self, wait: Duration) -> Duration {
         let is_starting = self.python.as_ref().is_some_and(Python::is_meeting);
         if is_starting || Instant::now() < self.expected_until {
@@ -293,18 +293,18 @@ impl Timeline {
         }
     }
 
-    /// Becomes readable when something was read that was asked for: answers are used at once, so
-    /// that few samples are taken without them.
+    /// Returns a descriptor that becomes readable when something requested was read: answers are
+    /// used at once, so that few samples are taken without them.
     pub fn answers(&self) -> Option<BorrowedFd<'_>> {
         self.python.as_ref().and_then(Python::answers)
     }
 
-    /// Whether nothing has happened to processes for a while.
+    /// Whether there were no events of processes for a while.
     pub fn is_quiet(&self) -> bool {
         !self.is_lively()
     }
 
-    /// A program was executed: it will map files.
+    /// Records that a program was executed, which will map files.
     pub fn expect_processes(&mut self) {
         self.expected_until = Instant::now() + EXPECTED_FOR;
     }
@@ -314,7 +314,7 @@ impl Timeline {
         is_held || self.last_event.elapsed() < LIVELY_FOR
     }
 
-    /// Remembers who has mapped something in this turn, and is still there.
+    /// Records which processes have mapped something in this turn, and still exist.
     fn note_starting(&mut self, events: &[Event], now_ns: u64) {
         for event in events {
             match &event.what {
@@ -325,14 +325,14 @@ impl Timeline {
         }
     }
 
-    /// From now on a process may turn out to run Python.
+    /// Records that a process may start to run Python from now on.
     fn note_mapped(&mut self, pid: u32, now_ns: u64) {
         if self.python.is_some() && self.starting.len() < STARTING_MAX {
             self.starting.insert(pid, now_ns + STARTING_NS);
         }
     }
 
-    /// Looks whether those run Python by now.
+    /// Inspects whether those processes run Python by now.
     fn meet_starting(&mut self, now_ns: u64) {
         let Some(python) = &mut self.python else {
             return;
@@ -349,15 +349,14 @@ impl Timeline {
         });
     }
 
-    /// Once a second it forgets the dead and frees what is unused, and says that
-    /// it was that time.
+    /// Once a second forgets ended processes and frees unused memory. Returns whether it did so.
     pub fn keep_house(&mut self) -> bool {
         if self.housekeeping.elapsed() < HOUSEKEEPING {
             return false;
         }
         self.housekeeping = Instant::now();
         if !std::mem::replace(&mut self.adopted_again, true) {
-            // By now all that starts is told of.
+            // All new processes are reported by now.
             self.targets.adopt_children();
         }
         self.targets.remove_missing();
@@ -370,12 +369,12 @@ impl Timeline {
         true
     }
 
-    /// Records of the side band that the kernel could not deliver.
+    /// Returns the number of records of the side band that the kernel could not deliver.
     pub fn events_lost(&self) -> u64 {
         self.events_lost
     }
 
-    /// Samples that the kernel side let pass and that nobody wants.
+    /// Returns the number of samples that passed the kernel side and were not wanted.
     pub fn unwanted(&self) -> u64 {
         self.unwanted
     }
@@ -426,7 +425,7 @@ impl Timeline {
                 self.unwinding.hold(raw, located, stack, now_ns);
             }
             _ => {
-                // No room was left in that second for a copy of its stack.
+                // There was no room left in that second for a copy of its stack.
                 located.tables_late =
                     !located.over_share && !self.unwinding.was_published(raw.tgid, raw.time_ns);
                 self.give(raw, located, batch);
@@ -434,8 +433,7 @@ impl Timeline {
         }
     }
 
-    /// Gives a sample away whose stack has been walked, unless frames of Python in it are
-    /// still being read.
+    /// Passes on a sample whose stack was walked, unless Python frames in it are still being read.
     fn give(&mut self, raw: RawSample, located: Located, batch: &mut Batch) {
         if located.python.are_read() {
             let sample = self.finish(&raw, &located);
@@ -445,8 +443,8 @@ impl Timeline {
         }
     }
 
-    /// Gives away the samples whose frames of Python have been read, and those that waited
-    /// for it long enough.
+    /// Passes on the samples whose Python frames have been read, and those that have waited long
+    /// enough.
     fn give_read(&mut self, now_ns: u64, batch: &mut Batch) {
         let mut surplus = self.unread.len().saturating_sub(UNREAD_MAX);
         for (raw, located) in std::mem::take(&mut self.unread) {
@@ -461,7 +459,7 @@ impl Timeline {
         }
     }
 
-    /// The sample, with its frames in modules, and those of Python among them.
+    /// Makes the sample, with modules for its frames, and with its Python frames.
     fn finish(&mut self, raw: &RawSample, located: &Located) -> Sample {
         let mut sample = self.resolver.resolve(raw, located, &mut self.processes);
         if let Some(name) = located.python.thread_name()
@@ -481,15 +479,15 @@ impl Timeline {
         sample
     }
 
-    /// Whether a thread is to be called as its program calls it: what it has told the kernel is
-    /// what other tools show. From 3.14 on CPython tells the kernel as much as there is room for.
+    /// Whether to use the program's own name for a thread: the name in the kernel is what other
+    /// tools show. From 3.14 on CPython sets the kernel's name as far as there is room for it.
     fn has_no_better_name(&self, pid: u32, told: &str, name: &str) -> bool {
         let is_inherited = || self.processes.comm_of(pid).as_deref() == Some(told);
         let is_cut = || told.len() + 1 == COMM_LEN && name.starts_with(told);
         is_inherited() || is_cut()
     }
 
-    /// Has mappings with Python's trampolines walked by their rules from now on.
+    /// Marks mappings with Python's trampolines, which are walked by their rules from now on.
     fn mark_trampolines(&mut self) {
         let unmarked = self.python.as_mut().map(Python::take_unmarked);
         for (pid, start, kind) in unmarked.unwrap_or_default() {
@@ -503,7 +501,7 @@ impl Timeline {
         }
     }
 
-    /// Tells of new modules; their tables are built from now on.
+    /// Reports new modules; their tables are built from now on.
     fn report_modules(&mut self, batch: &mut Batch) {
         for module in self.processes.modules.take_fresh() {
             self.unwinding.add_module(&module);

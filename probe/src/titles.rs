@@ -1,5 +1,5 @@
-//! *Titles*: the command lines of processes, which some rewrite while they run. They lie in
-//! the memory of the process, which may let a reader wait, so they are read aside.
+//! *Titles*: the command lines of processes, which some rewrite while they run. They are in the
+//! memory of the process, which may delay a reader, so they are read on another thread.
 
 use crate::aside::Aside;
 use crate::ids::ProcessId;
@@ -8,16 +8,16 @@ use std::io;
 use std::sync::Arc;
 use symbolize::Files;
 
-/// Titles that are asked for in one turn of the sampler, which comes twenty times a second: a
-/// read takes some 50 µs of a CPU.
+/// Maximum number of titles that are requested in one turn of the sampler, of which there are
+/// twenty per second: a read takes some 50 µs of CPU time.
 const TITLES_MAX: u32 = 4;
 
 /// Reads titles.
 #[derive(Debug)]
 pub struct Titles {
-    /// `None` if there can be no thread: there are no titles then.
+    /// The thread that reads; `None` if it could not be started: then there are no titles.
     reader: Option<Aside<Whose, Title>>,
-    /// That may still be asked for in this turn, of processes that are known already.
+    /// How many titles of known processes may still be requested in this turn.
     left: u32,
     outstanding: usize,
 }
@@ -27,21 +27,21 @@ pub struct Titles {
 pub struct Whose {
     pub process: ProcessId,
     pub pid: u32,
-    /// How often the process has become another program: what was asked for before that is the
-    /// title of the old one.
+    /// Number of execs of the process: a title that was requested before an exec is that of the old
+    /// program.
     pub execs: u32,
 }
 
-/// What came of a title.
+/// The result of reading a title.
 #[derive(Debug)]
 pub struct Title {
     pub whose: Whose,
-    /// `None` if it has none.
+    /// The title; `None` if the process has none.
     pub words: io::Result<Option<Arc<str>>>,
 }
 
 impl Titles {
-    /// Titles are read this way.
+    /// Starts the thread, which reads titles through `files`.
     pub fn read_by(files: Files) -> Self {
         let read = move |whose: Whose| {
             let words = command_line(whose.pid, &files);
@@ -54,12 +54,12 @@ impl Titles {
         }
     }
 
-    /// What follows is a turn of its own.
+    /// Begins a turn.
     pub fn begin_turn(&mut self) {
         self.left = TITLES_MAX;
     }
 
-    /// Asks for the title of a process of a user; false if too much waits.
+    /// Requests the title of a process of a user; returns false if too many requests wait.
     pub fn ask(&mut self, whose: Whose, user: u32) -> bool {
         let reader = self.reader.as_ref();
         let is_asked = reader.is_some_and(|reader| reader.ask(user, whose));
@@ -67,8 +67,8 @@ impl Titles {
         is_asked
     }
 
-    /// Asks for the title of a process once more; false if that was done often enough in
-    /// this turn.
+    /// Requests the title of a process once more; returns false if there were enough such requests
+    /// in this turn.
     pub fn ask_again(&mut self, whose: Whose, user: u32) -> bool {
         let Some(left) = self.left.checked_sub(1) else {
             return false;
@@ -77,14 +77,14 @@ impl Titles {
         self.ask(whose, user)
     }
 
-    /// The next title that has come.
+    /// Returns the next title that has arrived.
     pub fn next(&mut self) -> Option<Title> {
         let next = self.reader.as_ref()?.answer()?;
         self.outstanding = self.outstanding.saturating_sub(1);
         Some(next)
     }
 
-    /// Titles that were asked for and have not come.
+    /// Returns the number of titles that were requested and have not arrived.
     #[cfg(test)]
     pub fn outstanding(&self) -> usize {
         self.outstanding

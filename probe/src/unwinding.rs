@@ -1,7 +1,7 @@
-//! Keeps the walk in BPF supplied with tables and mappings, and does itself the
-//! walks that came before them.
+//! Supplies the walk in BPF with tables and mappings, and walks in user space the stacks that came
+//! before them.
 //!
-//! What becomes of a process's samples:
+//! The states of a process's samples:
 //!
 //! ```text
 //!  not published                                published
@@ -11,14 +11,13 @@
 //!       ◄── exec, exit; mappings changed and 1. to 3. do not hold ──┘
 //! ```
 //!
-//! 1. Its program has started ([`starting`]): before, the dynamic linker still maps.
+//! 1. Its program has started ([`starting`]): before, the dynamic linker still maps files.
 //! 2. Every file that it maps has a table, or is known to have none.
 //! 3. There is room for its list.
 //!
-//! A sample that is held is walked as soon as 2. holds for the mappings that it was
-//! taken with; after [`HELD_NS`], or where the copies take more than
-//! [`HELD_BYTES_MAX`], by the tables that there are. The walk by frame pointers is kept
-//! where it went further.
+//! A held sample is walked as soon as 2. is true for the mappings that it was taken with; after
+//! [`HELD_NS`], or if the copies take more than [`HELD_BYTES_MAX`], with the available tables. The
+//! walk by frame pointers is kept if it got further.
 
 mod check;
 mod shares;
@@ -45,26 +44,25 @@ use std::sync::Arc;
 use symbolize::Files;
 use symbolize::python::Trampoline;
 
-/// How long a sample waits for tables: longer than the largest takes to build.
+/// How long a sample waits for tables: longer than it takes to build the largest.
 const HELD_NS: u64 = 1_500_000_000;
 
-/// Bytes of stacks that are held. Beyond, the oldest are walked by the tables
-/// that there are.
+/// Maximum bytes of held stacks. Beyond, the oldest are walked with the available tables.
 const HELD_BYTES_MAX: usize = 64 << 20;
 
-/// Windows into tables, of 64 KiB each, that stay mapped from one turn to the next: what is
-/// mapped counts as our memory.
+/// Maximum number of windows into tables, of 64 KiB each, that stay mapped from one turn to the
+/// next: mapped memory counts as memory of this process.
 const OPEN_MAX: usize = 64;
 
-/// So many mappings are looked through at each sample for files without tables: more than
+/// Maximum number of mappings that are searched for files without tables at each sample: more than
 /// nearly all programs have.
 const HURRIED_ALWAYS: usize = 512;
 
-/// How often those of a process that has more are looked through.
+/// How often the mappings of a process that has more are searched.
 const HURRY_NS: u64 = 250_000_000;
 
-/// Files, each with an open descriptor, whose tables are asked for once more when there is
-/// room for them; of more, the stacks stay as they are.
+/// Maximum number of files, each with an open descriptor, whose tables are requested again when
+/// there is room for them; with more, the stacks stay as they are.
 const WITHOUT_ROOM_MAX: usize = 1024;
 
 /// A sample whose stack is still to be walked.
@@ -72,21 +70,21 @@ struct Held {
     raw: RawSample,
     located: Located,
     stack: StackCopy,
-    /// When it came to be held. That may be long after it was taken, where somebody has the
-    /// sampler read very many events; only from then on tables are asked for.
+    /// When it was first held. That may be long after it was taken, if the sampler has to read very
+    /// many events; tables are requested only from then on.
     since_ns: u64,
 }
 
 /// How many lists of a process are remembered: a turn publishes few.
 const LISTS_MAX: usize = 32;
 
-/// What a process has been published with, since when: the last is in place.
-/// `None` where its list was taken away.
+/// The mappings that were published for a process, and since when: the last are current. `None` if
+/// its list was removed.
 #[derive(Default)]
 struct Published(VecDeque<(u64, Option<Arc<Mappings>>)>);
 
 impl Published {
-    /// To be called when the walk sees the new ones.
+    /// Adds the current mappings. Has to be called when the walk uses the new ones.
     fn push(&mut self, mappings: Option<Arc<Mappings>>) {
         self.push_since(now_ns(), mappings);
     }
@@ -102,7 +100,7 @@ impl Published {
         self.0.back()?.1.as_ref()
     }
 
-    /// What a walk at that time used.
+    /// Returns the mappings that a walk at that time used.
     fn at(&self, time_ns: u64) -> Option<&Arc<Mappings>> {
         let mut lists = self.0.iter().rev();
         let (_, list) = lists.find(|(since_ns, _)| *since_ns <= time_ns)?;
@@ -119,18 +117,19 @@ pub struct Unwinding {
     shares: Shares,
     held: VecDeque<Held>,
     held_bytes: usize,
-    /// Of users whose stacks took more than their share: how many were walked early.
+    /// For users whose stacks took more than their share, the number of stacks that were walked
+    /// early.
     given_up: BTreeMap<u32, usize>,
     /// Files whose table is not known yet.
     unknown: HashMap<ModuleId, Job>,
-    /// When missing tables of a process with very many mappings are asked for again.
+    /// When missing tables of a process with very many mappings are requested again.
     hurried: HashMap<u32, u64>,
     /// Files for whose tables there was no room.
     without_room: HashMap<ModuleId, Job>,
-    /// What stacks that are held were walked with last: looking into a window of tables means
-    /// to map it, which costs more than a walk. It is closed each second.
+    /// The tables with which held stacks were last walked. To open a window of tables it has to be
+    /// mapped, which costs more than a walk. It is closed each second.
     reader: Option<Reader>,
-    /// Tables were being built a second ago.
+    /// Whether tables were being built a second ago.
     was_waiting: bool,
     walks: WalkCheck,
     keeps_walks: bool,
@@ -138,7 +137,7 @@ pub struct Unwinding {
 }
 
 impl Unwinding {
-    /// Nothing is published yet. A walk has `frames_max` frames at most.
+    /// Starts without published processes. A walk has at most `frames_max` frames.
     pub fn new(tables: Tables, frames_max: usize) -> Self {
         Self {
             tables,
@@ -160,20 +159,20 @@ impl Unwinding {
         }
     }
 
-    /// For the comparison with other unwinders.
+    /// Keeps walks, for the comparison with other unwinders.
     #[must_use]
     pub fn keeping_walks(mut self, keeps: bool) -> Self {
         self.keeps_walks = keeps;
         self
     }
 
-    /// The walks that were kept since the last call.
+    /// Returns the walks that were kept since the last call.
     pub fn take_kept_walks(&mut self) -> Vec<KeptWalk> {
         std::mem::take(&mut self.kept_walks)
     }
 
-    /// A file has been seen mapped: its table is built when nothing hotter
-    /// waits, so that most processes find theirs in place.
+    /// Adds a file that was seen mapped: its table is built when nothing hotter waits, so that it
+    /// exists before most processes need it.
     pub fn add_module(&mut self, module: &Module) {
         let content = match &module.kind {
             ModuleKind::File {
@@ -195,9 +194,9 @@ impl Unwinding {
         self.add(module.id, content, module.user);
     }
 
-    /// A kind of Python's trampolines has been seen, which has this number.
+    /// Adds a kind of Python's trampolines, which has this number.
     pub fn add_trampolines(&mut self, number: ModuleId, kind: Trampoline) {
-        // The table is ours, whoever has them.
+        // The table is proftop's own, whichever process has the trampolines.
         self.add(number, Content::Trampolines(kind), 0);
     }
 
@@ -213,8 +212,8 @@ impl Unwinding {
         self.unknown.insert(file, job);
     }
 
-    /// Follows what has happened to processes. BPF has taken the list of a new
-    /// program away itself, and given a child its parent's.
+    /// Applies an event of a process. BPF itself has already removed the list of a new program, and
+    /// given a child its parent's.
     pub fn apply(&mut self, event: &Event, now_ns: u64) {
         self.starting.apply(event);
         match event.what {
@@ -248,9 +247,9 @@ impl Unwinding {
         }
     }
 
-    /// Ends a stack where it was walked by the rules of what had been mapped there
-    /// before: the list in BPF follows the mappings a moment later. `mappings` are
-    /// those at the time of the sample.
+    /// Ends a stack at the point where it was walked by the rules of an earlier mapping: the list
+    /// in BPF is updated a moment after the mappings. `mappings` are those at the time of the
+    /// sample.
     pub fn cut_outdated(&self, raw: &mut RawSample, mappings: &Arc<Mappings>) {
         let is_by_table = !raw.stack_follows || raw.is_checked;
         let published = self.published.get(&raw.tgid);
@@ -278,7 +277,7 @@ impl Unwinding {
         }
     }
 
-    /// A process was sampled: it is walked by tables as soon as they are there.
+    /// Processes a sample of a process: it is walked by tables as soon as they exist.
     pub fn sampled(&mut self, pid: u32, user: u32, mappings: &Arc<Mappings>, now_ns: u64) {
         if self.shares.is_refused(pid, now_ns) {
             return;
@@ -290,8 +289,8 @@ impl Unwinding {
         } else if !self.starting.contains(pid, now_ns) && self.has_tables(mappings) {
             self.publish(pid, user, mappings, now_ns);
         } else {
-            // By the tables that there are it would be walked by frame pointers
-            // in between. Without any, its stacks are sent here.
+            // With the current tables it would be walked by frame pointers in between. Without a
+            // list, its stacks are copied to user space.
             self.forget(pid, now_ns);
             self.hurry(pid, user, mappings, now_ns);
         }
@@ -303,8 +302,8 @@ impl Unwinding {
         published.is_some_and(|published| published.at(time_ns).is_some())
     }
 
-    /// Asks for the missing tables of a user's process before others. That is work for each
-    /// mapping: where there are very many, it is not done for each sample.
+    /// Requests the missing tables of a user's process with priority. That is work for each
+    /// mapping: with very many, it is not done for each sample.
     fn hurry(&mut self, pid: u32, user: u32, mappings: &Mappings, now_ns: u64) {
         if mappings.iter().len() > HURRIED_ALWAYS {
             let due_ns = self.hurried.entry(pid).or_default();
@@ -327,7 +326,7 @@ impl Unwinding {
         }
     }
 
-    /// Keeps a sample until it can be walked.
+    /// Holds a sample until it can be walked.
     pub fn hold(&mut self, raw: RawSample, located: Located, stack: StackCopy, now_ns: u64) {
         self.held_bytes += stack.bytes.size();
         self.held.push_back(Held {
@@ -338,12 +337,12 @@ impl Unwinding {
         });
     }
 
-    /// The time of the oldest sample that is held.
+    /// Returns the time of the oldest held sample.
     pub fn oldest_held_ns(&self) -> Option<u64> {
         self.held.front().map(|held| held.raw.time_ns)
     }
 
-    /// Loads tables that are ready, and walks what waited for them.
+    /// Loads tables that are ready, and returns the samples that were walked with them.
     pub fn poll(&mut self, now_ns: u64) -> Vec<(RawSample, Located)> {
         self.tables.poll(now_ns);
         self.settle();
@@ -386,8 +385,8 @@ impl Unwinding {
                     is_early: !self.has_tables(&held.located.mappings),
                 });
             }
-            // By frame pointers a stack can look whole that is not; what stopped
-            // for want of memory says less than that walk.
+            // By frame pointers an incomplete stack can look complete; a walk that stopped for want
+            // of memory says less than that one.
             if found.frames.len() >= held.raw.user.len() || found.ending == Ending::Root {
                 if let Some(later) = &mut held.raw.python.later {
                     later.same_frames_from = same_frames(&found.starts, &held.stack, later);
@@ -406,7 +405,7 @@ impl Unwinding {
         walked
     }
 
-    /// Whether a stack came through code of a file whose table was not read yet: it was walked by
+    /// Whether a stack went through code of a file whose table was not loaded yet: it was walked by
     /// frame pointers there, so that callers may be missing although it reached the root.
     fn is_before_tables(&self, frames: &[UserFrame], mappings: &Mappings) -> bool {
         let is_unknown = |frame: &UserFrame| {
@@ -419,7 +418,7 @@ impl Unwinding {
         !self.unknown.is_empty() && frames.iter().any(is_unknown)
     }
 
-    /// Files of which it is known now what their table is, or why there is none.
+    /// Updates the files for which it is known now what their table is, or why there is none.
     fn settle(&mut self) {
         let tables = &self.tables;
         let known = |file: &ModuleId| tables.table_of(*file);
@@ -431,7 +430,7 @@ impl Unwinding {
         }
     }
 
-    /// Asks again for the tables that there was no room for, where there may be some now.
+    /// Requests again the tables for which there was no room, if there may be some now.
     fn ask_again(&mut self) {
         let tables = &self.tables;
         let may_come = |file: &ModuleId| tables.table_of(*file).is_none();
@@ -445,7 +444,7 @@ impl Unwinding {
         }
     }
 
-    /// Once a second.
+    /// Frees what is unused. Has to be called once a second.
     pub fn sweep(&mut self, now_ns: u64) {
         self.tables.sweep(now_ns);
         self.reader = None;
@@ -460,7 +459,7 @@ impl Unwinding {
         self.was_waiting = waiting > 0;
     }
 
-    /// Walks once more what was walked by tables already.
+    /// Walks once more a stack that was walked by tables, and compares.
     pub fn check(&mut self, raw: &RawSample, located: &Located, stack: &StackCopy) {
         let reader = self.tables.reader();
         let mappings = self.by_tables(&located.mappings);
@@ -468,14 +467,14 @@ impl Unwinding {
         check::compare(raw, &again, &mut self.walks);
     }
 
-    /// How the second walks compared with the first.
+    /// Returns the comparison of second walks with first ones.
     pub fn walks(&self) -> &WalkCheck {
         &self.walks
     }
 
-    /// The mappings of a process as the walk is to see them now.
+    /// Returns the mappings of a process in the form of the walk.
     fn by_tables<'a>(&'a self, mappings: &'a Mappings) -> ByTables<'a> {
-        // Not the `vsyscall` page: nothing runs there, and the walk compares addresses as
+        // Without the `vsyscall` page: no code runs there, and the walk compares addresses as
         // signed numbers.
         let is_of_kernel = |number: &usize| {
             let mapping = mappings.get(number - 1);
@@ -490,7 +489,7 @@ impl Unwinding {
         }
     }
 
-    /// The tables, for figures.
+    /// Returns the tables, for statistics.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
@@ -502,12 +501,12 @@ impl Unwinding {
         known.push(is_there.then(|| mappings.clone()));
     }
 
-    /// Whether a process is not walked because its user's processes have their share.
+    /// Whether a process is not walked because its user's processes have used up their share.
     pub fn is_over_share(&self, pid: u32) -> bool {
         self.shares.contains(pid)
     }
 
-    /// Who is cut now, and of what.
+    /// Returns the users for whom something is left out now, and what.
     pub fn over_share(&self) -> Vec<OverShare> {
         let of = |what| move |(user, count)| OverShare { user, what, count };
         let processes = self.shares.by_user().into_iter().map(of(Scarce::Mappings));
@@ -531,14 +530,14 @@ impl Unwinding {
         }
     }
 
-    /// Whether it is known of every file that a process maps what its table is.
-    /// Of a file that could not be opened there will never be more to know.
+    /// Whether the table of every file that a process maps is known, or known not to exist. For a
+    /// file that could not be opened nothing more will be known.
     fn has_tables(&self, mappings: &Mappings) -> bool {
         files(mappings).all(|file| !self.unknown.contains_key(&file))
     }
 }
 
-/// The first frame of a walk whose call had not returned when the stack was looked at again: its
+/// Returns the first frame of a walk whose call had not returned when the stack was read again: its
 /// part of the stack and the return address below are the same.
 fn same_frames(starts: &[u64], stack: &StackCopy, later: &Later) -> usize {
     let is_same = |(number, start): (usize, &u64)| {
@@ -557,7 +556,7 @@ fn same_frames(starts: &[u64], stack: &StackCopy, later: &Later) -> usize {
         .unwrap_or(starts.len())
 }
 
-/// How many bytes of its copies each user is to give up, so that `max` remain: whoever has
+/// Returns how many bytes of copies each user has to give up, so that `max` remain: the user with
 /// most comes first.
 fn surplus_by_user(held: &VecDeque<Held>, max: usize) -> HashMap<u32, usize> {
     let mut bytes: HashMap<u32, usize> = HashMap::new();
@@ -609,7 +608,7 @@ fn range(mapping: &Mapping) -> MappedRange {
     }
 }
 
-/// The mappings of a process, by the tables that there are.
+/// The mappings of a process, with the current tables.
 struct ByTables<'a> {
     mappings: &'a Mappings,
     tables: &'a Tables,
@@ -630,10 +629,10 @@ impl native::Mapped for ByTables<'_> {
     }
 }
 
-/// The vDSO is the same in every 64-bit process; ours can be read.
+/// The vDSO is the same in every 64-bit process; that of this process can be read.
 fn own_vdso() -> Option<Arc<[u8]>> {
     let pid = std::process::id();
-    // Of ourselves nothing has to be waited for.
+    // Reading the test's own process does not have to wait.
     let files = Files::default();
     let own = crate::proc_maps::read(pid, &files).ok()?;
     let vdso = own.iter().find(|line| line.path == b"[vdso]")?;
@@ -685,7 +684,7 @@ mod tests {
         };
         unwinding.unknown.insert(ModuleId(2), job);
         assert!(unwinding.is_before_tables(&stack, &mappings));
-        // The first byte of a file is behind the last one of what calls it.
+        // The first byte of a file is after the last one of its caller.
         let edge = [UserFrame::return_address(0x2000)];
         assert!(!unwinding.is_before_tables(&edge, &mappings));
         assert!(!unwinding.is_before_tables(&stack[..1], &mappings));
@@ -701,7 +700,7 @@ mod tests {
         published.push(Some(second.clone()));
         let since = |index: usize| published.0[index].0;
         let is = |found: Option<&Arc<Mappings>>, list| found.is_some_and(|f| Arc::ptr_eq(f, list));
-        // What runs before the first list is there is walked without one.
+        // A walk before the first list is in place is done without one.
         assert!(published.at(since(0) - 1).is_none());
         assert!(is(published.at(since(0)), &first));
         assert!(is(published.at(since(1) - 1), &first));

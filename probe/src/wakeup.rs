@@ -1,8 +1,8 @@
-//! Being woken by a BPF ring, as opposed to its having something to read.
+//! Waits until a BPF ring wakes its reader, which is not the same as having something to read.
 //!
-//! A ring counts as readable from its first record on, so that whoever polls it never
-//! sleeps while samples come. Its programs wake readers only when it fills up; an epoll that
-//! is edge-triggered reports that, and nothing else.
+//! A ring counts as readable from its first record on, so that polling it never sleeps while
+//! samples come. Its programs wake readers only when it fills up; an edge-triggered epoll reports
+//! that, and nothing else.
 
 use rustix::event::epoll;
 use std::io;
@@ -15,7 +15,7 @@ pub struct Wakeup {
 }
 
 impl Wakeup {
-    /// Of one ring.
+    /// Makes a descriptor for one ring.
     pub fn of(ring: impl AsFd) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
@@ -23,13 +23,13 @@ impl Wakeup {
         Ok(Self { epoll })
     }
 
-    /// Takes note of what it was woken for: it is not readable any more.
+    /// Clears the wake-up: it is not readable any more.
     pub fn clear(&self) {
         let mut events = [epoll::Event {
             flags: epoll::EventFlags::empty(),
             data: epoll::EventData::new_u64(0),
         }];
-        // What fails leaves it readable: the ring is read too early, and nothing is lost.
+        // If this fails it stays readable: the ring is read too early, and nothing is lost.
         _ = epoll::wait(
             &self.epoll,
             &mut events,

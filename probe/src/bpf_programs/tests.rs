@@ -8,10 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use symbolize::kernel::{BpfProgram, CurrentBpf};
 
-/// One test at a time: two of the same program could have one place in turn.
+/// Held by each test: two tests that run at once could see the same program number reused.
 static LOADING: Mutex<()> = Mutex::new(());
 
-/// Our own programs, loaded for the length of a test.
+/// Loads proftop's own programs for the duration of a test; `None` if they cannot be loaded.
 fn loaded() -> Option<(loader::Loaded, MutexGuard<'static, ()>)> {
     let guard = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
     let settings = Settings {
@@ -38,7 +38,7 @@ fn programs() -> impl Iterator<Item = u32> {
     })
 }
 
-/// Against the source text that it was built from: every line exists.
+/// Compares the lines of a program with the source text that it was built from: every line exists.
 #[test]
 fn our_own_program_has_functions_and_lines() {
     let Some(_held) = loaded() else {
@@ -99,7 +99,7 @@ fn our_own_program_has_functions_and_lines() {
     assert!(seen > 0, "our program is among those that are loaded");
 }
 
-/// What the kernel dumps is what it runs: the same bytes as in its memory.
+/// The code that the kernel dumps is the code that it runs: the same bytes as in its memory.
 #[test]
 fn the_code_of_our_own_program_is_what_the_kernel_runs() {
     let Some((loaded, _guard)) = loaded() else {
@@ -147,7 +147,7 @@ fn a_program_that_is_gone_has_no_place() {
     let bpf = CurrentBpf::new(Box::new(BpfPrograms));
     assert_eq!(bpf.find(start).expect("it is loaded").function, b"tick");
     drop((loaded, sampler));
-    // Programs leave a while after the last descriptor.
+    // The kernel removes programs some time after the last descriptor is closed.
     for _ in 0..100 {
         std::thread::sleep(Duration::from_millis(100));
         if bpf.find(start).is_none() {

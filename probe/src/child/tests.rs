@@ -12,7 +12,7 @@ fn try_hold(argv: &[&str], user: Option<&InvokingUser>) -> Result<HeldCommand, S
     hold_command(argv[0].into(), args, user, Streams::Captured)
 }
 
-/// Standard output and exit code of a command that ran to its end.
+/// Runs a command to its end; returns its standard output and exit code.
 fn run(argv: &[&str], user: Option<&InvokingUser>) -> (String, u8) {
     let mut running = hold(argv, user).release().unwrap();
     let (mut out, _err) = running.take_output().unwrap();
@@ -90,7 +90,7 @@ fn missing_is_127_and_not_executable_is_126() {
         missing.to_string(),
         "command not found: /nonexistent/program"
     );
-    // Not always 127: a directory of PATH that we may not search makes it 126.
+    // The exit code is not always 127: with a directory in PATH that we may not search it is 126.
     let unknown = "proftop-no-such-command";
     let env = Command::new("env").arg(unknown).output().unwrap();
     assert_eq!(start_error(&[unknown]).exit_code(), exit_code(env.status));
@@ -146,7 +146,8 @@ fn files_only_root_may_run_are_refused_to_the_user() {
 
 #[test]
 fn no_descriptor_of_ours_reaches_the_command() {
-    // Whoever started the tests may have left some open: those go to any child.
+    // The process that started the tests may have left some descriptors open: any child inherits
+    // those.
     let plain = Command::new("ls").arg("/proc/self/fd").output().unwrap();
     let (held, _) = run(&["ls", "/proc/self/fd"], None);
     assert_eq!(held, String::from_utf8(plain.stdout).unwrap());
@@ -171,7 +172,7 @@ fn a_captured_command_has_no_terminal_and_ends_as_a_group() {
     }
     running.terminate().unwrap();
     assert_eq!(exit_code(running.wait().unwrap()), 128 + 15);
-    // The pipe ends when the last writer does: the sleeping one is gone as well.
+    // The pipe ends when the last writer ends: the sleeping process is gone as well.
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
     running.terminate().unwrap();

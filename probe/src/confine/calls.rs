@@ -1,6 +1,6 @@
-//! Which system calls are let through, as filters of the kernel (seccomp). A call that is
-//! refused fails as if a right were missing; it does not end the process, because C
-//! libraries try calls that they can do without.
+//! The allowed system calls, as filters of the kernel (seccomp). A forbidden call fails as if a
+//! right were missing; it does not end the process, because C libraries try calls that they can do
+//! without.
 
 use libc::PROT_EXEC;
 use seccompiler::{
@@ -10,12 +10,11 @@ use seccompiler::{
 use std::collections::BTreeMap;
 use std::io;
 
-/// A filter, ready for the kernel.
+/// A compiled filter.
 #[derive(Debug, Clone)]
 pub struct Filter(BpfProgram);
 
-/// Calls of a C library and of the standard library of Rust on the way, in whatever a
-/// thread does.
+/// Calls that the C library and Rust's standard library make in any thread.
 const ALWAYS: &[i64] = &[
     libc::SYS_brk,
     libc::SYS_clock_gettime,
@@ -38,8 +37,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_sigaltstack,
 ];
 
-/// What a reader asks of the kernel: messages with its other end, and opening, looking at
-/// and reading files.
+/// Calls of a reader: messages with its other end, and opening, inspecting and reading files.
 const READING: &[i64] = &[
     libc::SYS_fadvise64,
     libc::SYS_fcntl,
@@ -61,7 +59,7 @@ const READING: &[i64] = &[
     libc::SYS_recvmsg,
     libc::SYS_sendmsg,
     libc::SYS_statx,
-    // Of x86-64 alone: others have the newer calls above only.
+    // Only on x86-64: other machines have only the newer calls above.
     #[cfg(target_arch = "x86_64")]
     libc::SYS_lstat,
     #[cfg(target_arch = "x86_64")]
@@ -72,7 +70,7 @@ const READING: &[i64] = &[
     libc::SYS_stat,
 ];
 
-/// What no thread does that reads what strangers have written.
+/// Calls that a thread which parses untrusted data never makes.
 const ACTING: &[i64] = &[
     libc::SYS_accept,
     libc::SYS_accept4,
@@ -131,8 +129,7 @@ const ACTING: &[i64] = &[
     libc::SYS_vhangup,
 ];
 
-/// What it takes to read files that are open and to write to one in memory, and to ask for
-/// others.
+/// Calls for reading open files, for writing to a file in memory, and for requesting further files.
 const WITHOUT_FILES: &[i64] = &[
     libc::SYS_fcntl,
     libc::SYS_fstat,
@@ -150,8 +147,8 @@ const WITHOUT_FILES: &[i64] = &[
 ];
 
 impl Filter {
-    /// Of a process that unpacks or understands files: it opens nothing, and has what it was
-    /// given.
+    /// The filter of a process that unpacks or parses files: it opens nothing, and uses what was
+    /// passed to it.
     pub fn without_files() -> io::Result<Filter> {
         let mut rules = allowed(ALWAYS.iter().chain(WITHOUT_FILES));
         rules.extend(memory_alone()?);
@@ -159,9 +156,9 @@ impl Filter {
         Filter::new(rules, refused(), SeccompAction::Allow)
     }
 
-    /// Of a process that reads files of targets: it opens for reading only, and maps no
-    /// file into its memory. What `openat2` is to do stands in memory, where no filter sees
-    /// it; that the reader owns nothing is what keeps it from writing there.
+    /// The filter of a process that reads files of targets: it opens files only for reading, and
+    /// maps no file into its memory. The flags of `openat2` are in memory, where a filter cannot
+    /// check them; there the reader cannot write because it owns nothing.
     pub fn of_reader() -> io::Result<Filter> {
         let mut rules = allowed(ALWAYS.iter().chain(READING));
         rules.extend(memory_alone()?);
@@ -172,9 +169,9 @@ impl Filter {
         Filter::new(rules, refused(), SeccompAction::Allow)
     }
 
-    /// Of a thread that reads what strangers have written: whatever becomes of it, it
-    /// starts no program, reaches no network and no other process, makes no code, and asks
-    /// for nothing of the kernel that only root gets.
+    /// The filter of a thread that parses untrusted data: even if it is taken over, it starts no
+    /// program, reaches no network and no other process, makes no code, and makes no calls that
+    /// only root may make.
     pub fn of_parser() -> io::Result<Filter> {
         let mut rules = allowed(ACTING.iter());
         rules.insert(libc::SYS_mmap, vec![masked(2, PROT_EXEC, PROT_EXEC)?]);
@@ -182,15 +179,15 @@ impl Filter {
         Filter::new(rules, SeccompAction::Allow, refused())
     }
 
-    /// Nothing but that a call fails with an error number.
+    /// A filter that only makes one call fail with an error number.
     pub fn failing(call: i64, error: i32) -> io::Result<Filter> {
         let rules = allowed([call].iter());
         let error = SeccompAction::Errno(error.cast_unsigned());
         Filter::new(rules, SeccompAction::Allow, error)
     }
 
-    /// Has the kernel apply it to the calling thread and all that it starts, from now on.
-    /// They can then also gain no rights by starting a program.
+    /// Applies the filter to the calling thread and to everything that it starts, for good. These
+    /// can then also not gain rights by starting a program.
     pub fn apply(&self) -> io::Result<()> {
         seccompiler::apply_filter(&self.0).map_err(io::Error::other)
     }
@@ -213,12 +210,12 @@ fn refused() -> SeccompAction {
     SeccompAction::Errno(libc::EPERM.cast_unsigned())
 }
 
-/// Calls without a look at what they are given.
+/// Allows calls regardless of their arguments.
 fn allowed<'a>(calls: impl Iterator<Item = &'a i64>) -> BTreeMap<i64, Vec<SeccompRule>> {
     calls.map(|call| (*call, Vec::new())).collect()
 }
 
-/// Memory of one's own, in which no program can be made.
+/// Allows anonymous memory that is not executable.
 fn memory_alone() -> io::Result<[(i64, Vec<SeccompRule>); 2]> {
     let is_private = |protection| masked(2, protection, 0);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
@@ -233,13 +230,13 @@ fn memory_alone() -> io::Result<[(i64, Vec<SeccompRule>); 2]> {
     ])
 }
 
-/// A call whose first two arguments name the calling process alone, as those of setpriority(2) can.
+/// Allows a call whose first two arguments denote the calling process, such as setpriority(2).
 fn of_this_process() -> io::Result<SeccompRule> {
     let conditions = vec![condition(0, -1, 0)?, condition(1, -1, 0)?];
     SeccompRule::new(conditions).map_err(io::Error::other)
 }
 
-/// An argument of which some bits have a value.
+/// Requires some bits of an argument to have a value.
 fn masked(argument: u8, mask: i32, value: i32) -> io::Result<SeccompRule> {
     let rule = SeccompRule::new(vec![condition(argument, mask, value)?]);
     rule.map_err(io::Error::other)
@@ -260,7 +257,7 @@ mod tests {
     use std::net::TcpListener;
     use std::process::Command;
 
-    /// Does work on a thread with a filter, and gives what it came to.
+    /// Runs `work` on a thread with a filter, and returns its result.
     fn filtered<T: Send>(filter: io::Result<Filter>, work: impl FnOnce() -> T + Send) -> T {
         let filter = filter.expect("this processor has system calls");
         std::thread::scope(|scope| {
@@ -299,7 +296,7 @@ mod tests {
             refused(std::fs::rename(&path, folder.path().join("other")));
             refused(TcpListener::bind("127.0.0.1:0"));
             refused(Command::new("/bin/true").status());
-            // Threads of their own would have other rights: none is started.
+            // A new thread would have other rights, so none can be started.
             refused(std::thread::Builder::new().spawn(|| ()));
             refused(
                 rustix::thread::set_thread_uid(rustix::process::Uid::ROOT).map_err(io::Error::from),
@@ -323,7 +320,7 @@ mod tests {
             let mut read = [0; 4];
             memory.read_exact_at(&mut read, 0).unwrap();
             assert_eq!(&read, b"text");
-            // It may let others go first, and make nobody else do so.
+            // It may lower its own priority, but not that of others.
             rustix::process::setpriority_process(None, 19).unwrap();
             let other = Some(rustix::process::Pid::INIT);
             refused(rustix::process::setpriority_process(other, 19).map_err(io::Error::from));

@@ -1,15 +1,14 @@
-//! Giving up capabilities, of the calling thread alone: threads and processes that it
-//! starts have no more than it has.
+//! Gives up capabilities of the calling thread alone; threads and processes that it starts later
+//! inherit the result.
 
 use rustix::thread::{CapabilitySet, CapabilitySets, capability_is_in_bounding_set};
 use std::io;
 
-/// Keeps of the permitted capabilities those of `wanted`, and makes them effective.
+/// Keeps those permitted capabilities that are in `wanted`, and makes them effective.
 ///
-/// *Ambient* ones, which a service manager gave to be passed on to every program that is
-/// started, stay permitted, but are effective no more: an editor of the user has them as
-/// before. A thread that starts no programs has none of them after [`drop_ambient`]:
-/// nothing brings those back.
+/// *Ambient* capabilities, which a service manager grants to every started program, stay permitted,
+/// but are no longer effective: an editor of the user has them as before. A thread that starts no
+/// programs loses them by [`drop_ambient`]: nothing brings them back.
 pub fn keep(wanted: CapabilitySet) -> io::Result<()> {
     let had = rustix::thread::capabilities(None)?;
     let kept = had.permitted & wanted;
@@ -23,22 +22,22 @@ pub fn keep(wanted: CapabilitySet) -> io::Result<()> {
     )?)
 }
 
-/// Gives up what programs that the calling thread starts would be given. To be called before
-/// [`keep`], which leaves ambient capabilities permitted.
+/// Drops the capabilities that programs started by the calling thread would get. Must be called
+/// before [`keep`], which leaves ambient capabilities permitted.
 pub fn drop_ambient() {
-    // Kernels before 4.3 have none.
+    // Kernels before 4.3 do not have them.
     _ = rustix::thread::clear_ambient_capability_set();
 }
 
-/// Whether this kernel has such a capability, held or not.
+/// Whether this kernel has such a capability, whether we hold it or not.
 pub fn kernel_knows(capability: CapabilitySet) -> bool {
     capability_is_in_bounding_set(capability).is_ok()
 }
 
-/// Those of `candidates` that are ambient, which only what is inheritable can be.
+/// Those of `candidates` that are ambient.
 fn ambient(candidates: CapabilitySet) -> CapabilitySet {
     let is_ambient = |one: &CapabilitySet| {
-        // Kernels before 4.3 have none.
+        // Kernels before 4.3 do not have them.
         rustix::thread::capability_is_in_ambient_set(*one).unwrap_or(false)
     };
     candidates.iter().filter(is_ambient).collect()

@@ -1,22 +1,22 @@
-//! No files at all: a Landlock domain without a rule. The kernel refuses to open, make,
-//! remove and run whatever has a path (Linux 5.13), and since 6.7 every TCP connection.
+//! Forbids all files: a Landlock domain without a rule. The kernel then refuses to open, create,
+//! remove and execute anything that has a path (Linux 5.13), and since 6.7 every TCP connection.
 
 use std::io;
 
 /// `LANDLOCK_CREATE_RULESET_VERSION` of uapi/linux/landlock.h.
 const VERSION: u32 = 1;
 
-/// `struct landlock_ruleset_attr`, as far as version 4 has it.
+/// `struct landlock_ruleset_attr`, up to version 4.
 #[repr(C)]
 struct Handled {
     files: u64,
     network: u64,
 }
 
-/// Numbers of access rights to files, by version.
+/// Number of file access rights, by version.
 const FILES: [u32; 5] = [13, 14, 15, 15, 16];
 
-/// Of the calling thread, for good. An error where the kernel has no Landlock.
+/// Applies it to the calling thread, for good. An error if the kernel has no Landlock.
 pub fn deny_all() -> io::Result<()> {
     // SAFETY: with this flag it takes no memory.
     let version = unsafe {
@@ -33,7 +33,7 @@ pub fn deny_all() -> io::Result<()> {
         files: (1 << FILES[known - 1]) - 1,
         network: if version >= 4 { 0b11 } else { 0 },
     };
-    // Older kernels know the first field only.
+    // Older kernels have only the first field.
     let size = if version >= 4 { 16 } else { 8 };
     // SAFETY: the kernel only reads `handled`, as many bytes as the size says, and only during
     // the call.

@@ -1,22 +1,23 @@
-//! Limits of a process that could be made to work for ever, or to take all memory.
+//! Resource limits of processes that a hostile file could make run for ever, or use all memory.
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// Beyond what the process has when it begins: an xz decoder takes 96 MiB at most.
+/// Memory of an unpacker, in addition to what it has at its start: an xz decoder takes 96 MiB at
+/// most.
 const MEMORY_BYTES: u64 = 160 << 20;
 
-/// The same of a process that understands files: symbols of the largest programs that are
-/// known take a fifth of it for a moment.
+/// Memory of a parser, in addition to what it has at its start: symbols of the largest known
+/// programs take a fifth of it for a moment.
 const PARSER_MEMORY_BYTES: u64 = 512 << 20;
 
-/// Of a file in memory, and a little: the unpacker itself stops before.
+/// Maximum size of a file in memory, slightly more than the unpacker's own limit.
 const FILE_BYTES: u64 = 65 << 20;
 
-/// In seconds. Unpacking 64 MiB takes one or two, and twenty times that without
-/// optimization.
+/// Maximum CPU time in seconds. Unpacking 64 MiB takes one or two, and twenty times that in builds
+/// without optimization.
 const CPU: u64 = 30;
 
-/// Of the calling process, which unpacks.
+/// Limits the calling process, an unpacker.
 pub fn of_unpacker() {
     set_memory(MEMORY_BYTES);
     set(Resource::Fsize, FILE_BYTES);
@@ -24,8 +25,8 @@ pub fn of_unpacker() {
     set(Resource::Core, 0);
 }
 
-/// Of the calling process, which understands files, one after the other: its CPU time has a
-/// bound for each ([`crate::files`]).
+/// Limits the calling process, a parser, which parses files one after the other: its CPU time has a
+/// limit for each file ([`crate::files`]).
 pub fn of_parser() {
     set_memory(PARSER_MEMORY_BYTES);
     set(Resource::Fsize, FILE_BYTES);
@@ -46,7 +47,7 @@ fn set(resource: Resource, at_most: u64) {
     _ = setrlimit(resource, limit);
 }
 
-/// The first field of proc_pid_statm(5), in bytes.
+/// Reads the first field of proc_pid_statm(5), converted to bytes.
 fn address_space() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = statm.split(' ').next()?.parse().ok()?;

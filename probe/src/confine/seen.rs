@@ -1,4 +1,4 @@
-//! What the kernel says of a process that was confined: not what we meant to do.
+//! Reads from the kernel how a process is really confined.
 
 use crate::privilege::{Capabilities, parse_status};
 use std::io;
@@ -6,18 +6,18 @@ use std::io;
 /// How far a process is confined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confined {
-    /// The user that files ask for.
+    /// The user that is checked for access to files.
     pub user: u32,
-    /// The capabilities that count.
+    /// Its effective capabilities.
     pub capabilities: Capabilities,
-    /// System calls are filtered.
+    /// Whether system calls are filtered.
     pub is_filtered: bool,
-    /// No program that it starts has more rights.
+    /// Whether programs that it starts cannot gain rights.
     pub gains_nothing: bool,
 }
 
 impl Confined {
-    /// Reads it from `/proc/PID/status`.
+    /// Reads the state from `/proc/PID/status`.
     pub fn of(pid: u32) -> io::Result<Confined> {
         Self::read(&std::fs::read_to_string(format!("/proc/{pid}/status"))?)
     }
@@ -26,9 +26,9 @@ impl Confined {
         let missing = || io::Error::new(io::ErrorKind::InvalidData, "no status of a process");
         let effective = parse_status(status).ok_or_else(missing)?;
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
-        // Real, effective, saved, and that of files.
+        // Real, effective, saved, and file system user.
         let user = field("Uid:").and_then(|users| users.split_whitespace().nth(3));
-        // Kernels without filters have no such lines.
+        // Kernels without filters do not have these lines.
         let is = |name, value| field(name).is_some_and(|text| text.trim() == value);
         Ok(Confined {
             user: user

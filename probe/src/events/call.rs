@@ -1,17 +1,17 @@
-//! The event *call*: a function that has a probe is called, or returns. Most calls only
-//! count; some give their stack, and are samples.
+//! The event *call*: a function that has a probe is called, or returns. Most calls are only
+//! counted; some give their stack, and are samples.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `attach` | a breakpoint at an instruction of a file |
-//! | `changing` | attaching and taking away, one at a time and whole |
+//! | `changing` | makes sure that breakpoints are changed one at a time and completely |
 //! | `leaving` | probes that are in place, and those that are being taken away |
 //! | `point` | probes at tracepoints of the kernel |
 //! | `programs` | what runs at breakpoints |
-//! | `maps` | what the programs share with us |
-//! | `reading` | what was counted, of all CPUs together |
-//! | `caution` | what must not be done, so that no process is ended by it |
-//! | `cost` | what a hit costs on this machine, measured |
+//! | `maps` | maps that are shared with the programs |
+//! | `reading` | the counts, summed over all CPUs |
+//! | `caution` | what must be avoided, so that no process is killed by it |
+//! | `cost` | measures what a hit costs on this machine |
 
 mod attach;
 mod caution;
@@ -60,53 +60,53 @@ pub const WEIGHT: u64 = 1;
 /// One instruction that gets a breakpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SitePlan {
-    /// Where in the file.
+    /// Offset in the file.
     pub offset: u64,
     /// Bytes between the stack pointer there and the return address.
     pub pushed: u32,
-    /// It is a branch, and only counts if it is not taken.
+    /// Whether it is a branch, and the call counts only if it is not taken.
     pub unless_taken: bool,
-    /// Where in the file the counter is that tells the program of the probe. The kernel
-    /// counts it up in each process, and down again.
+    /// File offset of the counter by which the program recognizes the probe. The kernel increments
+    /// it in each process, and decrements it at the end.
     pub semaphore: Option<u64>,
 }
 
-/// How the ends of calls are seen.
+/// How the ends of calls are detected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EndPlan {
-    /// Calls are counted when they begin, and not timed.
+    /// Not at all: calls are counted when they begin, and not timed.
     Unseen,
-    /// By the kernel's return address, put on the stack at the entry.
+    /// By the kernel's return address, which replaces the caller's at the entry.
     Replaced,
-    /// By a breakpoint at each `ret`; calls belong to goroutines.
+    /// By a breakpoint at each `ret`; calls are matched by goroutine.
     At(Vec<SitePlan>),
 }
 
 /// One copy of a function, in one file.
 #[derive(Debug, Clone)]
 pub struct FunctionPlan {
-    /// The file itself, so that nobody can put another one in its place.
+    /// The open file, so that it cannot be replaced by another one.
     pub file: Arc<File>,
-    /// Where its calls are seen to begin.
+    /// Where the beginning of calls is detected.
     pub entry: SitePlan,
-    /// How they are seen to end.
+    /// How their end is detected.
     pub ends: EndPlan,
-    /// Its calls belong to goroutines, not to threads.
+    /// Whether its calls are matched by goroutine, and not by thread.
     pub is_go: bool,
 }
 
-/// How often a probe is read until no call comes in between.
+/// Maximum number of repeated readings of a probe that is hit in between.
 const READ_AGAIN_MAX: u32 = 5;
 
-/// How long a probe waits until those of the measurement are gone, if all numbers are taken.
+/// How long a new probe waits until those of the measurement are gone, if all numbers are in use.
 const MEASURING_LEAVES: Duration = Duration::from_secs(10);
 
-/// All probes. Dropping it, or dying, takes them away.
+/// All probes. They are removed when this is dropped, or when the process ends.
 pub struct Calls {
     placed: BTreeMap<u8, Placed>,
-    /// Probes on functions of our own, by which the cost was measured. Nobody calls these any
-    /// more, so that they cost nothing where they are. The kernel makes one change at a time,
-    /// and taking them away takes a third of a second: whoever waits for a probe comes first.
+    /// Probes on our own functions, by which the cost was measured. These functions are not called
+    /// any more, so the probes cost nothing. The kernel makes one change at a time, and removing
+    /// them takes a third of a second: so new probes are placed first.
     measuring: Vec<u8>,
     leaving: Leaving,
     uprobes: Uprobes,
@@ -114,7 +114,7 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// No probes yet. An error where the kernel has no such breakpoints.
+    /// No probes yet. An error if the kernel does not support such breakpoints.
     pub fn new(maps: CallMaps) -> io::Result<Self> {
         Ok(Self {
             placed: BTreeMap::new(),
@@ -125,7 +125,7 @@ impl Calls {
         })
     }
 
-    /// Places a probe at all these copies of a function, and gives its number. It is at
+    /// Places a probe at all these copies of a function, and returns its number. It is placed at
     /// all of them, or at none.
     pub fn place(
         &mut self,
@@ -136,7 +136,7 @@ impl Calls {
         let number = self.number().ok_or(AttachError::TooMany)?;
         self.maps.begin(number, orders).map_err(AttachError::Maps)?;
         let mut placed = Placed::default();
-        // The ends first: a call whose beginning is seen has its end seen.
+        // The ends first: then the end of every counted call is detected.
         for function in functions {
             self.attach_ends(number, function, scope, &mut placed.links)?;
         }
@@ -147,8 +147,8 @@ impl Calls {
         Ok(number)
     }
 
-    /// Places a probe at a tracepoint of the kernel, and gives its number and what a hit of it
-    /// costs, in nanoseconds.
+    /// Places a probe at a tracepoint of the kernel, and returns its number and the cost of a hit,
+    /// in nanoseconds.
     pub fn place_point(
         &mut self,
         tracepoint: &str,
@@ -160,7 +160,7 @@ impl Calls {
             .ok_or(AttachError::TooManyPoints)?;
         let loaded = self.maps.points.load(number);
         loaded.map_err(|error| AttachError::Program(error.to_string()))?;
-        // Nothing of the measurement is told: neither stacks, nor what was counted.
+        // Nothing of the measurement is reported: neither stacks, nor counts.
         let measured = Orders {
             flags: orders.flags & !(order::STACKS | order::FEW) | order::EVERYBODY,
             ..*orders
@@ -181,13 +181,13 @@ impl Calls {
         Ok((number, cost_ns))
     }
 
-    /// Instructions of the program of a tracepoint that the verifier looked at, by the number
-    /// of its probe.
+    /// Number of instructions that the verifier processed for the program of a tracepoint, by the
+    /// number of its probe.
     pub fn verified_instructions(&self, number: u8) -> u32 {
         self.maps.points.verified(number)
     }
 
-    /// One that no probe has. If there is none, those of the measurement make room.
+    /// Returns an unused number. If there is none, the probes of the measurement are removed.
     fn number(&mut self) -> Option<u8> {
         if let Some(number) = self.free_number() {
             return Some(number);
@@ -206,7 +206,7 @@ impl Calls {
         None
     }
 
-    /// One that no probe has. Those that are leaving still count.
+    /// Returns an unused number. Numbers of probes that are being removed are still in use.
     fn free_number(&self) -> Option<u8> {
         let mut numbers = (0..PROBES_MAX as u8).filter(|n| !self.placed.contains_key(n));
         numbers.find(|number| !self.leaving.has(*number))
@@ -267,8 +267,8 @@ impl Calls {
             .attach(programs, When::Begins, file, &[place], scope, links)
     }
 
-    /// Takes a probe away, which goes on counting for a moment. What it counted can be
-    /// read until its number is used again.
+    /// Removes a probe, which continues to count for a moment. Its counts can be read until its
+    /// number is reused.
     pub fn remove(&mut self, number: u8) {
         if let Some(placed) = self.placed.remove(&number) {
             self.leaving.take_away(number, placed);
@@ -280,12 +280,12 @@ impl Calls {
         self.placed.keys().copied()
     }
 
-    /// Does other things for a probe from now on.
+    /// Changes what the program does for a probe.
     pub fn set_orders(&mut self, number: u8, orders: &Orders) -> io::Result<()> {
         self.maps.set_orders(number, orders)
     }
 
-    /// What was counted of a probe so far.
+    /// Reads the counts of a probe so far.
     pub fn read(&self, number: u8) -> io::Result<Reading> {
         let mut reading = self.maps.read(number)?;
         if let Some(placed) = self.placed.get(&number).filter(|it| it.point.is_some()) {
@@ -295,15 +295,16 @@ impl Calls {
         Ok(reading)
     }
 
-    /// What was read of the values of a probe, and what was counted of it. Values come first, and
-    /// each belongs to a call that is counted by then: of no value there are more than calls.
+    /// Reads the values and the counts of a probe. Values come first, and each belongs to a call
+    /// that is already counted: so there are never more values than calls.
     pub fn read_with_values(&mut self, number: u8) -> io::Result<(Reading, Texts)> {
         let texts = self.maps.texts(number);
         Ok((self.read(number)?, texts))
     }
 
-    /// As [`Calls::read_with_values`], and both of one moment if the probe is hit so seldom that
-    /// there is one: it is read again while calls come in between, but not for ever.
+    /// Reads values and counts like [`Calls::read_with_values`], both of the same moment if the
+    /// probe is hit seldom enough: reading is repeated while there are calls in between, but not
+    /// for ever.
     pub fn read_at_one_moment(&mut self, number: u8) -> io::Result<(Reading, Texts)> {
         let mut before = self.read(number)?;
         for _ in 1..READ_AGAIN_MAX {
@@ -316,8 +317,8 @@ impl Calls {
         self.read_with_values(number)
     }
 
-    /// What a hit costs here: measured on a function of our own, for some milliseconds. The
-    /// probes of the measurement stay until [`Calls::end_measuring`].
+    /// Measures the cost of a hit on a function of our own, for some milliseconds. The probes of
+    /// the measurement stay until [`Calls::end_measuring`].
     pub fn measure_cost(&mut self) -> Result<Cost, AttachError> {
         let measured = cost::measure(self);
         if measured.is_err() {
@@ -326,8 +327,8 @@ impl Calls {
         measured
     }
 
-    /// Takes the probes of the measurement away, if they are still there: to be called when
-    /// nobody waits for a probe.
+    /// Removes the probes of the measurement, if they are still there. To be called when no probe
+    /// is waiting to be placed.
     pub fn end_measuring(&mut self) {
         for number in std::mem::take(&mut self.measuring) {
             self.remove(number);
@@ -335,7 +336,7 @@ impl Calls {
     }
 }
 
-/// Tells the BPF programs that a site is of Go, whose goroutines move from thread to thread.
+/// Returns the flag that marks a site as Go's, whose goroutines move between threads.
 fn go_flag(function: &FunctionPlan) -> u64 {
     if function.is_go { site::GO } else { 0 }
 }

@@ -1,9 +1,9 @@
 //! The event *happening*: something that is counted besides time, such as page faults, switches or
-//! passes of a tracepoint, has happened so often that it gives a sample.
+//! passes of a tracepoint, has occurred often enough to give a sample.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `counters` | what the kernel and the CPU count, on each CPU |
+//! | `counters` | counters of the kernel and the CPU, on each CPU |
 //! | `point` | a tracepoint that is counted |
 
 mod counters;
@@ -19,33 +19,33 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// The program in `probe-ebpf/src/bpf/happening.rs` for what the kernel or the CPU counts.
+/// The program in `probe-ebpf/src/bpf/happening.rs` for counters of the kernel or the CPU.
 pub const COUNTER: &str = "happening";
 
-/// The program there for a tracepoint.
+/// The program in the same file for a tracepoint.
 pub const POINT: &str = "happening_point";
 
-/// Something that can be counted besides time.
+/// An event that can be counted besides time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Happening {
-    /// What the kernel or the CPU counts.
+    /// A counter of the kernel or the CPU.
     Counter(Counter),
-    /// The kernel passes this tracepoint.
+    /// Passes of a tracepoint of the kernel.
     Point {
-        /// As in `sched`; `None` if it was not named.
+        /// Subsystem, such as `sched`; `None` if it was not specified.
         subsystem: Option<Arc<str>>,
-        /// As in `sched_switch`.
+        /// Name, such as `sched_switch`.
         name: Arc<str>,
     },
 }
 
-/// A counter of the kernel or of the CPU, of those in [`COUNTERS`].
+/// A counter of the kernel or the CPU, one of [`COUNTERS`].
 #[derive(Clone, Copy)]
 pub struct Counter(&'static Known);
 
 struct Known {
     name: &'static str,
-    /// As it is called elsewhere; empty if it is not.
+    /// An alternative name; empty if there is none.
     other_name: &'static str,
     kind: u32,
     config: u64,
@@ -69,7 +69,7 @@ const fn hardware(name: &'static str, other_name: &'static str, config: u64) -> 
     }
 }
 
-/// With the numbers and, but for dashes, the names of include/uapi/linux/perf_event.h.
+/// Numbers and, except for dashes, names are those of include/uapi/linux/perf_event.h.
 static COUNTERS: [Known; 17] = [
     software("page-faults", "faults", 2),
     software("minor-faults", "", 5),
@@ -96,7 +96,7 @@ impl Counter {
         self.0.name
     }
 
-    /// Whether the CPU counts it, and not the kernel.
+    /// Whether it is a counter of the CPU, and not of the kernel.
     pub fn is_hardware(self) -> bool {
         self.0.kind == kind::HARDWARE
     }
@@ -116,7 +116,7 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// A tracepoint begins with this word.
+/// Prefix of tracepoints.
 const TRACEPOINT: &str = "tracepoint:";
 
 impl Happening {
@@ -125,8 +125,7 @@ impl Happening {
         COUNTERS.iter().map(|known| known.name)
     }
 
-    /// What is meant by a word: `page-faults`, `tracepoint:sched:sched_switch`. `None` for a word
-    /// that means nothing.
+    /// Parses a word: `page-faults`, `tracepoint:sched:sched_switch`. `None` for an unknown word.
     pub fn parse(word: &str) -> Option<Self> {
         let Some(place) = word.strip_prefix(TRACEPOINT) else {
             let is_it = |known: &&Known| known.name == word || known.other_name == word;
@@ -148,7 +147,7 @@ impl Happening {
         })
     }
 
-    /// What it is called: a word that [`parse`](Self::parse) understands.
+    /// Its name: a word that [`parse`](Self::parse) accepts.
     pub fn name(&self) -> String {
         match self {
             Self::Counter(counter) => counter.name().into(),
@@ -160,8 +159,8 @@ impl Happening {
         }
     }
 
-    /// Whether this machine counts it for everybody: one counter is opened, and closed. Of a
-    /// tracepoint nothing is asked.
+    /// Checks whether this machine counts it for all processes, by opening and closing one counter.
+    /// Not checked for a tracepoint.
     pub fn try_open(&self) -> io::Result<()> {
         match self {
             Self::Counter(counter) => counters::try_open(*counter),
@@ -170,22 +169,22 @@ impl Happening {
     }
 }
 
-/// Longer names the kernel's tracepoints do not have.
+/// Maximum length of the name of a tracepoint.
 const NAME_MAX: usize = 127;
 
-/// What was counted in this run.
+/// The counts of this run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Happened {
-    /// How often it happened, to everybody on the CPUs that are sampled.
+    /// Number of occurrences in all processes, on the sampled CPUs.
     pub times: u64,
-    /// How often of those it gave no sample and should have: the kernel did not run the program,
-    /// or there was no room for the sample.
+    /// Number of occurrences that gave no sample although they should have: the kernel did not run
+    /// the program, or there was no room for the sample.
     pub unseen: u64,
-    /// Samples that were written.
+    /// Number of written samples.
     pub samples: u64,
 }
 
-/// What the program counted, of all CPUs together.
+/// The counts of the program, summed over all CPUs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Told {
     pub happened: u64,
@@ -193,14 +192,14 @@ pub struct Told {
     pub unseen: u64,
 }
 
-/// What has the samples taken.
+/// The source of the samples.
 pub enum Happenings {
     Counters(Counters),
     Point(Point),
 }
 
 impl Happenings {
-    /// Counts something of the kernel or of the CPU from now on, on all CPUs or on `only` these.
+    /// Counts an event of the kernel or the CPU from now on, on all CPUs or on those in `only`.
     pub fn of_counter(
         counter: Counter,
         program: aya::programs::ProgramFd,
@@ -209,12 +208,12 @@ impl Happenings {
         Counters::start(counter, program, only).map(Self::Counters)
     }
 
-    /// Counts the passes of a tracepoint, whose program runs already.
+    /// Counts the passes of a tracepoint, whose program is already running.
     pub fn of_point(maps: PointMaps) -> Result<Self, crate::Error> {
         Point::start(maps).map(Self::Point)
     }
 
-    /// What was counted up to now; `told` is what the program counted.
+    /// Returns the counts so far; `told` has those of the program.
     pub fn happened(&self, told: Told) -> Happened {
         let times = match self {
             Self::Counters(counters) => counters.times(),
@@ -227,7 +226,7 @@ impl Happenings {
         }
     }
 
-    /// Follows CPUs that came or went.
+    /// Adds and removes CPUs that came online or went offline.
     pub fn follow_hotplug(&mut self) {
         if let Self::Counters(counters) = self {
             counters.follow_hotplug();

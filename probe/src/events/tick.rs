@@ -15,7 +15,7 @@ use std::os::fd::AsFd as _;
 /// The program in `probe-ebpf/src/bpf/tick.rs`.
 pub const PROGRAM: &str = "tick";
 
-/// A tick stands for one period, whatever that is.
+/// A tick stands for one period, whatever its length is.
 pub const WEIGHT: u64 = 1;
 
 /// Opens the clocks of one CPU, which run the program at each tick.

@@ -1,18 +1,18 @@
-//! The event *wait*: a thread that had left its CPU joins one again. Every wait is
-//! accounted by the kernel side, thread by thread; some give their stack, and are samples.
+//! The event *wait*: a thread that had left its CPU runs again. The kernel side sums up all waits
+//! by thread; some give their stack, and are samples.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `state` | what a thread can be doing, in words |
-//! | `record` | a wait, and a thread's sums, as the kernel side tells them |
-//! | `maps` | what the programs share with us |
-//! | `threads` | the threads whose waits are followed, as both sides share them |
-//! | `asleep` | threads that waited already when we came |
-//! | `follows` | what is asked of what follows waits: the programs, or without BPF the switches |
-//! | `owners` | who has the locks that those waited for |
-//! | `interrupts` | where to see whether a CPU is in an interrupt |
-//! | `iterator` | what the kernel side tells of waits that are not over |
-//! | `pace` | how long a wait must be to give its stack for certain |
+//! | `state` | the states of a thread, in words |
+//! | `record` | a wait, and a thread's sums, as the kernel side reports them |
+//! | `maps` | maps that are shared with the programs |
+//! | `threads` | the followed threads, shared by both sides |
+//! | `asleep` | threads that were already waiting at the start |
+//! | `follows` | the interface to what follows waits: the programs or, without BPF, the switches |
+//! | `owners` | the owners of locks for which those threads waited |
+//! | `interrupts` | how to recognize that a CPU is in an interrupt |
+//! | `iterator` | reads waits that are not over from the kernel side |
+//! | `pace` | how long a wait must be to give its stack with certainty |
 
 mod asleep;
 mod follows;
@@ -47,7 +47,7 @@ use symbolize::Files;
 /// The program in `probe-ebpf/src/bpf/wait.rs` that takes stacks.
 pub const STACK: &str = "wait_stack";
 
-/// The program there that sees waits end, and takes stacks of who ends them.
+/// The program in the same file that sees waits end, and takes stacks of the threads that end them.
 pub const ENDS: &str = "wait_ends";
 
 /// The tracepoint of [`ENDS`].
@@ -56,8 +56,8 @@ pub const ENDS_AT: &str = "sched_waking";
 /// The program in `probe-ebpf/src/bpf/open_wait.rs`.
 pub const OPEN: &str = "wait_open";
 
-/// All programs that follow switches, and the tracepoint of each. The one that asks for stacks comes
-/// last.
+/// All programs that follow switches, and the tracepoint of each. The program that requests stacks
+/// comes last.
 pub const PROGRAMS: [(&str, &str); 4] = [
     (STACK, "irq_work_entry"),
     (ENDS, ENDS_AT),
@@ -65,29 +65,29 @@ pub const PROGRAMS: [(&str, &str); 4] = [
     ("wait_switch", "sched_switch"),
 ];
 
-/// The rings that are written to for their interrupts alone.
+/// The rings that are written to only to cause interrupts.
 pub const NUDGES: [&str; 4] = ["NUDGES_0", "NUDGES_1", "NUDGES_2", "NUDGES_3"];
 
 /// The waits of a run.
 pub struct Waits {
     maps: WaitMaps,
-    /// `None` until somebody takes what comes: before, stacks would fill the rings.
+    /// `None` until samples are read: before that, stacks would fill the rings.
     pace: Option<Pace>,
-    /// What the kernel side was told last.
+    /// The last orders to the kernel side.
     orders: Orders,
     counters: WaitCounters,
     owners: Owners,
 }
 
 impl Waits {
-    /// Takes over the programs, which run already, and tells them of the threads that wait
-    /// since before. Memory of targets is read by `files`.
+    /// Takes over the programs, which are already running, and adds the threads that have been
+    /// waiting since before. Memory of targets is read through `files`.
     pub fn start(mut maps: WaitMaps, target: &Target, files: &Files) -> Self {
-        // If this fails, the programs tell of no wait who ended it.
+        // If this fails, it is unknown for all waits which thread ended them.
         _ = maps.set_places();
         let mut owners = Owners::default();
         for (tid, thread, blocked) in asleep::threads(target, now_ns()) {
-            // Else it has moved since, and is known.
+            // Otherwise the thread has run since, and is already known.
             if maps.threads.add(tid, &thread)
                 && let Some(blocked) = blocked
             {
@@ -103,7 +103,7 @@ impl Waits {
         }
     }
 
-    /// Has more stacks taken, or fewer.
+    /// Adjusts how many stacks are taken.
     fn follow_pace(&mut self) {
         let orders = match &mut self.pace {
             Some(pace) => pace.follow(self.counters, now_ns()),
@@ -120,7 +120,7 @@ impl Waits {
         {
             self.orders.period_ns = period_ns;
             self.orders.stacks_per_second = stacks_per_second;
-            // With the old ones there are more stacks, or fewer.
+            // With the old orders there are more stacks than intended, or fewer.
             _ = self.maps.set_orders(self.orders);
         }
     }
@@ -142,7 +142,7 @@ impl Follows for Waits {
         let mut threads = Vec::new();
         self.maps.threads.read(&mut threads);
         for thread in &mut threads {
-            // Still in the wait in which we met it.
+            // Whether it is still in the wait in which it was first seen.
             let is_first = thread.state_since_ns == thread.since_ns;
             if thread.owner.is_none() && thread.state == WaitState::Lock && is_first {
                 thread.owner = self.owners.of(thread.tid);

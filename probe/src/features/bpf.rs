@@ -1,5 +1,5 @@
-//! What the kernel's BPF offers, by asking it to load programs of two
-//! instructions and to make maps of one page.
+//! What the kernel's BPF offers, checked by loading programs of two instructions and creating maps
+//! of one page.
 
 use super::Finding;
 use crate::machine::THIS;
@@ -14,7 +14,7 @@ use std::path::Path;
 const KERNEL_BTF: &str = "/sys/kernel/btf/vmlinux";
 const NEWER_KERNEL: &str = "use kernel 5.17 or newer, or one with this backported";
 
-/// The kernel's description of its own types, which the programs are fitted to.
+/// Checks for the kernel's BTF, to which the programs are adapted.
 pub fn type_information() -> Finding {
     if Path::new(KERNEL_BTF).exists() {
         return Finding::ok("btf", "BTF: the kernel describes its types");
@@ -26,7 +26,7 @@ pub fn type_information() -> Finding {
     .fix("use a kernel built with CONFIG_DEBUG_INFO_BTF=y")
 }
 
-/// The system call first: if that fails, the rest would fail alike.
+/// Checks the system call first: if that fails, the others would fail for the same reason.
 pub fn programs(may_try: bool) -> Vec<Finding> {
     if !may_try {
         return vec![Finding::warn("bpf", "BPF: not tried without rights")];
@@ -53,7 +53,7 @@ pub fn programs(may_try: bool) -> Vec<Finding> {
         };
         let has_loop = asked(BpfHelper::BPF_FUNC_loop);
         findings.push(judge_loop(&has_loop, THIS.walks_without_loop));
-        // The programs for kernels without it do without these as well.
+        // The programs for kernels without it do not need these either.
         if !matches!(has_loop, Ok(false)) || !THIS.walks_without_loop {
             for (id, name, loss, helper) in HELPERS {
                 findings.push(judge(id, name, loss, &asked(helper)));
@@ -78,8 +78,8 @@ const HELPERS: [(&str, &str, &str, BpfHelper); 2] = [
     ),
 ];
 
-/// `bpf_loop`, with which stacks are walked. `walks_without` is whether there are programs that can do
-/// without.
+/// Judges `bpf_loop`, with which stacks are walked. `walks_without` is whether there are programs
+/// that do not need it.
 fn judge_loop(answer: &Result<bool, io::Error>, walks_without: bool) -> Finding {
     if matches!(answer, Ok(false)) && walks_without {
         let what = "bpf_loop: not in this kernel: BPF samples the time on CPUs, but sees no waits (perf \

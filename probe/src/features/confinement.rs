@@ -1,10 +1,10 @@
-//! What our processes that read files of strangers can still do, as the kernel says it.
+//! How our processes that parse untrusted files are confined, according to the kernel.
 
 use super::Finding;
 use crate::confine::Confined;
 use crate::files;
 
-/// Asks a reader's status.
+/// Checks the status of a reader.
 pub fn of_readers() -> Finding {
     judge(files::confined().as_ref())
 }

@@ -1,11 +1,10 @@
-//! Whether the clocks that sampling runs on can be opened: each is opened once,
-//! counting nothing, and closed.
+//! Whether the sampling clocks can be opened: each is opened once, without counting, and closed.
 
 use super::{Finding, kernel};
 use rustix::fd::{FromRawFd, OwnedFd};
 use std::io;
 
-/// The first version of `struct perf_event_attr`, which every kernel takes.
+/// The first version of `struct perf_event_attr`, which every kernel accepts.
 #[repr(C)]
 #[derive(Default)]
 struct Attributes {
@@ -31,7 +30,7 @@ const FLAG_DISABLED: u64 = 1;
 /// `PERF_FLAG_FD_CLOEXEC`, since Linux 3.14.
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 
-/// Whether clocks can be opened; nothing is tried without rights.
+/// Checks whether clocks can be opened; nothing is tried without rights.
 pub fn clocks(may_try: bool) -> Vec<Finding> {
     if !may_try {
         return vec![Finding::warn(
@@ -57,7 +56,7 @@ pub fn level_that_keeps_clocks() -> Option<i32> {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM)).then_some(level)
 }
 
-/// A software clock is a timer, and no timer interrupts while interrupts are off.
+/// A software clock is a timer, which cannot interrupt while interrupts are off.
 const CLOCK_IS_THERE: &str = "CPU clock: opened on CPU 0; work with interrupts off is counted \
      where they come on again (_raw_spin_unlock_irqrestore, finish_task_switch)";
 
@@ -70,7 +69,7 @@ fn judge_clock(opened: io::Result<OwnedFd>, paranoid: Option<i32>) -> Finding {
     let denied = matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM));
     match (error.raw_os_error(), paranoid) {
         (Some(libc::ENOSYS), _) => finding.fix("use a kernel built with CONFIG_PERF_EVENTS=y"),
-        // Debian's and Ubuntu's own levels 3 and 4 do not know CAP_PERFMON.
+        // The levels 3 and 4 of Debian and Ubuntu ignore CAP_PERFMON.
         (_, Some(level)) if denied && level > 2 => finding.fix(format!(
             "run as root, or: sudo sysctl kernel.perf_event_paranoid=2  (now {level})"
         )),
@@ -78,7 +77,7 @@ fn judge_clock(opened: io::Result<OwnedFd>, paranoid: Option<i32>) -> Finding {
     }
 }
 
-/// Only the software clock is sampled; this is told for what perf would show.
+/// Only the software clock is sampled; hardware counters are reported for comparison with perf.
 fn judge_counters(opened: io::Result<OwnedFd>) -> Finding {
     match opened {
         Ok(_) => Finding::ok(
@@ -93,7 +92,7 @@ fn judge_counters(opened: io::Result<OwnedFd>) -> Finding {
     }
 }
 
-/// A disabled event on CPU 0, for all processes.
+/// Opens a disabled event on CPU 0, for all processes.
 fn open(kind: u32, config: u64) -> io::Result<OwnedFd> {
     let attributes = Attributes {
         kind,

@@ -1,10 +1,10 @@
-//! The kernel and its settings that bear on sampling.
+//! The kernel, and its settings that affect sampling.
 
 use super::{Finding, RATE_DEFAULT};
 use crate::privilege::{Capability, Rights};
 use std::fs;
 
-/// As `uname -r` prints it.
+/// The kernel's release, as `uname -r` prints it.
 pub fn kernel_release() -> String {
     rustix::system::uname()
         .release()
@@ -12,8 +12,7 @@ pub fn kernel_release() -> String {
         .into_owned()
 }
 
-/// Whether the kernel is of this version or a newer one. No, if it does not tell its version as
-/// others do.
+/// Whether the kernel has this version or a newer one; false if its version has an unknown format.
 pub fn kernel_is_at_least(wanted: (u32, u32)) -> bool {
     is_at_least(&kernel_release(), wanted)
 }
@@ -27,8 +26,8 @@ fn is_at_least(release: &str, wanted: (u32, u32)) -> bool {
     }
 }
 
-/// `kernel.perf_event_max_sample_rate`: the kernel refuses clocks faster than
-/// this, and lowers it by itself when sampling takes too long.
+/// `kernel.perf_event_max_sample_rate`: the kernel refuses faster clocks, and lowers it
+/// automatically when sampling takes too long.
 pub fn max_sample_rate() -> Option<u32> {
     read_number("kernel/perf_event_max_sample_rate").and_then(|rate| u32::try_from(rate).ok())
 }
@@ -38,7 +37,7 @@ pub fn perf_event_paranoid() -> Option<i32> {
     read_number("kernel/perf_event_paranoid").and_then(|level| i32::try_from(level).ok())
 }
 
-/// Which kernel on which machine.
+/// Describes the kernel and the machine.
 pub fn version() -> Finding {
     let machine = rustix::system::uname()
         .machine()
@@ -56,7 +55,7 @@ pub fn version() -> Finding {
     )
 }
 
-/// The settings of the kernel that matter, each judged.
+/// Checks all relevant settings of the kernel.
 pub fn settings(rights: &Rights) -> Vec<Finding> {
     let kallsyms = fs::File::open("/proc/kallsyms")
         .map(read_start)
@@ -136,7 +135,7 @@ fn judge_rate(max: Option<u32>) -> Finding {
     }
 }
 
-/// `kptr_restrict` alone does not decide: the answer is in what we may read.
+/// Judges what is really readable, because `kptr_restrict` alone does not decide it.
 fn judge_kernel_names(shown: bool, restrict: Option<i64>, rights: &Rights) -> Finding {
     if shown {
         return Finding::ok(
@@ -160,7 +159,7 @@ fn judge_kernel_names(shown: bool, restrict: Option<i64>, rights: &Rights) -> Fi
     }
 }
 
-/// The mode in brackets: `none [integrity] confidentiality`.
+/// Judges the mode in brackets: `none [integrity] confidentiality`.
 fn judge_lockdown(modes: &str) -> Finding {
     let mode = modes
         .split_whitespace()
@@ -176,8 +175,8 @@ fn judge_lockdown(modes: &str) -> Finding {
     }
 }
 
-/// Kernels before 5.11 count maps against this limit; newer ones against the
-/// memory control group. A process with the right to may lift it.
+/// Kernels before 5.11 count maps against this limit; newer ones against the memory control group.
+/// A privileged process may raise it.
 fn judge_memlock(rights: &Rights) -> Finding {
     let old = parse_release(&kernel_release()).is_some_and(|release| release < (5, 11));
     let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
@@ -211,8 +210,8 @@ fn read_number(name: &str) -> Option<i64> {
 
 fn read_start(mut file: fs::File) -> String {
     use std::io::Read;
-    // Some thousand lines: enough to get past the per-CPU symbols, which are at
-    // low addresses even when shown.
+    // Some thousand lines: enough to get past the per-CPU symbols, which are at low addresses even
+    // when shown.
     let mut bytes = vec![0; 256 * 1024];
     let mut len = 0;
     while let Ok(read) = file.read(&mut bytes[len..]) {
@@ -224,7 +223,7 @@ fn read_start(mut file: fs::File) -> String {
     String::from_utf8_lossy(&bytes[..len]).into_owned()
 }
 
-/// Hidden addresses are all zeros.
+/// Whether any address is not zero, as hidden ones are.
 fn has_addresses(kallsyms: &str) -> bool {
     kallsyms.lines().any(|line| {
         let mut fields = line.split(' ');
@@ -235,7 +234,7 @@ fn has_addresses(kallsyms: &str) -> bool {
     })
 }
 
-/// `0-3,8` is five.
+/// Counts the numbers of a list: `0-3,8` gives five.
 fn count_list(list: &str) -> Option<u32> {
     list.trim()
         .split(',')

@@ -1,27 +1,28 @@
-//! Where we run: namespaces, containers, mounted file systems.
+//! Where proftop runs: namespaces, containers, mounted file systems.
 
 use super::Finding;
 use crate::cgroup::Hierarchy;
 use std::fs;
 use std::path::Path;
 
-/// What the kernel calls the first pid and cgroup namespace: `PROC_PID_INIT_INO`
-/// and `PROC_CGROUP_INIT_INO` in `include/linux/proc_ns.h`.
+/// Inode numbers of the initial pid and cgroup namespaces: `PROC_PID_INIT_INO` and
+/// `PROC_CGROUP_INIT_INO` in `include/linux/proc_ns.h`.
 const HOST_PID_NAMESPACE: u64 = 4_026_531_836;
 const HOST_CGROUP_NAMESPACE: u64 = 4_026_531_835;
 
-/// BPF speaks of processes by the host's pids: in another namespace they are
-/// not the ones in our `/proc`.
+/// Whether this is the host's pid namespace: BPF uses the host's pids, which differ from those in
+/// our `/proc` otherwise.
 pub fn in_host_pid_namespace() -> bool {
     namespace_id("pid").is_none_or(|id| id == HOST_PID_NAMESPACE)
 }
 
-/// The depth of a cgroup is counted from the host's root.
+/// Whether this is the host's cgroup namespace: the depth of a cgroup is counted from the host's
+/// root.
 pub fn in_host_cgroup_namespace() -> bool {
     namespace_id("cgroup").is_none_or(|id| id == HOST_CGROUP_NAMESPACE)
 }
 
-/// Container, namespaces and virtual machine.
+/// Checks for containers, namespaces and virtual machines.
 pub fn surroundings() -> Vec<Finding> {
     let container = find_container(|path| Path::new(path).exists(), environment_of_init());
     vec![
@@ -72,7 +73,7 @@ fn judge_cgroups(hierarchy: Option<&Hierarchy>, host_namespace: bool) -> Finding
     .fix("start the container with --cgroupns=host")
 }
 
-/// Nothing needs it today; tracepoints by name would.
+/// Nothing needs tracefs today; tracepoints by name would.
 fn judge_tracefs(mounts: &str) -> Finding {
     let point = mounts.lines().find_map(|line| {
         let mut fields = line.split(' ');
@@ -85,7 +86,7 @@ fn judge_tracefs(mounts: &str) -> Finding {
     }
 }
 
-/// The marks that container managers leave.
+/// Looks for the marks that container managers leave.
 fn find_container(exists: impl Fn(&str) -> bool, init_environment: Vec<u8>) -> Option<String> {
     if exists("/.dockerenv") {
         return Some("docker (/.dockerenv)".into());
@@ -108,13 +109,13 @@ fn namespace_id(kind: &str) -> Option<u64> {
     parse_namespace(link.to_str()?)
 }
 
-/// `pid:[4026531836]`.
+/// Parses a link such as `pid:[4026531836]`.
 fn parse_namespace(link: &str) -> Option<u64> {
     let (_, rest) = link.split_once(":[")?;
     rest.strip_suffix(']')?.parse().ok()
 }
 
-/// In a container that process may be anybody's.
+/// Reads the environment of process 1. In a container that process may belong to any user.
 fn environment_of_init() -> Vec<u8> {
     crate::files::of_targets()
         .environment(1)

@@ -1,8 +1,8 @@
-//! Waiting for the answer of a process of ours, which may itself have to wait for a CPU.
+//! Waits for the answer of one of proftop's processes, which may itself have to wait for a CPU.
 //!
-//! An answer that does not come in time says something about a file system only if its process
-//! has had a CPU. On a machine where many more threads run than it has CPUs, that can take
-//! seconds; to be ready to run is a state of its own, which the kernel tells.
+//! A missing answer says something about a file system only if the process has had a CPU. On a
+//! machine with many more running threads than CPUs that can take seconds. The kernel reports
+//! "ready to run" as a state of its own.
 
 use super::socket::Inbox;
 use crate::proc_stat;
@@ -10,35 +10,35 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// The part of the time for an answer after which it is looked again whether a process that
-/// was ready to run has run.
+/// A process that was ready to run is checked again after this fraction (a quarter) of the time for
+/// an answer.
 const LOOKS: u32 = 4;
 
-/// How much longer than usual a process is waited for that has no CPU.
+/// How much longer than usual to wait for a process that gets no CPU.
 pub const MORE: Duration = Duration::from_secs(4);
 
-/// Until when an answer is waited for.
+/// The deadlines of waiting for an answer.
 #[derive(Debug)]
 pub struct Waiting {
     until: Instant,
-    /// No longer than this, whatever the process waits for.
+    /// The last deadline, whatever the process waits for.
     most: Instant,
     look_every: Duration,
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NoAnswer {
-    /// The process waits for something else than a CPU.
+    /// The process waits for something other than a CPU.
     Silent,
     /// The process is ready to run, and has had no CPU.
     Starved,
-    /// The process is gone.
+    /// The process has ended.
     Gone,
 }
 
 impl Waiting {
-    /// For so long, and up to `more` beyond that while the process is ready to run.
+    /// Waits for `time`, and up to `more` beyond that while the process is ready to run.
     pub fn new(time: Duration, more: Duration) -> Self {
         let until = Instant::now() + time;
         Self {
@@ -66,7 +66,7 @@ impl Waiting {
             }
             let is_ready = is_ready_to_run(pid);
             let now = Instant::now();
-            // It may have answered just before that look.
+            // It may have answered just before the check.
             if let Some(message) = receive(now)? {
                 return Ok(message);
             }
@@ -81,7 +81,7 @@ impl Waiting {
     }
 }
 
-/// Whether a process of one thread, as those are that answer, runs, or would if it had a CPU.
+/// Whether a process with a single thread, as all of these have, runs or is ready to run.
 fn is_ready_to_run(pid: u32) -> bool {
     proc_stat::is_ready_to_run(pid, pid)
 }

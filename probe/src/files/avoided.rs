@@ -1,13 +1,14 @@
-//! What did not answer: it is left alone, and tried again ever more rarely.
+//! Places that did not answer. They are avoided, and retried at growing intervals.
 
 use std::time::{Duration, Instant};
 use symbolize::opener::Blocker;
 
-/// Before the first new try. Each one that fails doubles it.
+/// Time before the first retry. Each failed retry doubles it.
 const FIRST: Duration = Duration::from_secs(60);
 const DOUBLED_MAX: u32 = 5;
 
-/// As many as a message tells a reader. More at once are nobody's accident.
+/// Maximum number of avoided places: as many as fit in the message to a reader. More at once would
+/// not be an accident.
 pub const PLACES_MAX: usize = 32;
 
 #[derive(Debug)]
@@ -17,12 +18,12 @@ struct Entry {
     until: Instant,
 }
 
-/// The places that are avoided, those that failed last at the end.
+/// The avoided places, the one that failed last at the end.
 #[derive(Debug, Default)]
 pub struct Avoided(Vec<Entry>);
 
 impl Avoided {
-    /// A reader was given up there.
+    /// Adds a place at which a reader was abandoned, or doubles its time.
     pub fn add(&mut self, place: Blocker, now: Instant) {
         let known = self.0.iter().position(|entry| entry.place == place);
         let failures = known.map_or(0, |at| self.0.remove(at).failures);
@@ -36,17 +37,18 @@ impl Avoided {
         });
     }
 
-    /// It has answered.
+    /// Removes a place that has answered.
     pub fn remove(&mut self, place: Blocker) {
         self.0.retain(|entry| entry.place != place);
     }
 
-    /// Those that are not to be tried now.
+    /// Iterates over the places that must not be tried at `now`.
     pub fn at(&self, now: Instant) -> impl Iterator<Item = Blocker> {
         let is_due = move |entry: &&Entry| now < entry.until;
         self.0.iter().filter(is_due).map(|entry| entry.place)
     }
 
+    /// Iterates over all places, including those that may be tried again.
     pub fn all(&self) -> impl Iterator<Item = Blocker> {
         self.0.iter().map(|entry| entry.place)
     }

@@ -1,5 +1,4 @@
-//! The CPU time that readers have used: what they do is done for us, and is part of what we
-//! cost.
+//! The CPU time that readers have used. It is part of proftop's own cost.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,34 +6,34 @@ use std::time::Duration;
 /// The CPU time of processes that come and go.
 #[derive(Debug, Default)]
 pub struct CpuTimes {
-    /// Of those that were not ended by us, as it was read last.
+    /// CPU time of processes that were not ended by proftop, as last read, by pid.
     alive: HashMap<u32, Duration>,
-    /// Of those that were.
+    /// Sum of the CPU time of processes that were ended.
     ended: Duration,
 }
 
 impl CpuTimes {
-    /// One that was just forked.
+    /// Adds a process that was just forked.
     pub fn add(&mut self, pid: u32) {
         self.alive.insert(pid, Duration::ZERO);
     }
 
-    /// Those that were not ended by us.
+    /// Iterates over the processes that were not ended by proftop.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         self.alive.keys().copied()
     }
 
-    /// One that is about to be killed: what it has used by now counts.
+    /// Removes a process that is about to be killed; what it has used so far still counts.
     pub fn end(&mut self, pid: u32) {
         if let Some(last) = self.alive.remove(&pid) {
             self.ended += of_process(pid).unwrap_or(last);
         }
     }
 
-    /// What all of them have used. It never shrinks.
+    /// Returns the CPU time of all of them. It never decreases.
     pub fn sum(&mut self) -> Duration {
         for (pid, time) in &mut self.alive {
-            // Of one that ended by itself the last is kept.
+            // The last value of a process that ended by itself is kept.
             if let Some(now) = of_process(*pid) {
                 *time = now.max(*time);
             }
@@ -43,7 +42,7 @@ impl CpuTimes {
     }
 }
 
-/// The CPU time of all threads of a process; `None` if there is no such process.
+/// Returns the CPU time of all threads of a process; `None` if there is no such process.
 pub fn of_process(pid: u32) -> Option<Duration> {
     let pid = i32::try_from(pid).ok()?;
     let mut clock = 0;
@@ -84,7 +83,7 @@ mod tests {
         busy.kill().expect("ours");
         busy.wait().expect("ours");
         assert!(times.sum() >= before);
-        // One that ends by itself keeps what was read.
+        // A process that ends by itself keeps the last value that was read.
         let mut short = Command::new("true").spawn().expect("a program");
         times.add(short.id());
         let before = times.sum();

@@ -1,4 +1,4 @@
-//! What a thread asks by: how long it waits, and with whose rights.
+//! The interface to files for threads: how long they wait, and with whose rights.
 
 use super::answer::{MORE, Waiting};
 use super::message::Terms;
@@ -11,18 +11,19 @@ use std::time::{Duration, Instant};
 use symbolize::files::{Order, Proxy, Reply, Request};
 use symbolize::{Reason, RemoteFiles, Writers};
 
-/// What one thread, or several that do the same, ask by.
+/// Access to files for one thread, or for several that do the same work.
 #[derive(Debug)]
 pub struct Handle {
     pool: Arc<Pool>,
     parsers: Arc<Parsers>,
     patience: Mutex<Patience>,
-    /// Where no user's processes may hold up the work for others.
+    /// Set if no user's processes may delay the work for others.
     by_user: Option<Mutex<PatienceByUser>>,
     for_whom: For,
 }
 
 impl Handle {
+    /// Returns access with proftop's rights that waits at most `patience` for an answer.
     pub fn new(pool: Arc<Pool>, parsers: Arc<Parsers>, patience: Duration) -> Self {
         Self {
             pool,
@@ -33,15 +34,15 @@ impl Handle {
         }
     }
 
-    /// Where no user's processes may hold up the work for others, whether they answer in
-    /// time or not.
+    /// Limits how long the processes of one user can delay the work for others, whether they answer
+    /// in time or not.
     #[must_use]
     pub fn fair(self, patience: Duration) -> Self {
         let by_user = Some(Mutex::new(PatienceByUser::new(patience)));
         Self { by_user, ..self }
     }
 
-    /// With the rights of the invoking user.
+    /// Opens files with the rights of the invoking user.
     #[must_use]
     pub fn with_user_rights(self) -> Self {
         let for_whom = For::User;
@@ -57,8 +58,8 @@ impl Handle {
         Some(by_user.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How long the answer to a request may take; `None` if it is not waited for, because
-    /// of the user whose process it is about.
+    /// Returns how long to wait for the answer to a request; `None` if it is not sent now, because
+    /// the user of the process that it is about has used up the time.
     fn time_for(&self, request: &Request<'_>) -> Option<Duration> {
         let now = Instant::now();
         let time = self.patience().next(now);
@@ -71,7 +72,7 @@ impl Handle {
         }
     }
 
-    /// So long was waited for the answer to a request.
+    /// Records how long the answer to a request took.
     fn waited(&self, request: &Request<'_>, time: Duration) {
         if let Some(mut by_user) = self.by_user().filter(|_| PatienceByUser::is_long(time))
             && let Some(user) = user_of(request)
@@ -81,15 +82,15 @@ impl Handle {
     }
 }
 
-/// Who started the process that a request is about, and may hold it up; `None` for root, who
-/// can do worse, and for what is about no process.
+/// Returns the user who started the process that a request is about, and who may delay it. `None`
+/// for root, who can do worse, and for requests that are not about a process.
 fn user_of(request: &Request<'_>) -> Option<u32> {
     crate::owner::real_uid(request.pid()?).filter(|user| *user != 0)
 }
 
 impl Handle {
-    /// What a parser asks for while it performs an order about a file of those writers: an
-    /// ELF file that it may have, or what is packed in one.
+    /// Performs a request of a parser that works on a file of these writers: opens an ELF file that
+    /// the parser may have, or unpacks what is packed in one.
     fn perform_for_parser(
         &self,
         request: &Request<'_>,
@@ -124,13 +125,13 @@ impl Proxy for Handle {
         if let Request::Unpack { .. } = request {
             return self.pool.unpack(request);
         }
-        // An idle reader may have been killed by somebody; a new one was not.
+        // An idle reader may have been killed from outside; a new one has not been.
         for _ in 0..=IDLE_MAX {
             let time = self.time_for(request).ok_or(Reason::Remote)?;
             let taken = self.pool.take(remote, self.for_whom);
             let (mut reader, terms) = taken.map_err(|_| Reason::Remote)?;
             let begun = Instant::now();
-            // Who has rings to drain waits no longer for a CPU than for a server.
+            // A thread that has rings to drain does not wait longer for a CPU than for a server.
             let more = if self.by_user.is_some() {
                 Duration::ZERO
             } else {
@@ -145,7 +146,7 @@ impl Proxy for Handle {
                 }
                 Err(Failed::InTime(was_at)) => {
                     self.pool.give_up(&reader, was_at);
-                    // Others are not given less time for what one user's processes took.
+                    // Other users do not get less time because of what one user's processes took.
                     if self.by_user.is_none() || user_of(request).is_none() {
                         self.patience().waited_in_vain(time);
                     }

@@ -1,4 +1,4 @@
-//! A request and what comes back, as bytes. Both ends are this program.
+//! Encodes requests and replies as bytes. Both ends are this program.
 
 use super::avoided::PLACES_MAX;
 use faults::Fault;
@@ -10,28 +10,31 @@ use symbolize::files::{Order, Reply, Request, Work};
 use symbolize::opener::{Blocker, Links};
 use symbolize::{FileIdentity, FileSource, Reason, RemoteFiles};
 
-/// What a reader needs to know for one request.
+/// What a reader needs to know to perform one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Terms {
+    /// How files on remote file systems are treated.
     pub remote: RemoteFiles,
-    /// File systems that no list has are not asked what they are.
+    /// Whether file systems that no list contains are not even asked for their kind.
     pub is_careful: bool,
+    /// Places that must not be accessed.
     pub avoided: Vec<Blocker>,
 }
 
-/// What a reader says.
+/// A message from a reader or parser.
 #[derive(Debug)]
 pub enum Word {
-    /// It is about to wait there. Not said of where the request waits at first.
+    /// The process is about to wait at this place. Not sent for the place where the request itself
+    /// begins to wait.
     Entering(Blocker),
     /// A parser has a request of its own: its bytes and files.
     Asking(Vec<u8>, Vec<OwnedFd>),
-    /// A parser made a mistake, of one of the [`WORKS`], and was caught at it.
+    /// A parser detected a fault of its own code while doing one of the [`WORKS`].
     Mistaken(Fault),
     Done(Result<Reply, Reason>),
 }
 
-/// In what a parser can be caught at a mistake.
+/// The kinds of work in which a parser can detect a fault.
 const WORKS: [&str; 5] = [
     Work::Names.name(),
     "demangling a name",
@@ -40,21 +43,24 @@ const WORKS: [&str; 5] = [
     Work::JitNames.name(),
 ];
 
-/// What is said of an order, beside its files.
+/// An order for a parser, without its files.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Task<'m> {
+    /// The kind of work.
     pub work: Work,
+    /// The number of the file that it is about, by which failures are remembered.
     pub file: u64,
+    /// The question itself, in the encoding of the work.
     pub message: &'m [u8],
 }
 
-/// The bytes of an order. Its files go with them.
+/// Encodes an order. Its files are sent along with it.
 pub fn write_order(order: &Order<'_>) -> Vec<u8> {
     let head = [&[order.work as u8][..], &order.file.to_le_bytes()].concat();
     [&head, order.message].concat()
 }
 
-/// `None` if it is none.
+/// Decodes an order; `None` if these bytes are not an order.
 pub fn read_order(bytes: &[u8]) -> Option<Task<'_>> {
     let mut rest = bytes;
     let [work] = take(&mut rest)?;
@@ -65,7 +71,7 @@ pub fn read_order(bytes: &[u8]) -> Option<Task<'_>> {
     })
 }
 
-/// Any request, field by field; those that it does not have are empty.
+/// A request of any kind, field by field; fields that it does not have are empty.
 #[derive(Debug, Default)]
 struct Fields<'a> {
     tag: u8,
@@ -88,7 +94,7 @@ const HAS_ROOT: u8 = 16;
 const FOLLOWS: u8 = 32;
 const HAS_IDENTITY: u8 = 64;
 
-/// The bytes of a request, and the files that go with it.
+/// Encodes a request; also returns the files to send along with it.
 pub fn write_request<'r>(request: &Request<'r>, terms: &Terms) -> (Vec<u8>, Vec<BorrowedFd<'r>>) {
     let mut files = Vec::new();
     let fields = fields(request, &mut files);
@@ -119,7 +125,7 @@ pub fn write_request<'r>(request: &Request<'r>, terms: &Terms) -> (Vec<u8>, Vec<
     (out, files)
 }
 
-/// Gives a request that was written so to `perform`; `None` if it is not one.
+/// Decodes a request and passes it to `perform`; `None` if these bytes are not a request.
 pub fn read_request<T>(
     bytes: &[u8],
     files: &[OwnedFd],
@@ -326,7 +332,7 @@ fn request<'a>(
     })
 }
 
-/// The bytes of a word, without the file that may go with it.
+/// Encodes a word, without the file that may be sent along with it.
 pub fn write_word(word: &Word) -> Vec<u8> {
     match word {
         Word::Entering(place) => {
@@ -341,7 +347,7 @@ pub fn write_word(word: &Word) -> Vec<u8> {
     }
 }
 
-/// `None` if it is not one.
+/// Decodes a word; `None` if these bytes are not a word.
 pub fn read_word(bytes: Vec<u8>, mut files: Vec<OwnedFd>) -> Option<Word> {
     let (tag, mut rest) = bytes.split_first()?;
     Some(match tag {
@@ -357,7 +363,7 @@ pub fn read_word(bytes: Vec<u8>, mut files: Vec<OwnedFd>) -> Option<Word> {
     })
 }
 
-/// The number of the work and how often, then the place and the message.
+/// Writes the number of the work and the count, then the place and the message.
 fn write_fault(fault: &Fault) -> Vec<u8> {
     let work = WORKS.iter().position(|work| *work == fault.work);
     let mut out = vec![4, work.unwrap_or(0) as u8];
@@ -369,8 +375,8 @@ fn write_fault(fault: &Fault) -> Vec<u8> {
     out
 }
 
-/// Reads a fault that a process has told of itself. By then a stranger's code may run in that
-/// process, so that any bytes may come: place and message are made safe to print.
+/// Reads a fault that a process has reported about itself. By then untrusted code may run in that
+/// process, so any bytes may come: place and message are made safe to print.
 fn read_fault(mut bytes: &[u8]) -> Option<Fault> {
     let [work] = take(&mut bytes)?;
     let count = u64::from_le_bytes(take(&mut bytes)?);
@@ -385,10 +391,10 @@ fn read_fault(mut bytes: &[u8]) -> Option<Fault> {
     })
 }
 
-/// Names of our own source files are shorter.
+/// Maximum length of a place. Names of proftop's own source files are shorter.
 const PLACE_BYTES_MAX: usize = 200;
 
-/// One order brings no more about.
+/// Maximum count of a fault; a single order cannot cause more.
 const FAULTS_MAX: u64 = 1 << 20;
 
 fn write_place(out: &mut Vec<u8>, place: Blocker) {
@@ -484,7 +490,7 @@ mod tests {
             is_careful: true,
             avoided: vec![Blocker::Process(3), Blocker::FileSystem(0, 39)],
         };
-        // Without the numbers of descriptors, which are others there.
+        // Compares without the numbers of descriptors, which differ on the other side.
         let words = |request: &Request<'_>| {
             let words = format!("{request:?}");
             let pieces = words.split("fd: ");

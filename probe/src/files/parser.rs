@@ -1,5 +1,5 @@
-//! A process that understands files of strangers, one after the other. It opens nothing: what
-//! it was not given, such as a debug file that a file names, it asks for.
+//! A process that parses untrusted files, one after the other. It opens no files: it requests those
+//! that it was not given, such as a debug file that a file names.
 
 use super::message::{Task, Terms, Word, read_order, read_word, write_request, write_word};
 use super::socket::{Inbox, send};
@@ -14,24 +14,24 @@ use symbolize::files::{Proxy, Reply, Request, Work};
 use symbolize::parser::Parser;
 use symbolize::{Files, Reason, RemoteFiles};
 
-/// When nobody has asked for so long, memory that is free is given back.
+/// After this time without an order, free memory is returned to the kernel.
 const QUIET: Duration = Duration::from_secs(2);
 
-/// What was read of debug information is dropped when nobody has asked for it for so long. Reading
-/// a large unit again takes a tenth of a second.
+/// After this time without an order, what was read of debug information is dropped. Reading a large
+/// unit again takes a tenth of a second.
 const UNUSED: Duration = Duration::from_secs(30);
 
-/// Makes the table that an order asks for, in the form of the walk.
+/// Makes the unwind table that an order asks for, in the form of the walk.
 pub type TableMaker = fn(&[u8], Vec<OwnedFd>, &Files) -> Result<Reply, Reason>;
 
-/// The other end, which gives orders and performs requests.
+/// The other end of the socket, which sends orders and performs requests.
 #[derive(Debug)]
 struct Giver {
     socket: UnixStream,
     inbox: Mutex<Inbox>,
 }
 
-/// Until nobody gives orders any more, or a mistake was made: what it left behind is not
+/// Serves orders until the other end closes, or a fault was detected: the state that it left is not
 /// relied upon.
 pub fn serve(socket: OwnedFd, make_table: TableMaker) {
     std::panic::set_hook(Box::new(faults::note_place));
@@ -48,7 +48,7 @@ pub fn serve(socket: OwnedFd, make_table: TableMaker) {
                 file,
                 message,
             }) => {
-                // A parser has orders for one kind of work only.
+                // A parser gets orders for one kind of work only.
                 if let Some(nice) = nice(work) {
                     _ = rustix::process::setpriority_process(None, nice);
                 }
@@ -77,12 +77,12 @@ pub fn serve(socket: OwnedFd, make_table: TableMaker) {
         if is_mistaken {
             return;
         }
-        // A large file that was new takes ten times what is kept of it.
+        // Parsing a large new file takes ten times the memory that is kept of it.
         memory::give_back_much();
     }
 }
 
-/// How far such work lets others go first, as the kernel counts. None: as far as we were started.
+/// Returns the nice value for such work; `None` leaves the priority as it was at the start.
 fn nice(work: Work) -> Option<i32> {
     match work {
         // On a busy machine a process of low priority would take seconds for what takes a tenth
@@ -94,8 +94,8 @@ fn nice(work: Work) -> Option<i32> {
 }
 
 impl Giver {
-    /// The next order and its files; `None` if there will be none. Memory is given back while
-    /// there is none.
+    /// Returns the next order and its files; `None` if there will be no more. Returns memory to the
+    /// kernel while waiting.
     fn next(&self, parser: &Parser) -> Option<(Vec<u8>, Vec<OwnedFd>)> {
         let mut inbox = self.inbox.lock().unwrap_or_else(PoisonError::into_inner);
         let mut wait = Some(QUIET);
@@ -112,7 +112,7 @@ impl Giver {
         }
     }
 
-    /// If nobody listens any more, there is no next order.
+    /// Sends a word. Errors are ignored: if the other end is closed, there is no next order.
     fn say(&self, word: &Word) {
         let file = match word {
             Word::Done(Ok(reply)) => reply.file.as_ref(),

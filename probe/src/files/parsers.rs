@@ -1,4 +1,4 @@
-//! The processes that understand files, from outside: given orders, waited for, ended.
+//! Parser processes from outside: sends orders, waits for them, and ends them.
 
 use super::cpu_time;
 use super::message::{Terms, Word, read_request, read_word, write_order, write_word};
@@ -15,49 +15,51 @@ use std::time::{Duration, Instant};
 use symbolize::files::{Order, Reply, Request, Work};
 use symbolize::{Reason, Writers};
 
-/// Parsers that wait for an order; beyond, the one that has waited longest is ended.
+/// Maximum number of parsers that wait for an order; beyond that, the one that has waited longest
+/// is ended.
 const IDLE_MAX: usize = 8;
 
-/// How long a parser is waited for that knows most files already.
+/// How long to wait for a busy parser that already knows most files.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// One of several for the same work that has had none for so long is ended: their memory holds
-/// the same.
+/// If there are several parsers for the same work, one without orders for this long is ended: their
+/// memory holds the same data.
 const SPARE: Duration = Duration::from_secs(10);
 
-/// How often an order is given whose parser ends over it: somebody may have ended it, or
-/// memory was short for a moment.
+/// How often an order is given if its parser ends while working on it: it may have been killed from
+/// outside, or memory was short for a moment.
 const TRIES: usize = 4;
 
-/// Work on a file that no parser has survived is not tried for so long.
+/// Work on a file that no parser has survived is not tried again for this long.
 const GIVEN_UP: Duration = Duration::from_secs(60);
 
-/// Files that are left alone; of more, the first are tried again sooner.
+/// Maximum number of files that are avoided; with more, the first ones are tried again sooner.
 const GIVEN_UP_MAX: usize = 256;
 
-/// CPU time for one order: more than anything takes that is of use.
+/// Maximum CPU time for one order: more than any useful work takes.
 const CPU: Duration = Duration::from_secs(20);
 
-/// The same on a machine that has no time for it.
+/// Maximum time for one order by the clock, on a machine that is too busy to give it the CPU time.
 const TIME: Duration = Duration::from_secs(120);
 
-/// The same of work that yields to everybody else.
+/// Maximum time by the clock for work of low priority.
 const TIME_BEHIND_OTHERS: Duration = Duration::from_secs(1200);
 
-/// How often it is looked how much CPU time an order has taken.
+/// How often the CPU time of an order is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Files that a parser is remembered to have read, the last ones.
+/// For each parser, maximum number of files that it is known to have read, the last ones.
 const KNOWN_MAX: usize = 64;
 
-/// A process that reads files of certain writers, for one kind of work.
+/// A process that reads files of certain writers (the users who can write to them), for one kind of
+/// work.
 #[derive(Debug)]
 struct Parser {
     reader: Reader,
     work: Work,
     writers: Writers,
     known: VecDeque<u64>,
-    /// When it had its last order.
+    /// Time of its last order.
     used: Instant,
 }
 
@@ -66,31 +68,33 @@ struct Parser {
 pub struct Parsers {
     pool: Arc<Pool>,
     state: Mutex<ParsersState>,
-    /// One has done its order, or has ended.
+    /// Notified when a parser has done its order or has ended.
     done: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct ParsersState {
-    /// Those that wait for an order, who had one last at the end.
+    /// The parsers that wait for an order, the one used last at the end.
     idle: Vec<Parser>,
-    /// What is being done, each by a parser of its own.
+    /// The orders that are being performed, each by a parser of its own.
     busy: Vec<(Work, Writers)>,
-    /// Files over which parsers for some work have ended, and until when that is not tried.
+    /// Files on which parsers for some work have ended, and until when that work is not tried
+    /// again.
     given_up: VecDeque<(Work, u64, Instant)>,
-    /// How many orders came to nothing.
+    /// Number of failed orders.
     failed: u64,
 }
 
-/// How giving an order failed.
+/// The ways in which an order can fail.
 enum Failed {
-    /// The order takes too long, and would in any other parser.
+    /// The order takes too long, and would do so in any other parser.
     InTime,
-    /// The parser has ended: by somebody, by a bound of memory, or by what it read.
+    /// The parser has ended: killed from outside, by a limit of memory, or because of what it read.
     Gone,
 }
 
 impl Parsers {
+    /// Starts without parsers; they are forked through `pool` when needed.
     pub fn new(pool: Arc<Pool>) -> Self {
         Self {
             pool,
@@ -99,7 +103,7 @@ impl Parsers {
         }
     }
 
-    /// Has an order performed; `ask` performs what the parser asks for.
+    /// Performs an order; `ask` performs the requests of the parser.
     pub fn perform(
         &self,
         order: &Order<'_>,
@@ -114,7 +118,7 @@ impl Parsers {
                 break;
             };
             match parser.perform(order, ask) {
-                // What a mistake left behind in it is not relied upon.
+                // The state that a fault left behind in the parser is not relied upon.
                 Ok(Err(Reason::Mistake)) => {
                     self.end(order, Some(&parser));
                     return Err(Reason::Mistake);
@@ -135,7 +139,7 @@ impl Parsers {
         Err(Reason::Refused)
     }
 
-    /// What came to nothing, in a sentence.
+    /// Returns a sentence about failed orders; `None` if there are none.
     pub fn note(&self) -> Option<String> {
         let failed = self.state().failed;
         (failed > 0).then(|| {
@@ -145,8 +149,9 @@ impl Parsers {
         })
     }
 
-    /// One that knows the file, or else any of its kind, or else a new one. From now on such
-    /// work counts as being done, until [`Parsers::give_back`] or [`Parsers::end`].
+    /// Returns a parser that knows the file, or else any idle one of its kind, or else a new one.
+    /// From now on such work counts as being performed, until [`Parsers::give_back`] or
+    /// [`Parsers::end`].
     fn take(&self, order: &Order<'_>) -> io::Result<Parser> {
         let is_it = |parser: &Parser| parser.work == order.work && parser.writers == order.writers;
         let knows = |parser: &Parser| is_it(parser) && parser.known.contains(&order.file);
@@ -183,7 +188,8 @@ impl Parsers {
         }
     }
 
-    /// An order is done: its parser may have another one, of which there are enough.
+    /// Returns a parser whose order is done, so that it may get another one; it is ended if there
+    /// are enough.
     fn give_back(&self, order: &Order<'_>, parser: Parser) {
         let now = Instant::now();
         let surplus: Vec<Parser> = {
@@ -209,7 +215,7 @@ impl Parsers {
         }
     }
 
-    /// An order came to nothing: its parser is ended, if it had one.
+    /// Handles a failed order: ends its parser, if it had one.
     fn end(&self, order: &Order<'_>, parser: Option<&Parser>) {
         self.state().end_work(order);
         self.done.notify_one();
@@ -223,7 +229,7 @@ impl Parsers {
     }
 }
 
-/// How long an order for such work may take by the clock.
+/// Maximum time for such work by the clock.
 fn time(work: Work) -> Duration {
     match work {
         Work::Names | Work::WantedTables | Work::JitNames => TIME,
@@ -231,19 +237,19 @@ fn time(work: Work) -> Duration {
     }
 }
 
-/// How long a parser is waited for that performs another order for the same work, before there is
-/// one more.
+/// How long to wait for a parser that performs another order for the same work, before one more is
+/// forked.
 fn patience(work: Work) -> Duration {
     match work {
         Work::Names | Work::Lines | Work::JitNames => PATIENCE,
-        // It keeps nothing of one file that would help with the next.
+        // Such a parser keeps nothing of one file that would help with the next.
         Work::Tables | Work::WantedTables => Duration::ZERO,
     }
 }
 
-/// Whether a parser may have a file that it asked for: an ELF file, which holds no secrets
-/// unless it is what was left of a process, and one that those who can write to the file that
-/// it is asked for could read, or root's.
+/// Whether a parser may have a file that it requested. It must be an ELF file, which holds no
+/// secrets unless it is a core dump, and it must be readable for those who can write to the file
+/// that the work is about, or belong to root.
 pub fn may_have(file: &OwnedFd, for_file_of: &Writers) -> bool {
     let Ok(file) = file.try_clone().map(File::from) else {
         return false;
@@ -260,11 +266,11 @@ pub fn may_have(file: &OwnedFd, for_file_of: &Writers) -> bool {
     is_program && (is_ours() || is_theirs())
 }
 
-/// `ET_CORE`, in either order of bytes.
+/// `ET_CORE`, in either byte order.
 const CORE_FILE: u8 = 4;
 
 impl ParsersState {
-    /// Such work is no longer being done.
+    /// Removes such work from the list of work being performed.
     fn end_work(&mut self, order: &Order<'_>) {
         let kind = (order.work, order.writers);
         if let Some(place) = self.busy.iter().position(|busy| *busy == kind) {

@@ -1,15 +1,15 @@
-//! How long a thread waits for answers, one after the other.
+//! Computes how long a thread waits for successive answers.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Below, a busy machine would look like a dead server.
+/// Minimum time to wait: with less, a busy machine would look like a dead server.
 const LEAST: Duration = Duration::from_millis(100);
 
-/// The part of the time that may be spent waiting in vain.
+/// The fraction (one in 20) of the time that may be spent waiting in vain.
 const SHARE: u32 = 20;
 
-/// Time to wait, used up by what did not answer.
+/// A budget of time to wait, which is used up by requests without an answer.
 #[derive(Debug)]
 pub struct Patience {
     most: Duration,
@@ -18,6 +18,7 @@ pub struct Patience {
 }
 
 impl Patience {
+    /// Starts with a full budget, `most` for an answer.
     pub fn new(most: Duration) -> Self {
         Self {
             most,
@@ -26,7 +27,7 @@ impl Patience {
         }
     }
 
-    /// For the next answer.
+    /// Returns the time to wait for the next answer.
     pub fn next(&mut self, now: Instant) -> Duration {
         let regained = now.saturating_duration_since(self.since) / SHARE;
         self.since = now;
@@ -34,21 +35,21 @@ impl Patience {
         self.left.max(LEAST.min(self.most))
     }
 
+    /// Takes the time of a request without an answer off the budget.
     pub fn waited_in_vain(&mut self, time: Duration) {
         self.left = self.left.saturating_sub(time);
     }
 }
 
-/// An answer that comes so soon costs nothing: on a busy machine a reader may have to wait
-/// for a CPU.
+/// An answer within this time costs nothing: on a busy machine a reader may have to wait for a CPU.
 const PROMPT: Duration = Duration::from_millis(5);
 
-/// The part of the time that the processes of a user may keep somebody waiting, whether they
-/// answer in the end or not.
+/// The fraction (one in 8) of the time that the processes of one user may keep a thread waiting,
+/// whether they answer in the end or not.
 const SHARE_OF_USER: u32 = 8;
 
-/// Time to wait for what may wait for processes of each user; only those have an entry for
-/// whom some of it is used up.
+/// Budgets for each user, for requests that may wait for that user's processes. Only users who have
+/// used up some of theirs have an entry.
 #[derive(Debug)]
 pub struct PatienceByUser {
     most: Duration,
@@ -56,6 +57,7 @@ pub struct PatienceByUser {
 }
 
 impl PatienceByUser {
+    /// Starts with full budgets, `most` for an answer.
     pub fn new(most: Duration) -> Self {
         Self {
             most,
@@ -63,13 +65,13 @@ impl PatienceByUser {
         }
     }
 
-    /// Whether somebody kept us waiting of late, so that it matters whose a process is.
+    /// Whether any user's processes caused delays recently, so that the owner of a process matters.
     pub fn is_strained(&self) -> bool {
         !self.used.is_empty()
     }
 
-    /// For the next answer that a user's process may hold up; `None` if that user is not
-    /// waited for now.
+    /// Returns the time to wait for the next answer that a user's process may delay; `None` if that
+    /// user's processes are not waited for now.
     pub fn next(&mut self, user: u32, now: Instant) -> Option<Duration> {
         let most = self.most;
         self.used.retain(|_, (used, since)| {
@@ -85,12 +87,12 @@ impl PatienceByUser {
         (left >= LEAST.min(most)).then_some(left)
     }
 
-    /// Whether so long is more than an answer may take for nothing.
+    /// Whether an answer that took this long is charged to the user.
     pub fn is_long(time: Duration) -> bool {
         time > PROMPT
     }
 
-    /// An answer that a user's process could hold up took so long, or did not come.
+    /// Charges the time of an answer that a user's process could delay, whether it came or not.
     pub fn waited(&mut self, user: u32, time: Duration, now: Instant) {
         let (used, _) = self.used.entry(user).or_insert((Duration::ZERO, now));
         *used += time;
@@ -106,7 +108,7 @@ mod tests {
         let mut patience = PatienceByUser::new(Duration::from_millis(700));
         let (mut now, begin) = (Instant::now(), Instant::now());
         let mut waited = Duration::ZERO;
-        // Answers that are slow, but come.
+        // The answers are slow, but arrive.
         while now - begin < Duration::from_secs(80) {
             assert_eq!(patience.next(8, now), Some(Duration::from_millis(700)));
             let took = match patience.next(7, now) {

@@ -1,4 +1,4 @@
-//! The readers, from outside: asked, waited for, given up.
+//! Reader processes from outside: sends requests, waits for answers, abandons readers.
 
 use super::answer::{MORE, NoAnswer, Waiting};
 use super::avoided::Avoided;
@@ -16,22 +16,24 @@ use symbolize::files::{Reply, Request};
 use symbolize::opener::Blocker;
 use symbolize::{Reason, RemoteFiles};
 
-/// Readers of a kind that wait for the next request; more are asked for only at once.
+/// Maximum number of idle readers of each kind; more exist only while there are more requests at
+/// once.
 pub const IDLE_MAX: usize = 2;
 
-/// Unpacking is work, and waits for nobody.
+/// How long to wait for unpacking, which needs CPU time and waits for nothing.
 const UNPACKING: Duration = Duration::from_secs(30);
 
-/// How long a reader is waited for only to see how it is confined.
+/// How long to wait for a reader that is started only to see how it is confined.
 const CONFINED: Duration = Duration::from_secs(1);
 
-/// From so many that do not end on, nobody new is sent where it is not known to be safe,
+/// From this number of readers that do not end on, file systems that are not known to be safe are
+/// not accessed.
 const STUCK_CAREFUL: u32 = 8;
 
-/// and from so many on nobody is sent at all.
+/// From this number of readers that do not end on, no file is accessed at all.
 const STUCK_MAX: u32 = 32;
 
-/// All readers.
+/// All reader processes.
 #[derive(Debug)]
 pub struct Pool {
     state: Mutex<PoolState>,
@@ -40,35 +42,39 @@ pub struct Pool {
 #[derive(Debug)]
 struct PoolState {
     spawner: Spawner,
-    /// Readers that wait for a request. Each answers only those of its kind: with our rights,
-    /// or with the user's.
+    /// Readers that wait for a request. Each answers only requests of its kind: with proftop's
+    /// rights, or with the user's.
     idle: Vec<(For, Reader)>,
     avoided: Avoided,
-    /// What could not be unpacked.
+    /// Number of files that could not be unpacked.
     packed: u64,
-    /// That were killed and have not ended, when a reader was last forked.
+    /// Number of readers that were killed and had not ended, when a reader was last forked.
     stuck: u32,
     cpu: CpuTimes,
 }
 
-/// A process of ours, and the way to it.
+/// A reader or parser process, and the socket to it.
 #[derive(Debug)]
 pub struct Reader {
+    /// proftop's end of the socket.
     pub socket: UnixStream,
+    /// What was received and not yet taken.
     pub inbox: Inbox,
+    /// The process number of the reader.
     pub pid: u32,
 }
 
-/// How asking a reader failed.
+/// The ways in which a request to a reader can fail.
 pub enum Failed {
-    /// It has not answered in time. It was there, unless it had no CPU: then its place is
-    /// not to blame.
+    /// It has not answered in time while it was at this place; `None` if it had no CPU: then the
+    /// place is not to blame.
     InTime(Option<Blocker>),
-    /// It is gone: killed by somebody, or by the request.
+    /// It has ended: killed from outside, or by the request.
     Gone,
 }
 
 impl Pool {
+    /// Starts without readers; `spawner` forks them when needed.
     pub fn new(spawner: Spawner) -> Self {
         let mut cpu = CpuTimes::default();
         cpu.add(spawner.pid());
@@ -84,6 +90,7 @@ impl Pool {
         }
     }
 
+    /// Returns sentences about what did not answer or could not be unpacked.
     pub fn notes(&self) -> Vec<String> {
         let state = self.state();
         let sentence = |place| match place {
@@ -103,10 +110,11 @@ impl Pool {
         state.avoided.all().map(sentence).chain(packed).collect()
     }
 
-    /// How far a reader is confined; `None` if there can be none, or it cannot be seen.
+    /// Returns how far a reader is confined; `None` if there can be no reader, or it cannot be
+    /// read.
     pub fn confined(&self) -> Option<Confined> {
         let (mut reader, terms) = self.take(RemoteFiles::Skip, For::Targets).ok()?;
-        // One that answers is confined: that is what it does first.
+        // A reader that answers is confined, as it confines itself first.
         let pid = std::process::id();
         let request = Request::CommandLine { pid };
         if reader
@@ -121,20 +129,20 @@ impl Pool {
         seen.ok()
     }
 
-    /// The CPU time of the readers and of the process that forks them.
+    /// Returns the CPU time of the readers and of the process that forks them.
     pub fn cpu_time(&self) -> Duration {
         let mut state = self.state();
         state.cpu.sum()
     }
 
-    /// The memory of all of them that is no file's.
+    /// Returns the private memory of all of them, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         let state = self.state();
         let each = state.cpu.pids().map(memory::own_bytes_of);
         each.sum()
     }
 
-    /// No more requests: the readers end.
+    /// Ends the readers; there will be no more requests.
     pub fn end(&self) {
         self.state().spawner.end();
     }
@@ -143,7 +151,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A reader, and on which terms it is sent.
+    /// Returns an idle or new reader, and the terms of its next request.
     pub fn take(&self, remote: RemoteFiles, for_whom: For) -> io::Result<(Reader, Terms)> {
         let mut state = self.state();
         let is_it = |(its, _): &(For, Reader)| *its == for_whom;
@@ -159,19 +167,19 @@ impl Pool {
         Ok((reader, terms))
     }
 
-    /// One more process, for what is not a reader's.
+    /// Forks one more process, for other work than that of a reader.
     pub fn spawn(&self, for_whom: For) -> io::Result<Reader> {
         self.state().spawn(for_whom)
     }
 
-    /// Ends a process of ours.
+    /// Ends a reader or parser.
     pub fn end_one(&self, pid: u32) {
         self.state().kill(pid);
     }
 
-    /// Has something unpacked by a process of its own, once: if that process is ended, by a
-    /// limit or for lack of memory, the next one would be as well. What one stranger left in
-    /// it is not there for the next.
+    /// Unpacks something in a process of its own, in one attempt: if that process is ended, by a
+    /// limit or for lack of memory, the next one would be as well. The process is not used again,
+    /// so that untrusted data cannot affect the next file.
     pub fn unpack(&self, request: &Request<'_>) -> Result<Reply, Reason> {
         let unpacked = self.unpack_once(request);
         if unpacked.is_err() {
@@ -189,7 +197,7 @@ impl Pool {
         answer.map_or(Err(Reason::Refused), |(reply, _)| reply)
     }
 
-    /// A reader that has answered waits for the next request, unless there are enough.
+    /// Takes back a reader that has answered; it is ended if there are enough idle ones.
     pub fn give_back(&self, for_whom: For, reader: Reader, was_at: Option<Blocker>) {
         let mut state = self.state();
         if let Some(place) = was_at {
@@ -203,7 +211,7 @@ impl Pool {
         }
     }
 
-    /// Ends a reader that has not answered, and avoids where it was.
+    /// Ends a reader that has not answered, and avoids the place where it was.
     pub fn give_up(&self, reader: &Reader, was_at: Option<Blocker>) {
         let mut state = self.state();
         state.kill(reader.pid);
@@ -236,7 +244,7 @@ impl PoolState {
 }
 
 impl Reader {
-    /// Has a reader perform a request, within that time.
+    /// Sends a request to a reader, and waits for the answer within that time.
     pub fn ask(
         &mut self,
         request: &Request<'_>,

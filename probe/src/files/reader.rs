@@ -1,4 +1,4 @@
-//! A process that performs requests, one after the other, and may get stuck.
+//! A process that performs requests, one after the other, and that may get stuck.
 
 use super::message::{Terms, Word, read_request, write_word};
 use super::socket::{Inbox, send};
@@ -7,11 +7,11 @@ use std::os::unix::net::UnixStream;
 use symbolize::Reason;
 use symbolize::opener::{Blocker, Mounts, Opening, Watch};
 
-/// Tells the other side where it is about to wait, and keeps away from what is avoided.
+/// Reports each place before it may wait there, and keeps away from avoided places.
 struct Announcing<'a> {
     socket: BorrowedFd<'a>,
     terms: &'a Terms,
-    /// Where the request itself says that it waits at first.
+    /// The place at which the request itself begins to wait, which needs no report.
     told: Option<Blocker>,
 }
 
@@ -22,7 +22,8 @@ impl Watch for Announcing<'_> {
             return Err(Reason::Remote);
         }
         if self.told != Some(place) {
-            // If nobody listens any more, the next message ends this process.
+            // Errors are ignored: if the other end is closed, reading the next message ends this
+            // process.
             _ = send(self.socket, &write_word(&Word::Entering(place)), &[]);
         }
         self.told = None;
@@ -30,7 +31,7 @@ impl Watch for Announcing<'_> {
     }
 }
 
-/// Until nobody asks any more.
+/// Serves requests until the other end closes.
 pub fn serve(socket: &UnixStream) {
     let (mut inbox, mut mounts) = (Inbox::default(), Mounts::default());
     while let Ok((message, files)) = inbox.receive(socket, None) {

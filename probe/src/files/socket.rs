@@ -1,4 +1,4 @@
-//! Bytes and open files between two processes of ours.
+//! Sends bytes and open files between two of proftop's processes.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
@@ -11,33 +11,33 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 use symbolize::files::ORDER_FILES_MAX;
 
-/// Of one message: a request has two, the file itself and a root.
+/// Maximum number of files in one message; an order for a parser has the most.
 pub const FILES_MAX: usize = ORDER_FILES_MAX;
 
-/// The list of mappings of a process is the longest.
+/// Maximum length of a message. The list of mappings of a process is the longest.
 const BYTES_MAX: usize = 20 << 20;
 
-/// Room for what is received at once: most messages are short.
+/// Minimum size of the receive buffer: most messages are short.
 const PIECE_MIN: usize = 4 << 10;
 const PIECE_MAX: usize = 64 << 10;
 
-/// A message begins with its length, in four bytes, and the number of its files, in one.
+/// Length of the head of a message: four bytes for its length, one for the number of its files.
 ///
 /// The number is needed because a stream socket may deliver the end of one message and
 /// the files of the next in one piece.
 const HEAD: usize = 5;
 
-/// What has come and was not taken yet.
+/// What was received and not yet taken.
 #[derive(Debug, Default)]
 pub struct Inbox {
     bytes: Vec<u8>,
     files: Vec<OwnedFd>,
-    /// Where the next piece is received. It stays, as clearing it for each piece took longer than
-    /// all else that is done with a short message.
+    /// Buffer for the next piece. It is kept, as clearing a new one for each piece took longer than
+    /// everything else that is done with a short message.
     room: Vec<u8>,
 }
 
-/// Sends a message. Files go with its first byte.
+/// Sends a message. Its files are sent with its first byte.
 pub fn send(socket: impl AsFd, message: &[u8], files: &[BorrowedFd<'_>]) -> io::Result<()> {
     let len = u32::try_from(message.len()).map_err(io::Error::other)?;
     let count = u8::try_from(files.len()).map_err(io::Error::other)?;
@@ -83,7 +83,7 @@ impl Inbox {
         }
     }
 
-    /// The first message, if all of it has come. Its files came with its first byte.
+    /// Returns the first message, if it is complete. Its files came with its first byte.
     fn take(&mut self) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
         let Some((head, rest)) = self.bytes.split_first_chunk::<HEAD>() else {
             return Ok(None);
@@ -105,8 +105,8 @@ impl Inbox {
         Ok(Some((message, self.files.drain(..count).collect())))
     }
 
-    /// Appends what has come to the bytes. Little room is made for the first piece of a message,
-    /// and more only where its head announces more.
+    /// Receives the next piece and appends it to the bytes. The buffer is small for the first piece
+    /// of a message, and is larger only if the head announces more.
     fn fill(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES_MAX))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -137,7 +137,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// How many bytes of the first message have not come yet, as its head tells.
+    /// Returns the number of bytes of the first message that are still missing, according to its
+    /// head.
     fn missing(&self) -> usize {
         let len = self.bytes.first_chunk::<4>();
         let len = len.map_or(0, |len| u32::from_le_bytes(*len) as usize);
@@ -195,7 +196,7 @@ mod tests {
     fn files_belong_to_the_message_that_they_were_sent_with() {
         let (one, other) = UnixStream::pair().unwrap();
         let file = tempfile::tempfile().unwrap();
-        // Both are there before the first is asked for: they may come in one piece.
+        // Both are sent before the first is received: they may come in one piece.
         send(&one, b"first", &[]).unwrap();
         send(&one, b"second", &[file.as_fd()]).unwrap();
         let mut inbox = Inbox::default();

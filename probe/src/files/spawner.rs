@@ -1,5 +1,5 @@
-//! The process that forks readers and kills them. It opens nothing and asks nobody, so
-//! that it never waits for anything but orders.
+//! The process that forks readers and kills them. It opens no files and sends no requests, so that
+//! it never waits for anything but orders.
 
 use super::answer::{MORE, Waiting};
 use super::parser::{self, TableMaker};
@@ -16,63 +16,65 @@ use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// What the spawner and readers are called.
+/// The name of the spawner and of the reader processes.
 const NAME: &std::ffi::CStr = c"proftop-files";
 
-/// What those are called that have no rights.
+/// The name of processes without rights.
 const NAME_WITHOUT_RIGHTS: &std::ffi::CStr = c"proftop-parser";
 
-/// An answer to an order takes a fork.
+/// How long to wait for the answer to an order, which takes a fork.
 const ANSWER: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether those killed have ended: they may be stuck for good.
+/// How often the killed readers are checked for having ended: they may be stuck for good.
 const REAP: Duration = Duration::from_secs(1);
 
-/// How long it is waited for at the end.
+/// How long to wait for killed readers at the end.
 const LAST_REAP: Duration = Duration::from_millis(100);
 
-/// No process has these numbers.
+/// The orders that are not a pid to kill: no process has these numbers.
 const SPAWN: u32 = 0;
 const SPAWN_FOR_USER: u32 = u32::MAX - 1;
 const SPAWN_UNPACKING: u32 = u32::MAX - 2;
 const SPAWN_PARSING: u32 = u32::MAX - 3;
 const END: u32 = u32::MAX;
 
-/// With whose rights a reader opens files.
+/// The rights that a reader has when it opens files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum For {
-    /// Ours, as far as they are for reading.
+    /// proftop's rights, as far as they are for reading.
     Targets,
-    /// Those of the invoking user.
+    /// The rights of the invoking user.
     User,
-    /// It opens none: it unpacks what it is given, once.
+    /// None, as it opens no files: it unpacks one file that it is given, and ends.
     Unpacking,
-    /// The same, but that it understands files, one after the other.
+    /// None either, as it opens no files: it parses files that it is given, one after the other.
     Parsing,
 }
 
-/// The other end of the spawner.
+/// proftop's end of the spawner.
 #[derive(Debug)]
 pub struct Spawner {
     socket: UnixStream,
     inbox: Inbox,
     pid: Pid,
-    /// Answers that were given up, and are still to come.
+    /// Number of answers that are no longer waited for, and are still to come.
     late: u32,
 }
 
 /// A reader that was just forked.
 #[derive(Debug)]
 pub struct Spawned {
+    /// proftop's end of the reader's socket.
     pub socket: UnixStream,
+    /// The process number of the reader.
     pub pid: u32,
-    /// Readers that were killed and have not ended.
+    /// Number of readers that were killed and have not ended.
     pub stuck: u32,
 }
 
 /// Forks the spawner.
 pub fn start(make_table: TableMaker) -> io::Result<Spawner> {
-    // Found out here once, and known to all that are forked: they start no programs.
+    // Determined here once, so that all forked processes have it: they start no programs.
     UserRights::current();
     let (ours, theirs) = UnixStream::pair()?;
     let parent = rustix::process::getpid();
@@ -91,7 +93,7 @@ pub fn start(make_table: TableMaker) -> io::Result<Spawner> {
         None => child(|| {
             drop(ours);
             begin(&theirs, parent)?;
-            // It can be relied upon from here on.
+            // The spawner is ready from here on.
             send(&theirs, b"ready", &[])?;
             apply(&theirs, make_table);
             Ok(())
@@ -100,7 +102,7 @@ pub fn start(make_table: TableMaker) -> io::Result<Spawner> {
 }
 
 impl Spawner {
-    /// One more reader.
+    /// Forks one more reader.
     pub fn spawn(&mut self, for_whom: For) -> io::Result<Spawned> {
         let (ours, theirs) = UnixStream::pair()?;
         let order = match for_whom {
@@ -111,7 +113,8 @@ impl Spawner {
         };
         send(&self.socket, &order.to_le_bytes(), &[theirs.as_fd()])?;
         self.late += 1;
-        // Of a reader whose answer was given up the other end of its socket is closed: it ends.
+        // The other end of the socket of a reader whose answer was given up is closed here, so that
+        // it ends.
         while self.late > 1 {
             self.receive()?;
             self.late -= 1;
@@ -139,19 +142,19 @@ impl Spawner {
         Ok(answer)
     }
 
-    /// Its process.
+    /// Returns the process number of the spawner.
     pub fn pid(&self) -> u32 {
         self.pid.as_raw_pid().cast_unsigned()
     }
 
     /// Ends a reader, whatever it is doing, as soon as the kernel allows it.
     pub fn kill(&self, pid: u32) {
-        // A spawner that is gone has taken its readers along.
+        // Errors are ignored: if the spawner is gone, its readers are gone as well.
         _ = send(&self.socket, &pid.to_le_bytes(), &[]);
     }
 
-    /// Ends it, and with it all readers, and waits a moment for that: whoever takes in
-    /// orphans may never look at them.
+    /// Ends the spawner, and with it all readers, and waits a moment for that: the process that
+    /// adopts orphans may never wait for them.
     pub fn end(&self) {
         _ = send(&self.socket, &END.to_le_bytes(), &[]);
         let deadline = Instant::now() + 2 * LAST_REAP;
@@ -162,20 +165,20 @@ impl Spawner {
     }
 }
 
-/// The readers that were forked, as their parent knows them.
+/// The forked readers, in their parent.
 #[derive(Debug)]
 struct Readers {
-    /// What they may ask of the kernel; an error where it can keep them from nothing.
+    /// The filter of system calls for readers; an error if the kernel can enforce none.
     filter: io::Result<Filter>,
-    /// The same of those that open no files.
+    /// The filter of system calls for processes that open no files.
     without_files: io::Result<Filter>,
-    /// Whose death was not seen yet.
+    /// Readers whose end was not seen yet.
     all: HashSet<Pid>,
     killed: HashSet<Pid>,
     make_table: TableMaker,
 }
 
-/// Runs until the other end says that it is over, or is closed. An order is the pid of a
+/// Performs orders until the other end orders the end, or is closed. An order is the pid of a
 /// reader to kill, or one of the numbers above.
 fn apply(orders: &UnixStream, make_table: TableMaker) {
     let mut inbox = Inbox::default();
@@ -233,8 +236,8 @@ impl Readers {
                 _ = rustix::thread::set_name(NAME_WITHOUT_RIGHTS);
             }
             // The kernel forgets the signal for a parent's death (`die_with`) when a process
-            // changes its user, and the filter refuses to ask for it again: so it is asked
-            // for between the two.
+            // changes its user, and the filter forbids setting it again: so it is set between the
+            // two.
             match for_whom {
                 For::Targets | For::Unpacking | For::Parsing => confine::own_nothing_if_root(),
                 For::User => UserRights::current().take_on_for_files()?,
@@ -254,7 +257,7 @@ impl Readers {
         })
     }
 
-    /// One that has not been waited for keeps its pid.
+    /// Kills a reader. One that was not reaped keeps its pid, so that no other process can be hit.
     fn kill(&mut self, pid: u32) {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid.filter(|pid| self.all.contains(pid)) {
@@ -270,7 +273,7 @@ impl Readers {
         self.killed.retain(|pid| self.all.contains(pid));
     }
 
-    /// Those that are stuck are left to whoever takes in orphans.
+    /// Kills all readers. Those that are stuck are left to the process that adopts orphans.
     fn end(&mut self) {
         for pid in &self.all {
             _ = kill_process(*pid, Signal::KILL);
@@ -283,18 +286,17 @@ impl Readers {
     }
 }
 
-/// What the spawner does first: nothing of the user's may be held by it, or by readers
-/// that are stuck.
+/// Prepares the spawner: it must hold nothing of the user's, nor may readers that are stuck.
 fn begin(orders: &UnixStream, parent: Pid) -> io::Result<()> {
     _ = rustix::thread::set_name(NAME);
-    // Its own session: what the terminal says to us is not for it.
+    // Its own session: signals of the terminal to proftop must not reach it.
     _ = setsid();
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
         // SAFETY: no handler is installed, the signal is only ignored.
         unsafe { libc::signal(signal, libc::SIG_IGN) };
     }
     die_with(parent)?;
-    // Where the kernel refuses that, readers work with the rights that we have.
+    // If the kernel refuses that, readers work with all of proftop's rights.
     _ = confine::spawner();
     {
         let nothing = std::fs::File::options()
@@ -310,7 +312,7 @@ fn begin(orders: &UnixStream, parent: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// However the parent ends, this process ends with it.
+/// Makes this process end with its parent, however the parent ends.
 fn die_with(parent: Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if rustix::process::getppid() == Some(parent) {
@@ -320,7 +322,7 @@ fn die_with(parent: Pid) -> io::Result<()> {
     }
 }
 
-/// Descriptors that a shell left open to us.
+/// Closes the descriptors that a shell left open to proftop.
 fn close_all_but(kept: &UnixStream) {
     let kept = kept.as_raw_fd().cast_unsigned();
     for (first, last) in [(3, kept.saturating_sub(1)), (kept + 1, u32::MAX)] {
@@ -336,7 +338,7 @@ fn close(socket: &UnixStream) {
     unsafe { libc::close(socket.as_raw_fd()) };
 }
 
-/// The child's pid; `None` in the child.
+/// Forks; returns the child's pid, and `None` in the child.
 fn fork() -> io::Result<Option<Pid>> {
     // SAFETY: there is one thread, at the beginning of `main` and in the spawner, so that
     // no lock is held by another.
@@ -346,7 +348,7 @@ fn fork() -> io::Result<Option<Pid>> {
     }
 }
 
-/// Runs a forked process. What belongs to its parent is neither unwound nor flushed.
+/// Runs a forked process. Nothing that belongs to its parent is unwound or flushed.
 fn child(work: impl FnOnce() -> io::Result<()>) -> ! {
     let done = faults::catch("reading files of targets", work);
     let status = i32::from(!matches!(done, Ok(Ok(()))));

@@ -1,5 +1,5 @@
 //! The programs of probes of calls. They are loaded with the first probe: the kernel takes as long
-//! to verify them as everything else, and most runs have no probes.
+//! to verify them as for everything else, and most runs have no probes.
 
 use super::multi::MadeMaps;
 use super::objects::BpfObject;
@@ -13,21 +13,22 @@ use probe_ebpf::calls::PROBES_MAX;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, PoisonError};
 
-/// The first Linux whose links for several breakpoints count right: see
+/// The first Linux whose links for several breakpoints count correctly: see
 /// `probe/src/events/call/attach/multi.rs`.
 const MULTI_SINCE: (u32, u32) = (6, 12);
 
-/// What is had once the programs are loaded.
+/// The result of loading the programs.
 pub struct LoadedCalls {
+    /// The maps that the programs share.
     pub maps: CallMaps,
-    /// What could not be had, in words.
+    /// What is not available, in sentences.
     pub notes: Vec<String>,
-    /// Instructions the verifier looked at, by program.
+    /// Number of instructions that the verifier processed, by program.
     pub verified: Vec<(&'static str, u32)>,
 }
 
 impl Object {
-    /// Loads the programs of calls; once.
+    /// Loads the programs of calls; may be called once.
     pub fn load_calls(&mut self) -> Result<LoadedCalls, Error> {
         if let Some(why) = self.no_calls.replace(Error::NoCalls) {
             return Err(why);
@@ -59,13 +60,13 @@ impl Object {
     }
 }
 
-/// What programs for links need later, of an object that was just loaded. None if the kernel has
-/// no such links, or they are not right.
+/// Returns the maps that programs for links need later, from an object that was just loaded. `None`
+/// if the kernel has no such links, or they do not count correctly.
 pub(super) fn maps_for_links(object: &Ebpf) -> Option<MadeMaps> {
     kernel_is_at_least(MULTI_SINCE).then(|| MadeMaps::of(object))
 }
 
-/// For links if there are maps for them, else for perf events.
+/// Loads the programs: for links if there are maps for them, else for perf events.
 fn load(
     object: &mut Ebpf,
     made: Option<MadeMaps>,
@@ -109,7 +110,7 @@ fn load_call(object: &mut Ebpf, name: &'static str) -> Result<OwnedFd, Error> {
     fd.map_err(refused(name))
 }
 
-/// Loads the program of a tracepoint: that at this place among them.
+/// Loads the program for the tracepoint at this place in the list.
 fn load_point(object: &mut Ebpf, place: usize) -> Result<ProgramFd, Error> {
     let name = call::POINTS.get(place);
     let name = *name.ok_or(Error::Foreign("program for so many tracepoints"))?;

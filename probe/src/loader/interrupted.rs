@@ -1,24 +1,24 @@
-//! Loading a program although signals come.
+//! Loads a program in spite of signals.
 //!
-//! The kernel gives up verifying a program, with `EAGAIN`, as soon as its thread has a signal to
+//! The kernel stops verifying a program, with `EAGAIN`, as soon as its thread has a signal to
 //! handle (`do_check` in kernel/bpf/verifier.c). A change of the terminal's size while proftop
-//! starts is such a signal. It says nothing about the program, which is loaded again.
+//! starts is such a signal. This says nothing about the program, which is loaded again.
 
 use std::io;
 use std::thread::sleep;
 use std::time::Duration;
 
-/// How often a program is given to the kernel. libbpf tries five times.
+/// Maximum number of attempts to load a program. libbpf makes five.
 pub const ATTEMPTS: u32 = 20;
 
-/// Between two attempts, so that signals that follow each other have come: at first this, each
-/// time twice as long, and at most [`LONGEST_PAUSE`]. All together that is under a second.
+/// Pause between two attempts, so that a series of signals can end: this one first, each next one
+/// twice as long, and at most [`LONGEST_PAUSE`]. In total that is less than a second.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// Calls `load` again as long as a signal interrupts it, [`ATTEMPTS`] times at most, and returns what
-/// the last call returned. `cause` returns the kernel's error that is in an error of `load`; None
-/// if there is none in it.
+/// Calls `load` again as long as a signal interrupts it, at most [`ATTEMPTS`] times, and returns
+/// the result of the last call. `cause` returns the kernel's error that an error of `load`
+/// contains; `None` if it contains none.
 pub fn again<T, E>(
     mut load: impl FnMut() -> Result<T, E>,
     cause: impl Fn(&E) -> Option<&io::Error>,

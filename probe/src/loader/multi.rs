@@ -1,8 +1,8 @@
 //! Programs for breakpoints that are attached to many places at once (*uprobe multi*).
 //!
-//! The kernel wants to be told when such a program is loaded, and aya does not tell it. So the
-//! object is read once more, its programs are made ready as aya has made them, with the maps
-//! that aya has made, and are loaded from here.
+//! The kernel requires an attach type when such a program is loaded, which aya does not set. So the
+//! object is read once more, its programs are prepared as aya prepares them, with the maps that aya
+//! has made, and are loaded from here.
 
 use super::interrupted;
 use crate::bpf_call::{UPROBE_MULTI, descriptor};
@@ -18,12 +18,13 @@ const PROG_LOAD: u32 = 5;
 const BTF_LOAD: u32 = 18;
 const KPROBE: u32 = 2;
 
-/// The maps of an object that aya has made.
+/// The maps that aya has made for an object, by name.
 #[derive(Debug)]
 pub struct MadeMaps(HashMap<String, OwnedFd>);
 
 impl MadeMaps {
-    /// Holds the maps of an object, as long as it has all of them: later some are taken out.
+    /// Takes the maps of an object. Has to be called while it has all of them: later some are taken
+    /// out.
     pub fn of(object: &Ebpf) -> MadeMaps {
         let held = |(name, map): (&str, &Map)| {
             let held = data_of(map)?.fd().as_fd().try_clone_to_owned();
@@ -33,8 +34,8 @@ impl MadeMaps {
     }
 }
 
-/// Loads these programs of an object whose maps are there already. What is wrong is told as a
-/// refusal of the first one.
+/// Loads these programs of an object whose maps exist already. An error is reported as a refusal of
+/// the first program.
 pub fn load<const N: usize>(
     object: &[u8],
     made: &MadeMaps,
@@ -47,10 +48,10 @@ pub fn load<const N: usize>(
     Ok(loaded?.try_into().expect("as many as there are names"))
 }
 
-/// Programs whose references to maps and to each other are in place.
+/// Programs in which references to maps and to each other are resolved.
 struct Prepared {
     object: Object,
-    /// Its types, by which the kernel verifies some functions for themselves.
+    /// Its types (BTF), which the kernel needs to verify some functions separately.
     types: Option<OwnedFd>,
 }
 
@@ -77,7 +78,7 @@ fn prepare(bytes: &[u8], made: &MadeMaps) -> Result<Prepared, String> {
     Ok(Prepared { object, types })
 }
 
-/// `None` for kinds of maps that the object does not have.
+/// Returns the data of a map; `None` for kinds of maps that the object does not have.
 fn data_of(map: &Map) -> Option<&MapData> {
     match map {
         Map::Array(data)

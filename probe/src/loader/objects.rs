@@ -1,7 +1,7 @@
-//! The BPF objects, and which of them this kernel gets.
+//! The BPF objects, and the choice of the one for this kernel.
 //!
-//! They are built from `probe-ebpf/` by `cargo xtask ebpf`, and packed by this crate's `build.rs`: an
-//! eighth of their size, in a program that is copied to servers.
+//! They are built from `probe-ebpf/` by `cargo xtask ebpf`, and compressed by this crate's
+//! `build.rs` to an eighth of their size, as the program is copied to servers.
 
 use super::Settings;
 use crate::error::Error;
@@ -11,25 +11,26 @@ use aya::sys::{BpfHelper, is_helper_supported};
 use lzma_rust2::Lzma2Reader;
 use std::io::Read as _;
 
-/// As in `build.rs`.
+/// Size of the dictionary, as in `build.rs`.
 const WINDOW: u32 = 1 << 20;
 
-/// The object of this machine.
+/// The object for this machine, compressed.
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/object.lzma2"));
 
-/// That for kernels without `bpf_loop`, as it differs from the other one. Empty where there is none.
+/// The object for kernels without `bpf_loop`, stored as the difference to the other one. Empty on
+/// machines without such an object.
 static WITHOUT_LOOP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/without_loop.lzma2"));
 
 /// A BPF object.
 pub struct BpfObject {
     pub bytes: Vec<u8>,
-    /// It is the one for kernels without `bpf_loop`: of the events it has the clock's alone.
+    /// Whether it is the object for kernels without `bpf_loop`, whose only event is the clock.
     pub is_without_loop: bool,
 }
 
 impl BpfObject {
-    /// Chooses the object by what the kernel has. Is an error if these settings ask for what only the
-    /// other object has: perf can count waits.
+    /// Chooses the object by the helpers that the kernel has. Returns an error if these settings
+    /// require something that only the usual object has: then perf can count waits.
     pub fn choose(settings: &Settings) -> Result<Self, Error> {
         if !settings.without_loop && has_loop() {
             return Ok(Self::usual());
@@ -40,6 +41,7 @@ impl BpfObject {
         Self::without_loop().ok_or(Error::NoLoop)
     }
 
+    /// Returns the object for kernels with `bpf_loop`.
     pub fn usual() -> Self {
         Self {
             bytes: unpack(OBJECT, None),
@@ -47,7 +49,8 @@ impl BpfObject {
         }
     }
 
-    /// `None` on machines for which there is no such object yet.
+    /// Returns the object for kernels without `bpf_loop`; `None` on machines for which there is
+    /// none yet.
     pub fn without_loop() -> Option<Self> {
         THIS.walks_without_loop.then(|| Self {
             bytes: unpack(WITHOUT_LOOP, Some(&unpack(OBJECT, None))),
@@ -56,8 +59,8 @@ impl BpfObject {
     }
 }
 
-/// Whether the kernel has the helper that runs a loop. If it cannot be asked, loading the usual object
-/// says why.
+/// Whether the kernel has the helper that runs a loop. If that cannot be found out, loading the
+/// usual object reports the reason.
 fn has_loop() -> bool {
     is_helper_supported(ProgramType::PerfEvent, BpfHelper::BPF_FUNC_loop).unwrap_or(true)
 }

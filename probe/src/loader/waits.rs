@@ -1,9 +1,9 @@
-//! The programs of waits. They are loaded and attached when waits are followed: from the start of
-//! a run, or later in it.
+//! The programs of waits. They are loaded and attached when waits are followed: at the start of a
+//! run, or later.
 //!
-//! Until then the map of threads has room for one. aya has put the number of that map's descriptor
-//! into the instructions of the programs already, so that a larger map takes over the number
-//! before the kernel sees them.
+//! Until then the map of threads has room for one entry. aya has already put the number of that
+//! map's descriptor into the instructions of the programs, so a larger map takes over that number
+//! before the programs are loaded.
 
 use super::{Object, load_program, program, refused, take, take_map, verified_instructions};
 use crate::btf::KernelTypes;
@@ -20,18 +20,19 @@ use probe_ebpf::waits::places::PLACES;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::PoisonError;
 
-/// What is had once the programs run.
+/// The result of loading the programs.
 pub struct LoadedWaits {
+    /// The maps that the programs share.
     pub maps: WaitMaps,
-    /// What could not be had, in words.
+    /// What is not available, in sentences.
     pub notes: Vec<String>,
-    /// Instructions the verifier looked at, by program.
+    /// Number of instructions that the verifier processed, by program.
     pub verified: Vec<(&'static str, u32)>,
 }
 
 impl Object {
     /// Loads the programs of waits, and attaches them. The error is a sentence; then none of them
-    /// stays attached. Once it has worked it is not called again.
+    /// stays attached. It is not called again once it has succeeded.
     pub fn load_waits(&self) -> Result<LoadedWaits, String> {
         let mut object = self.ebpf.lock().unwrap_or_else(PoisonError::into_inner);
         let loaded = match &self.no_waits {
@@ -86,10 +87,10 @@ fn load(object: &mut Ebpf) -> Result<LoadedWaits, Error> {
     })
 }
 
-/// The map of what is known of threads.
+/// The name of the map with the state of threads.
 const THREADS: &str = "THREADS";
 
-/// Puts a map with room for all threads in the place of the small one, and returns it.
+/// Replaces the small map by one with room for all threads, and returns it.
 fn make_room(object: &Ebpf) -> Result<MapData, Error> {
     /// `BPF_MAP_TYPE_ARRAY` of uapi/linux/bpf.h.
     const ARRAY: u32 = 2;
@@ -119,7 +120,7 @@ fn make_room(object: &Ebpf) -> Result<MapData, Error> {
     Ok(large)
 }
 
-/// The map that the programs keep threads in, as we share it. aya takes the one of the object for
+/// Returns the map of threads as it is shared with the programs. aya takes the object's map to be
 /// as small as it was made.
 fn shared(object: &mut Ebpf, threads: MapData) -> Result<Threads, Error> {
     const PLACES: &str = "THREAD_PLACES";
@@ -135,7 +136,7 @@ fn shared(object: &mut Ebpf, threads: MapData) -> Result<Threads, Error> {
     }
 }
 
-/// Loads the programs that follow switches, all before the first is attached.
+/// Loads the programs that follow context switches, all of them before the first is attached.
 fn attach(object: &mut Ebpf, types: &Btf) -> Result<(), Error> {
     for (name, tracepoint) in wait::PROGRAMS {
         let program: &mut BtfTracePoint = program(object, name)?;
@@ -148,17 +149,17 @@ fn attach(object: &mut Ebpf, types: &Btf) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes those out of the kernel that are in it already.
+/// Unloads those of the programs that are already loaded.
 fn detach(object: &mut Ebpf) {
     for (name, _) in wait::PROGRAMS {
         if let Ok(program) = program::<BtfTracePoint>(object, name) {
-            // It fails for those that were not loaded.
+            // This fails for programs that were not loaded.
             _ = program.unload();
         }
     }
 }
 
-/// Loads the program that tells of waits which are not over.
+/// Loads the program that lists waits which are not over.
 fn load_open(object: &mut Ebpf, types: &Btf) -> Result<ProgramFd, Error> {
     let name = wait::OPEN;
     let program: &mut Iter = program(object, name)?;
@@ -167,23 +168,29 @@ fn load_open(object: &mut Ebpf, types: &Btf) -> Result<ProgramFd, Error> {
     fd.map_err(refused(name))
 }
 
-/// Where the programs of waits find what they read of a task.
+/// Offsets of the fields of a task that the programs of waits read.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Waiting {
+    /// `pid` in `task_struct`, which is the thread's number.
     pub pid: u32,
+    /// `tgid` in `task_struct`, which is the number of its process.
     pub tgid: u32,
+    /// `flags` in `task_struct`.
     pub flags: u32,
+    /// The byte of `task_struct` with the bit `in_iowait`.
     pub iowait: u32,
+    /// The mask of that bit in its byte.
     pub iowait_bit: u32,
-    /// In `task_struct`, since Linux 6.18, else 0.
+    /// `throttled` in `task_struct`, since Linux 6.18, else 0.
     pub throttled: u32,
-    /// `se.cfs_rq` in `task_struct` and `throttle_count` in `cfs_rq`, before; 0 where groups
-    /// have no quotas of CPU time.
+    /// `se.cfs_rq` in `task_struct`, before Linux 6.18; 0 if groups have no quotas of CPU time.
     pub run_queue: u32,
+    /// `throttle_count` in `cfs_rq`, before Linux 6.18; 0 if groups have no quotas of CPU time.
     pub throttles: u32,
 }
 
 impl Waiting {
+    /// Finds the offsets; an error if the kernel's types lack one that is required.
     pub fn find(types: &KernelTypes) -> std::io::Result<Self> {
         let [pid, tgid, flags, iowait] = types.bit_offsets([
             ("task_struct", "pid"),
@@ -201,7 +208,7 @@ impl Waiting {
         })
     }
 
-    /// What tells that a control group has used up its CPU time, as this kernel has it.
+    /// Finds the fields that show that a control group has used up its CPU time.
     fn quotas(types: &KernelTypes) -> Self {
         if let Ok(throttled) = types.offset("task_struct", "throttled") {
             return Self {

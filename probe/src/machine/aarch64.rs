@@ -4,8 +4,8 @@ use super::{Machine, PerfRegisters};
 use probe_ebpf::registers::SCRATCH_REGISTERS;
 use probe_ebpf::rule::aarch64::SCRATCH;
 
-/// AArch64. The numbers of registers are those of `enum perf_event_arm_regs`: those of
-/// instructions, then sp and pc.
+/// AArch64. The numbers of registers are those of `enum perf_event_arm_regs`: the general registers
+/// first, then sp and pc.
 pub const AARCH64: Machine = Machine {
     elf: 183,
     perf: PerfRegisters {

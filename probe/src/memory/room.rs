@@ -1,32 +1,33 @@
-//! *Room*: how much memory the control group that proftop runs in may take, and what proftop's
-//! parts may take of that. What BPF maps hold counts there, and beyond the bound the kernel ends
-//! processes.
+//! *Room*: how much memory proftop's control group may use, and how much of that proftop's parts
+//! may use. Memory of BPF maps counts as well, and beyond the limit the kernel kills processes.
 
 use probe_ebpf::limits::RING_BYTES;
 use std::path::{Path, PathBuf};
 
-/// From so much on every part has the size that it has without a bound.
+/// From this limit on every part has the size that it has without a limit.
 const AMPLE: u64 = 512 << 20;
 
-/// With a smaller ring of samples a moment in which the reader is late loses some.
+/// Minimum size of the ring of samples: with a smaller one, samples are lost whenever the reader is
+/// late for a moment.
 const RING_BYTES_MIN: u64 = 512 << 10;
 
-/// With less there are no lines of source text.
+/// With a limit below this, source lines are not read.
 const LINES_MIN: u64 = 128 << 20;
 
-/// Where version 2 of control groups is mounted, or on mixed systems version 1.
+/// Where version 2 of control groups is mounted, or version 1 on mixed systems.
 const ROOT: &str = "/sys/fs/cgroup";
 
 /// The room of a control group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Room {
-    /// What all processes of the group may take together; `None` without a bound, or with one
-    /// from which nothing has to be made smaller.
+    /// Maximum memory of all processes of the group together; `None` without a limit, or with one
+    /// for which nothing has to be made smaller.
     group_bytes: Option<u64>,
 }
 
 impl Room {
-    /// That of this process: the least of the bounds of its control group and of those above.
+    /// Returns the room of this process: the lowest limit of its control group and the groups
+    /// above.
     pub fn of_this_process() -> Self {
         let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         Self::of(bound(&groups, Path::new(ROOT)))
@@ -38,12 +39,12 @@ impl Room {
         }
     }
 
-    /// The bound, if parts are made smaller for it.
+    /// The limit, if parts are made smaller for it.
     pub fn group_bytes(self) -> Option<u64> {
         self.group_bytes
     }
 
-    /// The bytes of the ring of samples: a power of two.
+    /// Returns the size of the ring of samples: a power of two.
     pub fn ring_bytes(self) -> u32 {
         let all = RING_BYTES as u64;
         let Some(bytes) = self.group_bytes else {
@@ -54,33 +55,32 @@ impl Room {
         1 << part.ilog2()
     }
 
-    /// The bytes of unwind tables, of the `usual` ones.
+    /// Returns the maximum size of all unwind tables, at most `usual`.
     pub fn table_bytes(self, usual: u64) -> u64 {
         self.group_bytes.map_or(usual, |bytes| usual.min(bytes / 4))
     }
 
-    /// The bytes of unwind information of a file that are read to make a table of it: that takes
-    /// about four times as much for a moment.
+    /// Maximum size of unwind information of a file that is read to make a table: that needs about
+    /// four times as much memory for a moment.
     pub fn information_bytes(self) -> u64 {
         self.group_bytes.map_or(u64::MAX, |bytes| bytes / 16)
     }
 
-    /// What proftop may take for samples, symbols and reports, of the bytes that it may take
-    /// otherwise.
+    /// Maximum memory for samples, symbols and reports; at most `asked`.
     pub fn own_bytes(self, asked: u64) -> u64 {
         self.group_bytes
             .map_or(asked, |bytes| asked.min(bytes * 3 / 8))
     }
 
-    /// Whether debug information is read as soon as functions have their names. Lines of source
-    /// text and inlined functions take more memory than all other names.
+    /// Whether debug information is read as soon as functions have their names. Source lines and
+    /// inlined functions take more memory than all other names.
     pub fn has_lines(self) -> bool {
         self.group_bytes.is_none_or(|bytes| bytes >= LINES_MIN)
     }
 }
 
-/// The least bound of memory of the groups that a text in the format of `/proc/self/cgroup`
-/// names, and of those above them.
+/// Returns the lowest memory limit of the groups in a text in the format of `/proc/self/cgroup`,
+/// and of the groups above them.
 fn bound(groups: &str, root: &Path) -> Option<u64> {
     let bounds = groups.lines().filter_map(|line| {
         // `0::/path` is version 2, `4:memory:/path` version 1.
@@ -97,8 +97,8 @@ fn bound(groups: &str, root: &Path) -> Option<u64> {
     bounds.min()
 }
 
-/// The least number in the files of that name from a group up to the root. In a container its own
-/// group may be the root, whatever path the kernel tells.
+/// Returns the lowest number in the files of that name from a group up to the root. In a container
+/// its own group may be the root, whatever path the kernel reports.
 fn least(root: &Path, path: &str, file: &str) -> Option<u64> {
     // In a container the kernel writes the path of a group outside of it as `/..`.
     let path = if path.starts_with("/..") { "/" } else { path };
@@ -106,7 +106,7 @@ fn least(root: &Path, path: &str, file: &str) -> Option<u64> {
     let folders: Vec<PathBuf> = below.ancestors().map(|group| root.join(group)).collect();
     let bounds = folders.iter().filter_map(|folder| {
         let text = std::fs::read_to_string(folder.join(file)).ok()?;
-        // `max` is no number, and means none.
+        // `max` is not a number, and means no limit.
         text.trim().parse().ok()
     });
     bounds.min()
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(bound("4:memory:/c\n0::/a/b\n", root), Some(64 << 20));
         assert_eq!(bound("4:cpu,cpuacct:/c\n", root), None);
         assert_eq!(bound("4:memory,pids:/c\n", root), Some(64 << 20));
-        // A container sees its own group as the root.
+        // A container has its own group as the root.
         write("memory.max", "33554432\n");
         assert_eq!(bound("0::/../../x\n", root), Some(32 << 20));
         assert_eq!(bound("", root), None);

@@ -1,6 +1,6 @@
-//! Which files are one module, and which only look like one.
+//! Decides which files are the same module, and which only look the same.
 //!
-//! A mapping tells device, inode and path. Behind them are:
+//! A mapping has device, inode and path. They lead to a module like this:
 //!
 //! ```text
 //! (device, inode, generation, path) ──► the file as it was written ──► module
@@ -8,9 +8,9 @@
 //!  the same build-id and length, of files that one user alone can write to ┘
 //! ```
 //!
-//! Anybody can give a file the build-id of another one: it joins only files whose
-//! content the same user decides. A stripped copy has the build-id of the whole file, and
-//! neither its names nor its length: which of them was seen first must not matter.
+//! Anybody can give a file the build-id of another one: so it joins only files whose content the
+//! same user controls. A stripped copy has the build-id of the complete file, but neither its names
+//! nor its length: the result must not depend on which of them was seen first.
 
 use super::Seen;
 use crate::ids::ModuleId;
@@ -24,14 +24,14 @@ use symbolize::{FileIdentity, Files as Way};
 #[derive(Debug, Default)]
 pub struct Files {
     by_inode: HashMap<InodeKey, Known>,
-    /// By device and inode, as the file itself tells them.
+    /// Modules by device and inode, as the file itself reports them.
     by_file: HashMap<(u64, u64), (Revision, ModuleId)>,
     by_build: HashMap<Build, ModuleId>,
     turn: u64,
 }
 
-/// A file as a mapping names it. The path is part of it because an inode
-/// number is used again after an upgrade, and /proc tells no generation.
+/// A file as identified by a mapping. The path is part of it because an inode number is used again
+/// after an upgrade, and /proc does not show the generation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct InodeKey {
     identity: Identity,
@@ -43,13 +43,13 @@ struct Known {
     module: ModuleId,
     /// `None` if it could not be opened.
     file: Option<FileIdentity>,
-    /// When it was last looked at,
+    /// The turn in which it was last checked.
     turn: u64,
-    /// and whether it was as it had been written then.
+    /// Whether it was unchanged since it was opened, at that check.
     is_unchanged: bool,
 }
 
-/// A build of a program, by the word of the one user who can write to its files.
+/// A build of a program, as claimed by the one user who can write to its files.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Build {
     user: u32,
@@ -69,12 +69,12 @@ impl InodeKey {
 }
 
 impl Files {
-    /// What was looked at before may have changed by now.
+    /// Begins a turn: files that were checked before may have changed by now.
     pub fn begin_turn(&mut self) {
         self.turn += 1;
     }
 
-    /// The module of a file that was mapped before, if it has not been written to since.
+    /// Returns the module of a file that was mapped before, if the file was not written to since.
     pub fn find(&mut self, key: &InodeKey, seen: &Seen<'_>, way: &Way) -> Option<ModuleId> {
         let turn = self.turn;
         let known = self.by_inode.get_mut(key)?;
@@ -84,7 +84,8 @@ impl Files {
         let is_told_apart = is_told_apart(file, seen.identity);
         if !is_told_apart || known.turn != turn {
             let revisions = way.mapped_revisions(seen.pid, &[(seen.start, seen.end)]);
-            // The process is gone, or we may not look. What only root writes is no trap.
+            // The process has ended, or its files may not be accessed. Files that only root can
+            // write to are trusted.
             let is_trusted = is_told_apart || file.writers.only() == Some(ROOT);
             let revision = revisions.first().and_then(Option::as_ref);
             known.is_unchanged =
@@ -94,8 +95,8 @@ impl Files {
         known.is_unchanged.then_some(known.module)
     }
 
-    /// Looks at files that a process has mapped and that were known before, all at once:
-    /// [`Files::find`] would ask for one after the other.
+    /// Checks the files that a process has mapped and that are known, all at once: [`Files::find`]
+    /// would check them one after the other.
     pub fn look_at(&mut self, pid: u32, maps: &[&Map], way: &Way) {
         let turn = self.turn;
         let mut keys = Vec::new();
@@ -110,7 +111,7 @@ impl Files {
                 keys.push(key);
             }
         }
-        // One file is looked at when it is wanted.
+        // A single file is checked when it is needed.
         if keys.len() < 2 {
             return;
         }
@@ -125,7 +126,7 @@ impl Files {
         }
     }
 
-    /// The module that a file belongs to which was just opened, if there is one.
+    /// Returns the existing module that a file which was just opened belongs to, if there is one.
     pub fn join(&self, file: &FileIdentity, build_id: Option<&[u8]>) -> Option<ModuleId> {
         let number = (file.revision.device(), file.revision.inode());
         let same = self
@@ -137,7 +138,7 @@ impl Files {
             .or_else(|| by_build().copied())
     }
 
-    /// Remembers what a mapping is of; `None` for a file that could not be opened.
+    /// Stores the module of a mapping; `file` is `None` for a file that could not be opened.
     pub fn insert(
         &mut self,
         key: InodeKey,
@@ -162,8 +163,8 @@ impl Files {
     }
 }
 
-/// Whether the number that a mapping tells is that of one file alone: on some file systems
-/// (btrfs) several files have it.
+/// Whether the inode number in a mapping identifies one file: on some file systems (btrfs) several
+/// files have the same.
 fn is_told_apart(file: &FileIdentity, told: &Identity) -> bool {
     let (major, minor) = told.device;
     file.revision.device() == makedev(major, minor)

@@ -1,7 +1,7 @@
-//! The vDSO of 32-bit processes, which is not ours: it is read out of their memory.
+//! The vDSO of 32-bit processes, which differs from proftop's own: it is read from their memory.
 //!
-//! It is the kernel's, but a process may write into its own copy. So images are told
-//! apart by their bytes, and what one process has there names no other's code.
+//! It comes from the kernel, but a process may write into its own copy. So images are distinguished
+//! by their bytes, and a modified image in one process never names the code of another.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::Seen;
 use crate::ids::ModuleId;
 use symbolize::Files;
 
-/// Two pages on all kernels so far; with room.
+/// Maximum size of an image: it has two pages on all kernels so far.
 const IMAGE_BYTES_MAX: u64 = 64 << 10;
 
-/// One kernel has one.
+/// Maximum number of different images; one kernel has one.
 const IMAGES_MAX: usize = 16;
 
-/// The images seen so far, and that of processes whose memory could not be read.
+/// The images seen so far, and the module for processes whose memory could not be read.
 #[derive(Debug, Default)]
 pub struct NarrowVdsos {
     by_image: HashMap<Arc<[u8]>, ModuleId>,
@@ -24,7 +24,7 @@ pub struct NarrowVdsos {
 }
 
 impl NarrowVdsos {
-    /// The module of a mapped `[vdso]`; `add` numbers a new one.
+    /// Returns the module of a mapped `[vdso]`; calls `add` to number a new one.
     pub fn find(
         &mut self,
         seen: &Seen<'_>,
@@ -55,8 +55,8 @@ impl NarrowVdsos {
     }
 }
 
-/// Whether a `[vdso]` there is that of a 32-bit process: no other has memory for it
-/// so far down.
+/// Whether a `[vdso]` mapping belongs to a 32-bit process: only those have memory for it at such
+/// low addresses.
 pub fn is_narrow(seen: &Seen<'_>) -> bool {
     seen.end <= 1 << 32
 }

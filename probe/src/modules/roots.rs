@@ -1,5 +1,5 @@
-//! The root directories of processes that have another one than we have: those
-//! in containers, and in mount namespaces or below a root of their own.
+//! The root directories of processes whose root differs from proftop's: in containers, in mount
+//! namespaces, or after chroot.
 
 use rustix::fs::{AtFlags, StatxFlags, statx};
 use std::collections::HashMap;
@@ -7,17 +7,17 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Weak};
 use symbolize::{Files, opener};
 
-/// Which directory it is, in which mount: a container may have the host's
-/// directories with others mounted into them.
+/// Identifies a directory in a mount: a container may have the host's directories with others
+/// mounted into them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Identity {
     device: (u32, u32),
     inode: u64,
-    /// Not used for another mount while we hold the directory open.
+    /// Id of the mount, which is not used for another mount while the directory is open.
     mount: u64,
 }
 
-/// Each is opened once for as many files as were seen below it.
+/// The open root directories. Each is opened once, for all files below it.
 #[derive(Debug)]
 pub struct Roots {
     ours: Option<Identity>,
@@ -32,7 +32,8 @@ impl Roots {
         }
     }
 
-    /// The root of a process, if it lives, we may, and it is not ours as well.
+    /// Returns the root of a process; `None` if the process has ended, its root may not be opened,
+    /// or is the same as proftop's.
     pub fn of(&mut self, pid: u32, files: &Files) -> Option<Arc<OwnedFd>> {
         let root = files.root_of(pid).ok()?;
         let identity = identity(&root)?;
@@ -51,13 +52,13 @@ impl Roots {
 
 fn identity(root: &OwnedFd) -> Option<Identity> {
     let wanted = StatxFlags::INO | StatxFlags::MNT_ID;
-    // A server that it may be on is not asked.
+    // A server that it may be on is not contacted.
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let status = statx(root, "", flags, wanted).ok()?;
     Some(Identity {
         device: (status.stx_dev_major, status.stx_dev_minor),
         inode: status.stx_ino,
-        // 0 before Linux 5.8: then a namespace of its own does not show.
+        // The field is 0 before Linux 5.8: then a mount namespace cannot be distinguished.
         mount: status.stx_mnt_id,
     })
 }
@@ -71,7 +72,7 @@ mod tests {
     struct Sleeper(Child);
 
     impl Sleeper {
-        /// Runs `sleep` by this command; `None` where that is not allowed.
+        /// Runs `sleep` by this command; `None` if that is not allowed.
         fn start(command: &[&str]) -> Option<Self> {
             let mut child = Command::new(command[0])
                 .args(&command[1..])

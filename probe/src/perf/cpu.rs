@@ -1,6 +1,5 @@
-//! What runs on one CPU: clocks that write registers and stacks into one ring,
-//! and the side band of the same tasks in another. A CPU that is not to be sampled
-//! has only that.
+//! The events of one CPU: clocks that write registers and stacks into one ring, and the side band
+//! of the same tasks in another. A CPU that is not sampled has only the side band.
 
 use super::registers;
 use super::scope::Scope;
@@ -12,29 +11,29 @@ use crate::sideband::{self, SideBand};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-/// Bytes of a stack that are asked for: as many as the kernel allows. What a
-/// record has no room for it leaves out itself.
+/// Bytes of a stack that are requested: the maximum that the kernel allows. The kernel itself
+/// leaves out what a record has no room for.
 const STACK_BYTES: u32 = 65_528;
 
-/// How long a ring holds out: while tables are built on a busy machine, reading has
-/// paused for 0.2 s.
+/// Time that a ring can hold: while tables were built on a busy machine, reading has paused for 0.2
+/// s.
 const RING_SECONDS: f64 = 0.3;
 const RING_BYTES_MAX: usize = 8 << 20;
-/// Four of the longest records. Below, there is no point.
+/// Minimum size of a ring, for four of the longest records. A smaller one is useless.
 const RING_BYTES_MIN: usize = 256 << 10;
 
-/// So many samples in a second may wake us each by itself: a hundredth of a CPU.
+/// Maximum samples per second of which each wakes the sampler: this costs a hundredth of a CPU.
 const WAKEUPS_MAX: u64 = 2000;
 
-/// Of single tasks; they map less than a machine.
+/// Size of the side band's ring for single tasks, which map less than a whole machine.
 const SIDEBAND_BYTES_OF_TASKS: usize = 128 << 10;
 
-/// What this kernel can be asked for, by these rights.
+/// What this kernel offers with the rights of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
-    /// Ticks in the kernel, and the frames there.
+    /// Whether it offers ticks in the kernel, and the frames there.
     pub kernel: bool,
-    /// The control group of each sample.
+    /// Whether it offers the control group of each sample.
     pub cgroup: bool,
 }
 
@@ -51,15 +50,15 @@ pub struct Cpu {
 #[derive(Debug)]
 pub struct Sampled {
     ring: Ring,
-    /// Of the first tasks of the scope; its first clock owns the ring.
+    /// The clocks of the first tasks of the scope; the first of these owns the ring.
     first: Pair,
-    /// Of the other threads.
+    /// The clocks of the other threads.
     joined: Vec<Pair>,
 }
 
 impl Cpu {
-    /// Opens the side band first, so that no process is missed. Without a rate there
-    /// is nothing but that.
+    /// Opens the events of a CPU: the side band first, so that no process is missed. Without a rate
+    /// there is only the side band.
     pub fn open(
         number: u32,
         scope: &Scope,
@@ -69,8 +68,8 @@ impl Cpu {
         let first = scope.first_tasks()?;
         let (band_of, band_bytes) = match first {
             Tasks::One(_) => (first, SIDEBAND_BYTES_OF_TASKS),
-            // A control group's own side band would miss what is mapped before a
-            // task enters it.
+            // The side band of a control group alone would miss what a task maps before it enters
+            // the group.
             Tasks::All | Tasks::Of(_) => (Tasks::All, sideband::RING_BYTES),
         };
         let sideband = SideBand::open(band_of, number, band_bytes)?;
@@ -91,7 +90,7 @@ impl Cpu {
         if let (Scope::Threads(tids), Tasks::One(opened)) = (scope, first) {
             for &tid in tids.iter().filter(|&&tid| tid != opened) {
                 match cpu.join(tid, rate_hz, offer) {
-                    // It has ended meanwhile.
+                    // The thread has ended meanwhile.
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                     result => result?,
                 }
@@ -100,7 +99,7 @@ impl Cpu {
         Ok(cpu)
     }
 
-    /// Another thread, into the same rings.
+    /// Adds another thread, which writes into the same rings.
     fn join(&mut self, tid: u32, rate_hz: Option<u32>, offer: Offer) -> io::Result<()> {
         let band = self.sideband.join(Tasks::One(tid), self.number)?;
         self.joined.push(band);
@@ -117,16 +116,16 @@ impl Cpu {
         Ok(())
     }
 
-    /// Clocks of another rate for all that one pair can watch, with a ring of the
-    /// size for it. They do not tick yet.
+    /// Opens clocks of another rate for everything that one pair can watch, with a ring of suitable
+    /// size. They do not tick yet.
     pub fn prepare(&self, scope: &Scope, rate_hz: u32, offer: Offer) -> io::Result<Sampled> {
         Sampled::open(scope.first_tasks()?, self.number, rate_hz, offer)
     }
 
-    /// Goes on with other clocks; gives back the ring of those before, to be read
-    /// for the last time.
+    /// Replaces the clocks; returns the ring of the previous ones, which has to be read for the
+    /// last time.
     pub fn go_on_with(&mut self, mut next: Sampled) -> io::Result<Option<Ring>> {
-        // A ring that is mapped keeps its clock, open or not.
+        // A mapped ring keeps its clock running even when the descriptor is closed.
         if let Some(before) = &self.sampled {
             before.pairs().try_for_each(Pair::disable)?;
         }
@@ -139,9 +138,9 @@ impl Cpu {
         Ok(self.sampled.replace(next).map(|before| before.ring))
     }
 
-    /// The clocks that can begin anew: those of all tasks. How long those of single
-    /// threads have ticked cannot be told, and those that a thread inherited can be
-    /// reached by nobody: there each thread keeps a rhythm of its own on each CPU.
+    /// Returns the clocks that can be restarted: those of all tasks. For single threads it is
+    /// unknown how long their clocks have ticked, and clocks that a thread inherited have no
+    /// descriptor: there each thread keeps a rhythm of its own on each CPU.
     pub fn turning(&mut self, scope: &Scope) -> Option<&mut Pair> {
         match scope {
             Scope::Everybody => self.sampled.as_mut().map(|sampled| &mut sampled.first),
@@ -149,27 +148,27 @@ impl Cpu {
         }
     }
 
-    /// Whether there are clocks, and not the side band alone.
+    /// Whether there are clocks, and not only the side band.
     pub fn is_sampled(&self) -> bool {
         self.sampled.is_some()
     }
 
-    /// The number of the CPU.
+    /// Returns the number of the CPU.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// `None` where it is not sampled.
+    /// Returns the ring of samples; `None` if the CPU is not sampled.
     pub fn samples(&mut self) -> Option<&mut Ring> {
         self.sampled.as_mut().map(|sampled| &mut sampled.ring)
     }
 
-    /// What its tasks map, and when they begin and end.
+    /// Returns the side band: what its tasks map, and when they begin and end.
     pub fn sideband(&mut self) -> &mut SideBand {
         &mut self.sideband
     }
 
-    /// What becomes readable when a ring is half full.
+    /// Iterates over descriptors that become readable when a ring is half full.
     pub fn buffers(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let rings = self.sampled.iter().map(Sampled::owner);
         rings.chain([self.sideband.as_fd()])
@@ -177,11 +176,12 @@ impl Cpu {
 }
 
 impl Sampled {
-    /// They do not tick yet.
+    /// Opens the clocks, which do not tick yet.
     fn open(tasks: Tasks<'_>, cpu: u32, rate_hz: u32, offer: Offer) -> io::Result<Self> {
         let first = Pair::open(rate_hz, |period| open_clock(tasks, cpu, period, offer))?;
         let [owner, other] = first.clocks();
-        // Before the other one writes to it: an event without a ring has no output.
+        // The ring is mapped before the other clock writes to it: an event without a ring cannot be
+        // written to.
         let ring = map_ring(owner.as_fd(), rate_hz)?;
         other.write_to_ring_of(owner.as_fd())?;
         Ok(Self {
@@ -191,7 +191,7 @@ impl Sampled {
         })
     }
 
-    /// The clock that owns the ring.
+    /// Returns the clock that owns the ring.
     fn owner(&self) -> BorrowedFd<'_> {
         self.first.clocks()[0].as_fd()
     }
@@ -205,7 +205,7 @@ impl Sampled {
     }
 }
 
-/// What the kernel offers for these tasks: as much as it does not refuse.
+/// Finds out what the kernel offers for these tasks: as much as it does not refuse.
 pub fn probe(scope: &Scope, cpu: u32) -> io::Result<Offer> {
     let tasks = scope.first_tasks()?;
     let offers = [(true, true), (true, false), (false, true), (false, false)];
@@ -220,8 +220,9 @@ pub fn probe(scope: &Scope, cpu: u32) -> io::Result<Offer> {
     Err(refused)
 }
 
-/// After how many bytes the ring wakes us. After each sample, as the sooner its thread's memory is
-/// looked at, the less that has gone on; not where that would be too often.
+/// Number of bytes after which the ring wakes the sampler. As a rule this is after each sample: the
+/// sooner the thread's memory is read, the less has changed. If that would be too often, it is half
+/// of the smallest ring.
 fn wakeup(period: u64) -> u32 {
     let cpus = cpus::online().map_or(1, |online| online.len() as u64);
     let samples_a_second = cpus * (1_000_000_000 / period.max(1));
@@ -268,7 +269,7 @@ fn open_clock(tasks: Tasks<'_>, cpu: u32, period: u64, offer: Offer) -> io::Resu
     PerfEvent::open(attributes, tasks, cpu)
 }
 
-/// As large as it should be, or as we may lock.
+/// Maps a ring of the right size, or the largest one that may be locked.
 fn map_ring(clock: BorrowedFd<'_>, rate_hz: u32) -> io::Result<Ring> {
     let wanted = f64::from(rate_hz) * f64::from(STACK_BYTES) * RING_SECONDS;
     let wanted = (wanted as usize).next_power_of_two();

@@ -1,5 +1,4 @@
-//! One record of the clock's ring: bytes in, a sample out. Pure, and cannot
-//! panic.
+//! Decodes a record of the clock's ring to a sample. Pure functions that never panic.
 
 use super::registers;
 use crate::bytes::{u32_at, u64_at};
@@ -17,27 +16,29 @@ use probe_ebpf::{Ending, UserFrame};
     reason = "most are samples, and each is taken apart at once"
 )]
 pub enum Record {
-    /// The stack is missing where the thread has none: a kernel thread.
+    /// A sample. The stack is missing if the thread has none, as a kernel thread.
     Sample(RawSample, Option<StackCopy>),
-    /// So many samples did not fit.
+    /// Number of samples that did not fit.
     Lost(u64),
-    /// Of a kind that is of no interest.
+    /// A record of another kind, which is ignored.
     Other,
 }
 
 // Values of `perf_event_header.type`.
 pub const LOST: u32 = 2;
+/// `PERF_RECORD_SAMPLE`.
 pub const SAMPLE: u32 = 9;
 
-/// Addresses of a call chain from here on are marks, not addresses.
+/// Values in a call chain from this one on are marks, not addresses.
 const CONTEXT_MARKS: u64 = -4095i64 as u64;
 const CONTEXT_KERNEL: u64 = -128i64 as u64;
 
-// What the registers are of: `enum perf_sample_regs_abi`.
+// The kind of registers: `enum perf_sample_regs_abi`.
 pub const NO_REGISTERS: u64 = 0;
+/// The thread runs in 32-bit mode.
 pub const REGISTERS_32: u64 = 1;
 
-/// Reads one record, header included. `None` for one that makes no sense.
+/// Decodes one record, including its header. `None` if it is malformed.
 pub fn parse(bytes: &[u8], has_cgroup: bool) -> Option<Record> {
     match u32_at(bytes, 0)? {
         SAMPLE => sample(Cursor { bytes, at: 8 }, has_cgroup),
@@ -46,7 +47,7 @@ pub fn parse(bytes: &[u8], has_cgroup: bool) -> Option<Record> {
     }
 }
 
-/// The fields come in the order of the bits of `sample_type`.
+/// Decodes the fields, which come in the order of the bits of `sample_type`.
 fn sample(mut cursor: Cursor<'_>, has_cgroup: bool) -> Option<Record> {
     let task = cursor.word()?;
     let time_ns = cursor.word()?;
@@ -62,7 +63,7 @@ fn sample(mut cursor: Cursor<'_>, has_cgroup: bool) -> Option<Record> {
         tid: (task >> 32) as u32,
         cpu,
         ending: Ending::NoUserStack,
-        // It is not told; the timeline knows it.
+        // The record does not have it; the timeline adds it.
         comm: [0; COMM_LEN],
         kernel,
         user: Vec::new(),
@@ -85,14 +86,14 @@ fn sample(mut cursor: Cursor<'_>, has_cgroup: bool) -> Option<Record> {
         REGISTERS_32 => {
             let (named, _) = registers::read(values)?;
             raw.ending = Ending::Compat32;
-            // What ran; who called it is not known.
+            // Only the function that ran is known, but not its callers.
             raw.user.push(UserFrame::exact(named.ip));
             raw.stopped_at = named.ip;
             None
         }
         _ => {
             let (named, scratch) = registers::read(values)?;
-            // What it is if there is no more to know.
+            // The ending of a stack about which nothing more is known.
             raw.ending = Ending::ReadFault;
             raw.user.push(UserFrame::exact(named.ip));
             raw.stopped_at = named.ip;
@@ -109,7 +110,7 @@ fn sample(mut cursor: Cursor<'_>, has_cgroup: bool) -> Option<Record> {
     Some(Record::Sample(raw, copy))
 }
 
-/// The frames of the kernel in a call chain.
+/// Reads the kernel frames of a call chain.
 pub fn kernel_frames(cursor: &mut Cursor<'_>) -> Option<Vec<u64>> {
     let count = usize::try_from(cursor.word()?).ok()?;
     let words = cursor.take(count.checked_mul(8)?)?;
@@ -126,7 +127,7 @@ pub fn kernel_frames(cursor: &mut Cursor<'_>) -> Option<Vec<u64>> {
     Some(frames)
 }
 
-/// What could be copied of the stack, and whether there was no room for more.
+/// Returns the copied part of the stack, and whether there was no room for more.
 fn user_stack<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a [u8], bool)> {
     let room = usize::try_from(cursor.word()?).ok()?;
     if room == 0 {
@@ -137,21 +138,23 @@ fn user_stack<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a [u8], bool)> {
     Some((bytes.get(..copied)?, copied == room))
 }
 
-/// Reads fields one after the other.
+/// Reads the fields of a record one after the other.
 pub struct Cursor<'a> {
+    /// The whole record.
     pub bytes: &'a [u8],
+    /// Position of the next field.
     pub at: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// The next word.
+    /// Reads the next word; `None` at the end.
     pub fn word(&mut self) -> Option<u64> {
         let word = u64_at(self.bytes, self.at)?;
         self.at += 8;
         Some(word)
     }
 
-    /// So many bytes.
+    /// Reads the next `length` bytes; `None` if there are fewer.
     pub fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let end = self.at.checked_add(length)?;
         let taken = self.bytes.get(self.at..end)?;
@@ -172,7 +175,7 @@ mod tests {
             .collect()
     }
 
-    /// A sample of thread 43 of process 42, as the kernel lays it out.
+    /// A sample of thread 43 of process 42, in the kernel's format.
     fn sample(chain: &[u64], registers: Option<u64>, stack: &[u8], room: usize) -> Vec<u8> {
         let mut bytes = words(&[u64::from(SAMPLE), 42 | 43 << 32, 1000, 3]);
         bytes.extend(words(&[chain.len() as u64]));

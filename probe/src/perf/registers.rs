@@ -1,17 +1,17 @@
-//! The user registers that the kernel is asked for, and which is which.
+//! The user registers that are requested from the kernel, and how they are read.
 
 use crate::bytes::u64_at;
 use crate::machine::{PerfRegisters, THIS};
 use probe_ebpf::Registers;
 use probe_ebpf::registers::SCRATCH_REGISTERS;
 
-/// What `Attributes::user_registers` asks for.
+/// The value of `Attributes::user_registers`.
 pub const MASK: u64 = mask(&THIS.perf);
 
-/// How many words come.
+/// Number of words with registers in a record.
 pub const COUNT: usize = MASK.count_ones() as usize;
 
-/// The registers from their words, which come in the order of their numbers.
+/// Reads the registers from their words, which come in the order of their numbers.
 pub fn read(words: &[u8]) -> Option<(Registers, [u64; SCRATCH_REGISTERS])> {
     read_of(&THIS.perf, words)
 }

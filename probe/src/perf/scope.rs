@@ -1,4 +1,4 @@
-//! Whose ticks the kernel is asked for.
+//! Decides for which tasks events are opened.
 
 use crate::error::Error;
 use crate::family::descendants_of;
@@ -10,22 +10,22 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
-/// Events that are opened for single threads at most: threads times CPUs.
-/// Beyond, whoever may watches everybody and drops what nobody wants.
+/// Maximum number of events that are opened for single threads: threads times CPUs. With more, all
+/// tasks are watched, if that is permitted, and unwanted samples are dropped.
 const EVENTS_MAX: usize = 4096;
 
 /// Which tasks are sampled.
 #[derive(Debug)]
 pub enum Scope {
     Everybody,
-    /// A control group and all below it, by its directory.
+    /// The tasks of a control group, and of the groups below it, by its open directory.
     Cgroup(OwnedFd),
-    /// These threads, and whatever they start.
+    /// These threads, and everything that they start.
     Threads(BTreeSet<u32>),
 }
 
 impl Scope {
-    /// Whose ticks are asked for to sample a target.
+    /// Returns the tasks to watch in order to sample a target.
     pub fn of(target: &Target) -> Result<Self, Error> {
         if let Some(cgroup) = &target.cgroup {
             let directory = File::open(&cgroup.directory).map_err(Error::Cgroup)?;
@@ -37,7 +37,7 @@ impl Scope {
         Ok(Self::Threads(threads(target)))
     }
 
-    /// Whose event is opened first, and owns the rings. It fails if nobody of
+    /// Returns the tasks whose event is opened first, and owns the rings. An error if no task of
     /// the scope is left.
     pub fn first_tasks(&self) -> io::Result<Tasks<'_>> {
         let is_there = |tid: &&u32| Path::new(&format!("/proc/{tid}")).exists();
@@ -51,13 +51,13 @@ impl Scope {
         }
     }
 
-    /// Whether single threads would take too many events.
+    /// Whether watching single threads would take too many events.
     pub fn is_large(&self, cpus: usize) -> bool {
         matches!(self, Self::Threads(tids) if tids.len() * cpus > EVENTS_MAX)
     }
 }
 
-/// The threads that a target has now, with those of the children that it has already.
+/// Returns the threads that a target has now, with those of the children that it already has.
 pub fn threads(target: &Target) -> BTreeSet<u32> {
     if !target.tids.is_empty() {
         return target.tids.iter().copied().collect();

@@ -1,13 +1,13 @@
-//! What threads wait for, without BPF. When a thread leaves its CPU and when it joins one, the kernel
-//! tells its own user, who needs no rights for that (`rings`). What it waits for, and with which
-//! stack, is looked up while it waits (`look`), at random moments.
+//! Finds what threads wait for, without BPF. When a thread leaves its CPU and when it gets one
+//! again, the kernel reports that to the thread's own user without further rights (`rings`). What
+//! it waits for, and with which stack, is looked up while it waits (`look`), at random moments.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `rings` | the events that tell of switches, and their rings |
-//! | `record` | what a record there says |
-//! | `look` | a look at a thread that is on no CPU |
-//! | `thread` | what is known of a thread, and what its waits are that no look met |
+//! | `rings` | the events that report switches, and their rings |
+//! | `record` | decodes the records of these rings |
+//! | `look` | examines a thread that is on no CPU |
+//! | `thread` | the state of a thread, and estimates of its waits that no look met |
 
 mod look;
 pub(crate) mod record;
@@ -40,25 +40,25 @@ use std::time::Duration;
 use symbolize::{Files, sanitize};
 use thread::{Ended, Places, Thread};
 
-/// Looks come no more often than that: each wakes the sampler.
+/// Minimum distance of looks: each wakes the sampler.
 const PERIOD_NS_MIN: u64 = 10_000_000;
 
-/// How many looks are taken at a wait whose stack could not be read.
+/// Maximum number of looks at a wait whose stack could not be read.
 const TRIES: u32 = 3;
 
-/// Places that are remembered; of more, all are forgotten.
+/// Maximum number of remembered places; with more, all are forgotten.
 const PLACES_MAX: usize = 4096;
 
-/// Threads that are followed, as with BPF.
+/// Maximum number of followed threads, as with BPF.
 const THREADS_MAX: usize = 32_768;
 
-/// How far apart the searches are for what is left of short waits.
+/// Interval of the searches for what is left of short waits.
 const REST_NS: u64 = 100_000_000;
 
-/// For how long it is remembered that a thread has ended: its last switch comes after its end.
+/// How long the end of a thread is remembered: its last switch comes after its end.
 const DEAD_NS: u64 = 1_000_000_000;
 
-/// Waits of the threads of a run.
+/// The waits of the threads of a run.
 pub struct Waits {
     switches: Vec<Switches>,
     offer: Offer,
@@ -66,39 +66,39 @@ pub struct Waits {
     random: Random,
     pace: Pace,
     orders: Orders,
-    /// When the next looks are due, when the last ones were, and how far apart they have been on
-    /// average.
+    /// When the next looks are due, when the last ones were, and their average distance.
     due_ns: u64,
     looked_ns: u64,
     apart_ns: u64,
-    /// The second that looks are counted in, and how many there were.
+    /// The second in which looks are counted, and their number.
     second: (u64, u64),
-    /// Switches and ends that have been read and are newer than all is known.
+    /// Switches and ends that were read, but are newer than the time until which everything is
+    /// known.
     waiting: Vec<Step>,
-    /// What each thread did last, settled or not.
+    /// The last action of each thread, settled or not.
     latest: HashMap<u32, Latest>,
-    /// Those that are away, and that no look was taken at since.
+    /// Threads that are off their CPU, and were not looked at since.
     unlooked: HashSet<u32>,
-    /// Looks that may be of waits whose beginning is not settled yet.
+    /// Looks that may belong to waits whose beginning is not settled yet.
     looks: HashMap<u32, Box<Look>>,
     threads: HashMap<u32, Thread>,
     /// Threads that have ended, and when.
     dead: HashMap<u32, u64>,
-    /// Processes that targets have started.
+    /// Processes that were started by targets.
     children: HashSet<u32>,
     follows_children: bool,
     /// Whether a process is one of the kernel's.
     is_kernel: HashMap<u32, bool>,
     places: Places,
     settled_ns: u64,
-    /// When it was looked for what is left in pools.
+    /// When pools were last searched for what is left in them.
     emptied_ns: u64,
     ended: Vec<ThreadTotals>,
     samples: Vec<Decoded>,
     counters: WaitCounters,
 }
 
-/// Something that happened to a thread.
+/// An event of a thread.
 struct Step {
     time_ns: u64,
     what: Stepped,
@@ -111,7 +111,7 @@ enum Stepped {
     Renamed { tid: u32, comm: Vec<u8> },
 }
 
-/// What a thread did last.
+/// The last action of a thread.
 #[derive(Default)]
 struct Latest {
     time_ns: u64,
@@ -119,7 +119,7 @@ struct Latest {
     is_away: bool,
     is_preempted: bool,
     place: Option<Box<ThreadPosition>>,
-    /// How often its stack could not be read since.
+    /// Number of attempts since then in which its stack could not be read.
     without: u32,
 }
 
@@ -135,7 +135,7 @@ impl Waits {
         for cpu in cpus {
             match Switches::open(*cpu, scope, offer) {
                 Ok(opened) => switches.push(opened),
-                // It went offline between our reading the list and now.
+                // The CPU went offline after the list was read.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
                 Err(error) => return Err(error),
             }
@@ -176,7 +176,7 @@ impl Waits {
         Ok(waits)
     }
 
-    /// Threads that are there already, with what they are doing.
+    /// Adds the threads that exist already, with what they are doing.
     fn meet_those_asleep(&mut self, target: &Target, now_ns: u64) {
         for (tid, met, _) in asleep_threads(target, now_ns) {
             if self.threads.len() >= THREADS_MAX {
@@ -203,25 +203,25 @@ impl Waits {
         }
     }
 
-    /// Follows CPUs that came or went, of all threads.
+    /// Opens and closes CPUs that came or went, if all threads are watched.
     pub fn follow_hotplug(&mut self, online: &BTreeSet<u32>, scope: &Scope) {
         self.switches
             .retain(|switches| online.contains(&switches.cpu()));
         for cpu in online {
             if self.switches.iter().all(|switches| switches.cpu() != *cpu) {
-                // Tried again in a second.
+                // An error is ignored, as it is tried again in a second.
                 self.switches
                     .extend(Switches::open(*cpu, scope, self.offer));
             }
         }
     }
 
-    /// What becomes readable when a ring is half full.
+    /// Iterates over descriptors that become readable when a ring is half full.
     pub fn buffers(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.switches.iter().map(Switches::as_fd)
     }
 
-    /// How long it is until looks are due.
+    /// Returns the time until looks are due.
     pub fn until_due(&self) -> Duration {
         Duration::from_nanos(self.due_ns.saturating_sub(now_ns()))
     }
@@ -255,7 +255,7 @@ impl Waits {
         }
     }
 
-    /// Takes note of what else happened to threads.
+    /// Processes the other events of threads.
     pub fn handle_side_events(&mut self, events: &[SideEvent]) {
         for event in events.iter().filter(|event| !event.what.is_outside()) {
             let what = match &event.what {
@@ -279,18 +279,20 @@ impl Waits {
         self.orders.period_ns.max(PERIOD_NS_MIN)
     }
 
-    /// From this length on a wait is met by a look for certain: they are at most so far apart.
+    /// Returns the length from which on a wait is certainly met by a look: the maximum distance of
+    /// looks.
     fn long_ns(&self) -> u64 {
         self.distance_ns() * 3 / 2
     }
 
-    /// How far apart looks are on average.
+    /// Returns the average distance of looks.
     fn distance_ns(&self) -> u64 {
         self.period_ns().max(self.apart_ns)
     }
 
-    /// Looks at those that are away and were not looked at since, the longest away first. Frames of
-    /// Python are read by the timeline. The rings have just been read.
+    /// Looks at threads that are off their CPU and were not looked at since, the longest away
+    /// first. Frames of Python are read by the timeline. Has to be called just after the rings were
+    /// read.
     pub fn look(&mut self, timeline: &mut Timeline) {
         let begun_ns = now_ns();
         let period_ns = self.period_ns() as f64;
@@ -317,7 +319,7 @@ impl Waits {
             self.look_at(tid, timeline);
             self.counters.taken += 1;
         }
-        // Too many: they are met less often from now on.
+        // There are too many: they are met less often from now on.
         self.counters.over_rate.0 += over as u64;
         self.counters.stacks_ns += now_ns().saturating_sub(begun_ns);
         if let Some(orders) = self.pace.follow(self.counters, now_ns()) {
@@ -339,7 +341,7 @@ impl Waits {
             (true, Some(place)) if place.user.is_some() => {
                 look::look_at_queue(pid, tid, place, &self.files)
             }
-            // Where it is cannot be told.
+            // The place of the thread is not available.
             (true, _) => return,
         };
         if let Some(ip) = place.and_then(ip_of)
@@ -353,7 +355,7 @@ impl Waits {
         let Look { raw, copy, .. } = &mut *look;
         if let Some(copy) = copy {
             timeline.read_python(raw, copy);
-            // It has not moved meanwhile, or this look is of no wait.
+            // It has not moved meanwhile; otherwise this look belongs to no wait.
             let is_same = raw.python.later.is_some_and(|later| later.same_from == 0);
             if is_same {
                 raw.python.later = None;
@@ -366,7 +368,7 @@ impl Waits {
             && is_without
             && latest.without < TRIES
         {
-            // A reader that answers late is not always asked.
+            // A reader that answers late is not always tried.
             latest.without += 1;
             self.unlooked.insert(tid);
         }
@@ -382,7 +384,7 @@ impl Waits {
         }
     }
 
-    /// Goes on to `settled_ns`, until when all has been read. Returns the samples of waits.
+    /// Advances to `settled_ns`, until which everything was read. Returns the samples of waits.
     pub fn advance(&mut self, settled_ns: u64, timeline: &mut Timeline) -> Vec<Decoded> {
         self.waiting.sort_by_key(|step| step.time_ns);
         let behind = self
@@ -432,7 +434,7 @@ impl Waits {
     fn switch(&mut self, record: Record, timeline: &mut Timeline) {
         let at = match &record {
             Record::Joins(at) | Record::Leaves { at, .. } => *at,
-            // It is in what is known of the thread last.
+            // The position is in the last known state of the thread.
             Record::From(at, place) => {
                 if let Some(thread) = self.threads.get_mut(&at.tid) {
                     thread.leaves_from(ip_of(place).unwrap_or(0));
@@ -487,7 +489,7 @@ impl Waits {
         self.threads.insert(at.tid, thread);
     }
 
-    /// Whether a process is one of the kernel's: it has no program.
+    /// Whether a process belongs to the kernel: then it has no program.
     fn is_of_kernel(&mut self, pid: u32) -> bool {
         if self.is_kernel.len() >= THREADS_MAX {
             self.is_kernel.clear();
@@ -514,7 +516,7 @@ impl Waits {
         }
     }
 
-    /// Settles what a thread did until then.
+    /// Settles what a thread did until that time.
     fn settle(&mut self, tid: u32, time_ns: u64) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             // Without waits that ended there is nothing to divide.
@@ -525,7 +527,8 @@ impl Waits {
         }
     }
 
-    /// Makes samples of the waits of a thread that have ended, and of what is left if it `has_ended` itself.
+    /// Makes samples of the waits of a thread that have ended, and of what is left if the thread
+    /// itself `has_ended`.
     fn sample_ended(&mut self, tid: u32, time_ns: u64, has_ended: bool) {
         let period_ns = self.distance_ns();
         let Some(thread) = self.threads.get_mut(&tid) else {
@@ -538,7 +541,8 @@ impl Waits {
                 self.counters.unmet.1 += ended.ns;
             }
             if ended.is_rest {
-                // A stack finds its sample by CPU and time: no two samples may have both the same.
+                // A stack is assigned to its sample by CPU and time: no two samples may have both
+                // the same.
                 ended.time_ns = ended.time_ns.saturating_sub(self.samples.len() as u64);
             }
             let (sample, stack) = sample(pid, tid, ended);
@@ -603,7 +607,7 @@ impl Follows for Waits {
     }
 }
 
-/// Takes note of what a thread did last.
+/// Records the last action of a thread.
 fn note(latest: &mut HashMap<u32, Latest>, unlooked: &mut HashSet<u32>, at: At, record: &Record) {
     let last = latest.entry(at.tid).or_default();
     if at.time_ns < last.time_ns {
@@ -629,15 +633,15 @@ fn ip_of(place: &ThreadPosition) -> Option<u64> {
     place.user.map(|(registers, _)| registers.ip)
 }
 
-/// How long a thread was in the queue for a CPU all in all: the second word of its `schedstat`
-/// (Documentation/scheduler/sched-stats.rst). `None` where the kernel does not count it.
+/// Returns the total time that a thread was in the queue for a CPU: the second word of its
+/// `schedstat` (Documentation/scheduler/sched-stats.rst). `None` if the kernel does not count it.
 fn queue_delay(pid: u32, tid: u32) -> Option<u64> {
     let text = proc_stat::read(&format!("/proc/{pid}/task/{tid}/schedstat")).ok()?;
     let text = String::from_utf8(text).ok()?;
     text.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The sample of a wait, and the copy of its stack.
+/// Makes the sample of a wait, and the copy of its stack.
 fn sample(pid: u32, tid: u32, ended: Ended) -> (RawSample, Option<StackCopy>) {
     let Ended {
         look,

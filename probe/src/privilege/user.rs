@@ -1,5 +1,5 @@
-//! The *invoking user*: who typed `sudo proftop`. The command to be watched is
-//! started as them, and files are written for them with their rights.
+//! The *invoking user*: the user who typed `sudo proftop`. The command to be watched runs as this
+//! user, and files are written with this user's rights.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -9,32 +9,33 @@ use std::process::{Command, Stdio};
 /// The user and the group that own nothing.
 const NOBODY: u32 = 65_534;
 
-/// A user as the account files describe them.
+/// A user as described by the account files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InvokingUser {
     /// The user's number.
     pub uid: u32,
-    /// The number of the first group.
+    /// The number of the primary group.
     pub gid: u32,
     /// `gid` and every other group the user is in.
     pub groups: Vec<u32>,
-    /// As the account files call the user.
+    /// The name in the account files.
     pub name: String,
     /// The home directory.
     pub home: PathBuf,
 }
 
 impl InvokingUser {
-    /// The user who had proftop started as root; `None` if nobody but us did.
+    /// Returns the user who had proftop started as root; `None` if it was not started for another
+    /// user.
     ///
     /// 1. A set-user-id binary: the real user of this process, which the kernel knows.
-    ///    The environment is the caller's, and says nothing.
-    /// 2. `SUDO_UID` (sudo, run0), `PKEXEC_UID` or `DOAS_USER`: these are believed
-    ///    because whoever started a process that is root all through was root, and
-    ///    so was whoever set its environment. For anybody else they are just text.
+    /// The environment comes from the caller, and is ignored.
+    /// 2. `SUDO_UID` (sudo, run0), `PKEXEC_UID` or `DOAS_USER`: these are trusted because a process
+    ///    whose real user is root was started by root, and its environment was set by root. For any
+    ///    other process they are just text.
     ///
-    /// The login uid of the audit system is not asked: it stays the same in a root
-    /// shell of `su`, where files are meant to be root's.
+    /// The login uid of the audit system is not used: it stays the same in a root shell of `su`,
+    /// where files are meant to be root's.
     pub fn current() -> Option<InvokingUser> {
         let real = rustix::process::getuid().as_raw();
         let is_root = rustix::process::geteuid().is_root();
@@ -56,7 +57,7 @@ impl InvokingUser {
         } else {
             uid_of(&env("DOAS_USER")?)
         };
-        // Somebody is meant, and it is not known who.
+        // There is an invoking user, but it is unknown which.
         let uid = Some(uid.unwrap_or(NOBODY)).filter(|&uid| uid != 0)?;
         let gid = env("SUDO_GID").and_then(|text| parse_uid(&text));
         let name = env("SUDO_USER").or_else(|| env("DOAS_USER"));
@@ -70,8 +71,8 @@ impl InvokingUser {
         Some(user)
     }
 
-    /// Somebody whose account is gone, or in a directory that does not answer: less
-    /// is known, which is no reason to act as root.
+    /// Returns a user whose account no longer exists, or is in a directory service that does not
+    /// answer. Less is known then, which is no reason to act as root.
     fn without_account(uid: u32, gid: Option<u32>) -> InvokingUser {
         let gid = gid.unwrap_or(NOBODY);
         InvokingUser {
@@ -83,12 +84,12 @@ impl InvokingUser {
         }
     }
 
-    /// The account with this uid; of several, the one with this name.
+    /// Returns the account with this uid; if there are several, the one with this name.
     pub fn find(uid: u32, name: Option<&str>) -> Option<InvokingUser> {
         let local = std::fs::read("/etc/passwd").unwrap_or_default();
         let mut user = find_account(&local, uid, name).or_else(|| {
-            // Accounts of a directory service are in no file. Asking the system's
-            // own tool works from a static binary too, where libc could not.
+            // Accounts of a directory service are in no file. Running the system's own tool works
+            // from a static binary too, in which libc could not look them up.
             let listed = output_of("/usr/bin/getent", &["passwd", &uid.to_string()])?;
             find_account(&listed, uid, name)
         })?;
@@ -97,9 +98,10 @@ impl InvokingUser {
     }
 }
 
-/// The number of the user with this name.
+/// Returns the number of the user with this name.
 pub fn uid_of(name: &str) -> Option<u32> {
-    // Nothing that `getent` would take for an option, or a line of a file for another.
+    // Rejects everything that `getent` would take for an option, or that would match another part
+    // of a line.
     if name.is_empty() || name.starts_with('-') || name.contains([':', '\n']) {
         return None;
     }
@@ -128,7 +130,7 @@ fn find_account(passwd: &[u8], uid: u32, name: Option<&str>) -> Option<InvokingU
         .or_else(|| accounts().next())
 }
 
-/// `name:password:uid:gid:comment:home:shell`, see passwd(5).
+/// Parses `name:password:uid:gid:comment:home:shell`, see passwd(5).
 fn parse_account(line: &[u8]) -> Option<InvokingUser> {
     let fields: Vec<&[u8]> = line.split(|&b| b == b':').collect();
     let [name, _, uid, gid, _, home, ..] = fields[..] else {
@@ -156,7 +158,7 @@ fn find_groups(user: &InvokingUser) -> Vec<u32> {
     groups
 }
 
-/// `name:password:gid:member,member`, see group(5).
+/// Parses `name:password:gid:member,member`, see group(5).
 fn groups_with_member(group: &[u8], user: &str) -> Vec<u32> {
     group
         .split(|&b| b == b'\n')
@@ -182,7 +184,7 @@ fn parse_id_list(text: &[u8]) -> Option<Vec<u32>> {
     ids.filter(|ids| !ids.is_empty())
 }
 
-/// The last number means "leave it as it is" to the calls that change ids.
+/// The highest number is refused: for calls that change ids it means "leave it as it is".
 fn parse_uid(text: &str) -> Option<u32> {
     text.parse::<u32>().ok().filter(|&id| id != u32::MAX)
 }
@@ -191,7 +193,7 @@ fn parse_id(text: &[u8]) -> Option<u32> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// By absolute path: we are root, and PATH is the caller's.
+/// Runs a program by its absolute path: this process is root, and PATH comes from the caller.
 fn output_of(program: &str, args: &[&str]) -> Option<Vec<u8>> {
     let output = Command::new(program)
         .args(args)

@@ -1,6 +1,6 @@
-//! *User rights*: what is done with files for the invoking user is done with that
-//! user's rights, whatever ours are. A path that the user names, or a link that
-//! somebody put there, then leads no further than the user could go alone.
+//! *User rights*: file accesses for the invoking user are done with that user's rights, whatever
+//! those of this process are. A path that the user names, or a link that somebody has placed there,
+//! then gives no access that the user does not have.
 //!
 //! ```text
 //! we are                        with whose rights
@@ -19,16 +19,17 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::thread;
 
-/// Whose rights count for files of the invoking user.
+/// The rights for accessing files of the invoking user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserRights {
-    /// `None` if we are that user.
+    /// The user whose rights are used; `None` if this process runs as that user.
     user: Option<InvokingUser>,
     drops_capabilities: bool,
 }
 
 impl UserRights {
-    /// Found out once: neither our rights nor who called us changes.
+    /// Returns the rights, which are determined once: neither the rights of this process nor its
+    /// caller changes.
     pub fn current() -> &'static UserRights {
         static CURRENT: OnceLock<UserRights> = OnceLock::new();
         CURRENT.get_or_init(|| {
@@ -40,7 +41,7 @@ impl UserRights {
         })
     }
 
-    /// Our own rights.
+    /// Returns the rights of this process.
     pub fn own() -> UserRights {
         UserRights {
             user: None,
@@ -48,7 +49,7 @@ impl UserRights {
         }
     }
 
-    /// The rights of `user`; only root can take them on.
+    /// Returns the rights of `user`; only root can take them on.
     pub fn of(user: InvokingUser) -> UserRights {
         UserRights {
             user: Some(user),
@@ -56,18 +57,18 @@ impl UserRights {
         }
     }
 
-    /// `None` if it is us.
+    /// Returns the user whose rights are taken on; `None` if this process runs as that user.
     pub fn user(&self) -> Option<&InvokingUser> {
         self.user.as_ref()
     }
 
-    /// Does file work with these rights: on a thread of its own that ends with it.
+    /// Does file work with these rights, on a thread of its own that ends with it.
     ///
-    /// The thread keeps root as its real and saved user, and has no capabilities.
-    /// The kernel asks the effective user for everything that concerns files, and
-    /// the other two before a process may be traced or sent a signal: so the user
-    /// cannot reach into our memory through this thread. `setfsuid` would not do:
-    /// files below `/proc/sys` ask the effective user.
+    /// The thread keeps root as its real and saved user, and has no capabilities. The kernel checks
+    /// the effective user for everything that concerns files, and the other two before a process
+    /// may be traced or sent a signal: so the user cannot access the memory of this process through
+    /// this thread. `setfsuid` would not be enough: files below `/proc/sys` check the effective
+    /// user.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         if self.user.is_none() && !self.drops_capabilities {
             return work();
@@ -80,7 +81,7 @@ impl UserRights {
         thread::scope(|scope| {
             let builder = thread::Builder::new().name("user files".into());
             let worker = builder.spawn_scoped(scope, work)?;
-            // Whoever wanted it done says so, as of any file that fails.
+            // The caller reports the error, as for any other file error.
             let failed = |what: String| Err(io::Error::other(what));
             match worker.join() {
                 Ok(done) => done.unwrap_or_else(|fault| failed(fault.to_string())),
@@ -89,7 +90,7 @@ impl UserRights {
         })
     }
 
-    /// Takes them on for the calling thread, which cannot give them back: as in
+    /// Takes the rights on for the calling thread, which cannot give them back: as in
     /// [`run`](Self::run).
     pub(crate) fn take_on_for_files(&self) -> io::Result<()> {
         if let Some(user) = &self.user {
@@ -114,7 +115,7 @@ impl UserRights {
     }
 }
 
-/// A user in numbers, looked up before they are needed.
+/// The numbers of a user, looked up before they are needed.
 #[derive(Debug, Clone)]
 pub(crate) struct Identity {
     uid: Uid,
@@ -131,15 +132,15 @@ impl Identity {
         }
     }
 
-    /// Becomes the user for good; of the calling thread alone. The user comes last,
-    /// since the right to change the others goes with it. System calls only.
+    /// Permanently becomes the user, for the calling thread alone. The user is changed last, since
+    /// that removes the right to change the others. Makes system calls only.
     pub(crate) fn take_on(&self) -> io::Result<()> {
         self.take_on_groups()?;
         rustix::thread::set_thread_res_uid(self.uid, self.uid, self.uid)?;
         Ok(())
     }
 
-    /// Only the effective user changes, and with it the one that files ask.
+    /// Changes only the effective user, and with it the one for file access.
     fn take_on_for_files(&self) -> io::Result<()> {
         self.take_on_groups()?;
         rustix::thread::set_thread_res_uid(None, self.uid, None)?;
@@ -153,7 +154,8 @@ impl Identity {
     }
 }
 
-/// Of the calling thread. Another user has none anyway, unless secure bits keep them.
+/// Drops the capabilities of the calling thread. Another user has none anyway, unless secure bits
+/// keep them.
 fn drop_capabilities() -> io::Result<()> {
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
@@ -164,7 +166,7 @@ fn drop_capabilities() -> io::Result<()> {
 }
 
 fn has_capabilities() -> bool {
-    // Who cannot know drops them: that does no harm.
+    // If they cannot be read, they are dropped, which does no harm.
     rustix::thread::capabilities(None).map_or(true, |sets| !sets.permitted.is_empty())
 }
 

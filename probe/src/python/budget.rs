@@ -1,17 +1,17 @@
-//! How much of processes' memory is asked for in one turn: it costs time of a CPU, and whoever
-//! makes new code without end must not take all of that.
+//! Limits how much memory of processes is requested in one turn: reading takes CPU time, and a
+//! process that makes new code without end must not use up all of that.
 
 use crate::shares::may_have_more;
 use std::collections::HashMap;
 
-/// Code objects that are asked for in one turn: at most a tenth of a second of work. A large
-/// program has met its first thousand within seconds.
+/// Maximum number of code objects that are requested in one turn: at most a tenth of a second of
+/// work. A large program runs through its first thousand within seconds.
 const CODES_MAX: usize = 256;
 
-/// Processes that are looked at in one turn.
+/// Maximum number of processes that are inspected in one turn.
 const LOOKS_MAX: usize = 16;
 
-/// What was asked for in this turn.
+/// The requests of this turn.
 #[derive(Debug)]
 pub struct Budget {
     codes: Kind,
@@ -35,6 +35,7 @@ impl Default for Budget {
 }
 
 impl Budget {
+    /// Resets the counts for a new turn.
     pub fn begin_turn(&mut self) {
         *self = Self::default();
     }

@@ -9,22 +9,22 @@ use std::sync::{Arc, OnceLock};
 use symbolize::python::{Found, Lack, Layout, Lines, Memory, module_of, read_codes};
 use symbolize::{Reason, sanitize};
 
-/// Code objects of one process that are remembered; then all are forgotten. Large programs
-/// have some ten thousand.
+/// Maximum number of remembered code objects of one process; with more, all are forgotten. Large
+/// programs have some ten thousand.
 const CODES_MAX: usize = 1 << 16;
 
-/// Places in them that are remembered.
+/// Maximum number of remembered places in them.
 const FRAMES_MAX: usize = 1 << 18;
 
-/// How often a code object is tried to be read that was gone.
+/// Maximum number of attempts to read a code object that was freed.
 const TRIES_MAX: u8 = 4;
 
-/// A code object: what has been read of it, once that is done.
+/// A code object, and what has been read of it, once that is done.
 #[derive(Debug)]
 pub struct Code {
-    /// `None` if it is the interpreter's own.
+    /// The function, or why it could not be read; `None` inside for the interpreter's own code.
     found: OnceLock<Result<Option<Function>, Reason>>,
-    /// How often it was tried.
+    /// Number of attempts.
     tries: u8,
 }
 
@@ -35,29 +35,30 @@ pub struct Function {
     lines: Lines,
 }
 
-/// A code object that is to be read. Dropped without an answer it has none in time.
+/// A code object that is to be read. If it is dropped without an answer, the request has failed.
 #[derive(Debug)]
 pub struct WantedCode {
     entry: Entry,
     code: Arc<Code>,
 }
 
-/// What one entry of a record is.
+/// The meaning of one entry of a record.
 #[derive(Debug, Clone)]
 pub enum RecordPart {
     Frame(Frame),
-    /// Its code object has not been read.
+    /// A frame whose code object has not been read.
     Unread(Entry, Arc<Code>),
-    /// The task whose coroutine is the frame before: what the program calls it.
+    /// The task whose coroutine is the previous frame, with the name that the program has given it.
     Task(Option<Arc<str>>),
-    /// The task that awaits the one before: what the program calls it, and where its coroutine is.
+    /// The task that awaits the previous one, with the name that the program has given it, and the
+    /// position of its coroutine.
     Awaiting(Option<Arc<str>>, Option<Box<RecordPart>>),
-    /// So many tasks await the one before.
+    /// Number of tasks that await the previous one.
     Several(u64),
     GroupEnd,
 }
 
-/// What was read.
+/// The code objects of a process that were read.
 #[derive(Debug, Default)]
 pub struct Codes {
     known: HashMap<(u64, u32), Arc<Code>>,
@@ -74,7 +75,7 @@ impl Code {
         self.found.get().is_some()
     }
 
-    /// The frame of a place in it; `None` if it is the interpreter's own.
+    /// Returns the frame of a place in it; `None` if it is the interpreter's own.
     pub fn frame(
         &self,
         entry: Entry,
@@ -98,9 +99,9 @@ impl Code {
 }
 
 impl WantedCode {
-    /// It was read.
+    /// Stores the result of reading it.
     fn came(&self, found: Result<Option<Function>, Reason>) {
-        // Only dropping it comes later.
+        // Only dropping it comes later, which then has no effect.
         _ = self.code.found.set(found);
     }
 }
@@ -112,8 +113,8 @@ impl Drop for WantedCode {
 }
 
 impl Codes {
-    /// What an entry of a record is; `None` if it is the interpreter's own. Code that is to
-    /// be read for that is added to `wanted`.
+    /// Returns the meaning of an entry of a record; `None` if it is the interpreter's own. Adds
+    /// code that has to be read for that to `wanted`.
     pub fn part(
         &mut self,
         entry: Entry,
@@ -156,7 +157,7 @@ impl Codes {
         Some(RecordPart::Unread(entry, code))
     }
 
-    /// Those were not asked for after all: it was none of their tries.
+    /// The unread code objects were not requested after all: this does not count as an attempt.
     pub fn forget_unread(&mut self) {
         self.known.retain(|_, code| code.is_read());
     }
@@ -169,8 +170,8 @@ impl Codes {
     }
 }
 
-/// Reads the code objects of entries. To be done soon after those were seen: they may be freed.
-/// `again` is the same memory, of which nothing has been read yet.
+/// Reads the code objects of entries. Has to be done soon after those were seen, as they may be
+/// freed. `again` is the same memory, of which nothing has been read yet.
 pub fn read(wanted: &[WantedCode], layout: &Layout, memory: &impl Memory, again: &impl Memory) {
     let is_wanted = |code: &WantedCode| {
         let own = code.entry.check();
@@ -184,7 +185,7 @@ pub fn read(wanted: &[WantedCode], layout: &Layout, memory: &impl Memory, again:
     }
 }
 
-/// The function of a code object; `None` if it is the interpreter's own.
+/// Returns the function of a code object; `None` if it is the interpreter's own.
 fn function(found: Result<Found, Lack>) -> Result<Option<Function>, Reason> {
     match found {
         Ok(Found::Code(code)) => {

@@ -1,17 +1,17 @@
-//! Python's frames of a thread that goes on: read in its memory a moment after its sample, where
-//! there is no BPF that could do it at that moment.
+//! Reads Python's frames of a running thread from its memory a moment after its sample, when there
+//! is no BPF program that could do so at that moment.
 //!
-//! What is read is to be of one moment, and is not put where it does not belong:
+//! What is read must be of one moment, and must not be put where it does not belong:
 //!
-//! 1. All pages that the chain of frames leads through are read twice, one right after the other.
-//!    It is taken if all frames but the innermost are the same both times, and else read once
-//!    more ([`chain`]). What changes and changes back within those microseconds, as a short loop
-//!    may, is not noticed: then a caller's line may be that of another call in the same function.
-//! 2. The thread's stack is read after that, and compared with what the kernel copied of it. Calls
-//!    that the stack is the same of have not returned in between; what stands inside of them is
+//! 1. All pages that the chain of frames leads through are read twice in succession. The chain is
+//!    used if all frames but the innermost are the same both times, and otherwise read once more
+//!    ([`chain`]). A change that is undone within those microseconds, as in a short loop, is not
+//!    noticed: then a caller's line may be that of another call in the same function.
+//! 2. The thread's stack is read after that, and compared with the kernel's copy of it. Calls whose
+//!    part of the stack is the same have not returned in between; what was called inside of them is
 //!    of another moment, and `merge` does not mix it with the native frames of the sample.
 //!
-//! A reader does it, as everything that a process may delay ([`crate::files`]).
+//! This is done by a reader, like everything that a process may delay ([`crate::files`]).
 
 mod chain;
 mod pieces;
@@ -30,24 +30,25 @@ use probe_ebpf::python::{
 use std::collections::{BTreeSet, HashMap};
 use symbolize::{Files, Reason};
 
-/// How often a chain is read that moved while it was being read.
+/// Maximum number of attempts to read a chain that changes while it is being read.
 const TRIES: usize = 8;
 
-/// Pages that a chain may lead through, each of which may be known to be needed only when the one
-/// before has been read. Up to 3.10 each frame is an object of its own.
+/// Maximum number of pages that a chain may lead through. The need for each may be known only when
+/// the one before has been read. Up to Python 3.10 each frame is an object of its own.
 const PAGES_MAX: usize = 100;
 
-/// Bytes of the stack that are compared. If the last page of them is the same, so is the rest.
+/// Maximum bytes of the stack that are compared. If the last page of them is the same, so is the
+/// rest.
 const STACK_MAX: u64 = 32 << 10;
 
-/// Threads whose pages are remembered; then all are forgotten.
+/// Maximum number of threads whose pages are remembered; with more, all are forgotten.
 const THREADS_MAX: usize = 4096;
 
 /// Reads frames of threads.
 #[derive(Debug)]
 pub struct Walker {
     way: Files,
-    /// By thread: the pages that its chain led through last, and its code objects.
+    /// For each thread the pages that its chain led through last, and its code objects.
     last: HashMap<u32, Last>,
 }
 
@@ -58,20 +59,20 @@ struct Last {
 }
 
 impl Last {
-    /// More pages are needed with those that were used, and perhaps others.
+    /// Adds pages to those that were used; others may be needed as well.
     fn need(&mut self, more: BTreeSet<u64>, used: BTreeSet<u64>) {
         if self.pages.len() + more.len() > PAGES_MAX {
             self.pages = used;
         }
         if self.pages.len() + more.len() > PAGES_MAX {
-            // A chain that moved may have led anywhere.
+            // A chain that changed may have led anywhere.
             self.pages.clear();
         }
         self.pages.extend(more.into_iter().take(PAGES_MAX));
     }
 }
 
-/// What one request gave.
+/// The result of one request.
 struct Reading {
     before: Pieces,
     after: Pieces,
@@ -80,7 +81,7 @@ struct Reading {
 }
 
 impl Walker {
-    /// Readers are asked by `way`.
+    /// Starts without threads. Memory is read through `way`.
     pub fn new(way: Files) -> Self {
         Self {
             way,
@@ -88,12 +89,12 @@ impl Walker {
         }
     }
 
-    /// A process or thread is another one from now on.
+    /// Forgets a process or thread whose number belongs to another one from now on.
     pub fn forget(&mut self, tid: u32) {
         self.last.remove(&tid);
     }
 
-    /// The frames of a thread as it is now, for a sample with this copy of its stack.
+    /// Reads the frames of a thread as it is now, for a sample with this copy of its stack.
     pub fn walk(
         &mut self,
         pid: u32,
@@ -117,7 +118,7 @@ impl Walker {
         }
     }
 
-    /// The error is a [`status`].
+    /// Tries to read the frames; the error is a [`status`].
     fn try_to_walk(
         &self,
         (pid, tid): (u32, u32),
@@ -151,7 +152,7 @@ impl Walker {
                 return Err(status::STALE);
             }
             known.pages = used;
-            // Tasks come and go more often than frames that call others.
+            // Tasks change more often than frames that call others.
             let is_same = tasks::entries(&reading.after, layout, thread) == told;
             let mut entries = self
                 .entries(pid, &chain, layout, &reading.codes, known)
@@ -177,8 +178,8 @@ impl Walker {
         })
     }
 
-    /// The entries of a chain; the code objects that have not been read yet are read now: they
-    /// live longer than a call. `None` if one cannot be read.
+    /// Returns the entries of a chain. Code objects that have not been read yet are read now, as
+    /// they live longer than a call. `None` if one cannot be read.
     fn entries(
         &self,
         pid: u32,
@@ -227,10 +228,10 @@ impl Walker {
     }
 }
 
-/// For fuzzers: reads bytes as what the threads of a process have in its memory, and says how much of
-/// frames and tasks that gave.
+/// For fuzzers: reads bytes as what the threads of a process have in its memory, and returns the
+/// number of frames and tasks found.
 pub fn walk_anything(bytes: &[u8]) -> usize {
-    /// Where the memory begins. Pointers to there are easily made.
+    /// The address at which the memory begins. Pointers to it are easily generated.
     const START: u64 = PAGE;
     let Some((choice, memory)) = bytes.split_first_chunk::<24>() else {
         return 0;
@@ -300,7 +301,7 @@ pub fn walk_anything(bytes: &[u8]) -> usize {
     let (none, found) = task::split(&told);
     assert!(none.is_empty() && found.len() <= told.len());
     let Some(chain) = Chain::read(&before, &layout, &thread) else {
-        // Only what has not been read, or cannot be, is missing.
+        // Only what was not read, or cannot be, is missing.
         let missing = before.take_missing();
         assert!(missing.iter().all(|page| page % PAGE == 0));
         return told.len();
@@ -325,7 +326,7 @@ mod tests {
         let (mut some, mut many) = (0, 0);
         for _ in 0..3000 {
             let mut bytes: Vec<u8> = (0..24).map(|_| random.byte()).collect();
-            // The page that cannot be read is none of these, most often.
+            // Most often the page that cannot be read is none of these.
             bytes[22] |= 4;
             for _ in 0..2 * PAGE / 8 {
                 let word = match random.below(4) {
@@ -335,7 +336,7 @@ mod tests {
                 };
                 bytes.extend(word.to_le_bytes());
             }
-            // Whose state it is.
+            // The thread that the state belongs to.
             let at = 8 * usize::from(bytes[20]) + 8 * usize::from(bytes[1] & 31);
             let identity = u64::from(bytes[21]).to_le_bytes();
             bytes[24 + at..][..8].copy_from_slice(&identity);

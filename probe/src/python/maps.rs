@@ -1,5 +1,5 @@
-//! Tells whoever walks Python's frames where they begin: by BPF maps the programs in the kernel,
-//! or, where there is no BPF, a [`Walker`].
+//! Passes the positions of Python's frames to what walks them: through BPF maps to the programs in
+//! the kernel or, without BPF, to a [`Walker`].
 
 use super::later::Walker;
 use crate::decode::RawSample;
@@ -13,17 +13,17 @@ use symbolize::Files;
 
 // SAFETY: structures of numbers without padding, for which any bytes are a value.
 unsafe impl aya::Pod for Plain<Layout> {}
-// SAFETY: as above.
+// SAFETY: a structure of numbers without padding, for which any bytes are a value.
 unsafe impl aya::Pod for Plain<ThreadState> {}
 
-/// The maps.
+/// The maps, or what replaces them.
 pub enum PythonMaps {
     /// The kernel side walks the frames, while their thread is interrupted.
     Bpf {
         processes: HashMap<MapData, u32, Plain<Layout>>,
         threads: HashMap<MapData, u32, Plain<ThreadState>>,
     },
-    /// They are walked here, a moment later.
+    /// The frames are walked in this process, a moment later.
     Here {
         processes: Here<u32, Layout>,
         threads: Here<u32, ThreadState>,
@@ -32,7 +32,7 @@ pub enum PythonMaps {
 }
 
 impl PythonMaps {
-    /// Those of a source without BPF; memory is read by `way`.
+    /// Makes the variant without BPF; memory is read through `way`.
     pub fn here(way: Files) -> Self {
         Self::Here {
             processes: Here::new(),
@@ -41,7 +41,7 @@ impl PythonMaps {
         }
     }
 
-    /// From now on the frames of a process are walked. False if there is no room for more.
+    /// Adds a process whose frames are to be walked. Returns false if there is no room for more.
     pub fn add_process(&mut self, pid: u32, layout: &Layout) -> bool {
         match self {
             Self::Bpf { processes, .. } => processes.insert(pid, Plain(*layout), 0).is_ok(),
@@ -55,16 +55,16 @@ impl PythonMaps {
         }
     }
 
-    /// They are not walked any more.
+    /// Removes a process, whose frames are not walked any more.
     pub fn remove_process(&mut self, pid: u32) {
         match self {
-            // The kernel side has nothing of it then.
+            // An error means that the kernel side has no entry for it.
             Self::Bpf { processes, .. } => _ = processes.remove(&pid),
             Self::Here { processes, .. } => _ = processes.remove(&pid),
         }
     }
 
-    /// Where the frames of a thread are. False if there is no room for more.
+    /// Sets the position of the frames of a thread. Returns false if there is no room for more.
     pub fn set_thread(&mut self, tid: u32, state: ThreadState) -> bool {
         match self {
             Self::Bpf { threads, .. } => threads.insert(tid, Plain(state), 0).is_ok(),
@@ -78,7 +78,7 @@ impl PythonMaps {
         }
     }
 
-    /// It has ended.
+    /// Removes a thread that has ended.
     pub fn remove_thread(&mut self, tid: u32) {
         match self {
             Self::Bpf { threads, .. } => _ = threads.remove(&tid),
@@ -91,8 +91,8 @@ impl PythonMaps {
         }
     }
 
-    /// Walks the frames of the thread of a sample as they are now, if that is done here. To be
-    /// called as soon as the sample is there.
+    /// Walks the frames of the thread of a sample as they are now, if the kernel side does not. Has
+    /// to be called as soon as the sample was read.
     pub fn walk(&mut self, raw: &mut RawSample, copy: &StackCopy) {
         let Self::Here {
             processes,

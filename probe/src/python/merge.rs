@@ -1,7 +1,7 @@
-//! Python frames in the place of the interpreter's native ones.
+//! Replaces the interpreter's native frames by Python frames.
 //!
-//! One call of the interpreter's loop runs one *group* of Python frames, so that the groups
-//! and the native frames of the loop are counted off against each other:
+//! One call of the interpreter's loop runs one *group* of Python frames. So the groups correspond
+//! to the native frames of the loop, one by one:
 //!
 //! ```text
 //!  native                       Python          merged
@@ -12,8 +12,8 @@
 //!  Py_RunMain … _start                          _start
 //! ```
 //!
-//! Where they do not fit, the native frames stay as they are, and it is counted: no Python
-//! frame is shown in a place that may be another's.
+//! If their numbers do not match, the native frames stay as they are, and this is counted: no
+//! Python frame is shown in a place where another one may belong.
 
 use crate::sample::{Ending, Frame, Missing, PythonStack, Sample};
 
@@ -25,7 +25,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Adds a frame to the group that has not ended.
+    /// Adds a frame to the current group.
     pub fn push(&mut self, frame: Frame) {
         match self.groups.last_mut() {
             Some(group) if self.is_open => group.push(frame),
@@ -34,7 +34,7 @@ impl Entries {
         self.is_open = true;
     }
 
-    /// Ends a group, which may be empty: a call of the loop that begins or ends.
+    /// Ends the current group, which may be empty, where a call of the loop begins or ends.
     pub fn end_group(&mut self) {
         if !self.is_open {
             self.groups.push(Vec::new());
@@ -42,44 +42,45 @@ impl Entries {
         self.is_open = false;
     }
 
-    /// The outermost frame of the group that has not ended.
+    /// Returns the outermost frame of the current group.
     pub fn last(&self) -> Option<Frame> {
         self.groups.last().filter(|_| self.is_open)?.last().copied()
     }
 
+    /// Returns all groups, innermost first.
     pub fn groups(self) -> Vec<Vec<Frame>> {
         self.groups
     }
 }
 
-/// What a native frame is to the interpreter.
+/// The role of a native frame in the interpreter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameRole {
-    /// Its loop, which runs Python frames.
+    /// The interpreter's loop, which runs Python frames.
     Loop,
     /// A function that only leads from one Python function to the next.
     Glue,
     /// Another function of the interpreter's file.
     Inside,
-    /// Code of `-X perf`, which stands for a Python function that is there itself.
+    /// Code of `-X perf`, which stands for a Python function that is in the stack itself.
     Trampoline,
     Outside,
 }
 
-/// What came of it.
+/// The result of merging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merged {
     /// There is no Python on the stack.
     NoPython,
     /// All Python frames are there.
     Whole,
-    /// All are there; the innermost are those of a moment later, in the place of what ran.
+    /// All are there; the innermost are those of a moment later, in place of those that ran.
     Later,
     /// Some or all are missing.
     Missing(Missing),
 }
 
-/// Puts the Python frames of a sample into its stack. `place` says what a native frame is.
+/// Puts the Python frames of a sample into its stack. `place` returns the role of a native frame.
 pub fn merge(
     sample: &mut Sample,
     python: &PythonStack,
@@ -136,7 +137,7 @@ pub fn merge(
                 }
             }
             FrameRole::Glue | FrameRole::Trampoline => {}
-            // What led to the first Python function.
+            // Frames that led to the first Python function.
             FrameRole::Inside if seen == loops => {}
             FrameRole::Inside | FrameRole::Outside => frames.push(*frame),
         }
@@ -151,7 +152,7 @@ pub fn merge(
         Some(why) => {
             if !is_cut {
                 sample.ending = match why {
-                    // The native frames of the others are there.
+                    // The native frames of the others are in the stack.
                     Missing::Nested => Ending::Root,
                     Missing::TooDeep => Ending::TooDeep,
                     _ => Ending::ReadFault,
@@ -163,8 +164,8 @@ pub fn merge(
 }
 
 /// Puts Python frames that were read later than the sample into its stack. The native user frames
-/// from `same` on are those of calls that had not returned by then: they are counted off from the
-/// outermost, as these groups cannot have changed. What was inside of them has gone on:
+/// from `same` on belong to calls that had not returned by then: they are matched from the
+/// outermost, as these groups cannot have changed. What was inside of them has changed:
 ///
 /// ```text
 ///  native                      Python, later   merged
@@ -174,11 +175,11 @@ pub fn merge(
 ///  _PyEval_EvalFrameDefault    [main, module]  main, module
 /// ```
 ///
-/// 1. Nothing but the interpreter was inside, which is not shown anyway: the functions of a moment
-///    later stand there, as many as there are.
-/// 2. Other native code was inside, or the kernel: who called that is not known. It stays as it
-///    is, without functions. So it does where the thread has begun to wait since then: otherwise
-///    functions that wait would have the time of those that ran before.
+/// 1. If only the interpreter was inside, which is not shown anyway, the functions of a moment
+///    later are put there, as many as there are.
+/// 2. If other native code was inside, or the kernel, its callers are unknown. It stays as it is,
+///    without functions. The same is done if the thread has begun to wait since then: otherwise
+///    functions that wait would get the time of those that ran before.
 fn merge_later(
     sample: &mut Sample,
     groups: &[Vec<Frame>],
@@ -208,7 +209,7 @@ fn merge_later(
         match place(frame) {
             FrameRole::Loop => frames.extend(left.next().into_iter().flatten()),
             FrameRole::Glue | FrameRole::Trampoline => {}
-            // What led to the first Python function.
+            // Frames that led to the first Python function.
             FrameRole::Inside if left.len() == 0 => {}
             FrameRole::Inside | FrameRole::Outside => frames.push(*frame),
         }
@@ -217,13 +218,13 @@ fn merge_later(
     match (has_gone, is_hidden) {
         (true, true) => Merged::Later,
         (true, false) => Merged::Missing(Missing::Moved),
-        // Python called this, and has not been returned to.
+        // Python called this, and it has not returned.
         (false, _) => Merged::Whole,
     }
 }
 
-/// How many calls of the loop, the innermost, have no group; `None` if groups and calls do
-/// not fit.
+/// Returns how many of the innermost calls of the loop have no group; `None` if groups and calls do
+/// not match.
 ///
 /// 1. Both are whole: there are as many of one as of the other; or one more call, which has
 ///    not begun with its frame yet, or is done with it.
@@ -246,9 +247,9 @@ mod tests {
     use crate::events::Event;
     use crate::ids::{ModuleId, ProcessId};
 
-    /// Native frames and Python frames as words, innermost first: `L` is the loop, `g`
-    /// glue, `i` another function of the interpreter, `t` a trampoline, a digit a Python frame, and the rest
-    /// is outside; a `|` ends a group.
+    /// Native frames and Python frames as words, innermost first: `L` is the loop, `g` glue, `i`
+    /// another function of the interpreter, `t` a trampoline, a digit a Python frame, and
+    /// everything else is outside; a `|` ends a group.
     fn frame(letter: char) -> Frame {
         Frame {
             module: ModuleId(1),
@@ -318,14 +319,14 @@ mod tests {
         for (native, python, expected) in [
             ("sLgis", "12|", "s12s"),
             ("kksLiis", "1|", "kks1s"),
-            // A callback of C: what called it stays where it is.
+            // A callback of C: its caller stays in place.
             ("cLgsiLgiimx", "1|23|", "c1si23mx"),
-            // What `-X perf` puts around each call is shown once.
+            // The frame that `-X perf` puts around each call is shown once.
             ("cLtgLtis", "1|2|", "c12s"),
-            // One call more: it has not begun with its frame, or has ended with it.
+            // One more call: its frame has not begun yet, or has ended.
             ("LLis", "1|", "L1s"),
             ("LLis", "|1|", "1s"),
-            // A group without its end is one all the same.
+            // A group without its end is a group as well.
             ("Ls", "12", "12s"),
             ("ss", "", "ss"),
         ] {
@@ -363,18 +364,18 @@ mod tests {
     #[test]
     fn what_was_read_later_is_not_mixed_with_what_ran() {
         for (native, python, same, expected, came) in [
-            // It has not gone on.
+            // Nothing has changed.
             ("xLis", "1|", 0, "x1s", Merged::Whole),
-            // A call of C that has not returned: what it calls by now is of no interest.
+            // A call of C that has not returned: what it calls by now is irrelevant.
             ("xLis", "1|", 1, "x1s", Merged::Whole),
             ("xLis", "9|1|", 1, "x1s", Merged::Whole),
-            // All that has gone on is of the interpreter.
+            // Everything that has changed belongs to the interpreter.
             ("iLis", "1|", 2, "1s", Merged::Later),
             ("Lis", "98|1|", 1, "981s", Merged::Later),
             ("LxLis", "9|1|", 1, "9x1s", Merged::Later),
             ("LxLis", "1|", 1, "x1s", Merged::Later),
             ("iLgLis", "99|1|", 3, "991s", Merged::Later),
-            // Native code and the kernel have gone on since: who called them is not known.
+            // Native code and the kernel have changed since: their callers are unknown.
             ("xLis", "1|", 3, "xLis", Merged::Missing(Missing::Moved)),
             ("kLis", "1|", 1, "kLs", Merged::Missing(Missing::Moved)),
             (
@@ -384,7 +385,7 @@ mod tests {
                 "xLy1s",
                 Merged::Missing(Missing::Moved),
             ),
-            // That cannot be.
+            // An impossible combination.
             ("LxLis", "", 1, "LxLis", Merged::Missing(Missing::Mismatch)),
         ] {
             let python = PythonStack {

@@ -1,5 +1,5 @@
-//! Functions and lines of Python with a number each, the same for all processes: so that
-//! the workers of one server are one function.
+//! Numbers for functions and lines of Python, the same for all processes, so that the workers of
+//! one server share their functions.
 
 use crate::ids::ModuleId;
 use crate::modules::Modules;
@@ -8,34 +8,34 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use symbolize::Reason;
 
-/// Files of Python; functions of further ones are in the module without a file.
+/// Maximum number of Python files; functions of further ones are in the module without a file.
 const FILES_MAX: usize = 1 << 16;
 
-/// Names of tasks; further ones are called as those without a name: programs may give each its
-/// own.
+/// Maximum number of names of tasks; tasks with further names are treated as unnamed, as programs
+/// may give each its own.
 const TASK_NAMES_MAX: usize = 1024;
 
-/// Frames of tasks that are remembered.
+/// Maximum number of remembered frames of tasks.
 const TASKS_MAX: usize = 1 << 16;
 
-/// What tells the frame of one task from that of another.
+/// What distinguishes the frame of one task from that of another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Task {
     /// A frame of its coroutine.
     coroutine: Option<Frame>,
     said: Said,
-    /// What the program calls it.
+    /// The name that the program has given it.
     name: Option<Arc<str>>,
 }
 
-/// What the frame of a task says of it.
+/// What the frame of a task shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Said {
     Runs,
     Awaits,
 }
 
-/// Gives out the numbers.
+/// Assigns the numbers.
 #[derive(Debug, Default)]
 pub struct Registry {
     names: Arc<PythonNames>,
@@ -46,12 +46,12 @@ pub struct Registry {
     no_file: Option<ModuleId>,
     /// The frames of tasks.
     tasks: HashMap<Task, Frame>,
-    /// What programs call their tasks.
+    /// The names that programs have given to their tasks.
     task_names: HashSet<Arc<str>>,
 }
 
 impl Registry {
-    /// The frame of a line.
+    /// Returns the frame of a line.
     pub fn frame(&mut self, name: PythonName, modules: &mut Modules) -> Frame {
         if let Some(frame) = self.known.get(&name) {
             return *frame;
@@ -65,7 +65,7 @@ impl Registry {
         frame
     }
 
-    /// The frame of code that could not be read.
+    /// Returns the frame of code that could not be read.
     pub fn nameless(&mut self, reason: Reason, modules: &mut Modules) -> Frame {
         if let Some(frame) = self.nameless.get(&reason) {
             return *frame;
@@ -77,8 +77,8 @@ impl Registry {
         frame
     }
 
-    /// The frame of a task whose coroutine has this frame: called as its program calls it, or else
-    /// as the coroutine. `None` if that could not be read.
+    /// Returns the frame of a task whose coroutine has this frame. It has the name that the program
+    /// has given to the task, or else that of the coroutine. `None` if that could not be read.
     pub fn task(
         &mut self,
         coroutine: Frame,
@@ -99,8 +99,8 @@ impl Registry {
         Some(self.add_task(key, function, file, 0, modules))
     }
 
-    /// The frame of a task that awaits another one: called as the program calls it, or else as its
-    /// coroutine, which is `at` where the task goes on.
+    /// Returns the frame of a task that awaits another one. It has the name that the program has
+    /// given to the task, or else that of its coroutine, which is `at` where the task continues.
     pub fn awaiting(
         &mut self,
         at: Option<Frame>,
@@ -128,9 +128,9 @@ impl Registry {
         self.add_task(key, function, file, line, modules)
     }
 
-    /// The frame of several tasks that await one; 0 if it is not known how many.
+    /// Returns the frame of several tasks that await one; `count` is 0 if their number is unknown.
     pub fn several(&mut self, count: u64, modules: &mut Modules) -> Frame {
-        // In words for a person: the exact number changes too often to be of use.
+        // Approximate words: the exact number changes too often to be useful.
         let function = match count {
             0 => "more tasks await".into(),
             1..=9 => format!("{count} tasks await"),
@@ -166,7 +166,7 @@ impl Registry {
         frame
     }
 
-    /// A name of a task, unless it is one too many.
+    /// Returns a name of a task, unless there are too many.
     fn known_name(&mut self, name: Option<&Arc<str>>) -> Option<Arc<str>> {
         let name = name?;
         let has_room = self.task_names.len() < TASK_NAMES_MAX;

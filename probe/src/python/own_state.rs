@@ -1,34 +1,34 @@
-//! Where a thread of Python finds its own state: so the kernel side finds that of a thread
-//! which started a moment ago, and of which nobody has told it.
+//! Finds where a thread of Python has the address of its own state, so that the kernel side can
+//! find it for a thread that has just started and is not in the maps yet.
 //!
-//! CPython keeps the state of each thread in a variable of the thread (`PyGILState`, and from
-//! 3.12 on the current state), at the same distance from the thread's `pthread_t` in all
-//! threads of a process. Nothing tells the distance: it is where the states of the threads
-//! that are known are found.
+//! CPython keeps the state of each thread in a variable of the thread (`PyGILState`, and from 3.12
+//! on the current state), at the same distance from the thread's `pthread_t` in all threads of a
+//! process. The distance is not recorded anywhere: it is found by searching for the states of the
+//! known threads.
 
 use std::cmp::Reverse;
 use symbolize::python::{Memory, Thread};
 
-/// Bytes from a `pthread_t` on that are looked at: all of glibc's `struct pthread`, which has
-/// the first 32 values of `pthread_setspecific` in it.
+/// Bytes after a `pthread_t` that are searched: all of glibc's `struct pthread`, which contains the
+/// first 32 values of `pthread_setspecific`.
 const ABOVE: u32 = 2304;
 
-/// Bytes in front of it: variables that are declared as thread-local.
+/// Bytes before it that are searched: variables that are declared as thread-local.
 const BELOW: u32 = 4096;
 
-/// Threads that are looked at.
+/// Maximum number of threads that are searched.
 const THREADS_MAX: usize = 8;
 
 const WORD: usize = 8;
 
-/// The distance from a `pthread_t` to the word that has the address of the thread's state, if
-/// there is one. The distance may be wrong: the BPF program checks that the state it finds there
-/// is the current thread's.
+/// Returns the distance from a `pthread_t` to the word with the address of the thread's state, if
+/// there is one. The distance may be wrong: the BPF program checks that the state it finds there is
+/// the current thread's.
 ///
-/// A thread that has ended since the list of threads was read, and one that has just begun, do
-/// not have it there: the place is taken where most threads have it, and of several that where
-/// fewest have another word. The second kind of variable is empty while a thread does not have
-/// the global lock, which does not count.
+/// A thread that has ended since the list of threads was read, and one that has just begun, do not
+/// have the word: the place is used at which most threads have it, and among several the one at
+/// which the fewest have another word. The second kind of variable is empty while a thread does not
+/// have the global lock, which does not count.
 pub fn find(threads: &[Thread], memory: &impl Memory) -> Option<i64> {
     let threads = &threads[..threads.len().min(THREADS_MAX)];
     let ranges = [(0, ABOVE), (-i64::from(BELOW), BELOW)];
@@ -37,7 +37,7 @@ pub fn find(threads: &[Thread], memory: &impl Memory) -> Option<i64> {
         .find_map(|(from, bytes)| find_in(threads, from, bytes, memory))
 }
 
-/// Looks in one range of every thread.
+/// Searches one range of every thread.
 fn find_in(threads: &[Thread], from: i64, bytes: u32, memory: &impl Memory) -> Option<i64> {
     // For each place, how many threads have their own state there, and how many another word.
     let mut votes = vec![(0u32, 0u32); bytes as usize / WORD];
@@ -98,12 +98,12 @@ mod tests {
         let threads = [
             thread(0x2_0000, 0x77),
             thread(0x3_0000, 0x88),
-            // One that has ended: another thread has its memory, or nobody.
+            // A thread that has ended: its memory belongs to another thread, or is free.
             thread(0x4_0000, 0x99),
             thread(0, 0xaa),
         ];
         let of_keys = vec![
-            // The first has it here by chance.
+            // The first thread has its address here by chance.
             (0x2_0010, 0x77),
             (0x3_0010, 0x66),
             (0x2_0310, 0x77),
@@ -111,7 +111,7 @@ mod tests {
             (0x4_0310, 0x66),
         ];
         assert_eq!(find(&threads, &memory(of_keys)), Some(0x310));
-        // Thread-local variables are in front of it, and empty without the global lock.
+        // Thread-local variables are before it, and empty without the global lock.
         let of_variable = vec![(0x1_ffe8, 0x77)];
         assert_eq!(find(&threads, &memory(of_variable)), Some(-0x18));
     }
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(find(&threads, &memory(words)), None);
         assert_eq!(find(&threads, &memory(Vec::new())), None);
         assert_eq!(find(&[], &memory(Vec::new())), None);
-        // Nothing can be read there.
+        // No memory can be read there.
         assert_eq!(find(&[thread(0, 0x77)], &memory(Vec::new())), None);
     }
 }

@@ -1,4 +1,4 @@
-//! One process that runs Python: what the kernel side is told of it.
+//! The state of one process that runs Python, and what the kernel side gets of it.
 
 use super::budget::Budget;
 use super::codes::{Codes, RecordPart};
@@ -18,78 +18,79 @@ use symbolize::python::{Groups, IDENTITY_REACH, Lack, Layout, TaskLayout, TaskLi
 
 const _: () = assert!(IDENTITY_REACH as usize == python::CODE_BYTES);
 
-/// How soon a process is looked at once more that was not ready, or has a new thread; each
-/// time that it was of no use the wait is twice as long, up to the second.
+/// How soon a process is inspected again that was not ready, or has a new thread; after each
+/// useless inspection the wait is doubled, up to the second value.
 const AGAIN_NS: u64 = 10_000_000;
 const AGAIN_MAX_NS: u64 = 5_000_000_000;
 
-/// For how long it is met more often than that: the first samples of a process that is known a moment
-/// earlier have names, and most are ready within hundredths of a second.
+/// For how long a new process is inspected more often than that: the first samples of a process
+/// that is known a moment earlier have names, and most are ready within hundredths of a second.
 const MET_NS: u64 = 100_000_000;
 
-/// How soon names of threads are read again; each time that none is new the wait is twice as
-/// long, up to the second.
+/// How soon names of threads are read again; each time that none is new the wait is doubled, up to
+/// the second value.
 const NAMES_NS: u64 = 1_000_000_000;
 const NAMES_MAX_NS: u64 = 30_000_000_000;
 
-/// How soon a process that may have loaded asyncio is asked where its tasks are; each time that it
-/// has not the wait is twice as long, up to the second.
+/// How soon tasks are looked for in a process that may have loaded asyncio; each time that it has
+/// not the wait is doubled, up to the second value.
 const TASKS_NS: u64 = 500_000_000;
 const TASKS_MAX_NS: u64 = 30_000_000_000;
 
 /// A process with an interpreter.
 pub struct Process {
     look: Look,
-    /// Whom it is counted as.
+    /// The user to whom it is charged.
     user: u32,
     state: WalkState,
     looking: Looking,
     threads: HashMap<u32, ThreadState>,
-    /// Threads that have never run Python, when its threads were read last.
+    /// Threads that had never run Python when the threads were last read.
     foreign: HashSet<u32>,
-    /// Threads that run what one interpreter has called in another one.
+    /// Threads that run something that one interpreter has called in another one.
     nested: HashSet<u32>,
-    /// Not before that it is looked at once more.
+    /// Earliest time of the next inspection.
     again_ns: u64,
     wait_ns: u64,
-    /// When it was met, and first walked.
+    /// When it was first seen, and first walked.
     met_ns: Option<u64>,
     walked_ns: Option<u64>,
-    /// There was a sample with frames of Python.
+    /// Whether there was a sample with frames of Python.
     is_sampled: bool,
     threading: Vec<u64>,
-    /// What the program calls its threads.
+    /// The names that the program has given to its threads.
     names: HashMap<u32, Arc<str>>,
-    /// Not before that they are read again.
+    /// Earliest time at which they are read again.
     names_again_ns: u64,
     names_wait_ns: u64,
     has_one_gil: bool,
     gil: Option<u64>,
-    /// Where each thread has the address of its own state, from its `pthread_t` on.
+    /// Where each thread has the address of its own state, relative to its `pthread_t`.
     own_state: Option<i64>,
-    /// Where asyncio keeps its tasks, if its file tells that.
+    /// Where asyncio keeps its tasks, if its file contains that.
     told_tasks: Option<TaskLayout>,
-    /// It may have loaded asyncio, whose file does not tell that.
+    /// Whether it may have loaded an asyncio whose file does not contain that.
     may_have_tasks: bool,
-    /// The dictionary of the tasks that run; `None` if it is not known, or not needed.
+    /// The dictionary of the running tasks; `None` if it is unknown or not needed.
     running_tasks: Option<u64>,
-    /// Not before that this is looked for again.
+    /// Earliest time at which this is looked for again.
     tasks_again_ns: u64,
     tasks_wait_ns: u64,
     /// The mappings that have no asyncio, by the files that were known.
     without_asyncio: (Weak<Mappings>, usize),
     codes: Codes,
+    /// The mappings with trampolines.
     pub trampolines: Trampolines,
 }
 
-/// Somebody looks at it.
+/// An inspection that is in progress.
 #[derive(Default)]
 struct Looking {
-    /// Held by who does.
+    /// Exists as long as the request does.
     ticket: Weak<()>,
-    /// The thread that it is for.
+    /// The thread for which it is done.
     tid: u32,
-    /// Nothing but names of threads, and where tasks are, is wanted.
+    /// Whether only names of threads and the position of tasks are requested.
     for_names: bool,
 }
 
@@ -132,7 +133,7 @@ impl Process {
         }
     }
 
-    /// Why its frames are not walked.
+    /// Returns why its frames are not walked.
     pub fn lack(&self) -> Option<Lack> {
         match self.state {
             WalkState::Lacking(lack) => Some(lack),
@@ -144,13 +145,13 @@ impl Process {
         matches!(self.state, WalkState::Walked(_))
     }
 
-    /// A sample was taken of it: if the kernel side does not know all that it could, the
-    /// process is to be looked at.
+    /// Processes a sample of it: if the kernel side does not know everything that it could, returns
+    /// the request to inspect the process.
     pub fn follow(&mut self, raw: &RawSample, budget: &mut Budget, now_ns: u64) -> Option<Wanted> {
         let is_wanted = match self.state {
             WalkState::New | WalkState::Lacking(_) => self.is_new(),
             WalkState::Walked(_) => {
-                // One that has told its state itself has no name yet.
+                // A thread whose state was found by itself has no name yet.
                 let is_unknown =
                     !self.threads.contains_key(&raw.tid) && !self.foreign.contains(&raw.tid);
                 is_unknown || raw.python.status == status::STALE
@@ -170,7 +171,8 @@ impl Process {
         }
     }
 
-    /// It is starting: it is to be looked at, whether its interpreter is ready.
+    /// Returns the request to inspect a process that is starting, to see whether its interpreter is
+    /// ready.
     pub fn inspect(&mut self, budget: &mut Budget, now_ns: u64) -> Option<Wanted> {
         self.met_ns.get_or_insert(now_ns);
         let is_due = self.is_starting() && now_ns >= self.again_ns;
@@ -179,19 +181,20 @@ impl Process {
             .flatten()
     }
 
-    /// Whether something of its interpreter was not there yet when it was looked at.
+    /// Whether a part of its interpreter did not exist yet at the inspection.
     pub fn is_starting(&self) -> bool {
         self.is_new() || self.is_walked() && self.gil.is_none()
     }
 
-    /// Whether it has just become known, and its first sample with frames of Python is to come.
+    /// Whether it has just become known, and its first sample with frames of Python is still to
+    /// come.
     pub fn is_awaited(&self, now_ns: u64) -> bool {
         !self.is_sampled && self.walked_ns.is_some_and(|from| now_ns < from + MET_NS)
     }
 
-    /// Whether it is not known where its tasks are, and can be.
+    /// Whether the position of its tasks is unknown, and can be found.
     fn wants_tasks(&self) -> bool {
-        // A process that is not walked yet comes first: a program has a thousand modules.
+        // A process that is not walked yet has priority: a program has a thousand modules.
         let is_of_use = match &self.state {
             WalkState::Walked(layout) => layout.tasks.is_some(),
             WalkState::New | WalkState::Lacking(_) => false,
@@ -199,7 +202,7 @@ impl Process {
         is_of_use && self.may_have_tasks && self.running_tasks.is_none()
     }
 
-    /// Whether it may still become one whose frames are walked.
+    /// Whether its frames may still become known.
     fn is_new(&self) -> bool {
         match self.state {
             WalkState::New => true,
@@ -226,7 +229,7 @@ impl Process {
             tid,
             for_names,
         };
-        // If nothing comes of it.
+        // Used if the inspection has no result.
         if for_names {
             self.names_again_ns = now_ns + AGAIN_MAX_NS;
             self.tasks_again_ns = now_ns + AGAIN_MAX_NS;
@@ -246,8 +249,8 @@ impl Process {
         })
     }
 
-    /// It was looked at: tells the kernel side what that did not know. Nothing happens if
-    /// it was another process that was looked at.
+    /// Applies the result of an inspection: passes what is new to the kernel side. Does nothing if
+    /// another process was inspected.
     pub fn apply(
         &mut self,
         ticket: &Ticket,
@@ -276,7 +279,7 @@ impl Process {
             }
             Err(lack) => {
                 self.withdraw(maps);
-                // What has ended, and has no memory any more, lacks nothing.
+                // A process that has ended, and has no memory any more, lacks nothing.
                 self.state = if is_there {
                     WalkState::Lacking(lack)
                 } else {
@@ -301,8 +304,8 @@ impl Process {
         self.again_ns = now_ns + self.wait_ns;
     }
 
-    /// Looks whether it has loaded asyncio since the last sample. `files` are those that have its
-    /// part in C, and where they say that tasks are.
+    /// Finds out whether it has loaded asyncio since the last sample. `files` are those that have
+    /// its part in C, and the positions of tasks that they contain.
     pub fn find_asyncio(
         &mut self,
         mappings: &Arc<Mappings>,
@@ -329,7 +332,7 @@ impl Process {
         }
     }
 
-    /// Tells the kernel side where everything is, if that is known.
+    /// Passes all positions to the kernel side, if they are known.
     fn write_to(&self, maps: &mut PythonMaps) {
         if let WalkState::Walked(layout) = &self.state {
             let tasks = self.tasks(layout);
@@ -340,7 +343,7 @@ impl Process {
         }
     }
 
-    /// Where its tasks are, as the kernel side wants it.
+    /// Returns the position of its tasks in the kernel side's format.
     fn tasks(&self, layout: &Layout) -> python::TaskLayout {
         let unknown = python::TaskLayout::UNKNOWN;
         let (found, running_by_loop) = match (self.told_tasks, layout.tasks, self.running_tasks) {
@@ -385,7 +388,7 @@ impl Process {
         }
     }
 
-    /// Takes everything of it from the kernel side.
+    /// Removes it from the kernel side.
     pub fn withdraw(&mut self, maps: &mut PythonMaps) {
         maps.remove_process(self.look.pid);
         for (tid, _) in self.threads.drain() {
@@ -393,7 +396,7 @@ impl Process {
         }
     }
 
-    /// The frames of a sample, and what is to be read before they have names.
+    /// Returns the frames of a sample, and what is to be read before they have names.
     pub fn parts(
         &mut self,
         raw: &RawSample,
@@ -422,7 +425,7 @@ impl Process {
                 parts.extend(part(&mut self.codes, *entry));
             }
             if entry.ends_group() {
-                // Its coroutine is what a call of the loop was for.
+                // The call of the loop was made for its coroutine.
                 let task = tasks.iter().find(|task| task.frame == entry.address());
                 if let Some(task) = task.filter(|_| !entry.is_frame()) {
                     parts.push(RecordPart::Task(task.name.clone()));
@@ -447,8 +450,8 @@ impl Process {
         (parts, wanted)
     }
 
-    /// Whether the thread of a sample had the global lock; `None` if that cannot be told. Of
-    /// several interpreters each may have a lock of its own, of which one is known here.
+    /// Whether the thread of a sample had the global lock; `None` if that is unknown. If there are
+    /// several interpreters, each may have a lock of its own, of which one is known here.
     pub fn has_lock(&self, raw: &RawSample) -> Option<bool> {
         match raw.python.lock {
             _ if !self.has_one_gil => None,
@@ -458,17 +461,17 @@ impl Process {
         }
     }
 
-    /// Whether a thread has been called by another interpreter, whose frames are not walked.
+    /// Whether a thread was called by another interpreter, whose frames are not walked.
     pub fn is_nested(&self, tid: u32) -> bool {
         self.nested.contains(&tid)
     }
 
-    /// Nobody had time for what was wanted.
+    /// Records that a request was refused because too much was being read.
     pub fn is_refused(&mut self) {
         self.codes.forget_unread();
     }
 
-    /// What the program calls a thread that is not its first.
+    /// Returns the name that the program has given to a thread other than its first.
     pub fn name(&self, tid: u32) -> Option<Arc<str>> {
         self.names.get(&tid).cloned()
     }
@@ -518,7 +521,7 @@ impl Process {
     }
 }
 
-/// The layout as the kernel side wants it.
+/// Returns the layout in the kernel side's format.
 fn for_kernel(
     layout: &Layout,
     gil: Option<u64>,

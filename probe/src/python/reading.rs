@@ -1,5 +1,5 @@
-//! What is read of programs and of processes that run Python: aside, because a process that
-//! wants to can let a reader of its memory wait.
+//! Reads programs and processes that run Python, on a thread of its own, because a process can
+//! deliberately delay a reader of its memory.
 
 use super::codes::{self, WantedCode};
 use super::{own_state, tids};
@@ -19,48 +19,48 @@ use symbolize::python::{
 };
 use symbolize::{Files, Reason, sanitize};
 
-/// How long one piece of this work goes on reading a process that answers late.
+/// Maximum time for one piece of this work on a process that answers late.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// Threads of a process that have ended, and that its interpreter still has.
+/// Maximum number of threads that have ended, but are still in the interpreter's list.
 const ENDED_MAX: usize = 64;
 
-/// Characters of a thread's name that are shown: the kernel keeps 15.
+/// Maximum length of a thread's name: the kernel keeps 15 characters.
 const NAME_MAX: usize = 64;
 
-/// What is known of a process before it is looked at.
+/// What is known about a process before it is inspected.
 #[derive(Debug, Clone)]
 pub struct Look {
     pub pid: u32,
     pub interpreter: Arc<Interpreter>,
-    /// Where its `_PyRuntime` is.
+    /// The address of its `_PyRuntime`.
     pub runtime: u64,
 }
 
-/// Held while something is asked for, and by the answer: when it is gone and nothing came,
-/// nothing will.
+/// Held while a request is in progress, and by its answer: if it is gone and there was no answer,
+/// there will be none.
 pub type Ticket = Arc<()>;
 
-/// What is wanted of a file or a process.
+/// A request about a file or a process.
 pub enum Wanted {
-    /// What interpreter a file of this name is, and what it tells of asyncio.
+    /// Whether a file of this name is an interpreter, and what it contains about asyncio.
     File {
         module: ModuleId,
         file: Arc<OwnedFd>,
         name: Vec<u8>,
     },
-    /// The threads of a process, and what of it is not known yet.
+    /// The threads of a process, and what is not known of it yet.
     Look {
         look: Look,
         layout: Option<Layout>,
         threading: Vec<u64>,
-        /// Where its tasks are is not known, and may be.
+        /// Whether the position of its tasks is unknown, and may be found.
         wants_tasks: bool,
         ticket: Ticket,
     },
-    /// Whether the mapping of a process that starts there has trampolines.
+    /// Whether the mapping of a process that begins there has trampolines.
     Trampolines { pid: u32, start: u64 },
-    /// Code objects of a process. The answer is in each of them.
+    /// Code objects of a process. The answer is stored in each of them.
     Codes {
         pid: u32,
         layout: Layout,
@@ -68,12 +68,12 @@ pub enum Wanted {
     },
 }
 
-/// What came of it.
+/// The answer to a request.
 pub enum Came {
     File {
         module: ModuleId,
         interpreter: Option<Arc<Interpreter>>,
-        /// It has asyncio's part in C, and may tell where tasks are.
+        /// Set if it has asyncio's part in C; inside the positions of tasks, if it contains them.
         asyncio: Option<Option<TaskLayout>>,
     },
     Trampolines {
@@ -85,32 +85,32 @@ pub enum Came {
         pid: u32,
         ticket: Ticket,
         seen: Result<Box<Seen>, Lack>,
-        /// The process has memory: it has not ended.
+        /// Whether the process has memory: it has not ended.
         is_there: bool,
     },
 }
 
-/// What a process looked like.
+/// The result of inspecting a process.
 pub struct Seen {
     pub layout: Layout,
-    /// Where its global lock is.
+    /// The address of its global lock.
     pub gil: Option<u64>,
-    /// Where each thread has the address of its own state, from its `pthread_t` on.
+    /// Where each thread has the address of its own state, relative to its `pthread_t`.
     pub own_state: Option<i64>,
-    /// It is the lock of all its threads: there is one interpreter.
+    /// Whether it is the lock of all its threads: there is one interpreter.
     pub has_one_gil: bool,
-    /// Where the frames of each thread are.
+    /// The position of the frames of each thread.
     pub threads: HashMap<u32, ThreadState>,
     /// Threads that have never run Python.
     pub foreign: HashSet<u32>,
-    /// Threads that run what one interpreter has called in another one: their frames in the last
-    /// one are known.
+    /// Threads that run something that one interpreter has called in another one: their frames in
+    /// the last one are known.
     pub nested: HashSet<u32>,
-    /// Where the module `threading` has its names, for each interpreter.
+    /// The address of the names in the module `threading`, for each interpreter.
     pub threading: Vec<u64>,
-    /// What the program calls its threads, but for the first.
+    /// The names that the program has given to its threads, except for the first.
     pub names: HashMap<u32, Arc<str>>,
-    /// The dictionary of the tasks that run, if that was wanted and is there.
+    /// The dictionary of the running tasks, if that was requested and exists.
     pub running_tasks: Option<u64>,
 }
 
@@ -127,7 +127,7 @@ fn read(wanted: Wanted, way: &Files) -> Option<Came> {
         Wanted::File { module, file, name } => {
             let file = File::from(file.try_clone().ok()?);
             let object = Object::read(&file).ok()?;
-            // A file that is damaged is no interpreter.
+            // A damaged file is not an interpreter.
             let interpreter = Interpreter::find(&object, &name).ok().flatten();
             Some(Came::File {
                 module,
@@ -168,7 +168,7 @@ fn read(wanted: Wanted, way: &Files) -> Option<Came> {
     }
 }
 
-/// Memory of a process that is not read any more from a moment on.
+/// Memory of a process that can no longer be read after a deadline.
 struct Within<M> {
     memory: M,
     until: Instant,
@@ -196,7 +196,7 @@ impl<M: Memory> Memory for Within<M> {
     }
 }
 
-/// `memory` gives that of the process as it is from then on.
+/// Inspects a process; `memory` returns its memory as it is from then on.
 fn look_at<M: Memory>(
     look: &Look,
     layout: Option<Layout>,
@@ -227,7 +227,7 @@ fn look_at<M: Memory>(
                 identity: thread.tid.unwrap_or(thread.pthread),
             };
             // A thread has a state in each interpreter that it has run, and the list begins with
-            // the newest: that runs what one before has called.
+            // the newest: that one runs what an earlier one has called.
             match found.get(&tid) {
                 Some(newer) if runs(newer.address, &layout, memory) => {
                     if runs(thread.state, &layout, memory) {
@@ -260,7 +260,7 @@ fn look_at<M: Memory>(
     let running_tasks = has_tasks.then(|| find_running_tasks(memory, *runtime, &layout));
     Ok(Seen {
         layout,
-        // What cannot be read is looked for again.
+        // A dictionary that cannot be read is looked for again.
         running_tasks: running_tasks.and_then(Result::ok).flatten(),
         gil: find_gil(memory, *runtime, &layout).ok(),
         own_state: own_state::find(&threads, memory),
@@ -290,7 +290,8 @@ fn runs(state: u64, layout: &Layout, memory: &impl Memory) -> bool {
     innermost().is_some_and(|frame| frame != 0)
 }
 
-/// What a program calls its threads, and where its names are. What cannot be read has none.
+/// Returns the names that a program has given to its threads, and their address. What cannot be
+/// read is left out.
 fn names(
     look: &Look,
     layout: &Layout,

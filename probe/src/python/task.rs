@@ -1,11 +1,11 @@
-//! Tasks of asyncio, as a record has them behind the frames: which one ran, by its coroutine's frame,
-//! what the program calls it, and which tasks await it.
+//! Decodes tasks of asyncio, which a record has after the frames: which one ran (by its coroutine's
+//! frame), the name that the program has given it, and the tasks that await it.
 
 use probe_ebpf::python::{Entry, TASK_ENTRIES, TASK_TEXT};
 use std::sync::Arc;
 use symbolize::sanitize;
 
-/// How asyncio calls a task itself, with a number.
+/// The prefix of the names that asyncio itself gives to tasks, before a number.
 const NUMBERED: &str = "Task-";
 
 /// A task that may be the one that ran.
@@ -13,9 +13,9 @@ const NUMBERED: &str = "Task-";
 pub struct Task {
     /// The address of its coroutine's frame: it is one of the thread's frames if it ran.
     pub frame: u64,
-    /// What the program calls it; `None` if that is a number only.
+    /// The name that the program has given it; `None` if that is only a number.
     pub name: Option<Arc<str>>,
-    /// What awaits it, what awaits that, and so on.
+    /// What awaits it, then what awaits that, and so on.
     pub awaiting: Vec<Awaiting>,
 }
 
@@ -23,23 +23,23 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Awaiting {
     Task {
-        /// What the program calls it; `None` if that is a number only.
+        /// The name that the program has given it; `None` if that is only a number.
         name: Option<Arc<str>>,
-        /// Where its coroutine goes on then; `None` if that could not be read.
+        /// Where its coroutine will continue; `None` if that could not be read.
         at: Option<Entry>,
     },
-    /// So many tasks, and 0 if that is not known. Which is not told.
+    /// Number of tasks, which are not identified; 0 if the number is unknown.
     Several(u64),
 }
 
-/// The frames of a record, and the tasks behind them.
+/// Splits a record into the frames, and the tasks after them.
 pub fn split(entries: &[Entry]) -> (&[Entry], Vec<Task>) {
     let first = entries.iter().position(|entry| entry.is_task());
     let (frames, mut rest) = entries.split_at(first.unwrap_or(entries.len()));
     let mut tasks: Vec<Task> = Vec::new();
     while let [entry, behind @ ..] = rest {
         if !entry.is_task() {
-            // Nobody writes such a record.
+            // A valid record does not contain this.
             break;
         }
         let last = tasks.last_mut();
@@ -66,17 +66,18 @@ pub fn split(entries: &[Entry]) -> (&[Entry], Vec<Task>) {
                 name,
                 awaiting: Vec::new(),
             }),
-            // What has no name is no task, and so is what would await it.
+            // An entry without a valid name is not a task, and neither is anything that would await
+            // it.
             _ => break,
         }
     }
     (frames, tasks)
 }
 
-/// What has a name that is none.
+/// The error for an entry whose name is not a valid string, so that it is not a task.
 struct NoTask;
 
-/// What the program calls the task of an entry; `None` if that is a number.
+/// Returns the name that the program has given to the task of an entry; `None` if that is a number.
 fn name(entry: Entry, text: &[Entry]) -> Result<Option<Arc<str>>, NoTask> {
     let Some((length, state)) = entry.task_name() else {
         return Ok(None);
@@ -87,7 +88,7 @@ fn name(entry: Entry, text: &[Entry]) -> Result<Option<Arc<str>>, NoTask> {
     Ok((is_own && !name.is_empty()).then(|| name.into()))
 }
 
-/// So many characters of a string, as far as they are there.
+/// Decodes `length` characters of a string, as far as they were copied.
 fn decode(text: &[Entry], length: u32, state: u32) -> Option<String> {
     let words = text.iter().flat_map(|entry| {
         let (first, second) = entry.words();
@@ -124,7 +125,7 @@ mod tests {
     const END: Entry = Entry::end(FRAME);
     const AT: Entry = Entry::frame(0x7f00_0000_1000, 8, 3, 0);
 
-    /// The entries of a task of a name of this kind of string.
+    /// The entries of a task whose name is this kind of string.
     fn named(awaits: u64, bytes: &[u8], length: u32, kind: u32) -> Vec<Entry> {
         let mut room = [0xff; TASK_TEXT];
         room[..bytes.len()].copy_from_slice(bytes);

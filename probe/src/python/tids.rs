@@ -1,4 +1,4 @@
-//! Which thread of the kernel a thread of the interpreter is.
+//! Maps threads of the interpreter to threads of the kernel.
 
 use crate::owner::inner_tid;
 use probe_ebpf::python::TID_IN_PTHREAD;
@@ -6,14 +6,14 @@ use std::collections::HashMap;
 use std::fs;
 use symbolize::python::{Memory, Thread};
 
-/// Threads of one process that are looked at.
+/// Maximum number of threads of one process that are examined.
 const TIDS_MAX: usize = 16_384;
 
-/// Where a `pthread_t` points to the tid, in glibc and in musl on x86-64: the latter's
-/// `struct pthread` is in `src/internal/pthread_impl.h`.
+/// Offset of the tid from a `pthread_t`, in glibc and in musl on x86-64: musl's `struct pthread` is
+/// in `src/internal/pthread_impl.h`.
 const TIDS_IN_PTHREAD: [u64; 2] = [TID_IN_PTHREAD, 48];
 
-/// The threads of a process: by the tid that the process itself sees, the kernel's.
+/// Returns the threads of a process: from the tid that the process itself sees to the kernel's.
 pub fn of_process(pid: u32) -> HashMap<u64, u32> {
     let mut tids = HashMap::new();
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else {
@@ -38,7 +38,7 @@ pub fn of_process(pid: u32) -> HashMap<u64, u32> {
     tids
 }
 
-/// The kernel's tid of a thread; `None` if it is none of `tids`.
+/// Returns the kernel's tid of a thread; `None` if it is not in `tids`.
 pub fn find(thread: &Thread, tids: &HashMap<u64, u32>, memory: &impl Memory) -> Option<u32> {
     if let Some(own) = thread.tid {
         return tids.get(&own).copied();

@@ -1,42 +1,42 @@
-//! Which mappings of a process have the trampolines of `-X perf`: each mapping without a file
-//! that a stack leads through is looked at.
+//! Finds the mappings of a process with the trampolines of `-X perf`: each mapping without a file
+//! that a stack leads through is examined.
 
 use crate::mappings::{Backing, Mappings};
 use probe_ebpf::UserFrame;
 use std::collections::HashMap;
 use symbolize::python::Trampoline;
 
-/// Mappings of one process that are remembered. CPython makes one for some thousand functions;
-/// what else makes code (numba) may make many.
+/// Maximum number of remembered mappings of one process. CPython makes one for some thousand
+/// functions; other generators of code (numba) may make many.
 const MAPPINGS_MAX: usize = 256;
 
-/// When one that had none is looked at again: it may have been empty.
+/// When a mapping without trampolines is examined again: it may have been empty.
 const AGAIN_NS: u64 = 2_000_000_000;
 
-/// What is known of the mappings of one process, by their starts.
+/// The state of the mappings of one process, by their starts.
 #[derive(Debug, Default)]
 pub struct Trampolines(HashMap<u64, Known>);
 
 #[derive(Debug, Clone, Copy)]
 enum Known {
-    /// Its code is being read, or was read and has none: not asked for again before that time.
+    /// Its code is being read, or was read and has none: not requested again before that time.
     Not {
         again_ns: u64,
     },
     Are(Trampoline),
 }
 
-/// What a stack leads through.
+/// The mappings that a stack leads through.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Inspected {
     /// Starts of mappings whose code is to be read.
     pub wanted: Vec<u64>,
-    /// Starts of mappings that are known to have trampolines, and are not marked so.
+    /// Starts of mappings that are known to have trampolines, but are not marked.
     pub unmarked: Vec<(u64, Trampoline)>,
 }
 
 impl Trampolines {
-    /// Looks at the frames of a stack.
+    /// Examines the frames of a stack.
     pub fn inspect(&mut self, frames: &[UserFrame], mappings: &Mappings, now_ns: u64) -> Inspected {
         let mut met = Inspected::default();
         for frame in frames {
@@ -67,7 +67,7 @@ impl Trampolines {
         met
     }
 
-    /// The code of a mapping was read: it has these trampolines.
+    /// Stores the result for a mapping whose code was read: it has these trampolines.
     pub fn set(&mut self, start: u64, trampoline: Trampoline) {
         if let Some(known) = self.0.get_mut(&start) {
             *known = Known::Are(trampoline);

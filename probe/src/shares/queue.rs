@@ -1,11 +1,11 @@
-//! Work of several users that waits for a thread.
+//! A queue of several users' work for a thread.
 
 use super::{Turns, may_have_more};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Work that waits. Each user's is done in the order in which it came; whose is next is
-/// told by the time that theirs has taken.
+/// Work that waits. Each user's work is done in the order in which it came; the next user is the
+/// one whose work has taken the least time.
 #[derive(Debug)]
 pub struct FairQueue<T> {
     by_user: BTreeMap<u32, VecDeque<T>>,
@@ -15,7 +15,7 @@ pub struct FairQueue<T> {
 }
 
 impl<T> FairQueue<T> {
-    /// Of at most so much work.
+    /// Makes a queue for at most `max` pieces of work.
     pub fn new(max: usize) -> Self {
         Self {
             by_user: BTreeMap::new(),
@@ -25,8 +25,8 @@ impl<T> FairQueue<T> {
         }
     }
 
-    /// Adds work of a user; false if this user has a share waiting already, and no more
-    /// room is left than others may want.
+    /// Adds work of a user. Returns false if this user already has a share waiting, and the
+    /// remaining room is reserved for others.
     pub fn push(&mut self, user: u32, work: T) -> bool {
         let own = self.by_user.get(&user).map_or(0, VecDeque::len);
         if !may_have_more(own, self.waiting, self.max) {
@@ -37,7 +37,7 @@ impl<T> FairQueue<T> {
         true
     }
 
-    /// The next work, of a user who may have some done now, and who that is.
+    /// Returns the next work of a user for whom `may` returns true, and that user.
     pub fn pop(&mut self, may: impl Fn(u32) -> bool, now: Instant) -> Option<(u32, T)> {
         let users = self.by_user.keys().copied().filter(|user| may(*user));
         let user = self.turns.next(users, now)?;
@@ -50,12 +50,12 @@ impl<T> FairQueue<T> {
         next.map(|next| (user, next))
     }
 
-    /// Work of a user took so long.
+    /// Records the time that work of a user took.
     pub fn took(&mut self, user: u32, time: Duration, now: Instant) {
         self.turns.took(user, time, now);
     }
 
-    /// How much waits.
+    /// Returns the number of waiting pieces of work.
     pub fn waiting(&self) -> usize {
         self.waiting
     }

@@ -1,15 +1,15 @@
-//! Whose turn it is, where work of several users waits: who has used least of the time.
+//! Decides whose work is next: that of the user who has used the least time.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// What was used so long ago counts half.
+/// Time after which used time counts half.
 const HALF_LIFE: Duration = Duration::from_secs(1);
 
-/// Less than this is forgotten.
+/// Less used time than this is forgotten.
 const LEAST: Duration = Duration::from_micros(10);
 
-/// How much time each user has used of late.
+/// The time that each user has used recently.
 #[derive(Debug)]
 pub struct Turns {
     used: HashMap<u32, Duration>,
@@ -26,13 +26,13 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Work for a user took so long.
+    /// Records the time that work for a user took.
     pub fn took(&mut self, user: u32, time: Duration, now: Instant) {
         self.fade(now);
         *self.used.entry(user).or_default() += time;
     }
 
-    /// Of these users the one whose turn it is; of equals the first.
+    /// Returns the user among these who has used the least time; of equals the first.
     pub fn next(&mut self, users: impl Iterator<Item = u32>, now: Instant) -> Option<u32> {
         self.fade(now);
         users.min_by_key(|user| self.used.get(user).copied().unwrap_or_default())

@@ -1,13 +1,14 @@
-//! A *bell* rings on one CPU when a process executes a program. The side band tells that too, but
-//! wakes its reader only when it fills up: that is for when much happens, and a bell is for when
-//! nothing did.
+//! A *bell* wakes the sampler when a process on one CPU executes a program. The side band has that
+//! as well, but wakes its reader only when it fills up, which suits times of much activity; the
+//! bell is for quiet times.
 
 use crate::perf_event::{Attributes, PerfEvent, Tasks, flags, kind};
 use crate::ring::Ring;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// It is a page at least, which holds dozens of records. One that does not fit rings all the same.
+/// Size of the ring: at least a page, which holds dozens of records. A record that does not fit
+/// wakes the reader as well.
 const RING_BYTES: usize = 4 << 10;
 
 /// The bell of one CPU.
@@ -18,12 +19,12 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// Rings from now on.
+    /// Opens the bell and enables it.
     pub fn open(cpu: u32) -> io::Result<Self> {
         let attributes = Attributes {
             kind: kind::SOFTWARE,
             config: kind::SOFTWARE_DUMMY,
-            // The kernel tells of other new names as well, which are few.
+            // The kernel reports other new names as well, which are few.
             flags: flags::DISABLED | flags::COMM | flags::COMM_EXEC,
             wakeup: 1,
             ..Attributes::default()
@@ -34,7 +35,7 @@ impl Bell {
         Ok(Self { event, ring })
     }
 
-    /// Whether it has rung since the last call.
+    /// Whether a program was executed since the last call.
     pub fn has_rung(&mut self) -> bool {
         let mut has_rung = false;
         self.ring.drain(|_| has_rung = true);
@@ -43,7 +44,7 @@ impl Bell {
 }
 
 impl AsFd for Bell {
-    /// Becomes readable when it rings.
+    /// Becomes readable when a program is executed.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.event.as_fd()
     }

@@ -1,18 +1,18 @@
-//! One record of the side band: bytes in, an event out. Pure, and cannot panic.
+//! Decodes a record of the side band to an event. Pure functions that never panic.
 
 use crate::bytes::{u16_at, u32_at, u64_at, until_zero};
 
-/// A process or thread changed.
+/// A change of a process or thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub time_ns: u64,
     pub what: What,
 }
 
-/// What happened to a process.
+/// The kinds of changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// A task got a name; with `exec` it has become another program.
+    /// A task got a name; with `exec` because of an exec.
     Comm {
         pid: u32,
         tid: u32,
@@ -29,13 +29,13 @@ pub enum What {
         pid: u32,
         tid: u32,
     },
-    /// So many records did not fit.
+    /// Number of records that did not fit.
     Lost(u64),
 }
 
 impl What {
-    /// Whether it happened to a process outside of the pid namespace that we are in. Such
-    /// processes have no number here, so that all of them would be one.
+    /// Whether the event is of a process outside of our pid namespace. Such processes have no
+    /// number here, so that they would all look like one.
     pub fn is_outside(&self) -> bool {
         match self {
             What::Comm { pid, .. } | What::Fork { pid, .. } | What::Exit { pid, .. } => *pid == 0,
@@ -48,21 +48,29 @@ impl What {
 /// A new executable mapping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Map {
+    /// The process that has mapped it.
     pub pid: u32,
+    /// The first address.
     pub start: u64,
+    /// Length in bytes.
     pub length: u64,
+    /// Position in the file of the first byte.
     pub file_offset: u64,
+    /// The path as the kernel reports it, or a name such as `[vdso]`.
     pub path: Vec<u8>,
+    /// The identity of the file.
     pub identity: Identity,
 }
 
-/// What the kernel says of the mapped file.
+/// The kernel's identification of the mapped file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Identity {
+    /// Major and minor number of the device.
     pub device: (u32, u32),
+    /// The inode number.
     pub inode: u64,
-    /// Tells files apart that had the number one after the other; 0 if it is not
-    /// told.
+    /// Distinguishes files that had the same inode number one after the other; 0 if it is not
+    /// reported.
     pub generation: u64,
 }
 
@@ -77,12 +85,11 @@ const MISC_COMM_EXEC: u16 = 1 << 13;
 
 const PROT_EXEC: u32 = 4;
 
-/// `{ u32 pid, tid; u64 time; u32 cpu, reserved }` behind each record.
+/// `{ u32 pid, tid; u64 time; u32 cpu, reserved }` at the end of each record.
 const TRAILER: usize = 24;
 const TRAILER_TIME: usize = 8;
 
-/// Reads one record, header included. `None` for one that is of no interest or
-/// makes no sense.
+/// Decodes one record, including its header. `None` if it is irrelevant or malformed.
 pub fn parse(bytes: &[u8]) -> Option<Event> {
     let kind = u32_at(bytes, 0)?;
     let misc = u16_at(bytes, 4)?;
@@ -114,8 +121,8 @@ pub fn parse(bytes: &[u8]) -> Option<Event> {
     Some(Event { time_ns, what })
 }
 
-/// `PERF_RECORD_MISC_MMAP_BUILD_ID` is not looked at: we do not ask for it, and
-/// the kernel sets it as well where somebody else does.
+/// `PERF_RECORD_MISC_MMAP_BUILD_ID` is ignored: proftop does not request it, but the kernel also
+/// sets it if another program does.
 fn parse_map(body: &[u8]) -> Option<Map> {
     if u32_at(body, 56)? & PROT_EXEC == 0 {
         return None;
@@ -209,7 +216,7 @@ mod tests {
         );
     }
 
-    /// As the kernel writes it where another program asks for build-ids.
+    /// The record that the kernel writes if another program requests build-ids.
     #[test]
     fn a_mapping_with_a_flag_that_is_not_ours() {
         const MISC_BUILD_ID: u16 = 1 << 14;

@@ -1,5 +1,5 @@
-//! Builds tables in the background, those of the hottest files of each user first, or
-//! finds them in the cache.
+//! Builds tables in the background, those of the hottest files of each user first, or loads them
+//! from the cache.
 
 pub mod elsewhere;
 mod make;
@@ -23,16 +23,17 @@ use std::time::Instant;
 use symbolize::files::Work;
 use symbolize::python::Trampoline;
 
-/// Building is short work: more threads would only take more memory at once.
+/// The threads that build. Building is short work: more threads would only take more memory at
+/// once.
 const THREADS: [Duty; 2] = [Duty::Wanted, Duty::Any];
 
-/// What a thread builds.
+/// The work of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Duty {
-    /// Only tables that samples wait for, and at once: on a busy machine a thread
-    /// of low priority would take seconds for what takes a tenth of one.
+    /// Only tables that samples wait for, with normal priority: on a busy machine a thread of low
+    /// priority would take seconds for what takes a tenth of one.
     Wanted,
-    /// Whatever is hottest, without disturbing anybody.
+    /// The hottest files, with low priority.
     Any,
 }
 
@@ -59,34 +60,36 @@ impl Duty {
     }
 }
 
-/// Where a file's bytes come from.
+/// The source of a file's bytes.
 #[derive(Debug, Clone)]
 pub enum Content {
     /// A file that its process has mapped.
     File {
-        /// Opened when it was seen mapped.
+        /// The file, opened when the mapping was seen.
         file: Arc<OwnedFd>,
-        /// As its process sees it: its debug information may be near.
+        /// The path as its process sees it: its debug information may be near.
         path: PathBuf,
-        /// The root directory of that process, if it is not ours.
+        /// The root directory of that process, if it differs from ours.
         root: Option<Arc<OwnedFd>>,
     },
-    /// What is in no file: the vDSO.
+    /// Bytes that are in no file: the vDSO.
     Bytes(Arc<[u8]>),
-    /// Python's trampolines, which are all alike.
+    /// Python's trampolines, which all have the same code.
     Trampolines(Trampoline),
 }
 
-/// What became of a file.
+/// The result of building a table.
 #[derive(Debug)]
 pub struct Built {
+    /// The file.
     pub file: ModuleId,
-    /// Whose word the file is.
+    /// The user who controls the file's content.
     pub user: u32,
+    /// The table, or why there is none.
     pub table: Result<Arc<FileTable>, NoTable>,
 }
 
-/// The threads, and what they are to do.
+/// The building threads and their queue.
 #[derive(Debug)]
 pub struct Builder {
     shared: Arc<Shared>,
@@ -98,14 +101,14 @@ struct Shared {
     queue: Mutex<Queue>,
     wake: Condvar,
     cache: Option<Cache>,
-    /// As in [`Limits`].
+    /// The limit in [`Limits`].
     information_bytes: u64,
-    /// Who has it reads a file; `None` if several are read at once.
+    /// Held while a file is read; `None` if several may be read at once.
     turn: Option<Mutex<()>>,
 }
 
 impl Builder {
-    /// Starts the threads that build. What they built is kept in the cache, if there is
+    /// Starts the building threads. Tables that they build are stored in the cache, if there is
     /// one.
     pub fn start(cache: Option<Cache>, limits: &Limits) -> io::Result<Self> {
         let shared = Arc::new(Shared {
@@ -115,7 +118,7 @@ impl Builder {
             information_bytes: limits.information_bytes,
             turn: limits.one_by_one.then(Mutex::default),
         });
-        // A thread waits until its last table is taken: few are in memory.
+        // A thread waits until its last table is taken, so that few are in memory.
         let (sender, built) = sync_channel(THREADS.len());
         for duty in THREADS {
             let (shared, sender) = (shared.clone(), sender.clone());
@@ -129,35 +132,35 @@ impl Builder {
         Ok(Self { shared, built })
     }
 
-    /// Asks for a file's table, or for it to come sooner. When too many are
-    /// waiting, the coldest one is given up and returned.
+    /// Requests the table of a file, or raises its priority. If too many are waiting, the coldest
+    /// one is given up and returned.
     pub fn want(&self, job: Job) -> Option<ModuleId> {
         let given_up = self.shared.queue().push(job);
         self.shared.wake.notify_all();
         given_up
     }
 
-    /// The next file that is done. It may come twice, if samples began to wait for
-    /// what the slow thread had begun.
+    /// Returns the next file that is done. A file may come twice, if samples began to wait for one
+    /// that the slow thread had begun.
     pub fn next(&self) -> Option<Built> {
         let built = self.built.try_recv().ok()?;
         self.shared.queue().done(built.file);
         Some(built)
     }
 
-    /// How many files wait.
+    /// Returns the number of waiting files.
     pub fn waiting(&self) -> usize {
         self.shared.queue().len()
     }
 
-    /// The cache on disk, for figures.
+    /// Returns the cache on disk, for statistics.
     pub fn cache(&self) -> Option<&Cache> {
         self.shared.cache.as_ref()
     }
 }
 
 impl Drop for Builder {
-    /// The threads end when they next look; nobody waits for them.
+    /// The threads end when they next look for work; they are not joined.
     fn drop(&mut self) {
         self.shared.queue().close();
         self.shared.wake.notify_all();
@@ -186,7 +189,7 @@ impl Shared {
 }
 
 fn work(duty: Duty, shared: &Shared, sender: &SyncSender<Built>) {
-    // Linux keeps this per thread. Without it everything works as well.
+    // Linux keeps this per thread. If it fails, everything works as well.
     _ = rustix::process::nice(duty.nice());
     let (cache, files) = (shared.cache.as_ref(), crate::files::of_targets());
     while let Some(job) = shared.next_job(duty) {
@@ -200,8 +203,7 @@ fn work(duty: Duty, shared: &Shared, sender: &SyncSender<Built>) {
         let turn = shared.turn.as_ref();
         let turn = turn.map(|turn| turn.lock().unwrap_or_else(|lock| lock.into_inner()));
         let begun = Instant::now();
-        // Files come from strangers: should one of them find a way to make us
-        // panic, it is that file which has no table.
+        // Files are untrusted: if one of them causes a panic, only that file has no table.
         let read = faults::catch("reading unwind tables", || {
             let bytes_max = shared.information_bytes;
             read::table(&content, cache, &files, bytes_max, duty.work())

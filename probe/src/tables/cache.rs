@@ -1,9 +1,8 @@
-//! The *cache*: tables of earlier runs on disk, by build-id where nobody else can have
-//! forged it, or by file.
+//! The *cache*: tables of earlier runs on disk, by build-id if no other user can have forged it, or
+//! by file.
 //!
-//! It may be lost, damaged, full or shared at any moment: then tables are built
-//! again. Only its owner may look into it or write to it, because what is in it
-//! decides what profiles say.
+//! It may be lost, damaged, full or shared at any moment: then tables are built again. Only its
+//! owner may read or write it, because its content determines what profiles show.
 
 mod checksum;
 pub mod format;
@@ -16,10 +15,10 @@ use symbolize::FileId;
 use symbolize::cache_directory::{self, BoundedDirectory, Directory, Proof};
 use symbolize::object::Object;
 
-/// The default for all files together: some 20 times what a desktop runs.
+/// Default of the maximum size of all files together: some 20 times what a desktop needs.
 pub const BYTES_MAX: u64 = 256 << 20;
 
-/// Below the base directory; another format gets another last part.
+/// The path below the base directory; another format gets another last part.
 pub(super) const PARTS: [&str; 3] = ["proftop", "unwind", "v4"];
 
 /// A directory of tables.
@@ -29,18 +28,18 @@ pub struct Cache {
     hits: AtomicU64,
 }
 
-/// What a table is kept under.
+/// The key of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheKey {
     name: String,
-    /// In full, to be compared when the name is only a hash.
+    /// The complete key, which is compared when the name is only a hash.
     text: String,
 }
 
 impl CacheKey {
-    /// By build-id. What has none, as all that rustc links, by the file and the
-    /// time of its change; `None` while it changes, and for what must not be kept: see
-    /// [`Proof`].
+    /// Returns the key of a file: by build-id. Files without one, as all that rustc links, have a
+    /// key by file and time of change; `None` while the file changes, and for files that must not
+    /// be cached: see [`Proof`].
     pub fn of(object: &Object) -> Option<Self> {
         let (id, file_bytes) = (object.file_id().ok()?, object.source().len());
         let by_id = |proof: &Proof| match proof {
@@ -55,14 +54,15 @@ impl CacheKey {
         })
     }
 
-    /// In full.
+    /// Returns the complete key.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// `None` for files that are told apart by a part of their content only.
+    /// Returns the key for an id; `None` for files that are identified by only a part of their
+    /// content.
     ///
-    /// The length is there for those who give all their builds one id.
+    /// The length is included because some developers give all their builds the same id.
     pub fn by_id(id: &FileId, file_bytes: u64) -> Option<Self> {
         let text = format!("{id} {file_bytes}");
         let name = match id {
@@ -75,12 +75,12 @@ impl CacheKey {
 }
 
 impl Cache {
-    /// Where the cache is by default.
+    /// Returns the default directory of caches.
     pub fn default_base() -> Option<PathBuf> {
         cache_directory::default_base()
     }
 
-    /// Opens the cache below `base`, and makes it if it is not there.
+    /// Opens the cache below `base`, and creates it if necessary.
     pub fn open(base: &Path, bytes_max: u64) -> io::Result<Self> {
         let directory = Directory::open(base, &PARTS)?;
         Ok(Self {
@@ -89,7 +89,7 @@ impl Cache {
         })
     }
 
-    /// The table that was stored under this key, if it is still whole.
+    /// Returns the table that was stored under this key, if it is undamaged.
     pub fn load(&self, key: &CacheKey) -> Option<FileTable> {
         let (file, length) = self
             .directory
@@ -103,7 +103,7 @@ impl Cache {
         table
     }
 
-    /// Keeps a table for later runs, if that can be done.
+    /// Stores a table for later runs, if possible.
     pub fn store(&self, key: &CacheKey, table: &FileTable) {
         if self.directory.is_writable() {
             let bytes = format::encode(table, &key.text);
@@ -111,12 +111,12 @@ impl Cache {
         }
     }
 
-    /// Tables that were found.
+    /// Returns the number of tables that were found.
     pub fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// Files that were not whole.
+    /// Returns the number of damaged files.
     pub fn damaged(&self) -> u64 {
         self.directory.damaged()
     }

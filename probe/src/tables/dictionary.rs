@@ -1,6 +1,5 @@
-//! The dictionary of rules that all tables share: a row names a rule by its
-//! number here. It only grows, so that a number keeps its meaning for as long
-//! as anybody may read it.
+//! The dictionary of rules that all tables share: a row refers to a rule by its number here. It
+//! only grows, so that a number keeps its meaning as long as it may be read.
 
 use super::encode::Packed;
 use crate::shared::Shared;
@@ -11,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Words of an extended rule.
+/// Number of words of an extended rule.
 pub const EXTENDED_WORDS: usize = size_of::<Extended>() / 4;
 
 /// All rules that were ever needed.
@@ -22,7 +21,7 @@ pub struct Dictionary {
     numbers: HashMap<Packed, u16>,
     rules_used: usize,
     extended_used: usize,
-    /// Who brought how many, and how many of theirs had no room.
+    /// For each user the number of added rules, and of those that had no room.
     users: BTreeMap<u32, Brought>,
     dropped: u64,
 }
@@ -34,11 +33,11 @@ struct Brought {
     over_share: usize,
 }
 
-/// Who brings the rules that everybody needs.
+/// The user to whom the rules that everybody needs are charged.
 const ROOT: u32 = 0;
 
 impl Dictionary {
-    /// Over the values of `RULES` and `EXTENDED`.
+    /// Makes a dictionary in the values of the maps `RULES` and `EXTENDED`.
     pub fn new(rules: Arc<Shared>, extended: Arc<Shared>) -> Self {
         let mut dictionary = Self {
             rules,
@@ -49,14 +48,14 @@ impl Dictionary {
             users: BTreeMap::new(),
             dropped: 0,
         };
-        // These two are always there, whatever else is dropped.
+        // These two always exist, whatever else is dropped.
         dictionary.number_of(Packed::HOLE, ROOT);
         dictionary.number_of(Packed::UNSUPPORTED, ROOT);
         dictionary
     }
 
-    /// The number of a rule in a file of a user. When there is no room for a new one, or
-    /// only for others, it is the number of `UNSUPPORTED`.
+    /// Returns the number of a rule in a file of a user. If there is no room for a new one, or only
+    /// for others, it is the number of `UNSUPPORTED`.
     pub fn number_of(&mut self, rule: Packed, user: u32) -> u16 {
         if let Some(number) = self.numbers.get(&rule) {
             return *number;
@@ -76,23 +75,23 @@ impl Dictionary {
         number
     }
 
-    /// Rules that are one word.
+    /// Number of rules that are one word.
     pub fn rules(&self) -> usize {
         self.rules_used
     }
 
-    /// Rules that take more than a word.
+    /// Number of rules that take more than a word.
     pub fn extended(&self) -> usize {
         self.extended_used
     }
 
-    /// How often a rule had no room.
+    /// Number of rules that had no room.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Users whose rules were left out because they brought their share already, and how
-    /// many those were.
+    /// Returns users whose rules were left out because they have used up their share, and how many
+    /// those were.
     pub fn over_share(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
         let users = self
             .users
@@ -101,8 +100,7 @@ impl Dictionary {
         users.filter(|(_, over_share)| *over_share > 0)
     }
 
-    /// Whether a user may bring one more. Where there is no room at all, that is another
-    /// reason.
+    /// Whether a user may add a rule. If there is no room at all, the reason is another one.
     fn may_append(&self, rule: Packed, user: u32) -> bool {
         let own = self.users.get(&user).copied().unwrap_or_default();
         let may = |own, all, max| all >= max || may_have_more(own, all, max);
@@ -140,7 +138,7 @@ impl Dictionary {
     }
 }
 
-/// An extended rule as it lies in memory.
+/// Converts an extended rule to its words in memory.
 pub fn extended_to_words(rule: Extended) -> [u32; EXTENDED_WORDS] {
     let head = [rule.base, rule.deref, rule.caller_rbp, rule.caller_rbx];
     [
@@ -151,7 +149,7 @@ pub fn extended_to_words(rule: Extended) -> [u32; EXTENDED_WORDS] {
     ]
 }
 
-/// An extended rule from the words that the map has of it.
+/// Converts the words in the map to an extended rule.
 pub fn extended_from_words(words: [u32; EXTENDED_WORDS]) -> Extended {
     let [base, deref, caller_rbp, caller_rbx] = words[0].to_ne_bytes();
     Extended {
@@ -233,7 +231,7 @@ mod tests {
     #[test]
     fn a_full_dictionary_says_unsupported() {
         let mut dictionary = dictionary();
-        // Of each of these users less than a share.
+        // Each of these users has less than a share.
         let user_of = |at: usize, max: usize| (at * 9 / max) as u32;
         for offset in 0..EXTENDED_MAX {
             let user = user_of(offset, EXTENDED_MAX);
@@ -269,7 +267,7 @@ mod tests {
         assert_eq!(dictionary.over_share().collect::<Vec<_>>(), [(7, share)]);
         let number = dictionary.number_of(extended(-1), 8);
         assert_ne!(number, unsupported);
-        // What is there is there for everybody.
+        // Existing rules can be used by everybody.
         assert_eq!(dictionary.number_of(extended(-1), 7), number);
     }
 }

@@ -1,4 +1,4 @@
-//! Packs an unwind rule: into one word if it fits, else into an extended rule.
+//! Packs an unwind rule into one word if it fits, else into an extended rule.
 
 mod aarch64;
 
@@ -7,10 +7,10 @@ use probe_ebpf::rule::{
 };
 use symbolize::unwind::{Cfa, Goroutine, RbpRule, RbxRule, Register, UnwindRule};
 
-/// Bytes of a stack slot.
+/// Size of a stack slot in bytes.
 const SLOT: i32 = 8;
 
-/// A packed rule that does not know its number yet.
+/// A packed rule without its number in the dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Packed {
     Word(Rule),
@@ -18,13 +18,13 @@ pub enum Packed {
 }
 
 impl Packed {
-    /// The rule where a file says nothing: by frame pointer.
+    /// The rule where a file has no information: walk by frame pointer.
     pub const HOLE: Packed = Packed::Word(Rule::special(special::FRAME_POINTER));
-    /// The rule where a file says what cannot be expressed.
+    /// The rule where a file has information that cannot be expressed.
     pub const UNSUPPORTED: Packed = Packed::Word(Rule::special(special::UNSUPPORTED));
 }
 
-/// The packed form; `UNSUPPORTED` for what neither form can say.
+/// Packs a rule; `UNSUPPORTED` if neither form can express it.
 pub fn encode(rule: &UnwindRule) -> Packed {
     let special = |which| Packed::Word(Rule::special(which));
     match *rule {
@@ -40,7 +40,7 @@ pub fn encode(rule: &UnwindRule) -> Packed {
             rbp,
         } => Packed::Extended(cgo_call(goroutine, above, rbp)),
         UnwindRule::ReturnInRegister { register, offset } => match base_number(register) {
-            // Those two are never known as scratch registers are.
+            // These two are never available like scratch registers.
             base::RSP | base::RBP => Packed::UNSUPPORTED,
             base => Packed::Extended(Extended {
                 base,
@@ -66,7 +66,7 @@ pub fn encode(rule: &UnwindRule) -> Packed {
     }
 }
 
-/// `cfa = rsp or rbp + 8n`, rbp unchanged or at `cfa - 8n`.
+/// Packs `cfa = rsp or rbp + 8n`, with rbp unchanged or at `cfa - 8n`; `None` for other rules.
 fn word(cfa: &Cfa, rbp: RbpRule) -> Option<Rule> {
     let kind = match cfa.base {
         Register::Rsp => kind::SP,
@@ -96,7 +96,7 @@ fn slots(bytes: i32, max: u32) -> Option<u32> {
 }
 
 fn extended(cfa: &Cfa, rbp: RbpRule) -> Option<Extended> {
-    // Without a load in between the two are one number: fewer rules.
+    // Without a load in between, the two are added: this gives fewer different rules.
     let (offset, addend) = if cfa.deref {
         (cfa.offset, cfa.addend)
     } else {
@@ -118,7 +118,7 @@ fn extended(cfa: &Cfa, rbp: RbpRule) -> Option<Extended> {
     })
 }
 
-/// All are known in an interrupted function.
+/// Returns the number of a base register; all are known in an interrupted function.
 fn base_number(register: Register) -> u8 {
     match register {
         Register::Rsp => base::RSP,
@@ -154,7 +154,7 @@ fn rbx_number(rule: RbxRule) -> u8 {
 }
 
 fn cgo_call(goroutine: i32, above: i32, rbp: RbpRule) -> Extended {
-    // Below the return address, if it was saved.
+    // The frame pointer is saved below the return address, if at all.
     let caller_rbp = match rbp {
         RbpRule::AtCfa(-16) => extended_rbp::AT_CFA,
         _ => extended_rbp::SAME,
@@ -213,7 +213,7 @@ mod tests {
             1,
             0,
         );
-        // The largest of each.
+        // The largest value of each.
         check_word(
             UnwindRule::frame(Register::Rsp, 0x7fff8, Same),
             kind::SP,

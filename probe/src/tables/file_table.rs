@@ -1,6 +1,5 @@
-//! The table of one file: its page blocks as `probe_ebpf::table` lays them out,
-//! but with rule numbers of its own, so that it can wait in a cache; and how it
-//! is loaded into the pool.
+//! The table of one file: its page blocks in the layout of `probe_ebpf::table`, but with rule
+//! numbers of its own, so that it can be stored in a cache; and loading it into the pool.
 
 use super::dictionary::Dictionary;
 use super::encode::{Packed, encode};
@@ -11,36 +10,37 @@ use std::collections::HashMap;
 use symbolize::Segments;
 use symbolize::unwind::{Row, UnwindRule};
 
-/// 64 MiB: ten times the largest table that we know of.
+/// Maximum length of a table: 64 MiB, ten times the largest known table.
 pub const TABLE_WORDS_MAX: usize = 16 << 20;
 
-/// The table of a file, not loaded yet.
+/// The table of a file that is not loaded yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileTable {
-    /// Those with code: which file offset is at which link address.
+    /// The segments with code, which map file offsets to link addresses.
     pub segments: Segments,
+    /// Number of the first page of link addresses.
     pub first_page: u32,
-    /// How many rows each page has; 0 for a page of holes only.
+    /// Number of rows of each page; 0 for a page of holes only.
     pub page_rows: Vec<u32>,
-    /// The page blocks of the pages that have rows, one after the other.
+    /// The page blocks of the pages that have rows, in sequence.
     pub words: Vec<u32>,
-    /// The rules that the rows number.
+    /// The rules to which the rows refer by number.
     pub rules: Vec<Packed>,
 }
 
-/// Where a table lies in the pool, as a mapping tells it to the walk.
+/// The position of a table in the pool, as stored in mappings for the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TableHandle {
     /// Number of the first word of its page index.
     pub table: u32,
-    /// The first page that the index has.
+    /// The first page in the index.
     pub first_page: u32,
-    /// How many pages it has.
+    /// Number of pages in the index.
     pub pages: u32,
 }
 
 impl TableHandle {
-    /// Where a file has no table.
+    /// The handle of a file without a table.
     pub const NONE: TableHandle = TableHandle {
         table: NO_TABLE,
         first_page: 0,
@@ -57,15 +57,15 @@ pub struct Loaded {
 }
 
 impl FileTable {
-    /// Packs the rows of a file; `rules` are what they number. The last row
-    /// ends the code: it is a hole.
+    /// Packs the rows of a file, whose rule numbers refer to `rules`. The last row ends the code:
+    /// it is a hole.
     pub fn build(rows: &[Row], rules: &[UnwindRule], segments: &Segments) -> Result<Self, NoTable> {
         if !rows.is_sorted_by_key(|row| row.start) {
             return Err(NoTable::Damaged);
         }
         let (rules, numbers) = number_rules(rules);
-        // A segment without code may share a page of the file with one that
-        // has some, and lie elsewhere.
+        // A segment without code may share a page of the file with one that has code, and have
+        // another address.
         let code = segments.iter().filter(|segment| segment.executable);
         let segments = Segments::new(code.copied().collect());
         let mut built = Self {
@@ -96,7 +96,7 @@ impl FileTable {
         Ok(built)
     }
 
-    /// Puts the table of a user's file into the pool; `None` if there is no room.
+    /// Loads the table of a user's file into the pool; `None` if there is no room.
     pub fn load(&self, pool: &mut Pool, dictionary: &mut Dictionary, user: u32) -> Option<Loaded> {
         let numbers: Vec<u16> = self
             .rules
@@ -120,18 +120,18 @@ impl FileTable {
         })
     }
 
-    /// Rows of all pages.
+    /// Number of rows of all pages.
     pub fn rows(&self) -> usize {
         self.page_rows.iter().map(|rows| *rows as usize).sum()
     }
 
-    /// Bytes of the table when it is loaded.
+    /// Size in bytes of the table when it is loaded.
     pub fn bytes(&self) -> usize {
         (self.words.len() + self.page_rows.len()) * 4
     }
 
-    /// Whether every number in it is one that can be. What was built is sound;
-    /// what comes from a disk is checked.
+    /// Whether all numbers in it are valid. A newly built table is; one from a disk has to be
+    /// checked.
     pub fn is_sound(&self) -> bool {
         let pages = self.page_rows.len();
         if self.rules.len() > 1 << 16
@@ -154,7 +154,7 @@ impl FileTable {
         rest.is_empty()
     }
 
-    /// The block of each page that has one, by the rows of the page.
+    /// Loads the block of each page that has one; the block is chosen by the rows of the page.
     fn load_pages(&self, pool: &mut Pool, numbers: &[u16], runs: &mut Vec<Run>) -> Option<()> {
         let mut index = Vec::with_capacity(self.page_rows.len());
         let mut rest = self.words.as_slice();
@@ -201,8 +201,8 @@ fn rule_of(row: u32) -> u16 {
     row as u16
 }
 
-/// The packed rules without repetition, and for each rule its number among
-/// them. What has no number left is not supported.
+/// Returns the distinct packed rules, and for each rule its number among them. A rule for which no
+/// number is left is not supported.
 fn number_rules(all: &[UnwindRule]) -> (Vec<Packed>, Vec<u16>) {
     let mut rules = vec![Packed::HOLE, Packed::UNSUPPORTED];
     let mut known: HashMap<Packed, u16> = HashMap::from([(Packed::HOLE, 0), (rules[1], 1)]);
@@ -223,14 +223,14 @@ fn number_rules(all: &[UnwindRule]) -> (Vec<Packed>, Vec<u16>) {
     (rules, numbers)
 }
 
-/// The rows of one page; the first one is for its first address. `in_force` is
-/// the rule that holds at its begin, and then at its end.
+/// Appends the rows of one page; the first one is for its first address. `in_force` is the rule in
+/// force at its beginning, and afterwards at its end.
 fn page_rows(page: &[Row], numbers: &[u16], in_force: &mut u16, rows: &mut Vec<u32>) -> Option<()> {
     rows.clear();
     rows.push(row(0, *in_force));
     for Row { start, rule } in page {
         *in_force = *numbers.get(usize::from(rule.0))?;
-        // Of several rows for one address the last one holds.
+        // Of several rows for one address the last one counts.
         if rows.last().is_some_and(|last| last >> 16 == start & 0xffff) {
             rows.pop();
         }
@@ -241,7 +241,7 @@ fn page_rows(page: &[Row], numbers: &[u16], in_force: &mut u16, rows: &mut Vec<u
     Some(())
 }
 
-/// For each KiB of the page the range of its rows.
+/// Returns for each KiB of the page the range of its rows.
 fn block_ranges(rows: &[u32]) -> impl Iterator<Item = u32> + '_ {
     let mut end = 0;
     (0..BLOCKS).map(move |block| {
@@ -259,8 +259,8 @@ fn block_ranges(rows: &[u32]) -> impl Iterator<Item = u32> + '_ {
     })
 }
 
-/// Everything that a search relies on; whether the rows are the right ones is
-/// for a checksum to say.
+/// Whether a block fulfils everything that a search relies on; whether its rows are the right ones
+/// is for the checksum to check.
 fn is_sound_block(block: &[u32], rules: usize) -> bool {
     let (ranges, rows) = block.split_at(BLOCKS as usize);
     let starts_with_0 = rows.first().is_some_and(|row| row >> 16 == 0);

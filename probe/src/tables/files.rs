@@ -1,5 +1,4 @@
-//! What is known of each file: whether its table is wanted, loaded, or why
-//! there is none.
+//! The state of each file: whether its table is requested or loaded, or why there is none.
 
 use super::file_table::{Loaded, TableHandle};
 use super::layout::{self, MappedRange};
@@ -11,20 +10,20 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 use symbolize::Segments;
 
-/// All files that anybody asked about.
+/// All files for which a table was requested.
 #[derive(Debug, Default)]
 pub struct Files {
     by_id: HashMap<ModuleId, File>,
-    /// Words of the tables of each user's files.
+    /// Number of words of the tables of each user's files.
     words: HashMap<u32, u64>,
-    /// Lists that were too long.
+    /// Number of lists that were too long.
     cut: Cell<u64>,
 }
 
 #[derive(Debug)]
 struct File {
     state: TableState,
-    /// Whose word it is.
+    /// The user who controls the file's content.
     user: u32,
     /// Since when no process has it in its layout.
     unused_since_ns: Option<u64>,
@@ -38,7 +37,7 @@ enum TableState {
 }
 
 impl Files {
-    /// What has become of a file; `None` while that is not known.
+    /// Returns the table of a file, or why there is none; `None` while that is unknown.
     pub fn table_of(&self, file: ModuleId) -> Option<Result<TableHandle, NoTable>> {
         match &self.by_id.get(&file)?.state {
             TableState::Wanted => None,
@@ -47,42 +46,41 @@ impl Files {
         }
     }
 
-    /// Whether its table was asked for and has not come.
+    /// Whether its table was requested and has not arrived.
     pub fn is_wanted(&self, file: ModuleId) -> bool {
         self.by_id
             .get(&file)
             .is_some_and(|file| matches!(file.state, TableState::Wanted))
     }
 
-    /// Its table has been asked for.
+    /// Records that its table was requested.
     pub fn set_wanted(&mut self, file: ModuleId, user: u32) {
         self.set(file, user, TableState::Wanted);
     }
 
-    /// The table of a user's file has been loaded.
+    /// Stores the loaded table of a user's file.
     pub fn set_ready(&mut self, file: ModuleId, user: u32, loaded: Loaded, segments: Segments) {
         *self.words.entry(user).or_default() += words_of(&loaded);
         self.set(file, user, TableState::Ready { loaded, segments });
     }
 
-    /// A user's file has no table, and why.
+    /// Records that a user's file has no table, and why.
     pub fn set_none(&mut self, file: ModuleId, user: u32, reason: NoTable) {
         self.set(file, user, TableState::None(reason));
     }
 
-    /// Words of the tables of a user's files.
+    /// Returns the number of words of the tables of a user's files.
     pub fn words_of(&self, user: u32) -> u64 {
         self.words.get(&user).copied().unwrap_or_default()
     }
 
-    /// The user whose tables have most words, and how many.
+    /// Returns the user whose tables have most words, and their number.
     pub fn who_has_most(&self) -> Option<(u32, u64)> {
         let users = self.words.iter().map(|(user, words)| (*user, *words));
         users.max_by_key(|(_, words)| *words)
     }
 
-    /// Takes the table of a user's newest file that has one away from it, and returns where
-    /// that was.
+    /// Removes the table of a user's newest file that has one, and returns its place.
     pub fn take_newest(&mut self, user: u32) -> Option<(ModuleId, Vec<Run>)> {
         let has_table = |(_, file): &(&ModuleId, &mut File)| {
             file.user == user && matches!(file.state, TableState::Ready { .. })
@@ -97,8 +95,8 @@ impl Files {
         Some((*id, loaded.runs))
     }
 
-    /// Users whose files are without tables because others of theirs have a share, and how
-    /// many files those are.
+    /// Returns users some of whose files have no table because others of theirs use up a share, and
+    /// the number of these files.
     pub fn over_share(&self) -> BTreeMap<u32, usize> {
         let mut users = BTreeMap::new();
         for file in self.by_id.values() {
@@ -109,13 +107,13 @@ impl Files {
         users
     }
 
-    /// It may be asked for again.
+    /// Forgets a file, so that its table may be requested again.
     pub fn forget(&mut self, file: ModuleId) {
         self.by_id.remove(&file);
     }
 
-    /// Files that found no room may be asked about again, and if room `is_ample` also those
-    /// whose users had their share.
+    /// Forgets files for which there was no room, so that they may be requested again, and if room
+    /// `is_ample` also those whose users had used up their share.
     pub fn forget_those_without_room(&mut self, is_ample: bool) {
         self.by_id.retain(|_, file| match file.state {
             TableState::None(NoTable::NoRoom) => false,
@@ -124,8 +122,7 @@ impl Files {
         });
     }
 
-    /// Forgets the files that nobody has mapped for so long, and returns where
-    /// their tables were.
+    /// Forgets the files that were not mapped for this long, and returns where their tables were.
     pub fn take_unused(
         &mut self,
         is_mapped: impl Fn(ModuleId) -> bool,
@@ -153,14 +150,14 @@ impl Files {
         runs
     }
 
-    /// The list for a layout, by the tables that there are.
+    /// Returns the list for a layout, with the current tables.
     pub fn resolve(&self, ranges: &[MappedRange]) -> Vec<Mapping> {
         let (mappings, was_cut) = layout::resolve(ranges, |file| self.ready(file));
         self.cut.set(self.cut.get() + u64::from(was_cut));
         mappings
     }
 
-    /// What one range means to the walk, by the tables that there are.
+    /// Returns a range in the form of the walk, with the current tables.
     pub fn mapping(&self, range: &MappedRange) -> Mapping {
         layout::mapping(range, range.file.and_then(|file| self.ready(file)))
     }
@@ -172,7 +169,7 @@ impl Files {
         }
     }
 
-    /// Tables that are loaded, and their rows.
+    /// Returns the number of loaded tables, and of their rows.
     pub fn loaded(&self) -> (usize, usize) {
         let tables = self.by_id.values().filter_map(|file| match &file.state {
             TableState::Ready { loaded, .. } => Some(loaded.rows),
@@ -181,13 +178,13 @@ impl Files {
         tables.fold((0, 0), |(tables, rows), more| (tables + 1, rows + more))
     }
 
-    /// Files for whose tables there is no room.
+    /// Returns the number of files for whose tables there is no room.
     pub fn without_room(&self) -> usize {
         let no_room = |file: &&File| matches!(file.state, TableState::None(NoTable::NoRoom));
         self.by_id.values().filter(no_room).count()
     }
 
-    /// Lists that were longer than a walk can search.
+    /// Returns the number of lists that were longer than a walk can search.
     pub fn cut(&self) -> u64 {
         self.cut.get()
     }

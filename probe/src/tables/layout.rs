@@ -1,5 +1,5 @@
-//! The *layout* of a process: its executable mappings and the files in them, as
-//! user space knows them; and what the walk is told of it.
+//! The *layout* of a process: its executable mappings and the files in them, as known in user
+//! space; and its conversion for the walk.
 
 use super::file_table::TableHandle;
 use crate::ids::ModuleId;
@@ -9,21 +9,21 @@ use std::ops::Deref;
 use std::sync::Arc;
 use symbolize::{FileOffset, Segments};
 
-/// An executable mapping. All processes with the same ones share a list.
+/// An executable mapping. All processes with the same mappings share a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MappedRange {
     /// The first address.
     pub start: u64,
-    /// The address behind the last one.
+    /// The address after the last one.
     pub end: u64,
     /// Position in the file of the first byte.
     pub file_offset: u64,
-    /// `None` for code made at run time.
+    /// The file; `None` for code made at run time.
     pub file: Option<ModuleId>,
 }
 
-/// All of them, by address. A layout of thousands is looked up at each sample: its hash
-/// is made once.
+/// All mappings of a process, by address. A layout of thousands is looked up at each sample: so its
+/// hash is computed once.
 #[derive(Debug, Clone)]
 pub struct Layout {
     ranges: Arc<[MappedRange]>,
@@ -65,15 +65,15 @@ impl Hash for Layout {
 /// The table of a file that is mapped, and its executable segments.
 pub type TableOf<'a> = (TableHandle, &'a Segments);
 
-/// The list for a layout: sorted, without overlaps, neighbours that mean the
-/// same put together. True as well if some had to be left out.
+/// Returns the list for a layout: sorted, without overlaps, with equivalent neighbours merged. Also
+/// returns true if some had to be left out.
 pub fn resolve<'a>(
     layout: &[MappedRange],
     table_of: impl Fn(ModuleId) -> Option<TableOf<'a>>,
 ) -> (Vec<Mapping>, bool) {
     let mut mappings: Vec<Mapping> = Vec::with_capacity(layout.len());
-    // Not the `vsyscall` page: nothing runs there, and the walk compares
-    // addresses as signed numbers.
+    // Without the `vsyscall` page: no code runs there, and the walk compares addresses as signed
+    // numbers.
     let of_user_space = |range: &&MappedRange| range.end <= i64::MAX as u64;
     for range in layout.iter().filter(of_user_space) {
         let mapping = mapping(range, range.file.and_then(&table_of));
@@ -91,7 +91,7 @@ pub fn resolve<'a>(
     (mappings, too_many)
 }
 
-/// What one range means to the walk.
+/// Converts a range to the form of the walk.
 pub fn mapping(range: &MappedRange, table: Option<TableOf<'_>>) -> Mapping {
     let found = table.and_then(|(handle, segments)| {
         let link = segments.to_link(FileOffset(range.file_offset))?;
@@ -109,12 +109,12 @@ pub fn mapping(range: &MappedRange, table: Option<TableOf<'_>>) -> Mapping {
     }
 }
 
-/// Whether an address in either would have the same rule.
+/// Whether every address has the same rule with either.
 fn means_the_same(a: &Mapping, b: &Mapping) -> bool {
     (a.bias, a.table, a.first_page, a.pages) == (b.bias, b.table, b.first_page, b.pages)
 }
 
-/// Whether every address that had a meaning in `old` has the same in `new`.
+/// Whether every address that is in `old` has the same rule in `new`.
 pub fn is_addition(old: &[Mapping], new: &[Mapping]) -> bool {
     old.iter().all(|mapping| {
         let mut at = mapping.start;
@@ -150,8 +150,8 @@ mod tests {
         pages: 2,
     };
 
-    /// Only file 1 has a table; its code is at 0x2340 in the file and at
-    /// 0x12340 for the linker.
+    /// Converts a layout. Only file 1 has a table; its code is at 0x2340 in the file and at link
+    /// address 0x12340.
     fn resolved(layout: &[MappedRange]) -> Vec<Mapping> {
         let segments = Segments::new(vec![Segment {
             offset: 0x2340,
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_bias_leads_to_the_link_address() {
-        // The kernel maps from the begin of the page.
+        // The kernel maps from the beginning of the page.
         let list = resolved(&[range(0x7000_2000, 0x7000_8000, 0x2000, Some(1))]);
         assert_eq!(list[0].bias, 0x7000_2000 - 0x1_2000);
         assert_eq!(
@@ -192,7 +192,7 @@ mod tests {
     fn without_a_table_there_are_frame_pointers() {
         assert_eq!(resolved(&[range(1, 2, 0, None)]), [plain(1, 2)]);
         assert_eq!(resolved(&[range(1, 2, 0, Some(2))]), [plain(1, 2)]);
-        // A part of the file that is no code.
+        // A part of the file that has no code.
         assert_eq!(resolved(&[range(1, 2, 0x9000, Some(1))]), [plain(1, 2)]);
     }
 

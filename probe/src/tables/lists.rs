@@ -4,10 +4,9 @@
 //! A list never changes. Another one is written at a new place, the processes
 //! are pointed to it, and the old place rests before it is used again.
 //!
-//! The walk remembers rules by `(generation, address)`, so a generation must
-//! mean one thing only: a list gets a new one unless it merely adds to the list
-//! that its process had *alone*. Two processes with one generation may add
-//! different files at the same address after a fork.
+//! The walk caches rules by `(generation, address)`, so a generation must be unambiguous: a list
+//! gets a new one unless it only adds to the list that its process had *alone*. Two processes with
+//! one generation may map different files at the same address after a fork.
 
 mod members;
 mod room;
@@ -24,7 +23,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::RandomState;
 use std::sync::Arc;
 
-/// What a layout means to the walk, by the tables that there are.
+/// Converts a layout to a list, with the current tables.
 pub type Resolve<'a> = &'a dyn Fn(&[MappedRange]) -> Vec<Mapping>;
 
 /// All lists, and the processes that have them.
@@ -34,40 +33,41 @@ pub struct Lists {
     members: Members,
     lists: HashMap<Layout, List>,
     generation: u32,
-    /// Layouts that wait for room.
+    /// Number of layouts that wait for room.
     waiting: usize,
     counts: ListCounts,
     hasher: RandomState,
-    /// The list of those for whom there is no room: of a place where nothing is.
+    /// The list for processes for which there is no room: it refers to a place that is always
+    /// empty.
     nothing: Option<MappingList>,
-    /// The processes that have it.
+    /// The processes that have this empty list.
     without: HashSet<u32>,
 }
 
-/// How often things did not fit.
+/// Counts of what did not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ListCounts {
     /// Processes that lost their list to others, least recently used first.
     pub evicted: u64,
     /// Lists for which there was no room at first.
     pub postponed: u64,
-    /// Processes that the kernel had no room for.
+    /// Processes for which the kernel had no room.
     pub refused: u64,
-    /// Lists that were not written because their user has a share already.
+    /// Lists that were not written because their user has used up a share.
     pub over_share: u64,
 }
 
 /// The list of a layout.
 #[derive(Debug, Default)]
 struct List {
-    /// What its processes are pointed to.
+    /// The list to which its processes refer.
     published: Option<MappingList>,
-    /// There was no room for what it should be.
+    /// Whether there was no room for its current content.
     is_waiting: bool,
 }
 
 impl Lists {
-    /// Over the value of `MAPPINGS`.
+    /// Makes lists in the value of the map `MAPPINGS`.
     pub fn new(mappings: Arc<Shared>, processes: Box<dyn Processes>) -> Self {
         let mut room = Room::new(mappings);
         let nowhere = Mapping {
@@ -77,7 +77,7 @@ impl Lists {
             ..Mapping::default()
         };
         let nothing = room.write(&[nowhere], 1);
-        // What is small makes no room.
+        // Processes with small lists are not evicted to make room.
         let much = room.mappings() / SHARES / SHARES;
         Self {
             room,
@@ -93,8 +93,8 @@ impl Lists {
         }
     }
 
-    /// A process of a user has this layout from now on. False if that user's processes
-    /// have their share already, and no more room is left than others may want.
+    /// Sets the layout of a process of a user. Returns false if that user's processes have used up
+    /// their share, and the remaining room is reserved for others.
     pub fn publish(
         &mut self,
         tgid: u32,
@@ -130,14 +130,14 @@ impl Lists {
         true
     }
 
-    /// Whether a list of that length may be written for a user: there is room enough
-    /// for others, or the user has less than a share.
+    /// Whether a list of that length may be written for a user: there is enough room for others, or
+    /// the user has less than a share.
     fn may_have(&self, tgid: u32, user: u32, layout: &Layout, length: usize) -> bool {
         let units = units_of(length as u32).unwrap_or(0);
         if self.room.available() >= units + self.room.reserve() {
             return true;
         }
-        // Of what the process has now it gives the place back.
+        // The place of the process's present list becomes free.
         let before = self
             .members
             .layout_of(tgid)
@@ -150,7 +150,7 @@ impl Lists {
         others + layout.len() <= self.share().mappings
     }
 
-    /// The most that one user has while others want more.
+    /// Returns the maximum that one user has while others want more.
     fn share(&self) -> Use {
         Use {
             mappings: self.room.mappings() / SHARES,
@@ -158,8 +158,7 @@ impl Lists {
         }
     }
 
-    /// Gives a process a list of nothing: it is not walked, and what is on its stack is
-    /// not copied either.
+    /// Gives a process the empty list: it is not walked, and its stack is not copied either.
     fn refuse(&mut self, tgid: u32, now_ns: u64) {
         self.unpublish(tgid, now_ns);
         self.counts.over_share += 1;
@@ -170,7 +169,7 @@ impl Lists {
         }
     }
 
-    /// A process is gone.
+    /// Removes a process that has ended.
     pub fn unpublish(&mut self, tgid: u32, now_ns: u64) {
         if self.without.remove(&tgid) {
             _ = self.processes.remove(tgid);
@@ -178,19 +177,19 @@ impl Lists {
         if self.members.layout_of(tgid).is_none() {
             return;
         }
-        // There is nothing to be done if the kernel keeps it: the place is not
-        // used again for as long as a sample takes.
+        // If the kernel keeps the entry, nothing can be done: the place is not used again for as
+        // long as a sample takes.
         _ = self.processes.remove(tgid);
         let left = self.members.leave(tgid);
         self.abandon(left, now_ns);
     }
 
-    /// A process was seen running.
+    /// Records that a process was seen running.
     pub fn touch(&mut self, tgid: u32, now_ns: u64) {
         self.members.touch(tgid, now_ns);
     }
 
-    /// These files have got tables.
+    /// Rewrites the lists that contain these files, which have got tables.
     pub fn refresh(&mut self, files: &HashSet<ModuleId>, now_ns: u64, resolve: Resolve<'_>) {
         let concerned = |layout: &&Layout| {
             let mut of = layout.iter().filter_map(|range| range.file);
@@ -202,14 +201,14 @@ impl Lists {
         }
     }
 
-    /// These files have no tables any more: no list that is in use has them.
+    /// Removes the tables of these files from all lists.
     pub fn withdraw(&mut self, files: &HashSet<ModuleId>, now_ns: u64, resolve: Resolve<'_>) {
         self.refresh(files, now_ns, resolve);
         let is_old = |(layout, list): (&Layout, &List)| {
             let mut of = layout.iter().filter_map(|range| range.file);
             (list.is_waiting && of.any(|file| files.contains(&file))).then(|| layout.clone())
         };
-        // For some there was no room to write them anew.
+        // For some there was no room to rewrite them.
         let old: Vec<Layout> = self.lists.iter().filter_map(is_old).collect();
         for layout in old {
             for tgid in self.members.of(&layout).to_vec() {
@@ -232,7 +231,7 @@ impl Lists {
             self.replace(&layout, now_ns, resolve);
         }
         if self.waiting > 0 && !self.room.is_any_resting() {
-            // All is free that can be, in pieces that are too small.
+            // Everything that can be free is free, but in pieces that are too small.
             self.evict_until(self.room.available() + self.room.reserve(), now_ns);
         }
     }
@@ -242,27 +241,27 @@ impl Lists {
         self.members.is_mapped(file)
     }
 
-    /// Where the list of a process is, if it has one.
+    /// Returns the position of the list of a process, if it has one.
     pub fn list_of(&self, tgid: u32) -> Option<MappingList> {
         self.lists.get(self.members.layout_of(tgid)?)?.published
     }
 
-    /// The user that a process is counted as.
+    /// Returns the user to whom a process is charged.
     pub fn user_of(&self, tgid: u32) -> Option<u32> {
         self.members.user_of(tgid)
     }
 
-    /// Processes that have a list.
+    /// Number of processes that have a list.
     pub fn processes(&self) -> usize {
         self.members.processes()
     }
 
-    /// Lists: processes with the same mappings share one.
+    /// Number of lists: processes with the same mappings share one.
     pub fn lists(&self) -> usize {
         self.lists.len()
     }
 
-    /// What could not be done as asked.
+    /// Returns the counts of what did not fit.
     pub fn counts(&self) -> ListCounts {
         self.counts
     }
@@ -283,7 +282,7 @@ impl Lists {
         layout
     }
 
-    /// Writes the list of a layout anew, at another place.
+    /// Rewrites the list of a layout, at another place.
     fn replace(&mut self, layout: &Layout, now_ns: u64, resolve: Resolve<'_>) {
         let mappings = resolve(layout);
         let written = self.write(&mappings, None);
@@ -292,7 +291,7 @@ impl Lists {
         };
         let was_waiting = std::mem::replace(&mut list.is_waiting, written.is_none());
         let Some(written) = written else {
-            // The old list is still right in what it says.
+            // The old list is still valid, but incomplete.
             if !was_waiting {
                 self.postponed(mappings.len(), now_ns);
             }
@@ -326,8 +325,7 @@ impl Lists {
         Some(list)
     }
 
-    /// The generation of the list that a process has alone, if `mappings` only
-    /// adds to it.
+    /// Returns the generation of the list that a process has alone, if `mappings` only adds to it.
     fn generation_to_keep(&self, tgid: u32, mappings: &[Mapping]) -> Option<u32> {
         let layout = self.members.layout_of(tgid)?;
         let list = self.lists.get(layout)?.published?;
@@ -336,7 +334,7 @@ impl Lists {
         kept.then_some(list.generation())
     }
 
-    /// Tells the kernel which list a process has.
+    /// Sets the list of a process in the kernel's map.
     fn point(&mut self, tgid: u32, layout: &Layout) {
         let published = self.lists.get(layout).and_then(|list| list.published);
         let told = match published {
@@ -346,7 +344,7 @@ impl Lists {
         self.counts.refused += u64::from(told.is_err());
     }
 
-    /// A layout that was left; without processes its list has no purpose.
+    /// Removes the list of a layout that a process had, if no other process has it.
     fn abandon(&mut self, left: Option<Layout>, now_ns: u64) {
         let Some(layout) = left.filter(|layout| self.members.of(layout).is_empty()) else {
             return;
@@ -360,7 +358,7 @@ impl Lists {
         }
     }
 
-    /// Takes lists away until so much room is free, or will be after its rest.
+    /// Evicts lists until this much room is free, or will be after its rest.
     fn evict_until(&mut self, units: u32, now_ns: u64) {
         while self.room.available() < units && self.evict(now_ns) {}
     }

@@ -1,5 +1,5 @@
-//! Where tables and lists are kept: in BPF maps, or in memory of ours for a
-//! walk without BPF and for tests.
+//! The storage of tables and lists: BPF maps, or memory of this process for a walk without BPF and
+//! for tests.
 
 mod bpf;
 mod chunk;
@@ -26,15 +26,15 @@ pub const MAPPINGS_BYTES: usize = MAPPINGS_MAX * size_of::<Mapping>();
 pub trait Chunks: Send {
     /// Makes the chunk with this index; its words are 0.
     fn create(&mut self, index: u32) -> io::Result<Chunk>;
-    /// Takes it away again.
+    /// Removes the chunk with this index.
     fn remove(&mut self, index: u32) -> io::Result<()>;
 }
 
-/// Which list of mappings a process has.
+/// Stores which list of mappings a process has.
 pub trait Processes: Send {
-    /// Gives a process this list.
+    /// Sets the list of a process.
     fn set(&mut self, tgid: u32, list: MappingList) -> io::Result<()>;
-    /// The process has none any more.
+    /// Removes the entry of a process.
     fn remove(&mut self, tgid: u32) -> io::Result<()>;
 }
 
@@ -42,23 +42,23 @@ pub trait Processes: Send {
 pub struct TableMaps {
     /// The pool of words that tables are made of.
     pub chunks: Box<dyn Chunks>,
-    /// Which list each process has.
+    /// The list of each process.
     pub processes: Box<dyn Processes>,
     /// The dictionary of rules.
     pub rules: Arc<Shared>,
-    /// That of extended rules.
+    /// The dictionary of extended rules.
     pub extended: Arc<Shared>,
-    /// All lists of mappings, one after the other.
+    /// All lists of mappings, in sequence.
     pub mappings: Arc<Shared>,
 }
 
 impl TableMaps {
-    /// In the maps of a loaded object.
+    /// Uses the maps of a loaded object.
     pub fn of_bpf(maps: BpfMaps) -> io::Result<Self> {
         bpf::open(maps)
     }
 
-    /// In memory of ours.
+    /// Uses memory of this process.
     pub fn in_memory() -> Self {
         Self {
             chunks: Box::new(MemoryChunks),
@@ -70,7 +70,7 @@ impl TableMaps {
     }
 }
 
-/// The maps as aya gives them.
+/// The maps in the form in which aya returns them.
 pub struct BpfMaps {
     /// `CHUNKS`
     pub chunks: aya::maps::Map,

@@ -1,22 +1,22 @@
-//! Why a file has no unwind table: not an error, but an answer.
+//! Why a file has no unwind table: this is not an error, but a regular result.
 
-/// Why code of a file is walked by frame pointers only.
+/// The reason why code of a file is walked by frame pointers only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum NoTable {
     /// The file has no unwind information at all.
     NoUnwindInfo,
     /// The file, or its unwind information, is damaged.
     Damaged,
-    /// More code or more rows than a table can have.
+    /// The file has more code or more rows than a table can have.
     TooLarge,
-    /// Not a machine whose tables are understood.
+    /// The file is for a machine whose tables are not supported.
     UnsupportedMachine,
     /// The file could not be read.
     Unreadable,
-    /// The tables of other files fill all the memory that they may have.
+    /// The tables of other files fill all the memory for tables.
     NoRoom,
-    /// The tables of this user's files have their share of the memory already, and others
-    /// may want what is left.
+    /// The tables of this user's files have used up their share of the memory, and the rest is
+    /// reserved for others.
     OverShare,
 }
 
@@ -37,7 +37,7 @@ impl NoTable {
         matches!(self, NoTable::NoRoom | NoTable::OverShare)
     }
 
-    /// The word that scripts see.
+    /// Returns the word in output for scripts.
     pub fn label(self) -> &'static str {
         match self {
             NoTable::NoUnwindInfo => "no_unwind_info",
@@ -50,7 +50,7 @@ impl NoTable {
         }
     }
 
-    /// What happened, in a sentence for the user.
+    /// Returns a sentence for the user.
     pub fn explain(self) -> &'static str {
         match self {
             NoTable::NoUnwindInfo => "The file has no unwind information.",

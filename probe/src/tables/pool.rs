@@ -1,4 +1,4 @@
-//! The pool of words that holds all tables, in chunks that come and go.
+//! The pool of words that holds all tables, in chunks that are made and removed as needed.
 
 use super::maps::{CHUNK_BYTES, Chunk, Chunks, WINDOW_SHIFT, WINDOWS, Window};
 use super::ranges::Ranges;
@@ -7,24 +7,26 @@ use probe_ebpf::table::{CHUNK_SHIFT, CHUNK_WORDS, CHUNKS_MAX};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The number 0 in a page index says that a page has no rows.
+/// Number of words that are not used: the number 0 in a page index means that a page has no rows.
 const RESERVED_WORDS: u32 = 1;
 
 /// Words with consecutive numbers, all in one chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
+    /// Number of the first word.
     pub first: u32,
+    /// How many words it has.
     pub words: u32,
 }
 
-/// The chunks that are there, by index.
+/// The existing chunks, by index.
 pub type ChunkSet = Arc<[Option<Arc<Chunk>>]>;
 
-/// All words, and who may have which.
+/// All words, and which of them are free.
 pub struct Pool {
     store: Box<dyn Chunks>,
     chunks: ChunkSet,
-    /// The window that was written to last, by its number in the pool.
+    /// The window that was last written to, and its number in the pool.
     open: Option<(usize, Window)>,
     free: Ranges,
     resting: Resting<Vec<Run>>,
@@ -34,7 +36,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of at most so many bytes.
+    /// Makes a pool of at most `bytes_max` bytes.
     pub fn new(store: Box<dyn Chunks>, bytes_max: u64) -> Self {
         let chunks_max = usize::try_from(bytes_max / CHUNK_BYTES as u64)
             .unwrap_or(usize::MAX)
@@ -51,7 +53,7 @@ impl Pool {
         }
     }
 
-    /// Room for so many words, or `None` when the pool is full.
+    /// Allocates `words` words; `None` when the pool is full.
     pub fn allocate(&mut self, words: u32) -> Option<Run> {
         if words == 0 || words as usize > CHUNK_WORDS - RESERVED_WORDS as usize {
             return None;
@@ -66,8 +68,7 @@ impl Pool {
         }
     }
 
-    /// Writes words into a run from `offset` on. `None` if its memory cannot be
-    /// had.
+    /// Writes words into a run from `offset` on. `None` if its memory cannot be mapped.
     pub fn write(
         &mut self,
         run: Run,
@@ -76,7 +77,7 @@ impl Pool {
     ) -> Option<()> {
         let mut place = run.first + offset.min(run.words);
         let end = run.first + run.words;
-        // A window at a time: tables have hundreds of thousands of words.
+        // One window at a time: tables have hundreds of thousands of words.
         while place < end {
             let window = self.open(place >> WINDOW_SHIFT)?;
             let room = window.words_from(place as usize);
@@ -92,23 +93,21 @@ impl Pool {
         Some(())
     }
 
-    /// Gives runs back. Their words are used again when nobody can be reading
-    /// them any more.
+    /// Frees runs. Their words are used again when no reader can be using them any more.
     pub fn free(&mut self, runs: Vec<Run>, now_ns: u64) {
         self.resting_words += words_of(&runs);
         self.resting.push(runs, now_ns);
     }
 
-    /// Gives back runs that nobody has been told of.
+    /// Frees runs that were never published.
     pub fn discard(&mut self, runs: Vec<Run>) {
         for run in runs {
             self.free.give(run.first, run.words);
         }
     }
 
-    /// Makes what has rested free, and takes away a chunk that is empty; not all
-    /// of them at once, because each takes its time.
-    /// True if there is more room now.
+    /// Frees what has rested, and removes an empty chunk; not all of them at once, because each
+    /// takes some time. Returns whether there is more room now.
     pub fn sweep(&mut self, now_ns: u64) -> bool {
         self.open = None;
         let mut freed = false;
@@ -121,17 +120,17 @@ impl Pool {
         freed || removed
     }
 
-    /// The chunks that there are, for readers.
+    /// Returns the existing chunks, for readers.
     pub fn chunks(&self) -> &ChunkSet {
         &self.chunks
     }
 
-    /// How many chunks there are.
+    /// Returns the number of chunks.
     pub fn chunk_count(&self) -> usize {
         self.chunks.iter().flatten().count()
     }
 
-    /// Words that somebody has; not those that only rest.
+    /// Returns the number of words in use, without those that rest.
     pub fn used_words(&self) -> u64 {
         let all: u64 = (0..self.chunks.len())
             .filter(|index| self.chunks[*index].is_some())
@@ -140,24 +139,25 @@ impl Pool {
         all - self.free.free() - self.resting_words
     }
 
-    /// Words that there can be in all.
+    /// Returns the maximum number of words.
     pub fn words(&self) -> u64 {
         (0..self.chunks.len())
             .map(|index| u64::from(usable(index).1))
             .sum()
     }
 
-    /// Words that are free, or will be after their rest, or when one more chunk is made.
+    /// Returns the number of words that are free, or will be after their rest, or when more chunks
+    /// are made.
     pub fn available_words(&self) -> u64 {
         self.words() - self.used_words()
     }
 
-    /// How many chunks were ever made.
+    /// Returns the number of chunks that were made so far.
     pub fn made(&self) -> u64 {
         self.made
     }
 
-    /// How often the kernel refused to give memory for a chunk.
+    /// Returns how often the kernel refused memory for a chunk.
     pub fn refused(&self) -> u64 {
         self.refused
     }
@@ -201,13 +201,13 @@ impl Pool {
         if removed {
             self.replace(index, None);
         } else {
-            // It is still there and can be used.
+            // The chunk still exists and can be used.
             _ = self.free.give(first, words);
         }
         removed
     }
 
-    /// Readers keep the set that they have.
+    /// Replaces a chunk in the set. Readers keep the old set.
     fn replace(&mut self, index: usize, chunk: Option<Arc<Chunk>>) {
         self.open = None;
         let mut chunks = self.chunks.to_vec();
@@ -216,7 +216,7 @@ impl Pool {
     }
 }
 
-/// The words of a chunk that may be given out.
+/// Returns first word and number of words of a chunk that may be allocated.
 fn usable(index: usize) -> (u32, u32) {
     let first = (index as u32) << CHUNK_SHIFT;
     match index {

@@ -1,5 +1,5 @@
-//! Free ranges of a numbered space. The smallest range that fits is taken, and
-//! neighbours become one again; none crosses a boundary.
+//! Free ranges of a numbered space. The smallest range that fits is taken, and adjacent free ranges
+//! are merged; none crosses a boundary.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,15 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Ranges {
     /// Ranges never cross a multiple of `1 << boundary_shift`.
     boundary_shift: u32,
-    /// Start → length.
+    /// Length of each free range by its start.
     by_start: BTreeMap<u32, u32>,
-    /// (length, start).
+    /// All free ranges as (length, start).
     by_length: BTreeSet<(u32, u32)>,
     free: u64,
 }
 
 impl Ranges {
-    /// Nothing is free. No range that is given out crosses a multiple of `1 <<
+    /// Makes a space in which nothing is free. No range that is taken crosses a multiple of `1 <<
     /// boundary_shift`.
     pub fn new(boundary_shift: u32) -> Self {
         Self {
@@ -27,7 +27,7 @@ impl Ranges {
         }
     }
 
-    /// Takes a range of this length, and gives its start.
+    /// Takes a range of this length, and returns its start.
     pub fn take(&mut self, length: u32) -> Option<u32> {
         assert!(length > 0);
         let (found, start) = *self.by_length.range((length, 0)..).next()?;
@@ -57,7 +57,7 @@ impl Ranges {
         true
     }
 
-    /// Makes a range free. Gives the free range that it is now part of.
+    /// Frees a range. Returns the free range that it is now part of.
     pub fn give(&mut self, start: u32, length: u32) -> (u32, u32) {
         assert!(length > 0);
         let (mut start, mut length) = (start, length);
@@ -79,7 +79,7 @@ impl Ranges {
         (start, length)
     }
 
-    /// How much is free in all.
+    /// Returns the total free length.
     pub fn free(&self) -> u64 {
         self.free
     }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against an array of who has which number.
+        /// Compares with an array of the owner of each number.
         #[test]
         fn nothing_is_given_out_twice(steps in proptest::collection::vec((any::<bool>(), 1u32..40), 1..200)) {
             let mut ranges = Ranges::new(6);
@@ -164,7 +164,7 @@ mod tests {
             for (start, length) in live {
                 ranges.give(start, length);
             }
-            // Everything has become whole again.
+            // All free ranges are merged again.
             prop_assert!((0..4).all(|_| ranges.take(64).is_some()));
         }
     }

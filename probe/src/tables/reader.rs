@@ -1,5 +1,5 @@
-//! Reads tables and lists where they are written, so that the walk that BPF
-//! does can be done here as well.
+//! Reads tables and lists where they are written, so that the walk of BPF can be done in user space
+//! as well.
 
 use super::dictionary::{EXTENDED_WORDS, extended_from_words};
 use super::maps::{WINDOW_SHIFT, WINDOWS, Window};
@@ -10,12 +10,12 @@ use probe_ebpf::table::{Mapping, MappingList, NO_TABLE, PAGE_SHIFT, Words, find_
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// A look at all tables. Like a sample it must not be kept for longer than
-/// [`REST_NS`](super::resting::REST_NS): places are used again.
+/// A view of all tables. Like a sample it must not be kept for longer than
+/// [`REST_NS`](super::resting::REST_NS), as places are used again.
 #[derive(Debug, Clone)]
 pub struct Reader {
     chunks: ChunkSet,
-    /// The windows that were looked into, by number; `None` for those that cannot be.
+    /// The windows that were opened, by number; `None` for those that cannot be.
     windows: Box<[OnceLock<Option<Window>>]>,
     rules: Arc<Shared>,
     extended: Arc<Shared>,
@@ -55,30 +55,30 @@ impl Reader {
         }
     }
 
-    /// Whether these are the chunks that it looks into.
+    /// Whether it reads these chunks.
     pub(super) fn is_of(&self, chunks: &ChunkSet) -> bool {
         Arc::ptr_eq(&self.chunks, chunks)
     }
 
-    /// How many windows were looked into.
+    /// Returns the number of open windows.
     pub fn open(&self) -> usize {
         let is_open = |window: &&OnceLock<_>| window.get().is_some();
         self.windows.iter().filter(is_open).count()
     }
 
-    /// The rule with this number in the dictionary.
+    /// Returns the rule with this number in the dictionary.
     pub fn rule(&self, number: u16) -> Rule {
         Rule(load(self.rules.words(), usize::from(number)))
     }
 
-    /// The extended rule with this number.
+    /// Returns the extended rule with this number.
     pub fn extended(&self, number: u32) -> Extended {
         let first = number as usize * EXTENDED_WORDS;
         let word = |at| load(self.extended.words(), first + at);
         extended_from_words([word(0), word(1), word(2), word(3)])
     }
 
-    /// The rule for an address in the file that is mapped.
+    /// Returns the rule for an address in the mapped file.
     pub fn rule_at(&self, mapping: &Mapping, address: u64) -> Rule {
         let hole = Rule::special(special::FRAME_POINTER);
         let (Ok(address), true) = (u32::try_from(address), mapping.table != NO_TABLE) else {
@@ -94,7 +94,7 @@ impl Reader {
         }
     }
 
-    /// A mapping of a list.
+    /// Returns a mapping of a list by its index.
     pub fn mapping(&self, list: MappingList, index: u32) -> Option<Mapping> {
         if index >= list.length() {
             return None;
@@ -102,7 +102,7 @@ impl Reader {
         mapping_at(&self.mappings, list.first() as usize + index as usize)
     }
 
-    /// The mapping that holds an address of a process.
+    /// Returns the mapping that contains an address of a process.
     pub fn find(&self, list: MappingList, address: u64) -> Option<Mapping> {
         let (mut low, mut high) = (0, list.length());
         while low < high {
@@ -120,10 +120,10 @@ impl Reader {
     }
 }
 
-/// Double words of a mapping.
+/// Number of double words in a mapping.
 pub const MAPPING_DOUBLE_WORDS: usize = size_of::<Mapping>() / 8;
 
-/// A mapping as it lies in memory.
+/// Converts a mapping to its words in memory.
 pub fn mapping_to_double_words(mapping: &Mapping) -> [u64; MAPPING_DOUBLE_WORDS] {
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     [
@@ -135,7 +135,7 @@ pub fn mapping_to_double_words(mapping: &Mapping) -> [u64; MAPPING_DOUBLE_WORDS]
     ]
 }
 
-/// The mapping at a place of `MAPPINGS`.
+/// Returns the mapping at a place of `MAPPINGS`.
 pub fn mapping_at(mappings: &Shared, index: usize) -> Option<Mapping> {
     let first = index.checked_mul(MAPPING_DOUBLE_WORDS)?;
     let place = mappings.double_words().get(first..)?;

@@ -1,33 +1,33 @@
-//! Things that were given up, and rest until nobody can be reading them: a
-//! sample that began before still may.
+//! Things that were freed, but rest until no reader can be using them: a sample that began before
+//! still may.
 
 use std::collections::VecDeque;
 
-/// Longer than any sample takes.
+/// How long things rest: longer than any sample takes.
 pub const REST_NS: u64 = 1_000_000_000;
 
-/// What rests, in the order in which it was given up.
+/// The resting things, in the order in which they were freed.
 #[derive(Debug)]
 pub struct Resting<T> {
     since: VecDeque<(u64, T)>,
 }
 
 impl<T> Resting<T> {
-    /// Nothing rests.
+    /// Starts without any.
     pub fn new() -> Self {
         Self {
             since: VecDeque::new(),
         }
     }
 
-    /// Lets something rest from now on.
+    /// Adds a thing, which rests from now on.
     pub fn push(&mut self, thing: T, now_ns: u64) {
-        // A clock that steps back must not shorten anybody's rest.
+        // A clock that steps back must not shorten a rest.
         let before = self.since.back().map_or(0, |(since, _)| *since);
         self.since.push_back((now_ns.max(before), thing));
     }
 
-    /// The next thing that has rested long enough.
+    /// Returns the next thing that has rested long enough.
     pub fn pop(&mut self, now_ns: u64) -> Option<T> {
         let (since, _) = self.since.front()?;
         if now_ns.saturating_sub(*since) < REST_NS {

@@ -1,30 +1,30 @@
-//! Figures for the health view.
+//! Statistics of tables for the Health page.
 
-/// How much there is, and what did not fit.
+/// The amounts in use, and counts of what did not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TableStats {
-    /// Files that have a table.
+    /// Number of files that have a table.
     pub tables: usize,
-    /// Rows of all tables.
+    /// Number of rows of all tables.
     pub rows: usize,
-    /// Files whose tables are to be built.
+    /// Number of files whose tables are to be built.
     pub waiting: usize,
-    /// Pieces of the pool that are made.
+    /// Number of chunks of the pool.
     pub chunks: usize,
-    /// All memory of the maps.
+    /// Memory of all maps, in bytes.
     pub kernel_bytes: u64,
-    /// What of the chunks is used.
+    /// Used bytes of the chunks.
     pub used_bytes: u64,
-    /// Different rules that the rows have.
+    /// Number of different rules of the rows.
     pub rules: usize,
-    /// Different extended rules.
+    /// Number of different extended rules.
     pub extended_rules: usize,
-    /// Processes that have a list.
+    /// Number of processes that have a list.
     pub processes: usize,
-    /// Processes with the same mappings share one.
+    /// Number of lists; processes with the same mappings share one.
     pub lists: usize,
 
-    /// Files for whose tables there is no room now.
+    /// Number of files for whose tables there is no room now.
     pub files_without_room: usize,
     /// How often the kernel had no memory for a chunk.
     pub chunks_refused: u64,
@@ -32,9 +32,9 @@ pub struct TableStats {
     pub rules_dropped: u64,
     /// Processes that lost their lists to others.
     pub processes_evicted: u64,
-    /// Updates of a process's list that the kernel did not take.
+    /// Updates of a process's list that the kernel refused.
     pub processes_refused: u64,
-    /// Lists that were not written because their user has a share already.
+    /// Lists that were not written because their user has used up a share.
     pub lists_over_share: u64,
     /// Lists that had to wait for room.
     pub lists_postponed: u64,
@@ -42,6 +42,6 @@ pub struct TableStats {
     pub lists_cut: u64,
     /// Tables that were read from the cache.
     pub cache_hits: u64,
-    /// Files of the cache that were damaged, and made anew.
+    /// Files of the cache that were damaged, and rebuilt.
     pub cache_damaged: u64,
 }

@@ -54,7 +54,7 @@ fn wait(tables: &mut Tables, now_ns: u64) -> Vec<ModuleId> {
     panic!("nothing became ready");
 }
 
-/// The mappings of this process that are of its own file.
+/// Returns the mappings of this process that belong to its own file.
 fn own_layout(file: ModuleId) -> Vec<MappedRange> {
     let own = std::fs::read_link("/proc/self/exe").unwrap();
     let lines = crate::proc_maps::read(std::process::id(), &symbolize::Files::default()).unwrap();
@@ -70,7 +70,7 @@ fn own_layout(file: ModuleId) -> Vec<MappedRange> {
         .collect()
 }
 
-/// Every address of our own code has the rule that its file says.
+/// Checks that every address of this program has the rule in its file.
 fn check_own_rules(tables: &Tables, tgid: u32) {
     let object = Object::read(&File::open("/proc/self/exe").unwrap()).unwrap();
     let unwind = UnwindTable::read(&object).unwrap();
@@ -137,7 +137,7 @@ fn a_table_goes_when_nobody_maps_the_file_for_long() {
     assert_eq!(tables.table_of(file), None);
 }
 
-/// A table of so many rows, at link address 0.
+/// Makes a table of `rows` rows, at link address 0.
 fn table(rows: u32) -> FileTable {
     let rules = [
         UnwindRule::Hole,
@@ -174,7 +174,7 @@ fn files_that_nobody_maps_make_room() {
     tables.files.set_none(ModuleId(2), 0, NoTable::NoRoom);
     tables.files.set_none(ModuleId(3), 7, NoTable::OverShare);
     assert_eq!(tables.stats().files_without_room, 1);
-    // What `poll` does then: nobody maps the first one.
+    // This is what `poll` does when the first file is no longer mapped.
     tables.free_unused(0, 0);
     tables.sweep(REST_NS);
     for file in [2, 3] {
@@ -184,7 +184,7 @@ fn files_that_nobody_maps_make_room() {
     assert_eq!(tables.load(ModuleId(2), 0, &big), Ok(()));
 }
 
-/// A process of a user that maps a file, from its first byte on.
+/// Adds a process of a user that maps a file, from its first byte on.
 fn map(tables: &mut Tables, tgid: u32, user: u32, file: ModuleId) {
     let range = MappedRange {
         start: 0x10_0000,
@@ -219,11 +219,11 @@ fn a_user_who_comes_late_has_room_and_who_has_most_makes_more() {
         tables.reader().find(list, 0x10_0000).unwrap().table != NO_TABLE
     };
     assert!(has_table(&tables, first) && has_table(&tables, last));
-    // Somebody else finds room in the eighth that was left.
+    // Another user finds room in the eighth that was left.
     let another = ModuleId(1000);
     assert_eq!(tables.load(another, late, &its), Ok(()));
     map(&mut tables, another.0 + 1, late, another);
-    // Then the newest of who has most is taken away, until there is an eighth again.
+    // Then the newest file of the user with most is removed, until an eighth is free again.
     tables.sweep(1);
     assert!(tables.pool.available_words() >= share);
     assert!(has_table(&tables, first) && has_table(&tables, another));
@@ -265,7 +265,7 @@ fn why_there_is_no_table_is_known() {
     assert_eq!(reader.rule_at(&no_table, 0), hole);
 }
 
-/// Sizes and times: `cargo test --release -p probe -- --ignored --nocapture figures`
+/// Prints sizes and times: `cargo test --release -p probe -- --ignored --nocapture figures`
 #[test]
 #[ignore = "prints figures"]
 fn figures() {

@@ -1,11 +1,10 @@
-//! Whose processes are wanted, where no BPF program can ask at each tick: as /proc
-//! has them.
+//! The users of processes, read from /proc, if no BPF program can check them at each tick.
 
 use crate::owner::real_uid;
 use crate::sideband::record::{Event, What};
 use std::collections::{HashMap, HashSet};
 
-/// The users that are targets, and the processes that were asked about.
+/// The wanted users, and the processes that were checked.
 #[derive(Debug)]
 pub struct UserFilter {
     uids: HashSet<u32>,
@@ -15,12 +14,12 @@ pub struct UserFilter {
 #[derive(Debug, Clone, Copy)]
 struct Known {
     is_wanted: bool,
-    /// It was not there when last looked for. Its last samples may still come.
+    /// Whether it did not exist at the last check. Its last samples may still come.
     is_missing: bool,
 }
 
 impl UserFilter {
-    /// `None` if everybody is a target.
+    /// Makes a filter; `None` if all users are targets.
     pub fn new(uids: &[u32]) -> Option<Self> {
         (!uids.is_empty()).then(|| Self {
             uids: uids.iter().copied().collect(),
@@ -28,7 +27,7 @@ impl UserFilter {
         })
     }
 
-    /// One that was gone before it was asked about is nobody's.
+    /// Whether a process belongs to a wanted user; false if it ended before it was checked.
     pub fn wants(&mut self, pid: u32) -> bool {
         if let Some(known) = self.known.get(&pid) {
             return known.is_wanted;
@@ -38,10 +37,10 @@ impl UserFilter {
         is_wanted
     }
 
-    /// Follows a process whose user may have changed, or that is gone.
+    /// Applies an event of a process whose user may have changed, or that has ended.
     pub fn apply(&mut self, event: &Event) {
         match event.what {
-            // It may be gone before it can be asked about.
+            // The child may end before it can be checked.
             What::Fork { pid, parent_pid } if pid != parent_pid => {
                 if let Some(parent) = self.known.get(&parent_pid) {
                     self.know(pid, parent.is_wanted);
@@ -59,8 +58,8 @@ impl UserFilter {
         }
     }
 
-    /// A process may become another user's at any time, and nobody tells. To be
-    /// called about once a second.
+    /// Checks all again: a process may change its user at any time, which is not reported. Has to
+    /// be called about once a second.
     pub fn look_again(&mut self) {
         let uids = &self.uids;
         self.known.retain(|pid, known| match real_uid(*pid) {

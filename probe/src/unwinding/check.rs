@@ -1,23 +1,23 @@
-//! The comparison of two walks of one stack.
+//! Compares two walks of one stack.
 
 use crate::decode::RawSample;
 use crate::native::Walked;
 use crate::sample::WalkCheck;
 use probe_ebpf::{Ending, UserFrame};
 
-/// Differences that are told in words.
+/// Maximum number of differences that are described in words.
 const EXAMPLES_MAX: usize = 8;
 
-/// Counts what a sample's own walk and another of its copied stack have in
-/// common.
+/// Compares the frames of a sample's own walk with those of another one of its copied stack, and
+/// counts the result.
 pub fn compare(raw: &RawSample, again: &Walked, walks: &mut WalkCheck) {
-    // Where the copy ends, or a word outside of it is asked for, the second walk
-    // stops earlier than the first.
+    // At the end of the copy, or at a word outside of it, the second walk stops earlier than the
+    // first.
     let is_short = matches!(
         again.ending,
         Ending::CopyCut | Ending::StackSwitch | Ending::ReadFault
     );
-    // What was just mapped was not in BPF's list yet.
+    // A new mapping was not in BPF's list yet.
     let is_early = matches!(raw.ending, Ending::Remapped | Ending::NoMapping);
     let is_as_far = is_short && raw.user.starts_with(&again.frames)
         || is_early && again.frames.starts_with(&raw.user);

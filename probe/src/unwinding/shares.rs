@@ -1,15 +1,15 @@
-//! The processes that are not walked because the processes of their user have a share
-//! of the room for mappings already, and others may want what is left.
+//! The processes that are not walked because the processes of their user have used up a share of
+//! the room for mappings, and the rest is reserved for others.
 
 use std::collections::HashMap;
 
-/// How long it is before room is asked for again: for a process with thousands of
-/// mappings that is work.
+/// Time until room is requested again: for a process with thousands of mappings that is work.
 const PATIENCE_NS: u64 = 1_000_000_000;
 
-/// A process that was not sampled for so long is not told of any more.
+/// A process that was not sampled for this long is no longer reported.
 const TOLD_NS: u64 = 10_000_000_000;
 
+/// The refused processes, by pid.
 #[derive(Debug, Default)]
 pub struct Shares {
     refused: HashMap<u32, Refused>,
@@ -22,7 +22,7 @@ struct Refused {
 }
 
 impl Shares {
-    /// Room was asked for.
+    /// Stores the result of a request for room.
     pub fn note(&mut self, pid: u32, user: u32, is_there: bool, now_ns: u64) {
         if is_there {
             self.refused.remove(&pid);
@@ -38,16 +38,17 @@ impl Shares {
         refused.is_some_and(|refused| now_ns.saturating_sub(refused.since_ns) < PATIENCE_NS)
     }
 
-    /// Whether it got none when it was asked for last.
+    /// Whether it got no room at the last request.
     pub fn contains(&self, pid: u32) -> bool {
         self.refused.contains_key(&pid)
     }
 
+    /// Removes a process.
     pub fn forget(&mut self, pid: u32) {
         self.refused.remove(&pid);
     }
 
-    /// Each user with the number of its processes, by user.
+    /// Returns each user with the number of its processes, by user.
     pub fn by_user(&self) -> Vec<(u32, usize)> {
         let mut users: HashMap<u32, usize> = HashMap::new();
         for refused in self.refused.values() {
@@ -58,6 +59,7 @@ impl Shares {
         users
     }
 
+    /// Removes processes that were not sampled for long.
     pub fn sweep(&mut self, now_ns: u64) {
         let is_told =
             |_: &u32, refused: &mut Refused| now_ns.saturating_sub(refused.since_ns) < TOLD_NS;

@@ -1,14 +1,13 @@
-//! Programs that are *starting*: the dynamic linker maps one file after the other,
-//! and a list of mappings would be old before it is in place. Their stacks are
-//! copied until it is done.
+//! Programs that are *starting*: the dynamic linker maps one file after the other, and a list of
+//! mappings would be outdated before it is in place. Their stacks are copied until that is done.
 
 use crate::sideband::record::{Event, What};
 use std::collections::HashMap;
 
-/// Nothing was mapped for so long: two turns of reading events.
+/// A program has started when nothing was mapped for this long: two turns of reading events.
 const QUIET_NS: u64 = 100_000_000;
 
-/// A program that goes on mapping files is not waited for any longer.
+/// Maximum time for which a program that keeps mapping files counts as starting.
 const STARTING_MAX_NS: u64 = 1_000_000_000;
 
 /// Processes whose programs are starting: their mappings still change.
@@ -25,7 +24,7 @@ struct Start {
 }
 
 impl Starting {
-    /// Follows exec, new mappings and exit.
+    /// Applies exec, new mappings and exit.
     pub fn apply(&mut self, event: &Event) {
         match &event.what {
             What::Comm {
@@ -40,7 +39,7 @@ impl Starting {
                 };
                 self.by_pid.insert(*pid, start);
             }
-            // Of no file is what is made at run time: that may go on for ever.
+            // Code made at run time belongs to no file: it may be mapped at any time.
             What::Map(map) if map.identity.inode != 0 => {
                 if let Some(start) = self.by_pid.get_mut(&map.pid) {
                     start.mapped_ns = event.time_ns;
@@ -53,13 +52,13 @@ impl Starting {
         }
     }
 
-    /// Whether more is about to be mapped.
+    /// Whether a process is still starting.
     pub fn contains(&self, pid: u32, now_ns: u64) -> bool {
         let start = self.by_pid.get(&pid);
         start.is_some_and(|start| start.is_under_way(now_ns))
     }
 
-    /// Forgets those that have started.
+    /// Removes the processes that have started.
     pub fn sweep(&mut self, now_ns: u64) {
         self.by_pid.retain(|_, start| start.is_under_way(now_ns));
     }
@@ -119,7 +118,7 @@ mod tests {
         starting.apply(&map(7, 1, 1_050 * MS));
         assert!(starting.contains(7, 1_149 * MS));
         assert!(!starting.contains(7, 1_150 * MS));
-        // Code that is made at run time is none of a file.
+        // Code that is made at run time belongs to no file.
         starting.apply(&map(7, 0, 1_140 * MS));
         assert!(!starting.contains(7, 1_150 * MS));
         assert!(!starting.contains(8, 1_001 * MS));

@@ -1,9 +1,9 @@
-//! A breakpoint at an instruction of a file, in one process or in all.
+//! Attaches a breakpoint to an instruction of a file, in one process or in all.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `events` | a perf event for each of them |
-//! | `multi` | one link for several, since Linux 6.12: a hit costs some 70 ns less |
+//! | `multi` | one link for several, since Linux 6.12: a hit costs about 70 ns less |
 
 mod events;
 mod multi;
@@ -18,13 +18,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
-/// In which processes a probe is.
+/// The processes in which a probe is placed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// In all that have the file mapped now or later. Who is no target pays for a hit
-    /// as well.
+    /// All processes that have the file mapped now or later. A hit costs time also in processes
+    /// that are not targets.
     All,
-    /// In these, and in no other.
+    /// These processes only.
     Processes(Vec<u32>),
 }
 
@@ -34,16 +34,16 @@ pub enum AttachError {
     /// No number is free.
     #[error("there are 64 probes already")]
     TooMany,
-    /// No program for tracepoints is free.
+    /// All programs for tracepoints are in use.
     #[error("there are 16 probes at tracepoints already")]
     TooManyPoints,
-    /// All processes pass a tracepoint.
+    /// A probe at a tracepoint cannot be restricted to processes.
     #[error("a tracepoint is counted of {} processes at most, or of all", FEW_MAX)]
     TooManyProcesses,
     /// The kernel refused the program of a tracepoint: a sentence.
     #[error("{0}")]
     Program(String),
-    /// It has no such tracepoint, or none for us.
+    /// The kernel has no such tracepoint, or we may not use it.
     #[error("the kernel refused a probe at its tracepoint {name}: {source}")]
     Point {
         /// The tracepoint.
@@ -51,26 +51,26 @@ pub enum AttachError {
         /// What the kernel said.
         source: io::Error,
     },
-    /// The programs could not be told what to do.
+    /// The orders for the programs could not be written.
     #[error("a map could not be written: {0}")]
     Maps(io::Error),
-    /// It said why by an error number only.
+    /// The kernel refused the breakpoint; only an error number is known.
     #[error("the kernel refused a probe at offset {offset:#x}: {source}")]
     Refused {
-        /// Where in the file.
+        /// Offset in the file.
         offset: u64,
         /// What the kernel said.
         source: io::Error,
     },
-    /// The kernel cannot tell the program that somebody listens.
+    /// The kernel does not support semaphores, which programs need to recognize a probe.
     #[error("this kernel knows no semaphores of markers (Linux 4.20), or not so far in a file")]
     Semaphore,
-    /// No probe is placed whose cost is not known.
+    /// The cost could not be measured, and no probe is placed without a known cost.
     #[error("what a probe costs could not be measured: {0}")]
     Cost(io::Error),
 }
 
-/// What of a call is seen at a breakpoint.
+/// Which part of a call a breakpoint detects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
     /// Its beginning.
@@ -81,31 +81,31 @@ pub enum When {
     Returned,
 }
 
-/// One instruction of a file.
+/// An instruction of a file to be probed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProbedInstruction {
-    /// Where in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Where in the file the counter is that the kernel counts up.
+    /// File offset of the counter that the kernel increments.
     pub semaphore: Option<u64>,
-    /// What the program is told at each hit.
+    /// The value that the program receives at each hit.
     pub cookie: Cookie,
 }
 
-/// Breakpoints in one scope; closing it takes them away.
+/// Breakpoints in one scope; closing it removes them.
 #[derive(Debug)]
 pub enum Link {
     /// One breakpoint.
     Event {
-        // The program goes before the event.
+        // The program is closed before the event.
         _program: OwnedFd,
         _event: PerfEvent,
     },
-    /// Those of one file and one process.
+    /// The breakpoints in one file and one process.
     Multi { _link: OwnedFd },
 }
 
-/// What attaches breakpoints.
+/// The method of attaching breakpoints.
 #[derive(Debug)]
 pub enum Uprobes {
     /// Perf events.
@@ -115,7 +115,7 @@ pub enum Uprobes {
 }
 
 impl Uprobes {
-    /// What these programs were loaded for.
+    /// Chooses the method for which these programs were loaded.
     pub fn of(programs: &Programs) -> io::Result<Self> {
         if programs.are_multi {
             Ok(Self::Multi)
@@ -145,8 +145,8 @@ impl Uprobes {
             When::Begins => programs.begins.as_fd(),
             When::AtReturn | When::Returned => programs.ends.as_fd(),
         };
-        // The descriptor and not a path: the file that was checked, in whatever
-        // container, deleted or not.
+        // The path of the descriptor is used, so that it is the checked file, in any container, and
+        // even if it was deleted.
         let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))
             .expect("digits have no zero byte");
         let _alone = changing::begin().ok_or_else(|| refused(io::ErrorKind::Interrupted.into()))?;
@@ -164,7 +164,8 @@ impl Uprobes {
     }
 }
 
-/// The processes of a scope, of which `None` stands for all. What has ended since is left out.
+/// Calls back for each process of a scope, with `None` for all. Processes that have ended are
+/// skipped.
 fn each_process(
     scope: &Scope,
     mut attach: impl FnMut(Option<u32>) -> io::Result<Link>,

@@ -1,25 +1,26 @@
-//! What a breakpoint must not do here, because some process would be ended by it.
+//! What a breakpoint must not do on this machine, because it would kill some process.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `trial` | whether filters of system calls end a process at the kernel's return address |
+//! | `trial` | whether seccomp filters kill a process at the kernel's return address |
 //! | `shadow_stacks` | whether a process has a second stack of return addresses |
 
 mod shadow_stacks;
 mod trial;
 
-/// What is not done, whatever function gets the probe.
+/// What is avoided, for any probed function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Caution {
-    /// Return addresses stay as they are: ends of calls are seen at each `ret`.
+    /// Whether return addresses are left unchanged: ends of calls are then detected at each `ret`.
     pub keeps_return_addresses: bool,
-    /// No breakpoint goes to a call: what the kernel does in its place puts a return address
-    /// on the stack, and not on the shadow stack. The process would end at that return.
+    /// Whether no breakpoint is placed on a call: the kernel emulates it by pushing a return
+    /// address on the stack, but not on the shadow stack, so the process would be killed at that
+    /// return.
     pub spares_calls: bool,
 }
 
 impl Caution {
-    /// A sentence for users, if something is not done.
+    /// A sentence for users, if something is avoided.
     pub fn explain(self) -> Option<&'static str> {
         match (self.keeps_return_addresses, self.spares_calls) {
             (false, false) => None,
@@ -34,8 +35,8 @@ impl Caution {
         }
     }
 
-    /// What the kernel and the processes of this machine ask for now. Reads what /proc says
-    /// of each process where the CPU has shadow stacks.
+    /// Determines what has to be avoided with the current kernel and processes. Reads the status of
+    /// each process in /proc if the CPU has shadow stacks.
     pub fn now() -> Caution {
         let has_shadow_stacks = shadow_stacks::are_used();
         Caution {
@@ -45,8 +46,8 @@ impl Caution {
     }
 }
 
-/// Whether no filter of system calls ends a process whose return address was replaced. It is
-/// tried once, in a process of our own.
+/// Whether no seccomp filter kills a process whose return address was replaced. Tried once, in a
+/// process of our own.
 pub(super) fn may_replace_return_addresses() -> bool {
     use std::sync::OnceLock;
     static MAY: OnceLock<bool> = OnceLock::new();

@@ -1,33 +1,32 @@
-//! Changing the code of programs: one breakpoint at a time, and each of them whole.
+//! Changes the code of programs: one breakpoint at a time, and each change completely.
 //!
-//! The kernel writes a breakpoint into each process when it is attached, and the instruction
-//! back when its last descriptor is closed. If a fatal signal comes in between, it gives up:
-//! the breakpoint stays, the kernel logs `failed to unregister, leaking uprobe`, and every
-//! hit costs the program as much as before, until the program ends. The end of a process is
-//! such a signal for all of its threads, but not for the closing of the descriptors that
-//! are open then, which follows it. So the end of the process waits for the change that is
-//! being made, and leaves all else to the kernel. What remains is a `kill -9` in just these
-//! milliseconds.
+//! The kernel writes a breakpoint into each process when it is attached, and restores the
+//! instruction when its last descriptor is closed. If a fatal signal arrives in between, it gives
+//! up: the breakpoint stays, the kernel logs `failed to unregister, leaking uprobe`, and every hit
+//! costs the program as much as before, until the program ends. The end of a process is such a
+//! signal for all of its threads, but not for the closing of its open descriptors, which follows.
+//! So before our process ends it waits for the running change, and leaves all others to the kernel.
+//! Only a `kill -9` in exactly these milliseconds remains a problem.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Held during a change. The kernel makes one at a time in any case.
+/// Held during a change. The kernel makes only one at a time in any case.
 static CHANGING: Mutex<()> = Mutex::new(());
 
-/// The process ends, and nothing is changed any more.
+/// Whether the process is ending, so that no further change may begin.
 static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
-/// The longest that the end of the process waits: a target that holds the lock of its own
-/// memory does not hold up us. A change takes 20 to 100 ms on a machine that is not busy.
+/// Maximum time that the end of the process waits: a target that holds the lock of its own memory
+/// must not block us. A change takes 20 to 100 ms on a machine that is not busy.
 const WAIT_MAX: Duration = Duration::from_secs(3);
 
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// To be called when the process is about to end, in whatever way: waits for the change that
-/// is being made, and lets none begin.
+/// Must be called when the process is about to end, in whatever way: waits for the running change,
+/// and prevents further ones.
 pub fn leave_to_exit() {
     IS_ENDING.store(true, Ordering::SeqCst);
     let end = Instant::now() + WAIT_MAX;
@@ -36,10 +35,10 @@ pub fn leave_to_exit() {
     }
 }
 
-/// Lets a change begin, which has to be over when the guard is dropped. `None` if the process
-/// is about to end.
+/// Begins a change, which has to be complete when the guard is dropped. `None` if the process is
+/// about to end.
 pub fn begin() -> Option<MutexGuard<'static, ()>> {
-    // It guards no data.
+    // A poisoned lock is used all the same, as it guards no data.
     let guard = CHANGING.lock().unwrap_or_else(PoisonError::into_inner);
     (!IS_ENDING.load(Ordering::SeqCst)).then_some(guard)
 }

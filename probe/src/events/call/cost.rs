@@ -1,5 +1,5 @@
-//! What a hit costs on this machine: measured on functions of our own, because a trap
-//! costs twenty times as much in some virtual machines as on the bare machine.
+//! Measures the cost of a hit on this machine, on functions of our own: a trap costs twenty times
+//! as much in some virtual machines as on the bare machine.
 
 use super::caution::may_replace_return_addresses;
 use super::{AttachError, Calls, EndPlan, FunctionPlan, Scope, SitePlan};
@@ -10,30 +10,30 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Hits of one measurement, of which there are several; the least is taken: whatever
-/// came between made the others longer. Few hits, so that on a machine with other work some
-/// measurements end before another program has its turn: a hundred stepped ones take 2 ms.
+/// Number of hits of one measurement. There are several measurements, and the shortest one counts:
+/// the others were disturbed. Few hits, so that on a busy machine some measurements end before
+/// another program runs: a hundred stepped ones take 2 ms.
 const HITS: u32 = 10;
 const ROUNDS: u32 = 50;
 
-/// Nanoseconds of one hit.
+/// Costs of one hit, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
     /// A call that is counted, at an instruction that the kernel emulates.
     pub emulated_ns: u64,
-    /// The same at one that it runs by a single step.
+    /// A call that is counted, at an instruction that the kernel single-steps.
     pub stepped_ns: u64,
-    /// What it costs more if the call is timed.
+    /// The additional cost if the call is timed.
     pub timed_ns: u64,
-    /// What is shown as the time of a call that does nothing, of an emulated and of a
-    /// stepped instruction: that much of every time is the probe's own.
+    /// The time that is displayed for a call that does nothing, at an emulated instruction: this
+    /// much of every time is overhead of the probe.
     pub floor_ns: u64,
-    /// The same of a stepped instruction.
+    /// The time that is displayed for a call that does nothing, at a single-stepped instruction.
     pub stepped_floor_ns: u64,
 }
 
-// Functions whose first instruction is emulated, and some whose first is not. Each has one
-// probe in its life: one that is taken away is hit a while longer.
+// Functions whose first instruction is emulated, and some whose first is not. Each has one probe in
+// its life: a removed probe is hit a while longer.
 #[cfg(target_arch = "x86_64")]
 std::arch::global_asm!(
     ".pushsection .text",
@@ -61,7 +61,7 @@ std::arch::global_asm!(
     ".popsection",
 );
 
-// There are no probes on this machine yet (`Machine::has_probes`): nobody calls these.
+// This machine does not support probes yet (`Machine::has_probes`): these are not called.
 #[cfg(target_arch = "aarch64")]
 std::arch::global_asm!(
     ".pushsection .text",
@@ -82,6 +82,7 @@ unsafe extern "C" {
     fn proftop_stepped_timed_call(number: u64) -> u64;
 }
 
+/// Measures all costs; the probes for that stay in place until the caller removes them.
 pub fn measure(calls: &mut Calls) -> Result<Cost, AttachError> {
     let file = File::open("/proc/self/exe").map_err(AttachError::Cost)?;
     let file = Arc::new(file);
@@ -104,11 +105,11 @@ type Function = unsafe extern "C" fn(u64) -> u64;
 /// One measurement.
 struct Measured {
     hit_ns: u64,
-    /// The time of most calls, as the program measured it; 0 if it did not.
+    /// The time of most calls, as measured by the program; 0 if it was not.
     shown_ns: u64,
 }
 
-/// `ret`: the call is timed, and its `ret` is so many bytes behind the start.
+/// Measures one function. `ret`: the call is timed, and its `ret` is at this offset from the start.
 fn cost_of(
     calls: &mut Calls,
     file: &Arc<File>,
@@ -134,7 +135,7 @@ fn cost_of(
         is_go: false,
     };
     let orders = Orders {
-        // We are no target of ours.
+        // Our own process is not a target.
         flags: order::EVERYBODY | if ret.is_some() { order::TIMED } else { 0 },
         ..Orders::default()
     };
@@ -150,7 +151,7 @@ fn cost_of(
     })
 }
 
-/// Nanoseconds of one call.
+/// Returns the time of one call in nanoseconds.
 fn time(function: Function) -> u64 {
     let round = |_| {
         let start = Instant::now();
@@ -164,7 +165,7 @@ fn time(function: Function) -> u64 {
     (0..ROUNDS).map(round).min().unwrap_or(0)
 }
 
-/// Where in our own program the code at an address is.
+/// Returns the file offset in our own program of the code at an address.
 fn offset_of(address: u64) -> io::Result<u64> {
     let maps = fs::read_to_string("/proc/self/maps")?;
     let offset = maps.lines().find_map(|line| {

@@ -1,4 +1,4 @@
-//! Probes that are in place, and those that are being taken away.
+//! Probes that are in place, and those that are being removed.
 
 use super::attach::Link;
 use super::changing;
@@ -14,13 +14,13 @@ pub struct Placed {
     pub links: Vec<Link>,
     /// The link to a tracepoint of the kernel.
     pub point: Option<OwnedFd>,
-    /// Hits that the kernel had left out by then.
+    /// Number of hits that the kernel had skipped before it was placed.
     pub missed_before: u64,
 }
 
 impl Drop for Placed {
-    /// The beginnings go before the ends: a call that is counted has its end seen, as far
-    /// as it ends by then.
+    /// The beginnings are detached before the ends: then the end of every counted call is detected,
+    /// if it ends by then.
     fn drop(&mut self) {
         while let Some(link) = self.links.pop() {
             match changing::begin() {
@@ -32,8 +32,8 @@ impl Drop for Placed {
     }
 }
 
-/// Probes that are being taken away, on a thread of their own: the kernel waits until
-/// nobody runs their code, which takes 20 to 100 ms for each breakpoint.
+/// Probes that are being removed, on a thread of their own: the kernel waits until no one runs
+/// their code, which takes 20 to 100 ms for each breakpoint.
 #[derive(Default)]
 pub struct Leaving {
     numbers: Arc<Mutex<BTreeSet<u8>>>,
@@ -52,7 +52,7 @@ impl Leaving {
             .expect("nobody panics with it")
             .insert(number);
         let thread = thread::Builder::new().name("unprobe".into());
-        // Without a thread it is dropped here and now, with the closure.
+        // If no thread can be started, the probe is dropped here with the closure.
         let started = thread.spawn(move || {
             confine::thread(Duty::Waiting);
             drop(placed);

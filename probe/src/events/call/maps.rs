@@ -1,4 +1,4 @@
-//! What the programs of calls share with us.
+//! Maps that are shared with the programs of calls.
 
 use super::point::Points;
 use super::programs::Programs;
@@ -20,13 +20,13 @@ unsafe impl aya::Pod for Plain<TextKey> {}
 
 /// The programs of calls, and their maps.
 pub struct CallMaps {
-    /// What runs at each hit.
+    /// The programs that run at each hit.
     pub programs: Programs,
     /// The programs for tracepoints of the kernel.
     pub(crate) points: Points,
     /// What to do for each probe, by its number.
     pub orders: Array<MapData, Plain<Orders>>,
-    /// What was counted of each probe, by its number.
+    /// The counts of each probe, by its number.
     pub tallies: PerCpuArray<MapData, Plain<Tally>>,
     /// How often each number was read.
     pub numbers: HashMap<MapData, Plain<NumberKey>, u64>,
@@ -37,22 +37,22 @@ pub struct CallMaps {
 }
 
 impl CallMaps {
-    /// Makes a number ready for a new probe: nothing is left of an earlier one.
+    /// Prepares a number for a new probe: removes everything of earlier probes.
     pub fn begin(&mut self, number: u8, orders: &Orders) -> io::Result<()> {
         let cpus = nr_cpus().map_err(|(_, error)| error)?;
         let nothing = PerCpuValues::try_from(vec![Plain(Tally::ZERO); cpus])?;
         let set = self.tallies.set(u32::from(number), nothing, 0);
         set.map_err(io_error)?;
         let probe = u32::from(number);
-        // What is left of calls that an earlier probe of this number has seen begin is known by
-        // that one's generation.
+        // Remains of calls whose beginning an earlier probe of this number has seen are recognized
+        // by its generation.
         self.generations[usize::from(number) % PROBES_MAX] += 1;
         forget(&mut self.numbers, |key| key.0.probe == probe);
         forget(&mut self.texts, |key| key.0.probe == probe);
         self.set_orders(number, orders)
     }
 
-    /// Tells the programs what to do for a probe.
+    /// Writes what the programs have to do for a probe.
     pub fn set_orders(&mut self, number: u8, orders: &Orders) -> io::Result<()> {
         let generation = self.generations[usize::from(number) % PROBES_MAX];
         let orders = Orders {
@@ -63,13 +63,13 @@ impl CallMaps {
         set.map_err(io_error)
     }
 
-    /// What all CPUs together have counted of a probe.
+    /// Sums the counts of a probe over all CPUs.
     pub fn read(&self, number: u8) -> io::Result<Reading> {
         let tallies = self.tallies.get(&u32::from(number), 0).map_err(io_error)?;
         Ok(Reading::of(tallies.iter().map(|tally| &tally.0)))
     }
 
-    /// What was read of its values.
+    /// Reads the values of a probe.
     pub fn texts(&mut self, number: u8) -> Texts {
         let probe = u32::from(number);
         let mut all = Texts::default();
@@ -98,7 +98,7 @@ impl CallMaps {
 fn forget<K: aya::Pod>(map: &mut HashMap<MapData, K, u64>, is_gone: impl Fn(&K) -> bool) {
     let keys: Vec<K> = map.keys().filter_map(Result::ok).filter(is_gone).collect();
     for key in keys {
-        // It may have left by itself.
+        // The entry may have been removed already.
         let _ = map.remove(&key);
     }
 }

@@ -1,5 +1,5 @@
-//! Probes at tracepoints of the kernel: each has a program of its own, which is loaded when it
-//! is wanted first.
+//! Probes at tracepoints of the kernel: each has a program of its own, which is loaded when it is
+//! first needed.
 
 use super::AttachError;
 use crate::bpf_call::bpf;
@@ -18,30 +18,31 @@ const RAW_TRACEPOINT_OPEN: u32 = 17;
 const ENABLE_STATS: u32 = 32;
 const STATS_RUN_TIME: u32 = 0;
 
-/// Runs of one measurement of what a hit costs, of which there are several; the least is taken.
+/// Number of runs of one measurement of the cost of a hit. There are several measurements, and the
+/// lowest result counts.
 const RUNS: u32 = 40;
 const ROUNDS: u32 = 5;
 
-/// The numbers of probes at tracepoints, the last one first: functions take the lowest.
+/// The numbers of probes at tracepoints, from the highest on, because functions use the lowest.
 pub fn numbers() -> impl Iterator<Item = u8> {
     (FIRST_POINT as u8..PROBES_MAX as u8).rev()
 }
 
-/// Loads the program at this place among those for tracepoints. An error when the source of
-/// samples, which has the object, is gone.
+/// Loads the program with this index among those for tracepoints. An error if the source of
+/// samples, which owns the object, is gone.
 pub type Load = Box<dyn Fn(usize) -> Result<ProgramFd, Error> + Send>;
 
 /// The programs for tracepoints.
 #[derive(Default)]
 pub struct Points {
-    /// `None` before the object is whole.
+    /// `None` before the object is complete.
     load: Option<Load>,
-    /// Those that are loaded, by the number of their probe.
+    /// The loaded programs, by the number of their probe.
     loaded: BTreeMap<u8, ProgramFd>,
 }
 
 impl Points {
-    /// None is loaded yet.
+    /// Starts with no program loaded.
     pub fn loaded_by(load: Load) -> Self {
         Self {
             load: Some(load),
@@ -49,7 +50,7 @@ impl Points {
         }
     }
 
-    /// Has the program of a number loaded.
+    /// Loads the program for a number.
     pub fn load(&mut self, number: u8) -> Result<(), Error> {
         if self.loaded.contains_key(&number) {
             return Ok(());
@@ -61,8 +62,8 @@ impl Points {
         Ok(())
     }
 
-    /// Runs the program of this number whenever the kernel passes the tracepoint, until the
-    /// descriptor is closed.
+    /// Runs the program for this number at each pass of the tracepoint, until the descriptor is
+    /// closed.
     pub fn attach(&self, number: u8, tracepoint: &str) -> Result<OwnedFd, AttachError> {
         let refused = |source| AttachError::Point {
             name: tracepoint.into(),
@@ -87,22 +88,23 @@ impl Points {
         Ok(unsafe { OwnedFd::from_raw_fd(link) })
     }
 
-    /// Hits for which the kernel did not run the program of this number, as it was running on
-    /// that CPU already, since it was loaded. 0 before Linux 5.12, which does not tell.
+    /// Number of hits since loading for which the kernel did not run the program of this number,
+    /// because it was already running on that CPU. 0 before Linux 5.12, which does not count them.
     pub fn missed(&self, number: u8) -> u64 {
         self.program(number)
             .map_or(0, |program| recursion_misses(program.as_fd()))
     }
 
-    /// Instructions that the verifier looked at. 0 before Linux 5.16, which does not tell.
+    /// Number of instructions that the verifier processed. 0 before Linux 5.16, which does not
+    /// provide it.
     pub fn verified(&self, number: u8) -> u32 {
         let program = self.program(number);
         program.map_or(0, |program| verified_instructions(program.as_fd()))
     }
 
-    /// What a hit costs with the orders that the program has now, in nanoseconds: it is run by
-    /// itself, and the kernel tells how long that took. What the kernel does to get there, some
-    /// tens of nanoseconds, is not in it.
+    /// Measures the cost of a hit with the program's current orders, in nanoseconds: the program is
+    /// run on its own, and the kernel measures the time. The kernel's overhead for calling it, some
+    /// tens of nanoseconds, is not included.
     pub fn cost_ns(&self, number: u8) -> io::Result<u64> {
         let program = self.program(number)?;
         let _stats = enable_stats()?;
@@ -131,13 +133,13 @@ impl Points {
     }
 }
 
-/// How often the kernel did not run a program, as it was running on that CPU already, since it was
-/// loaded. 0 before Linux 5.12, which does not tell.
+/// Number of times since loading that the kernel did not run a program because it was already
+/// running on that CPU. 0 before Linux 5.12, which does not count them.
 pub fn recursion_misses(program: BorrowedFd<'_>) -> u64 {
     run_info(program).map_or(0, |info| info.recursion_misses)
 }
 
-/// The end of `struct bpf_prog_info`, behind what tells of code and lines.
+/// The last part of `struct bpf_prog_info`, after the fields about code and lines.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct RunInfo {
@@ -158,7 +160,7 @@ fn run_info(program: BorrowedFd<'_>) -> io::Result<RunInfo> {
         len: u32,
         info: u64,
     }
-    // Zeros ask for no arrays, which the first part could.
+    // Zeros in the first part request no arrays.
     let mut info = RunInfo {
         before: [0; 24],
         run_time_ns: 0,
@@ -178,13 +180,13 @@ fn run_info(program: BorrowedFd<'_>) -> io::Result<RunInfo> {
     Ok(info)
 }
 
-/// Instructions of a program that the verifier looked at. 0 before Linux 5.16, which does not
-/// tell.
+/// Number of instructions of a program that the verifier processed. 0 before Linux 5.16, which does
+/// not provide it.
 pub(crate) fn verified_instructions(program: BorrowedFd<'_>) -> u32 {
     run_info(program).map_or(0, |info| info.verified_insns)
 }
 
-/// Has the kernel measure how long programs run, until the descriptor is closed.
+/// Makes the kernel measure how long programs run, until the descriptor is closed.
 fn enable_stats() -> io::Result<OwnedFd> {
     let mut kind = STATS_RUN_TIME;
     // SAFETY: the arm of that command is one number.
@@ -193,7 +195,7 @@ fn enable_stats() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(stats) })
 }
 
-/// Runs a program once, with zeros for arguments.
+/// Runs a program once, with zeros as arguments.
 fn test_run(program: &ProgramFd) -> io::Result<()> {
     #[repr(C)]
     #[derive(Default)]

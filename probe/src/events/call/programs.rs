@@ -4,10 +4,10 @@ use std::os::fd::OwnedFd;
 
 /// The programs of calls.
 pub struct Programs {
-    /// For the beginning of a call.
+    /// Runs at the beginning of a call.
     pub begins: OwnedFd,
-    /// For its end.
+    /// Runs at its end.
     pub ends: OwnedFd,
-    /// They are attached to many places at once, and not by perf events.
+    /// Whether they are attached to several places at once, instead of by perf events.
     pub are_multi: bool,
 }

@@ -1,20 +1,20 @@
-//! What was counted of a probe, of all CPUs together.
+//! The counts of a probe, summed over all CPUs.
 
 use probe_ebpf::calls::{TEXT_BYTES, Tally, TextKey, histogram};
 use std::ops::Deref;
 
-/// What was counted of one probe since it was placed.
+/// The counts of one probe since it was placed.
 #[derive(Debug, Clone, Copy)]
 pub struct Reading {
     tally: Tally,
-    /// Calls that began and ended.
+    /// Number of calls that began and ended.
     pub returns: u64,
-    /// Hits of a tracepoint that are in no other number: the kernel was running the probe's
-    /// program on that CPU already, and left them out.
+    /// Number of hits of a tracepoint that are in no other count: the kernel skipped them because
+    /// the probe's program was already running on that CPU.
     pub missed: u64,
 }
 
-/// The counters themselves are read as those of one CPU are.
+/// Counters are accessed as those of one CPU.
 impl Deref for Reading {
     type Target = Tally;
 
@@ -36,11 +36,11 @@ impl Reading {
         }
     }
 
-    /// The bucket in which the call is that is longer than this share of all, as the
-    /// first time in it and the first behind it. `None` before a call has ended.
+    /// The bucket of the call at this quantile, as the first time in it and the first after it.
+    /// `None` before a call has ended.
     pub fn quantile(&self, share: f64) -> Option<(u64, u64)> {
         let all: u64 = self.histogram.iter().sum();
-        // The first call that at least this share of all is not longer than.
+        // The first call that at least this share of all calls does not exceed.
         let wanted = ((all as f64 * share).ceil() as u64).max(1);
         let mut before = 0;
         let mut buckets = (0..).zip(&self.histogram);
@@ -51,23 +51,23 @@ impl Reading {
         Some(histogram::bounds(bucket))
     }
 
-    /// A quantile of the times of calls in nanoseconds: the middle of its bucket, but
-    /// nothing beyond the longest call, which may be in the first part of the last bucket.
-    /// `None` before a call has ended.
+    /// A quantile of the durations of calls in nanoseconds: the middle of its bucket, but at most
+    /// the longest call, which may be in the first part of the last bucket. `None` before a call
+    /// has ended.
     pub fn quantile_ns(&self, share: f64) -> Option<u64> {
         let (low, high) = self.quantile(share)?;
         Some((low + (high - low) / 2).min(self.longest_ns()))
     }
 
-    /// The longest call. Two threads that end at once may overwrite each other's; the
-    /// histogram knows better then.
+    /// Duration of the longest call. Two threads that end at once may overwrite each other's value;
+    /// then the histogram is more exact.
     pub fn longest_ns(&self) -> u64 {
         let last = self.histogram.iter().rposition(|calls| *calls > 0);
         let at_least = last.map_or(0, |bucket| histogram::bounds(bucket as u32).0);
         self.max_ns.max(at_least)
     }
 
-    /// Buckets that have calls: from, up to, how many.
+    /// Buckets that have calls: from, up to, number of calls.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let buckets = (0..).zip(&self.histogram).filter(|(_, calls)| **calls > 0);
         buckets.map(|(bucket, calls)| {
@@ -77,31 +77,31 @@ impl Reading {
     }
 }
 
-/// What was read of the values of one probe.
+/// The values of one probe that were read.
 #[derive(Debug, Clone, Default)]
 pub struct Texts {
-    /// In no order.
+    /// Numbers, unsorted.
     pub numbers: Vec<Number>,
-    /// In no order.
+    /// Texts, unsorted.
     pub texts: Vec<Text>,
 }
 
 /// A number, and how often it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Number {
-    /// Its place in the orders.
+    /// Index of the value in the orders.
     pub slot: usize,
     pub number: u64,
     pub count: u64,
 }
 
-/// A text, and how often it was read. It is a stranger's: not safe to print.
+/// A text, and how often it was read. It comes from the target and is not safe to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// Its place in the orders.
+    /// Index of the value in the orders.
     pub slot: usize,
     pub bytes: Vec<u8>,
-    /// It is longer than what was read of it.
+    /// Whether it is longer than the bytes that were read.
     pub is_cut: bool,
     pub count: u64,
 }
@@ -110,7 +110,7 @@ impl Text {
     pub(super) fn of(key: &TextKey, count: u64) -> Self {
         let len = usize::try_from(key.len).unwrap_or(usize::MAX);
         let mut bytes = key.bytes[..len.min(TEXT_BYTES)].to_vec();
-        // One that ends with a zero was read with it.
+        // A text that ends with a zero was read with the zero.
         if bytes.last() == Some(&0) && len <= TEXT_BYTES {
             bytes.pop();
         }
@@ -131,7 +131,7 @@ mod tests {
     fn quantiles_are_the_buckets_of_their_calls() {
         let nothing = Reading::of(std::iter::empty());
         assert_eq!(nothing.quantile(0.5), None);
-        // Of two CPUs.
+        // The tallies of two CPUs.
         let mut tallies = [Tally::ZERO; 2];
         for ns in 1..=100u64 {
             let tally = &mut tallies[ns as usize % 2];
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn no_quantile_is_beyond_the_longest_call() {
         let mut tally = Tally::ZERO;
-        // Just behind the beginning of its bucket.
+        // Just after the beginning of its bucket.
         let ns = histogram::bounds(histogram::bucket(2_220_000_000)).0 + 1;
         tally.histogram[histogram::bucket(ns) as usize] = 1;
         tally.max_ns = ns;

@@ -1,5 +1,5 @@
-//! What the kernel and the CPU count, on each CPU: one event that gives samples, and one beside
-//! it that only counts, and so tells what the first one missed.
+//! Counters of the kernel and the CPU, on each CPU: one event that gives samples, and a second one
+//! that only counts, by which the missed ones are known.
 
 use super::Counter;
 use crate::cpus;
@@ -11,26 +11,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd as _;
 
-/// Samples in a second of one CPU. The kernel sets the period so that there are about as many,
-/// and gives every one where it happens seldom. A prime, so that it keeps pace with nothing.
+/// Target number of samples per second of one CPU. The kernel adjusts the period to it, and gives a
+/// sample of every occurrence if there are few. A prime, so that it is not in step with anything.
 const SAMPLES_PER_SECOND: u32 = 997;
 
-/// What is counted on one CPU. Closing it detaches it.
+/// The counters of one CPU. Closing them detaches them.
 struct Cpu {
     /// Runs the program.
     sampled: PerfEvent,
-    /// Counts, and nothing else.
+    /// Only counts.
     counted: PerfEvent,
 }
 
-/// What is counted on all CPUs.
+/// The counters of all CPUs.
 pub struct Counters {
     counter: Counter,
     program: ProgramFd,
     cpus: BTreeMap<u32, Cpu>,
-    /// Those that are sampled; nothing: all.
+    /// The sampled CPUs; `None` for all.
     only: Option<BTreeSet<u32>>,
-    /// How often it happened on CPUs that are gone.
+    /// Number of occurrences on CPUs that went offline.
     gone: u64,
 }
 
@@ -53,7 +53,7 @@ impl Counters {
         };
         for cpu in cpus::online().map_err(Error::Cpus)? {
             match counters.open(cpu) {
-                // It went offline between our reading the list and now.
+                // The CPU went offline after the list was read.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
                 result => result.map_err(refused)?,
             }
@@ -61,14 +61,15 @@ impl Counters {
         Ok(counters)
     }
 
-    /// How often it happened so far.
+    /// Number of occurrences so far.
     pub fn times(&self) -> u64 {
         let counted = self.cpus.values();
         let counted = counted.map(|cpu| cpu.counted.count().unwrap_or_default());
         self.gone + counted.sum::<u64>()
     }
 
-    /// Follows CPUs that came or went. One that cannot be opened is tried again at the next call.
+    /// Adds and removes CPUs that came online or went offline. One that cannot be opened is tried
+    /// again at the next call.
     pub fn follow_hotplug(&mut self) {
         let Ok(online) = cpus::online() else {
             return;
@@ -123,7 +124,7 @@ fn attributes(counter: Counter) -> Attributes {
     }
 }
 
-/// Opens a counter on one CPU for everybody, and closes it.
+/// Opens a counter on one CPU for all processes, and closes it.
 pub fn try_open(counter: Counter) -> io::Result<()> {
     let first = cpus::online()?.first().copied().unwrap_or_default();
     let attributes = Attributes {

@@ -1,5 +1,5 @@
-//! A tracepoint that is counted: every pass counts, and one of so many gives its stack. How many
-//! that are the kernel side decides, see [`probe_ebpf::happenings`].
+//! A tracepoint that is counted: every pass is counted, and one in a number of them gives its
+//! stack. The kernel side decides that number, see [`probe_ebpf::happenings`].
 
 use super::Told;
 use crate::error::Error;
@@ -13,27 +13,27 @@ use std::os::fd::AsFd as _;
 // SAFETY: a structure of numbers without padding, for which any bytes are a value.
 unsafe impl aya::Pod for Plain<PointOrders> {}
 
-/// Stacks of one CPU in a while of 134 ms from which on fewer are drawn: about 500 in a second. A
+/// Number of stacks of one CPU within 134 ms from which on fewer are taken: about 500 per second. A
 /// stack costs about 5 µs.
 const STACKS: u64 = 64;
 
-/// What the program of the tracepoint shares with us.
+/// Maps that are shared with the tracepoint's program.
 pub struct PointMaps {
-    /// What is wanted of it.
+    /// The orders for the program.
     pub orders: Array<MapData, Plain<PointOrders>>,
-    /// The program, which tells how often it was not run.
+    /// The program, which provides the number of times that it was not run.
     pub program: ProgramFd,
 }
 
 /// A tracepoint whose passes are counted.
 pub struct Point {
     maps: PointMaps,
-    /// How often its program was not run before it was to count.
+    /// Number of times that its program was not run before counting began.
     missed_before: u64,
 }
 
 impl Point {
-    /// Counts from now on.
+    /// Begins to count.
     pub fn start(mut maps: PointMaps) -> Result<Self, Error> {
         let missed_before = recursion_misses(maps.program.as_fd());
         let set = maps.orders.set(0, Plain(PointOrders { stacks: STACKS }), 0);
@@ -47,7 +47,7 @@ impl Point {
         })
     }
 
-    /// How often it was passed so far.
+    /// Number of passes so far.
     pub fn times(&self, told: Told) -> u64 {
         let missed = recursion_misses(self.maps.program.as_fd());
         told.happened + missed.saturating_sub(self.missed_before)

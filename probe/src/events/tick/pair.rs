@@ -13,8 +13,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Opens both clocks by `open`, which is given their periods in nanoseconds. They
-    /// do not tick yet.
+    /// Opens both clocks with `open`, which gets their periods in nanoseconds. They do not tick
+    /// yet.
     pub fn open(rate_hz: u32, open: impl Fn(u64) -> io::Result<PerfEvent>) -> io::Result<Self> {
         let rhythm = Rhythm::new(rate_hz);
         let [first, second] = rhythm.periods();
@@ -24,7 +24,7 @@ impl Pair {
         })
     }
 
-    /// Both clocks. Where they share a ring, it is the first one's.
+    /// Both clocks. If they share a ring, it belongs to the first one.
     pub fn clocks(&self) -> &[PerfEvent; 2] {
         &self.clocks
     }
@@ -41,7 +41,7 @@ impl Pair {
         self.clocks.iter().try_for_each(PerfEvent::disable)
     }
 
-    /// Goes on with other periods, for about so long.
+    /// Continues with other periods, for about `next_ns`.
     pub fn turn(&mut self, next_ns: u64) -> io::Result<()> {
         let periods = self.rhythm.next_periods(now_ns(), next_ns);
         let began_ns = self.each(|clock, index| clock.set_period(periods[index]))?;
@@ -49,7 +49,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Another rate from now on.
+    /// Changes the rate from now on.
     pub fn set_rate(&mut self, rate_hz: u32) -> io::Result<()> {
         self.rhythm.set_rate(rate_hz);
         let periods = self.rhythm.periods();
@@ -58,7 +58,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Does something to each clock, by its number; returns when each was done.
+    /// Calls `change` for each clock, with its number; returns the times at which that was done.
     fn each(&self, change: impl Fn(&PerfEvent, usize) -> io::Result<()>) -> io::Result<[u64; 2]> {
         let mut done_ns = [0; 2];
         for (index, clock) in self.clocks.iter().enumerate() {

@@ -1,14 +1,13 @@
-//! The *rhythm* of one CPU's clocks: when they tick, so that no program can keep in
-//! step with them.
+//! The *rhythm* of one CPU's clocks: when they tick, chosen so that no program can be in step with
+//! them.
 //!
-//! A clock with one period finds a program of the same period always at the same
-//! place: 60 and 40 percent of its time look like 100 and 0. So a CPU has two clocks,
-//! and
+//! A clock with one period finds a program of the same period always at the same place: 60 and 40
+//! percent of its time look like 100 and 0. So a CPU has two clocks, and
 //!
 //! 1. their frequencies are drawn at random, and always add up to the rate `r`:
 //!    `f1 = r/2 (1 - u)`, `f2 = r/2 (1 + u)`, `u` in [`APART`];
-//! 2. at random moments, about four times a second ([`turn_ns`]), they begin anew with
-//!    another `u`.
+//! 2. at random moments, about four times a second ([`turn_ns`]), they are restarted with another
+//!    `u`.
 //!
 //! ```text
 //!    began                      began anew
@@ -17,28 +16,28 @@
 //!                                 lost
 //! ```
 //!
-//! What a clock has waited for when it begins anew is lost, half a period on average.
-//! How many ticks there were is known, because the kernel keeps to the period; what
-//! they lack of `r` times the time is owed, and paid by the next frequencies. So the
-//! mean is `r`, off by no more than a few ticks however long it goes on, and the
-//! chance of a moment to be hit does not depend on what runs then.
+//! The time that a clock has waited when it is restarted is lost, half a period on average. The
+//! number of ticks is known, because the kernel keeps to the period; the difference to `r` times
+//! the time is owed, and compensated by the next frequencies. So the mean rate is `r`, off by no
+//! more than a few ticks however long the run is, and the probability that a moment is hit does not
+//! depend on what runs then.
 
 use crate::random::Random;
 use std::ops::Range;
 
-/// How far the frequencies of the two clocks are apart. Not from 0 on: they begin
-/// together, and would go on together. Up to here the periods, of 1.3 to 4 times that
-/// of the rate, go all the way round any rhythm near it.
+/// How far the frequencies of the two clocks are apart. Not from 0 on: they begin together, and
+/// would stay together. With these values the periods, 1.3 to 4 times that of the rate, go through
+/// all phases of any rhythm near it.
 const APART: Range<f64> = 0.1..0.5;
 
-/// By how much of the rate what is owed can change the frequencies.
+/// Maximum change of the frequencies, as a part of the rate, for compensating what is owed.
 const CORRECTION_MAX: f64 = 0.1;
 
 const SECOND_NS: f64 = 1e9;
 
-/// How long the clocks of one of `cpus` CPUs keep their periods, on average: at
-/// least 25 ticks, of which the next ones can make up for the one that is lost; and
-/// on large machines longer, because another CPU has to be interrupted for each.
+/// How long the clocks of one of `cpus` CPUs keep their periods, on average: at least 25 ticks,
+/// which can compensate for the lost one; on large machines longer, because another CPU has to be
+/// interrupted for each change.
 pub fn turn_ns(rate_hz: u32, cpus: usize) -> u64 {
     const SHORTEST_NS: u64 = 250_000_000;
     const TICKS: u64 = 25;
@@ -54,11 +53,11 @@ pub struct Rhythm {
     random: Random,
     rate_hz: f64,
     clocks: [Beat; 2],
-    /// Ticks that the rate asked for and that did not come.
+    /// Number of ticks that the rate requires and that did not occur.
     owed: f64,
 }
 
-/// When one clock ticks: each `period_ns`, counted from `began_ns`.
+/// The ticks of one clock: each `period_ns`, counted from `began_ns`.
 #[derive(Debug, Clone, Copy, Default)]
 struct Beat {
     began_ns: u64,
@@ -87,7 +86,7 @@ impl Rhythm {
         self.clocks.map(|clock| clock.period_ns)
     }
 
-    /// Draws periods for another rate. What was owed of the one before is forgotten.
+    /// Draws periods for another rate. What was owed at the previous rate is dropped.
     pub fn set_rate(&mut self, rate_hz: u32) {
         self.rate_hz = f64::from(rate_hz.max(1));
         self.owed = 0.0;
@@ -97,7 +96,7 @@ impl Rhythm {
         }
     }
 
-    /// The clocks began with their periods at these times.
+    /// Records that the clocks began with their periods at these times.
     pub fn begin(&mut self, began_ns: [u64; 2]) {
         for (clock, began_ns) in self.clocks.iter_mut().zip(began_ns) {
             clock.began_ns = began_ns;
@@ -112,8 +111,8 @@ impl Rhythm {
         self.random_periods(self.rate_hz + correction_hz.clamp(-limit_hz, limit_hz))
     }
 
-    /// The clocks have ticked by their periods up to these times, and go on from there
-    /// with others.
+    /// Records that the clocks have ticked by their periods up to these times, and continue with
+    /// other periods.
     pub fn turn(&mut self, periods: [u64; 2], began_ns: [u64; 2]) {
         self.owed = self.owed_at(began_ns);
         let next = periods.into_iter().zip(began_ns);
@@ -125,7 +124,7 @@ impl Rhythm {
         }
     }
 
-    /// What is owed when the clocks have ticked by their periods up to these times.
+    /// Returns what is owed when the clocks have ticked by their periods up to these times.
     fn owed_at(&self, until_ns: [u64; 2]) -> f64 {
         let mut owed = self.owed;
         for (clock, until_ns) in self.clocks.iter().zip(until_ns) {
@@ -147,7 +146,7 @@ impl Rhythm {
 mod tests {
     use super::*;
 
-    /// The times at which a CPU is hit in so many seconds, as the kernel does it.
+    /// The times at which a CPU is hit in a number of seconds, computed as in the kernel.
     fn ticks(rate_hz: u32, seconds: u64, seed: u64) -> Vec<u64> {
         let mut rhythm = Rhythm::with(rate_hz, Random::seeded(seed));
         let mut moments = Random::seeded(seed + 1_000);
@@ -184,8 +183,8 @@ mod tests {
         }
     }
 
-    /// Rhythms of programs around that of the clock, and far from it: 60 percent of
-    /// each period count as 60 percent, within the band of as many random ticks.
+    /// Rhythms of programs around that of the clock, and far from it: 60 percent of each period
+    /// count as 60 percent, within the confidence band of the same number of random ticks.
     #[test]
     fn no_program_keeps_in_step() {
         for rate_hz in [99, 999] {

@@ -1,22 +1,22 @@
-//! When which CPU's clocks begin anew.
+//! Decides when the clocks of which CPU are restarted.
 
 use super::rhythm::turn_ns;
 use crate::random::Random;
 use crate::time::now_ns;
 use std::time::{Duration, Instant};
 
-/// The turns of all CPUs, one after the other at random moments: not when samples are
-/// read, or what runs then would be seen less often.
+/// The turns of all CPUs, one after the other at random moments. They must not depend on when
+/// samples are read, because code that runs then would be sampled less often.
 #[derive(Debug)]
 pub struct Turns {
     random: Random,
     due_ns: u64,
-    /// Counts turns: which CPU has the next.
+    /// Number of turns so far: determines which CPU is next.
     number: usize,
 }
 
 impl Turns {
-    /// The first turn comes some time after the first question.
+    /// The first turn is some time after the first call.
     pub fn new() -> Self {
         Self {
             random: Random::new(),
@@ -25,8 +25,8 @@ impl Turns {
         }
     }
 
-    /// The number of the clocks, of so many, that are to begin anew now, and about how
-    /// long they will go on; `None` if it is not time.
+    /// Returns the number of the clocks, of `clocks` in total, that are to be restarted now, and
+    /// about how long they will continue; `None` if it is not time.
     pub fn take(&mut self, rate_hz: u32, clocks: usize) -> Option<(usize, u64)> {
         let now_ns = now_ns();
         if now_ns < self.due_ns {
@@ -43,8 +43,8 @@ impl Turns {
         Some((self.number % clocks, turn_ns))
     }
 
-    /// Calls `wait` with the rest of `time`, up to the next turn at most. True if it
-    /// is time for that turn and there is time left.
+    /// Calls `wait` with the rest of `time`, but at most until the next turn. Returns true if it is
+    /// time for that turn and there is time left.
     pub fn wait<E>(
         &self,
         until: Instant,

@@ -1,5 +1,5 @@
-//! Threads that waited already when we came: the kernel side meets a thread when it leaves
-//! its CPU, which they may not do for hours. What they wait for is read from /proc.
+//! Threads that were already waiting at the start. The kernel side notices a thread when it leaves
+//! its CPU, which these may not do for hours. What they wait for is read from /proc.
 
 use super::owners::Blocked;
 use crate::family::descendants_of;
@@ -10,9 +10,9 @@ use probe_ebpf::waits::{FUTEX, Leaving, Thread, may_have_owner, state, state_of}
 use std::fs;
 use std::path::Path;
 
-/// The threads of the targets as far as processes or threads were named, else all; none
-/// where targets are chosen by what only the kernel side asks. With each the lock that it waits
-/// for, if that may say who has it.
+/// Returns the threads of the targets if processes or threads were specified, else all threads;
+/// none if only the kernel side can decide what is a target. With each the lock that it waits for,
+/// if the lock may contain its owner.
 pub fn threads(target: &Target, now_ns: u64) -> Vec<(u32, Thread, Option<Blocked>)> {
     if target.comm.is_some() || !target.uids.is_empty() || target.cgroup.is_some() {
         return Vec::new();
@@ -27,7 +27,7 @@ pub fn threads(target: &Target, now_ns: u64) -> Vec<(u32, Thread, Option<Blocked
     let mut threads = Vec::new();
     for pid in pids {
         let folder = Path::new("/proc").join(pid.to_string());
-        // A thread of the kernel has no program.
+        // A kernel thread has no program.
         if fs::read_link(folder.join("exe")).is_err() {
             continue;
         }
@@ -44,14 +44,14 @@ pub fn threads(target: &Target, now_ns: u64) -> Vec<(u32, Thread, Option<Blocked
     threads
 }
 
-/// The entries of a folder that are numbers.
+/// The entries of a directory that are numbers.
 fn numbers(folder: &Path) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter_map(|name| name.parse().ok()).collect()
 }
 
-/// `None` if it has ended.
+/// Reads a thread; `None` if it has ended.
 fn thread(folder: &Path, pid: u32, tid: u32, now_ns: u64) -> Option<(Thread, Option<Blocked>)> {
     let stat = fs::read(folder.join("stat")).ok()?;
     let call = fs::read_to_string(folder.join("syscall")).ok();
@@ -72,8 +72,8 @@ fn thread(folder: &Path, pid: u32, tid: u32, now_ns: u64) -> Option<(Thread, Opt
     Some((thread, blocked))
 }
 
-/// The lock that a thread waits for, by its `syscall`: `202 0x7f… 0x80 0x2 …`. `None` if it
-/// waits for none that may say who has it.
+/// Returns the lock that a thread waits for, from its `syscall`: `202 0x7f… 0x80 0x2 …`. `None` if
+/// it does not wait for a lock that may contain its owner.
 pub fn blocked_in(call: &str, pid: u32, tid: u32) -> Option<Blocked> {
     let mut words = call.split_whitespace();
     let number: i64 = words.next()?.parse().ok()?;
@@ -89,8 +89,9 @@ pub fn blocked_in(call: &str, pid: u32, tid: u32) -> Option<Blocked> {
     })
 }
 
-/// By /proc/PID/task/TID/stat and …/syscall (proc_pid_stat(5), proc_pid_syscall(5)). The
-/// latter may not be readable: then what it waits for is not known.
+/// Returns the state according to /proc/PID/task/TID/stat and …/syscall (proc_pid_stat(5),
+/// proc_pid_syscall(5)). The latter may not be readable: then it is unknown what the thread waits
+/// for.
 pub fn state_in(stat: &[u8], call: Option<&str>) -> Option<u32> {
     let task_state = match proc_stat::state(stat)? {
         b'R' => return Some(state::RUN),
@@ -98,7 +99,7 @@ pub fn state_in(stat: &[u8], call: Option<&str>) -> Option<u32> {
         b'D' => 2,
         b'T' => 4,
         b't' => 8,
-        // A zombie, or something that is none of these.
+        // A zombie, or another state.
         _ => return None,
     };
     let number = call.and_then(|call| call.split_whitespace().next());

@@ -1,5 +1,5 @@
-//! Where the kernel side sees whether a CPU is in an interrupt: in which variables of the kernel,
-//! by its types, and in which of its functions, by its symbols.
+//! How the kernel side recognizes that a CPU is in an interrupt: variables of the kernel, located
+//! by its types, and one of its functions, located by its symbols.
 
 use crate::btf::KernelTypes;
 use crate::plain::Plain;
@@ -12,8 +12,8 @@ use symbolize::kernel::KernelSymbols;
 // SAFETY: a structure of numbers without padding, for which any bytes are a value.
 unsafe impl aya::Pod for Plain<CpuPlaces> {}
 
-/// The places in this kernel. Is an error if they are not where they are looked for: then nobody
-/// can tell who ends a wait from who is interrupted.
+/// Finds the places in this kernel. An error if they are not where they are expected: then a thread
+/// that ends a wait cannot be distinguished from one that was interrupted.
 pub fn places(types: &KernelTypes) -> io::Result<CpuPlaces> {
     let [task_entity, entity_queue, queue_cpu] = types.offsets([
         ("task_struct", "se"),
@@ -36,7 +36,7 @@ pub fn places(types: &KernelTypes) -> io::Result<CpuPlaces> {
         "hardirq_stack_ptr",
         "hardirq_stack_inuse",
     ];
-    // Linux 6.2 to 6.14 have them in one structure, the others each by itself.
+    // Linux 6.2 to 6.14 have them in one structure, others as separate variables.
     let [current_task, preempt_count, stack, stack_used] = match hot {
         Some((hot, _)) => {
             let members = types.offsets(NAMES.map(|name| ("pcpu_hot", name)))?;
@@ -89,15 +89,17 @@ pub fn places(types: &KernelTypes) -> io::Result<CpuPlaces> {
     Ok(places)
 }
 
-/// The names of the function by which threads have the work done that interrupts have left. A
-/// compiler may put most of it into a second one, which lies close to it.
+/// Names of the function in which threads do the work that interrupts have left. A compiler may put
+/// most of it into a second function, which is close to it.
 const DO_SOFTIRQ: [&str; 2] = ["do_softirq.part.0", "do_softirq"];
 
-/// So much of the kernel's symbols is read in one go, and behind the one that is looked for.
+/// Number of bytes of the kernel's symbols read at once, and number read after the symbol that is
+/// searched.
 const PIECE_BYTES: u64 = 64 << 10;
 
-/// Where that function has its code; `None` if the kernel's symbols do not tell. They rise by
-/// address, and it is among the first tenth: reading all of them would take a tenth of a second.
+/// Returns the code range of that function; `None` if the kernel's symbols do not have it. Symbols
+/// are sorted by address, and it is in the first tenth: reading all of them would take a tenth of a
+/// second.
 fn do_softirq(symbols: impl Read) -> Option<Range<u64>> {
     const NAME: &[u8] = b" do_softirq\n";
     let mut symbols = BufReader::new(symbols);
@@ -109,7 +111,7 @@ fn do_softirq(symbols: impl Read) -> Option<Range<u64>> {
         if is_found || piece.ok()? == 0 {
             break;
         }
-        // A name may lie across two pieces.
+        // A name may cross two pieces.
         let from = before.saturating_sub(2 * DO_SOFTIRQ[0].len());
         is_found = text[from..].windows(NAME.len()).any(|at| at == NAME);
     }
@@ -166,7 +168,7 @@ mod tests {
         assert_eq!(at(one), Some(0xffffffff81000100..0xffffffff81000120));
         assert_eq!(at("ffffffff81000100 T __do_softirq\n"), None);
         assert_eq!(at(""), None);
-        // The kernel keeps the addresses to itself.
+        // The kernel hides the addresses.
         let hidden = "0000000000000000 T do_softirq\n0000000000000000 T next\n";
         assert_eq!(at(hidden), None);
     }

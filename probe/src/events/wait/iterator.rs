@@ -1,4 +1,4 @@
-//! Reads the file of a task iterator: what its program writes for each thread.
+//! Reads the output of a task iterator: what its program writes for each thread.
 
 use crate::bpf_call::bpf;
 use crate::bytes::{field_at, u32_at, u64_at};
@@ -12,7 +12,7 @@ use std::io::{self, Read as _};
 use std::mem::offset_of;
 use std::os::fd::{AsFd as _, AsRawFd as _, FromRawFd as _, OwnedFd};
 
-/// A wait that is not over, as the kernel side tells it.
+/// A wait that is not over, as the kernel side reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenWait {
     pub since_ns: u64,
@@ -23,11 +23,11 @@ pub struct OpenWait {
     pub comm: [u8; COMM_LEN],
     pub registers: Registers,
     pub scratch: [u64; SCRATCH_REGISTERS],
-    /// Innermost first.
+    /// Kernel frames, innermost first.
     pub kernel: Vec<u64>,
 }
 
-/// `union bpf_attr` of BPF_LINK_CREATE (uapi/linux/bpf.h), as far as it is used.
+/// `union bpf_attr` of BPF_LINK_CREATE (uapi/linux/bpf.h), the used fields.
 #[repr(C)]
 struct LinkCreate {
     prog_fd: u32,
@@ -79,7 +79,7 @@ pub fn read(program: &ProgramFd) -> io::Result<Vec<OpenWait>> {
     Ok(records.filter_map(parse).collect())
 }
 
-/// `None` for what cannot be.
+/// Decodes a record; `None` if it is malformed.
 fn parse(record: &[u8]) -> Option<OpenWait> {
     let word = |at: usize| u64_at(record, at);
     let frames = u32_at(record, offset_of!(waits::OpenWait, kernel_frames))? as usize;

@@ -1,4 +1,4 @@
-//! What the programs of waits share with us.
+//! Maps that are shared with the programs of waits.
 
 use super::record::WaitCounters;
 use super::threads::Threads;
@@ -14,24 +14,24 @@ unsafe impl aya::Pod for Plain<Orders> {}
 
 /// The maps.
 pub struct WaitMaps {
-    /// What is known of each thread.
+    /// The state of each thread.
     pub threads: Threads,
-    /// What is wanted.
+    /// The orders for the programs.
     pub orders: Array<MapData, Plain<Orders>>,
-    /// What was counted.
+    /// The counters.
     pub counters: PerCpuArray<MapData, u64>,
-    /// Where to see whether a CPU is in an interrupt,
+    /// How to recognize that a CPU is in an interrupt, as a map
     pub cpu_places: Array<MapData, Plain<CpuPlaces>>,
-    /// as it is known.
+    /// and as the values to be written to it.
     pub places: CpuPlaces,
-    /// The program that tells of waits which are not over. `None` if the kernel refused it.
+    /// The program that reports waits which are not over. `None` if the kernel refused it.
     pub open: Option<ProgramFd>,
-    /// Written to for their interrupts alone.
+    /// Rings that are written to only to cause interrupts.
     pub nudges: Vec<RingBuf<MapData>>,
 }
 
 impl WaitMaps {
-    /// Tells the programs what is wanted of them.
+    /// Writes the orders for the programs.
     pub fn set_orders(&mut self, orders: Orders) -> Result<(), Error> {
         let set = self.orders.set(0, Plain(orders), 0);
         set.map_err(|source| Error::Map {
@@ -40,7 +40,7 @@ impl WaitMaps {
         })
     }
 
-    /// Tells the programs where to see whether a CPU is in an interrupt.
+    /// Writes for the programs how to recognize that a CPU is in an interrupt.
     pub fn set_places(&mut self) -> Result<(), Error> {
         let set = self.cpu_places.set(0, Plain(self.places), 0);
         set.map_err(|source| Error::Map {
@@ -49,14 +49,14 @@ impl WaitMaps {
         })
     }
 
-    /// Makes room for more.
+    /// Empties the rings, so that they can be written to again.
     pub fn empty_nudges(&mut self) {
         for ring in &mut self.nudges {
             while ring.next().is_some() {}
         }
     }
 
-    /// What was counted so far.
+    /// Reads the counters.
     pub fn counters(&self) -> WaitCounters {
         WaitCounters::of_slots(|slot| {
             let values = self.counters.get(&slot, 0);

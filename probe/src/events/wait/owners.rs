@@ -1,6 +1,6 @@
-//! Who has the locks that threads waited for already when we came: the kernel side asks a lock
-//! when its thread leaves its CPU, which these did before. Their memory is read aside, as a
-//! target may keep a reader waiting.
+//! The owners of locks for which threads were already waiting at the start: the kernel side reads a
+//! lock when its thread leaves its CPU, which these did before. The memory is read on another
+//! thread, because a target can block its reader.
 
 use crate::aside::Aside;
 use crate::owner::real_uid;
@@ -15,23 +15,23 @@ use symbolize::Files;
 pub struct Blocked {
     pub pid: u32,
     pub tid: u32,
-    /// Where the lock is in its memory.
+    /// Address of the lock in its memory.
     pub at: u64,
     pub operation: u64,
     pub expected: u64,
 }
 
-/// Asks locks who has them.
+/// Looks up the owners of locks.
 #[derive(Default)]
 pub struct Owners {
-    /// `None` before the first question, or if there can be no thread.
+    /// `None` before the first look-up, or if no thread can be started.
     reader: Option<Aside<Blocked, (u32, u32)>>,
-    /// By the thread that waits.
+    /// Owner by the waiting thread.
     known: HashMap<u32, u32>,
 }
 
 impl Owners {
-    /// Asks for the owner of a lock, whose memory is read by `files`; it is known some time
+    /// Requests the owner of a lock, whose memory is read through `files`; the result is available
     /// later, if ever.
     pub fn ask(&mut self, blocked: Blocked, files: &Files) {
         if self.reader.is_none() {
@@ -40,12 +40,12 @@ impl Owners {
             self.reader = Aside::start("locks", "reading locks", read).ok();
         }
         if let Some(reader) = &self.reader {
-            // If the queue is full the owner of this lock stays unknown.
+            // If the queue is full, the owner of this lock stays unknown.
             reader.ask(real_uid(blocked.pid).unwrap_or(NOBODY), blocked);
         }
     }
 
-    /// Who has the lock that a thread waited for when we came.
+    /// Returns the owner of the lock that a thread was waiting for at the start.
     pub fn of(&mut self, tid: u32) -> Option<u32> {
         while let Some((tid, owner)) = self.reader.as_ref().and_then(Aside::answer) {
             self.known.insert(tid, owner);
@@ -54,8 +54,8 @@ impl Owners {
     }
 }
 
-/// `None` if its lock does not say it, or says what is no thread of its process: in another pid
-/// namespace threads have other numbers.
+/// Reads the owner; `None` if the lock does not contain it, or contains a number that is not a
+/// thread of its process: in another pid namespace threads have other numbers.
 pub fn owner_of(blocked: Blocked, files: &Files) -> Option<u32> {
     let bytes = files
         .memory(blocked.pid, blocked.at, (LOCK_WORDS * 4) as u32)
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn a_lock_is_asked_who_has_it() {
         let own = std::process::id();
-        // As a mutex of glibc that the first thread has.
+        // Like a mutex of glibc that is owned by the first thread.
         let lock: [u32; LOCK_WORDS] = [2, 0, own, 1, 0];
         let blocked = |words: &[u32; LOCK_WORDS]| Blocked {
             pid: own,
@@ -88,7 +88,7 @@ mod tests {
         };
         let files = Files::default();
         assert_eq!(owner_of(blocked(&lock), &files), Some(own));
-        // Of no thread of this process; given back; not readable.
+        // Not a thread of this process; released; not readable.
         assert_eq!(owner_of(blocked(&[2, 0, 1, 1, 0]), &files), None);
         assert_eq!(owner_of(blocked(&[0; LOCK_WORDS]), &files), None);
         let nowhere = Blocked {

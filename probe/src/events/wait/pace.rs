@@ -1,47 +1,47 @@
-//! How long a wait must be to give its stack for certain. The kernel side takes stacks of
-//! shorter ones by chance; what they stand for stays right whatever the length is, so that
-//! it may follow what the machine does.
+//! Determines how long a wait must be to give its stack with certainty. The kernel side takes
+//! stacks of shorter waits at random. What they stand for is correct for any such length, so it can
+//! be adjusted to the load.
 
 use super::record::WaitCounters;
 use probe_ebpf::waits::Orders;
 
-/// Nanoseconds of each second that taking stacks may cost all CPUs together: a quarter of a percent of
-/// one CPU.
+/// Maximum CPU time in nanoseconds per second for taking stacks, over all CPUs: a quarter of a
+/// percent of one CPU.
 const COST_NS: u64 = 2_500_000;
 
-/// Stacks in a second that are wanted from all CPUs together, whatever one costs: with fewer, ten
-/// seconds would show little; more say nothing that these do not.
+/// Minimum number of stacks per second over all CPUs, whatever a stack costs: with fewer, ten
+/// seconds would show little; more would add nothing.
 const STACKS_MIN: u64 = 200;
 const STACKS_MAX: u64 = 1000;
 
-/// What one CPU takes in a second at most, as a multiple of what is wanted: waits come in
-/// bursts, and the period follows them five times a second.
+/// Maximum number of stacks per second on one CPU, as a multiple of the target: waits come in
+/// bursts, and the period is adjusted five times a second.
 const BURST: u64 = 4;
 
-/// What a stack costs until one was taken.
+/// Assumed cost of a stack until one was taken.
 const STACK_NS: u64 = 10_000;
 
-/// Where it begins.
+/// Initial period.
 const PERIOD_NS: u64 = 10_000_000;
 const PERIOD_NS_MIN: u64 = 1_000_000;
 const PERIOD_NS_MAX: u64 = 1_280_000_000;
 
-/// How often it is looked at.
+/// Time between two adjustments.
 const LOOK_NS: u64 = 200_000_000;
 
-/// What the kernel side was told last, and what came of it.
+/// The last orders to the kernel side, and their effect.
 #[derive(Debug)]
 pub struct Pace {
     period_ns: u64,
-    /// Stacks in a second that are wanted.
+    /// Target number of stacks per second.
     aim: u64,
     looked_ns: u64,
-    /// As they were when it was looked at.
+    /// The counters at the last adjustment.
     counters: WaitCounters,
 }
 
 impl Pace {
-    /// `counters` are those of this moment.
+    /// `counters` are the current ones.
     pub fn new(counters: WaitCounters, now_ns: u64) -> Self {
         Self {
             period_ns: PERIOD_NS,
@@ -51,7 +51,7 @@ impl Pace {
         }
     }
 
-    /// What to tell the kernel side.
+    /// Returns the orders for the kernel side.
     pub fn orders(&self) -> Orders {
         Orders {
             period_ns: self.period_ns,
@@ -60,8 +60,8 @@ impl Pace {
         }
     }
 
-    /// `counters` were counted in this run. What to tell the kernel side, if that is something
-    /// else now.
+    /// Adjusts the period; `counters` are those of the run so far. Returns the orders for the
+    /// kernel side if they have changed.
     pub fn follow(&mut self, counters: WaitCounters, now_ns: u64) -> Option<Orders> {
         let passed_ns = now_ns.saturating_sub(self.looked_ns);
         if passed_ns < LOOK_NS {
@@ -85,7 +85,7 @@ impl Pace {
     }
 }
 
-/// How many stacks a second are wanted where each costs `each_ns` nanoseconds.
+/// Returns the target number of stacks per second if each costs `each_ns` nanoseconds.
 fn aim(each_ns: u64) -> u64 {
     (COST_NS / each_ns.max(1)).clamp(STACKS_MIN, STACKS_MAX)
 }
@@ -94,7 +94,8 @@ fn aim(each_ns: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Waits of which `wanted` were to give their stack, for `each_ns` nanoseconds each.
+    /// Counters after `wanted` waits that were to give their stack, which took `each_ns`
+    /// nanoseconds each.
     fn counted(wanted: u64, each_ns: u64) -> WaitCounters {
         WaitCounters {
             taken: wanted,
@@ -126,7 +127,7 @@ mod tests {
             look(&mut pace, 0);
         }
         assert_eq!(pace.orders().period_ns, PERIOD_NS_MIN);
-        // Too early to tell.
+        // Too early for an adjustment.
         assert_eq!(pace.follow(counted(wanted * 2, STACK_NS), now_ns), None);
         // The kernel side multiplies it with 32 bits.
         const { assert!(PERIOD_NS_MAX < 1 << 32) };
@@ -142,7 +143,7 @@ mod tests {
         assert_eq!(aim_after(1_000), STACKS_MAX);
         assert_eq!(aim_after(5_000), 500);
         assert_eq!(aim_after(1_000_000), STACKS_MIN);
-        // What was spent before is of no account.
+        // Time spent before does not count.
         let mut pace = Pace::new(counted(1, 1_000_000_000), 0);
         pace.follow(counted(1, 1_000_000_000), LOOK_NS);
         assert_eq!(pace.orders().stacks_per_second / BURST, aim(STACK_NS));

@@ -1,4 +1,4 @@
-//! A wait, and the sums of a thread, as the kernel side tells them.
+//! A wait, and the sums of a thread, as the kernel side reports them.
 
 use super::state::WaitState;
 use crate::bytes::until_zero;
@@ -6,35 +6,35 @@ use probe_ebpf::waits::{DELAY_SLOTS, THREAD_WORDS, Thread, WAIT_WORDS, counter, 
 use std::sync::Arc;
 use symbolize::sanitize;
 
-/// What is known of a wait that gave its stack.
+/// The details of a wait whose stack was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawWait {
-    /// What it waited for; the queue if it was preempted.
+    /// What it waited for; `Queue` if it was preempted.
     pub state: WaitState,
-    /// Nanoseconds that the wait stands for: of several like it, those that gave no stack
-    /// are in it.
+    /// Nanoseconds that the wait stands for, including similar waits whose stack was not taken.
     pub waited_ns: u64,
-    /// The same of the time in the queue behind it.
+    /// Nanoseconds that the following time in the queue stands for.
     pub queued_ns: u64,
-    /// How long both really were.
+    /// The real length of both together.
     pub away_ns: u64,
-    /// Who woke it. `None` where that is not known, or nobody had to. In a sample of
-    /// [`Event::Wake`](crate::Event::Wake), which is of who woke it, the one that waited.
+    /// Who ended it. `None` if unknown, or if nobody had to. In a sample of
+    /// [`Event::Wake`](crate::Event::Wake), whose stack is that of the thread that ended the wait,
+    /// the waiting thread.
     pub waker: Option<Waker>,
-    /// Who had the lock when the wait began: process and thread. `None` where the lock does
-    /// not say it.
+    /// The owner of the lock when the wait began: process and thread. `None` if the lock does not
+    /// contain it.
     pub owner: Option<(u32, u32)>,
-    /// Of `waited_ns`, what samples told of while the wait was not over.
+    /// The part of `waited_ns` that earlier samples have reported while the wait was not over.
     pub told_ns: u64,
-    /// It is not over: `waited_ns` is what no sample before told of, and `away_ns` how long it
-    /// is by now.
+    /// Whether it is not over: then `waited_ns` is what no earlier sample has reported, and
+    /// `away_ns` its length so far.
     pub is_open: bool,
 }
 
 /// Who ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waker {
-    /// A thread, by what it did.
+    /// A thread.
     Thread {
         /// Its process.
         pid: u32,
@@ -48,7 +48,7 @@ pub enum Waker {
 }
 
 impl RawWait {
-    /// The words in front of the frames. `None` if they cannot be.
+    /// Decodes the words before the frames. `None` if they are impossible.
     pub fn from_words(words: &[u64; WAIT_WORDS]) -> Option<Self> {
         let [
             mut waited_ns,
@@ -58,8 +58,8 @@ impl RawWait {
             waker,
             owner,
         ] = *words;
-        // Both ends may be times of different CPUs: a wait that seems to end before it began, which
-        // is a number near 2^64, has no length.
+        // The two times may be from different CPUs: a wait that seems to end before it began, which
+        // gives a number near 2^64, has length 0.
         if away_ns > i64::MAX as u64 {
             (waited_ns, queued_ns, away_ns) = (0, 0, 0);
         }
@@ -88,12 +88,12 @@ impl RawWait {
         })
     }
 
-    /// All the time that it stands for, told before or not.
+    /// All the time that it stands for, whether reported before or not.
     pub fn weight_ns(&self) -> u64 {
         self.waited_ns.saturating_add(self.queued_ns)
     }
 
-    /// The states that its time is of which was not told before, and how much of it in each.
+    /// The states of its time that was not reported before, with the time in each.
     pub fn parts(self) -> impl Iterator<Item = (WaitState, u64)> {
         let parts = [
             (self.state, self.waited_ns.saturating_sub(self.told_ns)),
@@ -103,40 +103,40 @@ impl RawWait {
     }
 }
 
-/// What a thread has been doing since it is known. Its states add up to all of that time.
+/// The times of a thread since it is known. The states add up to all of that time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadTotals {
-    /// Its process, as the first pid namespace numbers it.
+    /// Its pid in the initial pid namespace.
     pub pid: u32,
-    /// The thread, numbered likewise.
+    /// Its tid in the initial pid namespace.
     pub tid: u32,
     /// Its name.
     pub comm: Arc<str>,
-    /// Since when it is known, `CLOCK_MONOTONIC`.
+    /// Since when it is known, by `CLOCK_MONOTONIC`.
     pub since_ns: u64,
-    /// Until when it was looked at.
+    /// When it was read.
     pub until_ns: u64,
-    /// It has ended.
+    /// Whether it has ended.
     pub has_ended: bool,
-    /// What it was doing then.
+    /// Its state at that time.
     pub state: WaitState,
-    /// Since when it was doing that.
+    /// Since when it is in that state.
     pub state_since_ns: u64,
-    /// If it waits for a lock: the thread of its process that has it. `None` where the lock
-    /// does not say it.
+    /// If it waits for a lock: the thread of its process that owns it. `None` if the lock does not
+    /// contain it.
     pub owner: Option<u32>,
-    /// Nanoseconds in each of [`WaitState::ALL`], what it was doing last included.
+    /// Nanoseconds in each of [`WaitState::ALL`], including the current state.
     pub ns: [u64; state::COUNT],
-    /// How often it was in each and left it; begins anew at 2^32.
+    /// Number of times that it left each state; wraps around at 2^32.
     pub times: [u32; state::COUNT],
-    /// How often its time in the queue was in each slot of
-    /// [`delay_end_ns`](probe_ebpf::waits::delay_end_ns); begins anew at
-    /// 2^32.
+    /// Number of its waits in the queue in each slot of
+    /// [`delay_end_ns`](probe_ebpf::waits::delay_end_ns); wraps around at 2^32.
     pub delays: [u32; DELAY_SLOTS],
 }
 
 impl ThreadTotals {
-    /// Of a thread that lived at `now_ns`. `None` if what was read is of two moments.
+    /// Converts the state of a thread that lives at `now_ns`. `None` if it changed while it was
+    /// read.
     pub(super) fn of_living(tid: u32, thread: &Thread, now_ns: u64) -> Option<Self> {
         let known_ns = thread.since_ns.checked_sub(thread.known_ns)?;
         if sum(&thread.ns)? != known_ns {
@@ -170,7 +170,7 @@ impl ThreadTotals {
         })
     }
 
-    /// Of a thread that has ended.
+    /// Converts the state of a thread that has ended.
     pub(super) fn of_ended(ended: &EndedThread) -> Self {
         let thread = &ended.thread;
         Self {
@@ -207,7 +207,7 @@ pub struct EndedThread {
 }
 
 impl EndedThread {
-    /// `None` if the words cannot be those of a thread.
+    /// Decodes the words; `None` if they are impossible for a thread.
     pub fn new(tid: u32, words: &[u64; THREAD_WORDS]) -> Option<Self> {
         let thread = thread_of_words(words);
         sum(&thread.ns)?;
@@ -215,7 +215,7 @@ impl EndedThread {
     }
 }
 
-/// A [`Thread`] from its words.
+/// Decodes a [`Thread`] from its words.
 fn thread_of_words(words: &[u64; THREAD_WORDS]) -> Thread {
     let mut thread = Thread {
         since_ns: words[0],
@@ -248,38 +248,41 @@ fn thread_of_words(words: &[u64; THREAD_WORDS]) -> Thread {
     thread
 }
 
-/// What was counted of stacks of waits since the start of the run.
+/// Counters of stacks of waits since the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WaitCounters {
-    /// Stacks that the kernel side wrote.
+    /// Number of stacks that the kernel side wrote.
     pub taken: u64,
-    /// Those that found the ring buffer full, and nanoseconds that they stood for.
+    /// Stacks for which the ring buffer was full: their number, and the nanoseconds that they stood
+    /// for.
     pub lost: (u64, u64),
-    /// Those that were too many in a second.
+    /// Stacks beyond the maximum rate: their number, and the nanoseconds that they stood for.
     pub over_rate: (u64, u64),
-    /// Those whose thread was gone before.
+    /// Stacks whose thread had already ended: their number, and the nanoseconds that they stood
+    /// for.
     pub missed: (u64, u64),
-    /// Waits that are not over and whose stack could not be had.
+    /// Number of waits that are not over and whose stack could not be taken.
     pub open_without_stack: u64,
-    /// Threads that are not followed for lack of room.
+    /// Number of threads that are not followed for lack of room.
     pub no_room: u64,
-    /// Threads whose sums were lost when they ended.
+    /// Number of threads whose sums were lost when they ended.
     pub ends_lost: u64,
-    /// Stacks of those that end waits which could not be had, and nanoseconds that they stood for.
+    /// Stacks of threads that ended waits which could not be taken: their number, and the
+    /// nanoseconds that they stood for.
     pub wakes_lost: (u64, u64),
-    /// Nanoseconds spent in taking stacks; not in accounting.
+    /// Nanoseconds spent on taking stacks, without accounting.
     pub stacks_ns: u64,
-    /// Waits whose stack was not seen, nor that of one like them, and nanoseconds that they took:
-    /// where switches are followed without BPF.
+    /// Waits without a stack, and without a similar one that stands for them: their number, and
+    /// their nanoseconds. Only if switches are followed without BPF.
     pub unmet: (u64, u64),
-    /// Records of switches that found no room in the ring: where there is no BPF.
+    /// Number of switch records for which the ring was full, if there is no BPF.
     pub switches_lost: u64,
-    /// Nothing tells who ends waits.
+    /// Whether it is unknown who ends waits.
     pub lacks_wakers: bool,
 }
 
 impl WaitCounters {
-    /// From the value of each slot.
+    /// Reads the counters from the value of each slot.
     pub(super) fn of_slots(slot: impl Fn(u32) -> u64) -> Self {
         Self {
             taken: slot(counter::TAKEN),
@@ -297,12 +300,12 @@ impl WaitCounters {
         }
     }
 
-    /// Waits that were to give their stack.
+    /// Number of waits that were to give their stack.
     pub fn wanted(&self) -> u64 {
         self.taken + self.lost.0 + self.over_rate.0 + self.missed.0
     }
 
-    /// Nanoseconds that stacks stand for which were wanted and could not be had.
+    /// Nanoseconds that stacks stand for which were wanted and could not be taken.
     pub fn without_stack_ns(&self) -> u64 {
         self.lost.1 + self.over_rate.1 + self.missed.1
     }
@@ -326,14 +329,14 @@ mod tests {
         let none =
             RawWait::from_words(&[90, 0, -3i64 as u64, 1 << 32 | 2, 7 << 32 | 8, 0]).unwrap();
         assert_eq!((none.weight_ns(), none.away_ns), (0, 0));
-        // Who is preempted is not woken, whoever woke it earlier.
+        // A preempted thread is not woken, whichever thread woke it earlier.
         let preempted = RawWait::from_words(&[0, 5, 5, 1 << 32 | 1, 7 << 32 | 8, 0]).unwrap();
         assert_eq!(preempted.waker, None);
         let ended_by = |end: u64| RawWait::from_words(&[5, 0, 5, end << 32 | 2, 0, 0]).unwrap();
         assert_eq!(ended_by(0).waker, None);
         assert_eq!(ended_by(2).waker, Some(Waker::Timer));
         assert_eq!(ended_by(3).waker, Some(Waker::Interrupt));
-        // The kernel's own first thread is none.
+        // The idle task does not count as a thread.
         assert_eq!(ended_by(1).waker, None);
         assert_eq!(preempted.parts().count(), 1);
         assert_eq!(RawWait::from_words(&[1, 1, 1, 99, 0, 0]), None);
@@ -400,7 +403,7 @@ mod tests {
         assert_eq!((thread.tgid, thread.state), (77, 2));
         assert_eq!(until_zero(&thread.comm), b"postgres");
         assert_eq!((thread.ns[0], thread.times[0]), (7, 18));
-        // Two in a word: those of the states, then the delays.
+        // Two values in each word: first those of the states, then the delays.
         assert_eq!((thread.times[1], thread.times[2]), (0, 19));
         assert_eq!((thread.delays[0], thread.delays[1]), (0, 24));
         assert_eq!(

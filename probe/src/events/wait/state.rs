@@ -1,37 +1,36 @@
-//! What a thread can be doing.
+//! The states of a thread.
 
 use probe_ebpf::waits::state;
 
-/// What a thread can be doing. The kernel side decides it by the rules of
-/// `probe-ebpf/src/waits.rs`.
+/// The state of a thread. The kernel side decides it by the rules in `probe-ebpf/src/waits.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WaitState {
     /// It is on a CPU.
     Run,
-    /// It could run, and no CPU is free for it.
+    /// It could run, but no CPU is free for it.
     Queue,
-    /// For a lock.
+    /// It waits for a lock.
     Lock,
-    /// For a disk.
+    /// It waits for a disk.
     Disk,
-    /// For a socket, a pipe, or one of several of them.
+    /// It waits for a socket, a pipe, or one of several of them.
     Net,
-    /// Until some time.
+    /// It waits until some time.
     Sleep,
-    /// For a page of memory.
+    /// It waits for a page of memory.
     Fault,
     /// It was stopped, by a signal or a debugger.
     Stopped,
-    /// For something else: a child, a signal.
+    /// It waits for something else: a child, a signal.
     Other,
-    /// For the global lock of Python.
+    /// It waits for the global lock of Python.
     Gil,
-    /// For CPU time: its control group has used up its quota.
+    /// It waits for CPU time: its control group has used up its quota.
     Quota,
 }
 
 impl WaitState {
-    /// All of them, in the order of their numbers.
+    /// All states, in the order of their numbers.
     pub const ALL: [WaitState; state::COUNT] = [
         WaitState::Run,
         WaitState::Queue,
@@ -51,12 +50,12 @@ impl WaitState {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// Its place in [`WaitState::ALL`].
+    /// Its index in [`WaitState::ALL`].
     pub fn number(self) -> usize {
         self as usize
     }
 
-    /// The word for it, in filters and files.
+    /// The identifier used in filters and files.
     pub fn word(self) -> &'static str {
         match self {
             WaitState::Run => "run",
@@ -73,12 +72,12 @@ impl WaitState {
         }
     }
 
-    /// Whether it is a wait for a lock, which may say who has it.
+    /// Whether it is a wait for a lock that may contain its owner.
     pub fn has_owner(self) -> bool {
         matches!(self, WaitState::Lock | WaitState::Gil)
     }
 
-    /// What a thread in it waits for, as a part of a sentence.
+    /// Describes what a thread in this state waits for, as a part of a sentence.
     pub fn waits_for(self) -> &'static str {
         match self {
             WaitState::Run => "nothing: it runs",

@@ -1,5 +1,4 @@
-//! The threads whose waits are followed, as both sides share them: see
-//! [`probe_ebpf::waits::places`].
+//! The followed threads, shared by both sides: see [`probe_ebpf::waits::places`].
 
 use super::record::ThreadTotals;
 use crate::error::Error;
@@ -15,19 +14,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 // SAFETY: a structure of numbers without padding, for which any bytes are a value.
 unsafe impl aya::Pod for Plain<Thread> {}
 
-/// How often a thread is read again whose sums changed meanwhile.
+/// How often reading a thread is repeated if its sums change meanwhile.
 const TRIES: usize = 3;
 
 /// The threads.
 pub struct Threads {
-    /// Whose place is which.
+    /// Which place belongs to which thread.
     places: Shared,
-    /// What is known of each, at its place.
+    /// The state of each thread, at its place.
     kept: Array<MapData, Plain<Thread>>,
 }
 
 impl Threads {
-    /// By the maps `THREAD_PLACES` and `THREADS`.
+    /// Opens the maps `THREAD_PLACES` and `THREADS`.
     pub fn new(places: &MapData, kept: Array<MapData, Plain<Thread>>) -> Result<Self, Error> {
         let places =
             Shared::map(places.fd().as_fd(), 0, PLACES * size_of::<u64>()).map_err(|error| {
@@ -39,7 +38,7 @@ impl Threads {
         Ok(Self { places, kept })
     }
 
-    /// Adds a thread. False if it is known, or if there is no room.
+    /// Adds a thread. Returns false if it is already there, or if there is no room.
     pub fn add(&mut self, tid: u32, thread: &Thread) -> bool {
         let first = row_of(tid);
         let row = &self.places.double_words()[first..first + WAYS];
@@ -62,7 +61,7 @@ impl Threads {
         is_written && free_repeated(row) == 0
     }
 
-    /// Reads all threads. One that moves all the time while it is read comes the next time.
+    /// Reads all threads. One that changes during each attempt is left out until the next call.
     pub fn read(&self, into: &mut Vec<ThreadTotals>) {
         for (number, row) in self.places.double_words().chunks_exact(WAYS).enumerate() {
             // Most rows are empty, or have one thread.
@@ -79,7 +78,7 @@ impl Threads {
         }
     }
 
-    /// `None` if the thread has ended, or if it moved all the time.
+    /// Reads a thread; `None` if it has ended, or if it changed during each attempt.
     fn read_one(&self, place: usize, word: &AtomicU64, tid: u32) -> Option<ThreadTotals> {
         (0..TRIES).find_map(|_| {
             let thread = self.kept.get(&(place as u32), 0).ok()?;
@@ -89,7 +88,7 @@ impl Threads {
     }
 }
 
-/// Frees the places of a row whose thread has one in front of them, and says how many there were.
+/// Frees the places of a row whose thread has an earlier place in it, and returns their number.
 fn free_repeated(row: &[AtomicU64]) -> usize {
     let mut freed = 0;
     for (way, word) in row.iter().enumerate() {

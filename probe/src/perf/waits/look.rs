@@ -1,6 +1,6 @@
-//! A *look* at a thread that is on no CPU: in which system call it is, and what its stack is
-//! walked from. Nothing stops it meanwhile; whether it was in the same wait all the time is seen
-//! by its switches afterwards.
+//! A *look* at a thread that is on no CPU: finds its system call, and copies what its stack is
+//! walked from. The thread is not stopped; its switches show afterwards whether it was in the same
+//! wait all the time.
 
 use super::record::ThreadPosition;
 use crate::decode::{PythonFrames, RawSample};
@@ -13,37 +13,40 @@ use probe_ebpf::record::COMM_LEN;
 use probe_ebpf::{Ending, Registers, UserFrame};
 use symbolize::Files;
 
-/// So much of a stack is read: threads that wait seldom have deeper ones.
+/// Bytes of a stack that are read: threads that wait seldom have deeper stacks.
 const STACK_BYTES: u32 = 64 << 10;
 
-/// Stacks of 64-bit programs lie above; of 32-bit ones below.
+/// Stacks of 64-bit programs are above this address, of 32-bit programs below.
 const NARROW_END: u64 = 1 << 32;
 
-/// What was seen of a thread.
+/// The result of a look at a thread.
 #[derive(Debug, Clone)]
 pub struct Look {
-    /// When it began, and when it was seen what the thread waits for: it says that of a wait that
-    /// was not over by then.
+    /// When the look began. It applies to a wait that had begun by then.
     pub begun_ns: u64,
+    /// When it was found what the thread waits for. That is valid for a wait that was not over by
+    /// then.
     pub seen_ns: u64,
-    /// When its stack had been read. It is that of the wait if it was not over by then.
+    /// When its stack had been read. The stack is valid for a wait that was not over by then.
     pub ended_ns: u64,
-    /// Afterwards the thread was at the same place: in the same system call, at the same
-    /// instruction, with the same stack pointer. So short waits are seen whose thread waits again and
-    /// again, and each of which is over before its stack has been read.
+    /// Whether the thread was at the same place afterwards: in the same system call, at the same
+    /// instruction, with the same stack pointer. This way short waits are seen of a thread that
+    /// waits again and again, even if each is over before its stack has been read.
     pub is_same_place: bool,
     /// What the thread waited for.
     pub state: WaitState,
-    /// Who had the lock that it waited for, as far as that lock says it.
+    /// The thread that had the lock for which it waited, if the lock itself contains that.
     pub owner: Option<u32>,
-    /// A sample of it, without time and weight.
+    /// A sample of the wait, without time and weight.
     pub raw: RawSample,
-    /// What it is walked from. `None` if the memory of the process could not be read.
+    /// The data from which the stack is walked; `None` if the memory of the process could not be
+    /// read.
     pub copy: Option<StackCopy>,
 }
 
 impl Look {
-    /// What it says of a wait that ended at `time_ns`: without a stack if that was read too late.
+    /// Returns the look as it applies to a wait that ended at `time_ns`: without a stack if that
+    /// was read too late.
     pub fn of_wait(mut self: Box<Self>, time_ns: u64) -> Box<Self> {
         if self.ended_ns > time_ns && !self.is_same_place {
             self.copy = None;
@@ -55,14 +58,14 @@ impl Look {
 
 /// What a look found.
 pub enum Found {
-    /// It waits.
+    /// The thread waits.
     Waiting(Box<Look>),
-    /// It could run, or runs, or is gone: that is no wait.
+    /// The thread could run, or runs, or has ended: this is not a wait.
     NotWaiting,
 }
 
-/// Looks at a thread that has left its CPU at `place`, as far as that is known. Who may not look
-/// into its process learns only that it waits.
+/// Looks at a thread that has left its CPU at `place`, if that is known. Without the right to
+/// inspect its process, the only result is that it waits.
 pub fn look(pid: u32, tid: u32, place: Option<&ThreadPosition>, files: &Files) -> Found {
     let begun_ns = now_ns();
     let path = format!("/proc/{pid}/task/{tid}/syscall");
@@ -94,7 +97,7 @@ pub fn look(pid: u32, tid: u32, place: Option<&ThreadPosition>, files: &Files) -
     Found::Waiting(Box::new(look))
 }
 
-/// What `/proc/PID/task/TID/syscall` says; `None` if we may not know.
+/// Returns the content of `/proc/PID/task/TID/syscall`; `None` if it may not be read.
 fn call_at(path: &str) -> Option<String> {
     String::from_utf8(proc_stat::read(path).ok()?).ok()
 }
@@ -107,7 +110,7 @@ pub fn look_at_queue(pid: u32, tid: u32, place: &ThreadPosition, files: &Files) 
     Box::new(with_memory(times, WaitState::Queue, None, seen, files))
 }
 
-/// A sample without a stack, and the registers for its walk.
+/// Makes a sample without a stack, and the registers for its walk.
 fn seen(
     pid: u32,
     tid: u32,
@@ -116,8 +119,8 @@ fn seen(
 ) -> (RawSample, Option<StackCopy>) {
     let mut raw = sample_of(pid, tid);
     raw.kernel = place.map_or_else(Vec::new, |place| place.kernel.clone());
-    // All registers are known where the kernel may be seen, and else only where the thread is and
-    // where its stack.
+    // All registers are known if the kernel may be sampled; otherwise only the instruction and
+    // stack pointers.
     let told = place.and_then(|place| place.user);
     let known = told.or_else(|| {
         let (ip, sp) = here?;
@@ -147,7 +150,7 @@ fn with_memory(
     let copy = copy.and_then(|copy| {
         let bytes = files.memory_up_to(raw.tgid, copy.registers.sp, STACK_BYTES);
         let bytes = bytes.ok().filter(|bytes| !bytes.is_empty())?;
-        // If it goes on behind that, what lies there was not read.
+        // If the stack is deeper than that, the rest was not read.
         let reach = (bytes.len() >= STACK_BYTES as usize).then_some(u64::MAX);
         Some(StackCopy {
             bytes: StackBytes::new(0, &bytes, reach),
@@ -167,7 +170,7 @@ fn with_memory(
     }
 }
 
-/// A sample of a wait of which nothing is known but whose it is.
+/// Makes a sample of a wait of which only the thread is known.
 pub fn sample_of(pid: u32, tid: u32) -> RawSample {
     RawSample {
         event: Event::Wait,
@@ -179,7 +182,7 @@ pub fn sample_of(pid: u32, tid: u32) -> RawSample {
         tid,
         cpu: 0,
         ending: Ending::ReadFault,
-        // It is not told; the timeline knows it.
+        // It is unknown here; the timeline adds it.
         comm: [0; COMM_LEN],
         kernel: Vec::new(),
         user: Vec::new(),
@@ -190,8 +193,8 @@ pub fn sample_of(pid: u32, tid: u32) -> RawSample {
     }
 }
 
-/// Where a thread is and where its stack: the last two words of `/proc/PID/task/TID/syscall`
-/// (proc_pid_syscall(5)). `None` if it runs.
+/// Returns stack pointer and instruction pointer: the last two words of
+/// `/proc/PID/task/TID/syscall` (proc_pid_syscall(5)). `None` if it runs.
 fn place_in(call: &str) -> Option<(u64, u64)> {
     let mut words = call.split_whitespace().rev();
     let mut word = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();

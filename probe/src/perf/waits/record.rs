@@ -1,4 +1,4 @@
-//! One record of the ring of switches: bytes in, what a thread did out. Pure, and cannot panic.
+//! Decodes a record of the ring of switches to what a thread did. Pure functions that never panic.
 
 use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::perf::record::{Cursor, LOST, NO_REGISTERS, REGISTERS_32, SAMPLE, kernel_frames};
@@ -6,7 +6,7 @@ use crate::perf::registers;
 use probe_ebpf::Registers;
 use probe_ebpf::registers::SCRATCH_REGISTERS;
 
-/// Who did something, where and when.
+/// The thread, the time and the CPU of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct At {
     pub time_ns: u64,
@@ -15,23 +15,23 @@ pub struct At {
     pub cpu: u32,
 }
 
-/// What a record says.
+/// A decoded record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
     /// The thread joins the CPU.
     Joins(At),
     /// The thread leaves the CPU. It could go on if it is preempted, and else waits.
     Leaves { at: At, is_preempted: bool },
-    /// From where the thread is about to leave its CPU.
+    /// The position from which the thread is about to leave its CPU.
     From(At, Box<ThreadPosition>),
-    /// So many records did not fit.
+    /// Number of records that did not fit.
     Lost(u64),
 }
 
-/// Where a thread is that has left its CPU.
+/// The position of a thread that has left its CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadPosition {
-    /// Its registers in the program; `None` for one of 32 bits, or of the kernel.
+    /// Its user registers; `None` for a 32-bit program, or a kernel thread.
     pub user: Option<(Registers, [u64; SCRATCH_REGISTERS])>,
     /// Frames of the kernel, innermost first.
     pub kernel: Vec<u64>,
@@ -44,10 +44,10 @@ const SWITCH_CPU_WIDE: u32 = 15;
 const MISC_SWITCH_OUT: u16 = 1 << 13;
 const MISC_SWITCH_OUT_PREEMPT: u16 = 1 << 14;
 
-/// `{ u32 pid, tid; u64 time; u32 cpu, reserved }` behind each record that is no sample.
+/// `{ u32 pid, tid; u64 time; u32 cpu, reserved }` at the end of each record that is not a sample.
 const TRAILER: usize = 24;
 
-/// Reads one record, header included. `None` for one that is of no interest or makes no sense.
+/// Decodes one record, including its header. `None` if it is irrelevant or malformed.
 pub fn parse(bytes: &[u8]) -> Option<Record> {
     match u32_at(bytes, 0)? {
         SWITCH | SWITCH_CPU_WIDE => switch(bytes),
@@ -73,7 +73,7 @@ fn switch(bytes: &[u8]) -> Option<Record> {
     })
 }
 
-/// The fields come in the order of the bits of `sample_type`.
+/// Decodes the fields, which come in the order of the bits of `sample_type`.
 fn sample(mut cursor: Cursor<'_>) -> Option<Record> {
     let task = cursor.word()?;
     let at = At {
@@ -90,7 +90,8 @@ fn sample(mut cursor: Cursor<'_>) -> Option<Record> {
     is_thread(at).then(|| Record::From(at, Box::new(ThreadPosition { user, kernel })))
 }
 
-/// Not the idle task, nor one that has no number any more, or none in our pid namespace.
+/// Whether it is a thread with a number: not the idle task, an ended thread, or one outside of our
+/// pid namespace.
 fn is_thread(at: At) -> bool {
     at.pid != 0 && at.tid != 0 && at.tid != u32::MAX
 }

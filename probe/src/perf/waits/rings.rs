@@ -1,4 +1,4 @@
-//! The events that tell of switches, and their rings: one for each CPU.
+//! The events that report switches, and their rings: one for each CPU.
 
 use super::record::{self, Record};
 use crate::perf::cpu::Offer;
@@ -9,14 +9,14 @@ use crate::ring::Ring;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
-/// Bytes of a ring: with samples some 400 a switch, without some 100.
+/// Size of a ring: with samples a switch takes some 400 bytes, without some 100.
 const RING_BYTES: usize = 1 << 20;
-/// Those who are allowed little lock little.
+/// Minimum size of a ring, for users with a low limit of locked memory.
 const RING_BYTES_MIN: usize = 32 << 10;
-/// Where no samples come.
+/// Size of a ring without samples.
 const RING_BYTES_OF_SWITCHES: usize = 128 << 10;
 
-/// Frames of the kernel that are asked for at most: enough for all but the deepest file systems.
+/// Maximum number of kernel frames that are requested: enough for all but the deepest file systems.
 const KERNEL_FRAMES: u16 = 32;
 
 /// Switches of the threads of a scope on one CPU. Closing them detaches them.
@@ -24,13 +24,13 @@ const KERNEL_FRAMES: u16 = 32;
 pub struct Switches {
     cpu: u32,
     ring: Ring,
-    /// Owns the ring.
+    /// The first event, which owns the ring.
     first: PerfEvent,
     _joined: Vec<PerfEvent>,
 }
 
 impl Switches {
-    /// Follows the threads of a scope from now on.
+    /// Opens the events that follow the threads of a scope.
     pub fn open(cpu: u32, scope: &Scope, offer: Offer) -> io::Result<Self> {
         let tasks = scope.first_tasks()?;
         let mut bytes = if offer.kernel {
@@ -56,7 +56,7 @@ impl Switches {
             for &tid in tids.iter().filter(|tid| **tid != opened) {
                 match join(tid, cpu, offer, bytes, &first) {
                     Ok(event) => joined.push(event),
-                    // It has ended meanwhile.
+                    // The thread has ended meanwhile.
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                     Err(error) => return Err(error),
                 }
@@ -70,12 +70,12 @@ impl Switches {
         })
     }
 
-    /// The number of the CPU.
+    /// Returns the number of the CPU.
     pub fn cpu(&self) -> u32 {
         self.cpu
     }
 
-    /// Hands over what has come since the last call.
+    /// Passes the records since the last call to `each`.
     pub fn drain(&mut self, mut each: impl FnMut(Record)) {
         self.ring.drain(|bytes| {
             if let Some(record) = record::parse(bytes) {
@@ -84,13 +84,13 @@ impl Switches {
         });
     }
 
-    /// What becomes readable when the ring is half full.
+    /// Returns a descriptor that becomes readable when the ring is half full.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.first.as_fd()
     }
 }
 
-/// Another thread, into the same ring.
+/// Adds another thread, which writes into the same ring.
 fn join(
     tid: u32,
     cpu: u32,
@@ -104,8 +104,8 @@ fn join(
     Ok(event)
 }
 
-/// The event samples at each switch where the kernel may be seen: there a thread leaves its CPU.
-/// Where it may not, no sample comes, and the records of switches all the same.
+/// Opens an event that samples at each switch, where a thread leaves its CPU, if the kernel may be
+/// sampled. If it may not, there are no samples, but still the records of switches.
 fn open_event(
     tasks: Tasks<'_>,
     cpu: u32,

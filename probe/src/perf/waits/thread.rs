@@ -1,5 +1,5 @@
-//! What is known of one thread: its sums, exact by its switches, and of its waits those that a
-//! look has met.
+//! The state of one thread: its sums, which are exact because of its switches, and those of its
+//! waits that a look has met.
 //!
 //! ```text
 //!  leaves ─────────── look ─────────── joins    met: its state and its stack are known
@@ -8,14 +8,15 @@
 //!
 //! 1. Looks come at random moments, at a mean distance, the *period*. A wait of one and a half
 //!    periods is always met, and stands for itself.
-//! 2. A shorter one is met as often as it is a part of the period. All shorter ones, met or not,
-//!    go into the *pool* of their state; one that is met stands for what was in the pool before it,
-//!    whatever its own length, so that each of them stands for a period of waiting on average.
-//! 3. A wait that is not met has the state of the last short one that was, or of the
-//!    last one that left its CPU at the same instruction, where that is known.
-//! 4. From when on a thread could go on again no switch tells. How long it was in the queue all in
-//!    all the kernel counts (`/proc/PID/task/TID/schedstat`): what is more of that than is known
-//!    already is taken from the ends of the waits since, from each as much as from the others.
+//! 2. The probability that a shorter one is met is its length divided by the period. All shorter
+//!    ones, met or not, go into the *pool* of their state; one that is met stands for what was in
+//!    the pool before it, whatever its own length, so that each of them stands for a period of
+//!    waiting on average.
+//! 3. A wait that is not met has the state of the last short one that was met, or of the last one
+//!    that left its CPU at the same instruction, if that is known.
+//! 4. No switch shows when a thread could have gone on. The kernel counts the total time that it
+//!    was in the queue (`/proc/PID/task/TID/schedstat`): the part of it that is not yet accounted
+//!    for is taken from the ends of the waits since then, the same amount from each.
 
 use super::look::Look;
 use crate::events::wait::{ThreadTotals, WaitState};
@@ -25,79 +26,79 @@ use std::sync::Arc;
 
 /// A pool for which no short wait was met is emptied after this number of periods of waiting,
 const POOL_PERIODS: u64 = 16;
-/// or after this time: what is in it counts for the second in which it is emptied, and a second must
+/// or after this time: its content counts for the second in which it is emptied, and a second must
 /// not have much of the time before it.
 const POOL_NS: u64 = 250_000_000;
-/// A pool of whose state no short wait was ever met, so that it has no stack, waits longer for one.
+/// A pool without any met wait of its state, so that it has no stack, is kept longer.
 const POOL_UNMET_NS: u64 = 2_000_000_000;
 
-/// A wait that no look has met yet is settled when one has, or it is so old.
+/// A wait that no look has met yet is settled when one has, or when it is this old.
 const UNMET_NS: u64 = 100_000_000;
 
 /// What threads wait for that leave their CPU at an instruction of a process.
 pub type Places = HashMap<(u32, u64), WaitState>;
 
-/// A thread.
+/// The state of a thread.
 #[derive(Debug)]
 pub struct Thread {
     pub pid: u32,
     pub comm: Arc<str>,
-    /// Since when it is known.
+    /// When the thread was first seen.
     since_ns: u64,
-    /// Until when all is in the sums, or to be settled.
+    /// Time until which everything is in the sums, or is to be settled.
     until_ns: u64,
-    /// Since when it runs or is away.
+    /// When it began to run or left its CPU.
     changed_ns: u64,
     away: Option<Away>,
-    /// The instruction that it is about to leave its CPU at; 0 if that is not known.
+    /// The instruction at which it is about to leave its CPU; 0 if unknown.
     leaves_from: u64,
     ns: [u64; state::COUNT],
     times: [u32; state::COUNT],
     delays: [u32; DELAY_SLOTS],
-    /// What the kernel had counted of its time in the queue when it was met. `None` if it does
-    /// not tell.
+    /// The time in the queue that the kernel had counted when the thread was first seen. `None` if
+    /// the kernel does not report it.
     delay_base_ns: Option<u64>,
     unsettled: Vec<Unsettled>,
-    /// By state.
+    /// Pools, by state.
     pools: [Pool; state::COUNT],
     ended: Vec<Ended>,
-    /// What the last wait was for that a look met, if possible a short one.
+    /// State of the last wait that a look met, if possible a short one.
     usual: Option<WaitState>,
 }
 
-/// The thread is on no CPU.
+/// A thread that is on no CPU.
 #[derive(Debug)]
 struct Away {
     is_preempted: bool,
-    /// The instruction that it left its CPU at; 0 if that is not known.
+    /// The instruction at which it left its CPU; 0 if unknown.
     ip: u64,
     look: Option<Box<Look>>,
 }
 
-/// Time of waits whose part in the queue is not known yet.
+/// Time of waits of which the part in the queue is not known yet.
 #[derive(Debug)]
 struct Unsettled {
-    /// `None` if no look has met it.
+    /// State of the waits; `None` if no look has met them.
     state: Option<WaitState>,
     ip: u64,
     ns: u64,
-    /// How many of them are over.
+    /// Number of these waits that are over.
     ends: u32,
 }
 
-/// Short waits that no sample stands for yet.
+/// Short waits for which no sample stands yet.
 #[derive(Debug, Default)]
 struct Pool {
     ns: u64,
     waits: u64,
-    /// When the first of them ended.
+    /// When the first of these waits ended.
     since_ns: u64,
-    /// The last short one that was met.
+    /// The look at the last short wait that was met.
     last: Option<Box<Look>>,
 }
 
 impl Pool {
-    /// Whether it has waited for too long for something short to be met.
+    /// Whether the pool has been kept for too long without a short wait that was met.
     fn is_due(&self, time_ns: u64, period_ns: u64) -> bool {
         let age_ns = time_ns.saturating_sub(self.since_ns);
         let age_max_ns = match self.last {
@@ -108,27 +109,27 @@ impl Pool {
     }
 }
 
-/// What a sample is to be made of.
+/// The data of a sample of waits that ended.
 #[derive(Debug)]
 pub struct Ended {
-    /// `None` if no look met such a wait.
+    /// A look at such a wait; `None` if no look met one.
     pub look: Option<Box<Look>>,
     pub state: WaitState,
     pub time_ns: u64,
     pub cpu: u32,
-    /// What it stands for, in time and waits.
+    /// The waiting time for which the sample stands, and below the number of waits.
     pub ns: u64,
     pub waits: u64,
-    /// How long it was itself.
+    /// Length of the wait itself.
     pub away_ns: u64,
-    /// Of `ns`, what was in the queue.
+    /// Part of `ns` that was spent in the queue.
     pub queued_ns: u64,
-    /// It is what was left in a pool.
+    /// Whether it is what was left in a pool.
     pub is_rest: bool,
 }
 
 impl Thread {
-    /// A thread that is met while it runs.
+    /// Makes the state of a thread that was first seen while it runs.
     pub fn running(pid: u32, comm: Arc<str>, time_ns: u64, delay_ns: Option<u64>) -> Self {
         Self {
             pid,
@@ -149,30 +150,30 @@ impl Thread {
         }
     }
 
-    /// What it waits for is known from elsewhere.
+    /// Sets what it waits for, which is known from another source.
     pub fn expect(&mut self, state: WaitState) {
         self.usual = Some(state);
     }
 
-    /// It will leave its CPU at this instruction.
+    /// Sets the instruction at which it will leave its CPU.
     pub fn leaves_from(&mut self, ip: u64) {
         self.leaves_from = ip;
     }
 
-    /// Until when it is known what it did.
+    /// Returns the time until which its actions are known.
     pub fn known_until_ns(&self) -> u64 {
         self.until_ns
     }
 
-    /// Whether waits have ended of which it is not known yet how much was in the queue.
+    /// Whether waits have ended whose part in the queue is not known yet.
     pub fn has_unsettled_ends(&self) -> bool {
         self.unsettled.iter().any(|part| part.ends > 0)
     }
 
-    /// It leaves its CPU.
+    /// Records that it leaves its CPU.
     pub fn leave(&mut self, time_ns: u64, is_preempted: bool) {
         if self.away.is_some() {
-            // A record of it was lost: what it was in goes on until now.
+            // A record was lost: its previous state lasts until now.
             self.join(time_ns, 0, u64::MAX, &Places::new());
         }
         self.cut(time_ns);
@@ -185,7 +186,7 @@ impl Thread {
         });
     }
 
-    /// Takes a look that was taken at it. Gives it back if it may be of a later wait.
+    /// Assigns a look to the current wait. Returns the look if it may belong to a later wait.
     pub fn offer(&mut self, look: Box<Look>) -> Option<Box<Look>> {
         match &mut self.away {
             Some(away) if look.begun_ns >= self.changed_ns => {
@@ -201,8 +202,8 @@ impl Thread {
         }
     }
 
-    /// It joins a CPU; a wait of `long_ns` stands for itself. Gives back a look that is of a later
-    /// wait.
+    /// Records that it gets a CPU; a wait of `long_ns` stands for itself. Returns a look that
+    /// belongs to a later wait.
     pub fn join(
         &mut self,
         time_ns: u64,
@@ -247,7 +248,7 @@ impl Thread {
         is_long: bool,
     ) {
         if away.look.is_some() && !away.is_preempted && self.usual.is_none() {
-            // Those before it, of which nothing was known, are taken for the same.
+            // The waits before it, of which nothing was known, are assumed to be of the same state.
             let unknown = std::mem::take(&mut self.pools[WaitState::Other.number()]);
             let pool = &mut self.pools[state.number()];
             pool.ns += unknown.ns;
@@ -294,13 +295,13 @@ impl Thread {
         }
     }
 
-    /// It has ended, at most now.
+    /// Records that it has ended, now or before.
     pub fn end(&mut self, time_ns: u64) {
         self.cut(time_ns);
         self.away = None;
     }
 
-    /// Settles what it did until `time_ns`, but for a wait that has just begun. The kernel has
+    /// Settles what it did until `time_ns`, except for a wait that has just begun. The kernel has
     /// counted `delay_ns` of its time in the queue by now.
     pub fn settle(&mut self, time_ns: u64, delay_ns: Option<u64>, places: &Places) {
         let is_new = |away: &Away| {
@@ -344,18 +345,18 @@ impl Thread {
         }
     }
 
-    /// Whether a pool waits for too long.
+    /// Whether a pool has been kept for too long.
     pub fn has_rest(&self, time_ns: u64, period_ns: u64) -> bool {
         let mut pools = self.pools.iter();
         pools.any(|pool| pool.ns > 0 && pool.is_due(time_ns, period_ns))
     }
 
-    /// Whether a sample is to be made of a wait.
+    /// Whether samples of ended waits are to be made.
     pub fn has_ended_waits(&self) -> bool {
         !self.ended.is_empty()
     }
 
-    /// What samples are to be made of. Pools are emptied that wait for too long, or all.
+    /// Returns the data of samples to make. Empties pools that were kept for too long, or all.
     pub fn take_ended(&mut self, time_ns: u64, period_ns: u64, all: bool) -> Vec<Ended> {
         let mut ended = std::mem::take(&mut self.ended);
         for (state, pool) in WaitState::ALL.into_iter().zip(&mut self.pools) {
@@ -379,7 +380,7 @@ impl Thread {
         ended
     }
 
-    /// Its sums, as they were settled last.
+    /// Returns its sums, as last settled.
     pub fn totals(&self, tid: u32, has_ended: bool, places: &Places) -> ThreadTotals {
         let look = self.away.as_ref().and_then(|away| away.look.as_ref());
         ThreadTotals {
@@ -398,13 +399,13 @@ impl Thread {
         }
     }
 
-    /// The wait that is not over, and since when, if a look has met it.
+    /// Returns the begin of the current wait, and the look that has met it, if there is one.
     pub fn open(&self) -> Option<(u64, &Look)> {
         let away = self.away.as_ref().filter(|away| !away.is_preempted)?;
         Some((self.changed_ns, away.look.as_deref()?))
     }
 
-    /// What it is doing.
+    /// Returns what it is doing.
     fn state(&self, places: &Places) -> WaitState {
         match &self.away {
             None => WaitState::Run,
@@ -421,7 +422,7 @@ impl Thread {
         known.or(self.usual).unwrap_or(WaitState::Other)
     }
 
-    /// Everything until then goes into the sums, or waits to be settled.
+    /// Adds everything until that time to the sums, or to what is to be settled.
     fn cut(&mut self, time_ns: u64) {
         let ns = time_ns.saturating_sub(self.until_ns);
         self.until_ns = self.until_ns.max(time_ns);
@@ -456,13 +457,13 @@ impl Thread {
     }
 }
 
-/// Divides `all` among parts, which are given as their length and the number of waits that ended in
-/// them: each end gets the same, and a part no more than its length. What no part can take is left
-/// out.
+/// Divides `all` among parts, which are given by their length and the number of waits that ended in
+/// them: each end gets the same, but a part gets no more than its length. What no part can take is
+/// left out.
 fn shares_of(all: u64, parts: &[(u64, u32)]) -> Vec<u64> {
     let mut shares = vec![0; parts.len()];
     let mut left = all;
-    // Each round fills a part up, or gives away all that is left.
+    // Each round fills a part, or distributes everything that is left.
     for _ in 0..=parts.len() {
         let room = |index: usize, shares: &[u64]| match parts[index] {
             (_, 0) => 0,

@@ -1,10 +1,10 @@
-//! Another user's rights, taken on for real: these tests need root.
+//! Tests that really take on another user's rights, which needs root.
 
 use super::*;
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
-/// No account has it.
+/// A number that no account has.
 const UID: u32 = 4_242_424;
 
 fn made_up() -> Option<UserRights> {
@@ -20,7 +20,7 @@ fn made_up() -> Option<UserRights> {
     }))
 }
 
-/// A folder that everybody may enter and write to.
+/// Makes a directory that everybody may enter and write to.
 fn open_folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -59,7 +59,7 @@ fn work_has_the_users_rights_and_no_others() {
     assert_eq!(fs::read(&roots).unwrap(), b"root's");
 }
 
-/// These ask the effective user at each call, not the one for files.
+/// The kernel checks the effective user at each access to these, not the user for files.
 #[test]
 fn settings_of_the_kernel_are_out_of_reach() {
     let Some(rights) = made_up() else { return };

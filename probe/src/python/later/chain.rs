@@ -1,5 +1,5 @@
-//! The chain of a thread's Python frames in pieces of its memory: what
-//! `probe-ebpf/src/bpf/python.rs` does where the thread stands still, here where it does not.
+//! Walks the chain of a thread's Python frames in pieces of its memory.
+//! `probe-ebpf/src/bpf/python.rs` does the same while the thread is stopped.
 
 use super::pieces::Pieces;
 use probe_ebpf::limits::PYTHON_FRAMES_MAX;
@@ -7,7 +7,8 @@ use probe_ebpf::python::{
     CODE_BYTES, Entry, Layout, NONE, OWNER_C, ThreadState, check, status, style,
 };
 
-/// Bits of a pointer to an object that are no address: objects begin at multiples of 8.
+/// Bits of a pointer to an object that are not part of the address: objects begin at multiples of
+/// 8.
 pub const TAG: u64 = 7;
 
 /// A frame as it is in memory.
@@ -24,7 +25,7 @@ pub struct Seen {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chain {
     pub frames: Vec<Seen>,
-    /// A [`status`].
+    /// How the chain ended: a [`status`].
     pub status: u32,
 }
 
@@ -41,19 +42,19 @@ impl Seen {
         })
     }
 
-    /// It runs no code: behind it a call of the loop began.
+    /// Whether it runs no code and marks the beginning of a call of the loop.
     fn is_of_c(&self, layout: &Layout) -> bool {
         layout.style == style::OWNED_BY_C && self.owner >= OWNER_C
     }
 
-    /// Where the words of its code object begin that are looked at; `None` if it has none.
+    /// Returns the address of the words of its code object that are read; `None` if it has none.
     pub fn code_words(&self, layout: &Layout) -> Option<u64> {
         let start = u64::from(layout.code_first_line & !7);
         (!self.is_of_c(layout)).then(|| self.code.wrapping_add(start))
     }
 
-    /// What a record has of it, given the address of the frame before; `None` if its code cannot be
-    /// read, or has not been.
+    /// Returns its entry in a record, given the address of the previous frame; `None` if its code
+    /// cannot be read, or was not read yet.
     fn entry(&self, before: u64, codes: &Pieces, layout: &Layout) -> Option<Entry> {
         if self.is_of_c(layout) {
             Some(Entry::end(before))
@@ -64,7 +65,7 @@ impl Seen {
 }
 
 impl Chain {
-    /// `None` if what is to be read of it has not all been.
+    /// Reads the chain; `None` if not all of its memory was read yet.
     pub fn read(pieces: &Pieces, layout: &Layout, thread: &ThreadState) -> Option<Self> {
         let word = |at: u32| pieces.word(thread.address.wrapping_add(at.into()));
         let mut chain = Self {
@@ -91,8 +92,8 @@ impl Chain {
         Some(chain)
     }
 
-    /// Whether the chain was as it is here at one moment: all frames but the innermost are the
-    /// same in memory that was read after it.
+    /// Whether the chain existed like this at one moment: all frames but the innermost are the same
+    /// in memory that was read after it.
     pub fn was_still(&self, after: &Pieces, layout: &Layout) -> bool {
         let callers = self.frames.iter().skip(1);
         let mut are_same =
@@ -100,21 +101,22 @@ impl Chain {
         are_same.all(|is_same| is_same)
     }
 
-    /// The entries of a record; `None` if a code object cannot be read, or has not been.
+    /// Returns the entries of a record; `None` if a code object cannot be read, or was not read
+    /// yet.
     pub fn entries(&self, codes: &Pieces, layout: &Layout) -> Option<Vec<Entry>> {
         let mut last = 0;
         let entries = self.frames.iter().map(|frame| {
             let before = std::mem::replace(&mut last, frame.address);
             frame.entry(before, codes, layout)
         });
-        // All of those that are missing are to be known at once.
+        // All missing pieces are determined at once.
         let entries: Vec<_> = entries.collect();
         entries.into_iter().collect()
     }
 }
 
-/// The entry of a frame that is at this instruction of its code; `None` if the code object cannot be
-/// read, or has not been. `owner` is the byte that tells of the end of a group.
+/// Returns the entry of a frame that is at this instruction of its code; `None` if the code object
+/// cannot be read, or was not read yet. `owner` is the byte that marks the end of a group.
 pub fn code_entry(
     codes: &Pieces,
     layout: &Layout,

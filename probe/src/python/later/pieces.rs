@@ -3,20 +3,20 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// What is read at once.
+/// Size of a piece.
 pub const PAGE: u64 = 4096;
 
-/// What was read, and what turned out to be missing.
+/// The pieces that were read, and the ones that turned out to be missing.
 #[derive(Debug, Default)]
 pub struct Pieces {
-    /// First address, and the bytes; `None` of what cannot be read.
+    /// First address, and the bytes; `None` for pieces that cannot be read.
     read: Vec<(u64, Option<Vec<u8>>)>,
     missing: RefCell<BTreeSet<u64>>,
     used: RefCell<BTreeSet<u64>>,
 }
 
 impl Pieces {
-    /// Pieces that begin at these addresses.
+    /// Makes pieces that begin at these addresses.
     pub fn new(read: impl IntoIterator<Item = (u64, Option<Vec<u8>>)>) -> Self {
         let mut read: Vec<_> = read.into_iter().collect();
         read.sort_by_key(|(start, _)| *start);
@@ -27,8 +27,8 @@ impl Pieces {
         }
     }
 
-    /// The bytes at an address. `None` if they cannot be read, or have not been: then their pages
-    /// are missing.
+    /// Returns the bytes at an address. `None` if they cannot be read, or were not read yet: then
+    /// their pages are recorded as missing.
     pub fn bytes<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
         let mut bytes = [0; N];
         let mut filled = 0;
@@ -42,22 +42,22 @@ impl Pieces {
         Some(bytes)
     }
 
-    /// The word at an address.
+    /// Returns the word at an address.
     pub fn word(&self, address: u64) -> Option<u64> {
         self.bytes(address).map(u64::from_le_bytes)
     }
 
-    /// The pages that were asked for and have not been read.
+    /// Returns the pages that were needed and have not been read.
     pub fn take_missing(&self) -> BTreeSet<u64> {
         self.missing.take()
     }
 
-    /// The pages that were asked for and have been read.
+    /// Returns the pages that were needed and have been read.
     pub fn take_used(&self) -> BTreeSet<u64> {
         self.used.take()
     }
 
-    /// What has been read from an address on, at least a byte.
+    /// Returns what was read from an address on, at least a byte.
     fn from(&self, address: u64) -> Option<&[u8]> {
         let behind = self.read.partition_point(|(start, _)| *start <= address);
         let known = behind.checked_sub(1).and_then(|at| self.read.get(at));

@@ -1,5 +1,5 @@
-//! Tasks of asyncio in pieces of a thread's memory: what `probe-ebpf/src/bpf/python/tasks.rs` does where the
-//! thread stands still, here where it does not.
+//! Reads tasks of asyncio in pieces of a thread's memory. `probe-ebpf/src/bpf/python/tasks.rs` does
+//! the same while the thread is stopped.
 
 use super::chain::{TAG, code_entry};
 use super::pieces::Pieces;
@@ -8,12 +8,12 @@ use probe_ebpf::python::{
     TEXT_LENGTH, TEXT_STATE, TEXT_WIDE, TYPE_FLAGS, ThreadState, dict, object,
 };
 
-/// Tasks that await each other and are read: each may be in five pages of its own, and of all pages
-/// there are a hundred for the frames as well.
+/// Maximum number of tasks that await each other and are read: each may be in five other pages, and
+/// there is a total of a hundred pages, including those of frames.
 const AWAITING_HERE: usize = 6;
 
-/// The entries of the tasks that the thread may run, and of those that await them. What cannot be
-/// read, or has not been, ends them.
+/// Returns the entries of the tasks that the thread may run, and of those that await them. The list
+/// ends at what cannot be read, or was not read yet.
 pub fn entries(pieces: &Pieces, layout: &Layout, thread: &ThreadState) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut steps = TASK_STEPS;
@@ -37,7 +37,7 @@ pub fn entries(pieces: &Pieces, layout: &Layout, thread: &ThreadState) -> Vec<En
     entries
 }
 
-/// The tasks that the thread may run.
+/// Returns the tasks that the thread may run.
 fn running(pieces: &Pieces, layout: &Layout, thread: &ThreadState) -> Option<Vec<u64>> {
     let tasks = &layout.tasks;
     if tasks.name == NONE {
@@ -60,9 +60,9 @@ fn running(pieces: &Pieces, layout: &Layout, thread: &ThreadState) -> Option<Vec
 
 /// A task or other future.
 struct Found {
-    /// None if it is no task.
+    /// Its entries; `None` if it is not a task.
     entries: Vec<Entry>,
-    /// What awaits it; 0 if nothing does, or if that cannot be told.
+    /// The address of the future or task that awaits it; 0 if there is none, or it is unknown.
     next: u64,
 }
 

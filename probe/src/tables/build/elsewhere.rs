@@ -1,12 +1,12 @@
-//! Tables that are made by a process without rights: what is asked of it, and what it does.
+//! Lets a process without rights make tables: the encoding of its orders and answers.
 //!
 //! ```text
 //! answer: whether there is a table, then whether everything was there that has to do with it,
 //!     or else why there is none. Its file is the table, as a file of the cache
 //! ```
 //!
-//! A stranger's code may run in that process by then: its answer is read as a file of the cache is
-//! that may be damaged.
+//! Untrusted code may run in that process by then: its answer is read like a file of the cache that
+//! may be damaged.
 
 use super::make::{Made, make};
 use crate::tables::cache::format;
@@ -24,7 +24,7 @@ use symbolize::{Files, Reason};
 const TABLE: u8 = 0;
 const NO_TABLE: u8 = 1;
 
-/// Has the table of a file made. `key` is what it is to be kept under.
+/// Lets a parser make the table of a file. `key` is its key in the cache.
 pub fn ask(
     file: &OwnedFd,
     places: &DebugFiles,
@@ -37,7 +37,7 @@ pub fn ask(
     read_answer(reply, key).unwrap_or(Err(NoTable::Damaged))
 }
 
-/// Makes the table that a question is about, in the process that was asked.
+/// Makes the table that an order is about, in the parser process.
 pub fn answer(message: &[u8], files: Vec<OwnedFd>, way: &Files) -> Result<Reply, Reason> {
     let question = TableQuestion::read(message, files, way).ok_or(Reason::Refused)?;
     let object = Object::read(&question.file).map_err(|error| error.reason())?;
@@ -53,7 +53,7 @@ pub fn answer(message: &[u8], files: Vec<OwnedFd>, way: &Files) -> Result<Reply,
     })
 }
 
-/// None if it is no answer.
+/// Decodes an answer; `None` if it is not one.
 fn read_answer(reply: Reply, key: &str) -> Option<Result<Made, NoTable>> {
     Some(match reply.bytes[..] {
         [TABLE, is_complete] => {
@@ -80,12 +80,12 @@ fn in_memory(bytes: &[u8]) -> Result<File, Reason> {
     memory.and_then(write).map_err(|_| Reason::Refused)
 }
 
-/// What it means for a table that an order came to nothing.
+/// Converts a failed order to the reason why there is no table.
 fn no_table(reason: Reason) -> NoTable {
     match reason {
         Reason::Damaged | Reason::Mistake => NoTable::Damaged,
         Reason::Unsupported => NoTable::UnsupportedMachine,
-        // It was ended by a bound of time or memory.
+        // The process was ended by a limit of time or memory.
         Reason::Refused => NoTable::TooLarge,
         _ => NoTable::Unreadable,
     }

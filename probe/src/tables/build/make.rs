@@ -1,4 +1,4 @@
-//! From the unwind information of a file to its table.
+//! Makes the table of a file from its unwind information.
 
 use crate::tables::file_table::FileTable;
 use crate::tables::no_table::NoTable;
@@ -7,15 +7,15 @@ use symbolize::debug_file::DebugFiles;
 use symbolize::object::Object;
 use symbolize::unwind::UnwindTable;
 
-/// A table that was made anew.
+/// A newly made table.
 pub struct Made {
     pub table: FileTable,
-    /// Whether everything was there that has to do with it.
+    /// Whether all files that belong to it were available.
     pub is_complete: bool,
 }
 
-/// Makes the table of a file from its unwind information, and from that of its debug file among
-/// `places`.
+/// Makes the table of a file from its unwind information, and from that of its debug file, which is
+/// looked up in `places`.
 pub fn make(object: &Object, places: Option<&DebugFiles>) -> Result<Made, NoTable> {
     let read = match places {
         Some(places) => UnwindTable::read_mapped(object, places),
@@ -26,7 +26,7 @@ pub fn make(object: &Object, places: Option<&DebugFiles>) -> Result<Made, NoTabl
     Ok(Made { table, is_complete })
 }
 
-/// What it means for a table that a file could not be read.
+/// Converts the error of a file to the reason why there is no table.
 pub fn no_table(error: OpenError) -> NoTable {
     match error {
         OpenError::Read { .. } | OpenError::Write { .. } => NoTable::Unreadable,

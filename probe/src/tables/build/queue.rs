@@ -1,4 +1,4 @@
-//! The files whose tables are wanted, and those that are being built.
+//! The files whose tables are requested, and those being built.
 
 use super::{Content, Duty};
 use crate::ids::ModuleId;
@@ -7,38 +7,38 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
-/// Files that wait, each with an open descriptor. A machine runs some hundred.
+/// Maximum number of waiting files, each with an open descriptor. A machine runs some hundred.
 const WAITING_MAX: usize = 4096;
 
-/// A file whose table is wanted.
+/// A file whose table is requested.
 #[derive(Debug, Clone)]
 pub struct Job {
     /// Its number.
     pub file: ModuleId,
-    /// Where its bytes come from.
+    /// The source of its bytes.
     pub content: Content,
-    /// Samples that would have needed it since it was asked for last.
+    /// Number of samples that would have needed it since the last request.
     pub hotness: u64,
-    /// Whose word the file is.
+    /// The user who controls the file's content.
     pub user: u32,
-    /// Who runs what has mapped it: it is built when it is their turn.
+    /// The user who runs the process that has mapped it: it is built in that user's turn.
     pub wanted_by: u32,
 }
 
-/// Hotter is greater; of two equals the older one is.
+/// The order of files: hotter is greater; of two equals the older one is.
 type Rank = (u64, Reverse<u64>);
 
-/// The files whose tables are to be built. Each user has a list, in which the hottest comes
-/// first; whose is next is told by the time that theirs took. Who runs a program that maps
-/// very many files, be they of others, has them all built in their own turns.
+/// The files whose tables are to be built. Each user has a list, in which the hottest comes first;
+/// the next user is the one whose tables have taken the least time. If a user runs a program that
+/// maps very many files, even of others, all of them are built in that user's turns.
 #[derive(Debug, Default)]
 pub struct Queue {
     by_user: HashMap<u32, BTreeMap<Rank, Job>>,
-    /// In whose lists a file is, and where.
+    /// The lists in which a file is, and its rank in each.
     ranks: HashMap<ModuleId, Vec<(u32, Rank)>>,
-    /// How many entries all lists have.
+    /// Number of entries in all lists.
     entries: usize,
-    /// From when a thread takes one until the table is taken from it.
+    /// Files from when a thread takes one until its table is taken.
     building: HashMap<ModuleId, Duty>,
     turns: Turns,
     next: u64,
@@ -46,10 +46,10 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Adds a file to the list of a user, or makes it hotter if it is there already; `None`
-    /// for one that is being built, but that the thread which may take its time has begun and
-    /// samples wait for now. If there are too many, the user who has most gives up the coldest
-    /// one; it is returned if nobody else waits for it.
+    /// Adds a file to the list of a user, or makes it hotter if it is there already. Returns `None`
+    /// for one that is being built, except if the slow thread has begun it and samples wait for it
+    /// now. If there are too many files, the coldest file of the user with most is given up; it is
+    /// returned if no other user waits for it.
     pub fn push(&mut self, job: Job) -> Option<ModuleId> {
         if let Some(duty) = self.building.get(&job.file)
             && (*duty == Duty::Wanted || job.hotness < Duty::Wanted.hotness_min())
@@ -74,7 +74,7 @@ impl Queue {
         (!self.ranks.contains_key(&coldest)).then_some(coldest)
     }
 
-    /// The next one that a thread of this duty may build.
+    /// Returns the next file that a thread with this duty may build.
     pub fn pop(&mut self, duty: Duty, now: Instant) -> Option<Job> {
         let may = |job: &&Job| !self.building.contains_key(&job.file) || duty == Duty::Wanted;
         let mut hottest: Vec<(Rank, u32, ModuleId)> = self
@@ -86,7 +86,7 @@ impl Queue {
             })
             .filter(|(rank, ..)| rank.0 >= duty.hotness_min())
             .collect();
-        // Of those whose turn it could be as well.
+        // Chooses among those whose turn it could be as well.
         hottest.sort_unstable_by_key(|(rank, ..)| Reverse(*rank));
         let users = hottest.iter().map(|(_, user, _)| *user);
         let user = self.turns.next(users, now)?;
@@ -97,23 +97,23 @@ impl Queue {
         Some(job)
     }
 
-    /// A table that a user wanted took so long to build.
+    /// Records the time that it took to build a table for a user.
     pub fn took(&mut self, user: u32, time: Duration, now: Instant) {
         self.turns.took(user, time, now);
     }
 
-    /// A file's table has been taken: nobody waits for it any more.
+    /// Removes a file whose table has been taken.
     pub fn done(&mut self, file: ModuleId) {
         self.building.remove(&file);
         self.remove_from_all(file);
     }
 
-    /// How many files wait.
+    /// Returns the number of waiting files.
     pub fn len(&self) -> usize {
         self.ranks.len()
     }
 
-    /// Nothing more will be built.
+    /// Ends the work: nothing more will be built.
     pub fn close(&mut self) {
         self.is_closed = true;
     }
@@ -175,7 +175,7 @@ mod tests {
         std::iter::from_fn(|| pop(&mut queue, Duty::Any).map(|job| job.file.0)).collect()
     }
 
-    /// The table of a file of root that a user's programs need.
+    /// A request for the table of a file of root that a user's programs need.
     fn wanted(file: u32, user: u32, hotness: u64) -> Job {
         Job {
             file: ModuleId(file),
@@ -290,7 +290,7 @@ mod tests {
         let push = |queue: &mut Queue, file, user, hotness| {
             assert_eq!(queue.push(wanted(file, user, hotness)), None);
         };
-        // Somebody maps files of everybody and is sampled all the time.
+        // One user maps files of everybody and is sampled all the time.
         for file in 1..=100 {
             push(&mut queue, file, 7, 500);
         }

@@ -1,5 +1,5 @@
-//! From a file to its table: from the cache, or made anew by a process without rights, where there
-//! are such.
+//! Gets the table of a file: from the cache, or newly made by a process without rights, if there
+//! are such processes.
 
 use super::make::{Made, make, no_table};
 use super::{Content, elsewhere};
@@ -17,14 +17,14 @@ use symbolize::python::Trampoline;
 use symbolize::source::Source;
 use symbolize::{FileSource, Files, OpenError};
 
-/// A table, and what to keep it under if it is new.
+/// A table, and its cache key if it is new.
 pub struct Found {
     pub table: FileTable,
     pub new_key: Option<CacheKey>,
 }
 
-/// The table of a file: from the cache, or else from its unwind information.
-/// A file with more than `information_bytes` of unwind information has none.
+/// Returns the table of a file: from the cache, or else from its unwind information. An error for a
+/// file with more than `information_bytes` of unwind information.
 pub fn table(
     content: &Content,
     cache: Option<&Cache>,
@@ -80,12 +80,12 @@ pub fn table(
     let Made { table, is_complete } = made?;
     Ok(Found {
         table,
-        // What is missing may be there the next time.
+        // Missing files may be available the next time.
         new_key: key.filter(|_| is_complete),
     })
 }
 
-/// How much unwind information the file itself has.
+/// Returns the size of the unwind information in the file itself.
 fn unwind_bytes(object: &Object) -> u64 {
     let sections = [&b".eh_frame"[..], b".debug_frame", b".gopclntab"];
     let found = sections

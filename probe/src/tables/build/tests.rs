@@ -98,7 +98,7 @@ fn the_second_time_it_is_in_the_cache() {
     assert_eq!(first, second);
 }
 
-/// Nobody takes the tables; memory must not grow, and the end must come.
+/// No tables are taken; memory must not grow, and the threads must end.
 #[test]
 fn tables_that_nobody_takes_hold_up_the_work() {
     let builder = Builder::start(None, &Limits::default()).unwrap();
@@ -116,7 +116,7 @@ fn tables_that_nobody_takes_hold_up_the_work() {
     assert_eq!(shared.strong_count(), 0);
 }
 
-/// Answers orders in this process, as one without rights would.
+/// Performs orders in this process, like a parser without rights.
 #[derive(Debug)]
 struct Here;
 
@@ -149,7 +149,7 @@ fn a_table_made_elsewhere_is_the_same() {
     assert_eq!(table(&own(), &elsewhere).as_ref(), Ok(&made));
     let cut = tempfile::NamedTempFile::new().unwrap();
     let own = std::fs::read("/proc/self/exe").unwrap();
-    // Headers lie at the end, and are gone.
+    // Section headers are at the end, and so are missing.
     std::fs::write(cut.path(), &own[..own.len() / 2]).unwrap();
     let cut = file(cut.path());
     assert_eq!(table(&cut, &elsewhere), table(&cut, &here));

@@ -1,14 +1,14 @@
-//! A 64-bit checksum, eight bytes at a time.
+//! A 64-bit checksum, computed over eight bytes at a time.
 //!
-//! Each step is a bijection of the state and of the word, so that a change in
-//! one word always changes the sum. It protects from broken disks, not from
-//! people: those are kept out by the rights of the directory.
+//! Each step is a bijection of the state and of the word, so that a change in one word always
+//! changes the sum. It protects against broken disks, not against attackers: those are excluded by
+//! the permissions of the directory.
 
 /// Odd numbers without pattern, from the golden ratio and from the finalizer
 /// of MurmurHash3.
 const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xff51_afd7_ed55_8ccd];
 
-/// The checksum of some bytes.
+/// Returns the checksum of some bytes.
 pub fn of(bytes: &[u8]) -> u64 {
     let mut sum = Running::default();
     sum.add(bytes);
@@ -19,13 +19,13 @@ pub fn of(bytes: &[u8]) -> u64 {
 #[derive(Debug, Default)]
 pub struct Running {
     state: u64,
-    /// What came behind the last whole word.
+    /// The bytes after the last whole word.
     rest: [u8; 8],
     length: u64,
 }
 
 impl Running {
-    /// Adds the bytes that follow.
+    /// Adds the next bytes.
     pub fn add(&mut self, mut bytes: &[u8]) {
         let filled = (self.length % 8) as usize;
         self.length += bytes.len() as u64;
@@ -46,14 +46,14 @@ impl Running {
         self.rest[..rest.len()].copy_from_slice(rest);
     }
 
-    /// The checksum of all bytes.
+    /// Returns the checksum of all bytes.
     pub fn finish(self) -> u64 {
         step(step(self.state, u64::from_le_bytes(self.rest)), self.length)
     }
 }
 
-/// Twice, because one product leaves a change of the highest bit where it is,
-/// and the next word could take it back.
+/// Multiplies twice, because one product does not spread a change of the highest bit, and the next
+/// word could undo it.
 fn step(state: u64, word: u64) -> u64 {
     let state = (state ^ word).wrapping_mul(FACTORS[0]);
     let state = (state ^ state >> 32).wrapping_mul(FACTORS[1]);
@@ -77,7 +77,7 @@ mod tests {
         for length in 0..bytes.len() {
             assert!(sums.insert(of(&bytes[..length])), "length {length}");
         }
-        // The shorter ones are above.
+        // The shorter ones are tested above.
         let zeros = [0; 64];
         assert!((2..64).all(|length| sums.insert(of(&zeros[..length]))));
     }

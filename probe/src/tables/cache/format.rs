@@ -1,4 +1,4 @@
-//! A table as a file of the cache, little-endian:
+//! The format of a table in a file of the cache, little-endian:
 //!
 //! ```text
 //! header    magic, version, lengths of the parts below, first page, checksum
@@ -9,7 +9,7 @@
 //! words     the page blocks: 4 bytes
 //! ```
 //!
-//! The checksum is over all of it but itself.
+//! The checksum covers everything but itself.
 
 use super::checksum;
 use crate::tables::dictionary::{extended_from_words, extended_to_words};
@@ -20,10 +20,10 @@ use std::io::Read;
 use symbolize::{Segment, Segments};
 
 const MAGIC: &[u8; 8] = b"PFUNWIND";
-/// Counts changes of this format and of what the words in it mean.
+/// Version of this format and of the meaning of its words.
 const VERSION: u32 = 5;
 
-/// Lengths of key, segments, rules, pages and words, and the first page.
+/// Number of header fields: lengths of key, segments, rules, pages and words, and the first page.
 const FIELDS: usize = 6;
 const CHECKSUM_AT: usize = MAGIC.len() + 4 + FIELDS * 4;
 const HEADER_BYTES: usize = CHECKSUM_AT + 8;
@@ -31,10 +31,10 @@ const HEADER_BYTES: usize = CHECKSUM_AT + 8;
 const SEGMENT_BYTES: usize = 24;
 const RULE_WORDS: usize = 5;
 
-/// The largest table with the largest dictionary.
+/// Maximum size of a file: the largest table with the largest dictionary.
 pub const FILE_BYTES_MAX: u64 = (TABLE_WORDS_MAX as u64 + (1 << 20)) * 4;
 
-/// The bytes of a table under its key.
+/// Encodes a table with its key.
 pub fn encode(table: &FileTable, key: &str) -> Vec<u8> {
     let segments: Vec<&Segment> = table.segments.iter().collect();
     let mut bytes = Vec::with_capacity(HEADER_BYTES + table.bytes() + (1 << 12));
@@ -66,7 +66,7 @@ pub fn encode(table: &FileTable, key: &str) -> Vec<u8> {
     bytes
 }
 
-/// Reads a table from a file of `length` bytes. `None` unless the file has exactly what `encode`
+/// Decodes a table from a file of `length` bytes. `None` unless the file has exactly what `encode`
 /// wrote for this key. The file is never in memory as a whole, only the table is.
 pub fn decode(file: impl Read, length: u64, key: &str) -> Option<FileTable> {
     let mut header = [0; HEADER_BYTES];
@@ -110,12 +110,12 @@ pub fn decode(file: impl Read, length: u64, key: &str) -> Option<FileTable> {
 /// Bytes that are read at once: a multiple of a word.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// What follows the header, and has not been read yet.
+/// The part of the file after the header that has not been read yet.
 struct Parts<F> {
     file: F,
-    /// Its bytes.
+    /// Number of bytes left.
     left: u64,
-    /// Of what has been read of it.
+    /// Checksum of what has been read.
     sum: checksum::Running,
 }
 
@@ -141,8 +141,8 @@ impl<F: Read> Parts<F> {
         Some(part)
     }
 
-    /// Returns the bytes of a part of `count` items of `bytes` each. `None` if the file has fewer, so
-    /// that no room is made for what a damaged header claims.
+    /// Returns the size of a part of `count` items of `bytes` each. `None` if the file has fewer,
+    /// so that no memory is allocated for what a damaged header claims.
     fn claim(&mut self, count: usize, bytes: usize) -> Option<usize> {
         let bytes = count.checked_mul(bytes)?;
         self.left = self.left.checked_sub(bytes as u64)?;
@@ -161,7 +161,7 @@ fn sum(bytes: &[u8]) -> u64 {
     both(checksum::of(before), checksum::of(after))
 }
 
-/// The checksum of a file, from those of the bytes before and behind the place where it is kept.
+/// Combines the checksums of the bytes before and after the checksum's own place.
 fn both(before: u64, after: u64) -> u64 {
     before ^ after.rotate_left(1)
 }
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn a_right_sum_over_nonsense_is_not_enough() {
         let mut bytes = encode(&table(3), "key");
-        // The last row numbers a rule that there is not.
+        // The last row has the number of a rule that does not exist.
         let last = bytes.len() - 4;
         bytes[last] = 99;
         let sum = sum(&bytes);

@@ -6,7 +6,7 @@ use symbolize::source::Source;
 use symbolize::unwind::{RbpRule, Register, Row, RuleId, UnwindRule};
 use symbolize::{Segment, Segments};
 
-/// A table with so many rules, of both kinds.
+/// A table with `rules` rules, of both kinds.
 pub fn table(rules: u16) -> FileTable {
     let frame = |rule: u16| UnwindRule::frame(Register::Rsp, i32::from(rule) * 4, RbpRule::Same);
     let rules: Vec<UnwindRule> = [UnwindRule::Hole]
@@ -71,12 +71,12 @@ fn what_is_kept_and_under_which_name() {
     assert_eq!(name(FileId::gnu(&[])), None);
 }
 
-/// As rustc links them. The file's time says when it may be kept.
+/// Files without build-id are what rustc links. The file's time decides when it may be stored.
 #[test]
 fn a_file_without_build_id_is_kept_once_it_rests() {
-    // A small one: it is to be written in a moment, however busy the machine is.
+    // A small file, so that it is written within a moment, however busy the machine is.
     let mut bytes = std::fs::read("/bin/sh").unwrap();
-    // The note's owner, in every note that there is.
+    // The owner field of every note.
     let owners: Vec<usize> = (0..bytes.len() - 4)
         .filter(|at| &bytes[*at..at + 4] == b"GNU\0")
         .collect();
@@ -123,7 +123,7 @@ fn the_oldest_leave_first() {
     let cache = Cache::open(base.path(), bytes * 4).unwrap();
     for number in 1..=4 {
         cache.store(&key(number), &table(9));
-        // Uses within minutes of each other are as one.
+        // Uses within minutes of each other count as one.
         let path = leaf(base.path()).join(&key(number).name);
         let ago = Duration::from_secs(3600 * (10 - u64::from(number)));
         let file = std::fs::File::open(path).unwrap();

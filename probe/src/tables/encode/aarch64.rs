@@ -5,7 +5,7 @@ use probe_ebpf::rule::aarch64::{Frame, SCRATCH, base, saved};
 use probe_ebpf::rule::{Rule, kind};
 use symbolize::unwind::{Linked, Saved};
 
-/// The packed form; `UNSUPPORTED` for what neither form can say.
+/// Packs a frame; `UNSUPPORTED` if neither form can express it.
 pub fn encode(frame: &Linked) -> Packed {
     match word(frame) {
         Some(word) => Packed::Word(word),
@@ -13,8 +13,8 @@ pub fn encode(frame: &Linked) -> Packed {
     }
 }
 
-/// Packs a frame into the word of a rule. `None` if a word cannot say it: a word has `cfa = sp + 8n`
-/// or `cfa = x29 + 8n`, and saves nothing, x29 and x30 beside each other, or x30 alone.
+/// Packs a frame into the word of a rule. `None` if a word cannot express it: a word has `cfa = sp
+/// + 8n` or `cfa = x29 + 8n`, and saves nothing, x29 and x30 next to each other, or x30 alone.
 fn word(frame: &Linked) -> Option<Rule> {
     let kind = match base_number(frame.base)? {
         base::SP => kind::SP,
@@ -47,7 +47,7 @@ fn extended(frame: &Linked) -> Option<Frame> {
     })
 }
 
-/// `None` for a register that the walk does not know.
+/// Returns the number of a base register; `None` for a register that the walk does not have.
 fn base_number(register: u8) -> Option<u8> {
     match register {
         31 => Some(base::SP),
@@ -93,7 +93,7 @@ mod tests {
                 2,
             ),
             (frame(31, 16, Not, AtCfa(-16)), kind::SP, 2, saved::LINK, 2),
-            // The largest of each.
+            // The largest value of each.
             (
                 frame(31, 0x7fff8, Not, AtCfa(-0x7ff8)),
                 kind::SP,
@@ -110,7 +110,7 @@ mod tests {
     fn what_needs_more() {
         use Saved::{AtCfa, Not};
         for (register, offset, x29, x30) in [
-            // Apart, in the other order, or only x29.
+            // Saved apart, in the other order, or only x29.
             (31, 32, AtCfa(-32), AtCfa(-16)),
             (31, 32, AtCfa(-8), AtCfa(-16)),
             (31, 32, AtCfa(-16), Not),
@@ -132,7 +132,7 @@ mod tests {
             let packed = frame(register, offset, x29, x30);
             assert_eq!(packed, Packed::Extended(expected.pack()));
         }
-        // A register that is not kept.
+        // A register that the walk does not keep.
         assert_eq!(frame(21, 0, Not, Not), Packed::UNSUPPORTED);
     }
 }

@@ -10,7 +10,7 @@ fn rule(words: u32) -> UnwindRule {
     UnwindRule::frame(Register::Rsp, words as i32 * 8, RbpRule::Same)
 }
 
-/// From `(address, rule)`; there are rules 0..=8, and 0 is the hole.
+/// Builds a table from `(address, rule)`; the rules are 0..=8, and 0 is the hole.
 fn build(rows: &[(u32, u32)]) -> Result<FileTable, NoTable> {
     let rules: Vec<UnwindRule> = (0..9)
         .map(|number| match number {
@@ -29,7 +29,7 @@ fn row(start: u32, rule: u32) -> Row {
     }
 }
 
-/// A table in a pool that holds another one already, and a reader of it.
+/// Loads a table into a pool that already holds another one; also returns a reader of it.
 fn load(table: &FileTable) -> (Loaded, Reader) {
     let maps = TableMaps::in_memory();
     let mut pool = Pool::new(maps.chunks, 64 << 20);
@@ -46,7 +46,7 @@ fn load(table: &FileTable) -> (Loaded, Reader) {
     (loaded, reader)
 }
 
-/// The rule that the rows give an address.
+/// Returns the rule of an address, by a linear search of the rows.
 fn naive(rows: &[(u32, u32)], address: u32) -> Rule {
     let after = rows.partition_point(|(start, _)| *start <= address);
     let number = after.checked_sub(1).map_or(0, |index| rows[index].1);
@@ -60,7 +60,7 @@ fn naive(rows: &[(u32, u32)], address: u32) -> Rule {
     }
 }
 
-/// Every address in the given ranges has the rule that it should have.
+/// Checks that every one of these addresses has the expected rule.
 fn check(rows: &[(u32, u32)], addresses: impl Iterator<Item = u32>) {
     let (loaded, reader) = load(&build(rows).unwrap());
     let mapping = Mapping {

@@ -1,26 +1,26 @@
-//! Which process has which layout, which processes a layout has, which files are in
-//! any of them, and how much of the room each user has.
+//! Maps processes to layouts, layouts to processes, counts the layouts with each file, and the room
+//! that each user has.
 
 use crate::ids::ModuleId;
 use crate::tables::layout::Layout;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Which processes share a layout, and which was sampled last.
+/// The processes that share each layout, and the order in which processes were last sampled.
 #[derive(Debug)]
 pub struct Members {
-    /// A process with this many mappings, or more, is a large one (see `who_leaves`).
+    /// A process with at least this many mappings is a large one (see `who_leaves`).
     much: usize,
     by_tgid: HashMap<u32, Member>,
     by_layout: HashMap<Layout, Sharers>,
-    /// In how many layouts a file is.
+    /// Number of layouts that contain a file.
     files: HashMap<ModuleId, usize>,
     users: HashMap<u32, User>,
     /// The large processes.
     large: ByAge,
 }
 
-/// Processes with the time at which each was in use, the least recently used first. With thousands
-/// of processes, more than there is room for, one has to be found for each that comes.
+/// Processes with the time at which each was last used, the least recently used first. With
+/// thousands of processes, more than there is room for, one has to be found for each new one.
 type ByAge = BTreeSet<(u64, u32)>;
 
 /// The processes of a user.
@@ -37,15 +37,15 @@ struct Member {
     used_ns: u64,
 }
 
-/// The processes that share a layout, and the user that it is counted as: of the first
-/// one that had it.
+/// The processes that share a layout, and the user to whom it is charged: that of the first process
+/// that had it.
 #[derive(Debug)]
 struct Sharers {
     tgids: Vec<u32>,
     user: u32,
 }
 
-/// What the processes of a user have.
+/// The room that the processes of a user have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Use {
     pub mappings: usize,
@@ -53,7 +53,7 @@ pub struct Use {
 }
 
 impl Members {
-    /// Without processes. One with `much` mappings, or more, is to make room before others.
+    /// Starts without processes. A process with at least `much` mappings is evicted before others.
     pub fn new(much: usize) -> Self {
         Self {
             much,
@@ -98,7 +98,7 @@ impl Members {
         left
     }
 
-    /// Takes a process out, and returns the layout that it had.
+    /// Removes a process, and returns the layout that it had.
     pub fn leave(&mut self, tgid: u32) -> Option<Layout> {
         let Member {
             layout,
@@ -123,7 +123,7 @@ impl Members {
         Some(layout)
     }
 
-    /// The process was in use. False if it is not known.
+    /// Records that the process was used. Returns false if it is unknown.
     pub fn touch(&mut self, tgid: u32, now_ns: u64) -> bool {
         let Some(member) = self.by_tgid.get_mut(&tgid) else {
             return false;
@@ -140,12 +140,12 @@ impl Members {
         true
     }
 
-    /// The layout of a process, if it was published.
+    /// Returns the layout of a process, if it was published.
     pub fn layout_of(&self, tgid: u32) -> Option<&Layout> {
         self.by_tgid.get(&tgid).map(|member| &member.layout)
     }
 
-    /// The processes that have a layout.
+    /// Returns the processes that have a layout.
     pub fn of(&self, layout: &Layout) -> &[u32] {
         let sharers = self.by_layout.get(layout);
         sharers.map_or(&[], |sharers| &sharers.tgids)
@@ -156,24 +156,23 @@ impl Members {
         self.files.contains_key(&file)
     }
 
-    /// How many processes there are.
+    /// Returns the number of processes.
     pub fn processes(&self) -> usize {
         self.by_tgid.len()
     }
 
-    /// The user that a process is counted as.
+    /// Returns the user to whom a process is charged.
     pub fn user_of(&self, tgid: u32) -> Option<u32> {
         self.by_tgid.get(&tgid).map(|member| member.user)
     }
 
-    /// What the processes of a user have together.
+    /// Returns the room that the processes of a user have together.
     pub fn use_of(&self, user: u32) -> Use {
         self.users.get(&user).map(|of| of.has).unwrap_or_default()
     }
 
-    /// The process that is to make room. One of the user who has most, if that is more
-    /// than a share; else one that has much itself, if there is one. Of those the least
-    /// recently used.
+    /// Returns the process to evict: one of the user who has most, if that is more than a share;
+    /// else a large one, if there is one; else any. Of those the least recently used.
     pub fn who_leaves(&self, share: Use) -> Option<u32> {
         let is_over =
             |of: &&User| of.has.mappings > share.mappings || of.has.processes > share.processes;
@@ -208,7 +207,7 @@ impl Members {
     }
 }
 
-/// Each file once.
+/// Returns the files of a layout, each once.
 fn files_of(layout: &Layout) -> HashSet<ModuleId> {
     layout.iter().filter_map(|range| range.file).collect()
 }
@@ -220,7 +219,7 @@ mod tests {
     use std::hash::RandomState;
     use test_support::Random;
 
-    /// By looking at every process, as it is written in the comment of `who_leaves`.
+    /// Finds the process by looking at all of them, as the comment of `who_leaves` says.
     fn found_by_looking(members: &Members, share: Use) -> Option<(u64, u32)> {
         let over = members.users.iter().filter(|(_, of)| {
             of.has.mappings > share.mappings || of.has.processes > share.processes
@@ -274,7 +273,7 @@ mod tests {
             };
             let found = found_by_looking(&members, share);
             let leaves = members.who_leaves(share);
-            // Of users who have the same anyone's may leave.
+            // If several users have the same amount, a process of any of them may be evicted.
             let most: Vec<_> = members.users.values().map(|of| of.has).collect();
             let is_tie = most.iter().collect::<HashSet<_>>().len() < most.len();
             assert!(is_tie || leaves == found.map(|(_, tgid)| tgid), "{now_ns}");

@@ -1,4 +1,4 @@
-//! The places of lists in `MAPPINGS`.
+//! Allocates the places of lists in `MAPPINGS`.
 
 use crate::shared::Shared;
 use crate::tables::ranges::Ranges;
@@ -19,7 +19,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// All of the memory is free.
+    /// Makes a room in which all of the memory is free.
     pub fn new(memory: Arc<Shared>) -> Self {
         let mappings = memory.double_words().len() / MAPPING_DOUBLE_WORDS;
         // A list has 16 bits for the unit where it begins.
@@ -35,8 +35,7 @@ impl Room {
         }
     }
 
-    /// Writes a list; `None` if there is no room. Nobody reads it before it is
-    /// published.
+    /// Writes a list; `None` if there is no room. It is not read before it is published.
     pub fn write(&mut self, mappings: &[Mapping], generation: u32) -> Option<MappingList> {
         debug_assert!(mappings.len() <= PROCESS_MAPPINGS_MAX);
         let length = mappings.len() as u16;
@@ -52,7 +51,7 @@ impl Room {
         Some(MappingList::new(first, length, generation))
     }
 
-    /// The mappings of a list.
+    /// Returns the mappings of a list.
     pub fn read(&self, list: MappingList) -> Vec<Mapping> {
         let first = list.first() as usize;
         (first..first + list.length() as usize)
@@ -60,7 +59,7 @@ impl Room {
             .collect()
     }
 
-    /// Gives the place of a list back, for use after its rest.
+    /// Frees the place of a list, to be used again after its rest.
     pub fn free(&mut self, list: MappingList, now_ns: u64) {
         let Some(units) = units_of(list.length()) else {
             return;
@@ -70,7 +69,7 @@ impl Room {
         self.resting.push((first, units), now_ns);
     }
 
-    /// Makes room of what has rested long enough.
+    /// Frees the places that have rested long enough.
     pub fn sweep(&mut self, now_ns: u64) {
         while let Some((first, units)) = self.resting.pop(now_ns) {
             self.resting_units -= units;
@@ -78,7 +77,7 @@ impl Room {
         }
     }
 
-    /// Units that are free, or will be after their rest.
+    /// Returns the number of units that are free, or will be after their rest.
     pub fn available(&self) -> u32 {
         self.free.free() as u32 + self.resting_units
     }
@@ -88,19 +87,19 @@ impl Room {
         self.resting_units > 0
     }
 
-    /// Mappings that all lists can have together.
+    /// Returns the number of mappings that all lists can have together.
     pub fn mappings(&self) -> usize {
         self.units as usize * MAPPING_UNIT
     }
 
-    /// What should always be available: room for the longest list that there
-    /// may be.
+    /// Returns the number of units that should always be available: the room for the longest
+    /// possible list.
     pub fn reserve(&self) -> u32 {
         self.units / 8
     }
 }
 
-/// `None` for an empty list, which needs no place.
+/// Returns the number of units for a list; `None` for an empty list, which needs no place.
 pub fn units_of(length: u32) -> Option<u32> {
     (length > 0).then(|| length.div_ceil(MAPPING_UNIT as u32))
 }

@@ -10,7 +10,7 @@ const MAPPINGS: usize = 256;
 
 type Told = Arc<Mutex<HashMap<u32, MappingList>>>;
 
-/// `PROCESSES`, where the test can look into it.
+/// A replacement of `PROCESSES` that the test can read.
 struct Kernel(Told);
 
 impl Processes for Kernel {
@@ -46,7 +46,7 @@ impl Fixture {
     }
 
     fn publish(&mut self, tgid: u32, layout: &[MappedRange], now_ns: u64) {
-        // Each is of a user of its own.
+        // Each process belongs to a user of its own.
         self.publish_of(tgid, tgid, layout, now_ns);
     }
 
@@ -164,7 +164,7 @@ fn what_others_share_is_not_added_to() {
         fixture.publish(tgid, &layout(&[(10, 0)]), 0);
     }
     let shared = fixture.generation(7);
-    // Both load a library at the same address, but not the same one.
+    // Both load a library at the same address, but different ones.
     fixture.publish(7, &layout(&[(10, 0), (20, 1)]), 1);
     fixture.publish(8, &layout(&[(10, 0), (20, 2)]), 1);
     assert_ne!(fixture.generation(7), fixture.generation(8));
@@ -200,7 +200,7 @@ fn the_least_recently_used_make_room() {
         assert_eq!(fixture.told(tgid).unwrap().length(), 30);
     }
     fixture.lists.touch(1, 8);
-    // No room now, but soon.
+    // There is no room now, but soon.
     fixture.publish(8, &layout(&list(8)), 9);
     assert_eq!(fixture.told(8), None);
     assert!(fixture.told(1).is_some() && fixture.told(2).is_none());
@@ -210,7 +210,7 @@ fn the_least_recently_used_make_room() {
     assert_eq!((counts.evicted, counts.postponed), (1, 1));
 }
 
-/// 256 mappings: a share is 32 of them.
+/// With 256 mappings, a share is 32 of them.
 #[test]
 fn no_user_takes_the_room_that_others_want() {
     const MANY: u32 = 60_001;
@@ -223,11 +223,11 @@ fn no_user_takes_the_room_that_others_want() {
             refused.push(tgid);
         }
     }
-    // What is refused is not walked by anything, and its stack is not copied.
+    // Refused processes are not walked, and their stacks are not copied.
     assert_eq!(refused, (7..=20).collect::<Vec<_>>());
     assert_eq!(fixture.read(fixture.told(20).unwrap())[0].end, 2);
     assert_eq!(fixture.lists.counts().over_share, 14);
-    // Others find their share in place, and what they take is made up for.
+    // Other users get their share at once, and room is made to replace it.
     for (tgid, now_ns) in [(31, REST_NS), (32, 3 * REST_NS), (33, 5 * REST_NS)] {
         assert!(fixture.publish_of(tgid, tgid, &list(tgid), now_ns));
         assert_eq!(fixture.told(tgid).unwrap().length(), 30, "{tgid}");
@@ -239,7 +239,7 @@ fn no_user_takes_the_room_that_others_want() {
     // One process of a user is within the share, however many others have.
     assert!(fixture.publish_of(OTHER, 50, &list(50), 9 * REST_NS));
     assert!(fixture.told(50).is_some());
-    // There is room again when others are gone.
+    // There is room again when the others are gone.
     for tgid in 31..=33 {
         fixture.lists.unpublish(tgid, 10 * REST_NS);
     }
@@ -281,9 +281,9 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens: a list is what its process has; a place is not written
-    /// again before its rest is over; and an address means the same for as long
-    /// as a generation lives, in all processes that have it.
+    /// Invariants under all operations: a list is what its process has; a place is not written
+    /// again before its rest is over; and an address has the same rule as long as a generation
+    /// lives, in all processes that have it.
     #[test]
     fn lists_rest_and_generations_mean_one_thing(steps in proptest::collection::vec(step(), 1..80)) {
         let mut fixture = Fixture::new();

@@ -14,12 +14,11 @@ use std::sync::Arc;
 /// `BPF_F_MMAPABLE` of `enum bpf_map_flags`.
 const MMAPABLE: u32 = 1 << 10;
 
-/// Not a struct around the words: up to Linux 6.1 the array of maps refuses
-/// inner maps that the kernel knows a struct type of, or does not, unlike its
-/// template.
+/// The words are not in a struct: up to Linux 6.1 the array of maps refuses inner maps for which
+/// the kernel knows a struct type and the template has none, or the reverse.
 type ChunkMap = Array<MapData, [u32; CHUNK_WORDS]>;
 
-/// Maps the BPF maps into our memory.
+/// Maps the BPF maps into the memory of this process.
 pub fn open(maps: BpfMaps) -> io::Result<TableMaps> {
     Ok(TableMaps {
         rules: Arc::new(shared(&maps.rules, RULES_BYTES)?),
@@ -44,14 +43,14 @@ fn shared(map: &Map, bytes: usize) -> io::Result<Shared> {
 
 struct BpfChunks {
     chunks: Map,
-    /// Their memory is mapped, which would be enough for us. But programs that are loaded
-    /// later (`events/call/point.rs`) name their maps by these descriptors.
+    /// Their memory is mapped, which would be enough here. But programs that are loaded later
+    /// (`events/call/point.rs`) refer to their maps by these descriptors.
     _open: [Map; 3],
 }
 
 impl Chunks for BpfChunks {
-    // The kernel waits for running programs before it returns from changes of
-    // an array of maps: some 10 ms, asleep.
+    // The kernel waits for running programs before it returns from changes of an array of maps,
+    // some 10 ms, in which the thread sleeps.
     fn create(&mut self, index: u32) -> io::Result<Chunk> {
         let chunk = ChunkMap::create(1, MMAPABLE).map_err(io_error)?;
         ArrayOfMaps::<_, ChunkMap>::try_from(&mut self.chunks)
@@ -91,10 +90,10 @@ fn io_error(error: MapError) -> io::Error {
     }
 }
 
-/// `BPF_MAP_DELETE_ELEM`, which aya has not got for arrays of maps.
+/// Calls `BPF_MAP_DELETE_ELEM`, which aya lacks for arrays of maps.
 fn delete_element(map: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     const BPF_MAP_DELETE_ELEM: u32 = 3;
-    /// The arm of `union bpf_attr` for commands on elements.
+    /// The fields of `union bpf_attr` for commands on elements.
     #[repr(C)]
     struct Attributes {
         map_fd: u32,

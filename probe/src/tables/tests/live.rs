@@ -1,4 +1,4 @@
-//! The real maps, made here: no BPF program is needed. Wants rights for BPF.
+//! Tests with real maps, which need no BPF program, but rights for BPF.
 
 use super::*;
 use crate::bpf_call::bpf;
@@ -34,7 +34,7 @@ fn array<const N: usize, T: aya::Pod>() -> Result<MapData, MapError> {
     Ok(again(array.map()))
 }
 
-/// `None`, and a word about it, without the rights.
+/// Makes the maps; without the rights returns `None`, and says so.
 fn maps() -> Option<Maps> {
     let rules = match array::<RULES_MAX, u32>() {
         Ok(rules) => rules,
@@ -61,7 +61,7 @@ fn maps() -> Option<Maps> {
     })
 }
 
-/// `BPF_MAP_CREATE` of an array of maps, which aya only does for an object.
+/// Makes an array of maps with `BPF_MAP_CREATE`; aya can only make those of an object.
 fn array_of_maps(template: &MapData) -> OwnedFd {
     const BPF_MAP_CREATE: u32 = 0;
     const BPF_MAP_TYPE_ARRAY_OF_MAPS: u32 = 12;
@@ -90,7 +90,7 @@ fn what_was_written_is_in_the_maps() {
     wait(&mut tables, 0);
     check_own_rules(&tables, 1);
 
-    // The same through system calls.
+    // Reads the same through system calls.
     let processes = HashMap::<_, u32, u64>::try_from(maps.processes).unwrap();
     let list = tables.list_of(1).unwrap();
     assert_eq!(processes.get(&1, 0).unwrap(), list.0);
@@ -122,19 +122,19 @@ fn what_was_written_is_in_the_maps() {
     assert!(matches!(processes.get(&1, 0), Err(MapError::KeyNotFound)));
     tables.sweep(2);
     tables.sweep(2 + PATIENCE_NS);
-    // One chunk each time.
+    // Each call removes one chunk.
     for _ in 0..tables.stats().chunks {
         tables.sweep(2 + PATIENCE_NS + REST_NS);
     }
     assert_eq!(tables.stats().chunks, 0);
     assert!(matches!(chunk_of(handle.table), Err(MapError::KeyNotFound)));
     drop(chunk);
-    // A look from before may still be held.
+    // An earlier view may still be in use.
     assert_ne!(probe_ebpf::table::Words::word(&reader, handle.table), 0);
 }
 
-/// The value of element 0, by `BPF_MAP_LOOKUP_ELEM`: a megabyte is too much for
-/// the stack that `Array::get` would use.
+/// Returns the value of element 0, by `BPF_MAP_LOOKUP_ELEM`: a megabyte is too much for the stack
+/// that `Array::get` would use.
 fn read(map: &MapData, bytes: usize) -> Vec<u32> {
     const BPF_MAP_LOOKUP_ELEM: u32 = 1;
     let mut words = vec![0_u32; bytes / 4];

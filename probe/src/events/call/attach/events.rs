@@ -11,9 +11,9 @@ const PMU: &str = "/sys/bus/event_source/devices/uprobe";
 #[derive(Debug)]
 pub struct Events {
     kind: u32,
-    /// The bit of `config` that asks for the ends of calls.
+    /// The bit of `config` that requests the ends of calls.
     end_bit: u64,
-    /// By how much the place of a semaphore is shifted in `config`. `None` before Linux 4.20.
+    /// Position of a semaphore's offset in `config`. `None` before Linux 4.20.
     semaphore_shift: Option<u32>,
 }
 
@@ -52,7 +52,7 @@ impl Events {
     ) -> Result<(), AttachError> {
         let semaphore = match (place.semaphore, self.semaphore_shift) {
             (None, _) => 0,
-            // It has 32 bits.
+            // The field has 32 bits.
             (Some(place), Some(shift)) if u32::try_from(place).is_ok() => place << shift,
             (Some(_), _) => return Err(AttachError::Semaphore),
         };
@@ -70,7 +70,7 @@ impl Events {
         };
         let attach = |process| {
             let event = match process {
-                // Hits count on whichever CPU they are; the event wants one.
+                // Hits are counted on every CPU, although the event requires one.
                 None => PerfEvent::open(attributes, Tasks::All, 0),
                 Some(pid) => PerfEvent::open_anywhere(attributes, pid),
             }?;
@@ -88,7 +88,7 @@ impl Events {
     }
 }
 
-/// Where in `config` the place of a semaphore goes: `config:32-63`.
+/// Reads the position of a semaphore's offset in `config`: `config:32-63`.
 fn semaphore_shift() -> Option<u32> {
     let bits = fs::read_to_string(format!("{PMU}/format/ref_ctr_offset")).ok()?;
     let (first, _) = bits.trim().strip_prefix("config:")?.split_once('-')?;

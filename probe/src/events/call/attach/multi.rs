@@ -1,9 +1,8 @@
 //! One link for several breakpoints of a file.
 //!
-//! The kernel runs the program without a perf event in between. It has had such links since
-//! Linux 6.6, but one that was narrowed to a process counted the hits of its first thread only,
-//! and later missed those of some children: right since 6.12 (commits 46ba0e49b642 and
-//! 900f362e2062).
+//! The kernel runs the program without a perf event in between. Linux has such links since 6.6, but
+//! one that was restricted to a process counted the hits of its first thread only, and later missed
+//! those of some children. Since 6.12 they are correct (commits 46ba0e49b642 and 900f362e2062).
 
 use super::{BorrowedFd, Link, ProbedInstruction, Scope, When, each_process};
 use crate::bpf_call::{UPROBE_MULTI, descriptor};
@@ -15,7 +14,7 @@ use std::os::fd::AsRawFd as _;
 const LINK_CREATE: u32 = 28;
 const RETURNS: u32 = 1;
 
-/// The arm of this command.
+/// `union bpf_attr` of this command.
 #[repr(C)]
 #[derive(Default)]
 struct LinkCreate {
@@ -45,7 +44,7 @@ pub fn attach(
     let words = |word: fn(&ProbedInstruction) -> u64| places.iter().map(word).collect::<Vec<u64>>();
     let offsets = words(|place| place.offset);
     let cookies = words(|place| place.cookie.0);
-    // 0 is no place of a counter: there the file begins.
+    // 0 stands for no semaphore, as no counter is at the beginning of a file.
     let semaphores = words(|place| place.semaphore.unwrap_or(0));
     let has_semaphores = semaphores.iter().any(|place| *place != 0);
     let attach = |process: Option<u32>| {

@@ -1,12 +1,12 @@
-//! *Shadow stacks* (CET): a second stack of return addresses, which only calls, returns and
-//! the kernel write to. A `ret` that finds another address there ends the process.
+//! *Shadow stacks* (CET): a second stack of return addresses, which only calls, returns and the
+//! kernel can write to. A `ret` to an address that differs from the one there kills the process.
 //!
-//! A process has them if its program asked for them at its start. Which process will hit a
-//! breakpoint is not known before, so that one of this machine is enough to be cautious.
+//! A process uses them if its program requested them at its start. It is unknown in advance which
+//! process will hit a breakpoint, so one such process on this machine is enough to be careful.
 
 use std::fs;
 
-/// Processes that are asked.
+/// Maximum number of processes that are checked.
 const PROCESSES_MAX: usize = 10_000;
 
 /// Whether any process of this machine uses them.
@@ -15,7 +15,7 @@ pub fn are_used() -> bool {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         pids.take(PROCESSES_MAX).any(|pid| {
-            // One that cannot be read has ended.
+            // If it cannot be read, the process has ended.
             let status = fs::read_to_string(format!("/proc/{pid}/status"));
             status.is_ok_and(|status| has_shadow_stack(&status))
         }) || is_asked_for()
@@ -32,13 +32,13 @@ fn can_be_used() -> bool {
     })
 }
 
-/// Whether a command that we start may have them: its C library is told so by a variable.
+/// Whether a command that we start may use them: a variable for its C library requests it.
 fn is_asked_for() -> bool {
     let tunables = std::env::var_os("GLIBC_TUNABLES").unwrap_or_default();
     tunables.to_string_lossy().contains("x86_shstk")
 }
 
-/// Whether a process uses them, by what `/proc/PID/status` says of it.
+/// Whether a process uses them, according to its `/proc/PID/status`.
 fn has_shadow_stack(status: &str) -> bool {
     let mut lines = status.lines();
     let features = lines.find_map(|line| line.strip_prefix("x86_Thread_features:"));
@@ -53,10 +53,10 @@ mod tests {
     fn a_process_says_whether_it_has_one() {
         let with = "Name:\tcat\nx86_Thread_features:\tshstk wrss \nx86_Thread_features_locked:\t\n";
         assert!(has_shadow_stack(with));
-        // It could not have one any more.
+        // The process can no longer get a shadow stack.
         let locked = "Name:\tcat\nx86_Thread_features:\t\nx86_Thread_features_locked:\tshstk \n";
         assert!(!has_shadow_stack(locked));
-        // Before Linux 6.6, and a program that is called so.
+        // Before Linux 6.6, and a program with such a name.
         assert!(!has_shadow_stack(
             "Name:\tx86_Thread_features: shstk\nSeccomp:\t0\n"
         ));

@@ -1,11 +1,10 @@
-//! Whether a filter of system calls (seccomp) ends a process whose return address was
-//! replaced.
+//! Whether a filter of system calls (seccomp) kills a process whose return address was replaced.
 //!
-//! Since Linux 6.11 the code to which the replaced address leads makes a system call of its
-//! own, `uretprobe`. A filter that lets nothing through but what it knows ends the process
-//! there, or has the call fail, which ends it as well. Since 6.14, and in later versions of
-//! 6.12 and 6.13, no filter is asked about that call. Distributions change their kernels, so
-//! that the version tells little: a child with a filter makes the call.
+//! Since Linux 6.11 the code at the replaced address makes a system call of its own, `uretprobe`. A
+//! filter that allows only known calls kills the process there, or makes the call fail, which kills
+//! it as well. Since 6.14, and in later versions of 6.12 and 6.13, filters do not see that call.
+//! Distributions change their kernels, so the version is not reliable: a child with a filter makes
+//! the call.
 //!
 //! ```text
 //! the child is ended by SIGILL      the kernel took the call, and saw that it is not its own
@@ -17,24 +16,24 @@
 use crate::confine::Filter;
 use std::io;
 
-/// `uretprobe` on x86-64. Others have no such call.
+/// Number of `uretprobe` on x86-64. Other machines have no such call.
 const URETPROBE: i64 = 335;
 
-/// What the filter lets the call fail with. The kernel gives no such number.
+/// The error with which the filter makes the call fail. The kernel does not use this number.
 const FILTERED: i32 = 4000;
 
-/// What a child has seen.
+/// The result of the call in a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Seen {
     /// The filter stopped the call.
     Filtered,
     /// There is no such call.
     NoSuchCall,
-    /// The kernel took it, whatever it did then.
+    /// The kernel handled it, whatever it did then.
     Taken,
 }
 
-/// Makes the trial. Where that is not possible the answer is no.
+/// Makes the trial. If that is not possible, the result is false.
 pub fn may_replace_return_addresses() -> bool {
     if !cfg!(target_arch = "x86_64") {
         return true;
@@ -55,8 +54,8 @@ fn judge(with_filter: io::Result<Seen>, without: impl FnOnce() -> io::Result<See
 
 /// Makes the call in a child.
 fn try_call(filter: Option<&Filter>) -> io::Result<Seen> {
-    // SAFETY: locks of other threads may be held for ever in the child. It makes system calls
-    // only: it allocates nothing, and takes no lock.
+    // SAFETY: locks of other threads may be held for ever in the child. It makes system calls only:
+    // it allocates nothing, and takes no lock.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => child(filter),
@@ -138,19 +137,19 @@ mod tests {
         assert!(judge(Ok(Seen::Taken), never));
         assert!(judge(Ok(Seen::Filtered), || Ok(Seen::NoSuchCall)));
         assert!(!judge(Ok(Seen::Filtered), || Ok(Seen::Taken)));
-        // A filter that we are under ourselves may stop it as well.
+        // A filter that applies to this process may block it as well.
         assert!(!judge(Ok(Seen::Filtered), failed));
         assert!(!judge(failed(), never));
     }
 
     #[test]
     fn a_child_sees_what_its_filter_does() {
-        // Any other call is stopped by a filter, and is taken without one.
+        // Any other call is blocked by a filter, and is handled without one.
         let filter = Filter::failing(URETPROBE, FILTERED).unwrap();
         let with = try_call(Some(&filter)).unwrap();
         let without = try_call(None).unwrap();
         assert_ne!(without, Seen::Filtered);
-        // Where there is no such call, the filter is asked all the same.
+        // If there is no such call, the filter sees it all the same.
         assert!(with == Seen::Filtered || without == Seen::Taken);
         assert_eq!(
             judge(Ok(with), || Ok(without)),

@@ -2,7 +2,7 @@ use super::super::look::sample_of;
 use super::*;
 
 const MS: u64 = 1_000_000;
-/// Waits so long stand for themselves.
+/// Waits of this length stand for themselves.
 const LONG_NS: u64 = 15 * MS;
 
 fn thread(delay_ns: Option<u64>) -> Thread {
@@ -26,7 +26,7 @@ fn totals(thread: &Thread) -> ThreadTotals {
     thread.totals(8, false, &Places::new())
 }
 
-/// Its states add up to its life.
+/// Checks that the times of its states add up to its life.
 #[track_caller]
 fn check_sum(totals: &ThreadTotals) {
     let lived = totals.until_ns - totals.since_ns;
@@ -80,7 +80,7 @@ fn a_short_wait_that_is_met_stands_for_those_before_it() {
     let ended = thread.take_ended(20 * MS, 10 * MS, false);
     let told: Vec<_> = ended.iter().map(|it| (it.ns, it.waits)).collect();
     assert_eq!(told, [(3 * MS, 3), (MS, 1)]);
-    // What is left comes when it ends.
+    // The rest is returned when it ends.
     let rest = thread.take_ended(20 * MS, 10 * MS, true);
     let rest: u64 = rest.iter().map(|ended| ended.ns).sum();
     assert_eq!(rest, MS);
@@ -91,7 +91,7 @@ fn short_waits_count_within_half_a_second() {
     let mut thread = thread(None);
     let mut told = 0;
     let period_ns = 100 * MS;
-    // Looks are so far apart that one in fifty is met: those before it must not pile up.
+    // Looks are so far apart that one wait in fifty is met: the waits before must not pile up.
     for nap in 0..400u64 {
         let begins = 5 * MS * nap + MS;
         thread.leave(begins, false);
@@ -123,7 +123,7 @@ fn a_look_counts_for_the_wait_that_it_was_in_and_for_no_other() {
         assert_eq!(totals(&thread).ns_in(WaitState::Other), 10 * MS);
         assert!(thread.take_ended(20 * MS, 10 * MS, false).is_empty());
     }
-    // It is of the next one, whose beginning is not settled yet.
+    // The look belongs to the next wait, whose beginning is not settled yet.
     thread.leave(10 * MS, false);
     assert!(
         thread
@@ -186,7 +186,7 @@ fn a_record_that_is_lost_breaks_no_sum() {
 fn sums_that_were_told_stay() {
     let mut thread = thread(None);
     thread.leave(10 * MS, false);
-    // It has just begun: a look may say what it is for.
+    // It has just begun: a look may find what it waits for.
     thread.settle(20 * MS, None, &Places::new());
     assert_eq!(totals(&thread).until_ns, 10 * MS);
     check_sum(&totals(&thread));
