@@ -1,24 +1,24 @@
 //! Questions about the machines whose samples are in a folder, or in the tables of a server.
 
-/// What is typed: where to look, which samples, and what the answer looks like.
+/// Parses arguments: where samples are, which are selected, and the format of the answer.
 mod arguments;
-/// Two sides compared.
+/// Compares two sides.
 mod diff;
-/// The stacks behind the numbers.
+/// Writes the selected stacks.
 mod flame;
-/// Where a function is hot.
+/// Lists the hosts on which a function is hot.
 mod hosts;
-/// What the hosts say of themselves.
+/// Reads what the hosts report about themselves.
 mod machines;
-/// Which values columns have, for who asks for one that none has.
+/// Suggests existing values when a selection is empty.
 mod nearby;
-/// An answer as a table, CSV or JSON.
+/// Prints an answer as a table, CSV or JSON.
 mod report;
-/// All that was asked for, in a few numbers.
+/// Totals of a selection.
 mod summary;
-/// Functions by their time.
+/// Lists functions by their time.
 mod top;
-/// Tables made of tables.
+/// Writes tables derived from other tables.
 mod write;
 
 pub use arguments::{Format, Source};
@@ -61,7 +61,7 @@ pub fn run(question: &Question) -> Result<(), Failure> {
     }
 }
 
-/// Whose SQL is to be written.
+/// Returns the SQL dialect of the selected engine.
 fn dialect(source: &Source) -> &'static dyn Dialect {
     match source.engine {
         EngineName::Embedded | EngineName::Ballista => &DataFusion,
@@ -71,12 +71,12 @@ fn dialect(source: &Source) -> &'static dyn Dialect {
     }
 }
 
-/// Whether the engine is the one that is built in.
+/// Whether the engine is the embedded one.
 fn is_embedded(source: &Source) -> bool {
     source.engine == EngineName::Embedded
 }
 
-/// The engine, ready to be asked about that time.
+/// Makes the engine for questions about that time.
 fn engine(source: &Source, span: Span) -> Result<Box<dyn Engine>, Failure> {
     match &source.engine {
         EngineName::Embedded => {

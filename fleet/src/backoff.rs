@@ -1,5 +1,5 @@
-//! How long to wait before something is tried again: *full jitter*, a random time up to a bound that
-//! doubles, from 1 s to 5 min. Machines that have lost a server together come back one by one.
+//! Computes how long to wait before a retry: *full jitter*, a random time up to a limit that
+//! doubles, from 1 s to 5 min. Machines that have lost a server together then come back one by one.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
@@ -7,28 +7,29 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_secs(1);
 const LAST: Duration = Duration::from_secs(300);
 
-/// Counts how often something has failed.
+/// Counts successive failures.
 #[derive(Debug, Default)]
 pub struct Backoff {
     failures: u32,
 }
 
 impl Backoff {
-    /// How long to wait after one more failure; at least as long as a server asks for.
+    /// Returns how long to wait after one more failure; at least as long as the server has
+    /// requested.
     pub fn next(&mut self, asked: Option<Duration>) -> Duration {
         let bound = LAST.min(FIRST.saturating_mul(1 << self.failures.min(16)));
         self.failures += 1;
-        // Each state of the standard library's hash is drawn anew.
+        // Each state of the standard library's hash is random.
         let drawn = RandomState::new().hash_one(self.failures) >> 32;
         let jitter = bound.mul_f64(drawn as f64 / f64::from(u32::MAX));
         match asked {
-            // All that were told the same time would come at the same moment.
+            // Clients that got the same time from a server would otherwise come at the same moment.
             Some(asked) => asked + jitter.min(FIRST),
             None => jitter,
         }
     }
 
-    /// It worked.
+    /// Resets the count after a success.
     pub fn reset(&mut self) {
         self.failures = 0;
     }

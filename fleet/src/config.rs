@@ -1,6 +1,6 @@
-//! The configuration of the shipper: a file of TOML, of which each mistake is one sentence.
+//! The configuration of the shipper: a TOML file. Each mistake is reported in one sentence.
 
-/// The file as it is written, before it is checked.
+/// Parses the file, and checks it.
 mod written;
 
 pub use written::is_this_machine;
@@ -9,18 +9,18 @@ use crate::failure::{Failure, shown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What the shipper does.
+/// The configuration of the shipper.
 #[derive(Debug)]
 pub struct Config {
     /// The folder into which the agent writes its windows.
     pub spool: PathBuf,
-    /// Where the shipper remembers how far each sink is.
+    /// The folder in which the shipper stores the position of each sink.
     pub state: PathBuf,
     pub labels: Labels,
     pub sinks: Vec<Sink>,
 }
 
-/// What is said of all windows of this host.
+/// The labels of all windows of this host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Labels {
     /// Empty if it was not given.
@@ -30,10 +30,10 @@ pub struct Labels {
     pub version: Version,
 }
 
-/// What is taken for the version of a service.
+/// The source of a service's version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Version {
-    /// This text; it may be empty.
+    /// This text, which may be empty.
     Text(String),
     /// The build-id of the program's file.
     BuildId,
@@ -45,15 +45,15 @@ impl Default for Version {
     }
 }
 
-/// Somewhere to send windows to.
+/// A destination of windows.
 #[derive(Debug)]
 pub struct Sink {
-    /// Names its cursor, and the sink in messages: letters, digits, `-` and `_`.
+    /// The name of the sink in messages and of its state file: letters, digits, `-` and `_`.
     pub name: String,
     pub kind: Kind,
 }
 
-/// What a sink speaks.
+/// The protocol of a sink.
 #[derive(Debug)]
 pub enum Kind {
     /// Pyroscope's push API.
@@ -63,13 +63,13 @@ pub enum Kind {
     /// Parquet files in a folder.
     Parquet {
         dir: PathBuf,
-        /// The windows of so much time are one file.
+        /// The time range of the windows in one file.
         roll: Duration,
     },
 }
 
 impl Kind {
-    /// Its word in the configuration.
+    /// Returns its name in the configuration.
     pub fn word(&self) -> &'static str {
         match self {
             Kind::Pyroscope(_) => "pyroscope",
@@ -79,22 +79,22 @@ impl Kind {
     }
 }
 
-/// A server that is spoken to over HTTP.
+/// A server that is accessed over HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
-    /// Without a slash at its end.
+    /// The URL, without a slash at its end.
     pub url: String,
-    /// Goes into the header `X-Scope-OrgID`; empty: none.
+    /// The value of the header `X-Scope-OrgID`; empty for none.
     pub tenant: String,
-    /// The file with the token of the header `Authorization`.
+    /// The file with the token for the header `Authorization`.
     pub token_file: Option<PathBuf>,
-    /// The certificates by which the server is known, instead of those of the system.
+    /// The certificates with which the server is verified, instead of those of the system.
     pub ca: Option<PathBuf>,
-    /// The certificate and the private key by which the server knows this host.
+    /// The client certificate and its private key.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// The longest file that is read.
+/// Maximum length of the file.
 const BYTES_MAX: u64 = 1 << 20;
 
 /// Reads and checks the file.

@@ -1,4 +1,4 @@
-//! Dates of the calendar in UTC, and times that are typed.
+//! Dates in UTC, and parsing of times.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,11 +6,11 @@ const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
 
-/// The date and the hour in UTC of a time in ms since 1970.
+/// Returns the date and the hour in UTC of a time in ms since 1970.
 pub fn date_and_hour(unix_ms: i64) -> (String, u32) {
     let hours = unix_ms.div_euclid(HOUR_MS);
     let (days, hour) = (hours.div_euclid(24), hours.rem_euclid(24) as u32);
-    // Days to a date, as in Howard Hinnant's "chrono-compatible low-level date algorithms".
+    // Days to date, as in Howard Hinnant's "chrono-compatible low-level date algorithms".
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let of_era = shifted.rem_euclid(146_097);
@@ -23,14 +23,15 @@ pub fn date_and_hour(unix_ms: i64) -> (String, u32) {
     (format!("{year:04}-{month:02}-{day:02}"), hour)
 }
 
-/// A time as people write it, to the second, in UTC: `2026-11-21 14:03:12`.
+/// Formats a time to the second, in UTC: `2026-11-21 14:03:12`.
 pub fn written(unix_ms: i64) -> String {
     let (date, hour) = date_and_hour(unix_ms);
     let seconds = unix_ms.div_euclid(1000).rem_euclid(3600);
     format!("{date} {hour:02}:{:02}:{:02}", seconds / 60, seconds % 60)
 }
 
-/// When a date begins, in ms since 1970; `None` for what is no date such as `2026-11-21`.
+/// Returns when a date such as `2026-11-21` begins, in ms since 1970; `None` if it is not a valid
+/// date.
 pub fn day_ms(date: &str) -> Option<i64> {
     let mut parts = date.split('-');
     let mut part = |digits: usize| -> Option<i64> {
@@ -42,19 +43,19 @@ pub fn day_ms(date: &str) -> Option<i64> {
     if parts.next().is_some() || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    // The other way round, by the same source.
+    // The reverse conversion, from the same source.
     let shifted_year = year - i64::from(month <= 2);
     let era = shifted_year.div_euclid(400);
     let year_of_era = shifted_year.rem_euclid(400);
     let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + of_year;
     let ms = (era * 146_097 + of_era - 719_468) * DAY_MS;
-    // The 31st of a month that has none is a day of the next one.
+    // The 31st of a month without one would become a day of the next month.
     (date_and_hour(ms).0 == date).then_some(ms)
 }
 
-/// Reads a time: `now`, a time ago (`90s`, `15m`, `1h`, `2d`), or a date with or without a time of day, in UTC
-/// (`2026-11-21`, `2026-11-21 14:03`, `2026-11-21T14:03:12Z`).
+/// Parses a time: `now`, a time ago (`90s`, `15m`, `1h`, `2d`), or a date with or without a time of
+/// day, in UTC (`2026-11-21`, `2026-11-21 14:03`, `2026-11-21T14:03:12Z`).
 pub fn read(text: &str, now_ms: i64) -> Result<i64, String> {
     let mistake = || {
         format!(
@@ -93,7 +94,7 @@ pub fn read(text: &str, now_ms: i64) -> Result<i64, String> {
     Ok(day + seconds * 1000)
 }
 
-/// This moment, in ms since 1970.
+/// Returns the current time, in ms since 1970.
 pub fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |it| it.as_millis() as i64)

@@ -1,10 +1,10 @@
-//! Windows as messages of the protocols that carry profiles.
+//! Encodes windows in the protocols for profiles.
 
-/// OpenTelemetry's profiles.
+/// Encodes OpenTelemetry's profiles.
 pub mod otlp;
-/// pprof, of which Pyroscope gets one for each service.
+/// Encodes pprof profiles, of which Pyroscope gets one for each service.
 pub mod pprof;
-/// Messages of protobuf as bytes.
+/// Encodes messages of protobuf.
 pub mod wire;
 
 use crate::window::{Window, ids};
@@ -12,9 +12,9 @@ use crate::window::{Window, ids};
 /// Some of the samples of a service, as they are sent in one profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// A place in the window's list of services.
+    /// Index in the window's list of services.
     pub service: usize,
-    /// Of the samples of that service, from this place to before that one.
+    /// Range of samples of that service: from this index, up to but excluding the next field.
     pub from: usize,
     pub to: usize,
 }
@@ -47,12 +47,12 @@ impl Piece {
         ])
     }
 
-    /// The samples: which stack, and how often.
+    /// Returns the samples: index of the stack, and value.
     pub fn samples(self, window: &Window) -> &[(u32, u64)] {
         &window.services[self.service].samples[self.from..self.to]
     }
 
-    /// A UUID of its own, the same each time that it is sent.
+    /// Returns a unique UUID, which is the same each time that the piece is sent.
     pub fn uuid(self, window: &Window) -> [u8; 16] {
         let service = &window.services[self.service];
         ids::uuid(&[

@@ -1,10 +1,10 @@
-//! What runs SQL: the engine that is built in, or a server.
+//! Engines that run SQL: the embedded one, or a server.
 
-/// ClickHouse, over HTTP.
+/// Queries ClickHouse over HTTP.
 mod clickhouse;
-/// DataFusion, in this process, on a folder of Parquet files.
+/// Runs DataFusion in this process on a folder of Parquet files.
 mod embedded;
-/// The files of a folder, each checked before anything is asked of it.
+/// The files of a folder, each of which is checked before any query.
 mod files;
 
 pub use clickhouse::{Address, ClickHouse};
@@ -14,16 +14,16 @@ pub use files::{Folder, Span, has_samples};
 use crate::failure::Failure;
 use crate::rows::Rows;
 
-/// The most bytes of texts and numbers that an answer may have: they are in memory together.
+/// Maximum bytes of texts and numbers in an answer, which is in memory as a whole.
 pub const ANSWER_BYTES_MAX: usize = 512 << 20;
 
-/// What runs SQL.
+/// An engine that runs SQL.
 pub trait Engine {
-    /// The answer to a statement.
+    /// Returns the result of a statement.
     fn rows(&self, sql: &str) -> Result<Rows, Failure>;
 }
 
-/// The failure of an answer that is too long.
+/// Makes the failure for an answer that is too long.
 fn too_long() -> Failure {
     Failure::failed(format!(
         "the answer has more than {} MB: ask for less time, one service or fewer rows",

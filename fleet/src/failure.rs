@@ -1,4 +1,4 @@
-//! How the program ends when something cannot be done: one sentence and an exit code.
+//! The end of the program after an error: one sentence and an exit code.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -11,19 +11,19 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// What was asked for failed: exit code 1.
+    /// Makes the failure of an operation: exit code 1.
     pub fn failed(sentence: impl Into<String>) -> Self {
         let sentence = sentence.into();
         Self { code: 1, sentence }
     }
 
-    /// What was typed, or is in the configuration, is not understood: exit code 2.
+    /// Makes the failure for an invalid command line or configuration: exit code 2.
     pub fn usage(sentence: impl Into<String>) -> Self {
         let sentence = sentence.into();
         Self { code: 2, sentence }
     }
 
-    /// It was ended by a signal: the exit code that shells give, 128 and its number.
+    /// Makes the failure after a signal: the exit code of shells, 128 plus its number.
     pub fn ended(signal: u8) -> Self {
         Self {
             code: 128 + signal,
@@ -31,13 +31,13 @@ impl Failure {
         }
     }
 
-    /// The same with what came of it before it.
+    /// Adds the subject of the error before it.
     pub fn about(self, what: impl fmt::Display) -> Self {
         let sentence = format!("{what}: {}", self.sentence);
         Self { sentence, ..self }
     }
 
-    /// The exit code.
+    /// Returns the exit code.
     pub fn code(&self) -> ExitCode {
         ExitCode::from(self.code)
     }
@@ -49,12 +49,12 @@ impl fmt::Display for Failure {
     }
 }
 
-/// A text from outside, as it can be printed in a sentence.
+/// Escapes a text from outside, so that it can be printed in a sentence.
 pub fn safe(text: &str) -> String {
     symbolize::sanitize(text.as_bytes()).into_owned()
 }
 
-/// A path, as it can be printed in a sentence.
+/// Formats a path, so that it can be printed in a sentence.
 pub fn shown(path: &std::path::Path) -> String {
     symbolize::sanitize(path.as_os_str().as_encoded_bytes()).into_owned()
 }

@@ -1,8 +1,8 @@
-//! Windows of a fleet that does not exist, for tests and measurements: they go through the same encoder as
-//! those of an agent. The same seed gives the same samples.
+//! Generates windows of an artificial fleet, for tests and measurements: they go through the same
+//! encoder as those of an agent. The same seed gives the same samples.
 //!
-//! A host has more of one function and less of another than the others have, as real ones do: samples of
-//! one host are alike. Stacks have weights by Zipf's law.
+//! A host has more of one function and less of another than other hosts, as real ones do, so
+//! samples of one host are correlated. Stacks are weighted by Zipf's law.
 
 use crate::config::Labels;
 use crate::sinks::parquet::{self, Known, TableFile};
@@ -10,42 +10,41 @@ use crate::window::{Frame, Function, Host, Kind, Service, Stack, Window, ids};
 use std::io;
 use std::path::Path;
 
-/// Samples a second of a busy CPU.
+/// Samples per second of a busy CPU.
 const RATE_HZ: u32 = 19;
 
 /// When the first window begins: 2026-11-21 14:00 UTC.
 const BEGIN_MS: i64 = 1_795_269_600_000;
 
-/// How much hosts differ in a function: the standard deviation of the logarithm of its weight.
+/// Variation of a function among hosts: the standard deviation of the logarithm of its weight.
 const HOSTS_DIFFER: f64 = 0.1;
 
-/// What is generated.
+/// The parameters of the fleet.
 #[derive(Debug, Clone)]
 pub struct Fleet {
     pub seed: u64,
     pub hosts: u32,
-    /// Windows of each host, each a minute.
+    /// Number of windows of each host, each a minute.
     pub windows: u32,
     pub services: u32,
-    /// Different stacks of each service; each ends in a function of its own.
+    /// Number of different stacks of each service; each ends in a function of its own.
     pub stacks: u32,
-    /// Samples of a service in a window.
+    /// Number of samples of a service in a window.
     pub samples: u32,
-    /// Versions: host number n has the one with number `n % versions`.
+    /// Number of versions: host n has version `n % versions`.
     pub versions: u32,
-    /// What part of the samples of the last version are in the function `planted` beside what it has
-    /// anyway.
+    /// Fraction of the samples of the last version that are additionally in the function `planted`.
     pub planted: f64,
 }
 
 impl Fleet {
-    /// Writes the files of all hosts. Returns how many rows of samples there are.
+    /// Writes the files of all hosts. Returns the number of rows of samples.
     pub fn write(&self, dir: &Path) -> io::Result<u64> {
         let mut rows = 0;
         for host in 0..self.hosts {
             let windows = self.windows_of(host);
             let mut known = Known::default();
-            // As with `roll = "15m"`.
+            // The same as with `roll = "15m"`.
             for (at, quarter) in windows.chunks(15).enumerate() {
                 let (date, hour) = crate::dates::date_and_hour(quarter[0].begin_ms);
                 let name = format!("host-{host:05}-5eed5eed5eed5eed-{:010}", at * 15 + 1);
@@ -63,7 +62,7 @@ impl Fleet {
         Ok(rows)
     }
 
-    /// All windows of a host.
+    /// Generates all windows of a host.
     fn windows_of(&self, host: u32) -> Vec<Window> {
         let mut random =
             Random(self.seed ^ (u64::from(host) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -110,8 +109,8 @@ impl Fleet {
         windows
     }
 
-    /// The frames and stacks of all services: a main function, one of ten in the middle that calls itself in
-    /// every third stack, and a leaf.
+    /// Generates the frames and stacks of all services: a main function, one of ten in the middle
+    /// that calls itself in every third stack, and a leaf.
     fn code(&self) -> (Vec<Frame>, Vec<Stack>) {
         let (mut frames, mut stacks) = (Vec::new(), Vec::new());
         for service in 0..self.services {
@@ -160,7 +159,7 @@ impl Fleet {
         (frames, stacks)
     }
 
-    /// Where in the sum of all weights each stack of a service ends, on one host.
+    /// Returns the cumulative weights of the stacks of a service on one host.
     fn weights(&self, planted: f64, random: &mut Random) -> Vec<f64> {
         let of = |rank: u32, random: &mut Random| {
             (f64::from(rank) + 1.0).powf(-1.1) * (HOSTS_DIFFER * random.normal()).exp()
@@ -178,7 +177,7 @@ impl Fleet {
         weights
     }
 
-    /// The samples of a service in a window.
+    /// Generates the samples of a service in a window.
     fn draw(&self, service: u32, weights: &[f64], random: &mut Random) -> Vec<(u32, u64)> {
         let mut counts = vec![0; weights.len()];
         let sum = weights.last().copied().unwrap_or(0.0);
@@ -193,7 +192,7 @@ impl Fleet {
     }
 }
 
-/// SplitMix64: numbers that depend on nothing but the seed.
+/// SplitMix64: random numbers that depend only on the seed.
 struct Random(u64);
 
 impl Random {
@@ -205,12 +204,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to below 1.
+    /// Returns a number from 0 to below 1.
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Of the normal distribution, by Box and Muller.
+    /// Returns a number of the normal distribution, by Box and Muller.
     fn normal(&mut self) -> f64 {
         let (a, b) = (1.0 - self.unit(), self.unit());
         (-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()

@@ -1,5 +1,6 @@
-//! ^C and SIGTERM while a question is answered. The first one ends what is under way in order, so that
-//! temporary files and half of a folder are removed; the second one ends the program at once.
+//! Handles ^C and SIGTERM while a question is answered. The first signal ends the work in an
+//! orderly way, so that temporary files and an incomplete folder are removed; the second one ends
+//! the program at once.
 
 use crate::failure::Failure;
 use std::sync::OnceLock;
@@ -8,14 +9,15 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// SIGINT and SIGTERM by their numbers, which shells add to 128.
+/// Numbers of SIGINT and SIGTERM, which shells add to 128.
 const INTERRUPTED: u8 = 2;
 const TERMINATED: u8 = 15;
 
-/// The signal that has come; 0: none.
+/// The signal that has arrived; 0 for none.
 static SIGNAL: OnceLock<watch::Receiver<u8>> = OnceLock::new();
 
-/// Starts the thread that waits for signals. Without it a signal ends the program at once.
+/// Starts the thread that waits for signals. If it cannot be started, a signal ends the program at
+/// once.
 pub fn watch() -> Result<(), Failure> {
     let failed =
         |error: std::io::Error| Failure::failed(format!("cannot wait for signals: {error}"));
@@ -49,7 +51,7 @@ pub fn watch() -> Result<(), Failure> {
     Ok(())
 }
 
-/// An error if a signal has come: between the parts of what takes long.
+/// Returns an error if a signal has arrived. Called between the steps of long operations.
 pub fn check() -> Result<(), Failure> {
     match SIGNAL.get().map(|it| *it.borrow()) {
         Some(number) if number != 0 => Err(Failure::ended(number)),
@@ -57,7 +59,7 @@ pub fn check() -> Result<(), Failure> {
     }
 }
 
-/// Waits for a signal, for ever if none comes. A signal that came before counts.
+/// Waits for a signal, for ever if none arrives. A signal that arrived before counts as well.
 pub async fn wait() -> Failure {
     if let Some(receiver) = SIGNAL.get() {
         let mut receiver = receiver.clone();

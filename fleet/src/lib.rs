@@ -1,26 +1,27 @@
-//! `proftop-fleet` sends what `proftop agent` has recorded on a machine to where the profiles of many
-//! machines are kept. It needs no rights but to read the agent's spool: sampling and sending are two
-//! programs, and a server that is slow, away or hostile has nothing to do with the one that has rights.
+//! `proftop-fleet` sends what `proftop agent` has recorded on a machine to a store for the profiles
+//! of many machines. It needs only the right to read the agent's spool: sampling and sending are
+//! separate programs, so that a server that is slow, unreachable or malicious cannot affect the
+//! privileged one.
 
 #![forbid(unsafe_code)]
 
-/// Questions about many machines.
+/// Answers questions about many machines.
 mod ask;
 mod backoff;
 pub mod config;
 mod dates;
 mod encode;
-/// What runs SQL.
+/// Engines that run SQL.
 mod engine;
 mod failure;
-/// Windows of a fleet that does not exist, for tests and measurements.
+/// Generates windows of an artificial fleet, for tests and measurements.
 pub mod generate;
-/// Signals.
+/// Handles signals.
 mod interrupt;
 mod output;
-/// What is given up before anything is sent.
+/// Drops rights before anything is sent.
 mod rights;
-/// Rows that an engine answers with.
+/// Rows of an engine's answer.
 mod rows;
 mod ship;
 pub mod sinks;
@@ -71,7 +72,7 @@ enum Task {
     Ask(Box<ask::Question>),
 }
 
-/// The program: reads what was typed, and returns its exit code.
+/// Runs the program: parses its arguments, and returns its exit code.
 pub fn main() -> ExitCode {
     let words = Words::parse();
     match run(words.task) {

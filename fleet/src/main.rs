@@ -1,4 +1,5 @@
-//! The program `proftop-fleet`. It is a library as well for its examples alone, which need its encoder.
+//! The program `proftop-fleet`. It is also a library, only for its examples, which need its
+//! encoder.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Standard output, which may be closed before everything was printed: `| head` is no mistake.
+//! Prints to standard output, which may be closed early: `| head` is not an error.
 
 use crate::failure::Failure;
 use std::io::{self, ErrorKind, Write as _};

@@ -1,9 +1,10 @@
-//! What is given up before anything is sent: capabilities, and ever having any again.
+//! Drops all capabilities before anything is sent, permanently.
 
 use crate::failure::Failure;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-/// Gives up all capabilities. An error for root, who has rights without them.
+/// Drops all capabilities. Returns an error for root, who has rights without them, unless
+/// `as_root`.
 pub fn give_up(as_root: bool) -> Result<(), Failure> {
     if rustix::process::geteuid().is_root() && !as_root {
         return Err(Failure::usage(

@@ -1,4 +1,4 @@
-//! Rows that an engine has answered with.
+//! Rows of an engine's answer.
 
 use crate::failure::Failure;
 
@@ -13,7 +13,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// The bytes that it has beside itself.
+    /// Bytes that it has allocated.
     pub fn bytes(&self) -> usize {
         match self {
             Cell::Text(text) => text.len(),
@@ -23,7 +23,7 @@ impl Cell {
     }
 }
 
-/// The answer to a question.
+/// The answer to a query.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rows {
     pub columns: Vec<String>,
@@ -31,13 +31,13 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Each row, to be asked by names of columns.
+    /// Iterates over the rows, whose values are accessed by column name.
     pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
         let columns = &self.columns;
         self.cells.iter().map(move |cells| Row { columns, cells })
     }
 
-    /// The row at a place that there is.
+    /// Returns the row at an existing index.
     pub fn row(&self, at: usize) -> Row<'_> {
         Row {
             columns: &self.columns,
@@ -45,7 +45,7 @@ impl Rows {
         }
     }
 
-    /// The only row; an error if the engine answered with another number of them.
+    /// Returns the only row; an error if the engine returned another number of rows.
     pub fn only(&self) -> Result<Row<'_>, Failure> {
         match &self.cells[..] {
             [_] => Ok(self.iter().next().expect("there is one")),
@@ -70,7 +70,7 @@ impl<'a> Row<'a> {
         at.and_then(|at| self.cells.get(at)).unwrap_or(&Cell::None)
     }
 
-    /// A text; empty if there is none.
+    /// Returns a text; empty if there is none.
     pub fn text(self, column: &str) -> &'a str {
         match self.cell(column) {
             Cell::Text(text) => text,
@@ -78,29 +78,29 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// A number; 0 if there is none, as sums of nothing are.
+    /// Returns a number; 0 if there is none, as for sums of nothing.
     pub fn number(self, column: &str) -> f64 {
         match self.cell(column) {
             Cell::Whole(number) => *number as f64,
             Cell::Number(number) => *number,
-            // Servers write what is wider than 53 bits as text.
+            // Servers send integers wider than 53 bits as text.
             Cell::Text(text) => text.parse().unwrap_or(0.0),
             Cell::None | Cell::List(_) => 0.0,
         }
     }
 
-    /// A whole number; 0 if there is none.
+    /// Returns an integer; 0 if there is none.
     pub fn whole(self, column: &str) -> u64 {
         match self.cell(column) {
             Cell::Whole(number) => *number,
             Cell::Text(text) => text.parse().unwrap_or(0),
-            // Sums of whole numbers that an engine makes decimals of.
+            // Sums of integers that an engine returns as decimals.
             Cell::Number(number) => number.round().max(0.0) as u64,
             Cell::None | Cell::List(_) => 0,
         }
     }
 
-    /// A list; empty if there is none.
+    /// Returns a list; empty if there is none.
     pub fn list(self, column: &str) -> &'a [u64] {
         match self.cell(column) {
             Cell::List(list) => list,

@@ -1,13 +1,13 @@
-//! The shipper: for each sink a thread that reads windows from the spool, one after the other, and sends
-//! them. A sink that is slow or away holds up no other one, and none of them the agent.
+//! The shipper: for each sink a thread that reads windows from the spool, one after the other, and
+//! sends them. A slow or unreachable sink delays neither the other sinks nor the agent.
 
-/// What is to be sent next.
+/// Finds the next window to send.
 mod queue;
 
 pub use queue::waiting;
-/// Windows to files of Parquet.
+/// Writes windows to files of Parquet.
 mod files;
-/// A window to a server.
+/// Sends a window to a server.
 mod push;
 
 use crate::config::{Config, Labels, Sink};
@@ -18,27 +18,27 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-/// How often the spool is looked at while there is nothing to send.
+/// How often the spool is read while there is nothing to send.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What a thread of a sink works with.
+/// What the thread of a sink works with.
 pub struct Shipper {
     pub name: String,
     pub spool: PathBuf,
     pub labels: Labels,
     pub state: SinkState,
-    /// To end when everything was sent, and to say so if it could not be.
+    /// Whether to end when everything was sent, with an error if that was not possible.
     pub is_once: bool,
 }
 
-/// What a sink did when it was its turn.
+/// The result of a step of a sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// Something was done, and more may be there.
+    /// Something was done, and there may be more.
     Done,
     /// There is nothing to do.
     Idle,
-    /// It has to wait before it tries again.
+    /// It has to wait for this time before the next attempt.
     Wait(Duration),
 }
 
@@ -58,7 +58,7 @@ impl Shipper {
         eprintln!("proftop-fleet: {}: {sentence}", self.name);
     }
 
-    /// Remembers why nothing is sent, and says it once.
+    /// Stores why nothing is sent, and prints it if it is new.
     pub fn fail(&mut self, why: &str) -> Result<(), Failure> {
         if self.state.set_error(why) {
             self.say(why);
@@ -67,7 +67,7 @@ impl Shipper {
     }
 }
 
-/// Sends until the process is ended; with `is_once`, until everything is sent that is there now.
+/// Sends until the process is ended; with `is_once`, until everything is sent that exists now.
 pub fn run(config: &Config, is_once: bool) -> Result<(), Failure> {
     if let Err(error) = std::fs::read_dir(&config.spool) {
         return Err(Failure::failed(format!(
@@ -75,7 +75,7 @@ pub fn run(config: &Config, is_once: bool) -> Result<(), Failure> {
             shown(&config.spool)
         )));
     }
-    // Whatever is wrong with a sink is said before any of them begins.
+    // Errors of any sink are reported before the first sink starts.
     let mut works: Vec<Work> = Vec::new();
     for sink in &config.sinks {
         let shipper = Shipper::new(config, sink, is_once)?;
@@ -95,7 +95,7 @@ pub fn run(config: &Config, is_once: bool) -> Result<(), Failure> {
     })
 }
 
-/// What a thread does.
+/// The work of a thread.
 enum Work {
     Push(Box<push::Push>),
     Files(Box<files::Files>),
@@ -123,7 +123,7 @@ impl Work {
     }
 }
 
-/// How a sink ends that was to send everything once.
+/// Returns the result of a sink that had to send everything once.
 fn end(shipper: &Shipper) -> Result<(), Failure> {
     match &shipper.state.memory.error {
         Some(why) => Err(Failure::failed(format!("{}: {why}", shipper.name))),

@@ -1,44 +1,46 @@
-//! Where windows are sent to.
+//! Destinations of windows.
 
 /// One connection to a server, with TLS and a token.
 pub mod http;
-/// OpenTelemetry's protocol.
+/// Sends OpenTelemetry's profiles.
 pub mod otlp;
-/// Files of Parquet.
+/// Writes files of Parquet.
 pub mod parquet;
-/// Pyroscope's push API.
+/// Sends to Pyroscope's push API.
 pub mod pyroscope;
-/// What may be sent to a server, in one request.
+/// Divides windows into requests to a server.
 pub mod server;
 
 use std::time::Duration;
 
-/// What became of a request, by the rules of docs/fleet.md.
+/// The result of a request, by the rules of docs/fleet.md.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was taken. Profiles that the server says it has refused are counted.
+    /// It was accepted, except for profiles that the server reports as refused.
     Taken { refused: u64 },
-    /// It may be taken later, not before this time.
+    /// It may be accepted later, not before this time.
     Later {
         after: Option<Duration>,
         why: String,
     },
-    /// It is too much at once.
+    /// It is too large for one request.
     TooLarge { why: String },
-    /// The server does not want what is in it, and will not want it later.
+    /// The server refuses its content, and would refuse it later as well.
     Refused { why: String },
-    /// The server takes nothing from us as it is set up: the URL, the token or the certificate.
+    /// The server refuses all requests with this configuration: the URL, the token or the
+    /// certificate is wrong.
     NotAllowed { why: String },
 }
 
-/// What became of a request, and how many bytes it had.
+/// The result of a request, and its size.
 pub struct Sent {
     pub outcome: Outcome,
     pub bytes: u64,
 }
 
-/// Decides by the status of an answer. 408, 429 and 5xx pass; 413 and 422 are about the size; what says
-/// that address or rights are wrong is a matter of the configuration, and no reason to give up samples.
+/// Returns the result for the status of an answer. 408, 429 and 5xx are temporary; 413 and 422 are
+/// about the size; statuses about a wrong address or missing rights concern the configuration, and
+/// are no reason to drop samples.
 pub fn by_status(status: u16, after: Option<Duration>, why: String) -> Outcome {
     match status {
         200..300 => Outcome::Taken { refused: 0 },

@@ -10,25 +10,26 @@ use std::path::{Path, PathBuf};
 const ID_DIGITS: usize = 16;
 const NUMBER_DIGITS: usize = 10;
 
-/// The longest `spool.json` that is read.
+/// Maximum length of `spool.json`.
 const MEMORY_BYTES_MAX: u64 = 4096;
 
-/// A window that is in the folder.
+/// A window in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Drawn when the folder was first used: numbers of another id are other numbers.
+    /// The random id of the spool, which was chosen when the folder was first used: numbers are
+    /// unique only together with it.
     pub id: String,
     pub number: u64,
     pub path: PathBuf,
 }
 
-/// What `spool.json` says of importance here.
+/// The part of `spool.json` that is used here.
 #[derive(Debug, Deserialize)]
 struct Memory {
     id: String,
 }
 
-/// Lists the windows in the order in which they are to be sent: those of earlier ids first.
+/// Lists the windows in the order in which they are sent: those of earlier ids first.
 pub fn list(folder: &Path) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for found in std::fs::read_dir(folder)? {
@@ -50,7 +51,7 @@ pub fn list(folder: &Path) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The id that the agent gives its windows now; `None` if that is not known.
+/// Returns the id that the agent uses now; `None` if it is unknown.
 fn current_id(folder: &Path) -> Option<String> {
     let path = folder.join("spool.json");
     let length = std::fs::symlink_metadata(&path).ok()?.len();
@@ -61,7 +62,7 @@ fn current_id(folder: &Path) -> Option<String> {
     Some(memory.id)
 }
 
-/// The id and the number of a window by the name of its file; `None` if it is no window.
+/// Returns the id and the number in the name of a window's file; `None` if it is not a window.
 fn read_name(name: &str) -> Option<(&str, u64)> {
     let (id, rest) = name.split_at_checked(ID_DIGITS)?;
     let (number, rest) = rest.strip_prefix('-')?.split_at_checked(NUMBER_DIGITS)?;

@@ -1,13 +1,14 @@
-//! The questions as SQL. Each is a file in `fleet/sql/`, the same for all engines but for the few words of
-//! its [`Dialect`]: subqueries, plain joins and sums, which every engine has had for long.
+//! The questions as SQL. Each is a file in `fleet/sql/`, the same for all engines except for the
+//! few words of its [`Dialect`]: subqueries, plain joins and sums, which every engine has had for a
+//! long time.
 
 /// ClickHouse.
 mod clickhouse;
 /// DataFusion, which is built in, and Ballista, which is DataFusion on many machines.
 mod datafusion;
-/// DuckDB, by which tests check the numbers.
+/// DuckDB, with which tests check the numbers.
 mod duckdb;
-/// Which samples are asked for.
+/// The selected samples.
 mod selection;
 /// Spark.
 mod spark;
@@ -18,30 +19,32 @@ pub use duckdb::DuckDb;
 pub use selection::{Column, Selection, check};
 pub use spark::Spark;
 
-/// What differs between engines.
+/// The differences between engines.
 pub trait Dialect {
-    /// A text as a literal. It has no control characters.
+    /// Returns a text as a literal. The text has no control characters.
     fn text(&self, text: &str) -> String;
 
-    /// The first element of the list `frames`, or something that is no frame if there is none.
+    /// Returns an expression for the first element of the list `frames`, or for something that is
+    /// not a frame if the list is empty.
     fn first(&self) -> &'static str;
 
-    /// The last element of the list `frames`.
+    /// Returns an expression for the last element of the list `frames`.
     fn last(&self) -> &'static str;
 
-    /// A row for each element of the list `frames`.
+    /// Returns a join with a row for each element of the list `frames`.
     fn each(&self) -> &'static str;
 
-    /// A statement that writes the rows of another one: to a file or folder of Parquet, or into a table of that
-    /// name where the engine has tables of its own. `place` has no control characters.
+    /// Returns a statement that writes the rows of another one: to a file or folder of Parquet, or
+    /// into a table of that name if the engine has tables of its own. `place` has no control
+    /// characters.
     fn write(&self, rows: &str, table: &str, place: &str) -> String;
 
-    /// Statements that make the tables of a folder known to the engine. Empty for engines whose tables exist
-    /// before a question is asked.
+    /// Returns statements that define the tables of a folder in the engine. Empty for engines whose
+    /// tables exist already.
     fn tables(&self, dir: &str) -> String;
 }
 
-/// The tables, and the files of each below a folder.
+/// The tables, and for each the pattern of its files below a folder.
 pub const TABLES: [(&str, &str); 4] = [
     ("samples", "samples/*/*/*.parquet"),
     ("stacks", "stacks/*/*.parquet"),
@@ -49,12 +52,13 @@ pub const TABLES: [(&str, &str); 4] = [
     ("hosts", "hosts/*/*.parquet"),
 ];
 
-/// What a sample stands for: seconds, or how often something happened where it stands for no time.
+/// The amount for which a sample stands: seconds, or a number of events if it does not stand for a
+/// time.
 const AMOUNT: &str =
     "CASE WHEN period_ns = 0 THEN 1e0 * value * weight ELSE 1e-9 * value * period_ns * weight END";
 
-/// A question whose places, `{{NAME}}`, are filled all at once, so that nothing that a user typed is ever
-/// taken for a place.
+/// A statement whose placeholders, `{{NAME}}`, are filled all at once, so that text from the user
+/// is never taken for a placeholder.
 pub struct Statement<'a> {
     dialect: &'a dyn Dialect,
     text: String,
@@ -62,7 +66,7 @@ pub struct Statement<'a> {
 }
 
 impl<'a> Statement<'a> {
-    /// Begins with the text of a file.
+    /// Starts with the text of a file.
     pub fn new(dialect: &'a dyn Dialect, text: &str) -> Self {
         let names = include_str!("../sql/names_of_frames.sql");
         let functions = include_str!("../sql/functions_of_stacks.sql");
@@ -80,13 +84,13 @@ impl<'a> Statement<'a> {
             .with("each", dialect.each())
     }
 
-    /// Puts a text, which is SQL, in a place.
+    /// Sets the text of a placeholder, which is SQL.
     pub fn with(mut self, place: &'static str, text: &str) -> Self {
         self.places.push((place, text.into()));
         self
     }
 
-    /// What samples are grouped by beside what the question itself groups by.
+    /// Sets the columns by which samples are grouped in addition to the question's own ones.
     pub fn by(self, by: &[Column]) -> Self {
         let mut keys = by.to_vec();
         if !keys.contains(&Column::Host) {
@@ -108,7 +112,7 @@ impl<'a> Statement<'a> {
             .with("group_by", &group)
     }
 
-    /// Which samples it is about.
+    /// Sets the selected samples.
     pub fn of(self, selection: &Selection) -> Self {
         let of_hosts = selection.condition_of_hosts(self.dialect);
         let wanted = selection.condition(self.dialect);
@@ -116,8 +120,8 @@ impl<'a> Statement<'a> {
             .with("where_hosts", &of_hosts)
     }
 
-    /// Which samples it is about, as a condition. If that is narrow, only stacks of these samples are
-    /// looked through.
+    /// Sets the condition of the selected samples. If it is narrow, only stacks of these samples
+    /// are searched.
     pub fn of_condition(self, wanted: &str, is_narrow: bool) -> Self {
         let of_stacks = if is_narrow {
             format!("\n    WHERE stack_id IN (SELECT stack_id FROM samples WHERE {wanted})")
@@ -127,7 +131,7 @@ impl<'a> Statement<'a> {
         self.with("where", wanted).with("of_stacks", &of_stacks)
     }
 
-    /// Restricts it to one function; `None`: it is about all.
+    /// Restricts the statement to one function; `None` for all functions.
     pub fn of_function(self, function: Option<&str>) -> Self {
         let condition = match function {
             Some(name) => format!("WHERE function = {} ", self.dialect.text(name)),
@@ -136,12 +140,12 @@ impl<'a> Statement<'a> {
         self.with("of_function", &condition)
     }
 
-    /// At most so many rows.
+    /// Sets the maximum number of rows.
     pub fn limit(self, rows: usize) -> Self {
         self.with("limit", &rows.to_string())
     }
 
-    /// The SQL.
+    /// Returns the SQL.
     pub fn finish(self) -> String {
         let mut pieces = self.text.split("{{");
         let mut sql = String::from(pieces.next().unwrap_or_default());
@@ -156,7 +160,7 @@ impl<'a> Statement<'a> {
     }
 }
 
-/// Puts a file in a place that has a line of its own, as far to the right as that is.
+/// Inserts a file at a placeholder that is alone on its line, with the same indentation.
 fn part(text: &str, place: &str, file: &str) -> String {
     let mut lines = Vec::new();
     for line in text.trim_end().lines() {

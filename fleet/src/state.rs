@@ -1,6 +1,6 @@
-//! What the shipper remembers of each sink: how far it is, and what became of what it was to send. A
-//! file for each sink, replaced in one step after each request or file, so that a shipper that was killed
-//! goes on at the next start where it was.
+//! The stored state of each sink: its position in the spool, and statistics. Each sink has a file,
+//! which is atomically replaced after each request or file, so that a shipper that was killed
+//! continues at the next start where it was.
 
 use crate::failure::{Failure, shown};
 use serde::{Deserialize, Serialize};
@@ -10,52 +10,52 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How many ids of earlier spools are remembered.
+/// Maximum number of remembered ids of earlier spools.
 const IDS_MAX: usize = 8;
 
-/// A sink's memory, and the file that has it.
+/// The state of a sink, and its file.
 #[derive(Debug)]
 pub struct SinkState {
     path: PathBuf,
     pub memory: Memory,
-    /// Held for as long as the shipper lives; `None` for one who only reads.
+    /// Lock that is held as long as the shipper lives; `None` for a reader.
     _lock: Option<File>,
 }
 
-/// What is in the file.
+/// The content of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     pub version: u32,
     /// For each id of a spool, the number of the next window.
     pub next: BTreeMap<String, u64>,
-    /// How many requests of that window were taken already.
+    /// Number of requests of that window that were already accepted.
     pub requests_done: u64,
-    /// What is being written to a folder.
+    /// The file that is being written to a folder.
     pub plan: Option<Plan>,
     pub counts: Counts,
-    /// Why nothing is sent at this time, and since when, in seconds since 1970.
+    /// Why nothing is sent now; and below, since when, in seconds since 1970.
     pub error: Option<String>,
     pub error_since: Option<u64>,
-    /// When something was taken last, in seconds since 1970.
+    /// Time of the last success, in seconds since 1970.
     pub taken_at: Option<u64>,
 }
 
-/// Windows that are being written to one file.
+/// The windows that are being written to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     pub id: String,
     pub first: u64,
     pub last: u64,
-    /// What they have altogether, to be counted when they are written.
+    /// Their totals, which are counted when they are written.
     pub windows: u64,
     pub samples: u64,
-    /// The date and the hour of its folder, and its name without ending.
+    /// The date of its folder; and below, the hour, and its name without ending.
     pub date: String,
     pub hour: u32,
     pub name: String,
 }
 
-/// What became of everything so far.
+/// Statistics of everything so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counts {
@@ -64,7 +64,7 @@ pub struct Counts {
     pub requests: u64,
     pub bytes: u64,
     pub samples: u64,
-    /// Windows that were not in the spool any more, or never.
+    /// Windows that were no longer in the spool, or never.
     pub lost: u64,
     /// Windows that were too old for the sink.
     pub expired: u64,
@@ -91,7 +91,7 @@ impl Default for Memory {
 }
 
 impl SinkState {
-    /// Opens a sink's memory to go on with it. An error if another shipper does.
+    /// Opens a sink's state for changes. Returns an error if another shipper has it open.
     pub fn open(folder: &Path, sink: &str) -> Result<Self, Failure> {
         let failed = |error: io::Error| {
             Failure::failed(format!(
@@ -113,7 +113,7 @@ impl SinkState {
         Ok(state)
     }
 
-    /// Reads a sink's memory.
+    /// Reads a sink's state.
     pub fn read(folder: &Path, sink: &str) -> Result<Self, Failure> {
         let path = folder.join(format!("{sink}.json"));
         let damaged = |why: String| {
@@ -142,7 +142,7 @@ impl SinkState {
         })
     }
 
-    /// Writes the memory in one step.
+    /// Atomically writes the state.
     pub fn write(&mut self) -> Result<(), Failure> {
         while self.memory.next.len() > IDS_MAX {
             self.memory.next.pop_first();
@@ -153,7 +153,7 @@ impl SinkState {
         })
     }
 
-    /// Remembers why nothing is sent. Returns true if that is new.
+    /// Stores why nothing is sent. Returns true if that is new.
     pub fn set_error(&mut self, why: &str) -> bool {
         let is_new = self.memory.error.as_deref() != Some(why);
         if is_new {
@@ -163,7 +163,7 @@ impl SinkState {
         is_new
     }
 
-    /// Something was taken. Returns true if nothing was before.
+    /// Records a success. Returns true if there was an error before.
     pub fn clear_error(&mut self) -> bool {
         self.memory.error_since = None;
         self.memory.taken_at = Some(now());
@@ -171,19 +171,19 @@ impl SinkState {
     }
 }
 
-/// Writes a file that has its name only once it is whole.
+/// Writes a file that gets its name only when it is complete.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut hidden = path.file_name().unwrap_or_default().to_owned();
     hidden.push(".part");
     let part = path.with_file_name(hidden);
     let mut file = File::create(&part)?;
     file.write_all(bytes)?;
-    // Otherwise a machine that crashes may have an empty file under the name.
+    // Without this, a machine that crashes may have an empty file under the name.
     file.sync_data()?;
     fs::rename(&part, path)
 }
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 pub fn now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.unwrap_or_default().as_secs()

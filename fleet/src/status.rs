@@ -1,4 +1,4 @@
-//! What became of everything that was to be sent: as the shipper remembers it, whether it runs or not.
+//! Prints the state of all sinks, as stored by the shipper, whether it runs or not.
 
 use crate::config::Config;
 use crate::failure::{Failure, safe};
@@ -13,18 +13,19 @@ use serde::Serialize;
 struct SinkStatus {
     name: String,
     r#type: &'static str,
-    /// Windows in the spool that are still to be sent; `None` if the spool cannot be looked into.
+    /// Number of windows in the spool that are still to be sent; `None` if the spool cannot be
+    /// read.
     waiting: Option<u64>,
     #[serde(flatten)]
     counts: Counts,
-    /// When something was taken last, in seconds since 1970.
+    /// Time of the last success, in seconds since 1970.
     taken_at: Option<u64>,
-    /// Why nothing is sent at this time, and since when.
+    /// Why nothing is sent now, and since when.
     error: Option<String>,
     error_since: Option<u64>,
 }
 
-/// Prints how each sink is.
+/// Prints the state of each sink.
 pub fn run(config: &Config, as_json: bool) -> Result<(), Failure> {
     let entries = spool::list(&config.spool);
     let mut sinks = Vec::new();

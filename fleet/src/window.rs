@@ -1,39 +1,39 @@
-//! A *window* as it is sent: what an agent has recorded on one host in a stretch of time, by service.
-//! It is read from a .pft, and is the same for all sinks.
+//! A *window*: what an agent has recorded on one host in a period of time, by service. It is read
+//! from a .pft, and is the same for all sinks.
 
-/// Numbers of frames and stacks that are the same on every host.
+/// Computes numbers of frames and stacks that are the same on every host.
 pub mod ids;
-/// A .pft as a window.
+/// Converts a .pft to a window.
 mod read;
-/// Which service a process belongs to.
+/// Finds the service of a process.
 mod service;
 
 pub use read::{Unreadable, read};
 
-/// What an agent has recorded in a stretch of time.
+/// What an agent has recorded in a period of time.
 #[derive(Debug, Default)]
 pub struct Window {
-    /// The id of the spool and the number there: no other window has both.
+    /// The id of the spool, which together with the number is unique.
     pub spool: String,
     pub number: u64,
     pub host: Host,
     /// When it begins, in ms since 1970, and how long it is.
     pub begin_ms: i64,
     pub duration_ms: u64,
-    /// Samples that were lost in that time.
+    /// Number of samples that were lost in that time.
     pub lost_samples: u64,
-    /// What values count: `cpu`, `off-cpu`, or an event.
+    /// The kind of values: `cpu`, `off-cpu`, or an event.
     pub event: String,
-    /// Of one unit of a value: `samples`, `nanoseconds`, `events`.
+    /// The unit of values: `samples`, `nanoseconds`, `events`.
     pub unit: String,
-    /// Nanoseconds that a value of 1 stands for; 0 if values are no times.
+    /// Nanoseconds that a value of 1 stands for; 0 if values are not times.
     pub period_ns: u64,
-    /// Samples per second of a busy CPU; 0 if that is not known.
+    /// Samples per second of a busy CPU; 0 if unknown.
     pub rate_hz: u32,
     pub frames: Vec<Frame>,
-    /// Each stack once, as places in `frames`, innermost first.
+    /// The distinct stacks, as indices in `frames`, innermost first.
     pub stacks: Vec<Stack>,
-    /// In the order of their names.
+    /// The services, sorted by name.
     pub services: Vec<Service>,
 }
 
@@ -58,28 +58,29 @@ pub struct Stack {
 pub struct Frame {
     pub id: u64,
     pub kind: Kind,
-    /// The name of the file with its code; of the kernel and of code made at run time a stand-in.
+    /// The name of the file with its code; a substitute for the kernel and for code made at run
+    /// time.
     pub module: String,
     pub path: String,
-    /// Empty if it has none, or if that is not known.
+    /// Empty if it has none, or it is unknown.
     pub build_id: Vec<u8>,
-    /// Where in the file.
+    /// The position in the file.
     pub address: u64,
     /// The functions that it stands for, innermost first; empty if it has no name.
     pub functions: Vec<Function>,
 }
 
-/// A function, and where in source text a frame is in it.
+/// A function of a frame, with a source location.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Function {
     pub name: String,
-    /// Empty if it is not known.
+    /// The source file; empty if unknown.
     pub file: String,
-    /// 0 if it is not known.
+    /// The source line; 0 if unknown.
     pub line: u32,
 }
 
-/// What a frame is in.
+/// The kind of a frame's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Native = 0,
@@ -87,7 +88,7 @@ pub enum Kind {
     /// Code made at run time.
     Jit = 2,
     Python = 3,
-    /// No place, but why a stack has no root.
+    /// Not a place, but the reason why a stack has no root.
     Note = 4,
 }
 
@@ -95,16 +96,16 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Service {
     pub name: String,
-    /// Empty if it is not known.
+    /// Empty if unknown.
     pub version: String,
-    /// The first characters of the container's id; empty if it runs in none.
+    /// The first characters of the container's id; empty if it runs in no container.
     pub container: String,
-    /// Which stack, and how often, in the order of stacks.
+    /// Index of the stack and value, sorted by stack.
     pub samples: Vec<(u32, u64)>,
 }
 
 impl Window {
-    /// The sum of all values.
+    /// Returns the sum of all values.
     pub fn total(&self) -> u64 {
         let values = self.services.iter().flat_map(|it| &it.samples);
         values.map(|(_, value)| value).sum()

@@ -1,4 +1,4 @@
-//! What is typed: where to look, which samples, and what the answer looks like.
+//! Arguments of questions: where samples are, which are selected, and the format of the answer.
 
 use crate::dates;
 use crate::engine::{Address, Bounds, Span};
@@ -7,13 +7,15 @@ use crate::sql::{Column, Selection};
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
-/// More rows of samples than these are a matter for many machines: minutes of two CPUs, each time.
+/// Default of the maximum number of sample rows. More take minutes of two CPUs for each question,
+/// and should be handled by several machines.
 const ROWS_MAX: &str = "2G";
 
-/// The most rows of a table that may be shown.
+/// Maximum number of rows of a table that may be shown.
 const TOP_MAX: usize = 1_000_000;
 
-/// Enough to group what 2 G rows have, with files for the rest.
+/// Default of the engine's memory: enough to group what 2 G rows have, with temporary files for the
+/// rest.
 const MEMORY: &str = "1G";
 
 /// Where samples are, and of what time.
@@ -93,7 +95,7 @@ pub enum EngineName {
 }
 
 impl EngineName {
-    /// Its word.
+    /// Returns its name on the command line.
     pub fn word(&self) -> &'static str {
         match self {
             EngineName::Embedded => "embedded",
@@ -106,14 +108,14 @@ impl EngineName {
 }
 
 impl Source {
-    /// The folder; an error if none was typed.
+    /// Returns the folder; an error if none was specified.
     pub fn folder(&self) -> Result<&Path, Failure> {
         self.dir.as_deref().ok_or_else(|| {
             Failure::usage("a folder is missing: the one that the sink `parquet` writes into")
         })
     }
 
-    /// What the embedded engine may take.
+    /// Returns the limits of the embedded engine.
     pub fn bounds(&self) -> Bounds {
         Bounds {
             memory_bytes: usize::try_from(self.memory).unwrap_or(usize::MAX),
@@ -121,7 +123,7 @@ impl Source {
         }
     }
 
-    /// The time that was typed.
+    /// Returns the time range; relative times are converted.
     pub fn span(&self) -> Result<Span, Failure> {
         let now = dates::now_ms();
         let time = |text: &Option<String>| {
@@ -142,7 +144,7 @@ impl Source {
 }
 
 impl Asked {
-    /// Which samples are asked for.
+    /// Returns the selected samples.
     pub fn selection(&self) -> Result<Selection, Failure> {
         crate::sql::check(&self.event)?;
         let span = self.source.span()?;
@@ -167,7 +169,7 @@ impl Asked {
     }
 }
 
-/// The time of a selection.
+/// Returns the time range of a selection.
 pub fn span(selection: &Selection) -> Span {
     Span {
         since_ms: selection.since_ms,
@@ -192,23 +194,23 @@ fn read_engine(text: &str) -> Result<EngineName, String> {
     Err("it is embedded, clickhouse+https://HOST:PORT, spark, ballista or duckdb".into())
 }
 
-/// How many rows of a table are shown.
+/// Parses the number of shown rows of a table.
 pub fn read_top(text: &str) -> Result<usize, String> {
     let rows = text.parse().ok().filter(|it| (1..=TOP_MAX).contains(it));
     rows.ok_or_else(|| format!("write a number from 1 to {TOP_MAX}"))
 }
 
-/// Bytes: a number, with K, M or G for powers of 1024.
+/// Parses a number of bytes, with K, M or G for powers of 1024.
 fn read_size(text: &str) -> Result<u64, String> {
     let bytes = read_number(text, 1024)?;
-    // Below it nothing can be grouped.
+    // With less memory nothing can be grouped.
     if bytes < 16 << 20 {
         return Err("16M is the least".into());
     }
     Ok(bytes)
 }
 
-/// Rows: a number, with K, M or G for powers of 1000.
+/// Parses a number of rows, with K, M or G for powers of 1000.
 fn read_rows(text: &str) -> Result<u64, String> {
     read_number(text, 1000)
 }

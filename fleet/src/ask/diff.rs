@@ -1,9 +1,9 @@
-//! Two versions, times or sets of hosts against each other: which functions have a larger or smaller share
-//! of the time, and by how much more than hosts differ among themselves.
+//! Compares two versions, times or sets of hosts: which functions have a larger or smaller share of
+//! the time, and by how much more than hosts differ among themselves.
 
-/// How far a change can be trusted.
+/// Computes how reliable a change is.
 mod interval;
-/// A side as it is typed.
+/// Parses a side of the comparison.
 mod side;
 
 use super::arguments::{Asked, Format, read_top, span};
@@ -18,20 +18,20 @@ use clap::{Args, ValueEnum};
 use interval::{Change, Moments, Sides};
 use serde_json::{Value, json};
 
-/// The most functions that are compared.
+/// Maximum number of functions that are compared.
 const FUNCTIONS_MAX: usize = 1_000_000;
 
-/// With fewer hosts on a side than this, how much hosts differ from each other is too uncertain, and the
-/// answer warns of it.
+/// With fewer hosts on a side than this, the variation among hosts is too uncertain, and the answer
+/// warns of it.
 const HOSTS_FEW: u64 = 5;
 
-/// The most kernels and rates of a side that are asked for.
+/// Maximum number of kernels and rates of a side that are requested.
 const CONDITIONS_MAX: usize = 1000;
 
-/// The title of the column with the mark of a change: the number is beside it.
+/// The title of the column with the mark of a change: it is empty, as the number is next to it.
 const MARK: &str = " ";
 
-/// The kind of a row that is no function, but why a stack has no root.
+/// The kind of a row that is not a function, but the reason why a stack has no root.
 const NOTE: u64 = 4;
 
 #[derive(Debug, Args)]
@@ -72,14 +72,14 @@ impl Sort {
     }
 }
 
-/// What both sides are of, and the sides.
+/// The event and the two sides that are compared.
 struct Compared {
     base: Selection,
     a: Selection,
     b: Selection,
 }
 
-/// Both sides, and all functions on them, by how much they have changed.
+/// Both sides, and all functions on them, sorted by their change.
 struct Comparison {
     sides: Sides,
     answer: Rows,
@@ -88,7 +88,7 @@ struct Comparison {
 
 /// A function on both sides.
 struct Compare {
-    /// Its place in the answer.
+    /// Its index in the answer.
     at: usize,
     own: Change,
     total: Change,
@@ -152,13 +152,13 @@ pub fn run(diff: &Diff) -> Result<(), Failure> {
 }
 
 impl Compared {
-    /// The condition of samples that are on either side.
+    /// Returns the condition for samples that are on either side.
     fn condition(&self, dialect: &dyn Dialect) -> String {
         let [a, b] = [&self.a, &self.b].map(|it| it.condition_of_side(dialect));
         format!("{} AND (({a}) OR ({b}))", self.base.condition(dialect))
     }
 
-    /// The statements about the two sides as wholes and about functions.
+    /// Returns the statements about the totals of both sides and about functions.
     fn statements(&self, dialect: &dyn Dialect) -> [String; 2] {
         let files = [
             include_str!("../../sql/sides.sql"),
@@ -175,7 +175,7 @@ impl Compared {
         })
     }
 
-    /// Asks for both sides, and compares all functions.
+    /// Queries both sides, and compares all functions.
     fn compare(
         &self,
         engine: &dyn Engine,
@@ -225,7 +225,7 @@ impl Compared {
             .finish()
     }
 
-    /// The time in which samples of either side may be.
+    /// Returns the time range that includes samples of both sides.
     fn span(&self) -> Span {
         let base = span(&self.base);
         let least = |a: Option<i64>, b: Option<i64>| a.zip(b).map(|(a, b)| a.min(b));
@@ -239,7 +239,7 @@ impl Compared {
         }
     }
 
-    /// An error if the two sides cannot be compared.
+    /// Returns an error if the two sides cannot be compared.
     fn check(
         &self,
         engine: &dyn Engine,
@@ -274,7 +274,7 @@ impl Compared {
 
 /// How the hosts of a side were sampled.
 struct Conditions {
-    /// Kernels, with what they run on.
+    /// Kernels, with architecture.
     kernels: Vec<String>,
     rates: Vec<u64>,
     lost_samples: u64,
@@ -301,7 +301,7 @@ impl Conditions {
     }
 }
 
-/// Why the comparison may mislead.
+/// Returns reasons why the comparison may mislead.
 fn warnings(sides: &Sides, [a, b]: &[Conditions; 2]) -> Vec<String> {
     let mut warnings = Vec::new();
     for (name, hosts) in [("A", sides.hosts[0]), ("B", sides.hosts[1])] {

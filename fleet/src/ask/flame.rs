@@ -1,7 +1,7 @@
-//! The stacks behind the numbers, as a file that `proftop open` reads: each host is a machine in it, and each
+//! Writes the selected stacks as a file for `proftop open`: each host is a machine in it, and each
 //! service a process of that machine.
 
-/// Rows of samples, stacks and frames as a profile.
+/// Converts rows of samples, stacks and frames to a profile.
 mod profile_of;
 
 use super::arguments::{Asked, span};
@@ -17,7 +17,8 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The most rows of samples, stacks and frames that are written: they are in memory together.
+/// Maximum number of rows of samples, stacks and frames that are written: they are in memory
+/// together.
 const ROWS_MAX: usize = 2_000_000;
 
 #[derive(Debug, Args)]
@@ -123,12 +124,12 @@ pub fn run(flame: &Flame) -> Result<(), Failure> {
     print(&text)
 }
 
-/// Whether a file can be in it; the empty path is the folder that the program is in.
+/// Whether a path is an existing folder; the empty path is the current folder.
 fn is_folder(path: &Path) -> bool {
     path.as_os_str().is_empty() || path.is_dir()
 }
 
-/// Writes a file that has its name only once it is whole.
+/// Writes a file under a temporary name, and renames it when it is complete.
 fn write(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), String>,
@@ -150,13 +151,14 @@ fn write(
         .and_then(|()| interrupt::check())
         .and_then(|()| fs::rename(&part, path).map_err(|error| failed(error.to_string())));
     if written.is_err() {
-        // What is half written is no use to anybody; that it cannot be removed changes nothing.
+        // An incomplete file is useless; if it cannot be removed, the first error is still the one
+        // to report.
         let _ = fs::remove_file(&part);
     }
     written
 }
 
-/// The statements about samples, stacks and frames.
+/// Returns the statements about samples, stacks and frames.
 fn statements(dialect: &dyn Dialect, selection: &Selection, function: Option<&str>) -> [String; 3] {
     let within = match function {
         Some(name) => Statement::new(dialect, include_str!("../../sql/within.sql"))

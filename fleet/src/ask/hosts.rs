@@ -1,4 +1,4 @@
-//! On which machines a function is hot.
+//! Lists the machines on which a function is hot.
 
 use super::arguments::{Asked, Format, read_top, span};
 use super::machines::{self, Machine};
@@ -10,7 +10,7 @@ use crate::sql::{self, Dialect, Selection, Statement};
 use clap::Args;
 use serde_json::json;
 
-/// The most hosts that are listed.
+/// Maximum number of hosts that are listed.
 const HOSTS_MAX: usize = 200_000;
 
 #[derive(Debug, Args)]

@@ -1,22 +1,25 @@
-//! What the hosts say of themselves in the time that is asked for.
+//! What the hosts report about themselves in the selected time.
 
 use crate::engine::Engine;
 use crate::failure::Failure;
 use crate::sql::{Dialect, Selection, Statement};
 use std::collections::HashMap;
 
-/// The most hosts that are listed.
+/// Maximum number of hosts that are listed.
 const HOSTS_MAX: usize = 200_000;
 
 /// A host.
 #[derive(Debug, Clone, Default)]
 pub struct Machine {
+    /// The recorded time.
     pub recorded_ms: u64,
+    /// Samples that the host has lost.
     pub lost_samples: u64,
-    /// Windows that were lost between the first file of that time and the last one.
+    /// Number of windows that were lost between the first file of that time and the last one.
     pub lost_windows: u64,
+    /// Number of CPUs.
     pub cores: u64,
-    /// One, or two that differ.
+    /// The kernel, or two different ones.
     pub kernels: Vec<String>,
 }
 
@@ -28,7 +31,7 @@ pub fn statement(dialect: &dyn Dialect, selection: &Selection) -> String {
         .finish()
 }
 
-/// The hosts that have samples which are asked for, by name.
+/// Returns the hosts that have selected samples, by name.
 pub fn ask(
     engine: &dyn Engine,
     dialect: &dyn Dialect,
@@ -53,7 +56,7 @@ pub fn ask(
     Ok(machines)
 }
 
-/// What was lost on all of them.
+/// The losses of all hosts.
 #[derive(Debug, Clone, Copy)]
 pub struct Lost {
     pub samples: u64,
@@ -69,7 +72,7 @@ pub fn lost(machines: &HashMap<String, Machine>) -> Lost {
 }
 
 impl Lost {
-    /// In a sentence, also where nothing was lost.
+    /// Returns the losses as a sentence, also if there are none.
     pub fn sentence(self) -> String {
         format!(
             "lost on these hosts: {} samples, {} windows",

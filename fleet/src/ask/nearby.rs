@@ -1,17 +1,17 @@
-//! What is there, for who asked for what is not.
+//! Suggests existing values when a selection is empty.
 
 use crate::dates;
 use crate::engine::Engine;
 use crate::failure::{Failure, safe};
 use crate::sql::{Dialect, Selection};
 
-/// How many values a sentence lists.
+/// Maximum number of values in a sentence.
 const TOLD_MAX: usize = 8;
 
-/// The most names of functions that are looked through.
+/// Maximum number of names of functions that are searched.
 const NAMES_MAX: usize = 2_000_000;
 
-/// Why no sample is in a selection, with values that there are.
+/// Returns why there is no sample in a selection, with existing values.
 pub fn no_samples(
     engine: &dyn Engine,
     dialect: &dyn Dialect,
@@ -60,7 +60,7 @@ pub fn no_samples(
     )))
 }
 
-/// That there are no samples of a time, and of which time there are some.
+/// Returns that there are no samples of a time, and the time of existing ones.
 fn no_time(engine: &dyn Engine) -> Result<String, Failure> {
     let sql = "SELECT min(begin_ms) AS first_ms, max(begin_ms) AS last_ms FROM samples";
     let rows = engine.rows(sql)?;
@@ -77,7 +77,7 @@ fn no_time(engine: &dyn Engine) -> Result<String, Failure> {
     })
 }
 
-/// Why no stack has a function, with names that are like it.
+/// Returns why no stack has a function, with similar names.
 pub fn no_function(engine: &dyn Engine, name: &str) -> Result<Failure, Failure> {
     let sql = format!("SELECT function FROM frames GROUP BY function LIMIT {NAMES_MAX}");
     let rows = engine.rows(&sql)?;
@@ -90,7 +90,7 @@ pub fn no_function(engine: &dyn Engine, name: &str) -> Result<Failure, Failure> 
             alike.push(function);
         }
     }
-    // What has least beside what was typed is most like it.
+    // The shortest name that contains the text is most similar.
     alike.sort_by_key(|it| (it.len(), *it));
     let alike: Vec<String> = alike.iter().take(TOLD_MAX + 1).map(|it| safe(it)).collect();
     let name = safe(name);

@@ -1,5 +1,5 @@
-//! An answer as a table, CSV or JSON. Names come from files and servers: what could harm a terminal is
-//! written as digits, in all three.
+//! Prints an answer as a table, CSV or JSON. Names come from files and servers: characters that
+//! could harm a terminal are escaped, in all three.
 
 use super::Format;
 use crate::failure::{Failure, safe};
@@ -7,37 +7,38 @@ use crate::output::print;
 use serde_json::{Map, Value, json};
 use unicode_width::UnicodeWidthStr as _;
 
-/// The longest name in a table; CSV and JSON have it whole.
+/// Maximum length of a name in a table; CSV and JSON have it complete.
 const NAME_CHARS_MAX: usize = 160;
 
-/// Names are cut down to this in a narrow terminal, and not more.
+/// In a narrow terminal names are truncated to this length, but not further.
 const NAME_CHARS_MIN: usize = 24;
 
-/// Between two columns of a table.
+/// The gap between two columns of a table.
 const GAP: &str = "  ";
 
 /// An answer.
 pub struct Report {
-    /// What was asked.
+    /// The name of the question.
     pub question: &'static str,
     /// The sentences above the table.
     pub head: Vec<String>,
-    /// The fields of JSON beside the rows.
+    /// The fields of JSON in addition to the rows.
     pub fields: Map<String, Value>,
     pub columns: Vec<Column>,
     pub rows: Vec<Vec<Cell>>,
-    /// The sentences below the table: what is missing, and what to make of it.
+    /// The sentences below the table: what is missing, and how to interpret it.
     pub notes: Vec<String>,
 }
 
 /// A column.
 pub struct Column {
-    /// Its name in CSV and JSON; empty: it is in tables only.
+    /// Its name in CSV and JSON; empty for a column of tables only.
     pub key: &'static str,
-    /// Its head in a table; empty: it is not in tables.
+    /// Its head in a table; empty for a column that tables do not have.
     pub title: &'static str,
     pub is_text: bool,
-    /// How early it is left out where a table is too wide for the terminal: the greatest first, 0 never.
+    /// How early it is left out if a table is too wide for the terminal: the greatest first, 0
+    /// never.
     spare: u8,
 }
 
@@ -58,13 +59,13 @@ impl Column {
         }
     }
 
-    /// It may be left out of a table in a narrow terminal.
+    /// Allows to leave it out of a table in a narrow terminal.
     pub fn spare(self, spare: u8) -> Self {
         Self { spare, ..self }
     }
 }
 
-/// A value: as it is shown, and as programs read it.
+/// A value: as shown in tables, and as data.
 pub struct Cell {
     shown: String,
     value: Value,
@@ -78,7 +79,7 @@ impl Cell {
         }
     }
 
-    /// A name from outside.
+    /// Makes a cell of a name from outside, which is escaped.
     pub fn name(name: &str) -> Self {
         let name = safe(name);
         let mut shown: String = name.chars().take(NAME_CHARS_MAX).collect();
@@ -92,30 +93,31 @@ impl Cell {
         Self::new(count.to_string(), count)
     }
 
-    /// Seconds, or how often something happened.
+    /// Makes a cell of seconds, or of a number of events.
     pub fn amount(amount: f64) -> Self {
         let digits = if amount.abs() < 100.0 { 2 } else { 0 };
         Self::new(format!("{amount:.digits$}"), finite(amount))
     }
 
-    /// A share. A table shows it as a percentage with this number of decimals, CSV and JSON as a fraction of 1.
+    /// Makes a cell of a share. A table shows it as a percentage with this number of decimals, CSV
+    /// and JSON as a fraction of 1.
     pub fn share(share: f64, digits: usize) -> Self {
         Self::new(format!("{:.digits$}", share * 100.0), finite(share))
     }
 
-    /// Nothing is known.
+    /// Makes a cell for an unknown value.
     pub fn none() -> Self {
         Self::new("-", Value::Null)
     }
 }
 
-/// A number for JSON, which has none that is not finite.
+/// Converts a number to JSON, which has no infinities or NaN.
 pub fn finite(number: f64) -> Value {
     serde_json::Number::from_f64(number).map_or(Value::Null, Value::Number)
 }
 
 impl Report {
-    /// Prints it.
+    /// Prints the answer.
     pub fn print(self, format: Format) -> Result<(), Failure> {
         match format {
             Format::Table => print(&self.table(columns_of_terminal())),
@@ -128,7 +130,8 @@ impl Report {
         }
     }
 
-    /// The table, no wider than the terminal where that is possible; `None`: no terminal shows it.
+    /// Formats the table, no wider than the terminal if possible; `None` if the output is not a
+    /// terminal.
     fn table(&self, terminal: Option<usize>) -> String {
         let mut text = String::new();
         for line in &self.head {
@@ -168,7 +171,7 @@ impl Report {
         text
     }
 
-    /// The columns of a table with their widths, and the titles of those that are left out.
+    /// Returns the columns of a table with their widths, and the titles of those that are left out.
     fn fitting(&self, terminal: Option<usize>) -> (Vec<(usize, usize)>, Vec<&'static str>) {
         let all = (0..self.columns.len()).filter(|at| !self.columns[*at].title.is_empty());
         let width = |at: usize| {
@@ -185,7 +188,7 @@ impl Report {
             let Some(over) = sum.checked_sub(terminal + GAP.len()).filter(|it| *it > 0) else {
                 break;
             };
-            // Names are cut before columns are left out, as long as most of a name is there.
+            // Names are truncated before columns are left out, as long as most of a name remains.
             let longest = columns.iter_mut().filter(|it| self.columns[it.0].is_text);
             if let Some(longest) = longest.max_by_key(|it| it.1)
                 && longest.1 > NAME_CHARS_MIN
@@ -243,13 +246,13 @@ impl Report {
     }
 }
 
-/// How wide the terminal is that shows standard output; `None` if that is a file or a pipe.
+/// Returns the width of the terminal on standard output; `None` if that is a file or a pipe.
 fn columns_of_terminal() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     Some(usize::from(size.ws_col)).filter(|it| *it > 0)
 }
 
-/// The first characters of a text, if it is wider than that.
+/// Truncates a text that is wider than that.
 fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.into();
@@ -265,7 +268,7 @@ fn cut(text: &str, width: usize) -> String {
     cut + "…"
 }
 
-/// A sentence in lines of a terminal, broken between words.
+/// Breaks a sentence between words into lines of the terminal.
 fn wrapped(sentence: &str, terminal: Option<usize>) -> String {
     let mut text = String::new();
     let mut used = 0;
@@ -284,7 +287,7 @@ fn wrapped(sentence: &str, terminal: Option<usize>) -> String {
     text + "\n"
 }
 
-/// A value as a field of CSV (RFC 4180).
+/// Formats a value as a field of CSV (RFC 4180).
 fn quoted(value: &Value) -> String {
     let text = match value {
         Value::Null => String::new(),
@@ -330,7 +333,7 @@ mod tests {
         for terminal in [20, 30, 40, 50, 60, 80, 200] {
             let table = report(&name).table(Some(terminal));
             let widest = table.lines().map(|it| it.width()).max().unwrap();
-            // Own time and a part of the name are there in any case.
+            // Own time and a part of the name are always shown.
             assert!(widest <= terminal.max(30), "{terminal}:\n{table}");
             assert!(
                 table.contains("1.50") && table.contains("aaaaaa"),

@@ -1,4 +1,4 @@
-//! All that was asked for, in a few numbers: the whole of which functions have shares, and what is not known.
+//! Totals of a selection: the whole to which shares relate, and what is unknown.
 
 use crate::dates;
 use crate::engine::Engine;
@@ -12,10 +12,10 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Summary {
     pub hosts: u64,
-    /// Seconds; how often something happened if `unit` says so.
+    /// The total time in seconds, or the number of events, depending on `unit`.
     pub time: f64,
     pub samples: u64,
-    /// The part of the time whose stacks and frames are there.
+    /// The part of the time whose stacks and frames are in the tables.
     pub known: f64,
     /// The part of the time in code without a name.
     pub nameless: f64,
@@ -24,7 +24,7 @@ pub struct Summary {
     /// When the first window begins and the last one ends, in ms since 1970.
     pub first_ms: i64,
     pub last_ms: i64,
-    /// What one sample stands for at most, in ns: 0 if samples are no times.
+    /// Maximum time for which one sample stands, in ns: 0 if samples are not times.
     pub period_ns: u64,
 }
 
@@ -48,17 +48,18 @@ impl Summary {
         self.period_ns > 0
     }
 
-    /// The unit of amounts.
+    /// Returns the unit of amounts.
     pub fn unit(&self) -> &'static str {
         if self.is_time() { "seconds" } else { "events" }
     }
 
-    /// Whether values count samples: of waiting they are nanoseconds, and of other events what happened.
+    /// Whether values count samples: for waiting they are nanoseconds, and for other events their
+    /// number.
     pub fn has_samples(&self) -> bool {
         self.period_ns > 1
     }
 
-    /// The digits that a share deserves.
+    /// Returns the number of decimals that are meaningful for shares.
     pub fn digits(&self) -> usize {
         if self.has_samples() {
             profile::percent_digits(self.samples)
@@ -67,7 +68,7 @@ impl Summary {
         }
     }
 
-    /// The part of the whole; 0 of nothing.
+    /// Returns the part of the whole; 0 if there is nothing.
     pub fn share(&self, amount: f64) -> f64 {
         if self.time > 0.0 {
             amount / self.time
@@ -76,7 +77,7 @@ impl Summary {
         }
     }
 
-    /// The sentence above a table.
+    /// Returns the sentence above a table.
     pub fn sentence(&self, event: &str) -> String {
         let hosts = if self.hosts == 1 { "host" } else { "hosts" };
         let mut text = format!(
@@ -94,7 +95,7 @@ impl Summary {
         text
     }
 
-    /// What is not known, in sentences.
+    /// Returns sentences about what is unknown.
     pub fn notes(&self) -> Vec<String> {
         let percent = |part: f64| format!("{:.1} %", self.share(part) * 100.0);
         let mut notes = Vec::new();
@@ -120,7 +121,7 @@ impl Summary {
         notes
     }
 
-    /// For JSON.
+    /// Returns the fields for JSON.
     pub fn fields(&self, selection: &Selection) -> Map<String, Value> {
         let fields = json!({
             "event": safe(&selection.event),
@@ -151,7 +152,7 @@ pub fn statement(dialect: &dyn Dialect, selection: &Selection, by: &[Column]) ->
         .finish()
 }
 
-/// The sums of the whole selection; `None` if nothing is in it.
+/// Queries the sums of the whole selection; `None` if it is empty.
 pub fn whole(
     engine: &dyn Engine,
     dialect: &dyn Dialect,
@@ -162,7 +163,7 @@ pub fn whole(
     Ok((summary.hosts > 0).then_some(summary))
 }
 
-/// The sums of each group, by the values of its columns.
+/// Queries the sums of each group, by the values of its columns.
 pub fn groups(
     engine: &dyn Engine,
     dialect: &dyn Dialect,
@@ -174,7 +175,7 @@ pub fn groups(
     Ok(rows.iter().map(group).collect())
 }
 
-/// The values of a row in these columns.
+/// Returns the values of a row in these columns.
 pub fn key(row: Row, by: &[Column]) -> Vec<String> {
     by.iter().map(|it| row.text(it.word()).into()).collect()
 }

@@ -28,7 +28,7 @@ pub struct Top {
     format: Format,
 }
 
-/// What rows are sorted by.
+/// The order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Sort {
     #[value(name = "self")]
@@ -175,7 +175,7 @@ fn cells(row: Row, group: &[String], whole: &Summary) -> Vec<Cell> {
     cells
 }
 
-/// The file that a function is in; several files may have one of that name.
+/// Returns a cell for the file that a function is in; several files may have the same name.
 pub fn module(row: Row) -> Cell {
     let (least, greatest) = (row.text("least_module"), row.text("greatest_module"));
     if least == greatest {
@@ -185,7 +185,7 @@ pub fn module(row: Row) -> Cell {
     }
 }
 
-/// The name of a function; all code of a file that has none is one row.
+/// Returns a cell for the name of a function; all code of a file without names is one row.
 pub fn function(name: &str) -> Cell {
     match name {
         "" => Cell::new("(no name)", serde_json::Value::Null),

@@ -1,10 +1,12 @@
-//! Tables made of tables: many small files as few large ones, and hours without their hosts.
+//! Writes tables derived from other tables: many small files as few large ones, and hours without
+//! their hosts.
 //!
-//! The new tables have the layout of the old ones, and are written into a folder of their own, which has its
-//! name only once all of it is there. So a question finds each sample exactly once, in either folder and at any
-//! moment. The user replaces days of the old folder by those of the new one afterwards.
+//! The new tables have the layout of the old ones, and are written into a new folder, which gets
+//! its name only when it is complete. So a question finds each sample exactly once, in either
+//! folder and at any moment. The user replaces days of the old folder by those of the new one
+//! afterwards.
 
-/// A folder that has its name only once it is whole.
+/// A folder that gets its name only when it is complete.
 mod folder;
 
 use super::arguments::Source;
@@ -33,7 +35,7 @@ pub struct Written {
     output: Option<PathBuf>,
 }
 
-/// What is made of a table, and the table that it becomes.
+/// A derived table: its source and its name.
 struct Made {
     table: &'static str,
     text: &'static str,
@@ -61,7 +63,7 @@ const ROLLUP: Made = Made {
 };
 
 impl Made {
-    /// The rows of a time.
+    /// Returns the statement for the rows of a time range.
     fn rows(&self, dialect: &dyn Dialect, span: Span) -> String {
         Statement::new(dialect, self.text)
             .with("where_begin", &condition(span))
@@ -69,7 +71,7 @@ impl Made {
     }
 }
 
-/// The windows that begin in a time.
+/// Returns the condition for windows that begin in a time range.
 fn condition(span: Span) -> String {
     let since = span.since_ms.map(|it| format!("begin_ms >= {it}"));
     let until = span.until_ms.map(|it| format!("begin_ms < {it}"));
@@ -81,7 +83,7 @@ fn condition(span: Span) -> String {
     }
 }
 
-/// Writes the samples again, an hour to a file.
+/// Rewrites the samples, one file for each hour.
 pub fn compact(written: &Written) -> Result<(), Failure> {
     let span = written.source.span()?;
     if written.source.print {
@@ -112,7 +114,7 @@ pub fn compact(written: &Written) -> Result<(), Failure> {
     })
 }
 
-/// Writes hours without their hosts, a day to a file.
+/// Writes hours without their hosts, one file for each day.
 pub fn rollup(written: &Written) -> Result<(), Failure> {
     let span = hours(written.source.span()?);
     if written.source.print {
@@ -134,7 +136,7 @@ pub fn rollup(written: &Written) -> Result<(), Failure> {
     })
 }
 
-/// A time from one full hour to another: a row of an hour that is cut off would be taken for that of a whole one.
+/// Rounds a time range to full hours: a row of a partial hour would look like that of a whole one.
 fn hours(span: Span) -> Span {
     let full = |ms: Option<i64>| ms.map(|it| it - it.rem_euclid(HOUR_MS));
     Span {
@@ -179,7 +181,7 @@ impl Written {
         let days = days(dir, span)?;
         let out = NewFolder::begin(path)?;
         let mut made = Counts::default();
-        // By the names of the files, as the last one of a day is read for the next day as well.
+        // Counted by file name, as the last file of a day is read for the next day as well.
         let mut read: HashMap<PathBuf, u64> = HashMap::new();
         for day in days {
             interrupt::check()?;
@@ -220,13 +222,13 @@ impl Written {
     }
 }
 
-/// What was written of a table.
+/// The written rows of a table.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
-    /// The rows of the table that was asked for, and its files.
+    /// Number of rows of the derived table, and of its files.
     rows: u64,
     files: u64,
-    /// The rows of samples that they were made of.
+    /// Number of rows of samples from which they were derived.
     samples: u64,
 }
 
@@ -238,23 +240,23 @@ impl AddAssign for Counts {
     }
 }
 
-/// The days that a folder may have samples of.
+/// Returns the days of which a folder may have samples.
 fn days(dir: &Path, span: Span) -> Result<BTreeSet<i64>, Failure> {
-    // Whether it is a folder of samples is said by the look.
+    // This checks whether it is a folder of samples.
     let folder = Folder::look(dir, span)?;
     let mut days = BTreeSet::new();
     for (file, _) in folder.samples() {
         let mut names = file.iter().rev().filter_map(|it| it.to_str());
         let date = names.find_map(|it| it.strip_prefix("date="));
         if let Some(day) = date.and_then(dates::day_ms) {
-            // A file that begins in the last hour of a day may have windows of the next one.
+            // A file that begins in the last hour of a day may have windows of the next day.
             days.extend([day, day + DAY_MS]);
         }
     }
     Ok(days)
 }
 
-/// The part of a time that is in another one.
+/// Returns the intersection of two time ranges.
 fn within(span: Span, begin_ms: i64, end_ms: i64) -> Span {
     Span {
         since_ms: Some(span.since_ms.map_or(begin_ms, |it| it.max(begin_ms))),
@@ -266,8 +268,8 @@ fn is_empty(span: Span) -> bool {
     span.since_ms >= span.until_ms
 }
 
-/// Writes a file of a folder, which has its name only once it is whole; none if there are no rows. Returns
-/// its rows.
+/// Writes a file of a folder, which gets its name only when it is complete; no file if there are no
+/// rows. Returns the number of its rows.
 fn write(engine: &Embedded, made: &Made, span: Span, folder: &Path) -> Result<u64, Failure> {
     let failed = |error: std::io::Error| {
         Failure::failed(format!("cannot write into {}: {error}", shown(folder)))
@@ -289,7 +291,7 @@ fn write(engine: &Embedded, made: &Made, span: Span, folder: &Path) -> Result<u6
     let answer = engine.rows(&statement)?;
     let rows = answer.only()?.whole("count");
     if rows == 0 {
-        // The engine makes a file for no rows, or makes none.
+        // Without rows the engine makes an empty file, or none.
         let _ = fs::remove_file(&part);
         let _ = fs::remove_dir(folder);
         return Ok(0);

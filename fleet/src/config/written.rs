@@ -1,4 +1,4 @@
-//! The file as it is written, and what of it makes sense.
+//! Parses the configuration file, and checks it.
 
 use super::{Config, Kind, Labels, Server, Sink, Version};
 use crate::failure::safe;
@@ -6,11 +6,10 @@ use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where the shipper remembers how far it is, unless the file says otherwise.
+/// Default of the folder in which the shipper stores its positions.
 const STATE_DEFAULT: &str = "/var/lib/proftop-fleet";
 
-/// The windows of so much time are one Parquet file, unless the file says otherwise: files of a minute
-/// take three times the bytes.
+/// Default of the time range of one Parquet file: files of a minute take three times the bytes.
 const ROLL_DEFAULT: Duration = Duration::from_secs(15 * 60);
 const ROLL_MIN: Duration = Duration::from_secs(10);
 const ROLL_MAX: Duration = Duration::from_secs(3600);
@@ -64,7 +63,8 @@ struct WrittenSink {
     roll: Option<String>,
 }
 
-/// Reads a text. The error follows the name of the file: `:3: unknown field …`.
+/// Parses and checks a text. The error is appended to the name of the file, for example `:3:
+/// unknown field …`.
 pub fn check(text: &str) -> Result<Config, String> {
     let written: Written = toml::from_str(text).map_err(|error| {
         let message = safe(error.message());
@@ -168,7 +168,7 @@ fn parquet(written: WrittenSink) -> Result<Kind, String> {
     Ok(Kind::Parquet { dir, roll })
 }
 
-/// Reads a time such as `90s` or `15m`.
+/// Parses a time such as `90s` or `15m`.
 fn time(text: &str) -> Result<Duration, String> {
     let mistake = || {
         format!(
@@ -233,7 +233,7 @@ fn server(written: WrittenSink) -> Result<Server, String> {
     })
 }
 
-/// Whether a host is reached without a network.
+/// Whether a host name means this machine, which is reached without a network.
 pub fn is_this_machine(host: &str) -> bool {
     let address = host.parse::<std::net::Ipv4Addr>();
     host == "localhost" || host == "[::1]" || address.is_ok_and(|it| it.is_loopback())

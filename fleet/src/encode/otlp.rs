@@ -3,8 +3,8 @@
 //! in versions before, and a server of another version takes a request and loses its values without a
 //! word. docs/fleet.md says how to see that.
 //!
-//! Everything that is said more than once is in a dictionary: texts, functions, mappings, locations,
-//! stacks and attributes. The first of each is empty, and stands for none.
+//! Everything that occurs more than once is in a dictionary: texts, functions, mappings, locations,
+//! stacks and attributes. The first entry of each table is empty, and stands for none.
 
 use super::Piece;
 use super::pprof::Strings;
@@ -24,13 +24,13 @@ mod dictionary {
     pub const STACK: u32 = 7;
 }
 
-/// The attribute that says what a frame's code is (semantic conventions, `profile.frame.type`).
+/// The attribute with the kind of a frame's code (semantic conventions, `profile.frame.type`).
 const FRAME_TYPE: &str = "profile.frame.type";
 
 /// The attribute of a mapping that has the GNU build-id in hexadecimal digits.
 const BUILD_ID: &str = "process.executable.build_id.gnu";
 
-/// The whole request, without packing.
+/// Encodes the whole request, without compression.
 pub fn write(window: &Window, pieces: &[Piece], labels: &Labels) -> Vec<u8> {
     let build_ids = build_ids(window);
     let mut writer = Writer::new(window, &build_ids);
@@ -43,20 +43,20 @@ pub fn write(window: &Window, pieces: &[Piece], labels: &Labels) -> Vec<u8> {
     request.0
 }
 
-/// The build-id of each frame as text, where it has one.
+/// Returns the build-id of each frame as text; empty if it has none.
 fn build_ids(window: &Window) -> Vec<String> {
     let frames = window.frames.iter();
     frames.map(|frame| ids::hex(&frame.build_id)).collect()
 }
 
-/// One table of the dictionary: what was added, each once.
+/// One table of the dictionary: its distinct entries.
 struct Table {
     number_of: HashMap<Vec<u8>, u64>,
     entries: Vec<Vec<u8>>,
 }
 
 impl Table {
-    /// With an empty message in the first place.
+    /// Starts with an empty message at index 0.
     fn new() -> Self {
         Self {
             number_of: HashMap::from([(Vec::new(), 0)]),
@@ -111,7 +111,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// `ResourceProfiles`: one service of this host, with one profile.
+    /// Makes a `ResourceProfiles`: one service of this host, with one profile.
     fn resource(&mut self, piece: Piece, labels: &Labels) -> Message {
         let service = &self.window.services[piece.service];
         let mut resource = Message::default();
@@ -233,7 +233,7 @@ impl<'a> Writer<'a> {
         index
     }
 
-    /// 0 if it is in no file.
+    /// Returns the index of a frame's mapping; 0 if it is in no file.
     fn mapping(&mut self, frame: &'a Frame, number: u32) -> u64 {
         if frame.kind == Kind::Note {
             return 0;
@@ -254,7 +254,7 @@ impl<'a> Writer<'a> {
         self.mappings.add(message)
     }
 
-    /// `KeyValueAndUnit`.
+    /// Returns the index of a `KeyValueAndUnit`.
     fn attribute(&mut self, key: &'a str, value: &str) -> u64 {
         let mut message = Message::default();
         message
@@ -278,7 +278,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// `AnyValue` with a text.
+/// Makes an `AnyValue` with a text.
 fn text_value(text: &str) -> Message {
     let mut message = Message::default();
     message.text(1, text);

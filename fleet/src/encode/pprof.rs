@@ -9,10 +9,10 @@ use flate2::write::GzEncoder;
 use std::collections::HashMap;
 use std::io::Write as _;
 
-/// Mappings end at pages.
+/// Size of a page, at which mappings end.
 const PAGE: u64 = 4096;
 
-/// A profile, without packing.
+/// Encodes a profile, without compression.
 pub fn write(window: &Window, piece: Piece) -> Vec<u8> {
     let mut writer = Writer::new(window);
     writer.add_types();
@@ -22,7 +22,7 @@ pub fn write(window: &Window, piece: Piece) -> Vec<u8> {
     writer.finish()
 }
 
-/// Packs bytes as gzip: level 3 takes a third of the time of level 6, and a tenth more bytes.
+/// Compresses bytes as gzip: level 3 takes a third of the time of level 6, for a tenth more bytes.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::new(3));
     let written = packed.write_all(bytes);
@@ -30,7 +30,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     packed.finish().expect("a list of bytes takes its end")
 }
 
-/// Texts, each once; the first is empty.
+/// The distinct texts; the first is empty.
 pub struct Strings<'a> {
     number_of: HashMap<&'a str, u64>,
     pub texts: Vec<&'a str>,
@@ -44,7 +44,7 @@ impl<'a> Strings<'a> {
         }
     }
 
-    /// The number of a text, which is added if it is new.
+    /// Returns the index of a text, which is added if it is new.
     pub fn add(&mut self, text: &'a str) -> u64 {
         *self.number_of.entry(text).or_insert_with(|| {
             self.texts.push(text);
@@ -64,12 +64,12 @@ struct Writer<'a> {
     mapping_of: HashMap<(&'a str, &'a [u8]), u64>,
 }
 
-/// A file as a mapping from address 0 on, so that addresses are places in it.
+/// A file as a mapping from address 0 on, so that addresses are positions in it.
 struct Mapping<'a> {
     path: &'a str,
     build_id: &'a [u8],
     limit: u64,
-    /// Whether all frames in it have names: of others a server may look for them by the build-id.
+    /// Whether all frames in it have names: otherwise a server may look for them by the build-id.
     is_named: bool,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Writer<'a> {
         message
     }
 
-    /// What values mean. Ticks of the clock are counted, and are time as well.
+    /// Adds the types of values. Ticks of the clock are counted, and are also given as time.
     fn add_types(&mut self) {
         let window = self.window;
         let is_ticks = window.event == "cpu" && window.unit == "samples";
@@ -174,7 +174,7 @@ impl<'a> Writer<'a> {
         id
     }
 
-    /// The number of the mapping of a frame; 0 if it is in no file.
+    /// Returns the number of the mapping of a frame; 0 if it is in no file.
     fn mapping(&mut self, frame: &'a Frame) -> u64 {
         if frame.kind == Kind::Note {
             return 0;
@@ -208,7 +208,7 @@ impl<'a> Writer<'a> {
             .iter()
             .map(|it| self.strings.add(it.path))
             .collect();
-        // Behind all other texts stand the build-ids, which are none of the window's.
+        // The build-ids, which are not texts of the window, come after all other texts.
         let texts = self.strings.texts.len() as u64;
         for (at, mapping) in self.mappings.iter().enumerate() {
             let pages = mapping.limit.saturating_add(1).div_ceil(PAGE);

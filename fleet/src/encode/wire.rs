@@ -1,7 +1,7 @@
-//! Messages of protobuf as bytes: numbers, texts, and messages in messages. Fields that are 0 or empty
-//! are left out, as a reader takes them for that.
+//! Encodes messages of protobuf: numbers, texts, and nested messages. Fields that are 0 or empty
+//! are left out, as those are the defaults for readers.
 
-/// A message that grows.
+/// The bytes of a message, to which fields are appended.
 #[derive(Debug, Default, Clone)]
 pub struct Message(pub Vec<u8>);
 
@@ -10,7 +10,7 @@ const FIXED64: u8 = 1;
 const BYTES: u8 = 2;
 
 impl Message {
-    /// A number.
+    /// Appends a number.
     pub fn number(&mut self, field: u32, value: u64) -> &mut Self {
         if value != 0 {
             self.key(field, VARINT);
@@ -19,7 +19,7 @@ impl Message {
         self
     }
 
-    /// A number that always has eight bytes.
+    /// Appends a number that always has eight bytes.
     pub fn fixed64(&mut self, field: u32, value: u64) -> &mut Self {
         if value != 0 {
             self.key(field, FIXED64);
@@ -28,7 +28,7 @@ impl Message {
         self
     }
 
-    /// Bytes or a text.
+    /// Appends bytes or a text.
     pub fn bytes(&mut self, field: u32, value: &[u8]) -> &mut Self {
         if !value.is_empty() {
             self.always(field, value);
@@ -36,19 +36,19 @@ impl Message {
         self
     }
 
-    /// A message, also an empty one: in a list each has its place.
+    /// Appends a message, also an empty one, as it may be an element of a list.
     pub fn message(&mut self, field: u32, value: &Message) -> &mut Self {
         self.always(field, &value.0);
         self
     }
 
-    /// A text of a list, which may be empty and still has its place.
+    /// Appends a text of a list, which is also written if it is empty.
     pub fn text(&mut self, field: u32, value: &str) -> &mut Self {
         self.always(field, value.as_bytes());
         self
     }
 
-    /// A list of numbers, one behind the other.
+    /// Appends a packed list of numbers.
     pub fn numbers(&mut self, field: u32, values: &[u64]) -> &mut Self {
         if !values.is_empty() {
             let mut packed = Message::default();

@@ -12,25 +12,25 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long an answer may take.
+/// How long to wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Settings of each question. An answer comes when it is whole, so that a status says whether it is;
-/// tables that are spread over shards are joined with whole answers of subqueries; whole numbers wider than
-/// 53 bits are texts.
+/// Settings of each query. The answer is sent when it is complete, so that the status shows errors;
+/// tables that are distributed over shards are joined with complete results of subqueries; integers
+/// wider than 53 bits are texts.
 const SETTINGS: &str = "wait_end_of_query=1&distributed_product_mode=global&\
                         join_default_strictness=ALL&output_format_json_quote_64bit_integers=1";
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// Without a path.
+    /// The URL without a path.
     url: String,
     database: String,
 }
 
 impl Address {
-    /// Reads what stands behind `clickhouse+`: `http://HOST:PORT[/DATABASE]`.
+    /// Parses the text after `clickhouse+`: `http://HOST:PORT[/DATABASE]`.
     pub fn read(url: &str) -> Result<Self, String> {
         let uri: ureq::http::Uri = url.parse().map_err(|_| "it is no URL".to_string())?;
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
@@ -66,14 +66,14 @@ impl Address {
     }
 }
 
-/// A server, and how it is spoken to.
+/// A server, and the connection to it.
 pub struct ClickHouse {
     client: RefCell<Client>,
     url: String,
 }
 
 impl ClickHouse {
-    /// Reads the token and the certificates. Nothing is asked yet.
+    /// Reads the token and the certificates. No query is sent yet.
     pub fn new(
         address: &Address,
         token_file: Option<PathBuf>,
@@ -119,7 +119,8 @@ struct Meta {
     name: String,
 }
 
-/// Reads an answer. Servers are not believed: a row has as many values as there are columns.
+/// Parses an answer. Servers are not trusted: each row must have as many values as there are
+/// columns.
 fn read(bytes: &[u8]) -> Result<Rows, String> {
     let answer: Answer = serde_json::from_slice(bytes).map_err(|error| safe(&error.to_string()))?;
     let columns: Vec<String> = answer.meta.into_iter().map(|it| it.name).collect();

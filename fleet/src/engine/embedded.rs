@@ -1,5 +1,5 @@
-//! DataFusion in this process, on the files of a folder. Its memory has a bound: what sorts and groups
-//! need beyond it goes to files in the folder for temporary files.
+//! Runs DataFusion in this process, on the files of a folder. Its memory is limited: what sorts and
+//! groups need beyond that goes to files in the folder for temporary files.
 
 use super::files::{Folder, Table};
 use super::{ANSWER_BYTES_MAX, Engine, too_long};
@@ -22,11 +22,12 @@ use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-/// What a run may take.
+/// The limits of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
+    /// Maximum memory of the engine.
     pub memory_bytes: usize,
-    /// The most rows of samples that are read.
+    /// Maximum number of rows of samples that are read.
     pub rows_max: u64,
 }
 
@@ -38,7 +39,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Makes the tables of a folder known to it.
+    /// Starts the engine with the tables of a folder.
     pub fn new(folder: &Folder, bounds: Bounds) -> Result<Self, Failure> {
         let sample_rows: u64 = folder.samples().map(|it| it.1).sum();
         if sample_rows > bounds.rows_max {
@@ -56,7 +57,8 @@ impl Embedded {
             .map_err(|error| Failure::failed(format!("cannot start threads: {error}")))?;
         let config = SessionConfig::new()
             .with_target_partitions(cpus)
-            // The ends of all files would be read once more, before anything is known of what is wanted.
+            // With statistics the ends of all files would be read once more, before the query is
+            // known.
             .with_collect_statistics(false)
             .set_bool("datafusion.execution.parquet.pushdown_filters", true);
         let environment = RuntimeEnvBuilder::new()
@@ -86,7 +88,8 @@ impl Embedded {
         let mut bytes = 0;
         while let Some(batch) = stream.next().await {
             let batch = batch.map_err(told)?;
-            // Batches may be parts of one buffer, so that their own sizes add up to many times what there is.
+            // Batches may be parts of one buffer, so that the sum of their sizes can be many times
+            // the real one.
             bytes += batch.num_rows() * batch.num_columns() * size_of::<Cell>();
             if bytes > ANSWER_BYTES_MAX {
                 return Err(too_long());
@@ -97,7 +100,7 @@ impl Embedded {
         Ok(rows)
     }
 
-    /// An error of the engine in a sentence.
+    /// Converts an error of the engine to a sentence.
     fn told(&self, error: &DataFusionError) -> Failure {
         if let DataFusionError::ResourcesExhausted(_) = error.find_root() {
             return Failure::failed(format!(
@@ -116,7 +119,7 @@ impl Engine for Embedded {
     fn rows(&self, sql: &str) -> Result<Rows, Failure> {
         interrupt::check()?;
         self.runtime.block_on(async {
-            // Temporary files are removed when what made them is dropped.
+            // Temporary files are removed when the future that made them is dropped.
             tokio::select! {
                 rows = self.ask(sql) => rows,
                 failure = interrupt::wait() => Err(failure),
@@ -125,7 +128,7 @@ impl Engine for Embedded {
     }
 }
 
-/// Makes a table known, as the files that it has.
+/// Registers a table with its files.
 fn register(context: &SessionContext, table: &Table) -> Result<(), Failure> {
     let failed = |error: DataFusionError| {
         Failure::failed(format!(
@@ -153,7 +156,8 @@ fn register(context: &SessionContext, table: &Table) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A path as a URL, in which each byte stands for itself: as a path, `*` and `[` would be patterns.
+/// Converts a path to a URL in which each byte is literal: in a path, `*` and `[` would be
+/// patterns.
 fn url(path: &Path) -> String {
     let mut url = String::from("file://");
     for byte in path.as_os_str().as_encoded_bytes() {

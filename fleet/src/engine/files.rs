@@ -1,6 +1,6 @@
-//! The files of a folder of Parquet. Engines take what they find: a folder of something else would be
-//! empty tables, and a file that is cut off an error about bytes. So each file's end, in which its columns
-//! stand, is read first.
+//! The files of a folder of Parquet. Engines do not check what they find: a folder of something
+//! else would look like empty tables, and a truncated file causes an error about bytes. So the end
+//! of each file, which lists its columns, is read first.
 
 use crate::failure::{Failure, safe, shown};
 use crate::interrupt;
@@ -11,13 +11,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The most files of a table: what a longer list takes is time before anything is known.
+/// Maximum number of files of a table: for more, only reading the list would take too long.
 const FILES_MAX: usize = 500_000;
 
-/// A file begins in its hour, and may have windows of the next one: `roll` is an hour at most.
+/// A file begins in its hour, and may have windows of the next hour: `roll` is at most an hour.
 const ROLL_MAX_MS: i64 = 3_600_000;
 
-/// The time that is asked for, in ms since 1970.
+/// The selected time range, in ms since 1970.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Span {
     pub since_ms: Option<i64>,
@@ -30,7 +30,7 @@ pub struct Table {
     pub name: &'static str,
     pub schema: SchemaRef,
     pub files: Vec<PathBuf>,
-    /// How many rows each of the files has.
+    /// Number of rows of each file.
     rows: Vec<u64>,
 }
 
@@ -41,7 +41,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Looks for the files of a time, and at the end of each.
+    /// Lists the files of a time range, and reads the end of each.
     pub fn look(dir: &Path, span: Span) -> Result<Self, Failure> {
         let told = fs::metadata(dir).map_err(|error| {
             Failure::failed(format!("cannot look into {}: {error}", shown(dir)))
@@ -71,19 +71,19 @@ impl Folder {
         Ok(Self { tables })
     }
 
-    /// The files of samples, and how many rows each has.
+    /// Iterates over the files of samples, and the number of rows of each.
     pub fn samples(&self) -> impl Iterator<Item = (PathBuf, u64)> {
         let tables = self.tables.iter().filter(|it| it.name == "samples");
         tables.flat_map(|it| it.files.iter().cloned().zip(it.rows.iter().copied()))
     }
 }
 
-/// Whether a folder has samples of a time, as far as the names of its folders say.
+/// Whether a folder has samples of a time range, judging by the names of its subfolders.
 pub fn has_samples(dir: &Path, span: Span) -> Result<bool, Failure> {
     Ok(!list(dir, "samples", span)?.is_empty())
 }
 
-/// Why a table has no files.
+/// Returns why a table has no files.
 fn nothing(dir: &Path, table: &str, span: Span) -> Failure {
     let shown = shown(dir);
     let dates = dates(&dir.join(table));
@@ -104,7 +104,7 @@ fn nothing(dir: &Path, table: &str, span: Span) -> Failure {
     }
 }
 
-/// The columns that are asked, with the types that they are asked as.
+/// Returns the columns that are queried, with the types that queries assume.
 fn columns() -> [(&'static str, Vec<Field>); 4] {
     let field = |name: &str, kind: DataType| Field::new(name, kind, true);
     let text = |name: &str| field(name, DataType::Utf8View);
@@ -176,7 +176,7 @@ fn columns() -> [(&'static str, Vec<Field>); 4] {
     ]
 }
 
-/// The files of a table, in the order of their names.
+/// Returns the files of a table, sorted by name.
 fn list(dir: &Path, table: &str, span: Span) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     let place = dir.join(table);
@@ -229,20 +229,20 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     found.map(|it| Ok(it?.path())).collect()
 }
 
-/// What stands behind the `date=` or `hour=` of a folder's name.
+/// Returns the text after `date=` or `hour=` in a folder's name.
 fn named(path: &Path, key: &str) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     name.strip_prefix(key).map(String::from)
 }
 
-/// Whether it is a file of Parquet that has its name: what is being written begins with a point.
+/// Whether it is a complete file of Parquet: incomplete files have names that begin with a dot.
 fn is_parquet(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     name.ends_with(b".parquet") && !name.starts_with(b".") && !name.starts_with(b"_")
 }
 
-/// Whether files may have windows of the time `span`: those of `hours` hours of `date`, beginning at `hour`.
-/// True if `date` is not a date.
+/// Whether files may have windows of the time range `span`: files of `hours` hours of `date`,
+/// beginning at `hour`. True if `date` is not a date.
 fn may_have(date: &str, hour: i64, hours: i64, span: Span) -> bool {
     let Some(day_ms) = crate::dates::day_ms(date) else {
         return true;
@@ -252,7 +252,7 @@ fn may_have(date: &str, hour: i64, hours: i64, span: Span) -> bool {
     span.since_ms.is_none_or(|since| end > since) && span.until_ms.is_none_or(|until| begin < until)
 }
 
-/// The dates of a table, in their order.
+/// Returns the dates of a table, sorted.
 fn dates(place: &Path) -> Vec<String> {
     let found = entries(place).unwrap_or_default();
     let has_files = |it: &PathBuf| entries(it).is_ok_and(|it| !it.is_empty());
@@ -262,7 +262,7 @@ fn dates(place: &Path) -> Vec<String> {
     dates.iter().map(|it| safe(it)).collect()
 }
 
-/// Reads the end of a file and checks that it has the columns. Returns its rows.
+/// Reads the end of a file and checks that it has the columns. Returns the number of its rows.
 fn check(path: &Path, columns: &[Field]) -> Result<u64, Failure> {
     let name = shown(path);
     let told = fs::metadata(path)

@@ -1,8 +1,8 @@
-//! Windows to files of Parquet: those of some minutes are one file.
+//! Writes windows to files of Parquet: the windows of some minutes are one file.
 //!
-//! The shipper first remembers which file it is about to write, and writes samples last. If it is killed
-//! in between, it finds at the next start whether the samples are there: no window is lost, and none is
-//! written twice.
+//! The shipper first stores which file it is about to write, and writes samples last. If it is
+//! killed in between, it checks at the next start whether the samples exist: no window is lost, and
+//! none is written twice.
 
 use super::{Shipper, Turn, queue};
 use crate::backoff::Backoff;
@@ -16,11 +16,11 @@ use crate::window::{self, Unreadable, Window};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A file is written that long after its time is over: the agent writes a window some seconds after its
-/// end.
+/// A file is written this long after its time is over: the agent writes a window some seconds after
+/// its end.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// How many windows are in one file at most: they are in memory together.
+/// Maximum number of windows in one file: they are in memory together.
 const WINDOWS_MAX: usize = 120;
 
 /// A sink that is a folder.
@@ -29,9 +29,9 @@ pub struct Files {
     dir: PathBuf,
     roll_ms: i64,
     backoff: Backoff,
-    /// Stacks and frames that the day's files have.
+    /// Stacks and frames that the day's files already have.
     known: Known,
-    /// Windows that are to be in the next file, and their numbers.
+    /// Windows for the next file, and their entries in the spool.
     open: Vec<(Entry, Window)>,
 }
 
@@ -56,7 +56,7 @@ impl Files {
         &self.shipper
     }
 
-    /// Takes one more window, or writes a file.
+    /// Reads one more window, or writes a file.
     pub fn turn(&mut self) -> Result<Turn, Failure> {
         let next = match self.next()? {
             Some(next) => next,
@@ -73,7 +73,7 @@ impl Files {
             self.open.push(next);
             return Ok(Turn::Done);
         }
-        // It is read again when its turn comes.
+        // It is read again for the next file.
         self.write()
     }
 
@@ -81,7 +81,7 @@ impl Files {
         begin_ms.div_euclid(self.roll_ms)
     }
 
-    /// Whether no more windows come for the file that is open.
+    /// Whether no more windows will come for the open file.
     fn is_time_over(&self) -> bool {
         let Some((_, first)) = self.open.first() else {
             return false;
@@ -92,7 +92,7 @@ impl Files {
         now() as i64 * 1000 > until_ms
     }
 
-    /// The window behind those that are open.
+    /// Returns the window after the open ones.
     fn next(&mut self) -> Result<Option<(Entry, Window)>, Failure> {
         loop {
             let entries = match spool::list(&self.shipper.spool) {
@@ -112,7 +112,7 @@ impl Files {
             };
             if next.lost > 0 {
                 if !self.open.is_empty() {
-                    // What was taken before the gap is written first, and then the gap is counted.
+                    // The windows before the gap are written first, and then the gap is counted.
                     return Ok(Some((
                         next.entry,
                         Window {
@@ -161,7 +161,7 @@ impl Files {
         }
     }
 
-    /// Writes the windows that are open to a file.
+    /// Writes the open windows to a file.
     fn write(&mut self) -> Result<Turn, Failure> {
         let (Some((first, window)), Some((last, _))) = (self.open.first(), self.open.last()) else {
             return Ok(Turn::Idle);
@@ -216,7 +216,7 @@ impl Files {
         }
     }
 
-    /// Counts what a file has, and goes on behind it.
+    /// Counts the content of a file, and advances to the window after it.
     fn done(&mut self, plan: &Plan, last: &Entry) -> Result<(), Failure> {
         let memory = &mut self.shipper.state.memory;
         memory.plan = None;
@@ -227,7 +227,8 @@ impl Files {
         self.shipper.state.write()
     }
 
-    /// What an earlier run was about to write: if its samples are there, all of it is.
+    /// Completes what an earlier run was about to write: if the samples exist, the whole file was
+    /// written.
     fn finish_plan(&mut self) -> Result<(), Failure> {
         let Some(plan) = self.shipper.state.memory.plan.clone() else {
             return Ok(());
@@ -251,7 +252,8 @@ impl Files {
     }
 }
 
-/// The name of a file: of its host, and of its first window. Only letters that are no trouble in paths.
+/// Returns the name of a file: it consists of the host and the first window, and has only
+/// characters that are safe in paths.
 fn name(host: &str, id: &str, number: u64) -> String {
     let is_fine = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '_' | '.');
     let host = host.chars().take(100);

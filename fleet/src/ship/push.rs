@@ -1,4 +1,5 @@
-//! A window to a server: its requests one after the other, each until it is taken or given up.
+//! Sends a window to a server: its requests one after the other, each until it is accepted or given
+//! up.
 
 use super::{Shipper, Turn, queue};
 use crate::backoff::Backoff;
@@ -12,11 +13,11 @@ use crate::window::{self, Unreadable, Window};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What is sent in a second, at most, by one sink: after an outage all hosts have much to send.
+/// Maximum rate of one sink, as all hosts have much to send after an outage.
 const BYTES_PER_SECOND: u64 = 1_000_000;
 
-/// How long to wait where address, token or certificate are wrong: only a person can change that. The
-/// token's file is looked at more often.
+/// How long to wait if address, token or certificate are wrong, which only an administrator can
+/// change. The token's file is checked more often.
 const NOT_ALLOWED_WAIT: Duration = Duration::from_secs(60);
 const TOKEN_PAUSE: Duration = Duration::from_secs(1);
 
@@ -25,17 +26,17 @@ pub struct Push {
     shipper: Shipper,
     server: Server,
     backoff: Backoff,
-    /// The window that is being sent, so that it is not read again for each try.
+    /// The window that is being sent, which is kept so that it is not read again for each attempt.
     current: Option<(Entry, Window)>,
-    /// It was said that windows are too old.
+    /// Whether it was reported that windows are too old.
     is_expiry_said: bool,
-    /// Until then the server is not asked again, unless there is another token.
+    /// No request is sent before this time, unless there is another token.
     not_allowed_until: Option<Instant>,
 }
 
-/// What became of some pieces.
+/// The result of sending some pieces.
 enum Sending {
-    /// They were taken or given up.
+    /// They were accepted or given up.
     Over,
     Wait(Duration),
 }
@@ -56,7 +57,7 @@ impl Push {
         &self.shipper
     }
 
-    /// Sends what is left of one window.
+    /// Sends the rest of one window.
     pub fn turn(&mut self) -> Result<Turn, Failure> {
         let is_waiting = self.not_allowed_until.is_some_and(|at| Instant::now() < at);
         if is_waiting && !self.server.has_new_token() {
@@ -90,7 +91,7 @@ impl Push {
         Ok(Turn::Done)
     }
 
-    /// The window that is to be sent now; those that cannot be read are counted on the way.
+    /// Returns the window to send now; windows that cannot be read are counted and skipped.
     fn next(&mut self) -> Result<Option<(Entry, Window)>, Failure> {
         if let Some(current) = self.current.take() {
             return Ok(Some(current));
@@ -108,7 +109,7 @@ impl Push {
                 return Ok(None);
             };
             if next.lost > 0 {
-                // Nothing of the window that was begun is there any more.
+                // The window that was partly sent no longer exists.
                 self.shipper.state.memory.requests_done = 0;
                 self.shipper.state.memory.counts.lost += next.lost;
                 let (lost, number) = (next.lost, next.entry.number);
@@ -121,7 +122,7 @@ impl Push {
             }
             match window::read(&next.entry, &self.shipper.labels) {
                 Ok(window) => return Ok(Some((next.entry, window))),
-                // The list is read again, and what is missing is counted by it.
+                // The list is read again, and missing windows are counted then.
                 Err(Unreadable::Gone) => {}
                 Err(Unreadable::Closed(why)) => {
                     let number = next.entry.number;
@@ -145,7 +146,7 @@ impl Push {
         self.shipper.state.write()
     }
 
-    /// Whether a server would refuse a window as it is too old.
+    /// Whether a server would refuse a window because it is too old.
     fn is_expired(&mut self, window: &Window) -> bool {
         if !matches!(self.server, Server::Pyroscope(_)) {
             return false;
@@ -162,7 +163,7 @@ impl Push {
         is_expired
     }
 
-    /// Sends some pieces. Those that are too much at once are sent as two halves, once.
+    /// Sends some pieces. If they are too large for one request, sends them as two halves, once.
     fn send(&mut self, window: &Window, pieces: &[Piece]) -> Result<Sending, Failure> {
         let why = match self.send_once(window, pieces)? {
             Ok(sending) => return Ok(sending),
@@ -175,7 +176,8 @@ impl Push {
         for half in halves {
             match self.send_once(window, &half)? {
                 Ok(Sending::Over) => {}
-                // The first half may have been taken: it has the same UUIDs when it is sent again.
+                // The first half may have been accepted: it has the same UUIDs when it is sent
+                // again.
                 Ok(Sending::Wait(time)) => return Ok(Sending::Wait(time)),
                 Err(why) => self.refuse(window, &half, &why),
             }
@@ -183,7 +185,7 @@ impl Push {
         Ok(Sending::Over)
     }
 
-    /// Sends some pieces once. The inner error says why they are too much at once.
+    /// Sends some pieces once. The inner error says why they are too large for one request.
     fn send_once(
         &mut self,
         window: &Window,
@@ -240,7 +242,7 @@ impl Push {
     }
 }
 
-/// The sum of what some pieces have.
+/// Returns the sum of the samples of some pieces.
 fn samples(window: &Window, pieces: &[Piece]) -> u64 {
     let samples = pieces.iter().flat_map(|piece| piece.samples(window));
     samples.map(|(_, value)| value).sum()

@@ -1,4 +1,4 @@
-//! Which window of the spool is next for a sink, and how many are missing before it.
+//! Finds the next window of the spool for a sink, and counts missing ones before it.
 
 use crate::spool::Entry;
 use crate::state::Memory;
@@ -7,13 +7,13 @@ use crate::state::Memory;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Next {
     pub entry: Entry,
-    /// Windows before it that are not in the spool any more, or never were: they are lost. The agent
-    /// writes windows in the order of their numbers.
+    /// Number of windows before it that are no longer in the spool, or never were: they are lost.
+    /// The agent writes windows in the order of their numbers.
     pub lost: u64,
 }
 
-/// Finds the next window among those of the spool; `None` if all were sent. Of an id that the sink does
-/// not know it begins with the first that is there: what was before is not its loss.
+/// Finds the next window among those of the spool; `None` if all were sent. For a new id it begins
+/// with the first existing window: earlier ones do not count as lost.
 pub fn next(entries: &[Entry], memory: &Memory) -> Option<Next> {
     entries.iter().find_map(|entry| {
         let next = memory.next.get(&entry.id).copied();
@@ -27,13 +27,13 @@ pub fn next(entries: &[Entry], memory: &Memory) -> Option<Next> {
     })
 }
 
-/// Remembers that everything up to this window is done.
+/// Records that everything up to this window is done.
 pub fn advance(memory: &mut Memory, entry: &Entry) {
     memory.next.insert(entry.id.clone(), entry.number + 1);
     memory.requests_done = 0;
 }
 
-/// How many windows of the spool are still to be sent.
+/// Returns the number of windows in the spool that are still to be sent.
 pub fn waiting(entries: &[Entry], memory: &Memory) -> u64 {
     let is_waiting = |entry: &&Entry| {
         let next = memory.next.get(&entry.id);
@@ -65,7 +65,7 @@ mod tests {
         }
         assert_eq!(found, [(3, 0), (4, 0), (7, 2)]);
         assert_eq!(waiting(&entries, &memory), 0);
-        // The folder was made anew: its numbers are others.
+        // The folder was recreated: its numbers start again.
         entries.push(entry("b", 1));
         entries.push(entry("a", 9));
         assert_eq!(waiting(&entries, &memory), 2);

@@ -1,7 +1,7 @@
-//! One server over HTTP: TLS is on unless the URL says otherwise, redirections are not followed, and
-//! tokens stay out of every message.
+//! Sends requests to one server over HTTP: TLS is used unless the URL says otherwise, redirections
+//! are not followed, and tokens are removed from every message.
 
-/// The token of a file.
+/// The token in a file.
 mod token;
 
 use super::{Outcome, by_status};
@@ -15,21 +15,21 @@ use ureq::http::{HeaderMap, Response, StatusCode};
 use ureq::tls::{Certificate, ClientCert, PrivateKey, RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-/// How long a whole request may take, and making the connection of it.
+/// Maximum time of a whole request, and of connecting.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How many bytes of an answer are read, and how many characters of it a message quotes.
+/// Maximum bytes of an answer that are read, and maximum characters of it in a message.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 const TOLD_CHARS_MAX: usize = 200;
 
-/// The longest certificate or key that is read.
+/// Maximum length of a certificate or key file.
 const PEM_BYTES_MAX: u64 = 1 << 20;
 
-/// The longest time that a server may ask us to wait.
+/// Maximum time that a server may request us to wait.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
-/// A server, and how it is spoken to.
+/// A server, and the connection to it.
 pub struct Client {
     agent: Agent,
     url: String,
@@ -40,12 +40,12 @@ pub struct Client {
 /// What a server answered.
 pub struct Answer {
     pub outcome: Outcome,
-    /// The first bytes of what came with it.
+    /// The first bytes of the answer's body.
     pub body: Vec<u8>,
 }
 
 impl Client {
-    /// Reads certificates and the token. `path` comes behind the server's URL.
+    /// Reads certificates and the token. `path` is appended to the server's URL.
     pub fn new(server: &Server, path: &str) -> Result<Self, Failure> {
         let mut tls = TlsConfig::builder();
         tls = match &server.ca {
@@ -76,12 +76,12 @@ impl Client {
         })
     }
 
-    /// Whether the file of the token has another one than that which was sent last.
+    /// Whether the token's file has another token than the one that was last sent.
     pub fn has_new_token(&self) -> bool {
         self.token.as_ref().is_some_and(Token::is_changed)
     }
 
-    /// Sends bytes.
+    /// Sends bytes with POST.
     pub fn post(&mut self, headers: &[(&str, &str)], body: &[u8]) -> Answer {
         if let Some(token) = &mut self.token {
             token.refresh();
@@ -108,7 +108,8 @@ impl Client {
         }
     }
 
-    /// Asks, and reads the whole answer; an error in words if there is none, or if it is longer than that.
+    /// Sends a query, and reads the whole answer; the error is a sentence if there is none, or if
+    /// it is longer than the limit.
     pub fn fetch(
         &mut self,
         body: &[u8],
@@ -156,10 +157,11 @@ impl Client {
             .read_to_vec();
         let body = match read {
             Ok(body) => body,
-            // It is longer than what is of importance, unless it is cut off.
+            // It is longer than what is needed, but not truncated.
             Err(ureq::Error::BodyExceedsLimit(_)) => Vec::new(),
             Err(error) if head.status.is_success() => {
-                // Whether the request was taken is not known: it is sent again, with the same UUID.
+                // It is unknown whether the request was accepted: it is sent again, with the same
+                // UUID.
                 let why = self.told(&format!("the answer is cut off: {error}"));
                 let outcome = Outcome::Later { after: None, why };
                 let body = Vec::new();
@@ -172,7 +174,7 @@ impl Client {
         Answer { outcome, body }
     }
 
-    /// A status and what came with it, in a sentence.
+    /// Describes a status and its body in a sentence.
     fn why(&self, status: StatusCode, body: &[u8]) -> String {
         let text = self.told(&String::from_utf8_lossy(body));
         if text.is_empty() {
@@ -182,7 +184,7 @@ impl Client {
         }
     }
 
-    /// A text of others, as it may be told: short, harmless to a terminal, without the token.
+    /// Prepares a text from outside for a message: truncated, escaped, without the token.
     fn told(&self, text: &str) -> String {
         let text = match &self.token {
             Some(token) => token.remove_from(text),
@@ -197,7 +199,7 @@ impl Client {
     }
 }
 
-/// The time that a server asks us to wait: seconds, or a date of HTTP.
+/// Returns the time that a server requests us to wait: seconds, or a date of HTTP.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("retry-after")?.to_str().ok()?.trim();
     let after = match text.parse() {

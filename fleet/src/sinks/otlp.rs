@@ -7,7 +7,8 @@ use crate::encode::{Piece, otlp, pprof};
 use crate::failure::Failure;
 use crate::window::Window;
 
-/// Samples of one profile: with 64 frames each they stay far below the 64 MiB that a receiver takes.
+/// Maximum number of samples in one profile: with 64 frames each they stay far below the 64 MiB
+/// that a receiver accepts.
 pub const SAMPLES_MAX: usize = 100_000;
 
 const PATH: &str = "/v1development/profiles";
@@ -44,8 +45,8 @@ impl Otlp {
     }
 }
 
-/// `rejected_profiles` of `ExportProfilesServiceResponse.partial_success`; 0 if all were taken, or if
-/// the answer is not understood.
+/// Returns `rejected_profiles` of `ExportProfilesServiceResponse.partial_success`; 0 if all were
+/// accepted, or if the answer cannot be decoded.
 fn rejected(answer: &[u8]) -> u64 {
     let Some(Field::Bytes(partial)) = find(answer, 1) else {
         return 0;
@@ -56,13 +57,13 @@ fn rejected(answer: &[u8]) -> u64 {
     }
 }
 
-/// What a field of a message has.
+/// The value of a message's field.
 enum Field<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-/// Looks for a field in a message.
+/// Finds a field in a message.
 fn find(mut message: &[u8], wanted: u64) -> Option<Field<'_>> {
     while !message.is_empty() {
         let key = varint(&mut message)?;

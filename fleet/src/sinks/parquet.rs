@@ -1,4 +1,5 @@
-//! Windows as files of Parquet, in a folder that an SQL engine reads (docs/fleet.md has the schema):
+//! Writes windows as files of Parquet, in a folder that an SQL engine reads (docs/fleet.md has the
+//! schema):
 //!
 //! ```text
 //! samples/date=2026-11-21/hour=14/HOST-ID-NUMBER.parquet
@@ -6,10 +7,10 @@
 //! frames/…, hosts/…
 //! ```
 //!
-//! The name is that of the first window in the file: what is written once more takes its own place.
-//! Samples are written last, so that where they are, stacks and frames are as well.
+//! The name is that of the first window in the file: if it is written again, it replaces the first
+//! one. Samples are written last, so that if they exist, stacks and frames exist as well.
 
-/// Stacks and frames that are written already.
+/// Stacks and frames that were already written.
 mod known;
 /// The columns of each table.
 mod tables;
@@ -27,31 +28,31 @@ use std::path::{Path, PathBuf};
 
 pub use known::Known;
 
-/// More than this costs more time than it saves bytes.
+/// Level of compression: a higher one costs more time than it saves bytes.
 const ZSTD_LEVEL: i32 = 9;
 
-/// Columns whose values are nearly all different. Without a dictionary equal runs of them are found by zstd, and so
-/// they are smaller.
+/// Columns whose values are nearly all different. Without a dictionary zstd finds equal runs of
+/// them, so they are smaller.
 const PLAIN: [(&str, &[&str]); 2] = [
     ("frames", &["frame_id", "file_off", "function"]),
     ("stacks", &["stack_id", "frames.list.item"]),
 ];
 
-/// The longest page of stacks and frames: the longer, the more of it is packed together.
+/// Maximum size of a page of stacks and frames: the longer, the more of it is compressed together.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// The folder that a date's files are in, and the name of one.
+/// The folder of a date's files, and the name of a file.
 pub struct TableFile<'a> {
     pub dir: &'a Path,
-    /// As in `2026-11-21`.
+    /// The date, for example `2026-11-21`.
     pub date: &'a str,
     pub hour: u32,
-    /// Without its ending.
+    /// The name without its ending.
     pub name: &'a str,
 }
 
 impl TableFile<'_> {
-    /// The file of a table.
+    /// Returns the path of a table's file.
     pub fn path(&self, table: &str) -> PathBuf {
         let mut path = self.dir.join(table).join(format!("date={}", self.date));
         if table == "samples" {
@@ -61,8 +62,9 @@ impl TableFile<'_> {
     }
 }
 
-/// Writes windows of one host to one file of each table; of stacks and frames what the day's files do not have yet,
-/// and no file if that is nothing. Returns their bytes together.
+/// Writes windows of one host to one file of each table. Stacks and frames are written only if the
+/// day's files do not have them yet, and there is no file if nothing is new. Returns the total size
+/// of the files.
 pub fn write(
     place: &TableFile,
     windows: &[Window],
@@ -71,7 +73,7 @@ pub fn write(
     known: &mut Known,
 ) -> io::Result<u64> {
     known.begin(place.date);
-    // If something cannot be written, all of it is written once more, in the place of these files.
+    // If something cannot be written, everything is written again, replacing these files.
     let before = std::mem::take(known);
     let mut bytes = 0;
     bytes += put(place, "frames", tables::frames(windows, &before)?)?;
@@ -87,7 +89,8 @@ pub fn write(
     Ok(bytes)
 }
 
-/// Writes a file that has its name only once it is whole; none if there are no rows. Returns its bytes.
+/// Writes a file that gets its name only when it is complete; no file if there are no rows. Returns
+/// its size.
 fn put(place: &TableFile, table: &str, batch: RecordBatch) -> io::Result<u64> {
     if batch.num_rows() == 0 {
         return Ok(0);
@@ -95,7 +98,7 @@ fn put(place: &TableFile, table: &str, batch: RecordBatch) -> io::Result<u64> {
     let path = &place.path(table);
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    // Engines leave out what begins with a point.
+    // Engines ignore names that begin with a dot.
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(path.file_name().unwrap_or_default());
     let part = folder.join(hidden);
@@ -119,7 +122,7 @@ fn put(place: &TableFile, table: &str, batch: RecordBatch) -> io::Result<u64> {
     file.sync_all()?;
     let bytes = file.metadata()?.len();
     fs::rename(&part, path)?;
-    // The name as well has to be there after a crash of the machine: the spool is not asked again.
+    // The name as well must survive a crash of the machine: the spool is not read again.
     File::open(folder)?.sync_all()?;
     Ok(bytes)
 }

@@ -1,5 +1,5 @@
-//! Pyroscope's push API, `push.v1.PusherService/Push`: a Connect call with one message, in which each
-//! service of a window is a series with one pprof, gzipped, and its UUID.
+//! Sends to Pyroscope's push API, `push.v1.PusherService/Push`: a Connect call with one message, in
+//! which each service of a window is a series with one gzipped pprof and its UUID.
 //!
 //! The limits are the defaults of Pyroscope 2 for a tenant (`pkg/validation/limits.go`).
 
@@ -12,13 +12,14 @@ use crate::failure::Failure;
 use crate::window::{Frame, Window, ids};
 use std::time::Duration;
 
-/// Samples of one profile.
+/// Maximum number of samples in one profile.
 const SAMPLES_MAX: usize = 16_000;
 
-/// Bytes of one profile before it is packed.
+/// Maximum size of one profile before compression.
 const PROFILE_BYTES_MAX: usize = 4 << 20;
 
-/// A profile that is older than one hour is refused. Some minutes are for the way and for clocks.
+/// Maximum age of a profile: after an hour it is refused. Some minutes are left for the transfer
+/// and for deviations of clocks.
 pub const AGE_MAX: Duration = Duration::from_secs(55 * 60);
 
 const PATH: &str = "/push.v1.PusherService/Push";
@@ -49,10 +50,10 @@ impl Pyroscope {
     }
 }
 
-/// All samples in pieces that are within the limits.
+/// Divides all samples into pieces that are within the limits.
 pub fn pieces(window: &Window) -> Vec<Piece> {
     let mut open = Piece::all(window, SAMPLES_MAX);
-    // Nearly always all of it together is small enough, and nothing has to be written to know that.
+    // Nearly always all of it together is small enough, which is known without encoding it.
     if bytes_max(window) <= PROFILE_BYTES_MAX {
         return open;
     }
@@ -68,9 +69,9 @@ pub fn pieces(window: &Window) -> Vec<Piece> {
     pieces
 }
 
-/// More bytes than a profile with all samples of a window has.
+/// Returns an upper bound of the size of a profile with all samples of a window.
 fn bytes_max(window: &Window) -> usize {
-    // Numbers take five bytes at most, and each thing has a few of them.
+    // Numbers take at most five bytes, and each item has a few of them.
     const EACH: usize = 64;
     let frame = |it: &Frame| {
         let functions = it
@@ -86,7 +87,8 @@ fn bytes_max(window: &Window) -> usize {
     frames + samples
 }
 
-/// The name of the profile, which makes its type together with the types in the pprof.
+/// Returns the name of the profile, which is a part of its type together with the types in the
+/// pprof.
 fn profile_name(window: &Window) -> String {
     match &*window.event {
         "cpu" => "process_cpu".into(),
@@ -98,8 +100,8 @@ fn profile_name(window: &Window) -> String {
     }
 }
 
-/// `PushRequest`. The name of the host is no label: with some thousand hosts there would be more series
-/// than a tenant may have.
+/// Makes a `PushRequest`. The name of the host is not a label: with some thousand hosts there would
+/// be more series than a tenant may have.
 fn request(window: &Window, pieces: &[Piece], labels: &Labels) -> Message {
     let name = profile_name(window);
     let mut request = Message::default();

@@ -1,4 +1,4 @@
-//! A server that takes profiles: what of a window goes into which request.
+//! A server that accepts profiles: divides windows into its requests.
 
 use super::{Sent, otlp, pyroscope};
 use crate::config::{Kind, Labels, Sink};
@@ -13,7 +13,7 @@ pub enum Server {
 }
 
 impl Server {
-    /// Makes ready to speak to the server of a sink; `None` if it is none.
+    /// Prepares the connection to the server of a sink; `None` if the sink is not a server.
     pub fn of_sink(sink: &Sink, labels: &Labels) -> Result<Option<Self>, Failure> {
         Ok(match &sink.kind {
             Kind::Pyroscope(server) => Some(Self::Pyroscope(pyroscope::Pyroscope::new(
@@ -25,7 +25,7 @@ impl Server {
         })
     }
 
-    /// The requests of a window, each as the pieces that it has. They are the same each time.
+    /// Returns the requests for a window, each as its pieces. The result is the same each time.
     pub fn requests(&self, window: &Window) -> Vec<Vec<Piece>> {
         let pieces = match self {
             Self::Pyroscope(_) => pyroscope::pieces(window),
@@ -38,7 +38,7 @@ impl Server {
         }
     }
 
-    /// Whether the file of the token has another one than that which was sent last.
+    /// Whether the token's file has another token than the one that was last sent.
     pub fn has_new_token(&self) -> bool {
         match self {
             Self::Pyroscope(server) => server.client.has_new_token(),
@@ -55,7 +55,7 @@ impl Server {
     }
 }
 
-/// Two requests with half as much each; `None` if there is nothing to divide.
+/// Returns two requests with half as much each; `None` if nothing can be divided.
 pub fn halves(pieces: &[Piece]) -> Option<[Vec<Piece>; 2]> {
     match pieces {
         [] => None,

@@ -1,13 +1,13 @@
-//! Which samples are asked for, as a condition of SQL.
+//! The selected samples, as a condition of SQL.
 
 use super::Dialect;
 use crate::failure::Failure;
 use clap::ValueEnum;
 
-/// The longest value that a column is compared with.
+/// Maximum length of a value with which a column is compared.
 const VALUE_BYTES_MAX: usize = 4096;
 
-/// A column of samples by which they are grouped and chosen.
+/// A column by which samples are grouped and selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum)]
 pub enum Column {
     Host,
@@ -30,40 +30,42 @@ impl Column {
     }
 }
 
-/// Which samples are asked for: those for which all of it holds.
+/// The selected samples: those that fulfil all of these conditions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// What samples count, as in `cpu`.
+    /// The event that samples count, for example `cpu`.
     pub event: String,
-    /// The windows that begin at this time (ms since 1970) or later; `None`: all.
+    /// Only windows that begin at this time (ms since 1970) or later; `None` for all.
     pub since_ms: Option<i64>,
-    /// The windows that begin before this time; `None`: all.
+    /// Only windows that begin before this time; `None` for all.
     pub until_ms: Option<i64>,
-    /// Columns with a value that they have. A column that is there several times has one of its values.
+    /// Columns with required values. If a column occurs several times, it must have one of its
+    /// values.
     pub values: Vec<(Column, String)>,
 }
 
 impl Selection {
-    /// Adds a value that a column must have. An error for what no column can have.
+    /// Adds a value that a column must have. Returns an error for values that no column can have.
     pub fn add(&mut self, column: Column, value: &str) -> Result<(), Failure> {
         check(value)?;
         self.values.push((column, value.into()));
         Ok(())
     }
 
-    /// Whether it leaves out samples of the time that it is about, but for those of other events.
+    /// Whether it leaves out samples of its time range, not counting other events.
     pub fn is_narrow(&self) -> bool {
         !self.values.is_empty()
     }
 
-    /// The condition on rows of samples.
+    /// Returns the condition on rows of samples.
     pub fn condition(&self, dialect: &dyn Dialect) -> String {
         let mut parts = vec![format!("event = {}", dialect.text(&self.event))];
         parts.extend(self.parts(dialect));
         parts.join(" AND ")
     }
 
-    /// The condition without the event, `1 = 1` if there is none: one of two sides that are compared.
+    /// Returns the condition without the event, `1 = 1` if there is none: for one of two sides that
+    /// are compared.
     pub fn condition_of_side(&self, dialect: &dyn Dialect) -> String {
         let parts = self.parts(dialect);
         if parts.is_empty() {
@@ -73,7 +75,7 @@ impl Selection {
         }
     }
 
-    /// The condition on rows of hosts, each of which is about the time of a file.
+    /// Returns the condition on rows of hosts, each of which covers the time of a file.
     pub fn condition_of_hosts(&self, dialect: &dyn Dialect) -> String {
         let mut parts = Vec::new();
         if let Some(since) = self.since_ms {
@@ -112,7 +114,7 @@ impl Selection {
     }
 }
 
-/// Refuses texts that no name has and that could do harm on their way through an engine or a terminal.
+/// Refuses texts that cannot be names and that could do harm in an engine or a terminal.
 pub fn check(value: &str) -> Result<(), Failure> {
     if value.chars().any(char::is_control) {
         return Err(Failure::usage(

@@ -1,11 +1,12 @@
-//! Numbers of frames and stacks that are the same on every host, without anybody who gives them out:
-//! hashes of what they are, not of where they were loaded.
+//! Computes numbers of frames and stacks that are the same on every host without a central
+//! registry: hashes of their identity, not of where they were loaded.
 
 use super::{Frame, Kind};
 use sha2::{Digest as _, Sha256};
 
-/// The number of a frame: of native code by build-id and place in the file; else by names. A kernel lies
-/// elsewhere after each start, so that its functions go by their names as well.
+/// Returns the number of a frame: for native code from build-id and position in the file; otherwise
+/// from names. The kernel has other addresses after each boot, so its functions are identified by
+/// name as well.
 pub fn frame(frame: &Frame) -> u64 {
     let name = frame.functions.last().map_or("", |it| &*it.name);
     let file = frame.functions.last().map_or("", |it| &*it.file);
@@ -21,7 +22,7 @@ pub fn frame(frame: &Frame) -> u64 {
             hash(b"a", &[&frame.build_id, &frame.address.to_le_bytes()])
         }
         Kind::Kernel => hash(b"k", &[name.as_bytes()]),
-        // Without a name nothing of it is the same anywhere else.
+        // Without a name nothing about it is the same elsewhere.
         Kind::Jit if name.is_empty() => hash(b"j", &[frame.module.as_bytes()]),
         Kind::Jit | Kind::Python | Kind::Note => {
             let kind = [frame.kind as u8];
@@ -30,7 +31,7 @@ pub fn frame(frame: &Frame) -> u64 {
     }
 }
 
-/// The number of a stack by those of its frames, innermost first.
+/// Returns the number of a stack from those of its frames, innermost first.
 pub fn stack(frames: impl Iterator<Item = u64>) -> u64 {
     let mut hash = Sha256::new();
     hash.update(b"s");
@@ -38,7 +39,8 @@ pub fn stack(frames: impl Iterator<Item = u64>) -> u64 {
     first(&hash.finalize())
 }
 
-/// A UUID for what is sent of a window, the same each time that it is sent: version 8 of RFC 9562.
+/// Returns a UUID for a part of a window, which is the same each time that it is sent: version 8 of
+/// RFC 9562.
 pub fn uuid(parts: &[&[u8]]) -> [u8; 16] {
     let digest = digest(b"u", parts);
     let mut uuid = [0; 16];
@@ -48,14 +50,14 @@ pub fn uuid(parts: &[&[u8]]) -> [u8; 16] {
     uuid
 }
 
-/// A UUID as text.
+/// Formats a UUID.
 pub fn uuid_text(uuid: &[u8; 16]) -> String {
     let hex = hex(uuid);
     let [a, b, c, d, e] = [0..8, 8..12, 12..16, 16..20, 20..32].map(|range| &hex[range]);
     format!("{a}-{b}-{c}-{d}-{e}")
 }
 
-/// Bytes as hexadecimal digits.
+/// Formats bytes as hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -64,7 +66,7 @@ fn hash(kind: &[u8], parts: &[&[u8]]) -> u64 {
     first(&digest(kind, parts))
 }
 
-/// Each part with its length, so that no two lists are the same bytes.
+/// Hashes each part with its length, so that different lists never give the same bytes.
 fn digest(kind: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(kind);

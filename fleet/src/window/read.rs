@@ -1,4 +1,4 @@
-//! A .pft as a window.
+//! Converts a .pft to a window.
 
 use super::service::{Belonging, belonging};
 use super::{Frame, Function, Host, Kind, Service, Stack, Window, ids};
@@ -11,10 +11,10 @@ use std::collections::HashMap;
 use std::collections::hash_map;
 use std::io;
 
-/// The name of a process has no more characters than these (`TASK_COMM_LEN` in Linux).
+/// Maximum number of characters of a process's name (`TASK_COMM_LEN` in Linux).
 const COMM_MAX: usize = 15;
 
-/// Hexadecimal digits of a build-id that tell versions apart.
+/// Number of hexadecimal digits of a build-id in a version.
 const VERSION_DIGITS: usize = 12;
 
 /// Why a window cannot be read.
@@ -22,9 +22,10 @@ const VERSION_DIGITS: usize = 12;
 pub enum Unreadable {
     /// The agent has removed it, to make room.
     Gone,
-    /// The file cannot be opened, which may change: we may have no right to read it.
+    /// The file cannot be opened, which may be temporary: for example, the right to read it is
+    /// missing.
     Closed(String),
-    /// What is wrong, in words.
+    /// The file is damaged; the text says how.
     Damaged(String),
 }
 
@@ -42,7 +43,7 @@ pub fn read(entry: &Entry, labels: &Labels) -> Result<Window, Unreadable> {
     Ok(window)
 }
 
-/// Everything that a store has as a window, without its place in a spool.
+/// Converts the content of a store to a window, without its place in a spool.
 fn of_store(store: &Store, labels: &Labels) -> Window {
     let view = &store.view();
     let selection = view
@@ -102,8 +103,8 @@ fn of_process(process: &StackProcess) -> Belonging {
     belonging(&process.comm, process.cgroup.as_deref())
 }
 
-/// In the order of their names, each with its stacks in their order: what is sent of a window is then
-/// the same bytes each time.
+/// Returns the services sorted by name, each with its stacks in their order: so the same bytes are
+/// sent of a window each time.
 fn services(values: HashMap<(Belonging, String), HashMap<u32, u64>>) -> Vec<Service> {
     let mut values: Vec<_> = values.into_iter().collect();
     values.sort_by(|a, b| a.0.cmp(&b.0));
@@ -120,7 +121,7 @@ fn services(values: HashMap<(Belonging, String), HashMap<u32, u64>>) -> Vec<Serv
     values.into_iter().map(service).collect()
 }
 
-/// Nanoseconds that a value of 1 stands for; 0 if values are no times.
+/// Returns the nanoseconds that a value of 1 stands for; 0 if values are not times.
 fn period_ns(info: &Info) -> u64 {
     let hz = u64::from(info.rates.first_hz);
     match (&*info.metric.name, &*info.metric.unit) {
@@ -130,7 +131,7 @@ fn period_ns(info: &Info) -> u64 {
     }
 }
 
-/// Frames and stacks, each once.
+/// The distinct frames and stacks.
 struct Tables<'a> {
     view: &'a View,
     frames: Vec<Frame>,
@@ -150,7 +151,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Two stacks that have one id are one, as functions of the kernel go by their names.
+    /// Returns the index of a stack. Two stacks with the same id are one, as functions of the
+    /// kernel are identified by name.
     fn stack(&mut self, frames: &[StackFrame]) -> u32 {
         let frames: Vec<u32> = frames.iter().map(|frame| self.frame(*frame)).collect();
         let id = ids::stack(frames.iter().map(|frame| self.frames[*frame as usize].id));
@@ -208,7 +210,7 @@ impl<'a> Tables<'a> {
                     file: it.file.into(),
                     line: it.line,
                 };
-                // What is inlined may have a place in source text, and no name.
+                // An inlined function may have a source location, but no name.
                 let named = sources.iter().filter(|it| !it.function.is_empty());
                 named.map(of_link).collect()
             }
@@ -230,8 +232,8 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// The build-id of a program's own file, if a stack goes through it: the file that is called as
-    /// the process is.
+    /// Returns the build-id of a program's own file, if a stack goes through it: that is the file
+    /// with the name of the process.
     fn build_id_of(&self, stack: u32, comm: &str) -> Option<String> {
         let frames = self.stacks[stack as usize].frames.iter();
         let mut frames = frames.map(|frame| &self.frames[*frame as usize]);

@@ -1,13 +1,13 @@
-//! Which service a process belongs to. A .pft has the name and the control group of each process, and
-//! those are all that is asked: first the unit of systemd, then the name of the process.
+//! Finds the service of a process. A .pft has the name and the control group of each process, and
+//! only those are used: first the unit of systemd, then the name of the process.
 
-/// Characters of a container's id, as tools show them.
+/// Number of characters of a container's id, as shown by tools.
 const CONTAINER_DIGITS: usize = 12;
 
-/// A container's id in the name of a control group.
+/// Length of a container's id in the name of a control group.
 const ID_DIGITS: usize = 64;
 
-/// What is known of where a process belongs.
+/// The service and container of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Belonging {
     pub service: String,
@@ -15,13 +15,13 @@ pub struct Belonging {
     pub container: String,
 }
 
-/// Finds out where a process belongs.
+/// Finds the service and container of a process.
 pub fn belonging(comm: &str, cgroup: Option<&str>) -> Belonging {
     let parts = cgroup.unwrap_or_default().split('/');
     let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
     let container = parts.iter().rev().find_map(|part| container(part));
-    // The unit that runs the containers of a machine is not the service in one of them, and that of
-    // a session is no service.
+    // The unit that runs the containers of a machine is not the service in one of them, and the
+    // unit of a session is not a service.
     let is_session = parts.first().is_some_and(|part| *part == "user.slice");
     let unit = parts
         .iter()
@@ -38,7 +38,8 @@ pub fn belonging(comm: &str, cgroup: Option<&str>) -> Belonging {
     }
 }
 
-/// The id of a container as part of a control group's path: alone, or as in `docker-ID.scope`.
+/// Returns the id of a container in a part of a control group's path: alone, or as in
+/// `docker-ID.scope`.
 fn container(part: &str) -> Option<&str> {
     let part = part.strip_suffix(".scope").unwrap_or(part);
     let id = part.rsplit(['-', ':']).next()?;
@@ -46,8 +47,8 @@ fn container(part: &str) -> Option<&str> {
     (id.len() == ID_DIGITS && id.bytes().all(is_hex)).then(|| &id[..CONTAINER_DIGITS])
 }
 
-/// A process by its name. Threads of the kernel have one for each CPU and each work that they do:
-/// what comes behind the first `/` or `:` is left out.
+/// Returns the name of a service from that of a process. Threads of the kernel have a name for each
+/// CPU and each kind of work: the text from the first `/` or `:` on is left out.
 fn name(comm: &str) -> String {
     let short = comm.split(['/', ':']).next().unwrap_or_default();
     match short {

@@ -1,28 +1,32 @@
-//! How far a change of a share can be trusted, if hosts are what was drawn.
+//! Computes how reliable a change of a share is, with hosts as the sampling units.
 //!
-//! A share is a ratio of two sums over hosts, `Σx / Σy`. Its variance is that of `x - share * y`, by how much
-//! each host has more or less of the function than all have (the delta method; Cochran, *Sampling
-//! Techniques*, section 6.3), and that is made of the sums of squares and products which SQL has taken. Where a
-//! host is on both sides, what it does on both is alike, and their covariance is taken off.
+//! A share is a ratio of two sums over hosts, `Σx / Σy`. Its variance is that of `x - share * y`,
+//! which is how much more or less of the function each host has than the average (the delta method;
+//! Cochran, *Sampling Techniques*, section 6.3). It is computed from sums of squares and products
+//! that the SQL returns. If a host is on both sides, its values on both are correlated, and their
+//! covariance is subtracted.
 
 use crate::rows::Row;
 use profile::diff::student_chance;
 
-/// The chance that an interval leaves to what is outside of it.
+/// The probability that the true value is outside of an interval.
 const OUTSIDE: f64 = 0.05;
 
-/// The sums of both sides; `[A, B]`.
+/// The sums of both sides, as `[A, B]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Sides {
+    /// Number of hosts.
     pub hosts: [u64; 2],
+    /// Number of hosts that are on both sides.
     pub hosts_both: u64,
-    /// Seconds, or how often something happened.
+    /// Totals in seconds, or numbers of events.
     pub all: [f64; 2],
     all_squares: [f64; 2],
     all_product: f64,
+    /// Numbers of samples.
     pub samples: [f64; 2],
     recorded_ms: [f64; 2],
-    /// Samples on both sides.
+    /// Number of samples that are on both sides.
     pub shared: f64,
     period_ns: f64,
 }
@@ -53,32 +57,32 @@ impl Sides {
         self.period_ns > 1.0
     }
 
-    /// The hours of hosts in whose windows a side has samples.
+    /// Returns the duration of the windows of hosts with samples of a side, in hours.
     pub fn hours(&self, side: usize) -> f64 {
         self.recorded_ms[side] / 3_600_000.0
     }
 
-    /// An amount for each hour of a host; 0 without any.
+    /// Converts an amount to an amount per hour of a host; 0 without any.
     pub fn per_hour(&self, amount: f64, side: usize) -> f64 {
         let hours = self.hours(side);
         if hours > 0.0 { amount / hours } else { 0.0 }
     }
 }
 
-/// The sums of a function over hosts; `[A, B]`.
+/// The sums of a function over hosts, as `[A, B]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Moments {
     sum: [f64; 2],
     squares: [f64; 2],
     product: f64,
-    /// Its amount times all that the host has, on the same side.
+    /// Its amount times the total amount of the host, on the same side.
     with_all: [f64; 2],
-    /// Its amount on this side times all that the host has on the other.
+    /// Its amount on this side times the total amount of the host on the other side.
     with_other: [f64; 2],
 }
 
 impl Moments {
-    /// Those of `self` or `total`.
+    /// Reads the sums of `self` or `total` time from a row.
     pub fn of(row: Row, what: &str) -> Self {
         let number = |column: &str| row.number(&format!("{what}_{column}"));
         Self {
@@ -91,30 +95,33 @@ impl Moments {
     }
 }
 
-/// The shares of a function on both sides, and what is known of their difference.
+/// The shares of a function on both sides, and the significance of their difference.
 #[derive(Debug, Clone, Copy)]
 pub struct Change {
+    /// The share on side A.
     pub a: f64,
+    /// The share on side B.
     pub b: f64,
-    /// Half of the interval in which the difference is in 95 of 100 cases; `None` if a side is one host.
+    /// Half of the 95 % confidence interval of the difference; `None` if a side has only one host.
     pub half: Option<f64>,
-    /// How likely a difference as large is where none is.
+    /// The probability of a difference at least this large if there is none.
     pub chance: Option<f64>,
-    /// `chance`, corrected for the number of functions that are compared at once (Holm).
+    /// `chance`, corrected for the number of functions that are compared together (Holm).
     pub corrected: Option<f64>,
 }
 
 impl Change {
+    /// Returns the difference of the shares, B minus A.
     pub fn delta(&self) -> f64 {
         self.b - self.a
     }
 
-    /// Whether no change is seen.
+    /// Whether the interval includes zero, so that no change is visible.
     pub fn covers_zero(&self) -> bool {
         self.chance.is_none_or(|it| it >= OUTSIDE)
     }
 
-    /// `0`, `*`, `**`: see docs/fleet.md.
+    /// Returns the mark of its significance, `0`, `*` or `**`: see docs/fleet.md.
     pub fn mark(&self) -> &'static str {
         match self.corrected {
             Some(chance) if chance < OUTSIDE => "**",
@@ -124,7 +131,7 @@ impl Change {
     }
 }
 
-/// The change of a function.
+/// Computes the change of a function.
 pub fn change(of: &Moments, sides: &Sides) -> Change {
     let share = |side: usize| {
         if sides.all[side] > 0.0 {
@@ -155,7 +162,8 @@ pub fn change(of: &Moments, sides: &Sides) -> Change {
     }
 }
 
-/// The standard deviation of the difference, and its degrees of freedom; `None` if a side is one host.
+/// Returns the standard deviation of the difference, and its degrees of freedom; `None` if a side
+/// has only one host.
 fn error(of: &Moments, sides: &Sides, shares: [f64; 2]) -> Option<(f64, f64)> {
     if sides.hosts.iter().any(|it| *it < 2) || sides.all.iter().any(|it| *it <= 0.0) {
         return None;
@@ -167,8 +175,8 @@ fn error(of: &Moments, sides: &Sides, shares: [f64; 2]) -> Option<(f64, f64)> {
         let squares = of.squares[side] - 2.0 * share * of.with_all[side]
             + share * share * sides.all_squares[side];
         let of_hosts = few[side] * squares.max(0.0) / (all * all);
-        // Of few samples all hosts may have the same number by chance. They vary no less than as many
-        // samples that are independent of each other.
+        // With few samples all hosts may have the same number by chance. The variance is at least
+        // that of independent samples of that number.
         let of_samples = if sides.has_samples() && sides.samples[side] > 0.0 {
             share * (1.0 - share).max(0.0) / sides.samples[side]
         } else {
@@ -181,11 +189,11 @@ fn error(of: &Moments, sides: &Sides, shares: [f64; 2]) -> Option<(f64, f64)> {
     let covariance = (few[0] * few[1]).sqrt() * product / (sides.all[0] * sides.all[1]);
     let sum = variance[0] + variance[1];
     if sides.hosts_both > 0 {
-        // Of the covariance no more is believed than would leave a tenth of the variance.
+        // The covariance is limited so that at least a tenth of the variance remains.
         let left = (sum - 2.0 * covariance).max(sum * 0.1);
         return Some((left.sqrt(), freedom[0].min(freedom[1])));
     }
-    // Welch and Satterthwaite.
+    // Degrees of freedom by Welch and Satterthwaite.
     let parts = [0, 1].map(|side| variance[side] * variance[side] / freedom[side]);
     let welch = if parts[0] + parts[1] > 0.0 {
         sum * sum / (parts[0] + parts[1])
@@ -195,7 +203,7 @@ fn error(of: &Moments, sides: &Sides, shares: [f64; 2]) -> Option<(f64, f64)> {
     Some((sum.sqrt(), welch))
 }
 
-/// How many standard deviations half of an interval is.
+/// Returns half of an interval in standard deviations.
 fn quantile(freedom: f64) -> f64 {
     let (mut low, mut high) = (1.0, 1000.0);
     for _ in 0..60 {
@@ -209,8 +217,8 @@ fn quantile(freedom: f64) -> f64 {
     high
 }
 
-/// Corrects chances for how many there are, by Holm's method: however they depend on each other, one of
-/// them is below 5 % by mistake in no more than 5 of 100 comparisons.
+/// Corrects probabilities for their number, by Holm's method: whatever their dependence, in at most
+/// 5 of 100 comparisons any of them is below 5 % by mistake.
 pub fn correct(mut changes: Vec<&mut Change>) {
     changes.retain(|it| it.chance.is_some());
     changes.sort_by(|x, y| x.chance.unwrap_or(1.0).total_cmp(&y.chance.unwrap_or(1.0)));

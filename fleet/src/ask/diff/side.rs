@@ -1,11 +1,11 @@
-//! A side of a comparison as it is typed: `version=1.2`, `host=db-01`, `2026-11-20..2026-11-21`.
+//! Parses a side of a comparison: `version=1.2`, `host=db-01`, `2026-11-20..2026-11-21`.
 
 use crate::dates;
 use crate::failure::{Failure, safe};
 use crate::sql::{Column, Selection};
 use clap::ValueEnum as _;
 
-/// Reads all that was typed of one side.
+/// Parses all arguments for one side.
 pub fn read(words: &[String], option: &str) -> Result<Selection, Failure> {
     let now = dates::now_ms();
     let mut selection = Selection::default();

@@ -1,4 +1,4 @@
-//! Rows of samples, stacks and frames as a profile.
+//! Converts rows of samples, stacks and frames to a profile.
 
 use crate::rows::{Row, Rows};
 use profile::{
@@ -9,38 +9,39 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A profile, and what is in it.
+/// A profile, and counts of its content.
 pub struct Made {
     pub store: Store,
     pub hosts: usize,
     pub services: usize,
-    /// What could not be told in it.
+    /// Sentences about what the profile cannot express.
     pub notes: Vec<String>,
 }
 
-/// Kinds of frames, as the column has them.
+/// Kinds of frames, as stored in the column.
 const KERNEL: u64 = 1;
 const JIT: u64 = 2;
 const PYTHON: u64 = 3;
 const NOTE: u64 = 4;
 
-/// Frames that have the place of another one get places beyond those of any file.
+/// A frame with the same module and address as another one gets an address from here on, beyond
+/// those of any file.
 const ELSEWHERE: u64 = 1 << 60;
 
-/// The most memory that a profile may take. It is many times what the largest answer of an engine needs.
+/// Maximum memory of a profile. It is many times what the largest answer of an engine needs.
 const MEMORY_BYTES: usize = 4 << 30;
 
-/// What a number of a frame stands for.
+/// The meaning of a frame's number.
 enum Known {
     Frame(Frame),
-    /// No place, but why a stack has no root.
+    /// The frame is not a place, but the reason why a stack has no root.
     Ending(Ending),
 }
 
-/// Makes it.
+/// Makes the profile.
 pub fn rows(event: &str, samples: &Rows, stacks: &Rows, frames: &Rows) -> Made {
     let mut store = Store::new(Limits {
-        // All of it, however long.
+        // Keeps all samples, whatever their time range.
         keep: Duration::from_secs(u64::from(u32::MAX)),
         memory_bytes: MEMORY_BYTES,
     });
@@ -156,7 +157,7 @@ fn info(event: &str, period_ns: u64, begin_ms: i64, hosts: &HashSet<&str>) -> In
     }
 }
 
-/// Gives each frame a place. Names come when the store has the frames.
+/// Assigns an address to each frame. Names are set when the store has the frames.
 fn add_frames(store: &mut Store, frames: &Rows) -> HashMap<u64, Known> {
     let mut modules: HashMap<&str, ModuleId> = HashMap::new();
     let mut taken: HashSet<(ModuleId, u64)> = HashSet::new();
@@ -178,7 +179,8 @@ fn add_frames(store: &mut Store, frames: &Rows) -> HashMap<u64, Known> {
         }
         let mut address = row.whole("offset_in_file");
         if !taken.insert((module, address)) {
-            // Another build of a file of that name, or a function that has no place in a file.
+            // There is another build of a file of that name, or the function has no address in a
+            // file.
             address = ELSEWHERE + taken.len() as u64;
             taken.insert((module, address));
         }
@@ -198,14 +200,14 @@ fn add_frames(store: &mut Store, frames: &Rows) -> HashMap<u64, Known> {
     known
 }
 
-/// The ending that a note stands for.
+/// Returns the ending for a note.
 fn ending(note: &str) -> Ending {
     let cause = note
         .strip_prefix("[stopped: ")
         .and_then(|it| it.strip_suffix(']'));
     let all = (0..=u8::MAX).map_while(Ending::of_number);
     let found = cause.and_then(|cause| all.into_iter().find(|it| it.label() == cause));
-    // Of a newer version, or `[no stack]`: something is missing in any case.
+    // The note is from a newer version, or `[no stack]`: something is missing in any case.
     found.unwrap_or(Ending::BrokenChain)
 }
 

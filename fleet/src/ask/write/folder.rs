@@ -1,5 +1,6 @@
-//! A folder that has its name only once it is whole. Until then it is hidden beside its place, and removed
-//! if it cannot be finished. What a killed run has left there is removed by the next run for the same place.
+//! A folder that gets its name only when it is complete. Until then it is hidden next to its place,
+//! and removed if it cannot be finished. The remains of a killed run are removed by the next run
+//! for the same place.
 
 use crate::failure::{Failure, shown};
 use rustix::fs::{CWD, FlockOperation, RenameFlags};
@@ -10,7 +11,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The file by whose lock a run has the folder. It is in the folder, so that it goes with it.
+/// The file whose lock protects the folder. It is in the folder, so that it is removed together
+/// with it.
 const LOCK: &str = ".lock";
 
 /// A folder that is being written.
@@ -23,7 +25,8 @@ pub struct NewFolder {
 }
 
 impl NewFolder {
-    /// Makes the hidden folder. An error if there is anything at `path`, or if another run is writing it.
+    /// Makes the hidden folder. Returns an error if there is anything at `path`, or if another run
+    /// is writing it.
     pub fn begin(path: &Path) -> Result<Self, Failure> {
         let failed = |error: io::Error| {
             Failure::failed(format!("cannot make the folder {}: {error}", shown(path)))
@@ -78,12 +81,13 @@ impl NewFolder {
         }
     }
 
-    /// Where to write.
+    /// Returns the hidden folder, into which to write.
     pub fn part(&self) -> &Path {
         &self.part
     }
 
-    /// Gives the folder its name. All of it is on the disk then: the caller may remove what it was made of.
+    /// Gives the folder its name, after all of it is on the disk: the caller may then remove its
+    /// sources.
     pub fn finish(mut self) -> Result<(), Failure> {
         let name = shown(&self.path);
         self.rename()
@@ -102,7 +106,7 @@ impl NewFolder {
         File::open(parent)?.sync_all()
     }
 
-    /// Removes what a killed run has left.
+    /// Removes the remains of a killed run.
     fn clear(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.part)? {
             let entry = entry?;
@@ -128,7 +132,7 @@ impl Drop for NewFolder {
     }
 }
 
-/// The lock of a folder; `None` if another run has it.
+/// Locks a folder; `None` if another run has the lock.
 fn lock(part: &Path) -> io::Result<Option<File>> {
     let opened = File::options()
         .create(true)
@@ -137,7 +141,8 @@ fn lock(part: &Path) -> io::Result<Option<File>> {
         .open(part.join(LOCK));
     let file = match opened {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Another run has just finished or removed the folder: any file shows that.
+            // Another run has just finished or removed the folder: the caller detects that with any
+            // file.
             return File::open("/dev/null").map(Some);
         }
         opened => opened?,
@@ -149,8 +154,8 @@ fn lock(part: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Whether it is a folder that this user has made, and no link into the folder of another user: what is in it is
-/// removed. True if it is gone.
+/// Whether it is a folder that this user has made, and not a link into the folder of another user,
+/// as its content is removed. True if it no longer exists.
 fn is_ours(part: &Path) -> bool {
     let own = rustix::process::geteuid().as_raw();
     part.symlink_metadata()
@@ -165,10 +170,10 @@ fn is_at(file: &File, path: &Path) -> bool {
     (open.dev(), open.ino()) == (named.dev(), named.ino())
 }
 
-/// Renames a folder, and replaces nothing.
+/// Renames a folder without replacing anything.
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Some file systems know no flags. They replace an empty folder and nothing else.
+        // Some file systems do not support the flag. They replace an empty folder and nothing else.
         Err(Errno::INVAL | Errno::NOSYS) => fs::rename(from, to),
         renamed => renamed.map_err(Into::into),
     }
@@ -209,7 +214,7 @@ mod tests {
         let path = place.path().join("out");
         drop(NewFolder::begin(&path).unwrap());
         assert!(names(place.path()).is_empty());
-        // As after a kill.
+        // The same state as after a kill.
         fs::create_dir_all(place.path().join(".out.part/samples")).unwrap();
         fs::write(place.path().join(".out.part/.lock"), "").unwrap();
         let folder = NewFolder::begin(&path).unwrap();

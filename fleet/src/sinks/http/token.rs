@@ -1,12 +1,13 @@
 //! The token in a file. The file is read again when it has changed, so that the shipper need not be
-//! started again when the token is renewed. While the file cannot be read, the token before stays in use.
+//! restarted when the token is renewed. While the file cannot be read, the previous token stays in
+//! use.
 
 use crate::failure::{Failure, shown};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// The longest token.
+/// Maximum length of the token.
 const BYTES_MAX: u64 = 64 << 10;
 
 pub struct Token {
@@ -17,7 +18,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// Reads the file. An error if it has no token.
+    /// Reads the file. Returns an error if it has no token.
     pub fn read(path: &Path) -> Result<Self, Failure> {
         let name = shown(path);
         let text = read(path).map_err(|why| Failure::usage(format!("token_file {name}: {why}")))?;
@@ -46,18 +47,18 @@ impl Token {
         }
     }
 
-    /// What stands in the header `Authorization`.
+    /// Returns the value of the header `Authorization`.
     pub fn header(&self) -> &str {
         &self.header
     }
 
-    /// A text without the token: a server may repeat what it was sent.
+    /// Removes the token from a text: a server may repeat what it was sent.
     pub fn remove_from(&self, text: &str) -> String {
         text.replace(&self.text, "…")
     }
 }
 
-/// A token that names its scheme, as in `Basic dTpw`, is taken as it is.
+/// Returns the header's value. A token that names its scheme, as in `Basic dTpw`, is used as it is.
 fn header(text: &str) -> String {
     if text.contains(' ') {
         text.into()
@@ -112,7 +113,7 @@ mod tests {
         change("Basic dTpw", 10);
         token.refresh();
         assert_eq!(token.header(), "Basic dTpw");
-        // In the middle of being written.
+        // The file is just being written.
         change("", 20);
         token.refresh();
         assert_eq!(token.header(), "Basic dTpw");

@@ -1,25 +1,27 @@
-//! Stacks and frames that a day's files have already: each is written once a day.
+//! Stacks and frames that a day's files already have: each is written once a day.
 
 use crate::window::{Frame, Stack};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-/// The most stacks and frames that are remembered: some 20 MB. Beyond it all are written once more.
+/// Maximum number of remembered stacks and frames: some 20 MB. With more, all are written once
+/// more.
 const NUMBERS_MAX: usize = 1_000_000;
 
-/// What is in the files of a day that this process has written. A process that has just started knows of none, and
-/// writes all of it once more.
+/// What this process has written to the files of a day. A process that has just started remembers
+/// nothing, and writes everything once more.
 #[derive(Debug, Default)]
 pub struct Known {
     date: String,
     stacks: HashSet<u64>,
-    /// With how many names each frame is there.
+    /// The number of names with which each frame was written.
     frames: HashMap<u64, usize>,
     files: Vec<PathBuf>,
 }
 
 impl Known {
-    /// Forgets everything if another day begins, if one of the files was removed, or if it is too much.
+    /// Forgets everything if another day begins, if one of the files was removed, or if there is
+    /// too much.
     pub fn begin(&mut self, date: &str) {
         let is_there = self.files.iter().all(|it| it.exists());
         let is_long = self.stacks.len() + self.frames.len() > NUMBERS_MAX;
@@ -36,13 +38,13 @@ impl Known {
         self.stacks.contains(&stack.id)
     }
 
-    /// Whether the files have the frame, with no fewer names.
+    /// Whether the files have the frame, with at least as many names.
     pub fn has_frame(&self, frame: &Frame) -> bool {
         let known = self.frames.get(&frame.id);
         known.is_some_and(|it| *it >= frame.functions.len())
     }
 
-    /// Remembers what is in files that are written.
+    /// Adds what was written to files.
     pub fn add<'a>(
         &mut self,
         stacks: impl Iterator<Item = &'a Stack>,

@@ -13,10 +13,11 @@ use std::io;
 use std::iter::once;
 use std::sync::Arc;
 
-/// Each sample is as probable as any other: schedules that take some hosts only are not there yet.
+/// The weight of each sample: all have the same probability, as there are no schedules yet that
+/// sample some hosts only.
 const WEIGHT: f32 = 1.0;
 
-/// What the clock of a table of times is called.
+/// The time zone of a table's times.
 const UTC: &str = "UTC";
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> io::Result<RecordBatch> {
@@ -41,8 +42,8 @@ struct Row<'a> {
     value: u64,
 }
 
-/// One row for each window, service and stack, by service and stack, so that equal things are beside each
-/// other.
+/// Makes a row for each window, service and stack, sorted by service and stack, so that equal
+/// values are adjacent.
 pub fn samples(windows: &[Window], labels: &Labels) -> io::Result<RecordBatch> {
     let mut rows: Vec<Row> = Vec::new();
     for window in windows {
@@ -105,8 +106,8 @@ pub fn samples(windows: &[Window], labels: &Labels) -> io::Result<RecordBatch> {
     ])
 }
 
-/// Each stack once that the day's files do not have yet, with its frames innermost first. Stacks that have their outer
-/// frames in common are beside each other, and so pack best.
+/// Makes a row for each stack that the day's files do not have yet, with its frames innermost
+/// first. Stacks with common outer frames are adjacent, which compresses best.
 pub fn stacks(windows: &[Window], written: &Known) -> io::Result<RecordBatch> {
     let mut known = BTreeSet::new();
     let mut rows: Vec<(Vec<u64>, u64)> = Vec::new();
@@ -136,9 +137,10 @@ pub fn stacks(windows: &[Window], written: &Known) -> io::Result<RecordBatch> {
     ])
 }
 
-/// Each frame once that the day's files do not have yet, in the order of files and places in them, with a row for each function that is inlined there: 0 is the function whose code it
-/// is, 1 what is inlined in that, and so on. Where one window knows a name and another does not, the name
-/// stands.
+/// Makes rows for each frame that the day's files do not have yet, sorted by file and address, with
+/// a row for each function that is inlined there: 0 is the function that contains the code, 1 a
+/// function that is inlined in it, and so on. If one window has a name and another does not, the
+/// name is used.
 pub fn frames(windows: &[Window], written: &Known) -> io::Result<RecordBatch> {
     let all = windows.iter().flat_map(|it| &it.frames);
     let mut best: HashMap<u64, &Frame> = HashMap::new();
@@ -187,7 +189,7 @@ pub fn frames(windows: &[Window], written: &Known) -> io::Result<RecordBatch> {
     ])
 }
 
-/// One row: the host in the time of the windows.
+/// Makes a row with the host in the time of the windows.
 pub fn hosts(windows: &[Window], lost_windows: u64) -> io::Result<RecordBatch> {
     let ends = windows.iter().map(|it| it.begin_ms + it.duration_ms as i64);
     let begin = windows.iter().map(|it| it.begin_ms).min();
