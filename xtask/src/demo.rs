@@ -1,6 +1,5 @@
-//! The picture of the README: the real screen on the recording that everybody
-//! can open, in a terminal that nobody sees. It is drawn anew from the program,
-//! so that it cannot show what is not there.
+//! Draws the picture of the README: the real screen on the demo recording, in an invisible
+//! terminal. It is made by the program itself, so that it cannot show what does not exist.
 
 use crate::fingerprint::workspace;
 use crate::picture;
@@ -9,7 +8,7 @@ use anyhow::Result;
 
 pub const PICTURE: &str = "assets/demo.svg";
 
-/// What is pressed, and what is on the screen once it has been drawn.
+/// For each step the keys to press, and a text that is on the screen when it has been drawn.
 const STEPS: [(&[&str], &str); 5] = [
     (&[], "FUNCTION"),
     (&["3"], "TOP-DOWN"),

@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what is given to others, below `target/package/`.
+//! `cargo xtask dist`: builds the files of a release, below `target/package/`.
 //!
 //! | file | what it is |
 //! |---|---|
@@ -69,7 +69,7 @@ pub fn check() -> Result<()> {
     Ok(())
 }
 
-/// Builds the sources at `root` into `out`; `build` is where the compiler works.
+/// Builds the sources at `root` into `out`; `build` is the directory for the compiler's files.
 fn make_into(root: &Path, build: &Path, out: &Path) -> Result<()> {
     let built = build::build(root, build)?;
     if out.exists() {

@@ -1,8 +1,7 @@
-//! Builds the BPF object so that everybody gets the same bytes.
+//! Builds the BPF objects so that every build gives the same bytes.
 //!
-//! It takes a compiler that has a `core` for bpfel-unknown-none and accepts
-//! unstable flags, and bpf-linker. Users of proftop need none of it: the object
-//! is committed.
+//! This requires a compiler that has a `core` for bpfel-unknown-none and accepts unstable flags,
+//! and bpf-linker. Users of proftop need neither: the objects are committed.
 
 use crate::{fingerprint, strip};
 use anyhow::{Context as _, Result, bail};
@@ -10,13 +9,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A BPF object: one for each machine whose registers and stacks its programs read, and one for
-/// kernels without `bpf_loop`.
+/// A BPF object. There is one for each machine whose registers and stacks its programs read, and
+/// one for kernels without `bpf_loop`.
 pub struct Object {
-    /// As aya and the sources name the machine.
+    /// The machine's name in aya and in the sources.
     machine: &'static str,
     pub path: &'static str,
-    /// What it was made of and with.
+    /// The file that records the sources and tools of the object.
     pub receipt: &'static str,
     features: &'static str,
 }
@@ -43,8 +42,8 @@ pub const OBJECTS: [Object; 3] = [
 ];
 
 const TARGET: &str = "bpfel-unknown-none";
-/// v3 has 32-bit compare instructions: without them a checked index is a copy
-/// in the verifier's eyes.
+/// v3 has 32-bit compare instructions: without them the verifier sees a checked index as another
+/// value.
 const RUSTFLAGS: &str = "-C linker=bpf-linker -C link-arg=--btf -C target-cpu=v3";
 
 pub fn build_into_assets() -> Result<()> {
@@ -100,8 +99,8 @@ impl Object {
     fn build(&self) -> Result<Vec<u8>> {
         let root = fingerprint::workspace();
         let output = build_folder(root);
-        // From nothing: cargo goes by times, and takes what another checkout left
-        // in a shared target folder for ours.
+        // Starts from scratch: cargo compares times, and would use the result of another checkout
+        // in a shared target folder.
         if output.exists() {
             fs::remove_dir_all(&output)
                 .with_context(|| format!("cannot empty {}", output.display()))?;
@@ -122,14 +121,14 @@ impl Object {
             .arg(&output)
             .env("RUSTC_BOOTSTRAP", "1")
             .env("RUSTC", compiler())
-            // Whoever calls us may build with flags and a toolchain of their own;
-            // an incremental build gives other bytes.
+            // The environment may have flags and a toolchain for other builds; an incremental build
+            // gives other bytes.
             .env("CARGO_INCREMENTAL", "0")
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
             .env_remove("RUSTC_WRAPPER")
             .env_remove("RUSTUP_TOOLCHAIN")
             .env_remove("CARGO")
-            // Whose registers aya knows.
+            // The machine whose registers aya uses.
             .env("AYA_BPF_TARGET_ARCH", self.machine)
             .env("RUSTFLAGS", RUSTFLAGS);
         if !has_core(&compiler()) {
@@ -151,7 +150,7 @@ impl Object {
     }
 }
 
-/// The value of `name = value` in a receipt.
+/// Returns the value of `name = value` in a receipt.
 pub fn receipt_field<'a>(receipt: &'a str, name: &str) -> Option<&'a str> {
     receipt.lines().find_map(|line| {
         let (key, value) = line.split_once(" = ")?;
@@ -159,7 +158,7 @@ pub fn receipt_field<'a>(receipt: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// The compiler that can build for BPF: `PROFTOP_BPF_RUSTC`, or the system's.
+/// Returns the compiler that can build for BPF: `PROFTOP_BPF_RUSTC`, or the system's.
 fn compiler() -> String {
     std::env::var("PROFTOP_BPF_RUSTC").unwrap_or_else(|_| "/usr/bin/rustc".into())
 }

@@ -1,4 +1,4 @@
-//! The fingerprint of the BPF object's sources: what tells a stale object.
+//! The fingerprint of the BPF objects' sources, by which outdated objects are detected.
 
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// The workspace that this xtask was started in. Asked when it runs, not when
-/// it was built: two checkouts that share a target folder share this program.
+/// Returns the workspace in which this xtask was started. It is determined at run time, not at
+/// build time: two checkouts with a common target folder share this program.
 pub fn workspace() -> &'static Path {
     static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
         std::env::var_os("CARGO_MANIFEST_DIR")
@@ -16,8 +16,8 @@ pub fn workspace() -> &'static Path {
     FOLDER.parent().expect("xtask lies in the workspace")
 }
 
-/// SHA-256 over the path and content of every file that the object is made of,
-/// in the order of their paths.
+/// Returns the SHA-256 of the paths and contents of all source files of the objects, sorted by
+/// path.
 pub fn of_sources() -> Result<String> {
     let mut files = vec![PathBuf::from("probe-ebpf/Cargo.toml")];
     collect(Path::new("probe-ebpf/src"), &mut files)?;
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::ebpf::{OBJECTS, receipt_field};
 
-    /// Fails when somebody changed the BPF sources and did not build them.
+    /// Fails if the BPF sources were changed and the objects were not rebuilt.
     #[test]
     fn the_committed_object_is_of_these_sources() {
         for object in OBJECTS {

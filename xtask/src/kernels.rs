@@ -1,11 +1,11 @@
-//! `cargo xtask kernels FOLDER [RELEASE…] [--cpus N] [--kvm]`: whether sampling is right on other
-//! kernels. Boots each kernel below a folder in a virtual machine whose only program is
-//! `probe/examples/selftest`, and prints a table of what it said.
+//! `cargo xtask kernels FOLDER [RELEASE…] [--cpus N] [--kvm]`: checks whether sampling is correct
+//! on other kernels. Boots each kernel below a folder in a virtual machine whose only program is
+//! `probe/examples/selftest`, and prints a table of its results.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `boot` | finding kernels, and the machine |
-//! | `cpio` | the file system that a kernel starts with |
+//! | `boot` | finds kernels, and runs the virtual machine |
+//! | `cpio` | makes the file system with which a kernel starts |
 
 mod boot;
 mod cpio;
@@ -20,17 +20,18 @@ use std::process::Command;
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 const CPUS: u32 = 2;
 
-/// What was asked for.
+/// The parsed arguments.
 #[derive(Debug, PartialEq, Eq)]
 struct Wanted {
     folder: PathBuf,
-    /// The beginnings of releases; all, if there are none.
+    /// Prefixes of releases; empty for all releases.
     releases: Vec<String>,
     cpus: u32,
     by_hardware: bool,
 }
 
-/// Boots what these arguments ask for. Is an error if the self-test failed on one of them.
+/// Boots the kernels that these arguments select. Returns an error if the self-test failed on one
+/// of them.
 pub fn check(arguments: &[&str]) -> Result<()> {
     let wanted = Wanted::of(arguments)?;
     let mut kernels = boot::kernels_below(&wanted.folder)?;
@@ -100,7 +101,7 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// `6.1` is no beginning of `6.12.9`.
+    /// Whether a release was selected; `6.1` is not a prefix of `6.12.9`.
     fn has(&self, release: &str) -> bool {
         let begins = |with: &String| {
             let rest = release.strip_prefix(&**with);
@@ -116,7 +117,7 @@ fn row(release: &str, outcome: &Outcome) -> String {
     format!("| {release} | {} | {ended} |", cells.join(" | "))
 }
 
-/// The program, static and without debug information, which would be most of the archive.
+/// Builds the self-test, static and without debug information, which would be most of the archive.
 fn self_test(scratch: &Path) -> Result<Vec<u8>> {
     let built = Command::new(env!("CARGO"))
         .current_dir(fingerprint::workspace())

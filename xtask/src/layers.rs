@@ -1,5 +1,5 @@
-//! The check of layers: which module imports which, and whether that goes round
-//! in a circle or upwards.
+//! Checks the layers: which module imports which, and whether imports form a circle or go to a
+//! higher layer.
 //!
 //! Every crate that the block `layers` of ARCHITECTURE.md lists is read with its
 //! module tree (test code is left out), and every path in it is followed to the
@@ -43,8 +43,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tree::{Crate, Module};
 
-/// Checks the workspace in `folder` and prints everything that is wrong; an error if
-/// there is anything.
+/// Checks the workspace in `folder` and prints every violation; returns an error if there is any.
 pub fn check(folder: &Path) -> Result<()> {
     let source = |path: &Path| std::fs::read_to_string(folder.join(path)).ok();
     let found = find(&source)?;
@@ -56,15 +55,15 @@ pub fn check(folder: &Path) -> Result<()> {
     bail!("what is wrong with the layers: {}", found.wrong.len())
 }
 
-/// What a check of a workspace found.
+/// The result of checking a workspace.
 struct Found {
-    /// One line: how much was read.
+    /// A line with the amount of code that was read.
     summary: String,
-    /// One text for each thing that is wrong.
+    /// A text for each violation.
     wrong: Vec<String>,
 }
 
-/// Checks the workspace whose files `source` gives.
+/// Checks the workspace whose files `source` returns.
 fn find(source: Source) -> Result<Found> {
     let document = source(Path::new("ARCHITECTURE.md")).context("there is no ARCHITECTURE.md")?;
     let list = List::parse(&document)?;
@@ -84,7 +83,7 @@ fn find(source: Source) -> Result<Found> {
     Ok(Found { summary, wrong })
 }
 
-/// Everything that is wrong with the modules of one crate.
+/// Returns all violations in the modules of one crate.
 fn faults(tree: &Crate, entries: &[Entry]) -> Vec<String> {
     let arrows = Arrows::of(tree);
     let mut wrong = Vec::new();
@@ -106,15 +105,14 @@ fn faults(tree: &Crate, entries: &[Entry]) -> Vec<String> {
     wrong
 }
 
-/// Whether the children of the module `path` are checked: the nearest entry above
-/// it decides.
+/// Whether the children of the module `path` are checked: the nearest entry above it decides.
 fn is_checked(path: &[String], entries: &[Entry]) -> bool {
     let above = entries.iter().filter(|e| path.starts_with(&e.scope));
     let nearest = above.max_by_key(|e| e.scope.len());
     nearest.is_some_and(|entry| !entry.is_unchecked)
 }
 
-/// Children of the module `parent` that no layer of `entry` names, if it has layers.
+/// Returns the children of the module `parent` that are in no layer of `entry`, if it has layers.
 fn unlisted(tree: &Crate, parent: usize, entry: &Entry) -> Option<String> {
     let listed: BTreeSet<&String> = entry.layers.iter().flatten().collect();
     let children = tree.modules[parent].children.keys();
@@ -131,7 +129,7 @@ fn unlisted(tree: &Crate, parent: usize, entry: &Entry) -> Option<String> {
     ))
 }
 
-/// Entries and layers that name a module which no target of the crate has.
+/// Returns entries and layers that name a module which no target of the crate has.
 fn unknown<'a>(trees: &'a [Crate], entries: &[Entry]) -> Vec<String> {
     let mut wrong = Vec::new();
     for entry in entries {
@@ -152,7 +150,7 @@ fn unknown<'a>(trees: &'a [Crate], entries: &[Entry]) -> Vec<String> {
     wrong
 }
 
-/// Members of the workspace that the list says nothing about.
+/// Returns members of the workspace that are missing in the list.
 fn missing_members(source: Source, list: &List) -> Result<Vec<String>> {
     let manifest = manifest(source, Path::new(""))?;
     let members = manifest
@@ -168,7 +166,7 @@ fn missing_members(source: Source, list: &List) -> Result<Vec<String>> {
         .collect())
 }
 
-/// The module trees of a crate's library and binaries.
+/// Reads the module trees of a crate's library and binaries.
 fn read_crate(source: Source, folder: &Path) -> Result<Vec<Crate>> {
     let read = |root: &PathBuf| {
         read::read(source, root)
@@ -177,8 +175,7 @@ fn read_crate(source: Source, folder: &Path) -> Result<Vec<Crate>> {
     roots(source, folder)?.iter().map(read).collect()
 }
 
-/// The files in which the module trees of a crate begin: its library's and its
-/// binaries'.
+/// Returns the files in which the module trees of a crate begin: its library's and its binaries'.
 fn roots(source: Source, folder: &Path) -> Result<Vec<PathBuf>> {
     let manifest = manifest(source, folder)?;
     let path_of = |target: &toml::Value| Some(folder.join(target.get("path")?.as_str()?));

@@ -1,20 +1,20 @@
-//! Screens of a terminal as one SVG file, shown one after the other. Where
-//! nothing moves, the first one stays.
+//! Draws screens of a terminal as one SVG file, in which they are shown one after the other. In
+//! viewers without animation only the first one is shown.
 
 use std::fmt::Write as _;
 use vt100::Color;
 
-/// One cell, in pixels.
+/// Size of a cell, in pixels.
 const WIDTH: f32 = 8.4;
 const HEIGHT: f32 = 18.0;
 const MARGIN: f32 = 12.0;
-/// How long each screen is shown.
+/// How many seconds each screen is shown.
 const SECONDS: usize = 4;
 
 const INK: &str = "#d0d4dc";
 const PAPER: &str = "#14161c";
 
-/// The sixteen colours that a terminal names.
+/// The sixteen named colours of a terminal.
 const NAMED: [&str; 16] = [
     "#2b2f3a", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#abb2bf",
     "#5c6370", "#f08089", "#b5d99c", "#f0d399", "#8cc8ff", "#dd9cf0", "#7fd5e0", "#ffffff",
@@ -26,7 +26,7 @@ pub struct Scene {
     columns: u16,
 }
 
-/// Neighbouring cells that look the same.
+/// Adjacent cells with the same style.
 #[derive(PartialEq)]
 struct Run {
     column: u16,
@@ -45,7 +45,7 @@ struct Look {
 }
 
 impl Scene {
-    /// From text with the terminal's own sequences for colours, line by line.
+    /// Makes a scene from text with the terminal's escape sequences for colours, line by line.
     pub fn of_terminal(text: &str, columns: u16, rows: u16) -> Scene {
         let mut terminal = vt100::Parser::new(rows, columns, 0);
         terminal.process(text.trim_end_matches('\n').replace('\n', "\r\n").as_bytes());
@@ -109,7 +109,7 @@ fn color(color: Color) -> Option<String> {
         Color::Default => None,
         Color::Rgb(red, green, blue) => Some(format!("#{red:02x}{green:02x}{blue:02x}")),
         Color::Idx(index) if index < 16 => Some(NAMED[usize::from(index)].into()),
-        // The cube of 6 x 6 x 6, and the greys behind it.
+        // The cube of 6 x 6 x 6 colours, and the greys after it.
         Color::Idx(index @ 16..=231) => {
             let level = |n: u8| if n == 0 { 0 } else { 55 + 40 * n };
             let n = index - 16;
@@ -189,7 +189,7 @@ fn draw(run: &Run, row: usize, out: &mut String) {
     if run.look.underlined {
         style.push_str(" text-decoration=\"underline\"");
     }
-    // Whatever the font, columns stay columns.
+    // Columns stay aligned, whatever the font.
     _ = writeln!(
         out,
         "<text x=\"{x:.1}\" y=\"{:.1}\" fill=\"{}\" textLength=\"{width:.1}\" \

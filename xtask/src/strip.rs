@@ -1,11 +1,11 @@
-//! Takes the DWARF out of the object: the kernel wants the BTF alone, and the
-//! rest would be three quarters of the file.
+//! Removes the DWARF from the BPF object: the kernel needs only the BTF, and the rest would be
+//! three quarters of the file.
 
 use anyhow::{Context as _, Result};
 use object::build::elf::{Builder, SectionData};
 use object::elf::SHT_STRTAB;
 
-/// The object without `.debug_*` sections and their relocations.
+/// Returns the object without `.debug_*` sections and their relocations.
 pub fn debug_sections(object: &[u8]) -> Result<Vec<u8>> {
     let mut builder = Builder::read(object).context("the linker's output is not ELF")?;
     for section in &mut builder.sections {
@@ -14,8 +14,7 @@ pub fn debug_sections(object: &[u8]) -> Result<Vec<u8>> {
             section.delete = true;
         }
     }
-    // LLVM keeps section names and symbol names in one table; the writer wants
-    // one for each.
+    // LLVM keeps section names and symbol names in one table; the writer needs two.
     let names = builder.sections.add();
     names.name = b".shstrtab"[..].into();
     names.sh_type = SHT_STRTAB;

@@ -1,4 +1,4 @@
-//! A terminal that nobody sees, in which the real program draws its screen.
+//! An invisible terminal, in which the real program draws its screen.
 
 use crate::fingerprint::workspace;
 use crate::picture::Scene;
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 const COLUMNS: u16 = 80;
 const ROWS: u16 = 24;
 
-/// The longest that something may take to come on the screen.
+/// Maximum time to wait until something is on the screen.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// Builds proftop, and returns where it is.
+/// Builds proftop, and returns the path of the program.
 pub fn build() -> Result<PathBuf> {
     let mut cargo = Command::new("cargo");
     cargo.args(["build", "--quiet", "--package", "proftop"]);
@@ -27,7 +27,7 @@ pub fn build() -> Result<PathBuf> {
     Ok(target.join("debug/proftop"))
 }
 
-/// A server of tmux of our own, with one window. Dropping it ends both.
+/// A private tmux server with one window. Dropping it ends both.
 pub struct Terminal {
     socket: String,
 }
@@ -47,16 +47,16 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// Presses a key, by the name that tmux has for it.
+    /// Presses a key, by its name in tmux.
     pub fn press(&self, key: &str) -> Result<()> {
         self.tmux(&["send-keys", key]).map(drop)
     }
 
-    /// What is shown once the text is there.
+    /// Waits for the text, and returns what is shown.
     pub fn scene(&self, awaited: &str) -> Result<Scene> {
         let began = Instant::now();
         loop {
-            // What a key does may come in two steps.
+            // The effect of a key may be drawn in two steps.
             sleep(Duration::from_millis(700));
             let shown = self.tmux(&["capture-pane", "-p", "-e"])?;
             if shown.contains(awaited) {

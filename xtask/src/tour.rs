@@ -1,5 +1,5 @@
-//! The pictures of docs/tour.md: the real screen on a program that runs, in a terminal that nobody
-//! sees. They are taken again when a screen has changed; numbers differ each time.
+//! Draws the pictures of docs/tour.md: the real screen on a running program, in an invisible
+//! terminal. They are drawn again when a screen has changed; numbers differ each time.
 
 use crate::dist;
 use crate::fingerprint::workspace;
@@ -13,14 +13,14 @@ use std::time::Duration;
 
 const FOLDER: &str = "docs/tour";
 
-/// A picture: its name, the keys that lead there from the one before, and what is on the screen
-/// then.
+/// A picture: its name, the keys that lead there from the previous one, and a text that is on the
+/// screen then.
 type Picture = (&'static str, &'static [&'static str], &'static str);
 
-/// Stands in a list of keys for some seconds in which nothing is pressed, as calls are counted.
+/// An entry in a list of keys that waits for some seconds, so that calls are counted.
 const PAUSE: &str = "pause";
 
-/// Of a program that is slow. The window of ten seconds is full at first.
+/// Pictures of a program that is slow. First the window of ten seconds is filled.
 const SLOW: &[Picture] = &[
     ("functions", &[], "00:00:12"),
     ("callers", &["Enter"], "CALLERS"),
@@ -29,10 +29,10 @@ const SLOW: &[Picture] = &[
     ("write", &["1", "w"], "Format"),
 ];
 
-/// Of the same program when its search is faster, beside a recording of the slow one.
+/// Pictures of the same program with a faster search, compared with a recording of the slow one.
 const FASTER: &[Picture] = &[("difference", &[], "00:00:12")];
 
-/// Of what the faster program waits for.
+/// Pictures of the waits of the faster program.
 const WAITING: &[Picture] = &[
     ("waiting", &[], "00:00:12"),
     ("lock", &["Enter"], "CALLERS"),
@@ -40,14 +40,14 @@ const WAITING: &[Picture] = &[
     ("health", &["8"], "WHAT IS MISSING"),
 ];
 
-/// Of a function whose calls are measured.
+/// Pictures of a function whose calls are measured.
 const PROBE: &[Picture] = &[(
     "probe",
     &["1", "/", "append_journal", "Enter", "l", PAUSE],
     "HOW LONG",
 )];
 
-/// Draws all pictures. Takes root, a C compiler and tmux.
+/// Draws all pictures. Requires root, a C compiler and tmux.
 pub fn draw() -> Result<()> {
     let program = build()?;
     let work = dist::target_folder()?.join("tour");
@@ -74,7 +74,7 @@ pub fn draw() -> Result<()> {
     take(&format!("{proftop} --metric wall -p {pid}"), PROBE)
 }
 
-/// Starts proftop and draws what it shows.
+/// Starts proftop and draws its screens.
 fn take(command: &str, pictures: &[Picture]) -> Result<()> {
     let terminal = Terminal::start(command)?;
     terminal.scene("FUNCTION")?;
@@ -106,7 +106,7 @@ fn compile(folder: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// A program in the background. It ends when this is dropped.
+/// A program in the background. It is killed when this is dropped.
 struct Running(Child);
 
 impl Running {

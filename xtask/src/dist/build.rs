@@ -1,5 +1,5 @@
-//! Compiling the program so that everybody gets the same bytes: no path of this machine and
-//! no time gets into it.
+//! Compiles the program so that every build gives the same bytes: no path of this machine and no
+//! time gets into it.
 
 use crate::fingerprint;
 use anyhow::{Context as _, Result, bail};
@@ -7,20 +7,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The GNU target, linked statically: the standard library of a musl target is not in every
-/// toolchain, and glibc's allocator is the faster one. Of what breaks in static programs
-/// proftop uses nothing: it loads no libraries, asks no server of names, and looks users up
-/// in /etc/passwd or through `getent`.
+/// The GNU target, linked statically: not every toolchain has the standard library of a musl
+/// target, and glibc's allocator is faster. proftop uses nothing that does not work in static
+/// programs: it loads no libraries, queries no name servers, and looks users up in /etc/passwd or
+/// through `getent`.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Builds the program. Returns where it is.
+/// Builds the program, and returns its path.
 pub fn build(root: &Path, folder: &Path) -> Result<PathBuf> {
     let home = cargo_home()?;
     let flags = [
         "-Ctarget-feature=+crt-static".to_owned(),
-        // Half a million bytes of relocations become a few thousand.
+        // This reduces half a million bytes of relocations to a few thousand.
         "-Clink-arg=-Wl,-z,pack-relative-relocs".to_owned(),
-        // Functions with the same code are there once.
+        // Functions with identical code are merged.
         "-Clink-arg=-Wl,--icf=all".to_owned(),
         format!("--remap-path-prefix={}=/proftop", root.display()),
         format!("--remap-path-prefix={}=/build", folder.display()),
@@ -49,12 +49,12 @@ pub fn build(root: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(folder.join(TARGET).join("dist/proftop"))
 }
 
-/// Returns the command of the cargo that runs this.
+/// Returns the command of the cargo that runs this program.
 pub fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()))
 }
 
-/// Returns the version that the workspace has.
+/// Returns the version of the workspace.
 pub fn version(root: &Path) -> Result<String> {
     let text = fs::read_to_string(root.join("Cargo.toml"))?;
     let manifest: toml::Table = text.parse().context("cannot read Cargo.toml")?;
@@ -64,8 +64,8 @@ pub fn version(root: &Path) -> Result<String> {
         .context("Cargo.toml has no version")
 }
 
-/// Returns the time that files in archives have, in seconds since 1970: SOURCE_DATE_EPOCH,
-/// else that of the last commit.
+/// Returns the time of files in archives, in seconds since 1970: SOURCE_DATE_EPOCH, else the time
+/// of the last commit.
 pub fn time_of_sources(root: &Path) -> Result<u64> {
     if let Ok(time) = std::env::var("SOURCE_DATE_EPOCH") {
         return time.parse().context("SOURCE_DATE_EPOCH is no number");
@@ -116,17 +116,17 @@ fn cargo_home() -> Result<PathBuf> {
     own.or_else(usual).context("there is no home of cargo")
 }
 
-/// Beside copied sources: the time of their commit.
+/// The name of the file next to copied sources with the time of their commit.
 const STAMP: &str = ".time-of-commit";
 
-/// A copy of the last commit in a folder of its own, which goes when this is dropped.
+/// A copy of the last commit in a temporary folder, which is removed when this is dropped.
 pub struct Copy(PathBuf);
 
 impl Copy {
-    /// Makes a copy; folders with names of different lengths show paths in what is built.
+    /// Makes a copy. With names of different lengths, paths in the built files are detected.
     pub fn of_last_commit(name: &str) -> Result<Copy> {
         let folder = target_folder()?.join(format!("dist-check-{name}"));
-        // It may be there from a run that was killed.
+        // It may be left over from a run that was killed.
         _ = fs::remove_dir_all(&folder);
         let copy = Copy(folder);
         let sources = copy.0.join("sources");
@@ -153,7 +153,7 @@ impl Copy {
         Ok(copy)
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Which files are installed, and where.
+//! The files of an installation and their places.
 
 use super::gzip::packed;
 use anyhow::{Context as _, Result, bail};
@@ -6,13 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// What the program may do when a member of the group `proftop` starts it, so that nobody
-/// needs `sudo` for it: load BPF programs and open clocks, read what other users' processes
-/// have mapped, and the addresses of the kernel.
+/// The capabilities of the program when a member of the group `proftop` starts it, so that `sudo`
+/// is not needed: loading BPF programs and opening clocks, reading what other users' processes have
+/// mapped, and the addresses of the kernel.
 pub const CAPABILITIES: &str =
     "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search,cap_syslog,cap_checkpoint_restore";
 
-/// What packages say that it is: a line, and lines of at most 80 characters.
+/// The description in packages: a short line, and lines of at most 80 characters.
 pub const SUMMARY: (&str, &str) = (
     "top for code",
     "Shows live which functions use the CPUs of a machine, and in which processes and\n\
@@ -23,14 +23,14 @@ pub const SUMMARY: (&str, &str) = (
 /// A file in an archive.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// Below the root, without a slash in front.
+    /// The path below the root, without a leading slash.
     pub path: String,
     pub mode: u32,
     pub bytes: Vec<u8>,
 }
 
 impl File {
-    /// A file that everybody may read.
+    /// Makes a file that everybody may read.
     pub fn new(path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> File {
         File {
             path: path.into(),
@@ -40,7 +40,7 @@ impl File {
     }
 }
 
-/// Returns the files of an installation. Manual and completions are what the program prints.
+/// Returns the files of an installation. Manual and completions are printed by the program.
 pub fn files(root: &Path, program: &Path, bom: &[u8]) -> Result<Vec<File>> {
     let printed = |words: &[&str]| -> Result<Vec<u8>> {
         let output = Command::new(program)
@@ -77,7 +77,7 @@ pub fn files(root: &Path, program: &Path, bom: &[u8]) -> Result<Vec<File>> {
             "usr/share/fish/vendor_completions.d/proftop.fish",
             printed(&["completions", "fish"])?,
         ),
-        // Not enabled: it is started by who wants it.
+        // The service is not enabled by default.
         File::new(
             "usr/lib/systemd/system/proftop-recorder.service",
             kept("packaging/proftop-recorder.service")?,
@@ -93,7 +93,7 @@ pub fn files(root: &Path, program: &Path, bom: &[u8]) -> Result<Vec<File>> {
     ])
 }
 
-/// Returns the files in one folder, for whoever unpacks them by hand.
+/// Returns the files in one folder, for unpacking by hand.
 pub fn below(files: &[File], folder: &str) -> Vec<File> {
     let short = |path: &str| match path {
         "usr/bin/proftop" => "proftop".to_owned(),

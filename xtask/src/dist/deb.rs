@@ -1,4 +1,4 @@
-//! A Debian package, written by hand: an `ar` archive of three members (deb(5)).
+//! Makes a Debian package without Debian's tools: an `ar` archive of three members (deb(5)).
 
 use super::contents::{CAPABILITIES, File, SUMMARY};
 use super::tar;
@@ -53,8 +53,8 @@ fn control(version: &str, kilobytes: usize) -> String {
     )
 }
 
-/// Makes the group, and gives it the program with its rights. Where the rights cannot be
-/// given (no `setcap`, a file system without attributes) `sudo proftop` works all the same.
+/// Creates the group, and gives it the program with its capabilities. If these cannot be set (no
+/// `setcap`, a file system without attributes), `sudo proftop` still works.
 fn after_install() -> String {
     format!(
         "#!/bin/sh\n\
@@ -69,7 +69,7 @@ fn after_install() -> String {
     )
 }
 
-/// The group goes when nothing of the package is to stay.
+/// The group is removed when the package is purged.
 fn after_removal() -> String {
     "#!/bin/sh\n\
      set -e\n\

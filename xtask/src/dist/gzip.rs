@@ -1,10 +1,10 @@
-//! Packing by gzip, with the same bytes whenever it is done.
+//! Compresses with gzip, always with the same result.
 
 use anyhow::Result;
 use flate2::{Compression, GzBuilder};
 use std::io::Write as _;
 
-/// Packs bytes without a name or a time.
+/// Compresses bytes without a name or a time.
 pub fn packed(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut packer = GzBuilder::new()
         .mtime(0)

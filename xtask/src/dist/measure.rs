@@ -1,5 +1,5 @@
-//! What the program must not exceed: its size, and the libraries that it needs, which are
-//! none. How long it takes to start is said.
+//! Checks the limits of the program: its size, and that it needs no libraries. Prints how long it
+//! takes to start.
 
 use anyhow::{Result, bail};
 use object::read::elf::{ElfFile64, FileHeader as _, ProgramHeader as _};
@@ -9,13 +9,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The aims: bytes, and the time to start.
+/// The maximum size of the program, in bytes.
 const BYTES_MAX: u64 = 12_000_000;
+/// The intended maximum of the time to start.
 const START_MAX: Duration = Duration::from_millis(30);
-/// How often it is started; the median counts.
+/// How often it is started; the median is printed.
 const STARTS: usize = 21;
 
-/// Checks the program. An error if it is too large or needs a library of the machine.
+/// Checks the program. Returns an error if it is too large or needs a library of the machine.
 pub fn check(program: &Path) -> Result<()> {
     let bytes = fs::read(program)?;
     if let Some(loader) = loader(&bytes)? {
@@ -36,7 +37,7 @@ pub fn check(program: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the loader that the program wants. None if it is static.
+/// Returns the loader that the program requires; `None` if it is static.
 fn loader(bytes: &[u8]) -> Result<Option<String>> {
     let file = ElfFile64::<Endianness>::parse(bytes)?;
     let endian = file.endian();
@@ -57,7 +58,7 @@ fn loader(bytes: &[u8]) -> Result<Option<String>> {
     })
 }
 
-/// Returns how long the program takes to start, do next to nothing, and end.
+/// Returns how long the program takes to start, do almost nothing, and end.
 fn start(program: &Path) -> Result<Duration> {
     let mut times = Vec::new();
     for _ in 0..STARTS {
@@ -81,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_program_that_wants_a_loader_is_told() {
-        // This test itself is linked as usual.
+        // This test itself is linked dynamically.
         let own = fs::read(std::env::current_exe().unwrap()).unwrap();
         let loader = loader(&own).unwrap().expect("it is not static");
         assert!(loader.contains("ld-"), "{loader}");

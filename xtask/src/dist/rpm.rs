@@ -1,20 +1,20 @@
-//! A package for Fedora, RHEL, SUSE and their kin, by the crate `rpm`: no tool of theirs is
-//! needed.
+//! Makes a package for Fedora, RHEL, SUSE and similar distributions, with the crate `rpm`: none of
+//! their tools is needed.
 
 use super::contents::{CAPABILITIES, File, SUMMARY};
 use anyhow::{Context as _, Result};
 use rpm::{BuildConfig, CompressionType, Dependency, FileOptions, PackageBuilder, Scriptlet};
 
-/// Where these distributions have what Debian has elsewhere.
+/// Files that have another path in these distributions than in Debian.
 const MOVED: [(&str, &str); 1] = [(
     "usr/share/zsh/vendor-completions/",
     "usr/share/zsh/site-functions/",
 )];
 
-/// Makes the group before the files are there, one of which is the group's.
+/// Creates the group before the files are installed, as one of them belongs to it.
 const BEFORE_INSTALL: &str = "getent group proftop >/dev/null || groupadd --system proftop\n";
 
-/// The group goes with the last version of the package.
+/// Removes the group with the last version of the package.
 const AFTER_REMOVAL: &str =
     "[ \"$1\" = 0 ] || exit 0\n! getent group proftop >/dev/null || groupdel proftop || :\n";
 
@@ -32,7 +32,7 @@ pub fn of(files: &[File], version: &str, time: u64) -> Result<Vec<u8>> {
         .using_config(config)
         .release("1")
         .description(description)
-        // The machine that it is built on is nobody's business, and would change the bytes.
+        // The name of the building machine is private, and would change the bytes.
         .build_host("localhost")
         .pre_install_script(Scriptlet::new(BEFORE_INSTALL))
         .post_uninstall_script(Scriptlet::new(AFTER_REMOVAL))
@@ -45,7 +45,7 @@ pub fn of(files: &[File], version: &str, time: u64) -> Result<Vec<u8>> {
         let path = moved.unwrap_or_else(|| format!("/{}", file.path));
         let mut options = FileOptions::new(path.as_str());
         options = match file.path.as_str() {
-            // Members of the group need no sudo for it; all others cannot start it.
+            // Members of the group do not need sudo for it; other users cannot start it.
             "usr/bin/proftop" => options
                 .permissions(0o750)
                 .group("proftop")

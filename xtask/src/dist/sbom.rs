@@ -10,10 +10,10 @@ use std::path::Path;
 /// A crate by name and version.
 type Crate = (String, String);
 
-/// Returns the document: the program, every crate that is linked into it, and who needs whom.
-/// Crates that only build or test something are left out, and so are those that only other programs of
-/// the workspace need: `cargo tree` asks for no more than the program's own, where `cargo metadata` wants
-/// all of them to be there.
+/// Returns the document: the program, every crate that is linked into it, and their dependencies.
+/// Crates that are only used to build or test are left out, and so are those that only other
+/// programs of the workspace need: `cargo tree` needs only the program's own crates, whereas `cargo
+/// metadata` requires all of them to be available.
 pub fn of(root: &Path, version: &str, time: u64) -> Result<String> {
     let mut command = build::cargo();
     command.current_dir(root);
@@ -30,7 +30,7 @@ pub fn of(root: &Path, version: &str, time: u64) -> Result<String> {
     Ok(serde_json::to_string_pretty(&document)? + "\n")
 }
 
-/// What `cargo tree` says: crates with their licenses, and what each needs.
+/// The output of `cargo tree`: crates with their licenses, and their dependencies.
 #[derive(Debug, Default)]
 struct Tree {
     first: Crate,
@@ -39,8 +39,8 @@ struct Tree {
 }
 
 impl Tree {
-    /// Reads lines of depth, crate and license. What a crate needs stands below it where it is named
-    /// first.
+    /// Parses lines of depth, crate and license. The dependencies of a crate are listed below its
+    /// first occurrence.
     fn read(text: &str) -> Result<Self> {
         let mut tree = Self::default();
         let mut path: Vec<Crate> = Vec::new();
@@ -92,7 +92,7 @@ fn document(tree: &Tree, sums: &BTreeMap<Crate, String>, version: &str, time: u6
             "version": one.1,
         });
         if !license.is_empty() {
-            // Cargo still reads the slash of old manifests.
+            // Cargo still accepts the slash of old manifests.
             let license = license.replace('/', " OR ");
             component["licenses"] = json!([{ "expression": license }]);
         }
@@ -124,7 +124,7 @@ fn document(tree: &Tree, sums: &BTreeMap<Crate, String>, version: &str, time: u6
     })
 }
 
-/// Returns a time as `2026-11-23T17:00:00Z`.
+/// Formats a time, for example `2026-11-23T17:00:00Z`.
 fn timestamp(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     // Days from 0000-03-01, so that a leap day is the last of its year; see "chrono-Compatible
@@ -173,7 +173,7 @@ mod tests {
         assert!(aya["hashes"][0]["content"].as_str().unwrap().len() == 64);
         assert!(aya["licenses"][0]["expression"].is_string());
         assert!(find("profile").is_some(), "ours");
-        // Tests need the first four, another program of the workspace the others.
+        // The first four are needed by tests, the others by another program of the workspace.
         for name in [
             "proptest",
             "vt100",

@@ -1,5 +1,5 @@
-//! Tar archives (POSIX.1-1988, ustar) with the same bytes whoever writes them: all of root,
-//! all of one time.
+//! Makes tar archives (POSIX.1-1988, ustar) with the same bytes on any machine: all files belong to
+//! root, and have the same time.
 
 use super::contents::File;
 use super::gzip::packed;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 const BLOCK: usize = 512;
 
-/// Returns the files and the folders above them as a packed archive.
+/// Returns the files and the folders above them as a compressed archive.
 pub fn gz(files: &[File], time: u64) -> Result<Vec<u8>> {
     packed(&archive(files, time)?)
 }
@@ -25,7 +25,7 @@ fn archive(files: &[File], time: u64) -> Result<Vec<u8>> {
         out.extend(&file.bytes);
         out.resize(out.len().next_multiple_of(BLOCK), 0);
     }
-    // Two empty blocks are the end.
+    // Two empty blocks mark the end.
     out.resize(out.len() + 2 * BLOCK, 0);
     Ok(out)
 }
@@ -47,7 +47,7 @@ fn head(path: &str, mode: u32, len: usize, time: u64, kind: u8) -> Result<[u8; B
     put(116, b"0000000");
     put(124, format!("{len:011o}").as_bytes());
     put(136, format!("{time:011o}").as_bytes());
-    // The sum is made with blanks in its place.
+    // The checksum is computed with blanks in its own place.
     put(148, b"        ");
     put(156, &[kind]);
     put(257, b"ustar\x0000");

@@ -1,4 +1,4 @@
-//! Starts a kernel in QEMU, with one program, and reads what it writes on its console.
+//! Starts a kernel in QEMU, with one program, and reads the output on its console.
 
 use anyhow::{Context as _, Result, bail};
 use std::fs;
@@ -6,39 +6,39 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A machine that has not ended by then never will: without hardware support for virtual
-/// machines one of 16 CPUs takes minutes.
+/// Maximum time of a run: without hardware support for virtual machines one with 16 CPUs takes
+/// minutes.
 const DEADLINE: Duration = Duration::from_secs(900);
 
-/// The line in which the self-test says how it ended.
+/// The line in which the self-test reports its result.
 const ENDED: &str = "selftest ended with ";
 
 /// A virtual machine.
 pub struct Machine<'a> {
     pub kernel: &'a Path,
-    /// An archive with its first program.
+    /// An archive with the kernel's first program.
     pub files: &'a Path,
     pub cpus: u32,
-    /// With the hardware's support for virtual machines. Where this is a virtual machine
-    /// itself, it may be there and not work.
+    /// Whether to use the hardware's support for virtual machines. If this machine is virtual
+    /// itself, the support may exist and not work.
     pub by_hardware: bool,
 }
 
-/// What the self-test wrote, and whether all of it was right.
+/// The output of the self-test, and whether all of it was correct.
 pub struct Outcome {
     pub lines: Vec<String>,
     pub is_right: bool,
 }
 
 impl Machine<'_> {
-    /// Starts it and waits for its end. What it writes goes through `console`.
+    /// Starts the machine and waits for its end. Its output is written to the file `console`.
     pub fn run(&self, console: &Path) -> Result<Outcome> {
         let mut qemu = Command::new("qemu-system-x86_64");
         if self.by_hardware {
             qemu.args(["-accel", "kvm", "-cpu", "host"]);
         } else {
-            // Without five levels of page tables and 16-byte compare-and-exchange, which are
-            // slow where every instruction is emulated.
+            // Without five levels of page tables and 16-byte compare-and-exchange, which are slow
+            // if every instruction is emulated.
             qemu.args(["-accel", "tcg", "-cpu", "max,la57=off,cx16=off"]);
         }
         qemu.args(["-smp", &self.cpus.to_string(), "-m", "2048"])
@@ -50,7 +50,7 @@ impl Machine<'_> {
             .arg(self.kernel)
             .arg("-initrd")
             .arg(self.files)
-            // The check waits for ticks while others may have the CPUs.
+            // The check waits for ticks while other programs may use the CPUs.
             .args([
                 "-append",
                 "console=ttyS0 quiet loglevel=3 panic=-1 no_timer_check",
@@ -74,8 +74,8 @@ impl Machine<'_> {
 }
 
 impl Outcome {
-    /// Of all that was written: what came before the self-test's first line is the kernel's and
-    /// the firmware's.
+    /// Parses the output: what came before the self-test's first line is from the kernel and the
+    /// firmware.
     fn of(written: &str) -> Self {
         let lines = written.lines().map(|line| line.trim_end().to_owned());
         let lines: Vec<_> = lines
@@ -88,7 +88,7 @@ impl Outcome {
         }
     }
 
-    /// What came of one part of the test, such as `1203 of 1203, 0 lost` of `bpf`.
+    /// Returns the result of one part of the test, for example `1203 of 1203, 0 lost` for `bpf`.
     pub fn result(&self, of: &str) -> Option<&str> {
         let mut lines = self.lines.iter();
         lines.find_map(|line| {
@@ -99,7 +99,7 @@ impl Outcome {
     }
 }
 
-/// The kernels below a folder, with their releases, oldest first.
+/// Returns the kernels below a folder, with their releases, oldest first.
 pub fn kernels_below(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     let mut found = Vec::new();
     let mut left = vec![folder.to_owned()];
@@ -112,7 +112,7 @@ pub fn kernels_below(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
             } else if let Some(release) = name.strip_prefix("vmlinuz-") {
                 found.push((release.to_owned(), entry));
             } else if name == "vmlinuz" {
-                // Of `/usr/lib/modules/RELEASE/vmlinuz`.
+                // The path is `/usr/lib/modules/RELEASE/vmlinuz`.
                 let release = folder.file_name().unwrap_or_default().to_string_lossy();
                 found.push((release.into_owned(), entry));
             }
@@ -122,7 +122,7 @@ pub fn kernels_below(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
     Ok(found)
 }
 
-/// `6.12.9+deb13-cloud-amd64` is 6, 12, 9.
+/// Parses a release: `6.12.9+deb13-cloud-amd64` is 6, 12, 9.
 fn version(release: &str) -> Vec<u32> {
     let end = release.find(|digit: char| digit != '.' && !digit.is_ascii_digit());
     let numbers = release[..end.unwrap_or(release.len())].split('.');

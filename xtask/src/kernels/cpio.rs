@@ -1,7 +1,7 @@
-//! A file system of memory to start a kernel with: an archive of the kind `newc`, as the
-//! kernel's documentation has it (driver-api/early-userspace/buffer-format).
+//! A file system in memory with which a kernel starts: an archive of the kind `newc`, as described
+//! in the kernel's documentation (driver-api/early-userspace/buffer-format).
 
-/// One program, which the kernel starts as the first, and a console for it.
+/// Returns an archive with one program, which the kernel starts as the first, and a console for it.
 pub fn with_first_program(program: &[u8]) -> Vec<u8> {
     let mut archive = Archive::default();
     archive.add("dev", DIRECTORY | 0o755, (0, 0), &[]);

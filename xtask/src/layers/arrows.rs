@@ -22,7 +22,7 @@ pub struct Siblings {
 struct Arrow {
     from: usize,
     to: usize,
-    /// The parent's children that the two are, or are inside of.
+    /// The two children of the common parent that the modules are, or that contain them.
     between: (String, String),
     path: PathInCode,
 }
@@ -33,7 +33,7 @@ impl Arrows {
         for (from, module) in tree.modules.iter().enumerate() {
             let imported: BTreeSet<_> = module.imports.iter().map(|i| i.name.as_ref()).collect();
             let imports = module.imports.iter().map(|import| &import.path);
-            // A name alone that a `use` brought in was counted there.
+            // A single name that was imported by a `use` was counted there.
             let paths = module
                 .paths
                 .iter()
@@ -52,7 +52,7 @@ impl Arrows {
         arrows
     }
 
-    /// The arrows below each module, by the number of the module.
+    /// Iterates over the arrows below each module, by the number of the module.
     pub fn by_parent(&self) -> impl Iterator<Item = (usize, &Siblings)> {
         self.by_parent
             .iter()
@@ -62,7 +62,7 @@ impl Arrows {
     fn add(&mut self, tree: &Crate, from: usize, to: usize, path: &PathInCode) {
         let (a, b) = (&tree.modules[from].path, &tree.modules[to].path);
         let shared = a.iter().zip(b).take_while(|(a, b)| a == b).count();
-        // Nothing between a module and those inside of it.
+        // Imports between a module and those inside of it do not count.
         let (Some(a), Some(b)) = (a.get(shared), b.get(shared)) else {
             return;
         };
@@ -85,7 +85,7 @@ impl Arrows {
 }
 
 impl Siblings {
-    /// A text for each circle: who is in it, and the imports that close it.
+    /// Returns a text for each circle: its members, and the imports that form it.
     pub fn circles(&self, tree: &Crate) -> Vec<String> {
         let mut graph = Graph::new();
         for Arrow {
@@ -108,7 +108,7 @@ impl Siblings {
         circles::circles(&graph).into_iter().map(describe).collect()
     }
 
-    /// A text for each two children of which one imports another of a higher layer.
+    /// Returns a text for each pair of children of which one imports another of a higher layer.
     pub fn upward(&self, tree: &Crate, layers: &[Vec<String>]) -> Vec<String> {
         let layer_of = |name: &String| layers.iter().position(|layer| layer.contains(name));
         let mut upward: BTreeMap<&(String, String), Vec<&Arrow>> = BTreeMap::new();
@@ -128,12 +128,12 @@ impl Siblings {
     }
 }
 
-/// The module's file, without its ending if it is a crate's root.
+/// Returns the module's file, without its ending if it is a crate's root.
 fn place(tree: &Crate, module: usize) -> String {
     tree.modules[module].file.display().to_string()
 }
 
-/// A line for each pair of files, with what is imported and in which lines.
+/// Returns a line for each pair of files, with what is imported and in which lines.
 fn imports<'a>(tree: &Crate, arrows: impl Iterator<Item = &'a Arrow>) -> String {
     let mut by_files: BTreeMap<_, BTreeMap<String, usize>> = BTreeMap::new();
     for arrow in arrows {

@@ -1,9 +1,9 @@
-//! Which code is compiled only for tests.
+//! Finds code that is compiled only for tests.
 
 use syn::punctuated::Punctuated;
 use syn::{Attribute, Meta, Token};
 
-/// Whether the attributes keep something out of every build that is not a test's.
+/// Whether the attributes exclude an item from every build other than that of tests.
 pub fn is_only_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         if attribute.path().is_ident("test") {
@@ -15,7 +15,8 @@ pub fn is_only_for_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// What a condition says in a build without tests; `None` if that depends on more.
+/// Returns the value of a condition in a build without tests; `None` if it depends on more than
+/// that.
 fn without_tests(condition: &Meta) -> Option<bool> {
     if condition.path().is_ident("test") {
         return Some(false);
@@ -30,7 +31,7 @@ fn without_tests(condition: &Meta) -> Option<bool> {
     if condition.path().is_ident("not") {
         return parts.first()?.map(|part| !part);
     }
-    // `all` is false by one part, `any` true by one.
+    // `all` is decided by one false part, `any` by one true part.
     let decides = condition.path().is_ident("any");
     if !decides && !condition.path().is_ident("all") {
         None

@@ -1,11 +1,11 @@
-//! Circles in a graph: groups of nodes each of which leads to every other.
+//! Finds circles in a graph: groups of nodes, each of which leads to every other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which nodes each node leads to.
+/// For each node the nodes to which it leads.
 pub type Graph<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// The groups of two or more nodes that lead to each other, in order of their names.
+/// Returns the groups of two or more nodes that lead to each other, sorted by name.
 pub fn circles<'a>(graph: &Graph<'a>) -> Vec<BTreeSet<&'a str>> {
     let reach: BTreeMap<&str, BTreeSet<&str>> = graph
         .keys()
@@ -21,7 +21,7 @@ pub fn circles<'a>(graph: &Graph<'a>) -> Vec<BTreeSet<&'a str>> {
     found
 }
 
-/// Every node to which one or more arrows lead from `start`.
+/// Returns every node that can be reached from `start` by one or more arrows.
 fn reached_from<'a>(graph: &Graph<'a>, start: &str) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut open = vec![start];

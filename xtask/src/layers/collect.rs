@@ -1,8 +1,8 @@
-//! What the code of one module defines, imports and names.
+//! Collects what the code of one module defines, imports and names.
 //!
-//! Macros are not expanded: in the tokens of a call or a definition, everything
-//! that looks like a path is taken for one. What is named only by the values it
-//! computes (methods, fields, inferred types) is no import and not seen here.
+//! Macros are not expanded: in the tokens of a call or a definition, everything that looks like a
+//! path is treated as one. Uses only through values (methods, fields, inferred types) do not count
+//! as imports and are not seen here.
 
 use super::cfg::is_only_for_tests;
 use super::item::{attributes, name, plain};
@@ -11,8 +11,8 @@ use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, UseTree};
 
-/// Adds what one item defines, imports and names to `module`; nothing of it if it
-/// is only for tests. A module is only its name: see [`super::read`].
+/// Adds what one item defines, imports and names to `module`; nothing if it is only for tests. A
+/// module adds only its name: see [`super::read`].
 pub fn add(tree: &mut Crate, module: usize, item: &Item) {
     if is_only_for_tests(attributes(item)) {
         return;
@@ -26,7 +26,7 @@ pub fn add(tree: &mut Crate, module: usize, item: &Item) {
     Collector { tree, module }.visit_item(item);
 }
 
-/// Puts what it visits into the lists of one module.
+/// Adds what it visits to the lists of one module.
 struct Collector<'a> {
     tree: &'a mut Crate,
     module: usize,
@@ -73,8 +73,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Takes everything in `tokens` that looks like a path for one, after the
-    /// names `before`.
+    /// Treats everything in `tokens` that looks like a path as one, after the names `before`.
     fn add_tokens(&mut self, tokens: TokenStream, before: &[String]) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
@@ -98,7 +97,8 @@ impl Collector<'_> {
                         }
                         at += 1;
                     }
-                    // `::name` is another crate's, `<T>::name` no path of modules.
+                    // `::name` is a path of another crate, and `<T>::name` is not a path of
+                    // modules.
                     if !is_after_colons {
                         self.add_path(names, line(first));
                     }
@@ -117,7 +117,7 @@ impl<'ast> Visit<'ast> for Collector<'_> {
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
-        // What begins with `::` is another crate's.
+        // A path that begins with `::` leads to another crate.
         if item.leading_colon.is_none() {
             self.add_imports(&item.tree, &[]);
         }
@@ -201,7 +201,7 @@ impl<'ast> Visit<'ast> for Collector<'_> {
     }
 }
 
-/// Whether two colons stand at that place.
+/// Whether there are two colons at that index.
 fn is_colons(tokens: &[TokenTree], at: usize) -> bool {
     let is_colon = |token: &TokenTree| matches!(token, TokenTree::Punct(p) if p.as_char() == ':');
     tokens

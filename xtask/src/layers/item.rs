@@ -1,10 +1,10 @@
-//! What every item has: its name and its attributes.
+//! The name and the attributes of any item.
 
 use proc_macro2::Ident;
 use syn::ext::IdentExt as _;
 use syn::{Attribute, Item};
 
-/// The name that an item has in its module; `None` for what has none of its own.
+/// Returns the name that an item has in its module; `None` for an item without its own name.
 pub fn name(item: &Item) -> Option<String> {
     let name = match item {
         Item::Const(it) => &it.ident,
@@ -43,7 +43,7 @@ pub fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// A name without the `r#` of a keyword.
+/// Returns a name without the `r#` of a keyword.
 pub fn plain(name: &Ident) -> String {
     name.unraw().to_string()
 }

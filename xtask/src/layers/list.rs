@@ -11,10 +11,9 @@
 //! ```
 //! ````
 //!
-//! A line that is not indented names a crate by its folder, or a module in it. The
-//! indented lines below it are its layers, highest first: the modules of a line
-//! may import those of their own line and of the lines below. Without layers only
-//! circles are refused; with `unchecked`, nothing is.
+//! A line that is not indented names a crate by its folder, or a module in it. The indented lines
+//! below it are its layers, highest first: the modules of a line may import those of their own line
+//! and of the lines below. Without layers only circles are refused; with `unchecked`, nothing is.
 
 use anyhow::{Context as _, Result, bail};
 use std::collections::BTreeMap;
@@ -25,9 +24,9 @@ pub struct List {
     crates: BTreeMap<PathBuf, Vec<Entry>>,
 }
 
-/// What is listed for a crate or for one module of it.
+/// The entry for a crate or for one module of it.
 pub struct Entry {
-    /// As it is written, for messages.
+    /// The name as written, for messages.
     pub name: String,
     /// The module's path from the crate's root, which itself is the empty path.
     pub scope: Vec<String>,
@@ -61,7 +60,7 @@ impl List {
         Ok(Self { crates })
     }
 
-    /// The folder of each crate, with what is listed for it.
+    /// Iterates over the folders of crates, with their entries.
     pub fn crates(&self) -> impl Iterator<Item = (&Path, &[Entry])> {
         self.crates
             .iter()

@@ -1,4 +1,4 @@
-//! From the files of a crate to its module tree.
+//! Reads the module tree of a crate from its files.
 
 use super::cfg::is_only_for_tests;
 use super::collect;
@@ -8,7 +8,8 @@ use anyhow::{Context as _, Result};
 use std::path::{Path, PathBuf};
 use syn::{Attribute, Expr, ExprLit, Item, ItemMod, Lit, Meta};
 
-/// Gives the text of a file by its path from the workspace's folder, if there is one.
+/// Returns the text of a file by its path from the workspace's folder; `None` if there is no such
+/// file.
 pub type Source<'a> = &'a dyn Fn(&Path) -> Option<String>;
 
 /// Reads the module tree that begins in the file `root`.
@@ -23,15 +24,15 @@ pub fn read(source: Source, root: &Path) -> Result<Crate> {
     Ok(tree)
 }
 
-/// Where the code of a module is.
+/// The files of a module.
 struct ModuleFiles {
     file: PathBuf,
-    /// Where the files of its children are.
+    /// The folder with the files of its children.
     folder: PathBuf,
 }
 
 impl ModuleFiles {
-    /// Where the child `name` has its code if it has a file of its own.
+    /// Returns where the child `name` has its code if it has its own file.
     fn of_child(&self, source: Source, name: &str) -> Self {
         let flat = self.folder.join(format!("{name}.rs"));
         let folder = self.folder.join(name);
@@ -43,7 +44,7 @@ impl ModuleFiles {
         Self { file, folder }
     }
 
-    /// Where a child has its code whose file is named by `#[path]`.
+    /// Returns where a child has its code whose file is given by `#[path]`.
     fn named(&self, path: &str) -> Self {
         let file = self.file.parent().unwrap_or(Path::new("")).join(path);
         let folder = file.parent().unwrap_or(Path::new("")).into();
@@ -100,7 +101,7 @@ fn read_child(
     read_file(tree, source, module, &place)
 }
 
-/// The file of `#[path = "..."]`.
+/// Returns the file of `#[path = "..."]`.
 fn named_file(attributes: &[Attribute]) -> Option<String> {
     attributes.iter().find_map(|attribute| {
         let Meta::NameValue(meta) = &attribute.meta else {

@@ -1,11 +1,11 @@
-//! From a path in code to the modules that it leads through.
+//! Resolves a path in code to the modules that it leads through.
 
 use super::tree::{Crate, PathInCode};
 use std::collections::BTreeSet;
 
-/// Every module that a path in `module` takes something from: the one that it names,
-/// or that defines what it names, and those whose re-exports lead there. Empty for the
-/// path of another crate.
+/// Returns every module from which a path in `module` takes something: the one that it names, or
+/// that defines what it names, and those whose re-exports lead there. Empty for a path of another
+/// crate.
 pub fn modules_of(tree: &Crate, module: usize, path: &PathInCode) -> BTreeSet<usize> {
     let mut walk = Walk::new(tree);
     walk.follow(module, &path.names);
@@ -15,12 +15,12 @@ pub fn modules_of(tree: &Crate, module: usize, path: &PathInCode) -> BTreeSet<us
 struct Walk<'a> {
     tree: &'a Crate,
     touched: BTreeSet<usize>,
-    /// Modules that a path ended at.
+    /// The modules at which a path ended.
     ends: BTreeSet<usize>,
-    /// What was asked already: re-exports may go round in a circle.
+    /// Look-ups that were already done: re-exports may form a circle.
     asked: BTreeSet<(usize, Vec<String>)>,
-    /// Imports that are being followed, by module and place in its list: in
-    /// `use name::name` the first name is not the one that is imported.
+    /// Imports that are being followed, by module and index in its list: in `use name::name` the
+    /// first name is not the one that is imported.
     open: Vec<(usize, usize)>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes along a path that is written in `module`.
+    /// Follows a path that is written in `module`.
     fn follow(&mut self, module: usize, names: &[String]) {
         let modules = &self.tree.modules;
         let (mut start, mut rest) = (module, names);
@@ -69,7 +69,7 @@ impl<'a> Walk<'a> {
         if let Some(child) = here.children.get(name) {
             self.enter(*child, after);
         } else {
-            // What a macro makes is not seen; it can be nowhere but here.
+            // Names made by macros are not seen; it can only be in this module.
             self.touched.insert(module);
         }
         let mut is_found = here.items.contains(name) || here.children.contains_key(name);
@@ -92,7 +92,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether `name` means something of this crate, or imported, in `module`.
+/// Whether `name` is a name of this crate, or imported, in `module`.
 fn has_name(tree: &Crate, module: usize, name: &String, asked: &mut BTreeSet<usize>) -> bool {
     let here = &tree.modules[module];
     here.items.contains(name)
@@ -104,7 +104,7 @@ fn has_name(tree: &Crate, module: usize, name: &String, asked: &mut BTreeSet<usi
                 .any(|source| has_name(tree, source, name, asked))
 }
 
-/// The modules of this crate of which `module` imports everything.
+/// Returns the modules of this crate of which `module` imports everything.
 fn globs(tree: &Crate, module: usize) -> BTreeSet<usize> {
     let mut sources = BTreeSet::new();
     for import in &tree.modules[module].imports {
@@ -117,8 +117,8 @@ fn globs(tree: &Crate, module: usize) -> BTreeSet<usize> {
     sources
 }
 
-/// Whether a glob's path begins here, without a look at other globs: those could
-/// lead back to it.
+/// Whether a glob's path begins in this crate, without following other globs: those could lead back
+/// to it.
 fn names_this_crate(tree: &Crate, module: usize, names: &[String]) -> bool {
     let here = &tree.modules[module];
     names.first().is_some_and(|first| {

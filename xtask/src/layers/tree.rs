@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 /// The modules of one library or binary.
 #[derive(Default)]
 pub struct Crate {
-    /// The first is the root; every module comes after its parent.
+    /// The modules; the first is the root, and every module comes after its parent.
     pub modules: Vec<Module>,
-    /// By name, the modules that define a macro by `macro_rules!`: its name reaches
-    /// further than the module.
+    /// For each macro that is defined by `macro_rules!`, the modules that define it: its scope is
+    /// larger than the module.
     pub macros: BTreeMap<String, BTreeSet<usize>>,
 }
 
-/// One module, in a file of its own or inside of one.
+/// One module, in a file of its own or inside of a file.
 #[derive(Default)]
 pub struct Module {
-    /// Names from the root, which has none.
+    /// Names from the root; empty for the root itself.
     pub path: Vec<String>,
     pub file: PathBuf,
     pub parent: Option<usize>,
@@ -32,7 +32,7 @@ pub struct Module {
 
 /// One name that a `use` brings into a module.
 pub struct Import {
-    /// What it is called there; `None` for everything, by `*`.
+    /// Its name in the module; `None` for everything, by `*`.
     pub name: Option<String>,
     pub path: PathInCode,
 }
@@ -45,14 +45,14 @@ pub struct PathInCode {
 }
 
 impl Crate {
-    /// The module with this path from the root.
+    /// Returns the module with this path from the root.
     pub fn find(&self, path: &[String]) -> Option<usize> {
         path.iter().try_fold(0, |module, name| {
             self.modules[module].children.get(name).copied()
         })
     }
 
-    /// A new module inside of `parent`.
+    /// Adds a new module inside of `parent`, and returns its number.
     pub fn add(&mut self, parent: Option<usize>, name: &str, file: &Path) -> usize {
         let new = self.modules.len();
         let mut path = Vec::new();
