@@ -1,8 +1,8 @@
-//! How many random inputs a property is tried with.
+//! The number of random inputs for a property.
 
-/// Returns how many inputs to try: `usual`, or what `PROPTEST_CASES` says. The inputs of a run
-/// are the same each time (`PROPTEST_RNG_SEED` in `.cargo/config.toml`), so that more of them
-/// are worth their time only to whoever changes what is tested.
+/// Returns the number of inputs to try: `usual`, or the value of `PROPTEST_CASES`. The inputs are
+/// the same in each run (`PROPTEST_RNG_SEED` in `.cargo/config.toml`), so more of them are useful
+/// only after a change of what is tested.
 pub fn cases(usual: u32) -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
     asked.and_then(|text| text.parse().ok()).unwrap_or(usual)

@@ -1,16 +1,16 @@
-//! What the tests of all crates share, so that none of them passes in silence, depends
-//! on how busy the machine is, or leaves something behind. A dependency of tests only.
+//! Helpers of the tests of all crates, so that none of them passes silently without testing,
+//! depends on how busy the machine is, or leaves something behind. Used only as a dev-dependency.
 //!
-//! - [`skip`]: says that a test cannot have what it needs, where nobody can swallow it
-//! - [`run_tool`], [`compile`]: programs of the machine, which it may lack
-//! - [`copy_program`]: a copy that can be run at once
-//! - [`assert_all_listed`]: no file of tests is forgotten where one program has several
-//! - [`cases`]: how many random inputs a property is tried with
+//! - [`skip`]: reports that a test lacks what it needs, visibly even if the test passes
+//! - [`run_tool`], [`compile`]: run programs of the machine, which may be missing
+//! - [`copy_program`]: makes a copy that can be run at once
+//! - [`assert_all_listed`]: checks that no file of tests is forgotten if one program has several
+//! - [`cases`]: the number of random inputs for a property
 //! - [`Random`]: numbers that look random and are the same in every run
-//! - [`Scratch`]: a directory that is removed with all that is in it
-//! - [`pythons`]: interpreters of Python that are here
-//! - [`wait_until`], [`wait_for`]: wait for a condition instead of a while
-//! - [`Process`]: a child that ends with the test
+//! - [`Scratch`]: a directory that is removed with everything in it
+//! - [`pythons`]: the interpreters of Python on this machine
+//! - [`wait_until`], [`wait_for`]: wait for a condition instead of a fixed time
+//! - [`Process`]: a child process that ends with the test
 
 mod cases;
 mod listed;

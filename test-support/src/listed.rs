@@ -1,9 +1,8 @@
 use std::fs;
 use std::path::Path;
 
-/// Asserts that each file of tests in `folder` has its line `mod NAME;` in `list`, the text of the
-/// file that they are modules of. Cargo does not look for files there, so that one that is
-/// forgotten would never run.
+/// Asserts that each file of tests in `folder` has a line `mod NAME;` in `list`, the file whose
+/// modules they are. Cargo does not look for files there, so a forgotten one would never run.
 pub fn assert_all_listed(folder: &Path, list: &Path) {
     let text = fs::read_to_string(list).expect("the list can be read");
     let mut files = 0;

@@ -1,4 +1,4 @@
-//! A child that ends with the test.
+//! A child process that ends with the test.
 
 use rustix::process::{Pid, Signal};
 use std::io;
@@ -6,34 +6,35 @@ use std::ops::{Deref, DerefMut};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 
-/// A child process that is killed when this is dropped, and with it everything that it
-/// started and that stayed in its process group. It is killed by the kernel as well when the
-/// thread that started it ends in any other way, as when the whole test is killed.
+/// A child process that is killed when this is dropped, together with everything that it started
+/// and that stayed in its process group. The kernel kills it as well when the thread that started
+/// it ends in any other way, for example when the whole test is killed.
 pub struct Process(Child);
 
 impl Process {
-    /// Starts a command as the head of a process group of its own, with signals that end it.
+    /// Starts a command as the leader of its own process group, with the default handlers of
+    /// signals.
     #[track_caller]
     pub fn start(command: &mut Command) -> Self {
         Self::try_start(command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
-    /// Starts a command that keeps CPUs busy, for others to look at: whoever looks is not to
-    /// wait for a CPU behind it, and it has what nobody else wants.
+    /// Starts a command that keeps CPUs busy, to be observed by a test. It has low priority, so
+    /// that the observing process does not wait for a CPU behind it.
     #[track_caller]
     pub fn start_load(command: &mut Command) -> Self {
         Self::start(behind_others(command))
     }
 
-    /// Starts a command that this machine may lack, or may not let us start.
+    /// Starts a command that may be missing on this machine, or may not be permitted.
     pub fn try_start(command: &mut Command) -> io::Result<Self> {
         command.process_group(0);
         let parent = std::process::id();
         let tie = move || {
-            // A test that a script started with `&`, or `nohup`, ignores them; what it starts
-            // would inherit that, and no interrupt would end it.
+            // If a script started the test with `&` or `nohup`, it ignores these signals; its
+            // children would inherit that, and no interrupt would end them.
             for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
-                // SAFETY: the default handler is no code of ours.
+                // SAFETY: the default handler is not code of this program.
                 unsafe { libc::signal(signal, libc::SIG_DFL) };
             }
             rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -69,14 +70,14 @@ impl Process {
     }
 }
 
-/// Has the command run behind others: with a tenth of their share, where CPUs are wanted.
+/// Gives the command low priority: a tenth of the others' share if CPUs are busy.
 pub fn behind_others(command: &mut Command) -> &mut Command {
     // SAFETY: a system call, and nothing else.
     unsafe { command.pre_exec(|| Ok(rustix::process::setpriority_process(None, 10)?)) }
 }
 
-/// A child that is to be no head of a process group when it starts, as `setsid` has to. Only
-/// dropping this kills it, with the group that it may have made.
+/// A child that must not be a group leader when it starts, as for `setsid`. It is only killed when
+/// this is dropped, together with the group that it may have made.
 impl From<Child> for Process {
     fn from(child: Child) -> Self {
         Self(child)
@@ -99,13 +100,13 @@ impl DerefMut for Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // A group lives as long as somebody is in it: this works also if the child itself
-        // has ended and was waited for.
+        // A group exists as long as it has a member: this works also if the child itself has ended
+        // and was waited for.
         _ = rustix::process::kill_process_group(Pid::from_child(&self.0), Signal::KILL);
-        // Where it is in no group of its own.
+        // Needed if it has no group of its own.
         _ = self.0.kill();
         _ = self.0.wait();
-        // Runtimes do not take their maps with them, and another process may get the number.
+        // Runtimes do not remove their maps at the end, and another process may get the number.
         _ = std::fs::remove_file(format!("/tmp/perf-{}.map", self.pid()));
     }
 }
@@ -118,7 +119,7 @@ mod tests {
     use std::path::Path;
     use std::process::Stdio;
 
-    /// Whether a process runs: not gone, and not only waiting to be noticed.
+    /// Whether a process runs: it exists and is not a zombie.
     fn is_running(pid: u32) -> bool {
         let status = std::fs::read_to_string(format!("/proc/{pid}/stat"));
         status.is_ok_and(|status| !status.contains(") Z "))

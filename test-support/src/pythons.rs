@@ -6,10 +6,10 @@ use std::process::Command;
 /// Minor versions of CPython whose frames are walked.
 const MINORS: RangeInclusive<u32> = 8..=15;
 
-/// What to say where [`pythons`] finds none.
+/// The reason for skipping a test if [`pythons`] finds none.
 pub const NO_PYTHON: &str = "no python3.8 to python3.15 is here";
 
-/// The interpreters of this machine whose frames are walked, by version (`3.12.1`): those
+/// Returns the interpreters of this machine whose frames are walked, by version (`3.12.1`): those
 /// below `~/.pyenv`, those of the system, and those that `.ci/pythons` has unpacked.
 pub fn pythons() -> BTreeMap<String, PathBuf> {
     let mut places = Vec::new();

@@ -3,16 +3,16 @@
 /// A generator of numbers that look random and are the same in every run: Marsaglia's
 /// xorshift with 64 bits and the shifts 13, 7 and 17 ("Xorshift RNGs", 2003).
 ///
-/// A test that fails with it fails again.
+/// A test that fails with it therefore fails again.
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers that follow from a seed. 0 has none, and gives those of 1.
+    /// Makes a generator with a seed. Seed 0 is not possible, and gives the numbers of seed 1.
     pub fn new(seed: u64) -> Self {
         Self(seed.max(1))
     }
 
-    /// Any number but 0.
+    /// Returns any number but 0.
     pub fn number(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -20,12 +20,12 @@ impl Random {
         self.0
     }
 
-    /// A number below `end`; 0 if nothing is below it.
+    /// Returns a number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.number() % end.max(1)
     }
 
-    /// An index into something with `len` elements; 0 if it has none.
+    /// Returns an index into something with `len` elements; 0 if it is empty.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
@@ -45,7 +45,7 @@ mod tests {
             let mut random = Random::new(seed);
             [random.number(), random.number(), random.number()]
         };
-        // The first of seed 1, by hand: 1 ^ 1 << 13 ^ 0 ^ both << 17.
+        // The first number of seed 1, by hand: 1 ^ 1 << 13 ^ 0 ^ both << 17.
         assert_eq!(numbers(1)[0], 0x4082_2041);
         assert_eq!(numbers(5), numbers(5));
         assert_ne!(numbers(5), numbers(6));

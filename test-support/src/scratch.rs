@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-/// A directory of its own for a test, removed when this is dropped, also when the test fails.
+/// A temporary directory for a test, which is removed when this is dropped, also when the test
+/// fails.
 pub struct Scratch(tempfile::TempDir);
 
 impl Scratch {
@@ -15,12 +16,12 @@ impl Scratch {
         self.0.path()
     }
 
-    /// The path of a file in it, be it there or not.
+    /// Returns the path of a file in it, whether it exists or not.
     pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
         self.path().join(name)
     }
 
-    /// Writes a file, and gives its path. The directories above it are made.
+    /// Writes a file, and returns its path. Creates the directories above it.
     pub fn write(&self, name: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> PathBuf {
         let path = self.join(name);
         let parent = path.parent().expect("it is in the scratch directory");

@@ -1,4 +1,4 @@
-//! Saying that a test has not tested, or not all.
+//! Reports that a test has not tested anything, or not everything.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -7,8 +7,8 @@ use std::panic::Location;
 /// Prints `skipped: TEST: WHY` to standard error, as one line. `.ci/run` collects these
 /// lines and repeats them at its end.
 ///
-/// Neither `println` nor `eprintln` would do: the test harness keeps what they print of a
-/// test that passes.
+/// `println` and `eprintln` cannot be used: the test harness captures their output if a test
+/// passes.
 #[track_caller]
 pub fn skip(why: impl Display) {
     let thread = std::thread::current();
@@ -18,11 +18,11 @@ pub fn skip(why: impl Display) {
         Some(test) if test != "main" => line(test, &why.to_string()),
         _ => line(Location::caller().file(), &why.to_string()),
     };
-    // In one piece: other tests may write at the same time.
+    // Written in one piece, as other tests may write at the same time.
     _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Whether this process is root; if not, skips with that reason.
+/// Whether this process is root; if not, skips the test with that reason.
 #[track_caller]
 pub fn is_root_or_skip(why: impl Display) -> bool {
     let is_root = rustix::process::geteuid().is_root();
@@ -32,7 +32,7 @@ pub fn is_root_or_skip(why: impl Display) -> bool {
     is_root
 }
 
-/// The line that is printed. What compilers say has several; they are joined.
+/// Returns the line to print. Messages of compilers have several lines, which are joined.
 fn line(what: &str, why: &str) -> String {
     let why: Vec<&str> = why
         .lines()

@@ -1,11 +1,11 @@
-//! Programs of the machine that a test needs, and that the machine may lack.
+//! Runs programs of the machine that a test needs, and that may be missing.
 
 use crate::skip;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// Runs a program of the machine to its end. `None` if it is missing or fails; skips with
-/// what it printed as the reason.
+/// Runs a program of the machine to its end. `None` if it is missing or fails; then skips the test
+/// with its output as the reason.
 #[track_caller]
 pub fn run_tool(command: &mut Command) -> Option<Output> {
     match run(command) {
@@ -30,11 +30,11 @@ fn run(command: &mut Command) -> Result<Output, String> {
     }
 }
 
-/// Compiles a source file into a program: C with `cc`, C++ (`.cpp`) with `c++`, Rust (`.rs`)
-/// with the compiler that Cargo uses. `None` if that is not possible here; skips with the
-/// reason. The program lies at `program`.
+/// Compiles a source file into `program`: C with `cc`, C++ (`.cpp`) with `c++`, Rust (`.rs`) with
+/// the compiler that Cargo uses. `None` if that is not possible here; then skips the test with the
+/// reason.
 ///
-/// Flags come behind the source, where those of the linker belong.
+/// Flags come after the source, where those of the linker belong.
 #[track_caller]
 pub fn compile<S: AsRef<std::ffi::OsStr>>(
     source: &Path,
@@ -47,8 +47,8 @@ pub fn compile<S: AsRef<std::ffi::OsStr>>(
         Some("cpp") => Command::new("c++"),
         _ => Command::new("cc"),
     };
-    // Who measures the tests may have set it; the compiler would then mangle names as no
-    // released one does.
+    // The variable may be set for measuring the tests; the compiler would then mangle
+    // names differently from a released one.
     compiler.env_remove("RUSTC_BOOTSTRAP");
     compiler.arg("-o").arg(program).arg(source).args(flags);
     run_tool(&mut compiler).map(|_| ())
@@ -56,9 +56,9 @@ pub fn compile<S: AsRef<std::ffi::OsStr>>(
 
 /// Copies a program that is to be run, with its permissions.
 ///
-/// `cp` writes it and not this process: a child that another test forks meanwhile would hold the
-/// copy open for writing until it execs, and the kernel runs no file that somebody may write to
-/// ("text file busy").
+/// `cp` writes the copy instead of this process: a child that another test forks meanwhile would
+/// hold the copy open for writing until its exec, and the kernel does not run a file that is open
+/// for writing ("text file busy").
 #[track_caller]
 pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
     let mut copy = Command::new("cp");
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(output.unwrap().stdout, b"hello\n");
     }
 
-    /// While other threads start programs all the time.
+    /// Other threads start programs all the time meanwhile.
     #[test]
     fn a_copy_can_be_run_at_once() {
         let scratch = Scratch::new();

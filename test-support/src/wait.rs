@@ -1,26 +1,26 @@
-//! Waiting for a condition.
+//! Waits for a condition.
 
 use std::time::{Duration, Instant};
 
-/// How long a test waits before it fails. No machine is so busy that something which
-/// happens at all takes longer; one that is idle never comes near it.
+/// How long a test waits before it fails. It is longer than anything takes on the busiest machine;
+/// an idle one never comes near it.
 pub const DEADLINE: Duration = Duration::from_secs(300);
 
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Waits until a condition holds, and fails the test if it does not within [`DEADLINE`].
+/// Waits until `holds` returns true, and fails the test if it does not within [`DEADLINE`].
 #[track_caller]
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     wait_for(what, || holds().then_some(()));
 }
 
-/// Waits until there is something, and gives it; fails the test if there is nothing within
+/// Waits until `find` returns a value, and returns it; fails the test if there is none within
 /// [`DEADLINE`].
 #[track_caller]
 pub fn wait_for<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + DEADLINE;
     loop {
-        // Asked once more after the end: this thread may not have run for long.
+        // Checked once more after the end: this thread may not have run for long.
         let is_over = Instant::now() >= end;
         if let Some(found) = find() {
             return found;

@@ -1,8 +1,8 @@
-//! What the test harness lets through of a test that passes.
+//! Checks what the test harness prints of a test that passes.
 
 use std::process::Command;
 
-/// Not a test by itself: the one below runs it.
+/// Not a real test: the one below runs it.
 #[test]
 #[ignore = "skips, to be looked at by the other test"]
 fn skipping() {
@@ -25,7 +25,7 @@ fn a_reason_cannot_be_swallowed() {
             .expect("it is printed")
             .strip_suffix(": there is no such thing\n")
             .unwrap();
-        // With one thread there is no name of the test.
+        // With one thread the name of the test is unknown.
         assert!(["skipping", file!()].contains(&what), "{what}");
         let kept = String::from_utf8(output.stdout).unwrap();
         assert!(!kept.contains("this is kept"), "{kept}");
