@@ -1,4 +1,4 @@
-//! Running work whose panic is caught.
+//! Runs work and catches its panics.
 
 use crate::{Fault, injected, seen};
 use std::any::Any;
@@ -6,17 +6,18 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 
 thread_local! {
-    /// How many calls of [`catch`] this thread is in.
+    /// The nesting depth of calls of [`catch`] in this thread.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// Where the last panic of this thread was.
+    /// The place of this thread's last panic.
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 /// Runs a piece of work; a panic in it is caught, counted ([`seen()`]) and returned.
 /// `work` names it in the sentence for the user: "reading unwind tables".
 ///
-/// The caller decides what the panic cost. What the work changed before it panicked stays
-/// as it was then: the caller drops it, or has nothing that could be half done.
+/// The caller decides about the consequences of the panic. Data that the work has changed before it
+/// panicked stays changed: the caller drops it, or there is nothing that could be left
+/// inconsistent.
 pub fn catch<T>(work: &'static str, run: impl FnOnce() -> T) -> Result<T, Fault> {
     DEPTH.with(|depth| depth.set(depth.get() + 1));
     let result = catch_unwind(AssertUnwindSafe(|| {
@@ -36,17 +37,17 @@ pub fn catch<T>(work: &'static str, run: impl FnOnce() -> T) -> Result<T, Fault>
     })
 }
 
-/// Whether a panic of this thread would be caught: a panic hook then has nothing to print
-/// and no terminal to restore.
+/// Whether a panic of this thread would be caught: then a panic hook must not print anything or
+/// restore the terminal.
 pub fn is_catching() -> bool {
     DEPTH.with(Cell::get) > 0
 }
 
-/// Remembers where a panic was. For the panic hook, which alone is told.
+/// Stores the place of a panic. Called by the panic hook, which is the only code that gets it.
 pub fn note_place(info: &PanicHookInfo<'_>) {
     let place = info.location().map(|place| {
         let file = place.file();
-        // The last two folders say enough, and nothing about who built it.
+        // The last two folders are enough, and reveal nothing about the machine that built it.
         let short = file
             .rmatch_indices('/')
             .nth(2)
@@ -64,8 +65,8 @@ fn message(payload: &(dyn Any + Send)) -> String {
     text.unwrap_or_else(|| "without a message".into())
 }
 
-/// How many faults a loop goes on after. One that fails at every turn does nothing but
-/// fail, and says more by ending.
+/// Limits how many faults a loop survives. A loop that fails at every turn does nothing useful, and
+/// ends instead.
 #[derive(Debug, Default)]
 pub struct Patience {
     in_a_row: u32,
@@ -74,8 +75,8 @@ pub struct Patience {
 impl Patience {
     const IN_A_ROW_MAX: u32 = 3;
 
-    /// Takes what a turn came to. Returns what it gave, `None` if it failed, and the fault
-    /// itself if it is the last one that is put up with.
+    /// Takes the result of a turn. Returns its value, `None` if it failed, and the fault itself if
+    /// it is the last one that is tolerated.
     pub fn take<T>(&mut self, turn: Result<T, Fault>) -> Result<Option<T>, Fault> {
         match turn {
             Ok(value) => {

@@ -1,6 +1,6 @@
-//! Faults on demand, for tests that run the whole program: in builds with debug assertions
-//! the variable `PROFTOP_TEST_FAULTS` names works, with commas between them, that panic the
-//! first time they are done.
+//! Injects faults for tests that run the whole program: in builds with debug assertions the
+//! variable `PROFTOP_TEST_FAULTS` has a comma-separated list of works, each of which panics the
+//! first time it is done.
 
 #[cfg(debug_assertions)]
 pub(crate) fn panic_if_wanted(work: &'static str) {

@@ -1,9 +1,9 @@
-//! A *fault* is a panic of this program that was caught. Files of strangers are parsed, and
-//! a screen is drawn, at the same time as samples are taken: a mistake of ours in one of
-//! them costs that piece of work, is told, and everything else goes on.
+//! A *fault* is a panic of this program that was caught. Untrusted files are parsed, and a screen
+//! is drawn, at the same time as samples are taken: a bug in one of these costs that piece of work
+//! and is reported, and everything else goes on.
 //!
-//! [`catch`] runs a piece of work. What was caught is counted here, for the whole process
-//! as panics themselves are, so that any part of the program can show it.
+//! [`catch`] runs a piece of work. Caught panics are counted here for the whole process, so that
+//! any part of the program can show them.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,33 +1,32 @@
-//! What was caught, for the whole process.
+//! The faults of the whole process.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Different faults that are kept. More than a handful has never been of use.
+/// Maximum number of different faults that are kept. More than a few have never been useful.
 const KEPT_MAX: usize = 16;
-/// A message may contain what was parsed.
+/// Maximum length of a message, which may contain parsed data.
 const MESSAGE_CHARS_MAX: usize = 200;
 
 static SEEN: Mutex<Vec<Fault>> = Mutex::new(Vec::new());
 
-/// A panic of this program that was caught. `Display` is a sentence for users, without its
-/// end.
+/// A caught panic of this program. `Display` gives a sentence for users, without the full stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// What was being done: "reading unwind tables".
+    /// The work that panicked, for example "reading unwind tables".
     pub work: &'static str,
-    /// What the panic said, clean and not longer than a few lines.
+    /// The panic's message, without control characters and at most a few lines long.
     pub message: String,
-    /// The file and line of our sources; `None` if no panic hook told
+    /// The file and line in proftop's sources; `None` if no panic hook has stored it
     /// ([`note_place`](crate::note_place)).
     pub place: Option<String>,
-    /// How often the same happened.
+    /// Number of times that the same fault happened.
     pub count: u64,
 }
 
 impl Fault {
-    /// The sentence for users, without its end, where work ends because its mistake was
-    /// made again and again.
+    /// Returns the sentence for users, without the full stop, if work ends because its fault
+    /// happened again and again.
     pub fn repeated(&self) -> String {
         format!(
             "proftop made the same mistake again and again while {}: {}",
@@ -35,7 +34,7 @@ impl Fault {
         )
     }
 
-    /// What a developer wants to know of it, as a sentence without its beginning.
+    /// Returns the details for developers, as a sentence without its beginning.
     pub fn report(&self) -> String {
         let times = match self.count {
             1 => String::new(),
@@ -61,13 +60,13 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// All faults until now, in the order in which each was first seen; the same one at the
-/// same place is one, counted.
+/// Returns all faults until now, in the order in which each was first seen; the same message at the
+/// same place is one fault with a count.
 pub fn seen() -> Vec<Fault> {
     lock().clone()
 }
 
-/// Counts a fault: one that was caught here, or that another process of this program tells.
+/// Counts a fault: one that was caught here, or that another process of this program has reported.
 pub fn note(fault: &Fault) {
     let mut seen = lock();
     let is_same = |known: &Fault| known.work == fault.work && known.place == fault.place;
