@@ -442,16 +442,7 @@ impl Code {
         };
         let all: Vec<usize> = self.selectable().collect();
         let at = all.iter().position(|at| *at == here).unwrap_or(0);
-        let page = |half| if half { self.height / 2 } else { self.height }.max(1);
-        let target = match motion {
-            Motion::Top => 0,
-            Motion::Bottom => usize::MAX,
-            Motion::Up(rows) => at.saturating_sub(rows),
-            Motion::Down(rows) => at + rows,
-            Motion::Page { down: false, half } => at.saturating_sub(page(half)),
-            Motion::Page { down: true, half } => at + page(half),
-        };
-        let target = target.min(all.len().saturating_sub(1));
+        let target = motion.target(at, self.height, all.len());
         if let Some(at) = all.get(target) {
             self.select(*at);
         }

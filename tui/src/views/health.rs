@@ -301,19 +301,13 @@ impl Health {
     /// Moves the selection. A page, and half a page as well, is one line less than fits the
     /// screen.
     pub fn go(&mut self, motion: Motion) {
-        let at = self.cursor.index();
-        let page = self.height.saturating_sub(1).max(1);
-        let last = self.topics.len().saturating_sub(1);
-        let target = match motion {
-            Motion::Top => 0,
-            Motion::Bottom => last,
-            Motion::Up(lines) => at.saturating_sub(lines),
-            Motion::Down(lines) => at + lines,
-            Motion::Page { down: true, .. } => at + page,
-            Motion::Page { down: false, .. } => at.saturating_sub(page),
+        let motion = match motion {
+            Motion::Page { down, .. } => Motion::Page { down, half: false },
+            other => other,
         };
-        self.cursor
-            .select(target.min(last), &self.topics, self.height);
+        let page = self.height.saturating_sub(1);
+        let target = motion.target(self.cursor.index(), page, self.topics.len());
+        self.cursor.select(target, &self.topics, self.height);
     }
 
     /// Selects what is on a line of the body, from 0 at the top; nothing below the last line.
