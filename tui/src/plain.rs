@@ -16,9 +16,9 @@ mod interrupt;
 mod knobs;
 mod lists;
 mod probes;
-/// The app without a screen.
 /// One line and its answer.
 mod reply;
+/// The app without a screen.
 mod session;
 mod tell;
 mod time;

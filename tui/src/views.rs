@@ -6,7 +6,7 @@
 
 pub mod code;
 pub mod cpus;
-/// What the app needs of a view.
+/// What the screen needs of a view.
 mod draw;
 pub mod flame;
 pub mod functions;
@@ -22,6 +22,7 @@ pub mod seconds;
 pub mod threads;
 pub mod time;
 pub mod tree;
+/// What the app needs of a view.
 mod view;
 
 pub use draw::{Canvas, Draw};

@@ -1,8 +1,9 @@
 //! *Words*: numbers, units and texts as the screen, the plain dialog and reports
 //! write them.
 
-/// What differs from a baseline.
+/// Why a row that was there is gone.
 pub mod absence;
+/// What differs from a baseline.
 pub mod compared;
 /// CPUs by their numbers.
 pub mod cpus;
@@ -30,8 +31,9 @@ pub mod skid;
 pub mod source;
 /// What threads did.
 pub mod states;
-/// Cutting and cleaning.
+/// Tasks of asyncio.
 pub mod tasks;
+/// Text of other programs, made safe and short.
 pub mod text;
 /// Numbers as text.
 pub mod units;
