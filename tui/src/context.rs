@@ -4,7 +4,7 @@
 use crate::action::{Action, Keymap};
 use crate::knobs::{Knobs, Unit};
 use crate::view_id::{Feature, ViewId};
-use engine::snapshot::Snapshot;
+use engine::snapshot::{Run, Snapshot};
 use profile::Metric;
 use profile::diff::Diff;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ impl<'a> Context<'a> {
     pub fn scope_words(&self) -> Arc<str> {
         match (self.knobs.scope.last(), &*self.shown.run.scope) {
             (Some(narrowed), _) => Arc::clone(&narrowed.words),
-            (None, "") => "system".into(),
+            (None, "") => Run::WHOLE_MACHINE.into(),
             (None, _) => Arc::clone(&self.shown.run.scope),
         }
     }

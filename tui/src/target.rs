@@ -4,6 +4,7 @@
 pub mod nobody;
 
 use crate::failure::{Exit, Failure};
+use engine::snapshot::Run;
 use probe::cgroup::{Cgroup, CgroupError, Hierarchy};
 use probe::privilege::{Capability, Rights};
 use regex::Regex;
@@ -147,7 +148,7 @@ fn words(
         parts.push(format!("cpu {cpus}"));
     }
     if parts.is_empty() {
-        return "system".into();
+        return Run::WHOLE_MACHINE.into();
     }
     parts.join(", ")
 }

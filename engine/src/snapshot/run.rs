@@ -24,6 +24,17 @@ pub struct Run {
     pub command_output: Arc<[String]>,
 }
 
+impl Run {
+    /// The [`Run::scope`] of a run that samples the whole machine.
+    pub const WHOLE_MACHINE: &str = "system";
+
+    /// Whether the whole machine is sampled. A recording that does not say what was sampled, with
+    /// an empty [`Run::scope`], counts as one of the whole machine.
+    pub fn is_of_whole_machine(&self) -> bool {
+        self.scope.is_empty() || *self.scope == *Self::WHOLE_MACHINE
+    }
+}
+
 /// Whether there is still something to sample.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum TargetState {

@@ -52,11 +52,10 @@ impl App {
     /// Whether the busiest processes are listed above the functions: only while functions
     /// of all processes are counted.
     fn shows_busiest(&self) -> bool {
-        let is_whole = matches!(&*self.shown.run.scope, "" | "system");
         let recording = self.shown.source.recording.as_ref();
         let has_people = recording.is_none_or(|recording| !recording.lacks.people);
         self.view == ViewId::Functions
-            && is_whole
+            && self.shown.run.is_of_whole_machine()
             && self.knobs.scope.is_empty()
             && self.difference().is_none()
             && has_people

@@ -5,6 +5,7 @@ use crate::app::mode::Detail;
 use crate::notice::Notice;
 use crate::view_id::ViewId;
 use crate::views::PaneId;
+use engine::snapshot::Run;
 use std::sync::Arc;
 
 /// One step on the way from the whole machine to what is shown. A click on it goes back
@@ -25,8 +26,8 @@ impl App {
     /// Returns the steps from the whole to what is shown, each with its words. They contain
     /// names of processes, which have to be sanitized before they are drawn.
     pub fn crumbs(&self) -> Vec<(Crumb, Arc<str>)> {
-        let mut crumbs = vec![(Crumb::System, "system".into())];
-        if !matches!(&*self.shown.run.scope, "" | "system") {
+        let mut crumbs = vec![(Crumb::System, Run::WHOLE_MACHINE.into())];
+        if !self.shown.run.is_of_whole_machine() {
             crumbs.push((Crumb::Sampled, Arc::clone(&self.shown.run.scope)));
         }
         let narrowed = (1..).map(Crumb::Narrowed).zip(&self.knobs.scope);
@@ -44,8 +45,7 @@ impl App {
             Crumb::Sampled | Crumb::System => 0,
             Crumb::Function => return,
         };
-        let is_all = matches!(&*self.shown.run.scope, "" | "system");
-        if crumb == Crumb::System && !is_all {
+        if crumb == Crumb::System && !self.shown.run.is_of_whole_machine() {
             // Only this was sampled: nothing else can be shown.
             let sampled = Arc::clone(&self.shown.run.scope);
             self.detail = Detail::Notice(Notice::OnlySampled(sampled));

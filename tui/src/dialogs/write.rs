@@ -18,7 +18,7 @@ pub use size::Shape;
 use super::line_edit::LineEdit;
 use crate::calendar;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use engine::snapshot::{Snapshot, TargetState};
+use engine::snapshot::{Run, Snapshot, TargetState};
 use profile::formats::Format;
 use profile::{Query, View};
 use size::Size;
@@ -538,7 +538,7 @@ impl Stem {
         };
         let host = &*shown.source.host.name;
         let sampled = match &*shown.run.scope {
-            "" => "system",
+            "" => Run::WHOLE_MACHINE,
             sampled => sampled,
         };
         Stem {

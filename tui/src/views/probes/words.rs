@@ -47,10 +47,11 @@ pub fn left(probe: &Probe) -> String {
 
 /// Whose calls count: `all targets`, `postgres[4121]`.
 pub fn whose(cx: &Context<'_>, probe: &Probe) -> String {
-    match (&probe.whose, &*cx.shown.run.scope) {
-        (Whose::Processes { words, .. }, _) => words.to_string(),
-        (Whose::Target, "" | "system") => "every process".into(),
-        (Whose::Target, scope) => scope.to_owned(),
+    let run = &cx.shown.run;
+    match &probe.whose {
+        Whose::Processes { words, .. } => words.to_string(),
+        Whose::Target if run.is_of_whole_machine() => "every process".into(),
+        Whose::Target => run.scope.to_string(),
     }
 }
 

@@ -85,7 +85,7 @@ fn render(processes: &Table<ProcessRow>, cx: &Context<'_>, canvas: Canvas<'_, '_
 /// the whole machine. None unless all CPU time of it is counted: idle CPUs are not sampled.
 fn idle(cx: &Context<'_>) -> Option<String> {
     let (shown, knobs) = (cx.shown, cx.knobs);
-    let is_whole = matches!(&*shown.run.scope, "" | "system")
+    let is_whole = shown.run.is_of_whole_machine()
         && knobs.scope.is_empty()
         && knobs.filter.is_empty()
         && knobs.metric == 0
