@@ -7,14 +7,13 @@ use crate::app::ahead::Ahead;
 use crate::app::beside::PaneState;
 use crate::app::calm::Calm;
 use crate::app::history::History;
-use crate::app::knobs::Asking;
 use crate::app::mode::{Detail, Mode};
 use crate::app::mouse::Mouse;
 use crate::app::parts::Parts;
+use crate::app::reports::Asking;
 use crate::app::sampling::FetchConsent;
 use crate::app::state::{StateLine, shows_cut};
 use crate::app::write::Files;
-use crate::context::Context;
 use crate::geometry::{Geometry, Size};
 use crate::knobs::{Knobs, Window};
 use crate::lists::find::{Find, Found};
@@ -23,7 +22,7 @@ use crate::lists::table::Sort;
 use crate::notice::Notice;
 use crate::view_id::ViewId;
 use crate::views::seconds::Seconds;
-use crate::views::{PaneId, View, Views};
+use crate::views::{PaneId, Views};
 use crossterm::event::KeyEventKind;
 use engine::snapshot::{Snapshot, Span};
 use profile::FunctionId;
@@ -44,12 +43,16 @@ mod beside;
 mod calm;
 /// The code of functions.
 mod code;
+/// What views are drawn in.
+mod context;
 /// The way to what is looked at.
 mod crumbs;
 /// What the app asks its surroundings for.
 mod effect;
 /// What the app is told.
 mod event;
+/// Keys that change the filter.
+mod filter;
 /// A screen that stands still.
 mod freezing;
 pub mod history;
@@ -59,6 +62,8 @@ mod keys;
 mod knobs;
 /// The function that views have in common.
 mod links;
+/// Which metric is counted.
+mod metric;
 pub mod mode;
 /// Clicks and the wheel.
 mod mouse;
@@ -69,9 +74,15 @@ mod palette;
 pub mod parts;
 /// Probes of functions.
 mod probes;
+/// Which report is shown.
+mod reports;
+/// Rows that are selected or marked.
+mod rows;
 /// How samples are taken.
 mod sampling;
 pub use sampling::{FETCH, NEVER};
+/// What the command line asked for.
+mod start;
 pub mod state;
 pub mod tabs;
 /// Keys of the call tree and the flame graph.
@@ -298,35 +309,6 @@ impl App {
     /// Returns the pane that has the keys.
     pub fn pane_here(&self) -> PaneId {
         self.in_pane().unwrap_or(PaneId::of(self.view))
-    }
-
-    /// Our own pid, where the processes of this machine are shown as they run: in a recording,
-    /// and on another machine, another process has that number.
-    fn own_pid_here(&self) -> Option<u32> {
-        let is_live = self.shown.source.recording.is_none();
-        is_live.then_some(self.own_pid)
-    }
-
-    /// Calls `act` with the view of a pane and the context in which it is drawn.
-    fn with<R>(&mut self, pane: PaneId, act: impl FnOnce(&mut dyn View, &Context<'_>) -> R) -> R {
-        let (focus, has_keys) = (self.focus(), self.pane_here() == pane);
-        let cx = Context {
-            shown: &self.shown,
-            knobs: &self.knobs,
-            keymap: &self.keymap,
-            open: self.view,
-            focus,
-            is_beside: pane != PaneId::of(self.view),
-            has_keys,
-            is_order_held: self.is_order_held(),
-            own_pid: self.own_pid_here(),
-        };
-        act(self.views.get_mut(pane), &cx)
-    }
-
-    /// Calls `act` with the view that has the keys.
-    fn with_focused<R>(&mut self, act: impl FnOnce(&mut dyn View, &Context<'_>) -> R) -> R {
-        self.with(self.pane_here(), act)
     }
 
     /// The panes that are on the screen: the open view's, and what stands beside it.

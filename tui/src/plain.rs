@@ -126,9 +126,11 @@ fn app(options: ScreenOptions) -> App {
     options.begin.restore(&mut app);
     // Lists open their view themselves.
     app.view = ViewId::Functions;
-    app.begin_with(options.filter, options.metric, None);
+    if let Err(why) = app.begin_with(options.filter, options.metric, None) {
+        app.detail = Detail::Notice(why);
+    }
     // Shown by `diff`.
-    app.knobs.baseline = options.baseline.map(Arc::new);
+    app.begin_with_baseline(options.baseline);
     if let Some(what) = options.complaint {
         app.detail = Detail::Notice(Notice::Configuration(what));
     }

@@ -122,7 +122,9 @@ pub async fn run(
     let own_pid = std::process::id();
     let mut app = App::new(size, options.window, own_pid, options.mouse);
     options.begin.restore(&mut app);
-    app.begin_with(options.filter, options.metric, options.baseline);
+    if let Err(why) = app.begin_with(options.filter, options.metric, options.baseline) {
+        app.detail = Detail::Notice(why);
+    }
     app.keymap = options.keymap;
     app.freeze_after(options.freeze_after);
     app.terminal.is_remote = std::env::var_os("SSH_CONNECTION").is_some();

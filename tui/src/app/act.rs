@@ -5,6 +5,7 @@ use crate::action::Action;
 use crate::app::mode::Detail;
 use crate::knobs::Window;
 use crate::notice::Notice;
+use crate::order::Order;
 use crate::view_id::ViewId;
 use crate::views::page::PagePosition;
 use crate::views::{Done, PaneId};
@@ -15,7 +16,7 @@ impl App {
         let focused = self.pane_here();
         // Actions that change a view as a whole go to the open view, even if the one beside
         // it has the keys.
-        let is_for_all = matches!(action, Action::Group | Action::Layout | Action::Syntax);
+        let is_for_all = matches!(action, Action::Group | Action::Layout);
         let pane = if is_for_all {
             focused.leader()
         } else {
@@ -45,8 +46,9 @@ impl App {
                 }
             }
             Done::UseTime { start_ns, end_ns } => {
-                self.set_window(Window::Between { start_ns, end_ns });
-                self.detail = Detail::Notice(Notice::TimeUsed);
+                let window = Window::Between { start_ns, end_ns };
+                let said = self.apply(Order::Window(window));
+                self.detail = Detail::Notice(said.map_or_else(|why| why, |_| Notice::TimeUsed));
             }
             Done::Copy(text) => {
                 self.detail = Detail::Notice(Notice::Copied(text.clone()));

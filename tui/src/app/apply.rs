@@ -257,8 +257,7 @@ impl App {
 
     /// Writes instructions in this syntax from now on.
     fn use_syntax(&mut self, syntax: Syntax) -> Applied {
-        let code = &mut self.views.code;
-        code.set_look(code.wanted_layout(), syntax);
+        self.views.code.set_syntax(syntax);
         Notice::Syntax(syntax.name()).into()
     }
 

@@ -140,7 +140,7 @@ pub(super) fn act(app: &mut App, action: Action) -> Vec<Effect> {
         }
         Action::EditFilter => open_filter(app),
         Action::Palette => app.open_palette(),
-        Action::Filter(action) => app.filter_by(action),
+        Action::Filter(action) => return app.filter_by(action),
         Action::Probe => return app.probe_here(),
         Action::Renew => return app.apply_for_key(Order::Renew(ProbeChoice::Selected)),
         Action::Unprobe => return app.apply_for_key(Order::Unprobe(ProbeChoice::Selected)),
@@ -160,6 +160,7 @@ fn ask(app: &mut App, action: Action) -> Vec<Effect> {
         Action::Suspend => vec![Effect::Suspend],
         Action::Redraw => vec![Effect::Redraw],
         Action::Copy => copy(app, App::selected_name),
+        Action::Syntax => app.apply_for_key(Order::Syntax(app.views.code.syntax().other())),
         Action::Mouse => {
             app.mouse.is_captured = !app.mouse.is_captured;
             app.detail = Detail::Notice(Notice::Mouse(app.mouse.is_captured));

@@ -5,18 +5,8 @@ use crate::app::mode::Detail;
 use crate::notice::Notice;
 use crate::view_id::ViewId;
 use crate::views::page::PagePosition;
-use profile::FunctionId;
 
 impl App {
-    /// Returns the selected function. None if none is, or it has no samples any more.
-    pub(super) fn function_here(&self) -> Option<FunctionId> {
-        let pane = self.pane_here();
-        self.views
-            .get(pane)
-            .selected_function(&self.context_of(pane))?
-            .id
-    }
-
     /// Opens the page of the selected function.
     pub(super) fn open_page(&mut self) {
         if let Some(function) = self.function_here() {

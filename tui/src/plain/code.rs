@@ -2,6 +2,7 @@
 
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, sentence};
+use crate::order::Order;
 use crate::values;
 use crate::views::code::{CodeAnswer, CodeRow, Layout, code_rows, words};
 use crate::words::{metric, names, units};
@@ -15,12 +16,12 @@ const ROWS_MAX: usize = 2_000;
 /// Runs `asm`: sets the syntax in which code shows instructions; without an argument,
 /// prints which one it is.
 pub fn syntax(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
-    let code = &mut dialog.session.app.views.code;
     if words.is_empty() {
+        let code = &dialog.session.app.views.code;
         return sentence(format!("code is in {} syntax", code.syntax().name()));
     }
     let syntax = values::word(words).map_err(Trouble::Usage)?;
-    code.set_look(code.wanted_layout(), syntax);
+    dialog.session.order(Order::Syntax(syntax))?;
     sentence(format!("code is in {} syntax from now on", syntax.name()))
 }
 

@@ -247,8 +247,7 @@ impl Code {
         self.layout
     }
 
-    /// Sets layout and syntax together: as an order says, or as they were kept from an earlier
-    /// run.
+    /// Sets layout and syntax as they were kept from an earlier run.
     pub fn set_look(&mut self, layout: Layout, syntax: Syntax) {
         (self.layout, self.syntax) = (layout, syntax);
         self.rebuild();
@@ -261,9 +260,9 @@ impl Code {
         self.rebuild_at(before);
     }
 
-    /// Switches between AT&T and Intel syntax. A search is repeated, as the text is another.
-    pub fn next_syntax(&mut self) {
-        self.syntax = self.syntax.other();
+    /// Sets the syntax of instructions. A search is repeated, as the text is another.
+    pub fn set_syntax(&mut self, syntax: Syntax) {
+        self.syntax = syntax;
         self.find_rows();
     }
 

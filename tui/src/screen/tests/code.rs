@@ -111,7 +111,8 @@ fn compared(width: u16, height: u16, name: &str, build_id: &[u8], step: u64) -> 
     let mut hand = Hand::new(width, height);
     let then = tree_of_build(0, build_id).view;
     let baseline = Baseline::of_file(then.expect("it has one"), "all of then.pft");
-    hand.app.begin_with(Filter::default(), 0, Some(baseline));
+    let begun = hand.app.begin_with(Filter::default(), 0, Some(baseline));
+    assert_eq!(begun, Ok(()));
     hand.keys("=").show(tree_step(step)).keys(".....");
     hand.keys(&format!("/{name}\n\u{1b}a="));
     assert_eq!(hand.app.view, ViewId::Code);

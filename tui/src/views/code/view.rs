@@ -119,10 +119,6 @@ impl View for Code {
                 self.next_layout();
                 Done::Here
             }
-            Action::Syntax => {
-                self.next_syntax();
-                Done::Said(Notice::Syntax(self.syntax().name()))
-            }
             Action::HotNext | Action::HotPrevious => {
                 let place = self.go_hot(action == Action::HotNext);
                 Done::Said(Notice::HotLine(place))

@@ -1,0 +1,134 @@
+//! Which report is shown: the engine's, or one that the profile is asked for.
+
+use super::{App, Effect};
+use crate::desk::Question;
+use crate::knobs::Window;
+use crate::views::report::{ReportAnswer, ReportKey, ReportQuestion};
+use engine::snapshot::{Span, TargetState};
+use std::sync::Arc;
+
+/// Which questions were sent to the engine and to the profile.
+#[derive(Debug)]
+pub(super) struct Asking {
+    /// How many changes of the knobs altered which samples count. It tells answers to the
+    /// present knobs from answers to earlier ones.
+    pub(super) turns: u64,
+    /// How many baselines the user has made.
+    pub(super) baselines: u64,
+    own_reports: OwnReports,
+    /// The window that the engine was last asked to report.
+    engine_window: Span,
+    /// The metric that is shown once waits are counted. None if they were not asked for, or are
+    /// counted already.
+    pub(super) waits: Option<String>,
+}
+
+impl Asking {
+    /// Begins with the window that the engine reports at first.
+    pub(super) fn new(engine_window: Span) -> Self {
+        Asking {
+            turns: 0,
+            baselines: 0,
+            own_reports: OwnReports::default(),
+            engine_window,
+            waits: None,
+        }
+    }
+}
+
+/// Reports that we ask the profile for, because the engine does not make them: with a
+/// filter, for instance.
+#[derive(Debug, Default)]
+struct OwnReports {
+    asked: Option<ReportKey>,
+    answered: Option<ReportKey>,
+}
+
+impl App {
+    /// Whether the report that the engine publishes is what the knobs ask for, or soon will
+    /// be.
+    pub(super) fn is_the_engines(&self) -> bool {
+        let asks_all = self.knobs.scope.is_empty()
+            && self.knobs.filter.is_empty()
+            && self.knobs.metric == 0
+            && self.knobs.difference().is_none();
+        let is_coming = self.freezing.frozen.is_none()
+            && self.base.source.recording.is_none()
+            && matches!(
+                self.base.run.target,
+                TargetState::Starting | TargetState::Running
+            );
+        match self.knobs.window {
+            Window::Last(span) => asks_all && (span == self.base.asked.window || is_coming),
+            Window::Since { .. } | Window::Between { .. } => false,
+        }
+    }
+
+    /// Whether what is shown is not yet what the knobs ask for.
+    pub fn is_catching_up(&self) -> bool {
+        if self.is_the_engines() {
+            self.base.generation > 0 && self.knobs.window != Window::Last(self.base.asked.window)
+        } else {
+            self.shown.asked.turn != self.asking.turns && self.base.view.is_some()
+        }
+    }
+
+    /// Returns the effects that ask the engine for another window, or the profile for a
+    /// report.
+    pub(super) fn ask_for_report(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        if let Window::Last(span) = self.knobs.window
+            && span != self.asking.engine_window
+        {
+            self.asking.engine_window = span;
+            if self.base.source.recording.is_none() {
+                effects.push(Effect::SetWindow(span));
+            }
+        }
+        if self.is_the_engines() {
+            self.asking.own_reports = OwnReports::default();
+            return effects;
+        }
+        let key = ReportKey {
+            turn: self.asking.turns,
+            generation: self.base.generation,
+        };
+        // A report that is being made for an older snapshot is not given up for a newer
+        // one: if reports are slow, none would ever come.
+        let is_under_way = self
+            .asking
+            .own_reports
+            .asked
+            .is_some_and(|asked| asked.turn == key.turn);
+        if is_under_way || self.asking.own_reports.answered == Some(key) {
+            return effects;
+        }
+        if let Some(question) = ReportQuestion::new(&self.base, &self.knobs, self.asking.turns) {
+            self.asking.own_reports.asked = Some(key);
+            effects.push(Effect::Ask(Question::new(question)));
+        }
+        effects
+    }
+
+    /// Notes that the question was given up, so that it is asked again.
+    pub(crate) fn give_up_report(&mut self) {
+        self.asking.own_reports.asked = None;
+    }
+
+    /// Shows a report that the profile was asked for. One that was not asked for last is
+    /// dropped.
+    pub(super) fn receive_report(&mut self, answer: &ReportAnswer) {
+        if self.asking.own_reports.asked != Some(answer.key) {
+            return;
+        }
+        self.asking.own_reports.asked = None;
+        self.asking.own_reports.answered = Some(answer.key);
+        // The first answer after a change of the knobs is shown and sorted at once.
+        let is_awaited = self.shown.asked.turn != answer.key.turn;
+        if !is_awaited && self.difference().is_some() && !self.calm.may_sort(self.now) {
+            // Its rows would change places; the next one comes in a second.
+            return;
+        }
+        self.show(Arc::clone(&answer.snapshot), is_awaited);
+    }
+}

@@ -1,0 +1,57 @@
+//! The rows that are selected or marked, and narrowing the scope to them.
+
+use super::{App, Effect};
+use crate::action::Action;
+use crate::app::mode::Detail;
+use crate::notice::Notice;
+use crate::order::Order;
+use crate::views::PaneId;
+use profile::FunctionId;
+
+impl App {
+    /// Narrows the scope to the selected process or thread, or to those that are marked.
+    pub(super) fn narrow(&mut self) -> Vec<Effect> {
+        let pane = self.pane_here();
+        let cx = self.context_of(pane);
+        let view = self.views.get(pane);
+        let refused = match view.narrowing(&cx) {
+            Some(narrowing) if view.offers(&cx, Action::Narrow) => {
+                return self.apply_for_key(Order::Narrow(narrowing));
+            }
+            Some(_) => Notice::RowGone,
+            None => Notice::NothingSelected,
+        };
+        self.detail = Detail::Notice(refused);
+        Vec::new()
+    }
+
+    /// Removes the marks from the rows of all views.
+    pub(super) fn unmark_all(&mut self) {
+        for pane in PaneId::ALL {
+            self.views.get_mut(*pane).unmark();
+        }
+    }
+
+    /// Marks the selected row, or removes its mark.
+    pub(super) fn toggle_mark(&mut self) {
+        self.with_focused(|view, cx| view.toggle_mark(cx));
+    }
+
+    /// Returns the selected function. None if none is, or it has no samples any more.
+    pub(super) fn function_here(&self) -> Option<FunctionId> {
+        let pane = self.pane_here();
+        self.views
+            .get(pane)
+            .selected_function(&self.context_of(pane))?
+            .id
+    }
+
+    /// Whether the selected function has no samples any more: its row stays only because it
+    /// is selected.
+    pub(super) fn is_row_gone(&self) -> bool {
+        let pane = self.pane_here();
+        let view = self.views.get(pane);
+        let function = view.selected_function(&self.context_of(pane));
+        function.is_some_and(|function| function.named.is_some() && function.id.is_none())
+    }
+}
