@@ -80,7 +80,6 @@ mod reports;
 mod rows;
 /// How samples are taken.
 mod sampling;
-pub use sampling::{FETCH, NEVER};
 /// What the command line asked for.
 mod start;
 pub mod state;

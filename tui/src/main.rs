@@ -37,6 +37,7 @@ mod screen;
 mod stderr;
 mod target;
 mod terminal;
+mod told;
 mod trace;
 mod user_files;
 mod values;

@@ -1,7 +1,12 @@
-//! A *notice*: what an action has to say to the user. Its sentence is made where it is
-//! shown.
+//! A *notice*: what an action has to say to the user. Its sentence is made when it is shown, by
+//! `words::notice`.
 
 use std::sync::Arc;
+
+/// The keys that answer [`Notice::MayFetch`]: consent is kept, so that no view has another use for
+/// them.
+pub const FETCH: char = 'F';
+pub const NEVER: char = 'X';
 
 /// What a key has to say.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,9 +14,9 @@
 
 mod busiest;
 /// The line on the selected row.
-pub mod detail;
+mod detail;
 mod footer;
-pub mod header;
+mod header;
 mod help;
 /// Links to places in files.
 pub mod links;
@@ -25,7 +25,7 @@ mod output;
 mod palette;
 /// How samples are taken, over the body.
 mod sampling;
-pub mod state_line;
+mod state_line;
 mod tabs;
 /// One line instead of a screen.
 mod tiny;

@@ -21,6 +21,8 @@ pub mod markdown;
 pub mod metric;
 /// Names as they are shown in rows.
 pub mod names;
+/// Notices as sentences.
+pub mod notice;
 /// Who owns a process.
 pub mod person;
 /// Text without characters that a terminal acts on.

@@ -1,7 +1,7 @@
 //! What a key does depends on the mode: the find line takes text, the help and
 //! the output scroll, everything else is an action.
 
-use super::{Action, App, Effect, FETCH, NEVER};
+use super::{Action, App, Effect};
 use crate::app::mode::{Detail, FilterPrompt, Mode};
 use crate::context::DetailRoom;
 use crate::dialogs::help;
@@ -9,7 +9,7 @@ use crate::dialogs::line_edit::LineEdit;
 use crate::lists::find::{Find, Prompt};
 use crate::lists::motion::Motion;
 use crate::lists::table::Sort;
-use crate::notice::Notice;
+use crate::notice::{FETCH, NEVER, Notice};
 use crate::order::{Order, ProbeChoice};
 use crate::view_id::ViewId;
 use crate::views::PaneId;

@@ -19,10 +19,6 @@ pub struct FetchConsent {
     pub(super) is_put_away: bool,
 }
 
-/// The keys that answer: consent is kept, so that no view has another use for them.
-pub const FETCH: char = 'F';
-pub const NEVER: char = 'X';
-
 impl App {
     /// Opens the dialog about sampling, or says why there is none: in a recording nothing
     /// is sampled.

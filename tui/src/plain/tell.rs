@@ -3,9 +3,9 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::{Dialog, count, nothing, sentence};
 use crate::app::App;
-use crate::screen::state_line;
+use crate::told;
 use crate::values;
-use crate::views::health::{Topic, Value, cause_lines, draw as health_view, findings};
+use crate::views::health::{Topic, Value, cause_lines, findings, words as health_words};
 use crate::words::{cpus, units};
 use engine::snapshot::{Span, TargetState};
 use profile::NoName;
@@ -30,7 +30,7 @@ pub fn health(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
         match finding.topic {
             Topic::Heading(title) => answer.say(title),
             _ => {
-                let words = health_view::entry(&finding);
+                let words = health_words::entry(&finding);
                 let words: Vec<&str> = words.split_whitespace().collect();
                 answer.row(Target::Words, &words.join(" "), finding.explain);
             }
@@ -91,7 +91,7 @@ pub fn status(dialog: &mut Dialog, words: &str) -> Result<Answer, Trouble> {
     let column = app.views.functions.table.column();
     answer.say(format!("functions are in the order of {}", column.words()));
     match &app.state {
-        Some(state) => answer.say(state_line::sentence(app, state)),
+        Some(state) => answer.say(told::state::sentence(app, state)),
         None => answer.say(match shown.run.target {
             TargetState::Starting => "starting",
             _ => "all is well",

@@ -5,10 +5,9 @@ use crate::action::{Action, Binding, FoldAction};
 use crate::app::App;
 use crate::app::mode::FilterPrompt;
 use crate::lists::find::Prompt;
-use crate::view_id::{Feature, ViewId};
 use crate::widgets::theme::Theme;
-use crate::words::{text, units};
-use engine::snapshot::Snapshot;
+use crate::words::notice::finding;
+use crate::words::text;
 use profile::few;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
@@ -168,28 +167,6 @@ fn result(app: &App, prompt: &Prompt) -> String {
     }
     match app.find() {
         None => "regular expression; Enter: select, Esc: end".into(),
-        Some(matches) => found(app, matches.rows, matches.samples),
+        Some(matches) => finding(&app.context(), matches.rows, matches.samples),
     }
-}
-
-/// Returns how much was found, such as `18.2% of scope in 14 functions`.
-pub fn found(app: &App, rows: usize, samples: u64) -> String {
-    let snapshot: &Snapshot = &app.shown;
-    let view = app.focus();
-    let (one, several) = view.rows();
-    let noun = if rows == 1 { one } else { several };
-    let rows = format!("{} {noun}", units::count(rows as u64));
-    // Rows of the tree hold one another: their samples do not add up.
-    if !view.has(Feature::Sums) {
-        return format!("in {rows}");
-    }
-    // Totals hold one another as well.
-    let own = match view {
-        ViewId::Functions => " itself",
-        _ => "",
-    };
-    format!(
-        "{}% of scope{own} in {rows}",
-        units::share(&snapshot.report, samples, snapshot.report.samples),
-    )
 }

@@ -1,11 +1,12 @@
 //! The palette: a few lines at the foot of the screen, above the one that is
 //! typed.
 
-use super::{detail, footer};
+use super::footer;
 use crate::app::App;
 use crate::dialogs::palette::Palette;
 use crate::geometry::Geometry;
 use crate::order::{begun, said};
+use crate::told;
 use crate::widgets::theme::Theme;
 use crate::words::text;
 use ratatui::Frame;
@@ -61,7 +62,7 @@ pub fn render(app: &App, palette: &Palette, geometry: Geometry, theme: &Theme, f
     }
     let count = matches.len();
     let result = match &palette.error {
-        Some(why) => detail::say(app, why),
+        Some(why) => told::notice(app, why),
         None if is_order => "Enter: do it, Esc: leave it".into(),
         None => found(palette, count, orders.is_empty()),
     };
@@ -98,7 +99,7 @@ fn render_completions(
         }
     }
     let result = match &palette.error {
-        Some(why) => detail::say(app, why),
+        Some(why) => told::notice(app, why),
         None => format!("{} names   Tab: take one, Enter: do it", completions.len()),
     };
     let before = palette.line.before();

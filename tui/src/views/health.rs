@@ -4,12 +4,13 @@
 
 /// A cause for which frames have no names, opened.
 mod causes;
-pub mod draw;
+mod draw;
 /// Which of several machines are there.
 mod machines;
 /// What is missing, by module.
 mod modules;
 mod view;
+pub mod words;
 
 pub use causes::{CauseAnswer, CauseRow, CauseWanted, lines as cause_lines};
 pub use modules::{ModuleRow, modules};

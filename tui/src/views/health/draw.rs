@@ -4,13 +4,13 @@
 /// The modules that lack something.
 mod modules;
 
-use super::Health;
+use super::{Health, words};
 use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
 
 use crate::views::health::{Finding, Topic, Value};
 use crate::widgets::theme::Theme;
-use crate::words::{text, units};
+use crate::words::text;
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
@@ -84,7 +84,7 @@ fn split(whole: Rect) -> (Rect, Rect) {
 fn render_line(finding: &Finding, selected: bool, theme: &Theme, frame: &mut Frame, area: Rect) {
     let (line, style) = match finding.topic {
         Topic::Heading(title) => (format!(" {title}"), theme.title()),
-        _ => (entry(finding), style(finding, theme)),
+        _ => (words::entry(finding), style(finding, theme)),
     };
     let room = usize::from(area.width);
     let buffer = frame.buffer_mut();
@@ -94,38 +94,6 @@ fn render_line(finding: &Finding, selected: bool, theme: &Theme, frame: &mut Fra
         buffer.set_style(area, theme.selected());
         frame.set_cursor_position(Position::new(area.x + 1, area.y));
     }
-}
-
-/// The width of a label in cells, the last of which is a blank; longer names are cut.
-const LABEL_CELLS: usize = 16;
-
-/// `  lost              1,126    7.2%  a buffer was full`
-pub fn entry(finding: &Finding) -> String {
-    let (number, share) = match finding.value {
-        // The line with the command of a module, below it and indented.
-        Value::None if finding.label.is_empty() => return format!("      {}", finding.text),
-        Value::None => return format!("  {:<18}{}", finding.label, finding.text),
-        Value::Share(part, base) => (
-            units::count(part),
-            format!("{}%", units::completeness(part, base)).replace("-%", "-"),
-        ),
-        Value::Time(part, base, digits) => (
-            units::nanoseconds(part),
-            format!("{}%", units::completeness_to(digits, part, base)).replace("-%", "-"),
-        ),
-        Value::Part(part, base, digits) => (
-            String::new(),
-            format!("{}%", units::completeness_to(digits, part, base)).replace("-%", "-"),
-        ),
-        Value::Count(count) => (units::count(count), String::new()),
-        Value::CpuPercent(percent) => (format!("{percent:.1}%"), String::new()),
-        Value::Bytes(bytes) => (units::bytes(bytes), String::new()),
-    };
-    format!(
-        "  {:<17}{number:>10}  {share:>6}  {}",
-        text::cut_middle(&finding.label, LABEL_CELLS),
-        finding.text
-    )
 }
 
 /// The color of a line: lines that say that something is missing stand out.

@@ -1,0 +1,43 @@
+//! What is *told* of the whole app in words: where its numbers are from, what they are shares of,
+//! its state, its notices. The screen draws it, the plain dialog prints it.
+
+/// The machine, and how it is sampled.
+pub mod place;
+/// What is counted.
+pub mod query;
+/// What is the matter.
+pub mod state;
+/// What numbers are shares of, and how complete that is.
+pub mod trust;
+
+use crate::app::App;
+use crate::notice::Notice;
+use crate::words;
+use crate::words::fit::Segment;
+use engine::snapshot::Snapshot;
+use std::time::Duration;
+
+/// Returns the sentence of a notice, with the keys that are useful then.
+pub fn notice(app: &App, notice: &Notice) -> String {
+    words::notice::sentence(notice, &app.context(), app.find(), app.terminal.is_remote)
+}
+
+/// Returns what numbers are shares of and what is counted, as one line, for front ends
+/// without a screen.
+pub fn base(app: &App) -> String {
+    let join = |segments: Vec<Segment>| {
+        let texts = segments.iter().map(Segment::text);
+        let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+        texts.join(", ")
+    };
+    format!(
+        "{}; {}",
+        join(trust::segments(app)),
+        join(query::segments(app).0)
+    )
+}
+
+/// Whether a number is not measured yet: 0 in the first second.
+fn is_unmeasured(snapshot: &Snapshot, number: f64) -> bool {
+    number == 0.0 && snapshot.run.elapsed < Duration::from_secs(1)
+}
