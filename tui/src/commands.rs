@@ -8,6 +8,7 @@ pub mod doctor;
 mod documents;
 mod export;
 mod fleet;
+mod headless;
 mod input;
 mod live;
 mod machines;
@@ -103,6 +104,14 @@ pub fn run(request: Request) -> Result<Exit, Failure> {
             }
         }
     }
+}
+
+/// Makes the event loop of the main thread.
+fn event_loop() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))
 }
 
 /// Prints what is wrong with the configuration before anything is drawn, so that it can

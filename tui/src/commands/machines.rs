@@ -74,7 +74,7 @@ pub fn run(config: &MachinesConfig) -> Result<Exit, Failure> {
         source: plain::Source::Live,
     };
     let screen = open::screen(&config.look, shown, feed, failed, options);
-    top::runtime()?.block_on(screen)
+    super::event_loop()?.block_on(screen)
 }
 
 /// Begins a connection to each machine, and a thread that reads what it sends.

@@ -63,10 +63,7 @@ const STOP_WAIT: Duration = Duration::from_millis(250);
 
 /// Runs the server until its input ends, nobody reads its output any more, or a signal comes.
 pub fn run(config: &McpConfig) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))?;
+    let runtime = super::event_loop()?;
     let exit = runtime.block_on(serve(config));
     // Threads that are still at work end with the process.
     runtime.shutdown_background();

@@ -101,7 +101,7 @@ pub fn run(config: &OpenConfig) -> Result<Exit, Failure> {
             plain::Source::File
         },
     };
-    top::runtime()?.block_on(screen(&config.look, shown, feed, failed, options))
+    super::event_loop()?.block_on(screen(&config.look, shown, feed, failed, options))
 }
 
 /// What is shown.

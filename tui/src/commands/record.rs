@@ -18,29 +18,23 @@ mod recording;
 /// The flight recorder.
 mod ring;
 
-use super::run_command::{CommandWatch, Deadline, Signals, exit};
-use super::{Subject, sampling};
+use super::Subject;
+use super::headless::HeadlessRun;
 use crate::cli::{Config, RecordConfig};
 use crate::failure::{Exit, Failure};
 use control::Control;
 use destination::{Appended, Destination};
-use engine::ending;
 use engine::snapshot::Snapshot;
-use engine::{AwaitNames, Command, Consent, Schedule};
+use engine::{AwaitNames, Command};
 use probes::Said;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::mpsc::unbounded_channel;
 
 /// Runs `record` or `agent`: writes samples to a file until the time is over, the target ends or a
 /// signal comes.
 pub fn run(config: &Config, subject: Subject, record: &RecordConfig) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))?;
-    runtime.block_on(recording(config, subject, record))
+    super::event_loop()?.block_on(recording(config, subject, record))
 }
 
 async fn recording(
@@ -55,28 +49,17 @@ async fn recording(
         .and_then(|ring| ring.control.as_deref())
         .map(Control::open)
         .transpose()?;
-    let mut signals = Signals::listen()?;
-    let deadline = Deadline::start()?;
     let mut write_now = signal(SignalKind::user_defined2())
         .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
-    let (publish, mut snapshots) = unbounded_channel();
-    let delay = config.show.delay;
-    let schedule = Schedule::Reports {
-        delay,
-        count: record.duration.map(|all| steps(all, delay)),
-        names: AwaitNames::Last,
-    };
-    let publish = Box::new(move |snapshot| publish.send(snapshot).is_ok());
-    let mut sampling =
-        sampling::start(config, subject, schedule, Consent::Given, publish)?.give_up_rights();
-    let mut command = CommandWatch::new(sampling.started.take());
+    let count = record.duration.map(|all| steps(all, config.show.delay));
+    let mut run = HeadlessRun::start(config, subject, count, AwaitNames::Last)?;
     let mut last: Option<Arc<Snapshot>> = None;
     let mut is_left = false;
     let mut said = Said::default();
     loop {
         tokio::select! {
-            snapshot = snapshots.recv() => {
-                let Some(snapshot) = snapshot else { break };
+            snapshot = run.next() => {
+                let Some(snapshot) = snapshot? else { break };
                 let appended = file.append(&snapshot)?;
                 said.say_new(&snapshot.probes);
                 file.show_progress(&snapshot);
@@ -87,19 +70,8 @@ async fn recording(
                         is_left = true;
                         break;
                     }
-                    Appended::WantsLines => {
-                        let _ = sampling.commands.send(Command::ReadLines);
-                    }
+                    Appended::WantsLines => run.send(Command::ReadLines),
                 }
-            }
-            ended = command.ended() => {
-                let words = match ended? {
-                    Some(status) => ending::words(&sampling.scope, status),
-                    None => break,
-                };
-                let at_ns = probe::now_ns();
-                // An engine that is gone has nothing left to record.
-                let _ = sampling.commands.send(Command::TargetEnded { words, at_ns });
             }
             Some(()) = write_now.recv() => file.write_now(last.as_deref())?,
             request = next_request(&mut control) => file.handle(request, last.as_deref()),
@@ -108,22 +80,13 @@ async fn recording(
                 is_left = true;
                 break;
             }
-            caught = signals.any() => {
-                command.pass_on(caught);
-                let _ = sampling.commands.send(Command::Finish);
-            }
         }
     }
-    snapshots.close();
-    if let Some(sentence) = sampling.engine.finish() {
-        return Err(Failure::new(Exit::NotPossible, sentence).more("proftop doctor"));
-    }
+    let stopped = run.stop()?;
     if let Some(last) = &last {
         file.finish(last)?;
     }
-    drop(deadline);
-    command.say_if_running();
-    exit(command, signals, file.samples() > 0 || is_left).await
+    stopped.exit(file.samples() > 0 || is_left).await
 }
 
 /// Waits for what is asked at the control socket; for ever where there is none.

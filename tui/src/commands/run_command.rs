@@ -8,6 +8,7 @@ pub use deadline::Deadline;
 
 use crate::failure::{Exit, Failure};
 use crate::stderr;
+use engine::ending;
 use probe::child::{RunningCommand, StartError, exit_code};
 use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open, pidfd_send_signal};
 use std::os::fd::OwnedFd;
@@ -15,14 +16,17 @@ use std::process::ExitStatus;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
-/// Waits for the command to end and returns its status as ours, as `env` does. Without a
-/// command, the status says whether there were samples, or whether whoever reads them has
-/// had enough before that could be known.
+/// Waits for the command to end, says so if it runs on when our own work is done, and returns its
+/// status as ours, as `env` does. Without a command, the status says whether there were samples, or
+/// whether whoever reads them has had enough before that could be known.
 pub async fn exit(
     mut command: CommandWatch,
     mut signals: Signals,
     has_samples: bool,
 ) -> Result<Exit, Failure> {
+    if matches!(command, CommandWatch::Running(_)) {
+        stderr::say("the command goes on, and is waited for (^C ends it)");
+    }
     let status = loop {
         tokio::select! {
             status = command.status() => break status?,
@@ -95,10 +99,16 @@ impl CommandWatch {
         })
     }
 
-    /// Waits for the command to end, and returns its status. None if the engine failed
-    /// before the command could run. Waits forever if there is no command, or its end was
-    /// returned before, so that it can stand in a `select!`.
-    pub async fn ended(&mut self) -> Result<Option<ExitStatus>, Failure> {
+    /// Waits for the command to end, and returns how it ended in words, in which it is called
+    /// `name`. None if the engine failed before the command could run. Waits forever if there is no
+    /// command, or its end was returned before, so that it can stand in a `select!`.
+    pub async fn ended(&mut self, name: &str) -> Result<Option<String>, Failure> {
+        let status = self.end().await?;
+        Ok(status.map(|status| ending::words(name, status)))
+    }
+
+    /// Waits as [`Self::ended`] does, and returns the status.
+    async fn end(&mut self) -> Result<Option<ExitStatus>, Failure> {
         if let CommandWatch::Starting { started, caught } = self {
             let Ok(result) = started.await else {
                 *self = CommandWatch::None;
@@ -118,26 +128,13 @@ impl CommandWatch {
         Ok(Some(status))
     }
 
-    /// Whether the command is running. False before it was let run.
-    fn is_running(&self) -> bool {
-        matches!(self, CommandWatch::Running(_))
-    }
-
-    /// Says that the command is waited for, if it is still running when our own work is
-    /// done.
-    pub fn say_if_running(&self) {
-        if self.is_running() {
-            stderr::say("the command goes on, and is waited for (^C ends it)");
-        }
-    }
-
     /// Waits for the command to end, if it has not yet, and returns its status. None if
     /// there is no command.
     async fn status(&mut self) -> Result<Option<ExitStatus>, Failure> {
         match self {
             CommandWatch::None => Ok(None),
             CommandWatch::Ended(status) => Ok(Some(*status)),
-            CommandWatch::Starting { .. } | CommandWatch::Running(_) => self.ended().await,
+            CommandWatch::Starting { .. } | CommandWatch::Running(_) => self.end().await,
         }
     }
 

@@ -29,15 +29,7 @@ const LINE_BYTES_MAX: usize = 4096;
 pub fn run(config: &Config, subject: Subject) -> Result<Exit, Failure> {
     let mut options = screen_options(&config.look, window(config))?;
     options.metric = config.sample.counted.number();
-    runtime()?.block_on(screen(config, subject, options))
-}
-
-/// Makes the event loop of the main thread.
-pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))
+    super::event_loop()?.block_on(screen(config, subject, options))
 }
 
 /// What was to be shown, which decides what is suggested where there is no terminal.

@@ -20,7 +20,6 @@ use crate::cli::{Config, TraceConfig};
 use crate::failure::{Exit, Failure};
 use crate::stderr;
 use callers::Callers;
-use engine::ending;
 use probe::{BpfSource, Source as _};
 use profile::TimeRange;
 use recording::Recording;
@@ -46,11 +45,7 @@ const KEPT_EVERY: Duration = Duration::from_secs(1);
 /// Runs `trace`: probes functions until the time is over, the target ends or a signal
 /// comes, then prints what was counted.
 pub fn run(config: &Config, subject: Subject, trace: &TraceConfig) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::failed(format!("cannot start the event loop: {error}")))?;
-    runtime.block_on(tracing(config, subject, trace))
+    super::event_loop()?.block_on(tracing(config, subject, trace))
 }
 
 /// Places the probes, lets the command run, and counts until there is a reason to end.
@@ -115,11 +110,8 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
                 command.pass_on(caught);
                 break;
             }
-            ended = command.ended() => {
-                let status = ended?;
-                how = Some(status.map_or_else(String::new, |status| {
-                    ending::words(&subject.target.words, status)
-                }));
+            ended = command.ended(&subject.target.words) => {
+                how = Some(ended?.unwrap_or_default());
             }
             // Yields, because signals are taken in by the event loop, which has its turn
             // only while this task waits.
@@ -130,7 +122,6 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
         drop(source);
         // Printed before the command is waited for, which may take long.
         stderr::write(&failure);
-        command.say_if_running();
         exit(command, signals, false).await?;
         return Ok(failure.exit);
     }
@@ -158,7 +149,6 @@ async fn tracing(config: &Config, subject: Subject, trace: &TraceConfig) -> Resu
         },
     ))?;
     recording.finish(&view)?;
-    command.say_if_running();
     exit(command, signals, has_hits).await
 }
 
