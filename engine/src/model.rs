@@ -25,9 +25,9 @@ mod workers;
 
 use crate::alike::how_it_ended;
 use crate::clock::{ClockInput, Due, SnapshotClock};
-use crate::ending::fields_behind_name;
 use crate::governor::{Budget, Governor};
 use crate::probes::ProbeOrder;
+use crate::process_end::fields_behind_name;
 use crate::sampler::{News, Wish};
 use crate::settings::{Command, LineReading, Rows, Schedule, Settings};
 use crate::snapshot::{Asked, Comparison, Metered, Names, Run, Snapshot, Source, Waited};

@@ -2,6 +2,7 @@
 
 mod agent;
 mod batch;
+mod bpf_or_perf;
 mod configuration;
 mod diff;
 pub mod doctor;
@@ -23,7 +24,6 @@ mod recorded;
 mod report;
 mod resolve;
 mod run_command;
-mod sampler;
 mod sampling;
 mod symbolize;
 mod top;
@@ -38,11 +38,12 @@ use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::stderr;
 use crate::target::Target;
+use bpf_or_perf::Sampler;
 use probe::child::{HeldCommand, Streams, hold_command};
 use probe::confine::{self, Duty};
 use probe::features;
 use probe::privilege::InvokingUser;
-use sampler::{Sampler, probe_target};
+use reach::probe_target;
 use std::io::{self, Write};
 
 /// Does what the command line asks for, and returns the exit status. `main` prints the

@@ -11,6 +11,8 @@ pub mod cpus;
 pub mod explain;
 /// Text that has to fit into a line.
 pub mod fit;
+/// What words and signs mean.
+pub mod glossary;
 /// For whom threads wait.
 pub mod held;
 /// Keys that sentences name.

@@ -1,6 +1,6 @@
 //! The course of a run: when it began, up to when its samples have arrived, and how it ends.
 
-use crate::ending::{self, Watched};
+use crate::process_end::{self, Watched};
 use crate::snapshot::TargetState;
 use probe::Batch;
 use std::collections::VecDeque;
@@ -116,7 +116,7 @@ impl Course {
         {
             let status = self.watched.as_ref().and_then(Watched::status);
             let words = end.words.unwrap_or_else(|| match status {
-                Some(status) => ending::words(scope, status),
+                Some(status) => process_end::words(scope, status),
                 None => format!("{scope} ended"),
             });
             let at_ns = end.at_ns;

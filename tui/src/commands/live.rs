@@ -1,8 +1,9 @@
 //! Samples of a process that are taken now, for a command that needs a recording: `record`
 //! with its pipe to us, so that what it needs, says and fails with is what it always does.
 
+use super::bpf_or_perf::Sampler;
 use super::open_file::{self, Opened};
-use super::sampler::{Sampler, probe_target};
+use super::reach::probe_target;
 use crate::choices::EngineChoice;
 use crate::failure::{Exit, Failure};
 use crate::stderr;

@@ -1,20 +1,55 @@
-//! The target of a run with a command, as far as probes have to know it.
+//! The target of a run as those take it who sample and probe: `probe` and `engine`.
 
-use super::sampler;
 use crate::cli::Config;
-use crate::target::Target;
+use crate::target::{Target, processes_of};
 use engine::probes::Reach;
 use probe::child;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
-/// Returns the processes and files in which functions of this target are probed.
+/// Returns the processes and files in which functions of this target are probed, with the command
+/// that the run starts.
 pub fn of(config: &Config, target: &Target) -> Reach {
     let program = config.command.as_ref();
     Reach {
         program: program.and_then(|command| find_program(&command.program.to_string_lossy())),
-        ..sampler::reach(target)
+        ..of_target(target)
+    }
+}
+
+/// Returns the processes in which functions of this target are probed.
+pub fn of_target(target: &Target) -> Reach {
+    let filters = !target.tids.is_empty() || !target.uids.is_empty();
+    let filters = filters || target.comm.is_some() || target.cgroup.is_some();
+    // A breakpoint is a whole process's. Whose hits count is decided at each of them.
+    let (pids, children) = match target.tids[..] {
+        [] => (target.pids.clone(), target.children),
+        _ => (processes_of(&target.tids), false),
+    };
+    Reach {
+        is_by_pid: !filters,
+        pids,
+        children,
+        cgroup: target.cgroup.as_ref().map(|group| group.directory.clone()),
+        program: None,
+    }
+}
+
+/// Returns the target as the crate `probe` describes it.
+pub fn probe_target(target: &Target) -> probe::Target {
+    probe::Target {
+        pids: target.pids.clone(),
+        tids: target.tids.clone(),
+        comm: None,
+        uids: target.uids.clone(),
+        cpus: (!target.cpus.is_empty()).then(|| target.cpus.iter().copied().collect()),
+        cgroup: target.cgroup.as_ref().map(|cgroup| probe::CgroupTarget {
+            directory: cgroup.directory.clone(),
+            id: cgroup.id,
+            level: cgroup.level,
+        }),
+        children: target.children && !target.pids.is_empty(),
     }
 }
 

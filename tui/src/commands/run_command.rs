@@ -8,7 +8,7 @@ pub use deadline::Deadline;
 
 use crate::failure::{Exit, Failure};
 use crate::stderr;
-use engine::ending;
+use engine::process_end;
 use probe::child::{RunningCommand, StartError, exit_code};
 use rustix::process::{Pid, PidfdFlags, Signal as Number, pidfd_open, pidfd_send_signal};
 use std::os::fd::OwnedFd;
@@ -104,7 +104,7 @@ impl CommandWatch {
     /// command, or its end was returned before, so that it can stand in a `select!`.
     pub async fn ended(&mut self, name: &str) -> Result<Option<String>, Failure> {
         let status = self.end().await?;
-        Ok(status.map(|status| ending::words(name, status)))
+        Ok(status.map(|status| process_end::words(name, status)))
     }
 
     /// Waits as [`Self::ended`] does, and returns the status.

@@ -2,8 +2,8 @@
 //! subject, and looking after the command that was started.
 
 use super::Subject;
-use super::reach;
-use super::sampler::{self, Sampler, probe_target};
+use super::bpf_or_perf::Sampler;
+use super::reach::{self, probe_target};
 use crate::cli::{Config, Mode, RingConfig};
 use crate::condition::Condition;
 use crate::failure::Failure;
@@ -93,7 +93,7 @@ pub fn start(
         filter,
         pids: target.pids.clone(),
         reach: if probes.functions.is_empty() {
-            sampler::reach(&target)
+            reach::of_target(&target)
         } else {
             reach::of(config, &target)
         },

@@ -10,7 +10,7 @@ use crate::kept::Kept;
 use crate::run::{Ended, ScreenOptions, themes};
 use crate::trace::StartTrace;
 use crate::{kept, plain, run, terminal};
-use engine::ending;
+use engine::process_end;
 use engine::snapshot::{Baseline, Snapshot, Span, TargetState};
 use engine::{Command, Consent, Schedule};
 use probe::child::{RunningCommand, StartError};
@@ -285,7 +285,7 @@ async fn look_after(
             }
         }
     };
-    let words = ending::words(&scope, status);
+    let words = process_end::words(&scope, status);
     let _ = commands.send(Command::TargetEnded {
         words,
         at_ns: probe::now_ns(),

@@ -13,9 +13,8 @@ pub mod report;
 mod watch;
 
 use super::Subject;
-use super::reach;
+use super::reach::{self, probe_target};
 use super::run_command::{CommandWatch, Signals, exit};
-use super::sampler::probe_target;
 use crate::cli::{Config, TraceConfig};
 use crate::failure::{Exit, Failure};
 use crate::stderr;

@@ -1,8 +1,9 @@
 //! The *help* of a view is its keys, taken from the table of keys, and the
-//! meaning of its words. It is plain text; the view only frames it.
+//! meaning of its words, from the glossary. It is plain text; the view only frames it.
 
 use crate::action::{Action, Keymap, Scope};
 use crate::view_id::ViewId;
+use crate::words::glossary;
 
 /// One line of the help.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,102 +14,6 @@ pub struct HelpLine {
 
 /// The width of one of two columns; the text is kept within it.
 pub const COLUMN_WIDTH: usize = 38;
-
-/// What the numbers and signs mean; only existing ones.
-// A pair is a line: its word, empty where the words before go on, and what it means. A line
-// has to fit into a column: nine cells for the word, the rest for its meaning.
-const WORDS: &[(&str, &str)] = &[
-    ("SELF", "was on top of the stack"),
-    ("TOTAL", "it or anything it called;"),
-    ("", "recursion counts once"),
-    ("±", "95% band of the count; a"),
-    ("", "lower bound: samples are"),
-    ("", "not independent"),
-    ("whole", "the stack reached the"),
-    ("", "thread's start"),
-    ("⟳", "the name is on its way"),
-    ("gone", "not in the window now; its"),
-    ("", "last numbers, until left"),
-    ("lost", "samples came too fast"),
-    ("own cost", "CPU used by proftop itself"),
-];
-
-const TREE_WORDS: &[(&str, &str)] = &[
-    ("top-down", "callees under callers:"),
-    ("", "where the time comes from"),
-    ("bottom-up", "callers under callees;"),
-    ("", "SELF by way of this caller"),
-    ("PAR%", "share of the row above"),
-    ("inl", "inlined into its caller"),
-    ("hot path", "always the heaviest below,"),
-    ("", "with half of it or more"),
-    ("[stopped]", "the stack's start is not"),
-    ("", "known; explain says why"),
-];
-
-const FLAME_WORDS: &[(&str, &str)] = &[
-    ("width", "samples with these frames"),
-    ("", "above it on the stack"),
-    ("order", "by name: it never changes"),
-    ("color", "the module; see below it"),
-    ("·", "frames narrower than 3"),
-    ("", "cells, merged: zoom in"),
-];
-
-const PAGE_WORDS: &[(&str, &str)] = &[
-    ("OF IT", "share of the samples that"),
-    ("", "have the function on them"),
-    ("callers", "of its outermost call"),
-    ("callees", "of its innermost one; each"),
-    ("", "side adds up to all of it"),
-];
-
-const CODE_WORDS: &[(&str, &str)] = &[
-    ("SELF%", "of samples in its code, or"),
-    ("", "in what was inlined there"),
-    ("LINE", "of its file; +0x: from the"),
-    ("", "function's start"),
-    ("skid", "a sample may belong to the"),
-    ("", "instruction before"),
-    ("->", "called from there; with"),
-    ("", "what that called itself"),
-];
-
-const TIME_WORDS: &[(&str, &str)] = &[
-    ("column", "one second"),
-    ("row", "a part of the second: what"),
-    ("", "comes back shows as a line"),
-    ("#", "half of the samples there"),
-    ("", "are of what was selected"),
-];
-
-const PROBE_WORDS: &[(&str, &str)] = &[
-    ("P50", "half of the calls took no"),
-    ("", "longer; P99: 99 of 100"),
-    ("ON-CPU", "of the time of its calls;"),
-    ("", "the rest is waiting"),
-    ("COST", "of its hits, of one CPU:"),
-    ("", "measured on this machine"),
-    ("LEFT", "until it goes by itself"),
-];
-
-const PEOPLE_WORDS: &[(&str, &str)] = &[
-    ("×12", "so many in one row, and"),
-    ("", "their sums: threads of a"),
-    ("", "process with one name, or"),
-    ("", "processes of one unit"),
-    ("WAIT", "threads that waited, on"),
-    ("", "average; a wait counts"),
-    ("", "when it ends"),
-    ("STATES", "R runs, Q ready, L lock,"),
-    ("", "C its group's CPU quota,"),
-    ("", "D disk, N socket or pipe,"),
-    ("", "S timer, F page of memory,"),
-    ("", "G Python's global lock,"),
-    ("", "T stopped, O other"),
-    ("(us)", "this proftop"),
-    ("(ended)", "it ran in the window"),
-];
 
 const MOUSE: &[(&str, &str)] = &[
     ("click", "row, tab, step of line 2;"),
@@ -128,18 +33,8 @@ pub fn columns(keymap: &Keymap, view: ViewId, ascii: bool) -> [Vec<HelpLine>; 2]
         ascii,
     ));
     left.push(heading("WORDS"));
-    let words = match view {
-        ViewId::Tree => TREE_WORDS,
-        ViewId::Flame => FLAME_WORDS,
-        ViewId::Page => PAGE_WORDS,
-        ViewId::Time => TIME_WORDS,
-        ViewId::Code => CODE_WORDS,
-        ViewId::Probes => PROBE_WORDS,
-        ViewId::Processes | ViewId::Threads => PEOPLE_WORDS,
-        _ => &[],
-    };
-    left.extend(words.iter().map(|(word, text)| entry(word, text)));
-    left.extend(WORDS.iter().map(|(word, text)| entry(word, text)));
+    let words = glossary::of(view).iter().chain(glossary::EVERYWHERE);
+    left.extend(words.map(|(word, text)| entry(word, text)));
     left.push(heading("MOUSE"));
     left.extend(MOUSE.iter().map(|(word, text)| entry(word, text)));
     if let Some(key) = keymap.label(Action::Mouse, view) {

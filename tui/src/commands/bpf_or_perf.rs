@@ -4,9 +4,8 @@
 use crate::choices::EngineChoice;
 use crate::failure::rights::{Invocation, cannot_open_clocks, cannot_sample, not_even_by_perf};
 use crate::failure::{Exit, Failure};
-use crate::target::{Target, processes_of};
 use engine::Counted;
-use engine::probes::{Reach, check_point};
+use engine::probes::check_point;
 use probe::privilege::Rights;
 use probe::{BpfSource, Happening, PerfSource, Source, features};
 use rustix::io::Errno;
@@ -175,41 +174,6 @@ fn what_is_missing() -> String {
         .filter(|finding| finding.level == features::Level::Fail)
         .map(|finding| format!("\n  {}", finding.what))
         .collect()
-}
-
-/// Returns the target as the crate `probe` describes it.
-pub fn probe_target(target: &Target) -> probe::Target {
-    probe::Target {
-        pids: target.pids.clone(),
-        tids: target.tids.clone(),
-        comm: None,
-        uids: target.uids.clone(),
-        cpus: (!target.cpus.is_empty()).then(|| target.cpus.iter().copied().collect()),
-        cgroup: target.cgroup.as_ref().map(|cgroup| probe::CgroupTarget {
-            directory: cgroup.directory.clone(),
-            id: cgroup.id,
-            level: cgroup.level,
-        }),
-        children: target.children && !target.pids.is_empty(),
-    }
-}
-
-/// As probes of calls want it.
-pub fn reach(target: &Target) -> Reach {
-    let filters = !target.tids.is_empty() || !target.uids.is_empty();
-    let filters = filters || target.comm.is_some() || target.cgroup.is_some();
-    // A breakpoint is a whole process's. Whose hits count is decided at each of them.
-    let (pids, children) = match target.tids[..] {
-        [] => (target.pids.clone(), target.children),
-        _ => (processes_of(&target.tids), false),
-    };
-    Reach {
-        is_by_pid: !filters,
-        pids,
-        children,
-        cgroup: target.cgroup.as_ref().map(|group| group.directory.clone()),
-        program: None,
-    }
 }
 
 #[cfg(test)]
