@@ -21,6 +21,9 @@ const FILE_MAX: u64 = 1 << 18;
 
 const DAY: i64 = 24 * 3_600;
 
+/// The nanoseconds of a second.
+pub const SECOND_NS: u64 = 1_000_000_000;
+
 /// Reads the zone, once. Nothing is read when something is drawn.
 pub fn use_system_zone() {
     let name = std::env::var("TZ").ok();

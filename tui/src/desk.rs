@@ -2,6 +2,11 @@
 //! answered on another thread, because all samples of the window have to be looked at, and
 //! only while the view is on the screen.
 
+/// What is asked when a knob was turned.
+pub mod report;
+/// The samples of the last seconds.
+pub mod seconds;
+
 use crate::code::Library;
 use engine::snapshot::{Baseline, Snapshot};
 use profile::{Cancel, Query, Selection, View};

@@ -10,5 +10,7 @@ pub mod find;
 pub mod groups;
 /// Where the selection is to go.
 pub mod motion;
+/// Processes and threads: whose they are, and sums of them.
+pub mod people;
 /// A list that is sorted, searched and selected from.
 pub mod table;

@@ -43,9 +43,9 @@ use crate::app::parts::Strip;
 use crate::app::{App, Crumb, Head};
 use crate::geometry::{Geometry, ViewArea};
 use crate::view_id::ViewId;
-use crate::views::{Canvas, PaneId, cpus, flame, seconds};
-use crate::widgets::ascii;
+use crate::views::{Canvas, PaneId, flame};
 use crate::widgets::theme::Theme;
+use crate::widgets::{ascii, cpus, seconds};
 use crate::words::text;
 use ratatui::backend::TestBackend;
 use ratatui::layout::{Position, Rect};
@@ -218,7 +218,7 @@ fn draw_body(app: &App, geometry: Geometry, theme: &Theme, frame: &mut Frame) {
         match strip {
             Strip::Cpus => cpus::render(&app.context(), theme, frame, line),
             Strip::Seconds => {
-                seconds::draw::render(&app.seconds, &app.context(), theme, frame, line);
+                seconds::render(&app.seconds, &app.context(), theme, frame, line);
             }
         }
     }

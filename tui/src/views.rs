@@ -5,20 +5,16 @@
 //! list below, its entry in `view_id.rs`, and its rows in the keymap.
 
 pub mod code;
-pub mod cpus;
 /// What the screen needs of a view.
 mod draw;
 pub mod flame;
 pub mod functions;
 pub mod health;
 pub mod page;
-/// What tables of processes and of threads have in common.
+/// How tables of processes and of threads behave.
 pub mod people;
 pub mod probes;
 pub mod processes;
-/// What is asked of the profile when a knob was turned.
-pub mod report;
-pub mod seconds;
 pub mod threads;
 pub mod time;
 pub mod tree;

@@ -6,12 +6,16 @@ pub mod ascii;
 pub mod below;
 /// What differs from a baseline.
 pub mod compared;
+/// How busy each CPU is.
+pub mod cpus;
 /// The frame that dialogs have.
 pub mod dialog;
 /// Which files' symbols are being read.
 pub mod loading;
 /// What is below the last row, summed up.
 pub mod rest;
+/// The last seconds.
+pub mod seconds;
 /// Columns and rows.
 pub mod table;
 /// Colors and signs, and what decides on them.

@@ -4,11 +4,11 @@
 
 use super::{App, Effect};
 use crate::app::parts::Strip;
+use crate::desk::report::ReportAnswer;
+use crate::desk::seconds::SecondsAnswer;
 use crate::desk::{Answer, Question};
 use crate::view_id::ViewId;
 use crate::views::PaneId;
-use crate::views::report::ReportAnswer;
-use crate::views::seconds::SecondsAnswer;
 
 impl App {
     /// Returns the questions that the visible views have about the shown snapshot, and have

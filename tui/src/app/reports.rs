@@ -2,8 +2,8 @@
 
 use super::{App, Effect};
 use crate::desk::Question;
+use crate::desk::report::{ReportAnswer, ReportKey, ReportQuestion};
 use crate::knobs::Window;
-use crate::views::report::{ReportAnswer, ReportKey, ReportQuestion};
 use engine::snapshot::{Span, TargetState};
 use std::sync::Arc;
 

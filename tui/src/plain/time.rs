@@ -3,8 +3,9 @@
 use super::answer::{Answer, Target, Trouble};
 use super::dialog::Dialog;
 use super::lists::{changes, side};
+use crate::calendar::SECOND_NS;
 use crate::view_id::ViewId;
-use crate::views::time::{SECOND_NS, TimeAnswer};
+use crate::views::time::TimeAnswer;
 use crate::words::units;
 use crate::{calendar, values};
 use profile::diff::{Apart, Diff, apart};

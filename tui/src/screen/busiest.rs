@@ -1,7 +1,7 @@
 //! The busiest processes, above the functions: whose functions these are.
 
 use crate::context::Context;
-use crate::views::people;
+use crate::lists::people;
 use crate::views::processes::draw::{HOST_HEAD, number};
 use crate::widgets::theme::Theme;
 use crate::words::{person, text, units};

@@ -10,6 +10,7 @@ pub mod words;
 
 pub use answer::{TimeAnswer, TimeWanted};
 
+use crate::calendar::SECOND_NS;
 use crate::desk::{Ask, Desk};
 use crate::lists::motion::Motion;
 use engine::snapshot::Snapshot;
@@ -17,8 +18,6 @@ use profile::FunctionId;
 use profile::diff::Apart;
 use profile::query::HeatBy;
 use std::sync::Arc;
-
-pub const SECOND_NS: u64 = 1_000_000_000;
 
 /// Numbers of rows into which a second may be cut. Samples are kept by hundredths of a second:
 /// other numbers would make uneven rows, and show stripes that are not there.

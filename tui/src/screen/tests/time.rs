@@ -1,9 +1,9 @@
 //! The map of time.
 
 use super::*;
+use crate::calendar::SECOND_NS;
 use crate::fixture::tree_step;
 use crate::knobs::Window;
-use crate::views::time::SECOND_NS;
 use proptest::prelude::*;
 
 fn time(width: u16, height: u16) -> Hand {

@@ -1,9 +1,9 @@
 //! The texts of the flame graph: its title, its bars, and the selected frame.
 
 use crate::action::Action;
+use crate::calendar::SECOND_NS;
 use crate::context::Context;
 use crate::views::flame::{Bar, Flame, Gone};
-use crate::views::time::SECOND_NS;
 use crate::views::tree::{Stretch, runs};
 use crate::words::compared::judgement;
 use crate::words::explain::base_words;

@@ -2,8 +2,8 @@
 
 use super::before::Before;
 use crate::code::Library;
+use crate::desk::seconds::last_seconds;
 use crate::desk::{Answer, Answerable, Ask, Key};
-use crate::views::seconds::last_seconds;
 use profile::query::{FunctionPage, NeighbourKind};
 use profile::{Cancel, Function, FunctionId, View};
 use std::collections::HashMap;

@@ -10,8 +10,9 @@ use crate::words::metric;
 use crate::words::units;
 
 use crate::knobs::Unit;
+use crate::lists::people;
 use crate::lists::table::{Item as _, Line};
-use crate::views::people::{self, NOT_COUNTED, Person as _};
+use crate::views::people::{NOT_COUNTED, Person as _};
 use crate::views::processes::ProcessColumn;
 use crate::widgets::rest::Rest;
 use crate::widgets::table::{Column, Row, STATES_HEAD};

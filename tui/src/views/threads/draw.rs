@@ -7,8 +7,8 @@ use crate::widgets::{below, compared};
 use crate::words::metric;
 use crate::words::units::Scale;
 
+use crate::lists::people;
 use crate::lists::table::{Item as _, Line, Table};
-use crate::views::people;
 use crate::views::processes::draw::{HOST_HEAD, amount, head, kernel_percent, share_of_scope};
 use crate::views::threads::ThreadColumn;
 use crate::widgets::rest::Rest;

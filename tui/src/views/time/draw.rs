@@ -12,12 +12,12 @@
 //! what it did most in each second, `4131 postgres  LLRRRQ`.
 
 use super::{rows, words};
-use crate::calendar;
+use crate::calendar::{self, SECOND_NS};
 use crate::context::{Context, DetailRoom};
 use crate::views::{Canvas, Draw};
 
 use crate::knobs::Window;
-use crate::views::time::{SECOND_NS, Spot, Time, TimeAnswer};
+use crate::views::time::{Spot, Time, TimeAnswer};
 use crate::widgets::theme::Theme;
 use crate::widgets::trend;
 use crate::words::metric::metric_told;

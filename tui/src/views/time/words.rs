@@ -2,9 +2,9 @@
 
 use super::rows;
 use crate::action::Action;
-use crate::calendar;
+use crate::calendar::{self, SECOND_NS};
 use crate::context::Context;
-use crate::views::time::{SECOND_NS, Spot, Time};
+use crate::views::time::{Spot, Time};
 use crate::words::keys::hint;
 use crate::words::units::Scale;
 use crate::words::{metric, names, text, waits};

@@ -2,8 +2,8 @@
 //! answer is a snapshot like the engine's, found on a thread of its own: every
 //! view draws it in the same way.
 
+use super::{Answer, Answerable, Lane};
 use crate::code::Library;
-use crate::desk::{Answer, Answerable, Lane};
 use crate::knobs::Knobs;
 use engine::probes::recorded;
 use engine::snapshot::{BaselineLacks, People, Snapshot, TargetState, Waited};

@@ -1,11 +1,9 @@
 //! How many CPUs were busy with what is in scope, second by second: what the window
 //! is a part of.
 
-use super::Seconds;
-use crate::calendar;
+use crate::calendar::{self, SECOND_NS};
 use crate::context::Context;
-use crate::views::seconds::SecondsAnswer;
-use crate::views::time::SECOND_NS;
+use crate::desk::seconds::{Seconds, SecondsAnswer};
 use crate::widgets::theme::Theme;
 use crate::widgets::trend;
 use crate::words::{text, units};

@@ -1,9 +1,8 @@
 //! The last *seconds*: how many samples each has, whatever the window is.
 
-pub mod draw;
-use super::time::SECOND_NS;
+use super::{Answer, Answerable, Ask, Desk, Key};
+use crate::calendar::SECOND_NS;
 use crate::code::Library;
-use crate::desk::{Answer, Answerable, Ask, Desk, Key};
 use engine::snapshot::Snapshot;
 use profile::query::HeatRows;
 use profile::{Cancel, FunctionId, Query, TimeRange};
