@@ -117,12 +117,12 @@ impl Keeper {
         let finder = Finder::start(symbolizer, reach.clone(), move |answer| {
             to_finder.send(Message::Found(answer)).is_ok()
         })?;
-        let mut desk = Desk {
+        let mut state = KeeperState {
             clock,
             finder,
             reach,
             tell,
-            calls: Have::Nothing,
+            calls: KernelSide::NotRequested,
             entries: Vec::new(),
             names: Names::default(),
             recorder: Recorder::default(),
@@ -142,7 +142,7 @@ impl Keeper {
         };
         let run = move || {
             confine::thread(Duty::Sampling);
-            desk.run(&inbox, &own, ask);
+            state.run(&inbox, &own, ask);
         };
         // It attaches probes, which needs a right that the thread of the first order does not have.
         let start = move || thread::Builder::new().name("probes".into()).spawn(run);
@@ -200,22 +200,22 @@ impl Keeper {
 
 /// The kernel side. It is requested with the first order, because loading it takes time that a run
 /// without probes can save.
-enum Have {
-    Nothing,
-    Asked,
-    Calls(Box<Calls>, Cost),
+enum KernelSide {
+    NotRequested,
+    Requested,
+    Ready(Box<Calls>, Cost),
     /// Why there is none: a sentence.
     Refused(String),
 }
 
 /// The state of the thread.
-struct Desk {
+struct KeeperState {
     clock: Clock,
     finder: Finder,
     /// Which processes may be probed.
     reach: Reach,
     tell: Sender<News>,
-    calls: Have,
+    calls: KernelSide,
     /// The probes in the order in which they were ordered; at most [`LISTED_MAX`].
     entries: Vec<Entry>,
     /// Names of the frames in sampled stacks of calls.
@@ -249,7 +249,7 @@ struct Desk {
     counted: Arc<Vec<Counted>>,
 }
 
-impl Desk {
+impl KeeperState {
     /// Handles messages until one says to end, or their sender is dropped. Between messages
     /// the thread sleeps until the probes have to be read or judged; without probes it sleeps
     /// until a message comes.
@@ -326,8 +326,8 @@ impl Desk {
             Message::Order(order, module) => {
                 let is_placing =
                     matches!(order, ProbeOrder::Place { .. } | ProbeOrder::Keep { .. });
-                if matches!(self.calls, Have::Nothing) && is_placing {
-                    self.calls = Have::Asked;
+                if matches!(self.calls, KernelSide::NotRequested) && is_placing {
+                    self.calls = KernelSide::Requested;
                     ask_for_calls();
                 }
                 self.turn += 1;
@@ -410,7 +410,7 @@ impl Desk {
             return self.renew(number);
         }
         self.touched = 0;
-        if let Have::Refused(why) = &self.calls {
+        if let KernelSide::Refused(why) = &self.calls {
             let why = why.clone();
             return self.refuse(place.shown(), &why);
         }
@@ -440,7 +440,7 @@ impl Desk {
         self.entries.push(entry);
         let at = self.entries.len() - 1;
         match &self.calls {
-            Have::Refused(why) => {
+            KernelSide::Refused(why) => {
                 let why = why.clone();
                 self.drop_refused(at, &why);
             }
@@ -522,13 +522,13 @@ impl Desk {
             Ok((calls, cost))
         });
         self.calls = match measured {
-            Ok((calls, cost)) => Have::Calls(calls, cost),
-            Err(why) => Have::Refused(why),
+            Ok((calls, cost)) => KernelSide::Ready(calls, cost),
+            Err(why) => KernelSide::Refused(why),
         };
         for (number, found) in std::mem::take(&mut self.waiting) {
             self.place(number, found);
         }
-        if let Have::Refused(why) = &self.calls {
+        if let KernelSide::Refused(why) = &self.calls {
             let why = why.clone();
             for at in (0..self.entries.len()).rev() {
                 self.drop_refused(at, &why);
@@ -591,7 +591,7 @@ impl Desk {
             return;
         };
         // They are placed once the kernel side is loaded.
-        if let Have::Asked | Have::Nothing = self.calls {
+        if let KernelSide::Requested | KernelSide::NotRequested = self.calls {
             self.waiting.push((number, found));
             return;
         }
@@ -627,7 +627,7 @@ impl Desk {
             return;
         };
         self.is_urgent = true;
-        let Have::Calls(calls, cost) = &mut self.calls else {
+        let KernelSide::Ready(calls, cost) = &mut self.calls else {
             return;
         };
         let entry = &mut self.entries[at];
@@ -641,7 +641,7 @@ impl Desk {
 
     /// Removes the selected probes from the kernel; they stay listed.
     fn take_away(&mut self, is_meant: impl Fn(&Entry) -> bool) {
-        if let Have::Calls(calls, _) = &mut self.calls {
+        if let KernelSide::Ready(calls, _) = &mut self.calls {
             for entry in self.entries.iter_mut().filter(|entry| is_meant(entry)) {
                 entry.take_away(calls, &mut self.recorder, "it was taken away");
             }
@@ -686,7 +686,7 @@ impl Desk {
     fn look_at_all(&mut self, number: u64) {
         self.is_urgent = true;
         self.look = number;
-        let Have::Calls(calls, _) = &mut self.calls else {
+        let KernelSide::Ready(calls, _) = &mut self.calls else {
             return;
         };
         for entry in &mut self.entries {
@@ -753,7 +753,7 @@ impl Desk {
     /// Reads the counts of newly placed probes, and sends them to the model as soon as there are
     /// any.
     fn look_at_new(&mut self) {
-        let Have::Calls(calls, _) = &mut self.calls else {
+        let KernelSide::Ready(calls, _) = &mut self.calls else {
             return;
         };
         for entry in &mut self.entries {
@@ -773,7 +773,7 @@ impl Desk {
     /// Reads the counts of probes that got stacks since the last reading, so that there are never
     /// more stacks than calls.
     fn look_at_newer(&mut self) {
-        let Have::Calls(calls, _) = &mut self.calls else {
+        let KernelSide::Ready(calls, _) = &mut self.calls else {
             return;
         };
         for entry in &mut self.entries {
@@ -792,7 +792,7 @@ impl Desk {
         let since = self.judged.elapsed();
         self.judged = Instant::now();
         let now = (self.clock)();
-        let Have::Calls(calls, _) = &mut self.calls else {
+        let KernelSide::Ready(calls, _) = &mut self.calls else {
             return;
         };
         calls.end_measuring();
