@@ -680,8 +680,8 @@ impl<'t> Words<'t> {
             } else {
                 return Ok((path, number));
             };
-            let amount = self.number().ok_or("behind + and - comes a number")?;
-            let amount = i64::try_from(amount).map_err(|_| "that number is too large")?;
+            let unsigned = self.number().ok_or("behind + and - comes a number")?;
+            let amount = i64::try_from(unsigned).map_err(|_| "that number is too large")?;
             path.then = path.then.wrapping_add(sign * amount);
         }
     }

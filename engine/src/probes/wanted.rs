@@ -60,8 +60,8 @@ impl Wanted {
         };
         // Tried in this order: an offset, a file before `!`, a line, a name.
         if let Some((module, digits)) = text.rsplit_once("+0x") {
-            let offset = u64::from_str_radix(digits, 16);
-            let offset = offset.map_err(|_| format!("`{digits}` is no offset in hexadecimal"))?;
+            let offset = u64::from_str_radix(digits, 16)
+                .map_err(|_| format!("`{digits}` is no offset in hexadecimal"))?;
             return Ok(wanted(
                 Some(module.trim_end_matches('!')),
                 What::Offset(offset),
