@@ -105,7 +105,7 @@ mod tests {
         let (info, contents) = (read("--info"), read("--contents"));
         fs::remove_file(&path).unwrap();
         let (Some(info), Some(contents)) = (info, contents) else {
-            println!("skipped: there is no dpkg-deb");
+            test_support::skip("there is no dpkg-deb");
             return;
         };
         assert!(info.contains("Version: 1.2.3"), "{info}");
