@@ -105,6 +105,18 @@ pub struct Found<'a> {
     pub of: usize,
 }
 
+impl<'a> Found<'a> {
+    /// Returns what was found in rows whose samples cannot be added up.
+    pub fn of_rows(find: &'a Find, rows: usize, of: usize) -> Self {
+        Found {
+            find,
+            rows,
+            samples: 0,
+            of,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

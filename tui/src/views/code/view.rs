@@ -30,12 +30,7 @@ impl View for Code {
     // Rows of code are counted; the same samples may be in a line and in its instructions.
     fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
         let (rows, of) = self.found();
-        Some(Found {
-            find: self.find()?,
-            rows,
-            samples: 0,
-            of,
-        })
+        Some(Found::of_rows(self.find()?, rows, of))
     }
 
     fn set_find(&mut self, _: &Context<'_>, find: Option<Find>) {

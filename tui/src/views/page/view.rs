@@ -28,12 +28,7 @@ impl View for Page {
     // A sample has a caller and a callee of the function: a sum would count it twice.
     fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
         let (rows, of) = self.found();
-        Some(Found {
-            find: self.find()?,
-            rows,
-            samples: 0,
-            of,
-        })
+        Some(Found::of_rows(self.find()?, rows, of))
     }
 
     fn set_find(&mut self, _: &Context<'_>, find: Option<Find>) {

@@ -32,12 +32,8 @@ impl View for Tree {
     // Rows are counted and not their samples: those of a row are also in the rows above it,
     // so that a sum would count them several times.
     fn found(&self, _: &Context<'_>) -> Option<Found<'_>> {
-        Some(Found {
-            find: self.find()?,
-            rows: self.found(),
-            samples: 0,
-            of: self.side().rows().len(),
-        })
+        let of = self.side().rows().len();
+        Some(Found::of_rows(self.find()?, self.found(), of))
     }
 
     fn set_find(&mut self, _: &Context<'_>, find: Option<Find>) {
